@@ -1,0 +1,41 @@
+"""What an event store refuses, and what may go wrong beneath it."""
+
+
+class EventStoreError(Exception):
+    """Base of every error that this package raises on purpose."""
+
+
+class WrongExpectedVersion(EventStoreError):
+    """The stream moved on since the writer read it; nothing of the append was stored."""
+
+    def __init__(self, stream: str, expected: int, actual: int) -> None:
+        super().__init__(f"stream {stream} is at version {actual}, the writer expected {expected}")
+        self.stream, self.expected, self.actual = stream, expected, actual
+
+
+class UnknownEventType(EventStoreError):
+    """The codec has no shape for a stored event's type: written by a newer program, kept and passed over."""
+
+
+class StoreUnavailable(EventStoreError):
+    """The append was not stored; the store still serves reads, and a later append may succeed."""
+
+
+class StoreBusy(StoreUnavailable):
+    """Another process held the write lock for too long."""
+
+
+class StoreFull(StoreUnavailable):
+    """The disk has no room left."""
+
+
+class StoreReadOnly(StoreUnavailable):
+    """The file or its folder cannot be written."""
+
+
+class StoreCorrupt(EventStoreError):
+    """The file is not a sound event log."""
+
+
+class StoreClosed(EventStoreError):
+    """Used after close."""

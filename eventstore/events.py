@@ -1,0 +1,70 @@
+"""An event before and after it is recorded."""
+
+from datetime import datetime
+
+from msgspec import Struct
+
+
+class Metadata(Struct, frozen=True, omit_defaults=True):
+    """Who caused an event, and in answer to what."""
+
+    actor: str = "system"
+    """A key's id, ``system``, or ``cli:<user>``."""
+    correlation_id: str = ""
+    """The id of the request that it all began with."""
+    causation: int | None = None
+    """The position of the event that led to this one."""
+
+
+class NewEvent(Struct, frozen=True):
+    """A fact to be recorded."""
+
+    type: str
+    """The tag of its shape, such as ``job-requested``."""
+    data: bytes
+    """A JSON object, without its personal fields."""
+    personal: bytes | None = None
+    """A JSON object of the personal fields: stored only encrypted, under the key of the stream (its *subject*)."""
+    schema_version: int = 1
+    metadata: Metadata = Metadata()
+    id: str = ""
+    """Its identity for idempotent appends; made by the store when empty."""
+
+
+class RecordedEvent(Struct, frozen=True):
+    """A fact in the log."""
+
+    position: int
+    """Its place in the whole store, from 1, without gaps."""
+    stream: str
+    stream_version: int
+    """Its place in its stream, from 1."""
+    type: str
+    data: bytes
+    personal: bytes | None
+    """The personal fields in plain text; None when there are none, or when ``erased``."""
+    erased: bool
+    """It had personal fields, and the key of its subject is gone."""
+    schema_version: int
+    metadata: Metadata
+    id: str
+    recorded_at: datetime
+    hash: bytes
+    """SHA-256 over the hash before it and everything that is stored of this event."""
+
+
+class Append(Struct, frozen=True):
+    """One stream's part of an append; ``expected_version`` 0 means that there is no stream yet."""
+
+    stream: str
+    events: tuple[NewEvent, ...]
+    expected_version: int
+
+
+class Appended(Struct, frozen=True):
+    """Where an append went."""
+
+    position: int
+    """Of its last event."""
+    stream_version: int
+    """Of the (last) stream, after it."""

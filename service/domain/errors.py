@@ -1,0 +1,62 @@
+"""What a caller can be told. ``code`` is API and stable; the message is for people."""
+
+
+class ServiceError(Exception):
+    """Base of the errors that leave the service with their own words."""
+
+    code = "internal"
+
+    def __init__(self, message: str, *, code: str | None = None) -> None:
+        super().__init__(message)
+        if code is not None:
+            self.code = code
+
+
+class Invalid(ServiceError):
+    """The input does not fit. ``problems`` are pairs of JSON path (``$.messages[0].role``) and message."""
+
+    code = "invalid_request"
+
+    def __init__(self, message: str, *, code: str | None = None, problems: tuple[tuple[str, str], ...] = ()) -> None:
+        super().__init__(message, code=code)
+        self.problems = problems
+
+
+class Unauthorized(ServiceError):
+    """No usable key."""
+
+    code = "unauthorized"
+
+
+class Forbidden(ServiceError):
+    """A good key that may not do this."""
+
+    code = "forbidden"
+
+
+class NotFound(ServiceError):
+    """There is no such thing, or none that this caller may know of."""
+
+    code = "not_found"
+
+
+class Conflict(ServiceError):
+    """It does not fit the present state; the same call will be refused again."""
+
+    code = "conflict"
+
+
+class Unavailable(ServiceError):
+    """A dependency failed in a way that may pass."""
+
+    code = "unavailable"
+
+    def __init__(self, message: str, *, code: str | None = None, retry_after_seconds: float | None = None) -> None:
+        super().__init__(message, code=code)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class RateLimited(Unavailable):
+    """Too many requests, ours or a vendor's; it says when to come back if it knows."""
+
+    code = "rate_limited"

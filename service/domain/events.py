@@ -1,0 +1,18 @@
+"""What every stored event has in common."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+ERASED = "[erased]"
+"""What stands in place of personal text whose key is gone."""
+
+PersonalText = Annotated[str, Meta(extra={"personal": ERASED})]
+"""What people typed, and what was derived from it: stored encrypted under the key of its stream, erasable.
+
+The codec takes the replacement for an erased value from ``extra["personal"]``; any field type may carry it.
+"""
+
+
+class Event(Struct, frozen=True, tag_field="type", omit_defaults=True):
+    """Stored for good: a new field gets a default; a tag is never renamed or reused."""

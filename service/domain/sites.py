@@ -1,0 +1,136 @@
+"""A documentation site: the claim on a domain, and the indexing of what it shows."""
+
+from datetime import datetime
+from typing import assert_never
+
+from msgspec import Struct
+
+from service.domain.errors import Conflict, NotFound
+from service.domain.events import Event
+
+
+class Skipped(Struct, frozen=True):
+    """A file that is not in the index, and why."""
+
+    path: str
+    reason: str
+
+
+class SiteRegistered(Event, frozen=True, tag="site-registered"):
+    """The domain is taken; its stream is ``site-<domain>``, so there can be only one."""
+
+    project_id: str
+    organization_id: str
+    registered_at: datetime
+
+
+class IndexRequested(Event, frozen=True, tag="index-requested"):
+    reason: str
+    requested_at: datetime
+
+
+class SiteIndexed(Event, frozen=True, tag="site-indexed"):
+    commit: str
+    file: str
+    """The index's name under ``index/<domain>/``."""
+    pages: int
+    sections: int
+    skipped: tuple[Skipped, ...]
+    """At most the first 100."""
+    skipped_count: int
+    seconds: float
+    indexed_at: datetime
+
+
+class IndexFailed(Event, frozen=True, tag="index-failed"):
+    code: str
+    message: str
+    failed_at: datetime
+
+
+SiteEvent = SiteRegistered | IndexRequested | SiteIndexed | IndexFailed
+
+
+class RegisterSite(Struct, frozen=True):
+    project_id: str
+    organization_id: str
+    now: datetime
+
+
+class RequestIndex(Struct, frozen=True):
+    reason: str
+    now: datetime
+
+
+class RecordIndex(Struct, frozen=True):
+    commit: str
+    file: str
+    pages: int
+    sections: int
+    skipped: tuple[Skipped, ...]
+    seconds: float
+    now: datetime
+
+
+class RecordIndexFailure(Struct, frozen=True):
+    code: str
+    message: str
+    now: datetime
+
+
+SiteCommand = RegisterSite | RequestIndex | RecordIndex | RecordIndexFailure
+
+MAX_SKIPPED_RECORDED = 100
+
+
+class Absent(Struct, frozen=True):
+    pass
+
+
+class Site(Struct, frozen=True):
+    project_id: str
+    index_wanted: bool = True
+    commit: str | None = None
+    file: str | None = None
+
+
+SiteState = Absent | Site
+
+
+def decide(command: SiteCommand, state: SiteState) -> list[SiteEvent]:
+    match command, state:
+        case RegisterSite() as new, Absent():
+            return [SiteRegistered(new.project_id, new.organization_id, registered_at=new.now)]
+        case RegisterSite(), Site():
+            raise Conflict("This domain belongs to another project.", code="domain_taken")
+        case _, Absent():
+            raise NotFound("There is no such site.")
+        case RequestIndex(reason=reason, now=now), Site():
+            return [IndexRequested(reason, requested_at=now)]
+        case RecordIndex() as done, Site():
+            return [
+                SiteIndexed(
+                    done.commit, done.file, done.pages, done.sections, done.skipped[:MAX_SKIPPED_RECORDED],
+                    len(done.skipped), done.seconds, indexed_at=done.now,
+                )
+            ]  # fmt: skip
+        case RecordIndexFailure(code=code, message=message, now=now), Site():
+            return [IndexFailed(code, message, failed_at=now)]
+        case _:
+            raise AssertionError(command)
+
+
+def evolve(state: SiteState, event: SiteEvent) -> SiteState:
+    match event, state:
+        case SiteRegistered(project_id=project_id), _:
+            return Site(project_id)
+        case _, Absent():
+            raise AssertionError(event)
+        case IndexRequested(), Site():
+            return Site(state.project_id, True, state.commit, state.file)
+        case SiteIndexed(commit=commit, file=file), Site():
+            return Site(state.project_id, False, commit, file)
+        case IndexFailed(), Site():
+            return Site(state.project_id, False, state.commit, state.file)
+        case _:
+            assert_never(event)

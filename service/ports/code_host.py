@@ -1,0 +1,96 @@
+"""Where pull requests live."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Literal, Protocol
+
+from msgspec import Struct
+
+from service.ports.docs_source import Source
+
+PullRequestState = Literal["open", "merged", "closed"]
+
+
+class NewPullRequest(Struct, frozen=True):
+    title: str
+    body: str
+    """Markdown."""
+    head: str
+    base: str
+    draft: bool
+
+
+class PullRequest(Struct, frozen=True):
+    number: int
+    url: str
+    head: str
+    base: str
+    title: str
+    state: PullRequestState
+    draft: bool
+
+
+class CodeHost(Protocol):
+    """Errors of every method, besides its own: Forbidden (rights or token), NotFound (no such repository, or none that
+    the token may see), Unavailable (rate limited or down).
+    """
+
+    async def open_pull_request(self, source: Source, new: NewPullRequest) -> PullRequest:
+        """Open a pull request, or return the one already open for the same head and base branch. Safe to repeat.
+
+        Raises:
+            Conflict: refused; the same call will be refused again.
+        """
+
+
+class Diffed(Struct, frozen=True):
+    """One file of a pull request's diff."""
+
+    path: str
+    old_path: str
+    """Another than ``path`` when the file was moved."""
+    kind: Literal["added", "deleted", "changed", "moved"]
+    patch: str
+    """Unified diff, its hunks only; empty for a binary file."""
+    added: int
+    removed: int
+    binary: bool = False
+
+
+class PullRequestCommit(Struct, frozen=True):
+    commit: str
+    author: str
+    message: str
+    committed_at: datetime
+
+
+class PullRequestPage(Struct, frozen=True):
+    """All that a person wants to see of a pull request of the embedded code host."""
+
+    pull_request: PullRequest
+    body: str
+    created_at: datetime
+    commits: Sequence[PullRequestCommit]
+    files: Sequence[Diffed]
+    truncated: bool
+    """The diff is larger than a page holds."""
+    mergeable: bool
+    closed_at: datetime | None = None
+    merge_commit: str | None = None
+
+
+class HostedPullRequests(Protocol):
+    """The embedded code host as its own pages use it. ``token`` is the unguessable part of the pull request's URL:
+    whoever has it may see and act; a wrong one is NotFound, like a number that does not exist.
+    """
+
+    async def page(self, project_id: str, number: int, token: str) -> PullRequestPage: ...
+
+    async def merge(self, project_id: str, number: int, token: str, *, now: datetime) -> PullRequestPage:
+        """Merge into the base branch: a fast-forward where possible, else a merge commit. Safe to repeat.
+
+        Raises Conflict: it is closed, or both sides changed the same file (``merge_conflict``).
+        """
+
+    async def close(self, project_id: str, number: int, token: str, *, now: datetime) -> PullRequestPage:
+        """Close it without merging. Safe to repeat. Raises Conflict when it is merged."""

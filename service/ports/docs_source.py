@@ -1,0 +1,106 @@
+"""A documentation repository in git: read a commit, write a commit on top of it, push it. There is no work tree."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol
+
+from msgspec import Struct
+
+from service.domain.projects import CodeHostKind
+
+
+class Source(Struct, frozen=True):
+    """Which repository, and how to reach it."""
+
+    project_id: str
+    repository: str
+    """As the operator gave it; the ``local`` code host keeps a repository of its own, made from it once."""
+    ref: str
+    docs_folder: str
+    code_host: CodeHostKind
+    api_url: str = ""
+    git_token_env: str = ""
+
+
+class Fetched(Struct, frozen=True):
+    base_commit: str
+    """Of the source's ref."""
+    branch_commit: str | None
+    """Of the branch that was asked for, when it exists."""
+
+
+class TreeFile(Struct, frozen=True):
+    """A plain file of a commit: symbolic links, submodules and names that no safe tree holds are left out."""
+
+    path: str
+    """From the root of the repository, ``/`` between its parts."""
+    blob: str
+    executable: bool = False
+
+
+class NewCommit(Struct, frozen=True):
+    """All that a commit's id depends on. Author and committer are the same."""
+
+    parent: str
+    changes: Mapping[str, str | None]
+    """Path to text; None deletes."""
+    author: str
+    """``Name <mail>``"""
+    message: str
+    at: datetime
+    """Whole seconds, UTC."""
+
+
+class WrittenCommit(Struct, frozen=True):
+    commit: str
+    tree: str
+
+
+class DocsSource(Protocol):
+    """Commits and trees are named by their 40 hex digits. Whatever is written is a function of its arguments alone:
+    the same ``NewCommit`` gives the same ids, anywhere.
+    """
+
+    async def register(self, source: Source) -> None:
+        """Make sure that the repository can be read; for the ``local`` code host, take it in. Safe to repeat.
+
+        Raises:
+            Invalid: it is not a repository or folder, or has no such ref; the message says what to do.
+            Forbidden: credentials are missing or refused.
+            Unavailable: out of reach.
+        """
+
+    async def fetch(self, source: Source, *, branch: str = "") -> Fetched:
+        """Bring the ref (and the branch, where it exists) into our bare clone, history not needed. Safe to repeat.
+
+        Raises: as ``register``.
+        """
+
+    async def list_files(self, source: Source, commit: str) -> Sequence[TreeFile]:
+        """Every plain file, sorted by path. Raises NotFound when the commit is not in our clone, Invalid for a tree
+        beyond the limits (entries, depth).
+        """
+
+    async def read_file(self, source: Source, blob: str) -> bytes:
+        """The content of a blob. Raises Invalid over the size limit, told without inflating it."""
+
+    async def read_files(self, source: Source, blobs: Sequence[str]) -> Mapping[str, bytes]:
+        """Several at once, in one hop off the event loop; those over the size limit are left out."""
+
+    async def export(self, source: Source, commit: str, archive: Path) -> None:
+        """Write every plain file under the docs folder, and below the size limit, into an uncompressed tar archive.
+
+        Names are paths from the root of the repository.
+        """
+
+    async def write_commit(self, source: Source, new: NewCommit) -> WrittenCommit:
+        """Write blobs, trees and the commit object into our clone. Safe to repeat."""
+
+    async def push(self, source: Source, *, branch: str, commit: str) -> None:
+        """Make the branch of the repository point to the commit, by fast-forward only. Safe to repeat.
+
+        Raises:
+            Conflict: the branch has other commits (``branch_moved``), or is protected (``branch_protected``).
+            Forbidden, Unavailable: as ``register``.
+        """

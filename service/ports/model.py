@@ -1,0 +1,123 @@
+"""A language model: messages in; text and tool calls out, as they come."""
+
+from collections.abc import AsyncIterator
+from typing import Any, Literal, Protocol
+
+from msgspec import Struct
+
+from service.domain.model import ToolCall, Usage
+
+
+class SystemMessage(Struct, frozen=True, tag="system"):
+    """Ours alone: nothing that a client or a document says ever goes into one."""
+
+    text: str
+
+
+class UserMessage(Struct, frozen=True, tag="user"):
+    text: str
+
+
+class AssistantMessage(Struct, frozen=True, tag="assistant"):
+    text: str
+    tool_calls: tuple[ToolCall, ...] = ()
+
+
+class ToolMessage(Struct, frozen=True, tag="tool"):
+    """The result of one call of the assistant message before it."""
+
+    call_id: str
+    name: str
+    text: str
+    is_error: bool = False
+
+
+ModelMessage = SystemMessage | UserMessage | AssistantMessage | ToolMessage
+
+
+class Tool(Struct, frozen=True):
+    """A tool that the model may call."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+    """A JSON Schema of type object."""
+
+
+class Passage(Struct, frozen=True):
+    """A numbered passage of documentation, for a model that works on passages rather than on a prompt's text."""
+
+    number: int
+    title: str
+    heading: str
+    url: str
+    text: str
+    """Markdown."""
+    score: float
+
+
+class Grounding(Struct, frozen=True):
+    """The question and the passages that a prompt was made from: the same facts that its text tells, as values.
+
+    A language model reads the prompt and never sees this; the builtin extractive model reads this and never the prompt.
+    """
+
+    question: str
+    passages: tuple[Passage, ...]
+
+
+class ModelRequest(Struct, frozen=True):
+    messages: tuple[ModelMessage, ...]
+    tools: tuple[Tool, ...] = ()
+    max_output_tokens: int = 8192
+    grounding: Grounding | None = None
+
+
+class ModelText(Struct, frozen=True):
+    """Text to append."""
+
+    text: str
+
+
+class ModelEnd(Struct, frozen=True):
+    """The last chunk of every reply that did not fail."""
+
+    reason: Literal["stop", "tool_calls", "length", "refused"]
+    tool_calls: tuple[ToolCall, ...]
+    """Complete, in the order in which the model made them."""
+    usage: Usage
+    model: str
+    """The model really used, such as ``anthropic/claude-sonnet-4-5-20250929`` or ``builtin/editor``."""
+
+
+ModelChunk = ModelText | ModelEnd
+
+
+class Model(Protocol):
+    @property
+    def name(self) -> str:
+        """``provider/model``, for people and for events."""
+
+    def reply(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
+        """One reply: texts as they come, then one ``ModelEnd``. Closing the iterator ends the call at the provider.
+
+        Failures before the first chunk have been retried, where that may help, before they are raised.
+
+        Raises:
+            Unavailable: overloaded, rate limited (``RateLimited``), cut off or down.
+            Forbidden: the provider refuses our key (``code`` ``model_key_refused``).
+            Invalid: the provider refuses the request, such as a prompt too long (``code`` ``model_refused_request``).
+        """
+
+
+class Models(Protocol):
+    """The models that the settings name."""
+
+    def for_agent(self, alias: str) -> Model:
+        """The model behind an alias of the settings; the agent's default for ``""``.
+
+        Raises:
+            NotFound: there is no such alias (``code`` ``unknown_model``).
+        """
+
+    def for_assistant(self) -> Model: ...

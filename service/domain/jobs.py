@@ -96,6 +96,8 @@ class ModelReplied(Event, frozen=True, tag="model-replied"):
     tool_calls: Annotated[tuple[ToolCall, ...], Meta(extra={"personal": []})]
     usage: Usage
     replied_at: datetime
+    cut_off: bool = False
+    """It reached the limit of its length, so that its end is not the end of the work."""
 
 
 class FileChanged(Event, frozen=True, tag="file-changed"):
@@ -240,6 +242,7 @@ class RecordModelReply(Struct, frozen=True):
     tool_calls: tuple[ToolCall, ...]
     usage: Usage
     now: datetime
+    cut_off: bool = False
 
 
 class RecordToolResult(Struct, frozen=True):
@@ -440,7 +443,11 @@ def _step(command: JobCommand, work: Work) -> list[JobEvent]:
         case RecordModelReply() as reply:
             if work.unanswered_calls():
                 raise Conflict("The calls of the last reply have no results yet.")
-            return [ModelReplied(reply.model, reply.text, reply.tool_calls, reply.usage, replied_at=reply.now)]
+            return [
+                ModelReplied(
+                    reply.model, reply.text, reply.tool_calls, reply.usage, replied_at=reply.now, cut_off=reply.cut_off
+                )
+            ]
         case RecordToolResult() as done:
             if done.call_id not in {call.id for call in work.unanswered_calls()}:
                 raise Conflict("No call waits for this result.")

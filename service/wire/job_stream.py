@@ -1,0 +1,245 @@
+"""A job's events to what its readers get. No I/O.
+
+Two forms of the same events:
+
+- ``JobStreamEncoder``: AI SDK 4 data lines, the body of the v1 agent endpoint (facts in ``data_stream.py``). Its
+  documented client is the chat hook of ``ai@^4.1.15``. The agent's words and its tool calls go into steps of their
+  own, and the closing text is the last step, so that ``maxSteps > 1`` does not ask again.
+- ``live_event``: one server-sent event of the v2 job event stream: ``id`` is the event's position in the store, so
+  ``Last-Event-ID`` resumes from there; ``event`` is its tag; ``data`` is ``public(event)``.
+
+What stays inside: which instance worked, whose organization it is, the full contents of files (the pull request has
+them). Tool results are cut to ``MAX_RESULT_CHARACTERS``: a client wants to see what the agent does, not each file it
+reads.
+"""
+
+import msgspec
+
+from service.domain.jobs import (
+    BranchPushed,
+    ChecksReported,
+    Committed,
+    FileChanged,
+    JobCompleted,
+    JobEvent,
+    JobFailed,
+    JobInterrupted,
+    JobRequested,
+    JobStarted,
+    ModelReplied,
+    PlanChanged,
+    Problem,
+    PullRequestClosed,
+    PullRequestOpened,
+    Todo,
+    ToolReturned,
+    WorkFinished,
+    WorkspaceOpened,
+)
+from service.domain.model import ToolCall, Usage
+from service.wire.data_stream import NO_USAGE, line, step_end, step_start, usage_of
+from service.wire.jsontext import iso_milliseconds, json_line
+
+MAX_RESULT_CHARACTERS = 2_000
+
+PublicJson = dict[str, object]
+
+LIVE_KEEP_ALIVE = b": ping\n\n"
+
+
+class JobStreamEncoder:
+    """Encodes one run of a job, from its request (or a follow-up) to its end. Feed it the events in order, each once.
+
+    ``is_done`` after the last line: the response ends there.
+    """
+
+    def __init__(self, job_id: str) -> None:
+        self._job_id = job_id
+        self._calls: list[str] = []
+        self._usage = NO_USAGE
+        self._call_usage = NO_USAGE
+        self._pull_request = ""
+        self._has_text = False
+        self.is_done = False
+
+    def encode(self, event: JobEvent) -> list[bytes]:
+        if self.is_done:
+            return []
+        match event:
+            case ModelReplied():
+                return self._model_replied(event)
+            case ToolReturned():
+                return self._tool_returned(event)
+            case PullRequestOpened(url=url):
+                self._pull_request = url
+                return [self._data(event)]
+            case JobCompleted(message=message):
+                return self._completed(message)
+            case JobFailed(message=message):
+                self.is_done = True
+                return [line("3", message or "The job failed.")]
+            case (
+                JobStarted() | FileChanged() | PlanChanged() | WorkFinished() | ChecksReported() | BranchPushed()
+                | JobInterrupted()
+            ):  # fmt: skip
+                return [self._data(event)]
+            case _:
+                return []
+
+    def _model_replied(self, reply: ModelReplied) -> list[bytes]:
+        self._usage += reply.usage
+        lines: list[bytes] = []
+        if reply.text.strip():
+            usage = NO_USAGE if reply.tool_calls else reply.usage
+            lines += [step_start(self._job_id), self._text(reply.text), step_end("stop", usage)]
+        if reply.tool_calls:
+            self._calls = [call.id for call in reply.tool_calls]
+            self._call_usage = reply.usage
+            lines.append(step_start(self._job_id))
+            lines += [
+                line("9", {"toolCallId": call.id, "toolName": call.name, "args": _arguments(call)})
+                for call in reply.tool_calls
+            ]
+        return lines
+
+    def _tool_returned(self, returned: ToolReturned) -> list[bytes]:
+        if returned.call_id not in self._calls:
+            return []  # its call was before this reader's first event: the client would fail on a result alone
+        self._calls.remove(returned.call_id)
+        result = {"text": _cut(returned.result), "isError": returned.is_error}
+        lines = [line("a", {"toolCallId": returned.call_id, "result": result})]
+        return lines if self._calls else [*lines, step_end("tool-calls", self._call_usage)]
+
+    def _completed(self, message: str) -> list[bytes]:
+        self.is_done = True
+        lines = [step_end("tool-calls", self._call_usage)] if self._calls else []
+        words = message.strip() or "Done."
+        if not self._pull_request or self._pull_request in words:
+            closing = words
+        else:
+            closing = f"{words}\n\nPull request: {self._pull_request}"
+        finish: PublicJson = {"type": "finish", "sessionId": self._job_id}
+        if self._pull_request:
+            finish["pullRequestLink"] = self._pull_request
+        return [
+            *lines,
+            step_start(self._job_id),
+            self._text(closing),
+            line("2", [finish]),
+            step_end("stop"),
+            line("d", {**finish, "finishReason": "stop", "usage": usage_of(self._usage)}),
+        ]
+
+    def _text(self, text: str) -> bytes:
+        """The client joins the texts of all steps to one: later ones begin a new paragraph."""
+        before = "\n\n" if self._has_text else ""
+        self._has_text = True
+        return line("0", before + text)
+
+    def _data(self, event: JobEvent) -> bytes:
+        return line("2", [public(event)])
+
+
+def live_event(position: int, event: JobEvent) -> bytes:
+    """One event of the job's event stream, whole."""
+    data = public(event)
+    return b"id: %d\nevent: %s\ndata: %s\n\n" % (position, str(data["type"]).encode(), json_line(data))
+
+
+def public(event: JobEvent) -> PublicJson:
+    """The event as its job's owner may read it; ``type`` is its tag, names in camel case, times as in the API."""
+    tag = event.__struct_config__.tag
+    return {"type": tag, **_public_fields(event)}
+
+
+def _public_fields(event: JobEvent) -> PublicJson:
+    match event:
+        case JobRequested():
+            return {
+                "title": event.title,
+                "source": {"repository": event.repository, "ref": event.ref},
+                "branch": event.branch,
+                "model": event.model,
+                "asDraft": event.as_draft,
+                "requestedAt": iso_milliseconds(event.requested_at),
+            }
+        case JobStarted():
+            return {"attempt": event.attempt, "startedAt": iso_milliseconds(event.started_at)}
+        case WorkspaceOpened():
+            return {"baseCommit": event.base_commit, "openedAt": iso_milliseconds(event.opened_at)}
+        case ModelReplied():
+            return {
+                "model": event.model,
+                "text": event.text,
+                "toolCalls": [
+                    {"id": call.id, "name": call.name, "arguments": _arguments(call)} for call in event.tool_calls
+                ],
+                "usage": _public_usage(event.usage),
+                "repliedAt": iso_milliseconds(event.replied_at),
+            }
+        case FileChanged():
+            return {"path": event.path, "deleted": event.content is None}
+        case PlanChanged():
+            return {"todos": [_todo(todo) for todo in event.todos]}
+        case ToolReturned():
+            return {
+                "callId": event.call_id,
+                "name": event.name,
+                "result": _cut(event.result),
+                "isError": event.is_error,
+                "returnedAt": iso_milliseconds(event.returned_at),
+            }
+        case WorkFinished():
+            return {"title": event.title, "summary": event.summary, "finishedAt": iso_milliseconds(event.finished_at)}
+        case ChecksReported():
+            return {
+                "round": event.round,
+                "problems": [_problem(problem) for problem in event.problems],
+                "returned": event.returned,
+                "reportedAt": iso_milliseconds(event.reported_at),
+            }
+        case Committed():
+            return {
+                "commit": event.commit,
+                "message": event.message,
+                "committedAt": iso_milliseconds(event.committed_at),
+            }
+        case BranchPushed():
+            return {"branch": event.branch, "commit": event.commit, "pushedAt": iso_milliseconds(event.pushed_at)}
+        case PullRequestOpened():
+            return {"number": event.number, "url": event.url, "openedAt": iso_milliseconds(event.opened_at)}
+        case JobCompleted():
+            return {"message": event.message, "completedAt": iso_milliseconds(event.completed_at)}
+        case JobFailed():
+            return {"code": event.code, "message": event.message, "failedAt": iso_milliseconds(event.failed_at)}
+        case JobInterrupted():
+            return {"attempt": event.attempt, "interruptedAt": iso_milliseconds(event.interrupted_at)}
+        case PullRequestClosed():
+            closed: PublicJson = {"outcome": event.outcome, "closedAt": iso_milliseconds(event.closed_at)}
+            return closed | ({"mergeCommit": event.merge_commit} if event.merge_commit else {})
+
+
+def _arguments(call: ToolCall) -> dict[str, object]:
+    """As an object, which both forms want; what a model wrote that is none is kept as text."""
+    try:
+        return msgspec.json.decode(call.arguments, type=dict[str, object])
+    except msgspec.DecodeError:
+        return {"text": call.arguments}
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_RESULT_CHARACTERS else text[: MAX_RESULT_CHARACTERS - 1] + "…"
+
+
+def _todo(todo: Todo) -> PublicJson:
+    return {"id": todo.id, "content": todo.content, "status": todo.status, "priority": todo.priority}
+
+
+def _problem(problem: Problem) -> PublicJson:
+    where: PublicJson = {"gate": problem.gate, "path": problem.path, "message": problem.message}
+    return where | ({"line": problem.line} if problem.line is not None else {})
+
+
+def _public_usage(usage: Usage) -> PublicJson:
+    tokens: PublicJson = {"inputTokens": usage.input_tokens, "outputTokens": usage.output_tokens}
+    return tokens | ({"costUsd": usage.cost_usd} if usage.cost_usd is not None else {})

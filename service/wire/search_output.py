@@ -1,0 +1,60 @@
+"""What a client finds in the result of the search step, and the sources that go with it.
+
+The shape is ``{"type": "search", "results": [...]}``. Readers of it in public code disagree: some take ``path`` and
+``metadata.title`` of a result, as the search endpoint gives them, others ``url`` and ``title``. Each result has both.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
+
+from service.domain.replies import SearchHit
+from service.domain.threads import Source
+
+SEARCH = "search"
+"""The tool's name in both protocols."""
+
+
+class ResultMetadata(Struct, frozen=True):
+    title: str
+    url: str
+    score: float
+
+
+class Result(Struct, frozen=True):
+    number: int
+    content: str
+    path: str
+    url: str
+    title: str
+    heading: str
+    metadata: ResultMetadata
+
+
+class SearchOutput(Struct, frozen=True, tag=SEARCH):
+    results: tuple[Result, ...]
+
+
+class SearchInput(Struct, frozen=True):
+    query: str
+
+
+def search_output(hits: Iterable[SearchHit]) -> SearchOutput:
+    return SearchOutput(
+        tuple(
+            Result(
+                hit.number, hit.content, hit.path, hit.url, hit.title, hit.heading,
+                ResultMetadata(hit.title, hit.url, hit.score),
+            )
+            for hit in hits
+        )
+    )  # fmt: skip
+
+
+def new_pages(sources: Iterable[Source], told: set[str]) -> Iterator[tuple[str, str]]:
+    """URL (without anchor) and title of each page that was not ``told`` before; they count as told from then on."""
+    for source in sources:
+        url = source.url.partition("#")[0] or source.url
+        if url not in told:
+            told.add(url)
+            yield url, source.title

@@ -17,6 +17,22 @@ class UnknownEventType(EventStoreError):
     """The codec has no shape for a stored event's type: written by a newer program, kept and passed over."""
 
 
+class Undecodable(EventStoreError):
+    """A stored event's data does not fit the shape of its type."""
+
+
+class DuplicateEventId(EventStoreError):
+    """An event with this id is stored already, elsewhere than where the writer expected it."""
+
+
+class SubjectErased(EventStoreError):
+    """Personal data for a subject whose key was deleted: nothing of the append was stored."""
+
+    def __init__(self, subject: str) -> None:
+        super().__init__(f"the personal data of {subject} has been erased; no more can be recorded for it")
+        self.subject = subject
+
+
 class StoreUnavailable(EventStoreError):
     """The append was not stored; the store still serves reads, and a later append may succeed."""
 

@@ -5,7 +5,7 @@ from datetime import datetime
 from msgspec import Struct
 
 
-class Metadata(Struct, frozen=True, omit_defaults=True):
+class Metadata(Struct, frozen=True, omit_defaults=True, gc=False):
     """Who caused an event, and in answer to what."""
 
     actor: str = "system"
@@ -16,7 +16,10 @@ class Metadata(Struct, frozen=True, omit_defaults=True):
     """The position of the event that led to this one."""
 
 
-class NewEvent(Struct, frozen=True):
+DEFAULT_METADATA = Metadata()
+
+
+class NewEvent(Struct, frozen=True, gc=False):
     """A fact to be recorded."""
 
     type: str
@@ -26,12 +29,12 @@ class NewEvent(Struct, frozen=True):
     personal: bytes | None = None
     """A JSON object of the personal fields: stored only encrypted, under the key of the stream (its *subject*)."""
     schema_version: int = 1
-    metadata: Metadata = Metadata()
+    metadata: Metadata = DEFAULT_METADATA
     id: str = ""
     """Its identity for idempotent appends; made by the store when empty."""
 
 
-class RecordedEvent(Struct, frozen=True):
+class RecordedEvent(Struct, frozen=True, gc=False):
     """A fact in the log."""
 
     position: int

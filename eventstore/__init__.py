@@ -1,0 +1,76 @@
+"""An event store: an append-only, hash-chained log, with codecs, deciders, subscriptions and projections.
+
+It knows nothing of what its events mean.
+"""
+
+from eventstore.chain import (
+    GENESIS,
+    Checkpoint,
+    Verified,
+    event_hash,
+    sign_checkpoint,
+    verify,
+    verify_checkpoint,
+)
+from eventstore.codec import Codec, Upcaster
+from eventstore.decider import Decider, Executed, Loaded, execute, load, plan
+from eventstore.errors import (
+    DuplicateEventId,
+    EventStoreError,
+    StoreBusy,
+    StoreClosed,
+    StoreCorrupt,
+    StoreFull,
+    StoreReadOnly,
+    StoreUnavailable,
+    SubjectErased,
+    Undecodable,
+    UnknownEventType,
+    WrongExpectedVersion,
+)
+from eventstore.events import Append, Appended, Metadata, NewEvent, RecordedEvent
+from eventstore.projections import Projection, ProjectionStatus, Views
+from eventstore.sqlite import SQLiteEventStore
+from eventstore.store import EventStore
+from eventstore.vault import Vault
+
+__all__ = [
+    "GENESIS",
+    "Append",
+    "Appended",
+    "Checkpoint",
+    "Codec",
+    "Decider",
+    "DuplicateEventId",
+    "EventStore",
+    "EventStoreError",
+    "Executed",
+    "Loaded",
+    "Metadata",
+    "NewEvent",
+    "Projection",
+    "ProjectionStatus",
+    "RecordedEvent",
+    "SQLiteEventStore",
+    "StoreBusy",
+    "StoreClosed",
+    "StoreCorrupt",
+    "StoreFull",
+    "StoreReadOnly",
+    "StoreUnavailable",
+    "SubjectErased",
+    "Undecodable",
+    "UnknownEventType",
+    "Upcaster",
+    "Vault",
+    "Verified",
+    "Views",
+    "WrongExpectedVersion",
+    "event_hash",
+    "execute",
+    "load",
+    "plan",
+    "sign_checkpoint",
+    "verify",
+    "verify_checkpoint",
+]

@@ -1,0 +1,221 @@
+"""The hash chain over the log, and its verification from the file alone.
+
+An event's hash is SHA-256 over a header of fixed size and then its texts, one after the other:
+
+    hash before (32 bytes; zeros before the first event), then eleven big-endian signed 64-bit numbers:
+    position, stream version, schema version, and the lengths in bytes of
+    stream, id, type, recorded_at, metadata, data, sealed (-1 when it is NULL) and format;
+    then stream, id, type, recorded_at, metadata, data, sealed and format themselves.
+
+All lengths come first, so no two different events have the same bytes. The sealed part is hashed as stored, as
+ciphertext: an erasure does not break the chain. What the chain alone cannot show is a tail that was cut off, or
+written again together with its hashes: for that, keep signed checkpoints (Ed25519, RFC 8032) out of reach of whoever
+can write the log.
+"""
+
+import hashlib
+import sqlite3
+import struct
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from msgspec import Struct
+
+from eventstore import files
+from eventstore.errors import StoreCorrupt
+
+GENESIS = bytes(32)
+"""Stands for the hash before the first event."""
+
+FORMAT = b"eventstore-1"
+
+_PAGE = 1000
+_KNOWN_STREAMS = 1_000_000
+"""The last versions of this many streams are kept; those of others are looked up in the file."""
+
+_pack = struct.Struct(">32s11q").pack
+_sha256 = hashlib.sha256
+_FORMAT_LENGTH = len(FORMAT)
+
+
+def event_hash(
+    previous: bytes,
+    position: int,
+    stream: bytes,
+    stream_version: int,
+    id: bytes,  # noqa: A002 - the column's name
+    type: bytes,  # noqa: A002 - the column's name
+    schema_version: int,
+    recorded_at: bytes,
+    metadata: bytes,
+    data: bytes,
+    sealed: bytes | None,
+) -> bytes:
+    """The hash of an event from its stored bytes and the hash of the one before it."""
+    header = _pack(
+        previous, position, stream_version, schema_version, len(stream), len(id), len(type), len(recorded_at),
+        len(metadata), len(data), -1 if sealed is None else len(sealed), _FORMAT_LENGTH,
+    )  # fmt: skip
+    return _sha256(b"".join((header, stream, id, type, recorded_at, metadata, data, sealed or b"", FORMAT))).digest()
+
+
+class Checkpoint(Struct, frozen=True):
+    """What the log was at some time, signed by whoever wrote it."""
+
+    position: int
+    hash: bytes
+    """Of the event at that position."""
+    signed_at: datetime
+    signature: bytes = b""
+
+
+class Verified(Struct, frozen=True):
+    """What a verification found."""
+
+    position: int
+    """Of the last sound event; 0 when there is none."""
+    hash: bytes
+    """Of that event: what a checkpoint signs."""
+    bad_position: int | None = None
+    """The first place at which the log is not what its writer wrote."""
+    problem: str | None = None
+
+    @property
+    def is_sound(self) -> bool:
+        return self.bad_position is None
+
+
+def verify(
+    path: Path,
+    *,
+    from_position: int = 1,
+    checkpoints: Sequence[Checkpoint] = (),
+    progress: Callable[[int, int], None] | None = None,
+) -> Verified:
+    """Check the log from a position on, with nothing but the file: it may be in use, or a copy on a read-only disk.
+
+    It reads in pages and holds no snapshot. Whoever starts later than at 1 trusts the hash stored for the event
+    before. The log must also contain each of the ``checkpoints``; verify their signatures first. ``progress`` is
+    called after each page with the position reached and the last one.
+
+    Raises:
+        StoreUnavailable, StoreCorrupt: the file cannot be read as a log at all.
+    """
+    with closing(files.connect_offline(path)) as db:
+        db.text_factory = bytes  # as stored: it is what is hashed, and saves decoding
+        try:
+            return _Verification(db, checkpoints, progress).run(from_position)
+        except sqlite3.DatabaseError as error:
+            raise files.explained(error, path) from error
+
+
+class _Verification:
+    def __init__(
+        self, db: sqlite3.Connection, checkpoints: Sequence[Checkpoint], progress: Callable[[int, int], None] | None
+    ) -> None:
+        self._db, self._progress = db, progress
+        self._checkpoints = {checkpoint.position: checkpoint.hash for checkpoint in checkpoints}
+        self._versions: dict[bytes, int] = {}
+
+    def run(self, from_position: int) -> Verified:
+        last, last_hash = max(from_position, 1) - 1, GENESIS
+        if last == 0:
+            (first,) = self._db.execute("SELECT min(position) FROM events").fetchone()
+            if first is not None and first < 1:
+                return Verified(0, GENESIS, first, "there are no positions before 1")
+        else:
+            row = self._db.execute("SELECT hash FROM events WHERE position = ?", (last,)).fetchone()
+            if row is None:
+                return Verified(0, GENESIS, last, "the event is missing")
+            (last_hash,) = row
+        start = last
+        while True:
+            rows, damage = self._page(last)
+            for row in rows:
+                if problem := self._problem(row, last, last_hash):
+                    return Verified(last, last_hash, last + 1, problem)
+                last, last_hash = row[0], row[-1]
+            if damage is not None:
+                return Verified(last, last_hash, last + 1, damage)
+            if not rows:
+                break
+            if self._progress is not None:
+                (head,) = self._db.execute("SELECT max(position) FROM events").fetchone()
+                self._progress(last, max(last, head))
+            if len(self._versions) > _KNOWN_STREAMS:
+                self._versions.clear()
+        missing = [position for position in self._checkpoints if position > max(start, last)]
+        if missing:
+            return Verified(last, last_hash, last + 1, f"the log ends before its checkpoint at {min(missing)}")
+        return Verified(last, last_hash)
+
+    def _problem(self, row: tuple[Any, ...], last: int, last_hash: bytes) -> str | None:
+        position, stream, version = row[0], row[1], row[2]
+        if position != last + 1:
+            return "the event is missing"
+        try:
+            if event_hash(last_hash, *row[:-1]) != row[-1]:
+                return "its hash does not fit what is stored"
+        except (TypeError, struct.error):
+            return "a value is of another type"
+        before = self._versions.get(stream)
+        if version != (self._version_before(stream, position, version) if before is None else before) + 1:
+            return "its stream version does not follow the one before"
+        if self._checkpoints and self._checkpoints.get(position, row[-1]) != row[-1]:
+            return "it is not the event of the signed checkpoint"
+        self._versions[stream] = version
+        return None
+
+    def _version_before(self, stream: bytes, position: int, version: int) -> int:
+        row = self._db.execute(
+            "SELECT position FROM events WHERE stream = ? AND stream_version = ?", (stream.decode(), version - 1)
+        ).fetchone()
+        return version - 1 if row is not None and row[0] < position else 0
+
+    def _page(self, after: int, size: int = _PAGE) -> tuple[list[tuple[Any, ...]], str | None]:
+        """The next rows; if the file is damaged there, those before the damage, and what SQLite says about it."""
+        try:
+            # NOT INDEXED: in the table's own order, so that an index which hides a row cannot hide it from here.
+            return self._db.execute(
+                "SELECT position, stream, stream_version, id, type, schema_version, recorded_at, metadata, data,"
+                " sealed, hash FROM events NOT INDEXED WHERE position > ? ORDER BY position LIMIT ?",
+                (after, size),
+            ).fetchall(), None
+        except sqlite3.DatabaseError as error:
+            if not isinstance(files.explained(error, Path("events.db")), StoreCorrupt):
+                raise
+            if size == 1:
+                return [], str(error)
+        rows: list[tuple[Any, ...]] = []
+        while True:
+            some, damage = self._page(rows[-1][0] if rows else after, size=1)
+            if not some:
+                return rows, damage
+            rows += some
+            if len(rows) >= size:
+                return rows, None
+
+
+def sign_checkpoint(key: Ed25519PrivateKey, position: int, hash: bytes, signed_at: datetime) -> Checkpoint:  # noqa: A002
+    unsigned = Checkpoint(position, hash, signed_at)
+    return msgspec.structs.replace(unsigned, signature=key.sign(_signed_text(unsigned)))
+
+
+def verify_checkpoint(key: Ed25519PublicKey, checkpoint: Checkpoint) -> bool:
+    """Whether this checkpoint was signed with the key."""
+    try:
+        key.verify(checkpoint.signature, _signed_text(checkpoint))
+    except InvalidSignature:
+        return False
+    return True
+
+
+def _signed_text(checkpoint: Checkpoint) -> bytes:
+    time = checkpoint.signed_at.isoformat()
+    return f"eventstore checkpoint 1\n{checkpoint.position}\n{checkpoint.hash.hex()}\n{time}\n".encode()

@@ -1,0 +1,240 @@
+"""Between an application's events and the bytes that are stored.
+
+An event is a frozen msgspec struct with an explicit tag. Its fields go to two JSON objects: those marked
+``Meta(extra={"personal": replacement})`` to the part that is stored encrypted, the others to the part in
+plain sight. The tag is stored once, in the event's ``type``, and is not repeated in the data: it is always the first
+member that msgspec writes, so it is cut off by its length, and on reading the type picks the decoder.
+Reading joins the two objects as bytes (``{"a":1`` + ``,`` + ``"b":2}``): no dictionary is built on this path.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from types import UnionType
+from typing import Any, Generic, TypeVar, Union, get_args, get_origin
+
+import msgspec
+from msgspec import Struct, defstruct
+from msgspec.inspect import Metadata as Annotation
+
+from eventstore.errors import Undecodable, UnknownEventType
+from eventstore.events import DEFAULT_METADATA, Metadata, NewEvent, RecordedEvent
+
+E = TypeVar("E")
+
+Upcaster = Callable[[dict[str, Any]], dict[str, Any]]
+"""Turns an event's fields as one schema version had them into those of the next; may change its argument.
+
+Of an erased event it sees the replacements under the current names of the personal fields only.
+"""
+
+_ABSENT = object()
+
+
+class Codec(Generic[E]):
+    """Encodes and decodes the events of one tagged union.
+
+    ``upcasters`` has, for a tag, the functions from version 1 to 2, from 2 to 3, and so on; one more than their
+    number is the tag's current schema version.
+
+    Raises:
+        TypeError: a type without a tag, a tag used twice, or a personal mark below the top of a field, where its
+            text would be stored in plain sight.
+    """
+
+    def __init__(self, union_types: object, *, upcasters: Mapping[str, Sequence[Upcaster]] | None = None) -> None:
+        upcasters = upcasters or {}
+        self._by_class: dict[type, _Shape] = {}
+        self._by_tag: dict[str, _Shape] = {}
+        for struct in _members(union_types):
+            shape = _Shape(struct, upcasters.get(_tag(struct), ()))
+            if shape.tag in self._by_tag:
+                raise TypeError(f"the tag {shape.tag} is used twice")
+            self._by_class[struct] = self._by_tag[shape.tag] = shape
+        if unknown := upcasters.keys() - self._by_tag.keys():
+            raise TypeError(f"upcasters for unknown tags: {', '.join(sorted(unknown))}")
+        # Both below are read once per event of a replay.
+        self._plain = {
+            tag: (shape.version, shape.decoder.decode, shape.if_erased) for tag, shape in self._by_tag.items()
+        }
+
+    @property
+    def types(self) -> frozenset[str]:
+        """The tags it knows."""
+        return frozenset(self._by_tag)
+
+    def encode(self, event: E, metadata: Metadata = DEFAULT_METADATA) -> NewEvent:
+        shape = self._by_class[type(event)]
+        if shape.personal is None:
+            data, personal = shape.encoder.encode(event)[shape.prefix :], None
+            data = b"{" + data[1:] if data != b"}" else b"{}"
+        else:
+            data = shape.encoder.encode(shape.public(*[getattr(event, name) for name in shape.public_names]))
+            personal = shape.encoder.encode(shape.personal(*[getattr(event, name) for name in shape.personal_names]))
+            if personal == b"{}":  # every personal field has its default: nothing to hide
+                personal = None
+        return NewEvent(shape.tag, data, personal, shape.version, metadata)
+
+    def decode(self, recorded: RecordedEvent) -> E:
+        """The event that was recorded; of an erased one, with each personal field's replacement.
+
+        Raises:
+            UnknownEventType: no shape for its type, or a newer schema version than this program's.
+            Undecodable: its data does not fit its shape.
+        """
+        try:
+            version, decode, if_erased = self._plain[recorded.type]
+        except KeyError:
+            raise UnknownEventType(f"{recorded.type} at position {recorded.position}") from None
+        if recorded.schema_version != version:
+            return self._upcast(recorded)
+        data = recorded.data
+        try:
+            if recorded.personal is not None:
+                data = _joined(data, recorded.personal)
+            elif recorded.erased:
+                data = _joined(data, if_erased)
+            event: E = decode(data)
+        except msgspec.MsgspecError as error:
+            raise _undecodable(recorded, error) from error
+        return event
+
+    def _upcast(self, recorded: RecordedEvent) -> E:
+        shape = self._by_tag[recorded.type]
+        if not 1 <= recorded.schema_version < shape.version:
+            raise UnknownEventType(
+                f"{recorded.type} at position {recorded.position} has schema version {recorded.schema_version}, "
+                f"newer than {shape.version}"
+            )
+        try:
+            fields: dict[str, Any] = msgspec.json.decode(recorded.data, type=dict[str, Any])
+            if recorded.personal is not None:
+                fields |= msgspec.json.decode(recorded.personal, type=dict[str, Any])
+            elif recorded.erased:
+                fields |= shape.replacements
+            for upcast in shape.upcasters[recorded.schema_version - 1 :]:
+                fields = upcast(fields)
+            if recorded.erased:
+                fields |= shape.replacements
+            event: E = shape.decoder.decode(msgspec.json.encode(fields))
+        except msgspec.MsgspecError as error:
+            raise _undecodable(recorded, error) from error
+        return event
+
+
+class _Shape:
+    """What the codec knows of one event class."""
+
+    def __init__(self, struct: type[Struct], upcasters: Sequence[Upcaster]) -> None:
+        self.tag = _tag(struct)
+        self.upcasters = tuple(upcasters)
+        self.version = len(self.upcasters) + 1
+        self.encoder = msgspec.json.Encoder()
+        self.decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(struct)
+        self.prefix = len(msgspec.json.encode({struct.__struct_config__.tag_field: self.tag})) - 1
+        public: list[tuple[Any, ...]] = []
+        personal: list[tuple[Any, ...]] = []
+        rename: dict[str, str] = {}
+        self.replacements: dict[str, Any] = {}
+        marks = {field.name: _personal_mark(field.type) for field in _inspected(struct)}
+        for field in msgspec.structs.fields(struct):
+            replacement = marks[field.name]
+            if field.default is not msgspec.NODEFAULT:
+                definition: tuple[Any, ...] = (field.name, Any, field.default)
+            elif field.default_factory is not msgspec.NODEFAULT:
+                definition = (field.name, Any, msgspec.field(default_factory=field.default_factory))
+            else:
+                definition = (field.name, Any)
+            rename[field.name] = field.encode_name
+            if replacement is _ABSENT:
+                public.append(definition)
+            else:
+                personal.append(definition)
+                self.replacements[field.encode_name] = replacement
+        self.if_erased = msgspec.json.encode(self.replacements)
+        self.public_names = [definition[0] for definition in public]
+        self.personal_names = [definition[0] for definition in personal]
+        self.public: Any = None
+        self.personal: Any = None
+        if personal:
+            omit_defaults = struct.__struct_config__.omit_defaults
+            self.public = _part(f"{struct.__name__}Public", public, rename, omit_defaults)
+            self.personal = _part(f"{struct.__name__}Personal", personal, rename, omit_defaults)
+
+
+def _part(name: str, fields: list[tuple[Any, ...]], rename: dict[str, str], omit_defaults: bool) -> Any:
+    # kw_only would allow any order of defaults; the parts keep the order of the fields, so theirs is allowed too,
+    # except where a field without a default of a kw_only struct follows one with: hence the sort, which is stable.
+    ordered = sorted(fields, key=lambda field: len(field) == 3)
+    if ordered != fields:
+        fields[:] = ordered
+    return defstruct(name, fields, rename=rename, omit_defaults=omit_defaults, frozen=True, gc=False)
+
+
+def _members(union_types: object) -> tuple[type[Struct], ...]:
+    if isinstance(union_types, tuple):
+        return tuple(member for part in union_types for member in _members(part))
+    if get_origin(union_types) in {Union, UnionType}:
+        return tuple(member for part in get_args(union_types) for member in _members(part))
+    if isinstance(union_types, type) and issubclass(union_types, Struct):
+        return (union_types,)
+    raise TypeError(f"{union_types!r} is not a struct, nor a union of them")
+
+
+def _tag(struct: type[Struct]) -> str:
+    tag = struct.__struct_config__.tag
+    if not isinstance(tag, str):
+        raise TypeError(f"{struct.__name__} has no tag")
+    return tag
+
+
+def _inspected(struct: type[Struct]) -> tuple[msgspec.inspect.Field, ...]:
+    info = msgspec.inspect.type_info(struct)
+    assert isinstance(info, msgspec.inspect.StructType)
+    return info.fields
+
+
+def _personal_mark(annotation: msgspec.inspect.Type) -> object:
+    """The replacement that a field's annotation carries, on the field or on a member of its union, else _ABSENT."""
+    mark = _ABSENT
+    match annotation:
+        case Annotation(extra=dict() as extra) if "personal" in extra:
+            return extra["personal"]
+        case Annotation(type=inner):
+            return _personal_mark(inner)
+        case msgspec.inspect.UnionType(types=members):
+            for member in members:
+                found = _personal_mark(member)
+                mark = found if found is not _ABSENT else mark
+            return mark
+        case _:
+            _refuse_marks_below(annotation, set())
+            return _ABSENT
+
+
+def _refuse_marks_below(annotation: object, seen: set[type]) -> None:
+    if isinstance(annotation, Annotation) and "personal" in (annotation.extra or {}):
+        raise TypeError("a personal mark inside of a field: mark the whole field, or its text would be stored plainly")
+    if isinstance(annotation, msgspec.inspect.StructType):
+        if annotation.cls in seen:
+            return
+        seen.add(annotation.cls)
+    if isinstance(annotation, tuple):
+        for item in annotation:
+            _refuse_marks_below(item, seen)
+    elif isinstance(annotation, (msgspec.inspect.Type, msgspec.inspect.Field)):
+        for name in annotation.__struct_fields__:
+            value = getattr(annotation, name)
+            if isinstance(value, (tuple, msgspec.inspect.Type, msgspec.inspect.Field)):
+                _refuse_marks_below(value, seen)
+
+
+def _joined(left: bytes, right: bytes) -> bytes:
+    """One JSON object of the members of two."""
+    if left == b"{}":
+        return right
+    if right == b"{}":
+        return left
+    return b"%b,%b" % (left[:-1], right[1:])
+
+
+def _undecodable(recorded: RecordedEvent, error: Exception) -> Undecodable:
+    return Undecodable(f"{recorded.type} at position {recorded.position}: {error}")

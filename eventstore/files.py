@@ -1,0 +1,185 @@
+"""SQLite files: how this package opens them, brings them up to date and tells what went wrong."""
+
+import shutil
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import resources
+from pathlib import Path
+
+from eventstore.errors import (
+    EventStoreError,
+    StoreBusy,
+    StoreCorrupt,
+    StoreFull,
+    StoreReadOnly,
+    StoreUnavailable,
+)
+
+BUSY_TIMEOUT_SECONDS = 10.0
+"""How long to wait for another process's write lock."""
+
+_SPARE_BYTES = 1 << 20
+"""With less room than this an unexplained write error is taken for a full disk."""
+
+
+def uri(path: Path, *, read_only: bool = False) -> str:
+    return f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}"
+
+
+def connect(
+    path: Path, *, read_only: bool = False, busy_timeout_seconds: float = BUSY_TIMEOUT_SECONDS
+) -> sqlite3.Connection:
+    """A connection without implicit transactions, free to move between threads (one at a time)."""
+    return sqlite3.connect(
+        uri(path, read_only=read_only),
+        uri=True,
+        timeout=busy_timeout_seconds,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+
+
+def connect_offline(path: Path) -> sqlite3.Connection:
+    """A connection that only reads, and needs no right to write the file's folder, as WAL otherwise does.
+
+    Raises:
+        StoreUnavailable: there is no such file, or it cannot be read.
+        StoreCorrupt: it is not a SQLite file.
+    """
+    if not path.exists():
+        raise StoreUnavailable(f"{path.name} does not exist")
+    db = connect(path, read_only=True)
+    try:
+        db.execute("SELECT 1 FROM sqlite_master").fetchone()
+    except sqlite3.DatabaseError as error:
+        db.close()
+        # Without a WAL nobody is writing: the file alone is everything (https://sqlite.org/wal.html#read_only_databases).
+        if primary_code(error) not in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY} or _wal_of(path).exists():
+            raise explained(error, path) from error
+        db = sqlite3.connect(f"{path.absolute().as_uri()}?immutable=1", uri=True, isolation_level=None)
+    return db
+
+
+def use_wal(db: sqlite3.Connection, path: Path) -> None:
+    """Switch to WAL, which does not wait for a lock by itself: two processes may be creating the same file."""
+    deadline = time.monotonic() + BUSY_TIMEOUT_SECONDS
+    while True:
+        try:
+            (mode,) = db.execute("PRAGMA journal_mode = WAL").fetchone()
+            break
+        except sqlite3.OperationalError as error:
+            if primary_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.005)
+    if mode != "wal":
+        raise StoreUnavailable(f"{path.name} is on a file system that cannot share memory")
+
+
+def migrate(db: sqlite3.Connection, package: str, application_id: int, path: Path) -> None:
+    """Apply the package's numbered scripts that the file has not seen, in one transaction.
+
+    Raises:
+        StoreCorrupt: a file of some other program.
+        StoreUnavailable: a file of a newer version of this one.
+    """
+    scripts = sorted(item.name for item in resources.files(package).iterdir() if item.name.endswith(".sql"))
+    if _version(db, application_id, len(scripts), path) == len(scripts):
+        return
+    with transaction(db):
+        done = _version(db, application_id, len(scripts), path)  # again: another process may have been faster
+        for name in scripts[done:]:
+            execute_script(db, (resources.files(package) / name).read_text("utf-8"))
+        db.execute(f"PRAGMA application_id = {application_id}")
+        db.execute(f"PRAGMA user_version = {len(scripts)}")
+
+
+def check(db: sqlite3.Connection, application_id: int, path: Path) -> None:
+    """Look at a file that cannot be changed.
+
+    Raises:
+        StoreCorrupt: it is not a file of this kind.
+    """
+    if db.execute("PRAGMA application_id").fetchone() != (application_id,):
+        raise StoreCorrupt(f"{path.name} belongs to another program")
+
+
+def _version(db: sqlite3.Connection, application_id: int, newest: int, path: Path) -> int:
+    (found,) = db.execute("PRAGMA application_id").fetchone()
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    (objects,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if found != application_id and (found or version or objects):
+        raise StoreCorrupt(f"{path.name} belongs to another program")
+    if version > newest:
+        raise StoreUnavailable(f"{path.name} was written by a newer version of this program")
+    return int(version)
+
+
+@contextmanager
+def transaction(db: sqlite3.Connection) -> Iterator[None]:
+    """A write transaction: committed at the end, rolled back on any error."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:  # SQLite has already rolled back after some errors
+            db.execute("ROLLBACK")
+        raise
+
+
+def execute_script(db: sqlite3.Connection, script: str) -> None:
+    """Run a script inside the transaction that is open; ``executescript`` would first commit it."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            db.execute(statement)
+            statement = ""
+    if statement.strip():
+        db.execute(statement)
+
+
+def empty_wal(db: sqlite3.Connection, path: Path) -> None:
+    """Move the WAL into the file and cut it to nothing: older versions of pages are in it.
+
+    Raises:
+        StoreBusy: readers kept it from happening for too long.
+    """
+    deadline = time.monotonic() + BUSY_TIMEOUT_SECONDS
+    while db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+        if time.monotonic() > deadline:
+            raise StoreBusy(f"{path.name}: readers keep the write-ahead log from being emptied")
+        time.sleep(0.005)
+
+
+def explained(error: sqlite3.Error, path: Path) -> EventStoreError:
+    """Our error for SQLite's (https://sqlite.org/rescode.html)."""
+    text = f"{path.name}: {error}"
+    match primary_code(error):
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED | sqlite3.SQLITE_PROTOCOL:
+            return StoreBusy(text)
+        case sqlite3.SQLITE_FULL:
+            return StoreFull(text)
+        case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM:
+            return StoreReadOnly(text)
+        case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
+            return StoreCorrupt(text)
+        case sqlite3.SQLITE_IOERR | sqlite3.SQLITE_CANTOPEN if _is_full(path):
+            return StoreFull(text)
+        case _:
+            return StoreUnavailable(text)
+
+
+def primary_code(error: sqlite3.Error) -> int:
+    """SQLite's code, without its details; 0 when the module itself raised the error."""
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
+
+
+def _is_full(path: Path) -> bool:
+    return shutil.disk_usage(path.parent).free < _SPARE_BYTES
+
+
+def _wal_of(path: Path) -> Path:
+    return path.with_name(path.name + "-wal")

@@ -1,0 +1,318 @@
+"""The log as a SQLite file: writing a batch, reading a page. Plain functions, for a thread to call.
+
+What SQLite and Python do that the code below counts on:
+
+- WAL with ``synchronous=FULL`` makes each commit durable before it returns (https://sqlite.org/pragma.html).
+- The WAL cannot start over while any snapshot is held, so reads go by pages, each a statement of its own.
+- ``PRAGMA data_version`` changes when, and only when, another connection has committed.
+- The sqlite3 module lets go of the GIL around each step of a statement and must get it back after it; against a busy
+  event loop each such change of hands may wait for the interpreter's switch interval (5 ms). So a batch is a few
+  statements, and what can be known in memory is not asked of the file.
+"""
+
+import os
+import sqlite3
+import struct
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from eventstore import files
+from eventstore.chain import GENESIS, event_hash
+from eventstore.errors import DuplicateEventId, EventStoreError, WrongExpectedVersion
+from eventstore.events import Append, Appended, Metadata, RecordedEvent
+from eventstore.vault import Key, Vault
+
+Synchronous = Literal["FULL", "NORMAL", "OFF"]
+
+APPLICATION_ID = 0x45764C67
+"""'EvLg': tells a log from any other SQLite file."""
+
+COLUMNS = (
+    "position, stream, stream_version, id, type, schema_version, recorded_at, CAST(metadata AS BLOB),"
+    " CAST(data AS BLOB), sealed, hash"
+)
+"""As ``recorded_events`` takes them; the casts save decoding text only to encode it again."""
+
+_INSERT = (
+    "INSERT INTO events (position, stream, stream_version, id, type, schema_version, recorded_at, metadata, data,"
+    " sealed, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_KNOWN_STREAMS = 20_000
+
+Outcome = Appended | Exception
+_Keys = dict[str, Key | EventStoreError]
+"""Of the subjects of a batch: the key, or why there is none."""
+_Row = tuple[int, str, int, str, str, int, str, str, str, bytes | None, bytes]
+
+
+def open_log(path: Path, *, synchronous: Synchronous, read_only: bool) -> sqlite3.Connection:
+    """A connection to the log, made or brought up to date if need be.
+
+    Raises:
+        StoreUnavailable and its kinds, StoreCorrupt.
+    """
+    try:
+        db = files.connect_offline(path) if read_only else files.connect(path)
+        try:
+            if not read_only:
+                files.use_wal(db, path)
+                db.execute(f"PRAGMA synchronous = {synchronous}")
+                # A checkpoint copies the WAL into the file and waits for the disk twice; four times rarer than by
+                # default it is a smaller part of the writer's time, for 16 MB of WAL.
+                db.execute("PRAGMA wal_autocheckpoint = 4000")
+                db.execute(f"PRAGMA journal_size_limit = {64 << 20}")
+                files.migrate(db, "eventstore.migrations", APPLICATION_ID, path)
+            else:
+                files.check(db, APPLICATION_ID, path)
+        except BaseException:
+            db.close()
+            raise
+    except sqlite3.Error as error:
+        raise files.explained(error, path) from error
+    return db
+
+
+class Batch:
+    """What became of some appends: an outcome for each, and the events of those that were stored."""
+
+    __slots__ = ("events", "last", "outcomes")
+
+    def __init__(self, outcomes: list[Outcome], events: list[RecordedEvent], last: int) -> None:
+        self.outcomes = outcomes
+        self.events = events
+        """Empty when they were not wanted."""
+        self.last = last
+        """The position of the last event stored; 0 when there is none."""
+
+
+class LogWriter:
+    """The one connection of this process that writes; used by one thread at a time."""
+
+    def __init__(self, db: sqlite3.Connection, path: Path, vault: Vault, clock: Callable[[], datetime]) -> None:
+        self._db, self._path, self._vault, self._clock = db, path, vault, clock
+        self._data_version = -1
+        self._position, self._hash = 0, GENESIS
+        self._versions: dict[str, int] = {}
+
+    def commit(self, appends: Sequence[Sequence[Append]], *, wants_events: bool) -> Batch:
+        """Store each append, whole or not at all, and all that can be stored in one transaction.
+
+        An append that is refused does not touch its neighbours. What cannot be said of one append (the disk is full,
+        the file is locked) is every append's outcome.
+        """
+        try:
+            keys = self._obtain_keys(appends)
+            try:
+                return self._commit(appends, keys, wants_events)
+            except sqlite3.IntegrityError:
+                self._roll_back()
+                # An id that is stored already, which nothing looked for because it hardly happens: find out whose.
+                batches = [self._commit_one(append, keys, wants_events) for append in appends]
+        except sqlite3.Error as error:
+            self._roll_back()
+            return Batch([files.explained(error, self._path)] * len(appends), [], 0)
+        except BaseException:
+            self._roll_back()
+            raise
+        return Batch(
+            [outcome for batch in batches for outcome in batch.outcomes],
+            [event for batch in batches for event in batch.events],
+            max(batch.last for batch in batches),
+        )
+
+    def close(self) -> None:
+        self._db.close()
+
+    def _commit_one(self, append: Sequence[Append], keys: _Keys, wants_events: bool) -> Batch:
+        try:
+            return self._commit([append], keys, wants_events)
+        except sqlite3.IntegrityError:
+            self._roll_back()
+            return Batch([DuplicateEventId("an event with the id of one of these is stored already")], [], 0)
+
+    def _commit(self, appends: Sequence[Sequence[Append]], keys: _Keys, wants_events: bool) -> Batch:
+        db = self._db
+        db.execute("BEGIN IMMEDIATE")
+        (data_version,) = db.execute("PRAGMA data_version").fetchone()
+        if data_version != self._data_version:  # another process has written: what was known is old
+            row = db.execute("SELECT position, hash FROM events ORDER BY position DESC LIMIT 1").fetchone()
+            self._position, self._hash = row or (0, GENESIS)
+            self._versions.clear()
+        draft = _Draft(self._position, self._hash, self._clock().astimezone(UTC), keys, wants_events)
+        before = self._position
+        outcomes = [self._add(append, draft) for append in appends]
+        if draft.rows:
+            db.executemany(_INSERT, draft.rows)
+        db.execute("COMMIT")
+        self._data_version = data_version
+        self._position, self._hash = draft.position, draft.hash
+        self._versions |= draft.versions
+        if len(self._versions) > _KNOWN_STREAMS:
+            self._versions.clear()
+        return Batch(outcomes, draft.events, draft.position if draft.position > before else 0)
+
+    def _add(self, append: Sequence[Append], draft: "_Draft") -> Outcome:
+        """Take one append into the draft, whole, or leave the draft as it was."""
+        before = draft.state()
+        versions: dict[str, int] = {}
+        try:
+            for part in append:
+                stream = part.stream
+                actual = versions.get(stream)
+                if actual is None:
+                    actual = draft.versions.get(stream)
+                if actual is None:
+                    actual = self._version_of(stream)
+                if actual != part.expected_version:
+                    draft.restore(before)
+                    already = self._stored_already(append, draft)
+                    return already or WrongExpectedVersion(stream, part.expected_version, actual)
+                versions[stream] = actual + len(part.events)
+                draft.add(part)
+        except (ValueError, TypeError, struct.error, EventStoreError) as error:
+            draft.restore(before)
+            return error
+        draft.versions |= versions
+        return Appended(draft.position, versions[append[-1].stream])
+
+    def _obtain_keys(self, appends: Sequence[Sequence[Append]]) -> _Keys:
+        subjects = {
+            part.stream
+            for append in appends
+            for part in append
+            if any(event.personal is not None for event in part.events)
+        }
+        if not subjects:
+            return {}
+        try:
+            return self._vault.obtain(subjects)
+        except EventStoreError as error:
+            return dict.fromkeys(subjects, error)
+
+    def _roll_back(self) -> None:
+        self._data_version = -1  # look again
+        if self._db.in_transaction:  # SQLite has already rolled back after some errors
+            self._db.execute("ROLLBACK")
+
+    def _version_of(self, stream: str) -> int:
+        version = self._versions.get(stream)
+        if version is None:
+            (version,) = self._db.execute(
+                "SELECT coalesce(max(stream_version), 0) FROM events WHERE stream = ?", (stream,)
+            ).fetchone()
+            self._versions[stream] = version
+        return version
+
+    def _stored_already(self, append: Sequence[Append], draft: "_Draft") -> Appended | None:
+        """Where these very events went before, when this append repeats one that was stored."""
+        if not all(event.id for part in append for event in part.events):
+            return None
+        if draft.rows:  # the first try may be among them: its caller gave up waiting, and asks again
+            self._db.executemany(_INSERT, draft.rows)
+            draft.rows.clear()
+        appended = None
+        for part in append:
+            rows = self._db.execute(
+                "SELECT id, position, stream_version FROM events"
+                " WHERE stream = ? AND stream_version > ? ORDER BY stream_version LIMIT ?",
+                (part.stream, part.expected_version, len(part.events)),
+            ).fetchall()
+            if [row[0] for row in rows] != [event.id for event in part.events]:
+                return None
+            appended = Appended(rows[-1][1], rows[-1][2])
+        return appended
+
+
+class _Draft:
+    """The rows of a batch as it is being put together, and where they leave the log."""
+
+    def __init__(self, position: int, hash: bytes, now: datetime, keys: _Keys, wants_events: bool) -> None:  # noqa: A002
+        self.position, self.hash, self.versions = position, hash, dict[str, int]()
+        self.rows: list[_Row] = []
+        self.events: list[RecordedEvent] = []
+        self._keys, self._wants_events = keys, wants_events
+        self._now, self._recorded_at = now, now.isoformat(timespec="microseconds")
+        self._recorded_at_bytes = self._recorded_at.encode()
+        self._metadata: tuple[Metadata | None, bytes, str] = (None, b"", "")
+
+    def state(self) -> tuple[int, bytes, int, int]:
+        return self.position, self.hash, len(self.rows), len(self.events)
+
+    def restore(self, state: tuple[int, bytes, int, int]) -> None:
+        self.position, self.hash, rows, events = state
+        del self.rows[rows:], self.events[events:]
+
+    def add(self, part: Append) -> None:
+        stream, stream_bytes = part.stream, part.stream.encode()
+        version, position, previous = part.expected_version, self.position, self.hash
+        for event in part.events:
+            version += 1
+            position += 1
+            id_ = event.id or _new_id()
+            id_bytes, data = id_.encode(), event.data
+            if data[:1] != b"{" or data[-1:] != b"}":
+                raise ValueError(f"the data of an event of {stream} is not a JSON object")
+            known, metadata_bytes, metadata = self._metadata
+            if event.metadata is not known:
+                metadata_bytes = _encode_metadata(event.metadata)
+                metadata = metadata_bytes.decode()
+                self._metadata = (event.metadata, metadata_bytes, metadata)
+            sealed = None
+            if event.personal is not None:
+                key = self._keys[stream]
+                if isinstance(key, EventStoreError):
+                    raise key
+                sealed = key.seal(event.personal, stream_bytes, version, id_bytes)
+            previous = event_hash(
+                previous, position, stream_bytes, version, id_bytes, event.type.encode(), event.schema_version,
+                self._recorded_at_bytes, metadata_bytes, data, sealed,
+            )  # fmt: skip
+            self.rows.append(
+                (
+                    position, stream, version, id_, event.type, event.schema_version, self._recorded_at, metadata,
+                    data.decode(), sealed, previous,
+                )
+            )  # fmt: skip
+            if self._wants_events:
+                self.events.append(
+                    RecordedEvent(
+                        position, stream, version, event.type, data, event.personal, False, event.schema_version,
+                        event.metadata, id_, self._now, previous,
+                    )
+                )  # fmt: skip
+        self.position, self.hash = position, previous
+
+
+def recorded_events(rows: Sequence[tuple[Any, ...]], vault: Vault) -> list[RecordedEvent]:
+    """Events from rows of ``COLUMNS``."""
+    events = []
+    known, metadata = b"{}", Metadata()
+    for position, stream, version, id_, type_, schema_version, recorded_at, raw, data, sealed, hash_ in rows:
+        if raw != known:  # neighbours often share theirs
+            known, metadata = raw, _decode_metadata(raw)
+        personal = None
+        if sealed is not None:
+            key = vault.find(stream)
+            personal = None if key is None else key.open(sealed, stream.encode(), version, id_.encode())
+        events.append(
+            RecordedEvent(
+                position, stream, version, type_, data, personal, sealed is not None and personal is None,
+                schema_version, metadata, id_, _parse_time(recorded_at), hash_,
+            )
+        )  # fmt: skip
+    return events
+
+
+def _new_id() -> str:
+    """A random id that sorts by time, so that the index of ids grows at its end (as UUID version 7, RFC 9562)."""
+    return f"{time.time_ns() // 1_000_000:012x}{os.urandom(10).hex()}"
+
+
+_encode_metadata = msgspec.json.Encoder().encode
+_decode_metadata = msgspec.json.Decoder(Metadata).decode
+_parse_time = datetime.fromisoformat

@@ -1,0 +1,1 @@
+"""The log's schema, one file for each step; forward only."""

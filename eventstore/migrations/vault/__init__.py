@@ -1,0 +1,1 @@
+"""The vault's schema, one file for each step; forward only."""

@@ -1,0 +1,438 @@
+"""From the log to tables that are easy to query.
+
+The tables and the position up to which they hold are in one file and change in one transaction, so they never differ;
+the file is derived, and made again when it is deleted. Several processes may keep one file up to date: each reads the
+position inside of its write transaction, and what another has applied already is not applied twice. All of them
+have to register the same projections, since the tables of others are dropped.
+"""
+
+import asyncio
+import contextlib
+import sqlite3
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self, TypeVar
+
+import aiosqlite
+from msgspec import Struct
+
+from eventstore import files
+from eventstore.errors import EventStoreError, StoreClosed, StoreUnavailable
+from eventstore.events import RecordedEvent
+from eventstore.store import EventStore
+
+T = TypeVar("T")
+
+PAGE = 1_000
+"""Events in one transaction."""
+QUERY_CONNECTIONS = 3
+RETRY_SECONDS = 0.5
+"""After the file or the log could not be used."""
+
+APPLICATION_ID = 0x45765677
+"""'EvVw'."""
+
+_FAULTS_OF_THE_FILE = {
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_NOTADB,
+    sqlite3.SQLITE_READONLY,
+}
+
+
+class Projection(Protocol):
+    """Turns events into rows. It runs on a thread of its own, and uses nothing but its tables and the events."""
+
+    @property
+    def name(self) -> str:
+        """With its version, such as ``jobs-1``: under a new name it starts again with fresh tables."""
+
+    @property
+    def tables(self) -> str:
+        """The SQL script that makes its tables; their names are no other registered projection's."""
+
+    def apply(self, db: sqlite3.Connection, events: Sequence[RecordedEvent]) -> None:
+        """Write what these events mean, in order, in the transaction that is open; neither commit nor roll back.
+
+        An error here is taken for a fault of the projection, unless it comes from a full or locked file.
+        """
+
+
+class ProjectionStatus(Struct, frozen=True):
+    name: str
+    position: int
+    lag: int
+    """Events that it has yet to apply."""
+    failed: str | None
+    """Why it has stopped, if it has: it goes on at the next start."""
+
+
+class Views:
+    """The projections' tables, kept up to date with a store."""
+
+    def __init__(
+        self,
+        path: Path,
+        store: EventStore,
+        runs: "list[_Run]",
+        db: sqlite3.Connection,
+        queries: list[aiosqlite.Connection],
+    ) -> None:
+        self._path, self._store, self._runs, self._db = path, store, runs, db
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="views")
+        self._queries = queries
+        self._idle_queries: asyncio.Queue[aiosqlite.Connection] = asyncio.Queue()
+        for query in queries:
+            self._idle_queries.put_nowait(query)
+        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._head = 0
+        self._trouble: str | None = None
+        self._is_closed = False
+
+    @classmethod
+    async def open(cls, path: Path, store: EventStore, projections: Sequence[Projection]) -> Self:
+        """Open the file, making it and the projections' tables if need be, and dropping what no projection owns.
+
+        Raises:
+            StoreUnavailable and its kinds, StoreCorrupt: about the file; deleting it is safe.
+            ValueError: two projections of one name.
+        """
+        if len({projection.name for projection in projections}) < len(projections):
+            raise ValueError("two projections have the same name")
+        db = await asyncio.to_thread(_open_file, path)
+        try:
+            runs = [_Run(projection) for projection in projections]
+            await asyncio.to_thread(_prepare, db, path, runs)
+            for run in runs:
+                if not await _is_of(store, run):
+                    await asyncio.to_thread(_start_over, db, path, run)
+            # aiosqlite fits here: a query is one statement, so it is one trip to the connection's thread.
+            queries = []
+            uri = files.uri(path, read_only=True)
+            for _ in range(QUERY_CONNECTIONS):
+                query = await aiosqlite.connect(uri, uri=True, isolation_level=None)
+                query.row_factory = sqlite3.Row
+                queries.append(query)
+        except BaseException:
+            db.close()
+            raise
+        return cls(path, store, runs, db, queries)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    # Keeping up
+
+    async def run(self) -> None:
+        """Follow the store until cancelled. What may pass (a full disk, a locked file) is tried again."""
+        while True:
+            try:
+                await self.catch_up()
+                self._trouble = None
+                await self._follow()
+            except StoreClosed:
+                raise
+            except EventStoreError as error:
+                self._trouble = str(error)
+                await asyncio.sleep(RETRY_SECONDS)
+
+    async def catch_up(self) -> None:
+        """Apply everything that is in the log by now.
+
+        Raises:
+            StoreUnavailable and its kinds, StoreCorrupt: about the log or the file; what was applied stays.
+        """
+        head = await self._store.head()
+        self._head = max(self._head, head)
+        # Those ahead come first: a projection that starts from nothing does not hold up the others.
+        while behind := sorted({run.position for run in self._healthy() if run.position < head}, reverse=True):
+            for position in behind:
+                events = await self._store.read_all(after=position, limit=PAGE)
+                await self._apply([run for run in self._healthy() if run.position == position], events)
+
+    async def _follow(self) -> None:
+        """Apply what comes, until a projection turns out to be elsewhere than the others."""
+        position = max((run.position for run in self._healthy()), default=self._head)
+        batches = self._store.follow(after=position)
+        async with contextlib.aclosing(batches):
+            async for batch in batches:
+                for start in range(0, len(batch), PAGE):
+                    events = batch[start : start + PAGE]
+                    await self._apply(self._healthy(), events)
+                    position = events[-1].position
+                    if any(run.position < position for run in self._healthy()):
+                        return
+
+    async def _apply(self, runs: "list[_Run]", events: Sequence[RecordedEvent]) -> None:
+        if not events:
+            return
+        self._head = max(self._head, events[-1].position)
+        if runs:
+            await self._on_thread(lambda: _apply(self._db, runs, events))
+        reached = self._reached()
+        for position, future in list(self._waiting):
+            if not future.done() and (reached is None or position <= reached):
+                future.set_result(None)
+
+    async def wait_for(self, position: int, timeout_seconds: float = 5.0) -> None:
+        """Return once every projection that has not failed has applied the event at a position.
+
+        Raises:
+            TimeoutError: not within that time.
+            StoreUnavailable: it cannot, because every projection has failed or the file cannot be written.
+        """
+        reached = self._reached()
+        if reached is None or reached < position:
+            waiting = (position, asyncio.get_running_loop().create_future())
+            self._waiting.append(waiting)
+            try:
+                if reached is not None:
+                    async with asyncio.timeout(timeout_seconds):
+                        await waiting[1]
+            except TimeoutError:
+                if self._trouble is not None:
+                    raise StoreUnavailable(self._trouble) from None
+                raise
+            finally:
+                self._waiting.remove(waiting)
+        if self._reached() is None:
+            raise StoreUnavailable("every projection has failed")
+
+    def status(self) -> list[ProjectionStatus]:
+        """How each projection is doing; while the file or the log cannot be used, all of them say so."""
+        return [
+            ProjectionStatus(run.name, run.position, max(self._head - run.position, 0), run.failed or self._trouble)
+            for run in self._runs
+        ]
+
+    # Asking
+
+    async def query(self, sql: str, params: Sequence[Any] | Mapping[str, Any] = ()) -> list[sqlite3.Row]:
+        """The rows of a SELECT.
+
+        Raises:
+            StoreUnavailable and its kinds, StoreCorrupt: about the file.
+            sqlite3.Error: about the SELECT.
+        """
+        if self._is_closed:
+            raise StoreClosed("the views are closed")
+        db = await self._idle_queries.get()
+        try:
+            return list(await db.execute_fetchall(sql, params))
+        except sqlite3.Error as error:
+            if _is_of_the_file(error):
+                raise files.explained(error, self._path) from error
+            raise
+        finally:
+            self._idle_queries.put_nowait(db)
+
+    async def query_one(self, sql: str, params: Sequence[Any] | Mapping[str, Any] = ()) -> sqlite3.Row | None:
+        """The first row of a SELECT; see ``query``."""
+        rows = await self.query(sql, params)
+        return rows[0] if rows else None
+
+    # Forgetting, closing
+
+    async def scrub(self) -> None:
+        """Empty the WAL, so that rows which were deleted or overwritten are in no file any more.
+
+        Within the file itself, deleted rows are overwritten at once. For use after an erasure has been applied.
+
+        Raises:
+            StoreBusy: readers kept it from happening for too long.
+        """
+        await self._on_thread(lambda: files.empty_wal(self._db, self._path))
+
+    async def close(self) -> None:
+        """Let the transaction under way finish, then close; again does nothing."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        for query in self._queries:
+            await query.close()
+        await asyncio.to_thread(self._thread.shutdown)
+        self._db.close()
+
+    def _healthy(self) -> "list[_Run]":
+        return [run for run in self._runs if run.failed is None]
+
+    def _reached(self) -> int | None:
+        """The position that every healthy projection has applied; None when there are only failed ones."""
+        positions = [run.position for run in self._healthy()]
+        if not self._runs:
+            return 1 << 62
+        return min(positions, default=None)
+
+    async def _on_thread(self, work: Callable[[], T]) -> T:
+        if self._is_closed:
+            raise StoreClosed("the views are closed")
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+        except sqlite3.Error as error:
+            raise files.explained(error, self._path) from error
+
+
+class _Run:
+    """A projection and how far it is, by what this process has last seen in the file."""
+
+    def __init__(self, projection: Projection) -> None:
+        self.projection, self.name = projection, projection.name
+        self.position = 0
+        self.hash: bytes | None = None
+        self.failed: str | None = None
+
+
+# Everything below runs on a thread.
+
+
+def _open_file(path: Path) -> sqlite3.Connection:
+    try:
+        db = files.connect(path)
+        try:
+            files.use_wal(db, path)
+            db.execute("PRAGMA synchronous = NORMAL")  # what a power cut takes back is derived again
+            db.execute("PRAGMA secure_delete = ON")  # rows may be of people who want to be forgotten
+            files.migrate(db, "eventstore.migrations.views", APPLICATION_ID, path)
+        except BaseException:
+            db.close()
+            raise
+    except sqlite3.Error as error:
+        raise files.explained(error, path) from error
+    return db
+
+
+def _prepare(db: sqlite3.Connection, path: Path, runs: Sequence[_Run]) -> None:
+    """Drop the tables of projections that are no more, make those of new ones, read how far the others are."""
+    try:
+        with files.transaction(db):
+            scripts = {run.name: run.projection.tables for run in runs}
+            for name, script in db.execute("SELECT name, tables FROM checkpoints").fetchall():
+                if scripts.get(name) != script:
+                    _drop(db, name)
+            for run in runs:
+                row = db.execute("SELECT position, hash FROM checkpoints WHERE name = ?", (run.name,)).fetchone()
+                if row is None:
+                    _create(db, run)
+                else:
+                    run.position, run.hash = row
+    except sqlite3.Error as error:
+        if _is_of_the_file(error):
+            raise files.explained(error, path) from error
+        raise
+
+
+def _start_over(db: sqlite3.Connection, path: Path, run: _Run) -> None:
+    """Let a projection begin with fresh tables, unless another process has seen to it."""
+    try:
+        with files.transaction(db):
+            row = db.execute("SELECT position, hash FROM checkpoints WHERE name = ?", (run.name,)).fetchone()
+            if row == (run.position, run.hash):
+                _drop(db, run.name)
+                _create(db, run)
+            elif row is not None:
+                run.position, run.hash = row
+    except sqlite3.Error as error:
+        raise files.explained(error, path) from error
+
+
+def _create(db: sqlite3.Connection, run: _Run) -> None:
+    before = _objects(db).keys()
+    files.execute_script(db, run.projection.tables)
+    db.executemany("INSERT INTO objects VALUES (?, ?)", [(run.name, name) for name in _objects(db).keys() - before])
+    db.execute("INSERT INTO checkpoints VALUES (?, 0, NULL, ?)", (run.name, run.projection.tables))
+    run.position, run.hash = 0, None
+
+
+def _drop(db: sqlite3.Connection, projection: str) -> None:
+    for (name,) in db.execute("SELECT name FROM objects WHERE projection = ?", (projection,)).fetchall():
+        # Looked up again each time: a table takes its indexes along, a virtual table those behind it.
+        if (kind := _objects(db).get(name)) is not None and not _is_shadow(db, name):
+            db.execute(f'DROP {kind} "{name}"')
+    db.execute("DELETE FROM objects WHERE projection = ?", (projection,))
+    db.execute("DELETE FROM checkpoints WHERE name = ?", (projection,))
+
+
+def _objects(db: sqlite3.Connection) -> dict[str, str]:
+    return dict(
+        db.execute("SELECT name, type FROM sqlite_master WHERE name NOT LIKE 'sqlite^_%' ESCAPE '^'").fetchall()
+    )
+
+
+def _is_shadow(db: sqlite3.Connection, name: str) -> bool:
+    """Whether a table belongs to a virtual one, and goes with it."""
+    row = db.execute("SELECT type FROM pragma_table_list WHERE schema = 'main' AND name = ?", (name,)).fetchone()
+    return bool(row == ("shadow",))
+
+
+def _apply(db: sqlite3.Connection, runs: Sequence[_Run], events: Sequence[RecordedEvent]) -> None:
+    """Apply events, which follow one another without gaps, to the projections that have not had them."""
+    with files.transaction(db):
+        reached = [_apply_to(db, run, events) for run in runs]
+    for run, position in zip(runs, reached, strict=True):
+        run.position = position
+
+
+def _apply_to(db: sqlite3.Connection, run: _Run, events: Sequence[RecordedEvent]) -> int:
+    row = db.execute("SELECT position FROM checkpoints WHERE name = ?", (run.name,)).fetchone()
+    if row is None:
+        run.failed = "another process, with other projections, has dropped its tables"
+        return run.position
+    position = int(row[0])
+    done = position + 1 - events[0].position
+    if not 0 <= done < len(events):  # another process has applied them all, or begun again
+        return position
+    todo = events[done:] if done else events
+    last = _apply_safely(db, run, todo)
+    if last is None:
+        return position
+    db.execute("UPDATE checkpoints SET position = ?, hash = ? WHERE name = ?", (last.position, last.hash, run.name))
+    return last.position
+
+
+def _apply_safely(db: sqlite3.Connection, run: _Run, events: Sequence[RecordedEvent]) -> RecordedEvent | None:
+    """Apply all events, or those before the first that fails; the last one applied."""
+    db.execute("SAVEPOINT projection")
+    try:
+        run.projection.apply(db, events)
+    except Exception as error:  # a projection's edge: its fault must not stop the others
+        if isinstance(error, sqlite3.Error) and _is_of_the_file(error):
+            raise
+        db.execute("ROLLBACK TO projection")
+        if len(events) > 1:
+            last = None
+            for event in events:
+                if _apply_safely(db, run, [event]) is None:
+                    break
+                last = event
+        else:
+            last = None
+            run.failed = f"event {events[0].position} ({events[0].type}): {type(error).__name__}: {error}"
+    else:
+        last = events[-1]
+    db.execute("RELEASE projection")
+    return last
+
+
+def _is_of_the_file(error: sqlite3.Error) -> bool:
+    return files.primary_code(error) in _FAULTS_OF_THE_FILE
+
+
+async def _is_of(store: EventStore, run: _Run) -> bool:
+    """Whether a projection was made from this log, and not from one that was replaced since."""
+    if run.position == 0:
+        return True
+    events = await store.read_all(after=run.position - 1, limit=1)
+    return bool(events) and events[0].position == run.position and events[0].hash == run.hash

@@ -1,0 +1,505 @@
+"""The event store in a SQLite file.
+
+Theory of operation. One thread holds the connection that writes. Appends wait in a queue; whenever that thread is
+free it gets all that wait, stores them in one transaction and reports an outcome to each: whoever comes while a commit
+is in flight rides in the next. The queue and the thread belong to the store, so a caller that is cancelled takes
+nothing with it and leaves no transaction open: its append is stored or, if the thread has not got it yet, dropped.
+Reading goes through other threads, each with a connection of its own. Committed events go straight from memory to this
+process's subscribers (tail.py); what other processes commit is noticed by one task that looks at
+``PRAGMA data_version`` every 25 ms while somebody waits for events.
+
+aiosqlite, which the views use for their queries, is not used here: it makes each statement a trip to the thread and
+back (18,000 events/s where one trip for a batch gives 51,000), and it hands rows to the event loop, where building
+events and decrypting a page of them would hold up everybody else.
+"""
+
+import asyncio
+import contextlib
+import sqlite3
+import threading
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from queue import SimpleQueue
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from eventstore import files
+from eventstore.errors import EventStoreError, StoreClosed, StoreReadOnly
+from eventstore.events import Append, Appended, NewEvent, RecordedEvent
+from eventstore.log_file import COLUMNS, Batch, LogWriter, Synchronous, open_log, recorded_events
+from eventstore.tail import ALL, Key, Tail
+from eventstore.vault import Vault
+
+T = TypeVar("T")
+
+POLL_SECONDS = 0.025
+"""Between two looks at what other processes committed: 15 ms of delay at the median for half a percent of a core."""
+MAX_QUEUED = 4_096
+"""Appends that may wait for the writer; who comes then waits to be queued."""
+MAX_BATCH = 1_024
+"""Appends in one transaction."""
+PAGE = 500
+"""Events in one read."""
+READERS = 4
+
+_Filter = tuple[str, tuple[Any, ...]]
+
+
+class SQLiteEventStore:
+    """See EventStore. Use it on the event loop that opened it."""
+
+    def __init__(
+        self, path: Path, vault: Vault, writer: LogWriter | None, watch: sqlite3.Connection, head: int
+    ) -> None:
+        self._path, self._vault, self._watch = path, vault, watch
+        self._readers = _Readers(path)
+        self._writer = None if writer is None else _WriterThread(writer, self._committed)
+        self._tail = Tail(head)
+        self._watchers = 0
+        self._poll_task: asyncio.Task[None] | None = None
+        self._poll_now = asyncio.Event()
+        self._queued = asyncio.Semaphore(MAX_QUEUED)
+        self._queue: deque[_Queued] = deque()
+        self._in_flight: list[_Queued] = []
+        self._flush_is_due = False
+        self._is_closed = False
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    @classmethod
+    async def open(
+        cls,
+        path: Path,
+        *,
+        vault_path: Path,
+        synchronous: Synchronous = "FULL",
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        read_only: bool = False,
+    ) -> Self:
+        """Open the log and its vault, making them if need be; to read only, the log must exist, the vault need not.
+
+        Raises:
+            StoreUnavailable and its kinds, StoreCorrupt.
+        """
+        if synchronous not in {"FULL", "NORMAL", "OFF"}:
+            raise ValueError(f"synchronous is FULL, NORMAL or OFF, not {synchronous}")
+
+        def opened() -> tuple[Vault, LogWriter | None, sqlite3.Connection, int]:
+            with contextlib.ExitStack() as undo:
+                vault = Vault.open(vault_path, read_only=read_only, clock=clock)
+                undo.callback(vault.close)
+                db = open_log(path, synchronous=synchronous, read_only=read_only)
+                undo.callback(db.close)
+                watch = files.connect_offline(path)
+                undo.callback(watch.close)
+                head = _head(watch)
+                writer = None if read_only else LogWriter(db, path, vault, clock)
+                if writer is None:
+                    db.close()
+                undo.pop_all()
+                return vault, writer, watch, head
+
+        return cls(path, *await asyncio.to_thread(opened))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    # Writing
+
+    async def append(self, stream: str, events: Sequence[NewEvent], *, expected_version: int) -> Appended:
+        return await self.append_all((Append(stream, tuple(events), expected_version),))
+
+    async def append_all(self, writes: Sequence[Append]) -> Appended:
+        if not writes or not all(write.events for write in writes):
+            raise ValueError("an append needs events")
+        if not all(write.stream for write in writes):
+            raise ValueError("a stream needs a name")
+        self._check_open()
+        if self._writer is None:
+            raise StoreReadOnly(f"{self._path.name} was opened for reading")
+        await self._queued.acquire()
+        if self._is_closed:
+            self._queued.release()
+            raise StoreClosed("the store is closed")
+        outcome: asyncio.Future[Appended] = asyncio.get_running_loop().create_future()
+        self._queue.append(_Queued(writes, outcome))
+        self._idle.clear()
+        if not self._in_flight and not self._flush_is_due:
+            # Not at once: whoever else is about to append in this turn of the event loop goes along.
+            self._flush_is_due = True
+            asyncio.get_running_loop().call_soon(self._flush)
+        return await outcome
+
+    def _flush(self) -> None:
+        """Give the writer what waits for it."""
+        self._flush_is_due = False
+        assert not self._in_flight
+        while self._queue and len(self._in_flight) < MAX_BATCH:
+            queued = self._queue.popleft()
+            if queued.outcome.done():  # cancelled
+                self._queued.release()
+            else:
+                self._in_flight.append(queued)
+        if self._in_flight:
+            assert self._writer is not None
+            self._writer.commit([queued.writes for queued in self._in_flight], wants_events=self._watchers > 0)
+        else:
+            self._idle.set()
+
+    def _committed(self, result: Batch | BaseException) -> None:
+        """Tell everybody what became of a batch."""
+        done, self._in_flight = self._in_flight, []
+        if isinstance(result, BaseException):
+            outcomes: Sequence[Appended | BaseException] = [result] * len(done)
+        else:
+            outcomes = result.outcomes
+            self._publish(result)
+        for queued, outcome in zip(done, outcomes, strict=True):
+            self._queued.release()
+            if queued.outcome.done():
+                continue
+            if isinstance(outcome, BaseException):
+                queued.outcome.set_exception(outcome)
+            else:
+                queued.outcome.set_result(outcome)
+        if not self._flush_is_due:
+            self._flush()
+
+    def _publish(self, batch: Batch) -> None:
+        if not self._watchers or not batch.last:
+            return  # the tail is behind: the next to watch brings it up to date
+        fresh = [event for event in batch.events if event.position > self._tail.last]
+        if fresh and fresh[0].position == self._tail.last + 1:
+            self._tail.publish(fresh)
+        elif batch.last > self._tail.last:  # another process's events come first, or these were not asked for
+            self._poll_now.set()
+
+    async def erase(self, subject: str) -> None:
+        self._check_open()
+        try:
+            await self._readers.run(lambda _: self._vault.erase(subject))
+        finally:
+            self._tail.clear()
+
+    # Reading
+
+    async def read_stream(
+        self, stream: str, *, after_version: int = 0, limit: int | None = None, backwards: bool = False
+    ) -> list[RecordedEvent]:
+        events: list[RecordedEvent] = []
+        async for page in self._stream_pages(stream, after_version, limit, backwards):
+            events = events + page if events else page
+        return events
+
+    async def iterate_stream(self, stream: str, *, after_version: int = 0) -> AsyncGenerator[RecordedEvent, None]:
+        async for page in self._stream_pages(stream, after_version, None, backwards=False):
+            for event in page:
+                yield event
+
+    async def _stream_pages(
+        self, stream: str, after_version: int, limit: int | None, backwards: bool
+    ) -> AsyncGenerator[list[RecordedEvent], None]:
+        self._check_open()
+        left = limit
+        low, high = after_version, 1 << 62
+        while left is None or left > 0:
+            size = PAGE if left is None else min(PAGE, left)
+            order = "DESC" if backwards else "ASC"
+            page = await self._read(
+                f"stream = ? AND stream_version > ? AND stream_version < ? ORDER BY stream_version {order} LIMIT ?",
+                (stream, low, high, size),
+            )
+            if page:
+                yield page
+            if len(page) < size:
+                return
+            if backwards:
+                high = page[-1].stream_version
+            else:
+                low = page[-1].stream_version
+            left = None if left is None else left - size
+
+    async def read_all(
+        self, *, after: int = 0, category: str | None = None, limit: int = 1000, backwards: bool = False
+    ) -> list[RecordedEvent]:
+        self._check_open()
+        events: list[RecordedEvent] = []
+        low, high = after, 1 << 62
+        condition, values = _filter(category, None)
+        while (size := min(PAGE * 2, limit - len(events))) > 0:
+            page = await self._read(
+                f"{condition} position > ? AND position < ? ORDER BY position {'DESC' if backwards else 'ASC'} LIMIT ?",
+                (*values, low, high, size),
+            )
+            events = events + page if events else page
+            if len(page) < size:
+                break
+            if backwards:
+                high = page[-1].position
+            else:
+                low = page[-1].position
+        return events
+
+    async def head(self) -> int:
+        self._check_open()
+        return await self._readers.run(_head)
+
+    async def stream_version(self, stream: str) -> int:
+        self._check_open()
+
+        def read(db: sqlite3.Connection) -> int:
+            row = db.execute(
+                "SELECT coalesce(max(stream_version), 0) FROM events WHERE stream = ?", (stream,)
+            ).fetchone()
+            return int(row[0])
+
+        return await self._readers.run(read)
+
+    async def _read(self, where: str, values: tuple[Any, ...]) -> list[RecordedEvent]:
+        """Events of one statement; the callers' own text is in ``values`` only."""
+
+        def read(db: sqlite3.Connection) -> list[RecordedEvent]:
+            rows = db.execute(f"SELECT {COLUMNS} FROM events WHERE {where}", values).fetchall()  # noqa: S608 - our text
+            self._vault.refresh()
+            return recorded_events(rows, self._vault)
+
+        return await self._readers.run(read)
+
+    # Following
+
+    async def subscribe(
+        self, *, after: int = 0, category: str | None = None, stream: str | None = None
+    ) -> AsyncGenerator[RecordedEvent, None]:
+        batches = self.follow(after=after, category=category, stream=stream)
+        async with contextlib.aclosing(batches):
+            async for batch in batches:
+                for event in batch:
+                    yield event
+
+    async def follow(
+        self, *, after: int = 0, category: str | None = None, stream: str | None = None
+    ) -> AsyncGenerator[Sequence[RecordedEvent], None]:
+        self._check_open()
+        key: Key = ALL
+        if stream is not None:
+            key = ("stream", stream)
+        elif category is not None:
+            key = ("category", category)
+        position = after
+        with self._watching():
+            reads_file = True
+            while True:
+                recent = None if reads_file else self._tail.after(position)
+                if recent is None:
+                    page, position = await self._page_after(position, category, stream)
+                    reads_file = len(page) == PAGE
+                    if page:
+                        yield page
+                elif recent:
+                    position = recent[-1].position
+                    if key is not ALL:
+                        recent = [
+                            event
+                            for event in recent
+                            if (stream is None or event.stream == stream)
+                            and (category is None or event.stream.partition("-")[0] == category)
+                        ]
+                    if recent:
+                        yield recent
+                else:
+                    position = max(position, await self._tail.wait(key))
+
+    async def _page_after(
+        self, position: int, category: str | None, stream: str | None
+    ) -> tuple[list[RecordedEvent], int]:
+        """The next events of a kind, and the position up to which there are no others."""
+
+        def read(db: sqlite3.Connection) -> tuple[list[RecordedEvent], int]:
+            head = _head(db)  # first: whatever is committed between the two statements is for the next page
+            condition, values = _filter(category, stream)
+            order = "position" if stream is None else "stream_version"  # of one stream, the same
+            rows = db.execute(
+                f"SELECT {COLUMNS} FROM events WHERE {condition} position > ? ORDER BY {order} LIMIT ?",  # noqa: S608
+                (*values, position, PAGE),
+            ).fetchall()
+            self._vault.refresh()
+            events = recorded_events(rows, self._vault)
+            if len(events) == PAGE:
+                return events, events[-1].position
+            return events, max(position, head, events[-1].position if events else 0)
+
+        return await self._readers.run(read)
+
+    async def wait_until(self, position: int) -> None:
+        self._check_open()
+        with self._watching():
+            while True:
+                if self._tail.last >= position or await self.head() >= position:
+                    return
+                if self._tail.last < position:
+                    await self._tail.wait(ALL)
+
+    @contextmanager
+    def _watching(self) -> Iterator[None]:
+        """Somebody needs to know of new events, those of other processes too."""
+        self._watchers += 1
+        if self._watchers == 1:
+            self._poll_task = asyncio.create_task(self._poll(), name="eventstore-poll")
+        try:
+            yield
+        finally:
+            self._watchers -= 1
+            if self._watchers == 0 and self._poll_task is not None:
+                self._poll_task.cancel()
+                self._poll_task = None
+
+    async def _poll(self) -> None:
+        """Bring the tail up to what other processes committed, for as long as somebody watches."""
+        seen = seen_vault = None
+        while True:
+            self._poll_now.clear()
+            try:
+                version, vault = await self._readers.run(self._look)
+                if vault != seen_vault:
+                    self._tail.clear()  # a key may be gone
+                    seen_vault = vault
+                if seen is None:  # nobody watched until now
+                    self._tail.skip_to(await self.head())
+                elif version != seen:
+                    await self._catch_up()
+                seen = version
+            except StoreClosed:
+                return
+            except EventStoreError:
+                pass  # reading fails for its callers, who are told; here it is tried again
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(POLL_SECONDS):
+                    await self._poll_now.wait()
+
+    def _look(self, _: sqlite3.Connection) -> tuple[int, int]:
+        (version,) = self._watch.execute("PRAGMA data_version").fetchone()
+        return version, self._vault.refresh()
+
+    async def _catch_up(self) -> None:
+        while self._tail.last < await self.head():
+            page = await self.read_all(after=self._tail.last, limit=PAGE)
+            self._tail.publish([event for event in page if event.position > self._tail.last])
+
+    # Closing
+
+    async def close(self) -> None:
+        if not self._is_closed:
+            self._is_closed = True
+            self._tail.close()
+        await self._idle.wait()
+        if self._poll_task is not None:
+            self._poll_task.cancel()
+            self._poll_task = None
+        await asyncio.to_thread(self._close_files)
+
+    def _close_files(self) -> None:
+        self._readers.close()
+        self._watch.close()
+        if self._writer is not None:
+            self._writer.close()  # last, so that it takes the WAL along
+        self._vault.close()
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise StoreClosed("the store is closed")
+
+
+class _Queued:
+    """An append that waits for the writer, and who waits for it."""
+
+    __slots__ = ("outcome", "writes")
+
+    def __init__(self, writes: Sequence[Append], outcome: asyncio.Future[Appended]) -> None:
+        self.writes, self.outcome = writes, outcome
+
+
+class _WriterThread:
+    """Runs commits, one at a time, and reports each on the event loop.
+
+    Not an executor: its futures and their locks are a tenth of what a lone append costs.
+    """
+
+    def __init__(self, log: LogWriter, report: Callable[[Batch | BaseException], None]) -> None:
+        self._log, self._report = log, report
+        self._loop = asyncio.get_running_loop()
+        self._work: SimpleQueue[tuple[Sequence[Sequence[Append]], bool] | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="eventstore-writer", daemon=True)
+        self._thread.start()
+
+    def commit(self, appends: Sequence[Sequence[Append]], *, wants_events: bool) -> None:
+        self._work.put((appends, wants_events))
+
+    def close(self) -> None:
+        self._work.put(None)
+        self._thread.join()
+        self._log.close()
+
+    def _run(self) -> None:
+        while (work := self._work.get()) is not None:
+            appends, wants_events = work
+            result: Batch | BaseException
+            try:
+                result = self._log.commit(appends, wants_events=wants_events)
+            except BaseException as error:  # noqa: BLE001 - the appenders' edge: whatever it is, they are told
+                result = error
+            with contextlib.suppress(RuntimeError):  # the event loop has ended, and with it whoever would listen
+                self._loop.call_soon_threadsafe(self._report, result)
+
+
+class _Readers:
+    """Threads that read, each with its own connection."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._local = threading.local()
+        self._connections: list[sqlite3.Connection] = []
+        self._executor = ThreadPoolExecutor(READERS, thread_name_prefix="eventstore-reader")
+
+    async def run(self, read: Callable[[sqlite3.Connection], T]) -> T:
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._executor, self._call, read)
+        except RuntimeError as error:
+            if "shutdown" in str(error):
+                raise StoreClosed("the store is closed") from None
+            raise
+
+    def _call(self, read: Callable[[sqlite3.Connection], T]) -> T:
+        try:
+            db: sqlite3.Connection | None = getattr(self._local, "db", None)
+            if db is None:
+                db = self._local.db = files.connect_offline(self._path)
+                self._connections.append(db)
+            return read(db)
+        except sqlite3.Error as error:
+            raise files.explained(error, self._path) from error
+
+    def close(self) -> None:
+        self._executor.shutdown()
+        for db in self._connections:
+            db.close()
+
+
+def _head(db: sqlite3.Connection) -> int:
+    (head,) = db.execute("SELECT coalesce(max(position), 0) FROM events").fetchone()
+    return int(head)
+
+
+def _filter(category: str | None, stream: str | None) -> _Filter:
+    """The beginning of a WHERE clause, and its values."""
+    parts = [("stream", stream), ("category", category)]
+    given = [(column, value) for column, value in parts if value is not None]
+    return "".join(f"{column} = ? AND " for column, _ in given), tuple(value for _, value in given)

@@ -1,0 +1,76 @@
+"""What every event store does, whatever it keeps the events in."""
+
+from collections.abc import AsyncGenerator, Sequence
+from typing import Protocol
+
+from eventstore.events import Append, Appended, NewEvent, RecordedEvent
+
+
+class EventStore(Protocol):
+    """An append-only log of events in streams.
+
+    A reader never sees an event before the one at the position before it. Reading takes part in no transaction: a
+    long read goes by pages, and sees what is appended meanwhile.
+
+    Any method raises StoreClosed after ``close``; reading may raise StoreUnavailable and StoreCorrupt.
+    """
+
+    async def append(self, stream: str, events: Sequence[NewEvent], *, expected_version: int) -> Appended:
+        """Record events at the end of a stream that is at the expected version; all or none, durably.
+
+        Safe to repeat with the same event ids: if they are stored where this append would have put them, it returns
+        what it returned then. A caller that is cancelled while it waits does not know whether they were stored.
+
+        Raises:
+            WrongExpectedVersion: the stream is at another version.
+            DuplicateEventId: one of the ids is stored elsewhere.
+            SubjectErased: personal data for a stream whose personal data was erased.
+            StoreUnavailable: nothing was stored, and a later try may succeed. Its kinds are StoreBusy, StoreFull and
+                StoreReadOnly.
+            ValueError: no events, or one whose data is not a JSON object.
+        """
+
+    async def append_all(self, writes: Sequence[Append]) -> Appended:
+        """As ``append`` to several streams, all or none; their events get positions in the order given."""
+
+    async def read_stream(
+        self, stream: str, *, after_version: int = 0, limit: int | None = None, backwards: bool = False
+    ) -> list[RecordedEvent]:
+        """A stream's events after a version, oldest first; backwards: from the newest down to that version."""
+
+    def iterate_stream(self, stream: str, *, after_version: int = 0) -> AsyncGenerator[RecordedEvent, None]:
+        """As ``read_stream``, holding only a page of it in memory."""
+
+    async def read_all(
+        self, *, after: int = 0, category: str | None = None, limit: int = 1000, backwards: bool = False
+    ) -> list[RecordedEvent]:
+        """The log's events after a position, oldest first; backwards: from the newest down to that position."""
+
+    def subscribe(
+        self, *, after: int = 0, category: str | None = None, stream: str | None = None
+    ) -> AsyncGenerator[RecordedEvent, None]:
+        """The events after a position: those recorded, then each new one, by whichever process; without end."""
+
+    def follow(
+        self, *, after: int = 0, category: str | None = None, stream: str | None = None
+    ) -> AsyncGenerator[Sequence[RecordedEvent], None]:
+        """As ``subscribe``, as many at a time as there are; never none."""
+
+    async def wait_until(self, position: int) -> None:
+        """Return once the log has reached a position."""
+
+    async def head(self) -> int:
+        """The last position; 0 for an empty log."""
+
+    async def stream_version(self, stream: str) -> int:
+        """0 when there is no such stream."""
+
+    async def erase(self, subject: str) -> None:
+        """Make the personal data of a stream unreadable for good, wherever copies of the log are; again does nothing.
+
+        Raises:
+            StoreUnavailable: try again; the data may be erased already, but not from every file.
+        """
+
+    async def close(self) -> None:
+        """Let the appends under way finish, then close; again does nothing."""

@@ -1,0 +1,171 @@
+"""The words of a job's commit and pull request."""
+
+import re
+import textwrap
+from collections.abc import Mapping, Sequence
+
+from service.agent.workspace import Workspace
+from service.domain.jobs import ModelReplied, Problem, Running
+
+MAX_SUBJECT = 72
+"""Of the commit: what ``git log --oneline`` and the code hosts show of it."""
+MAX_TITLE = 200
+MAX_BODY = 60_000
+"""GitHub refuses more than 65,536 characters, the strictest limit we know."""
+MAX_TEMPLATE = 10_000
+MAX_FILES_LISTED = 60
+MAX_PROBLEMS_LISTED = 50
+
+TEMPLATES = (
+    *(
+        f"{folder}{name}.md"
+        for folder in (".github/", ".gitea/", ".forgejo/", "", "docs/")
+        for name in ("pull_request_template", "PULL_REQUEST_TEMPLATE")
+    ),
+    ".gitlab/merge_request_templates/Default.md",
+    ".gitlab/merge_request_templates/default.md",
+)
+
+_CONVENTIONAL = re.compile(r"[a-z]{2,10}(\([\w./ -]{1,40}\))?!?: ")
+_ABOUT_THE_CHANGE = re.compile(r"summary|description|overview|what|changes|purpose|motivation", re.IGNORECASE)
+_MENTION = re.compile(r"(?<![\w`/.@])@([A-Za-z0-9][\w-]*(?:/[\w.-]+)?)")
+
+
+def title(text: str) -> str:
+    return _shortened(_one_line(text) or "Update the documentation", MAX_TITLE)
+
+
+def commit_subject(text: str) -> str:
+    """``docs: …``, as conventionalcommits.org has it."""
+    line = (_one_line(text) or "update the documentation").rstrip(".")
+    return _shortened(line if _CONVENTIONAL.match(line) else f"docs: {line}", MAX_SUBJECT)
+
+
+def commit_message(subject: str, summary: str, job_id: str) -> str:
+    text = _wrapped(_visible(summary))
+    return f"{commit_subject(subject)}\n\n{f'{text}{chr(10)}{chr(10)}' if text else ''}Docsmith-Job: {job_id}\n"
+
+
+async def body(state: Running, workspace: Workspace, changes: Mapping[str, str | None], job_id: str) -> str:
+    """Summary, changed files, remaining problems, how it was made; within the repository's own template if it has one.
+
+    The template is the base commit's, so that nothing the job wrote can shape it.
+    """
+    finish = state.work.finish
+    assert finish is not None
+    summary = _quiet(_visible(finish.summary))[: MAX_BODY // 2]
+    models = list(dict.fromkeys(step.model for step in state.work.transcript if isinstance(step, ModelReplied)))
+    details = [_files(workspace, changes)]
+    if state.work.remaining_problems:
+        details.append(_problems(state.work.remaining_problems))
+    made_with = f" with {', '.join(f'`{model}`' for model in models[:5])}" if models else ""
+    footer = f"Made by Docsmith{made_with}, job `{job_id}`. Please review it as you would a colleague's change."
+    template = await _template(workspace)
+    if not template:
+        parts = [summary, *details, f"---\n\n{footer}"]
+    else:
+        filled, found = _filled(template, summary)
+        parts = [filled] if found else [summary, filled]
+        parts += [*details, f"---\n\n{footer}"]
+    return _shortened_text("\n\n".join(parts), MAX_BODY) + "\n"
+
+
+async def _template(workspace: Workspace) -> str:
+    for path in TEMPLATES:
+        if workspace.in_base(path):
+            text = await workspace.base_text(path)
+            if text and len(text) <= MAX_TEMPLATE:
+                return text.replace("\r\n", "\n").strip()
+    return ""
+
+
+def _filled(template: str, summary: str) -> tuple[str, bool]:
+    """The summary under the template's first heading that asks for one, in place of the hint there."""
+    headings = list(re.finditer(r"^#{1,6}[ \t]+(.+)$", template, re.MULTILINE))
+    for index, heading in enumerate(headings):
+        if _ABOUT_THE_CHANGE.search(heading[1]):
+            end = headings[index + 1].start() if index + 1 < len(headings) else len(template)
+            kept = re.sub(r"<!--.*?-->", "", template[heading.end() : end], flags=re.DOTALL).strip()
+            parts = [template[: heading.end()], summary, kept, template[end:].strip()]
+            return "\n\n".join(part for part in parts if part), True
+    return template, False
+
+
+def _files(workspace: Workspace, changes: Mapping[str, str | None]) -> str:
+    lines = []
+    for path, text in changes.items():
+        kind = "deleted" if text is None else "changed" if workspace.in_base(path) else "added"
+        lines.append(f"- `{path}` ({kind})")
+    if len(lines) > MAX_FILES_LISTED:
+        lines[MAX_FILES_LISTED:] = [f"- and {len(lines) - MAX_FILES_LISTED} more"]
+    return "\n".join(["Files:", "", *lines])
+
+
+def _problems(problems: Sequence[Problem]) -> str:
+    lines = [
+        f"- `{problem.path}`{f', line {problem.line}' if problem.line else ''}: {_quiet(problem.message)}"
+        for problem in problems[:MAX_PROBLEMS_LISTED]
+    ]
+    if len(problems) > MAX_PROBLEMS_LISTED:
+        lines.append(f"- and {len(problems) - MAX_PROBLEMS_LISTED} more")
+    return "\n".join(["The checks found problems that remain:", "", *lines])
+
+
+def _one_line(text: str) -> str:
+    return " ".join(_visible(text).split())
+
+
+def _visible(text: str) -> str:
+    """Without control characters, which could hide words from a reviewer's terminal."""
+    return "".join(c for c in text.replace("\r\n", "\n") if c.isprintable() or c in "\n\t").strip()
+
+
+def _quiet(text: str) -> str:
+    """Names nobody: a page must not be able to call people to a pull request."""
+    return _MENTION.sub(r"`@\1`", text)
+
+
+def _shortened(line: str, width: int) -> str:
+    if len(line) <= width:
+        return line
+    cut = line[: width - 1]
+    return (cut.rpartition(" ")[0] if " " in cut[width // 2 :] else cut).rstrip(" ,;:-") + "…"
+
+
+def _shortened_text(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 20].rstrip() + "\n\n[shortened]"
+
+
+def _wrapped(text: str) -> str:
+    """Each paragraph and list item at 72 columns; code and long words as they are."""
+    lines: list[str] = []
+    paragraph: list[str] = []
+
+    def end_paragraph() -> None:
+        if paragraph:
+            mark = re.match(r"(?:[-*+]|\d{1,3}[.)])\s+", paragraph[0])
+            lines.extend(
+                textwrap.wrap(
+                    " ".join(paragraph), MAX_SUBJECT, break_long_words=False, break_on_hyphens=False,
+                    subsequent_indent=" " * (mark.end() if mark else 0),
+                )
+            )  # fmt: skip
+            paragraph.clear()
+
+    in_code = False
+    for line in text.splitlines():
+        fence = line.lstrip().startswith("```")
+        if fence or in_code or line.startswith("    "):
+            end_paragraph()
+            lines.append(line.rstrip())
+            in_code ^= fence
+        elif not line.strip():
+            end_paragraph()
+            if lines and lines[-1]:
+                lines.append("")
+        else:
+            if re.match(r"\s*(?:[-*+]|\d{1,3}[.)])\s", line):
+                end_paragraph()
+            paragraph.append(line.strip())
+    end_paragraph()
+    return "\n".join(line if not line.startswith("#") else f" {line}" for line in lines).strip("\n")

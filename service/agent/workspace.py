@@ -1,0 +1,478 @@
+"""The repository as a job sees it: the tree of the base commit under an overlay of the job's changes.
+
+Nothing here touches a disk, so no link, hook, filter or clever name of a hostile repository can act: a path is a key
+of the tree and nothing else. What is refused is refused for the sake of whoever checks the branch out later.
+"""
+
+import asyncio
+import unicodedata
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from pathlib import PurePosixPath
+
+from msgspec import Struct
+
+from service.domain.errors import Invalid
+from service.domain.jobs import FileChange
+from service.ports.docs_source import DocsSource, Source, TreeFile
+
+WRITABLE_SUFFIXES = frozenset(
+    {".md", ".mdx", ".markdown", ".rst", ".adoc", ".txt", ".json", ".yml", ".yaml", ".toml", ".html"}
+)
+"""Prose, and the data that sites keep beside it. Scripts and style sheets are code, and SVG may carry a script."""
+
+PAGE_SUFFIXES = (".md", ".mdx", ".markdown", ".rst", ".adoc", ".html")
+
+NAVIGATION_FILES = frozenset({"docs.json", "mint.json", "mkdocs.yml", "mkdocs.yaml", "sidebars.json"})
+"""May be changed above the docs folder too: they name its pages."""
+
+BUILD_FILES = frozenset(
+    {
+        "package.json", "package-lock.json", "npm-shrinkwrap.json", "composer.json", "deno.json", "tsconfig.json",
+        "jsconfig.json", "lerna.json", "nx.json", "turbo.json", "renovate.json", "vercel.json", "firebase.json",
+        "pyproject.toml", "cargo.toml", "netlify.toml", "wrangler.toml", "bunfig.toml", "pipfile.toml", "poetry.toml",
+        "docker-compose.yml", "docker-compose.yaml", "compose.yml", "compose.yaml", "action.yml", "action.yaml",
+        "azure-pipelines.yml", "azure-pipelines.yaml", "bitbucket-pipelines.yml", "cloudbuild.yaml", "cloudbuild.yml",
+        "buildspec.yml", "appveyor.yml", "taskfile.yml", "requirements.txt", "constraints.txt", "pnpm-lock.yaml",
+        "pnpm-workspace.yaml", "codeowners.txt", "cmakelists.txt", "robots.txt", "security.txt",
+    }
+)  # fmt: skip
+"""Of a writable suffix, yet they decide what a build runs or who may do what."""
+
+AGENT_FILES = frozenset({"AGENTS.md", "CLAUDE.md", "GEMINI.md"})
+"""Guidance for agents is for people to write: a change here would steer every later job."""
+
+LFS_POINTER = "version https://git-lfs"
+
+_RESERVED = frozenset({"con", "prn", "aux", "nul", *(f"{n}{i}" for n in ("com", "lpt") for i in range(1, 10))})
+_READ_AT_ONCE = 400
+
+
+class Limits(Struct, frozen=True):
+    file_bytes: int = 1 << 20
+    changed_bytes: int = 8 << 20
+    changed_files: int = 400
+    path_characters: int = 400
+    cached_characters: int = 96 << 20
+    """Of texts kept in memory, so that a second search of a large site need not read it again."""
+
+
+LIMITS = Limits()
+
+
+class Refused(Exception):
+    """What a tool will not do; the message tells the model why, and what would do."""
+
+
+class Workspace:
+    def __init__(
+        self,
+        docs: DocsSource,
+        source: Source,
+        commit: str,
+        files: Iterable[TreeFile],
+        changes: Mapping[str, str | None],
+        *,
+        limits: Limits = LIMITS,
+    ) -> None:
+        self.source = source
+        self.commit = commit
+        self.limits = limits
+        self._docs = docs
+        self._base = {file.path: file for file in files}
+        self._changes: dict[str, str | None] = dict(changes)
+        self._texts: dict[str, str | None] = {}  # by blob; None is not text
+        self._cached = 0
+        self._names = _Names(self._base)
+        for path, text in self._changes.items():
+            self._names.note(path, exists=text is not None)
+
+    @classmethod
+    async def open(
+        cls,
+        docs: DocsSource,
+        source: Source,
+        commit: str,
+        changes: Mapping[str, str | None],
+        *,
+        limits: Limits = LIMITS,
+    ) -> "Workspace":
+        files = await docs.list_files(source, commit)
+        return await asyncio.to_thread(cls, docs, source, commit, files, changes, limits=limits)
+
+    # What there is
+
+    @property
+    def docs_folder(self) -> str:
+        return self.source.docs_folder
+
+    @property
+    def changes(self) -> Mapping[str, str | None]:
+        return self._changes
+
+    def in_base(self, path: str) -> bool:
+        return path in self._base
+
+    def exists(self, path: str) -> bool:
+        if path in self._changes:
+            return self._changes[path] is not None
+        return path in self._base
+
+    def base_paths(self) -> Sequence[str]:
+        return list(self._base)
+
+    def paths(self) -> list[str]:
+        """Every file as it now stands, sorted."""
+        if not self._changes:
+            return list(self._base)
+        gone = {path for path, text in self._changes.items() if text is None}
+        made = {path for path, text in self._changes.items() if text is not None}
+        return sorted((self._base.keys() | made) - gone)
+
+    def readable_paths(self) -> list[str]:
+        """What the model may look at: the docs folder without hidden files, and navigation files above it."""
+        return [path for path in self.paths() if self._may_read(path)]
+
+    def pages(self) -> list[str]:
+        return [path for path in self.readable_paths() if path.lower().endswith(PAGE_SUFFIXES)]
+
+    def checked(self, path: str) -> str:
+        """The path in its normal form, if it is one that the model may look at."""
+        normal = normal_path(path)
+        if not self._may_read(normal):
+            if is_hidden(normal):
+                raise Refused(f"{normal} is a hidden file or folder, which tools neither read nor write.")
+            raise Refused(f"{normal} is outside the documentation: every path begins with {self.docs_folder}/.")
+        return normal
+
+    def _may_read(self, path: str) -> bool:
+        if is_hidden(path):
+            return False
+        return is_under(path, self.docs_folder) or is_navigation_above(path, self.docs_folder)
+
+    # Reading
+
+    async def read(self, path: str) -> str:
+        """The text as it now stands. Refused when there is no such file, or it is not text."""
+        path = self.checked(path)
+        if not self.exists(path):
+            raise Refused(f"There is no file {path}.{self._nearest(path)}")
+        text = await self.text(path)
+        if text is None:
+            raise Refused(f"{path} is not text (binary, or not UTF-8), or larger than {self.limits.file_bytes} bytes.")
+        if text.startswith(LFS_POINTER):
+            raise Refused(f"{path} is kept in Git LFS: its content is not here.")
+        return text
+
+    async def text(self, path: str) -> str | None:
+        """As ``read``, without its rules: None when there is no such file or it is not text."""
+        if path in self._changes:
+            return self._changes[path]
+        return await self.base_text(path)
+
+    async def base_text(self, path: str) -> str | None:
+        file = self._base.get(path)
+        if file is None:
+            return None
+        if file.blob not in self._texts:
+            try:
+                content = await self._docs.read_file(self.source, file.blob)
+            except Invalid:  # over the source's size limit
+                return None
+            self._keep(file.blob, decoded(content, self.limits.file_bytes))
+        return self._texts.get(file.blob)
+
+    async def texts(self, paths: Iterable[str]) -> AsyncIterator[dict[str, str]]:
+        """The texts of these files as they now stand, some hundred at a time; what is not text is left out."""
+        async for some in self._texts_of(paths, self._changes):
+            yield some
+
+    async def base_texts(self, paths: Iterable[str]) -> AsyncIterator[dict[str, str]]:
+        async for some in self._texts_of(paths, {}):
+            yield some
+
+    async def _texts_of(self, paths: Iterable[str], changes: Mapping[str, str | None]) -> AsyncIterator[dict[str, str]]:
+        wanted = list(paths)
+        for start in range(0, len(wanted), _READ_AT_ONCE):
+            found: dict[str, str] = {}
+            missing: dict[str, list[str]] = {}
+            for path in wanted[start : start + _READ_AT_ONCE]:
+                if path in changes:
+                    if (text := changes[path]) is not None:
+                        found[path] = text
+                elif (file := self._base.get(path)) is not None:
+                    if file.blob not in self._texts:
+                        missing.setdefault(file.blob, []).append(path)
+                    elif (text := self._texts[file.blob]) is not None:
+                        found[path] = text
+            if missing:
+                contents = await self._docs.read_files(self.source, list(missing))
+                limit = self.limits.file_bytes
+                for blob, text in (await asyncio.to_thread(_all_decoded, contents, limit)).items():
+                    self._keep(blob, text)
+                    if text is not None:
+                        found.update(dict.fromkeys(missing[blob], text))
+            yield found
+
+    def _keep(self, blob: str, text: str | None) -> None:
+        self._texts[blob] = text
+        self._cached += len(text or "")
+        while self._cached > self.limits.cached_characters and len(self._texts) > 1:
+            self._cached -= len(self._texts.pop(next(iter(self._texts))) or "")
+
+    def _nearest(self, path: str) -> str:
+        name = PurePosixPath(path).stem.lower()
+        near = [other for other in self.readable_paths() if PurePosixPath(other).stem.lower() == name][:3]
+        return f" Did you mean {' or '.join(near)}?" if near else ""
+
+    # Changing: each gives the changes as values; whoever records them calls ``apply``
+
+    def apply(self, changes: Iterable[FileChange]) -> None:
+        for change in changes:
+            self._changes[change.path] = change.content
+            self._names.note(change.path, exists=change.content is not None)
+
+    async def write(self, path: str, text: str) -> tuple[FileChange, ...]:
+        path = self._writable(path)
+        if not self.exists(path):
+            self._names.check_new(path)
+        else:
+            await self.read(path)  # what cannot be read must not be overwritten
+        return self._within_limits((FileChange(path, text),))
+
+    async def replace(
+        self, path: str, old: str, new: str, *, everywhere: bool = False, line: int | None = None
+    ) -> tuple[FileChange, int]:
+        """Exact text for other text: it must be there once, unless ``everywhere``. Gives also how often it was."""
+        path = self._writable(path)
+        text = await self.read(path)
+        if not old:
+            raise Refused("The text to replace is empty. To write a whole file use write.")
+        if old == new:
+            raise Refused("The old and the new text are the same.")
+        starts = _occurrences(text, old)
+        if not starts and "\r\n" in text and "\r\n" not in old:
+            old, new = old.replace("\n", "\r\n"), new.replace("\n", "\r\n")
+            starts = _occurrences(text, old)
+        lines = _line_numbers(text, starts)
+        if line is not None:
+            chosen = [start for start, at in zip(starts, lines, strict=True) if at == line]
+            if starts and not chosen:
+                raise Refused(f"{path} has this text on {_lines(lines)}, not on line {line}.")
+            starts, lines = chosen, [line] * len(chosen)
+        if not starts:
+            raise Refused(f"{path} does not have this text.{_hint(text, old)}")
+        if len(starts) > 1 and not everywhere:
+            raise Refused(
+                f"{path} has this text {len(starts)} times, on {_lines(lines)}: give more of its surroundings, "
+                "or a line, or set all."
+            )
+        parts, done = [], 0
+        for start in starts:
+            parts += [text[done:start], new]
+            done = start + len(old)
+        (change,) = self._within_limits((FileChange(path, "".join([*parts, text[done:]])),))
+        return change, len(starts)
+
+    async def insert(self, path: str, text: str, after_line: int | None) -> tuple[FileChange, ...]:
+        """Whole lines after the given one; at the end for None."""
+        path = self._writable(path)
+        before = await self.read(path)
+        end = "\r\n" if "\r\n" in before else "\n"
+        lines = before.splitlines(keepends=True)
+        if after_line is not None and after_line > len(lines):
+            raise Refused(f"{path} has {len(lines)} lines.")
+        at = len(lines) if after_line is None else after_line
+        if at and not lines[at - 1].endswith(("\n", "\r")):
+            lines[at - 1] += end
+        new = text if text.endswith("\n") else f"{text}\n"
+        if end == "\r\n" and "\r\n" not in new:
+            new = new.replace("\n", "\r\n")
+        return self._within_limits((FileChange(path, "".join([*lines[:at], new, *lines[at:]])),))
+
+    async def move(self, path: str, to: str) -> tuple[FileChange, ...]:
+        path, to = self._writable(path), self._writable(to)
+        text = await self.read(path)
+        if path == to:
+            raise Refused("The old and the new path are the same.")
+        if self.exists(to):
+            raise Refused(f"{to} exists already.")
+        self._names.check_new(to, instead_of=path)
+        return self._within_limits((FileChange(path, None), FileChange(to, text)))
+
+    async def delete(self, path: str) -> tuple[FileChange, ...]:
+        path = self._writable(path)
+        await self.read(path)
+        return self._within_limits((FileChange(path, None),))
+
+    async def effective_changes(self) -> dict[str, str | None]:
+        """The changes without those that leave a file as it was."""
+        before = {path: await self.base_text(path) for path in sorted(self._changes)}
+        return {path: self._changes[path] for path, text in before.items() if text != self._changes[path]}
+
+    def _writable(self, path: str) -> str:
+        path = self.checked(path)
+        name = PurePosixPath(path).name
+        if not path.lower().endswith(tuple(WRITABLE_SUFFIXES)):
+            raise Refused(f"{path} cannot be written: only {', '.join(sorted(WRITABLE_SUFFIXES))} files can.")
+        if name.lower() in BUILD_FILES or name in AGENT_FILES:
+            raise Refused(f"{path} cannot be written: it steers builds or agents, and is for people to change.")
+        return path
+
+    def _within_limits(self, changes: tuple[FileChange, ...]) -> tuple[FileChange, ...]:
+        for change in changes:
+            if change.content is None:
+                continue
+            try:
+                size = len(change.content.encode())
+            except UnicodeEncodeError:
+                raise Refused("The text has characters that UTF-8 cannot hold (half of a surrogate pair).") from None
+            if size > self.limits.file_bytes:
+                raise Refused(f"{change.path} would be {size} bytes; the most is {self.limits.file_bytes}.")
+            if "\0" in change.content:
+                raise Refused("The text has a NUL character.")
+        after = {**self._changes, **{change.path: change.content for change in changes}}
+        if len(after) > self.limits.changed_files:
+            raise Refused(f"One job changes at most {self.limits.changed_files} files.")
+        if sum(len(text) for text in after.values() if text) > self.limits.changed_bytes:
+            raise Refused(f"All changed files together have at most {self.limits.changed_bytes} bytes.")
+        return changes
+
+
+class _Names:
+    """Finds names that are the same to a file system which ignores case or composes accents."""
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self._files: dict[str, str] = {}
+        self._folders: dict[str, str] = {}
+        for path in paths:
+            self.note(path, exists=True)
+
+    def note(self, path: str, *, exists: bool) -> None:
+        if not exists:
+            if self._files.get(_folded(path)) == path:
+                del self._files[_folded(path)]
+            return
+        self._files[_folded(path)] = path
+        folder = path.rpartition("/")[0]
+        while folder and _folded(folder) not in self._folders:
+            self._folders[_folded(folder)] = folder
+            folder = folder.rpartition("/")[0]
+
+    def check_new(self, path: str, *, instead_of: str = "") -> None:
+        for part in path.split("/"):
+            _check_new_part(part)
+        if len(path) > LIMITS.path_characters:
+            raise Refused(f"A path has at most {LIMITS.path_characters} characters.")
+        other = self._files.get(_folded(path))
+        if other not in (None, path, instead_of):
+            raise Refused(f"{path} would be the same file as {other} where case or accents do not count.")
+        if _folded(path) in self._folders:
+            raise Refused(f"{path} is a folder.")
+        folder = path.rpartition("/")[0]
+        while folder:
+            known = self._folders.get(_folded(folder), folder)
+            if known != folder:
+                raise Refused(f"{folder} would be the same folder as {known} where case does not count: use {known}.")
+            if self._files.get(_folded(folder)) not in (None, instead_of):
+                raise Refused(f"{folder} is a file.")
+            folder = folder.rpartition("/")[0]
+
+
+def normal_path(path: str) -> str:
+    """A path from the root of the repository, without ``./``, a leading or doubled slash. Refused when it climbs."""
+    if not path.strip() or "\0" in path or "\n" in path or "\r" in path:
+        raise Refused("Give the path of a file, such as guides/start.md.")
+    parts = [part for part in path.strip().split("/") if part not in ("", ".")]
+    if ".." in parts or not parts:
+        raise Refused("A path goes down from the root of the repository: it has no '..'.")
+    normal = "/".join(parts)
+    try:
+        normal.encode()
+    except UnicodeEncodeError:
+        raise Refused("The path has characters that UTF-8 cannot hold.") from None
+    return normal
+
+
+def is_under(path: str, folder: str) -> bool:
+    return not folder or path.startswith(f"{folder}/")
+
+
+def is_hidden(path: str) -> bool:
+    """Part of the path begins with a dot: ``.git``, ``.github``, ``.circleci``, ``.gitlab-ci.yml``, ``.env`` …
+
+    So does what some file systems take for such a name: ``git~1`` (NTFS) or one with an ignorable character (HFS+).
+    """
+    for part in path.split("/"):
+        plain = "".join(c for c in part if unicodedata.category(c) not in ("Cf", "Cc")) if not part.isascii() else part
+        if plain.startswith(".") or plain.lower().startswith("git~"):
+            return True
+    return False
+
+
+def is_navigation_above(path: str, docs_folder: str) -> bool:
+    folder, _, name = path.rpartition("/")
+    return name in NAVIGATION_FILES and (not folder or docs_folder == folder or docs_folder.startswith(f"{folder}/"))
+
+
+def decoded(content: bytes, limit: int) -> str | None:
+    """Text, or None for what is not: another encoding, a NUL, more than the limit."""
+    if len(content) > limit or b"\0" in content:
+        return None
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _all_decoded(contents: Mapping[str, bytes], limit: int) -> dict[str, str | None]:
+    return {blob: decoded(content, limit) for blob, content in contents.items()}
+
+
+def _check_new_part(part: str) -> None:
+    if part != unicodedata.normalize("NFC", part):
+        raise Refused(f"{part!r} is not in Unicode's normal form C.")
+    if any(c in '\\<>:"|?*' or unicodedata.category(c).startswith("C") for c in part):
+        raise Refused(f"{part!r} has a character that some file systems refuse.")
+    if part.endswith((".", " ")) or part.startswith((" ", "-")) or part.split(".")[0].lower() in _RESERVED:
+        raise Refused(f"{part!r} is a name that some systems refuse.")
+    if len(part.encode()) > 255:
+        raise Refused("A file's name has at most 255 bytes.")
+
+
+def _folded(path: str) -> str:
+    if path.isascii():
+        return path.lower()
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())
+
+
+def _occurrences(text: str, part: str) -> list[int]:
+    starts, at = [], text.find(part)
+    while at >= 0:
+        starts.append(at)
+        at = text.find(part, at + len(part))
+    return starts
+
+
+def _line_numbers(text: str, starts: Sequence[int]) -> list[int]:
+    numbers, line, done = [], 1, 0
+    for start in starts:
+        line += text.count("\n", done, start)
+        done = start
+        numbers.append(line)
+    return numbers
+
+
+def _lines(lines: Sequence[int]) -> str:
+    some = ", ".join(str(line) for line in lines[:10])
+    return f"line{'s' if len(lines) > 1 else ''} {some}{' …' if len(lines) > 10 else ''}"
+
+
+def _hint(text: str, old: str) -> str:
+    """Where the text nearly is: the same but for white space, or its first line."""
+    first = next((line.strip() for line in old.splitlines() if line.strip()), "")
+    if not first:
+        return ""
+    for number, line in enumerate(text.splitlines(), 1):
+        if first in line:
+            return f" Its first line is on line {number}; what follows differs there: read it again."
+    return " Read the file again, and copy the text exactly, white space included."

@@ -1,0 +1,364 @@
+"""From a question to cited text.
+
+The documentation is searched before any model is asked, so a reader sees the search step and its sources at once. The
+model then answers from the numbered passages, and may search and read pages itself, a bounded number of times. Its
+text goes out as it comes, with citations turned into links.
+
+An answer counts as given (``resolution``) when it cites at least one passage and the model did not mark it as missing
+from the documentation (``citations``). Both are read from what was sent, not from what the model claims about itself.
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from contextlib import aclosing, asynccontextmanager
+
+import msgspec
+from msgspec import Struct
+
+from service.assistant import suggestions
+from service.assistant.citations import CitationFilter
+from service.assistant.context import (
+    MAX_PAGE_CHARACTERS,
+    Exchange,
+    clip,
+    mark_for,
+    messages_for,
+    passage_limit,
+    results_text,
+)
+from service.assistant.query import is_about_this_page, query_for
+from service.assistant.suggestions import Suggestion, page_of
+from service.domain.errors import ServiceError, Unavailable
+from service.domain.model import ToolCall, Usage
+from service.domain.replies import (
+    ReplyBroken,
+    ReplyDone,
+    ReplyEvent,
+    SearchFinished,
+    SearchHit,
+    SearchStarted,
+    TextDelta,
+)
+from service.domain.threads import DEFAULT_PAGE_SIZE, ContextItem, SearchFilter, Source
+from service.ports.model import (
+    AssistantMessage,
+    Grounding,
+    Model,
+    ModelChunk,
+    ModelEnd,
+    ModelMessage,
+    ModelRequest,
+    ModelText,
+    Passage,
+    Tool,
+    ToolMessage,
+)
+from service.ports.search_index import Page, SearchIndex, Section
+
+NO_ANSWER = "I could not find an answer to this in the documentation."
+"""When a model ends without a word."""
+
+MAX_HIT_CHARACTERS = 2_000
+"""Of a passage in the result of the search step: clients keep it, and send it back with each message."""
+
+SEARCH = Tool(
+    "search",
+    "Search this documentation. Returns numbered passages to answer from and to cite.",
+    {
+        "type": "object",
+        "properties": {"query": {"type": "string", "description": "A few words, as the documentation would put it."}},
+        "required": ["query"],
+        "additionalProperties": False,
+    },
+)
+READ_PAGE = Tool(
+    "read_page",
+    "Read a whole page of this documentation. Returns it as one numbered passage.",
+    {
+        "type": "object",
+        "properties": {"path": {"type": "string", "description": "The page's url, as a passage has it."}},
+        "required": ["path"],
+        "additionalProperties": False,
+    },
+)
+
+
+class Question(Struct, frozen=True):
+    """What was asked, with all that bears on it."""
+
+    domain: str
+    reply_id: str
+    text: str
+    earlier: tuple[Exchange, ...] = ()
+    """Oldest first, from the thread's own record."""
+    context: tuple[ContextItem, ...] = ()
+    current_path: str = ""
+    filter: SearchFilter = SearchFilter()
+    page_size: int = DEFAULT_PAGE_SIZE
+
+
+class AnswerSettings(Struct, frozen=True):
+    suggestions: bool = True
+    max_searches: int = 3
+    """By the model itself, besides the first one."""
+    max_reads: int = 3
+    max_output_tokens: int = 4_096
+    """For each call of the model."""
+
+
+DEFAULT_SETTINGS = AnswerSettings()
+
+
+async def answer(
+    question: Question, *, index: SearchIndex, model: Model, settings: AnswerSettings = DEFAULT_SETTINGS
+) -> AsyncGenerator[ReplyEvent, None]:
+    """All that follows ``ReplyOpened``; the last event is ``ReplyDone``, or ``ReplyBroken`` for a ``ServiceError``.
+
+    Closing the generator ends the model's call. Anything but a ``ServiceError`` is a bug and is raised.
+    """
+    try:
+        async with aclosing(_Answering(question, index, model, settings).run()) as events:
+            async for event in events:
+                yield event
+    except ServiceError as error:
+        yield ReplyBroken(error.code, str(error))
+
+
+class _SearchArguments(Struct, frozen=True):
+    query: str
+
+
+class _ReadArguments(Struct, frozen=True):
+    path: str
+
+
+class _Answering:
+    def __init__(self, question: Question, index: SearchIndex, model: Model, settings: AnswerSettings) -> None:
+        self._question = question
+        self._index = index
+        self._model = model
+        self._settings = settings
+        self._mark = mark_for(question.reply_id)
+        self._found: dict[tuple[str, int, str], Source] = {}
+        self._urls: dict[int, str] = {}
+        self._commit = ""
+        self._filter = CitationFilter(self._urls.get)
+        self._text: list[str] = []
+        self._usage = Usage()
+        self._calls = 0
+        self._searches_left = settings.max_searches
+        self._reads_left = settings.max_reads
+
+    async def run(self) -> AsyncGenerator[ReplyEvent, None]:
+        question = self._question
+        page = None
+        if question.current_path and is_about_this_page(question.text):
+            page = await self._index.read_page(question.domain, question.current_path)
+        earlier_questions = [turn.question for turn in question.earlier]
+        title = page.title if page is not None else ""
+        asked = query_for(question.text, earlier_questions=earlier_questions, page_title=title)
+        query = query_for(
+            question.text, earlier_questions=earlier_questions, context=question.context, page_title=title
+        )
+
+        call_id = self._next_call()
+        yield SearchStarted(call_id, query)
+        passages, finished = await self._search(call_id, query, first=page)
+        yield finished
+
+        messages = messages_for(
+            question.text,
+            passages,
+            earlier=question.earlier,
+            context=question.context,
+            current_path=question.current_path,
+            mark=self._mark,
+        )
+        grounding = Grounding(asked, tuple(passages))
+        used = self._model.name
+        for _ in range(self._settings.max_searches + self._settings.max_reads + 2):
+            request = ModelRequest(messages, (SEARCH, READ_PAGE), self._settings.max_output_tokens, grounding)
+            said: list[str] = []
+            end: ModelEnd | None = None
+            async with _closing(self._model.reply(request)) as chunks:
+                async for chunk in chunks:
+                    match chunk:
+                        case ModelText(text=text):
+                            if delta := self._pass_on(text, is_first=not said):
+                                yield TextDelta(delta)
+                            said.append(text)
+                        case ModelEnd():
+                            end = chunk
+            if end is None:
+                raise Unavailable("The model's reply ended before its end.", code="model_cut_off")
+            if delta := self._sent(self._filter.finish()):
+                yield TextDelta(delta)
+            self._usage += end.usage
+            used = end.model
+            if not end.tool_calls:
+                break
+            results: list[ModelMessage] = []
+            for call in end.tool_calls:
+                async with aclosing(self._use_tool(call)) as steps:
+                    async for step in steps:
+                        if isinstance(step, ToolMessage):
+                            results.append(step)
+                        else:
+                            yield step
+            messages = (*messages, AssistantMessage("".join(said), end.tool_calls), *results)
+
+        if not self._text:
+            yield TextDelta(self._sent(NO_ANSWER))
+        if self._settings.suggestions and (block := await self._suggestions()):
+            yield TextDelta(self._sent(block))
+        answered = bool(self._filter.cited) and not self._filter.says_unanswered
+        yield ReplyDone(
+            "".join(self._text),
+            tuple(self._filter.cited),
+            "answered" if answered else "unanswered",
+            used,
+            self._usage,
+        )
+
+    def _pass_on(self, text: str, *, is_first: bool) -> str:
+        """What may be sent of the text; ``is_first`` in this call of the model."""
+        if not text.isascii():
+            text = text.encode("utf-8", "replace").decode()  # half of a surrogate pair cannot be stored or sent
+        if is_first and self._text:
+            text = "\n\n" + text.lstrip()
+        return self._sent(self._filter.feed(text))
+
+    def _sent(self, text: str) -> str:
+        if not self._text:
+            text = text.lstrip()
+        if text:
+            self._text.append(text)
+        return text
+
+    async def _use_tool(self, call: ToolCall) -> AsyncGenerator[ReplyEvent | ToolMessage, None]:
+        """What the client sees of it, and at last the result for the model."""
+        try:
+            match call.name:
+                case SEARCH.name:
+                    query = msgspec.json.decode(call.arguments, type=_SearchArguments).query
+                    if self._searches_left <= 0:
+                        yield _refused(call, "No searches are left. Answer now, from what you have.")
+                        return
+                    self._searches_left -= 1
+                    call_id = self._next_call()
+                    yield SearchStarted(call_id, query)
+                    passages, finished = await self._search(call_id, query)
+                case READ_PAGE.name:
+                    path = msgspec.json.decode(call.arguments, type=_ReadArguments).path
+                    if self._reads_left <= 0:
+                        yield _refused(call, "No reads are left. Answer now, from what you have.")
+                        return
+                    self._reads_left -= 1
+                    page = await self._page(path)
+                    if page is None:
+                        yield _refused(call, "There is no such page. Take the url of a passage, or search.")
+                        return
+                    call_id = self._next_call()
+                    yield SearchStarted(call_id, page.url)
+                    passages, finished = self._add(call_id, page.url, [_whole(page)], limit=MAX_PAGE_CHARACTERS)
+                case _:
+                    yield _refused(call, f"There is no tool {call.name!r}. There are search and read_page.")
+                    return
+        except msgspec.MsgspecError as error:
+            yield _refused(call, f"The arguments do not fit: {error}.")
+            return
+        yield finished
+        text = results_text(passages, self._mark) if passages else "Nothing was found."
+        yield ToolMessage(call.id, call.name, text)
+
+    async def _page(self, path: str) -> Page | None:
+        """A filter says which pages may be found: with one, only a page that a search has found is read."""
+        page = await self._index.read_page(self._question.domain, path.partition("#")[0])
+        if page is None or self._question.filter == SearchFilter():
+            return page
+        return page if any(source.path == page.path for source in self._found.values()) else None
+
+    def _next_call(self) -> str:
+        self._calls += 1
+        return f"{self._question.reply_id}-{self._calls}"
+
+    async def _search(
+        self, call_id: str, query: str, *, first: Page | None = None
+    ) -> tuple[list[Passage], SearchFinished]:
+        """``first``: a page that goes before what is found."""
+        question = self._question
+        result = await self._index.search(
+            question.domain,
+            query,
+            limit=question.page_size,
+            filter=question.filter,
+            current_path=question.current_path,
+        )
+        self._commit = result.commit
+        sections = [*([_whole(first)] if first is not None else []), *result.sections]
+        return self._add(call_id, query, sections, limit=passage_limit(len(sections)))
+
+    def _add(
+        self, call_id: str, query: str, sections: Iterable[Section], *, limit: int
+    ) -> tuple[list[Passage], SearchFinished]:
+        """Number the sections: one that is known keeps its number. ``limit``: characters for each."""
+        passages: list[Passage] = []
+        new: list[Source] = []
+        hits: list[SearchHit] = []
+        for section in sections:
+            key = (section.path, section.start_line, section.heading)
+            source = self._found.get(key)
+            if source is None:
+                source = Source(
+                    len(self._found) + 1, section.path, section.url, section.title, section.heading,
+                    section.start_line, section.end_line, self._commit,
+                )  # fmt: skip
+                self._found[key] = source
+                self._urls[source.number] = source.url
+                new.append(source)
+            heading = " › ".join(section.heading_path) or section.heading  # noqa: RUF001
+            text = clip(section.text, limit)
+            passages.append(Passage(source.number, section.title, heading, section.url, text, section.score))
+            hits.append(
+                SearchHit(
+                    source.number, section.path, section.url, section.title, section.heading,
+                    clip(section.text, MAX_HIT_CHARACTERS), section.score,
+                )
+            )  # fmt: skip
+        return passages, SearchFinished(call_id, query, tuple(hits), tuple(new))
+
+    async def _suggestions(self) -> str:
+        """For an answer from the documentation, or for one that it does not have; not for a greeting."""
+        if not self._filter.cited and not self._filter.says_unanswered:
+            return ""
+        own = [
+            one
+            for one in suggestions.parsed(self._filter.suggestions)
+            if await self._index.read_page(self._question.domain, page_of(one.path)) is not None
+        ]
+        return suggestions.block(own or self._related(), after="".join(self._text[-2:]))
+
+    def _related(self) -> list[Suggestion]:
+        """Pages that were found and not cited, best first; not the page that is open."""
+        sources = self._found.values()
+        known = {page_of(source.url) for source in sources if source.number in self._filter.cited}
+        known.add("/" + page_of(self._question.current_path).strip("/"))
+        return [Suggestion(source.title, page_of(source.url)) for source in sources if page_of(source.url) not in known]
+
+
+def _whole(page: Page) -> Section:
+    lines = page.content.count("\n") + 1
+    return Section(page.path, page.url, page.title, "", (), page.content, 1, lines, 1.0)
+
+
+def _refused(call: ToolCall, reason: str) -> ToolMessage:
+    return ToolMessage(call.id, call.name, reason, is_error=True)
+
+
+@asynccontextmanager
+async def _closing(chunks: AsyncIterator[ModelChunk]) -> AsyncIterator[AsyncIterator[ModelChunk]]:
+    """Leaving it ends the call at the provider (``Model.reply``)."""
+    try:
+        yield chunks
+    finally:
+        if isinstance(chunks, AsyncGenerator):
+            await chunks.aclose()

@@ -1,0 +1,315 @@
+"""Citations: ``[2]`` as the model writes it, ``[2](/deploy#anchor)`` as the reader gets it, while the text flows.
+
+What the filter promises:
+
+- A number that names no passage is never sent, nor the blank before it.
+- Code blocks, code spans, images (``![1](…)``) and escaped brackets are left as they are.
+- It holds back only what may still become a citation (or the marker, or a block of suggestions), so words pass at once.
+- The result does not depend on where the chunks were cut.
+
+``[0]`` is the marker that a model is told to write when the documentation does not answer the question. It is taken out
+of the text and noted. Where it is glued to a word (``argv[0]``) it is text.
+
+A ``suggestions`` block that the model writes is taken out as well and kept, for its links are yet to be checked.
+
+The state follows CommonMark as far as a stream allows: a fence begins at the start of a line (behind list and quote
+markers), a code span ends at a run of as many backticks as began it and never crosses a blank line. Indented code is
+not told from a continued list item; a citation there is linked.
+"""
+
+import re
+from collections.abc import Callable
+from enum import Enum, auto
+
+MAX_HELD_CHARACTERS = 60
+"""Of a bracket; a longer one is no citation."""
+
+MAX_TARGET_CHARACTERS = 500
+"""Of a link target that the model wrote after a number; ours takes its place."""
+
+MAX_RANGE = 20
+
+_LINE_CHARACTERS = 100
+_LINE_START = re.compile(r"[\s>]*(?:(?:[-*+]|\d{1,9}[.)])\s+)*")
+_IN_BRACKET = re.compile(r"[\d\s,;–-]")  # noqa: RUF001  (models write ranges with an en dash)
+_NUMBERS = re.compile(r"\s*\d{1,3}(?:\s*(?:[,;]|[-–])\s*\d{1,3})*\s*")  # noqa: RUF001
+_PART = re.compile(r"(\d+)(?:\s*[-–]\s*(\d+))?")  # noqa: RUF001
+_SUGGESTIONS = "suggestions"
+
+
+class _Mode(Enum):
+    TEXT = auto()
+    BRACKET = auto()
+    """After ``[``, with nothing but what a citation may hold."""
+    CITED = auto()
+    """After the ``]`` of a citation: a target may follow."""
+    TARGET = auto()
+    RUN = auto()
+    """In a run of backticks or tildes."""
+    INFO = auto()
+    """After the fence, where ``suggestions`` may follow."""
+    CODE = auto()
+    SPAN = auto()
+    SUGGESTIONS = auto()
+
+
+class CitationFilter:
+    """Feed it the model's text, then ``finish``; send what they return."""
+
+    def __init__(self, url_of: Callable[[int], str | None]) -> None:
+        """``url_of``: where a passage stands; None for a number that names none."""
+        self._url_of = url_of
+        self.cited: list[int] = []
+        """Passages in the order in which they were first cited."""
+        self.says_unanswered = False
+        """The marker was there."""
+        self.suggestions: list[str] = []
+        """Lines of the model's own block of suggestions."""
+        self._mode = _Mode.TEXT
+        self._out: list[str] = []
+        self._held = ""
+        self._spaces = ""
+        """Before what is held: they go if it goes."""
+        self._previous = ""
+        self._is_glued = False
+        """The bracket stands right behind a word: ``argv[0]``."""
+        self._line = ""
+        """The line so far, its beginning at least."""
+        self._outer = _Mode.TEXT
+        """What a run of backticks stands in: text or a code span."""
+        self._run_begins_line = False
+        self._ticks = 0
+        """Backticks that opened the code span."""
+        self._fence = ""
+        self._in_info = False
+
+    def feed(self, text: str) -> str:
+        if self._mode is _Mode.TEXT and not any(special in text for special in "[`~"):
+            self._plain(text)
+        else:
+            for character in text:
+                self._step(character)
+        return self._take()
+
+    def finish(self) -> str:
+        """What is still held back. A code block that is open is closed: what follows would be part of it.
+
+        Afterwards the filter is at the start of a paragraph.
+        """
+        match self._mode:
+            case _Mode.TEXT:
+                self._out.append(self._spaces)
+            case _Mode.BRACKET:
+                if not any(character.isdigit() for character in self._held):
+                    self._out.append(self._spaces + self._held)
+            case _Mode.CITED | _Mode.TARGET:
+                self._cite()
+            case _Mode.RUN | _Mode.INFO:
+                self._out.append(self._held)
+            case _Mode.SUGGESTIONS:
+                self._suggested(self._held)
+            case _Mode.CODE if self._in_info or not self._closes(self._line):
+                self._out.append(("\n" if self._line else "") + self._fence + "\n")
+            case _:
+                pass
+        self._mode, self._held, self._spaces, self._previous, self._line = _Mode.TEXT, "", "", "", ""
+        return self._take()
+
+    def _take(self) -> str:
+        text = "".join(self._out)
+        self._out.clear()
+        return text
+
+    def _plain(self, text: str) -> None:
+        """Text without anything special in it: the same as ``_step`` of each character, in one go."""
+        if not text:
+            return
+        self._previous = text[-1]
+        _, newline, last = text.rpartition("\n")
+        self._line = (last if newline else self._line + last)[:_LINE_CHARACTERS]
+        words = text.rstrip(" ")
+        if words:
+            self._emit(words)
+        self._spaces += text[len(words) :]
+
+    def _step(self, character: str) -> None:
+        self._take_in(character)
+        self._previous = character
+        if character == "\n":
+            self._line = ""
+        elif len(self._line) < _LINE_CHARACTERS:
+            self._line += character
+
+    def _take_in(self, character: str) -> None:
+        match self._mode:
+            case _Mode.TEXT:
+                self._text(character)
+            case _Mode.BRACKET:
+                self._bracket(character)
+            case _Mode.CITED:
+                self._cited(character)
+            case _Mode.TARGET:
+                self._target(character)
+            case _Mode.RUN:
+                self._run(character)
+            case _Mode.INFO:
+                self._info(character)
+            case _Mode.CODE:
+                self._code(character)
+            case _Mode.SPAN:
+                self._span(character)
+            case _Mode.SUGGESTIONS:
+                if character == "\n":
+                    self._suggested(self._held)
+                    self._held = ""
+                else:
+                    self._held += character
+
+    def _text(self, character: str) -> None:
+        if character == " ":
+            self._spaces += character
+        elif character == "[" and self._previous not in ("!", "\\"):
+            self._mode, self._held = _Mode.BRACKET, character
+            self._is_glued = self._previous.isalnum() or self._previous in ("_", ")", "]")
+        elif character in "`~":
+            self._begin_run(character, _Mode.TEXT)
+        else:
+            self._emit(character)
+
+    def _bracket(self, character: str) -> None:
+        if character == "]":
+            self._held += character
+            inside = self._held[1:-1]
+            if _NUMBERS.fullmatch(inside) and not (self._is_glued and inside.strip() == "0"):
+                self._mode = _Mode.CITED
+            else:
+                self._release()
+        elif _IN_BRACKET.fullmatch(character) and character != "\n" and len(self._held) < MAX_HELD_CHARACTERS:
+            self._held += character
+        else:
+            self._release()
+            self._text(character)
+
+    def _cited(self, character: str) -> None:
+        if character == "(":
+            self._mode, self._held = _Mode.TARGET, self._held + character
+        else:
+            self._cite()
+            self._text(character)
+
+    def _target(self, character: str) -> None:
+        if character == ")":
+            self._cite()
+        elif character.isspace() or len(self._held) > MAX_TARGET_CHARACTERS:
+            words = self._held[self._held.index("(") :]
+            self._cite()
+            self._emit(words)
+            self._text(character)
+        else:
+            self._held += character
+
+    def _begin_run(self, character: str, outer: _Mode) -> None:
+        self._emit("")
+        self._mode, self._outer, self._held = _Mode.RUN, outer, character
+        self._run_begins_line = _LINE_START.fullmatch(self._line) is not None
+
+    def _run(self, character: str) -> None:
+        if character == self._held[0]:
+            self._held += character
+            return
+        run = self._held
+        if self._run_begins_line and len(run) >= 3:
+            self._mode, self._fence = _Mode.INFO, run
+            self._info(character)
+            return
+        self._release()
+        if run[0] == "`" and self._outer is _Mode.TEXT:
+            self._mode, self._ticks = _Mode.SPAN, len(run)
+        elif run[0] == "`":
+            self._mode = _Mode.TEXT if len(run) == self._ticks else _Mode.SPAN
+        else:
+            self._mode = self._outer
+        self._take_in(character)
+
+    def _info(self, character: str) -> None:
+        if character == "`" == self._fence[0]:
+            self._span_after_all(character)
+            return
+        self._held += character
+        info = self._held[len(self._fence) :]
+        if character == "\n" and info.strip() == _SUGGESTIONS:
+            self._mode, self._held = _Mode.SUGGESTIONS, ""
+        elif character == "\n" or not _SUGGESTIONS.startswith(info.strip()):
+            self._release()
+            self._mode, self._in_info = _Mode.CODE, character != "\n"
+
+    def _span_after_all(self, character: str) -> None:
+        """What looked like a fence has a backtick on its line: it is a code span (CommonMark 0.31, section 4.5)."""
+        self._release()
+        self._ticks = len(self._fence)
+        self._begin_run(character, _Mode.SPAN)
+        self._run_begins_line = False
+
+    def _code(self, character: str) -> None:
+        if self._in_info and character == "`" == self._fence[0]:
+            self._span_after_all(character)
+            return
+        self._out.append(character)
+        if character == "\n":
+            if not self._in_info and self._closes(self._line):
+                self._mode = _Mode.TEXT
+            self._in_info = False
+
+    def _span(self, character: str) -> None:
+        if character == "`":
+            self._begin_run(character, _Mode.SPAN)
+            return
+        self._out.append(character)
+        if character == "\n" and not self._line.strip():
+            self._mode = _Mode.TEXT
+
+    def _closes(self, line: str) -> bool:
+        line = line.lstrip("> \t").rstrip()
+        return len(line) >= len(self._fence) and not line.strip(self._fence[0])
+
+    def _suggested(self, line: str) -> None:
+        if self._closes(line):
+            self._mode = _Mode.TEXT
+        elif line.strip():
+            self.suggestions.append(line.strip())
+
+    def _release(self) -> None:
+        """What was held is text."""
+        self._emit(self._held)
+        self._mode, self._held = _Mode.TEXT, ""
+
+    def _emit(self, text: str) -> None:
+        self._out.append(self._spaces + text)
+        self._spaces = ""
+
+    def _cite(self) -> None:
+        links: list[str] = []
+        for number in _numbers(self._held[1 : self._held.index("]")]):
+            if number == 0:
+                self.says_unanswered = True
+            elif (url := self._url_of(number)) is not None:
+                links.append(f"[{number}]({_target_of(url)})")
+                if number not in self.cited:
+                    self.cited.append(number)
+        if links:
+            self._emit(" ".join(links))
+        self._mode, self._held, self._spaces = _Mode.TEXT, "", ""
+
+
+def _numbers(inside: str) -> list[int]:
+    numbers: list[int] = []
+    for part in _PART.finditer(inside):
+        first = int(part[1])
+        last = int(part[2] or first)
+        numbers += range(first, min(last, first + MAX_RANGE) + 1)
+    return list(dict.fromkeys(numbers))
+
+
+def _target_of(url: str) -> str:
+    """The URL as a link target: blanks and parentheses would end it."""
+    return url.replace(" ", "%20").replace("(", "%28").replace(")", "%29")

@@ -28,7 +28,7 @@ el los las una y o es cómo como qué para en con por del se puedo
 """
 _STOP_WORDS = frozenset(_STOP_WORD_LIST.split())
 _LEANS = re.compile(
-    r"\s*(?:and|or|but|also|what about|how about|what if|why|then|same|und|oder|et|ou|y|e|o)\b"
+    r"\A\s*(?:and|or|but|also|what about|how about|what if|why|then|same|und|oder|et|ou|y|e|o)\b"
     r"|\b(?:it|its|that|those|them|they|one|ones|this|these|there|instead|above|second|first|last)\b",
     re.IGNORECASE,
 )

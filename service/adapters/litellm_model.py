@@ -1,0 +1,477 @@
+"""Model over litellm, for every provider that it knows.
+
+litellm knows how each provider wants to be asked: names, keys, addresses, parameters, prices, kinds of failure. It
+builds and makes the request. What comes back in OpenAI's or Anthropic's form, which is nearly all, is read here
+(``model_streams``), for its own reader costs twenty times the CPU; any other stream is read through litellm.
+
+Importing this module imports nothing of litellm (``model_library``).
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import aclosing
+from typing import Any, Protocol, assert_never
+
+import aiohttp
+import msgspec
+from msgspec import Struct
+
+from service.adapters.model_errors import MODEL_KEY_REFUSED, MODEL_REFUSED_REQUEST, ContentRefused, Retries, error_of
+from service.adapters.model_exchange import EXCHANGE, Exchange, open_session
+from service.adapters.model_library import Library, load
+from service.adapters.model_streams import (
+    ChatCompletionsReader,
+    Ending,
+    MessagesReader,
+    StreamReader,
+    Tokens,
+    ToolCalls,
+    end_reason,
+)
+from service.domain.errors import Forbidden, Invalid, ServiceError, Unavailable
+from service.domain.model import ToolCall, Usage
+from service.ports.model import (
+    AssistantMessage,
+    ModelChunk,
+    ModelEnd,
+    ModelMessage,
+    ModelRequest,
+    ModelText,
+    SystemMessage,
+    ToolMessage,
+    UserMessage,
+)
+
+
+class ModelSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One model that the settings name."""
+
+    alias: str
+    model: str
+    """What litellm calls it, such as ``anthropic/claude-sonnet-4-5``; or ``builtin/…``."""
+    api_base: str = ""
+    """Where the provider is, if not where litellm knows it to be."""
+    api_key_env: str = ""
+    """The environment variable that holds the key. Empty: the provider's usual one, but none for an own ``api_base``,
+    so that no key goes to a server that it was not meant for."""
+    input_usd_per_million_tokens: float | None = None
+    output_usd_per_million_tokens: float | None = None
+    """Both or neither; without them the price is that of litellm's table."""
+    max_output_tokens: int | None = None
+    """The most that is ever asked for; without it, what litellm's table says of the model."""
+    connect_timeout_seconds: float = 10.0
+    first_token_timeout_seconds: float = 120.0
+    """Until the provider's first bytes of an answer."""
+    idle_timeout_seconds: float = 60.0
+    """Between one piece of the answer and the next."""
+
+    def __post_init__(self) -> None:
+        if (self.input_usd_per_million_tokens is None) != (self.output_usd_per_million_tokens is None):
+            raise ValueError("give the price of both input and output tokens, or of neither")
+
+
+# Providers whose requests litellm makes through a client that can be handed in (1.106: those of its
+# base_llm_http_handler, and Anthropic and Gemini); those of the OpenAI client all use the one of model_library. Any
+# other provider uses litellm's own clients and is read through litellm.
+_TAKE_A_CLIENT = frozenset(
+    {
+        "anthropic",
+        "cohere",
+        "cohere_chat",
+        "databricks",
+        "deepseek",
+        "fireworks_ai",
+        "gemini",
+        "groq",
+        "hosted_vllm",
+        "huggingface",
+        "mistral",
+        "ollama",
+        "ollama_chat",
+        "openrouter",
+        "ovhcloud",
+        "together_ai",
+        "vercel_ai_gateway",
+        "vertex_ai",
+        "xai",
+    }
+)
+
+_NO_KEY = "none"
+"""OpenAI's client insists on a key; servers without keys ignore it."""
+
+CHARACTERS_PER_TOKEN = 4
+"""For the few providers that do not count: a budget by an estimate is better than none."""
+
+
+class LitellmModel:
+    """One model of one provider. ``sleep``, ``clock`` and ``jitter`` are for tests."""
+
+    def __init__(
+        self,
+        spec: ModelSettings,
+        *,
+        env: Mapping[str, str],
+        retries: Retries = Retries(),  # noqa: B008  frozen
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        clock: Callable[[], float] = time.monotonic,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self._spec = spec
+        self._env = env
+        self._retries = retries
+        self._sleep, self._clock, self._jitter = sleep, clock, jitter
+        self._session: aiohttp.ClientSession | None = None
+        self._facts: _Facts | None = None
+        self._used_own_clients = False
+
+    @property
+    def name(self) -> str:
+        return self._spec.model
+
+    @property
+    def settings(self) -> ModelSettings:
+        return self._spec
+
+    @property
+    def key_is_missing(self) -> bool:
+        """Whether the settings name a variable for the key that is not set."""
+        return bool(self._spec.api_key_env) and not self._env.get(self._spec.api_key_env)
+
+    async def prepare(self) -> None:
+        """Import litellm and rehearse a call without network, so that the first real one is as fast as the next.
+
+        Raises:
+            NotFound: litellm knows no provider for the model (``code`` ``unknown_model``).
+        """
+        library = await load()
+        facts = self._learn(library)
+        if facts.speaks_through_us and not self.key_is_missing:
+            request = ModelRequest(messages=(SystemMessage("Rehearse."), UserMessage("Say nothing.")))
+            exchange = Exchange(None, first_token_timeout_seconds=self._spec.first_token_timeout_seconds)
+            await self._ask(library, request, exchange)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+        if self._used_own_clients:
+            library = await load()
+            await library.module.close_litellm_async_clients()
+
+    async def reply(self, request: ModelRequest) -> AsyncGenerator[ModelChunk, None]:
+        began, tried = self._clock(), 0
+        while True:
+            tried += 1
+            has_begun = False
+            try:
+                async with aclosing(self._try(request)) as chunks:
+                    async for chunk in chunks:
+                        has_begun = True
+                        yield chunk
+                return
+            except ServiceError as error:
+                wait = self._retries.wait_seconds(
+                    error, tried=tried, spent_seconds=self._clock() - began, random=self._jitter()
+                )
+                if has_begun or wait is None:
+                    raise
+            await self._sleep(wait)
+
+    async def _try(self, request: ModelRequest) -> AsyncGenerator[ModelChunk, None]:
+        if self.key_is_missing:
+            raise Forbidden(f"{self._spec.api_key_env} is not set", code=MODEL_KEY_REFUSED)
+        library = await load()
+        facts = self._learn(library)
+        if request.tools and not facts.has_tools:
+            raise Invalid(f"{self.name} cannot use tools", code=MODEL_REFUSED_REQUEST)
+        exchange = Exchange(
+            self._open_session(library), first_token_timeout_seconds=self._spec.first_token_timeout_seconds
+        )
+        written = 0
+        try:
+            try:
+                stream = await self._ask(library, request, exchange)
+            except ContentRefused:
+                yield self._end(library, facts, request, Ending("refused", (), Tokens(0, 0), ""), 0)
+                return
+            source: _Source = _LitellmSource(stream, self._spec, self._key())
+            if exchange.taken is not None and exchange.response is not None:
+                reader = ChatCompletionsReader() if exchange.taken == "chat_completions" else MessagesReader()
+                source = _OurSource(exchange.response, reader, self._spec)
+            async with aclosing(source.texts()) as texts:
+                async for text in texts:
+                    written += len(text)
+                    yield ModelText(text)
+            yield self._end(library, facts, request, source.ending(), written)
+        finally:
+            exchange.close()
+
+    async def _ask(self, library: Library, request: ModelRequest, exchange: Exchange) -> Any:
+        """Have litellm make the request; what it returns is its own reading of the answer."""
+        token = EXCHANGE.set(exchange)
+        try:
+            return await library.module.acompletion(**self._arguments(library, request))
+        except Exception as error:  # noqa: BLE001  litellm raises of all kinds; error_of says which
+            if exchange.failure is not None:
+                raise exchange.failure from None
+            # Not "from error": its frames and request hold the prompt and the key.
+            raise error_of(
+                error,
+                model=self.name,
+                status=exchange.status if exchange.status >= 400 else 0,
+                headers=exchange.headers or _headers_of(error),
+                secret=self._key(),
+            ) from None
+        finally:
+            EXCHANGE.reset(token)
+
+    def _arguments(self, library: Library, request: ModelRequest) -> dict[str, Any]:
+        facts, spec = self._learn(library), self._spec
+        arguments: dict[str, Any] = {
+            "model": spec.model,
+            "messages": [_message(message) for message in request.messages],
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "max_tokens": min(request.max_output_tokens, facts.max_output_tokens or request.max_output_tokens),
+            "timeout": spec.first_token_timeout_seconds,
+            "max_retries": 0,
+            "drop_params": True,  # stream_options, where it is not known; tools have been checked before
+            "no-log": True,
+            "_skip_mcp_handler": True,  # else a request with tools imports mcp, which litellm does not install
+        }
+        if spec.api_base:
+            arguments["api_base"] = spec.api_base
+        if self._key():
+            arguments["api_key"] = self._key()
+        if request.tools:
+            arguments["tools"] = [
+                {
+                    "type": "function",
+                    "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
+                }
+                for tool in request.tools
+            ]
+        if facts.client is not None:
+            arguments["client"] = facts.client
+        return arguments
+
+    def _key(self) -> str:
+        if self._spec.api_key_env:
+            return self._env.get(self._spec.api_key_env, "")
+        return _NO_KEY if self._spec.api_base else ""
+
+    def _learn(self, library: Library) -> "_Facts":
+        if self._facts is None:
+            self._facts = _learn(library, self._spec)
+            self._used_own_clients = not self._facts.speaks_through_us
+        return self._facts
+
+    def _open_session(self, library: Library) -> aiohttp.ClientSession:
+        if self._session is None or self._session.closed:
+            self._session = open_session(
+                connect_timeout_seconds=self._spec.connect_timeout_seconds, certificates=library.certificates
+            )
+        return self._session
+
+    def _end(self, library: Library, facts: "_Facts", request: ModelRequest, ending: Ending, written: int) -> ModelEnd:
+        tokens = ending.tokens or _estimate(request, written)
+        model = f"{facts.provider}/{ending.model}" if ending.model else self._spec.model
+        usage = Usage(tokens.input, tokens.output, self._cost(library, facts, tokens))
+        return ModelEnd(ending.reason, ending.tool_calls, usage, model)
+
+    def _cost(self, library: Library, facts: "_Facts", tokens: Tokens) -> float | None:
+        per_input, per_output = self._spec.input_usd_per_million_tokens, self._spec.output_usd_per_million_tokens
+        if per_input is not None and per_output is not None:
+            return (tokens.input * per_input + tokens.output * per_output) / 1_000_000
+        if not facts.has_price:
+            return None
+        usage = library.module.Usage(
+            prompt_tokens=tokens.input,
+            completion_tokens=tokens.output,
+            total_tokens=tokens.input + tokens.output,
+            prompt_tokens_details={"cached_tokens": tokens.cache_read},
+            cache_read_input_tokens=tokens.cache_read,
+            cache_creation_input_tokens=tokens.cache_written,
+        )
+        prices: tuple[float, float] = library.module.cost_per_token(
+            model=facts.model, custom_llm_provider=facts.provider, usage_object=usage
+        )
+        return sum(prices)
+
+
+class _Facts(Struct, frozen=True):
+    """What litellm knows of a model."""
+
+    provider: str
+    model: str
+    """Without the provider."""
+    has_tools: bool
+    has_price: bool
+    max_output_tokens: int | None
+    speaks_through_us: bool
+    """Whether its requests go through our transport."""
+    client: Any
+    """What to hand in for that; None where nothing need be."""
+
+
+def _learn(library: Library, spec: ModelSettings) -> _Facts:
+    litellm = library.module
+    try:
+        model, provider, _, _ = litellm.get_llm_provider(model=spec.model, api_base=spec.api_base or None)
+    except Exception as error:  # noqa: BLE001  as in _ask
+        raise error_of(error, model=spec.model, status=0, headers={}, secret="") from None
+    try:
+        info: dict[str, Any] = litellm.get_model_info(model=model, custom_llm_provider=provider)
+    except Exception:  # noqa: BLE001  a bare Exception is what it raises for a model that is not in its table
+        info = {}
+    supported = litellm.get_supported_openai_params(model=model, custom_llm_provider=provider)
+    client = library.client if provider in _TAKE_A_CLIENT else None
+    return _Facts(
+        provider=provider,
+        model=model,
+        has_tools=supported is None or "tools" in supported,
+        has_price=bool(info),
+        max_output_tokens=spec.max_output_tokens or info.get("max_output_tokens"),
+        speaks_through_us=client is not None
+        or provider in ("openai", "custom_openai", "azure")
+        or provider in litellm.openai_compatible_providers,
+        client=client,
+    )
+
+
+def _message(message: ModelMessage) -> dict[str, Any]:
+    match message:
+        case SystemMessage(text=text):
+            return {"role": "system", "content": text}
+        case UserMessage(text=text):
+            return {"role": "user", "content": text}
+        case ToolMessage(call_id=call_id, name=name, text=text):
+            return {"role": "tool", "tool_call_id": call_id, "name": name, "content": text}
+        case AssistantMessage(text=text, tool_calls=()):
+            return {"role": "assistant", "content": text}
+        case AssistantMessage(text=text, tool_calls=calls):
+            return {"role": "assistant", "content": text or None, "tool_calls": [_tool_call(call) for call in calls]}
+        case _:
+            assert_never(message)
+
+
+def _tool_call(call: ToolCall) -> dict[str, Any]:
+    """As the model made it. Arguments that are no JSON object would be refused; the model is shown what it wrote."""
+    arguments = call.arguments
+    try:
+        is_object = isinstance(msgspec.json.decode(arguments), dict)
+    except msgspec.DecodeError:
+        is_object = False
+    if not is_object:
+        arguments = msgspec.json.encode({"not_json": arguments}).decode()
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
+
+
+def _estimate(request: ModelRequest, written: int) -> Tokens:
+    read = sum(len(message.text) for message in request.messages)
+    return Tokens(read // CHARACTERS_PER_TOKEN, written // CHARACTERS_PER_TOKEN)
+
+
+def _headers_of(error: BaseException) -> Mapping[str, str]:
+    headers = getattr(getattr(error, "response", None), "headers", None)
+    return dict(headers) if headers is not None else {}
+
+
+class _Source(Protocol):
+    """Where the rest of a reply comes from."""
+
+    def texts(self) -> AsyncGenerator[str, None]: ...
+
+    def ending(self) -> Ending: ...
+
+
+class _OurSource:
+    """A provider's stream, read here."""
+
+    def __init__(self, response: aiohttp.ClientResponse, reader: StreamReader, spec: ModelSettings) -> None:
+        self._content = response.content
+        self._reader = reader
+        self._spec = spec
+
+    async def texts(self) -> AsyncGenerator[str, None]:
+        timeout_seconds = self._spec.first_token_timeout_seconds
+        while True:
+            try:
+                async with asyncio.timeout(timeout_seconds):
+                    data = await self._content.readany()
+            except TimeoutError:
+                raise Unavailable(f"the provider of {self._spec.model} fell silent") from None
+            except (aiohttp.ClientError, OSError):
+                raise Unavailable(f"the provider of {self._spec.model} broke the connection off") from None
+            if not data:
+                return
+            timeout_seconds = self._spec.idle_timeout_seconds
+            for text in self._reader.feed(data):
+                yield text
+
+    def ending(self) -> Ending:
+        return self._reader.ending()
+
+
+class _LitellmSource:
+    """A stream read through litellm, in OpenAI's form."""
+
+    def __init__(self, stream: Any, spec: ModelSettings, secret: str) -> None:
+        self._stream = stream
+        self._spec = spec
+        self._secret = secret
+        self._tool_calls = ToolCalls()
+        self._finish_reason = ""
+        self._tokens: Tokens | None = None
+        self._model = ""
+
+    async def texts(self) -> AsyncGenerator[str, None]:
+        timeout_seconds = self._spec.first_token_timeout_seconds
+        try:
+            while True:
+                try:
+                    async with asyncio.timeout(timeout_seconds):
+                        chunk = await anext(self._stream, None)
+                except TimeoutError:
+                    raise Unavailable(f"the provider of {self._spec.model} fell silent") from None
+                except Exception as error:  # noqa: BLE001  as in _ask
+                    raise error_of(
+                        error, model=self._spec.model, status=0, headers=_headers_of(error), secret=self._secret
+                    ) from None
+                if chunk is None:
+                    return
+                timeout_seconds = self._spec.idle_timeout_seconds
+                text = self._read(chunk)
+                if text:
+                    yield text
+        finally:
+            await self._stream.aclose()
+
+    def _read(self, chunk: Any) -> str:
+        self._model = self._model or chunk.model or ""
+        usage = getattr(chunk, "usage", None)
+        if usage is not None:
+            details = usage.prompt_tokens_details
+            self._tokens = Tokens(
+                usage.prompt_tokens or 0,
+                usage.completion_tokens or 0,
+                cache_read=getattr(details, "cached_tokens", None) or 0,
+                cache_written=getattr(usage, "cache_creation_input_tokens", None) or 0,
+            )
+        if not chunk.choices:
+            return ""
+        choice = chunk.choices[0]
+        self._finish_reason = choice.finish_reason or self._finish_reason
+        for piece in choice.delta.tool_calls or ():
+            self._tool_calls.add(piece.index, piece.id or "", piece.function.name or "", piece.function.arguments or "")
+        return choice.delta.content or ""
+
+    def ending(self) -> Ending:
+        if not self._finish_reason:
+            raise Unavailable(f"the provider of {self._spec.model} ended its stream before the reply did")
+        calls = self._tool_calls.complete(cut=self._finish_reason == "length")
+        return Ending(end_reason(self._finish_reason, calls, refused=False), calls, self._tokens, self._model)

@@ -1,0 +1,136 @@
+"""What litellm raises, as errors of our own; and when to try again.
+
+The words of an error are ours: a provider's message may quote the key or the prompt, and errors are logged and shown.
+Only what a provider says of a request it refuses is passed on, shortened and without the key: nobody could mend the
+request otherwise.
+"""
+
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+
+from msgspec import Struct
+
+from service.domain.errors import Forbidden, Invalid, NotFound, RateLimited, ServiceError, Unavailable
+
+MODEL_KEY_REFUSED = "model_key_refused"
+MODEL_REFUSED_REQUEST = "model_refused_request"
+CONTEXT_WINDOW_EXCEEDED = "context_window_exceeded"
+
+MAX_QUOTED_CHARACTERS = 300
+
+
+class ContentRefused(Exception):
+    """The provider's filter refuses the prompt. No error to a caller: the reply ends as ``refused``."""
+
+
+_REFUSED = "the provider of {model} refuses the request: {quoted}"
+
+# By the names of litellm's classes, nearest first, so that nothing here needs litellm's import of seconds.
+_KINDS: dict[str, tuple[type[ServiceError], str, str]] = {
+    "ContextWindowExceededError": (Invalid, CONTEXT_WINDOW_EXCEEDED, "the prompt is too long for {model}"),
+    "PaymentRequiredError": (Forbidden, MODEL_KEY_REFUSED, "the account behind the key for {model} has no credit left"),
+    "AuthenticationError": (Forbidden, MODEL_KEY_REFUSED, "the provider of {model} refuses the key"),
+    "PermissionDeniedError": (Forbidden, MODEL_KEY_REFUSED, "the key may not use {model}"),
+    "NotFoundError": (Invalid, MODEL_REFUSED_REQUEST, "the provider does not know {model}"),
+    "LiteLLMUnknownProvider": (NotFound, "unknown_model", "no provider is known for {model}"),
+    "UnsupportedParamsError": (Invalid, MODEL_REFUSED_REQUEST, "{model} cannot do what is asked: {quoted}"),
+    "RateLimitError": (RateLimited, "", "the provider of {model} limits its rate"),
+    "Timeout": (Unavailable, "", "the provider of {model} did not answer in time"),
+    "APITimeoutError": (Unavailable, "", "the provider of {model} did not answer in time"),
+    "ServiceUnavailableError": (Unavailable, "", "the provider of {model} is overloaded or down"),
+    "BadGatewayError": (Unavailable, "", "the provider of {model} is overloaded or down"),
+    "InternalServerError": (Unavailable, "", "the provider of {model} is overloaded or down"),
+    "APIConnectionError": (Unavailable, "", "the provider of {model} cannot be reached"),
+    "BadRequestError": (Invalid, MODEL_REFUSED_REQUEST, _REFUSED),
+    "UnprocessableEntityError": (Invalid, MODEL_REFUSED_REQUEST, _REFUSED),
+    "APIResponseValidationError": (Unavailable, "", "the provider of {model} answers what is no answer"),
+}
+
+_BY_STATUS = {401: "AuthenticationError", 403: "PermissionDeniedError", 408: "Timeout", 429: "RateLimitError"}
+"""Where the provider's status says more than litellm's class, which may be made from words in the message."""
+
+_SPENT = ("insufficient_quota", "exceeded your current quota", "credit balance is too low")
+"""Words of refusals for lack of money, which come as 429 (OpenAI) and 400 (Anthropic) and do not pass by waiting."""
+
+_UNKNOWN_PROVIDER = "LLM Provider NOT provided"
+
+
+def error_of(error: BaseException, *, model: str, status: int, headers: Mapping[str, str], secret: str) -> ServiceError:
+    """Ours for what litellm raised.
+
+    ``status`` (0: none) and ``headers`` are those of the provider's answer; they decide where litellm's class does not.
+
+    Raises:
+        ContentRefused: it is no error.
+    """
+    said = str(error)
+    names = [kind.__name__ for kind in type(error).__mro__]
+    if "ContentPolicyViolationError" in names:
+        raise ContentRefused
+    if any(words in said for words in _SPENT):
+        names = ["PaymentRequiredError"]
+    elif _UNKNOWN_PROVIDER in said:
+        names = ["LiteLLMUnknownProvider"]
+    elif status in _BY_STATUS or status >= 500:
+        names = [_BY_STATUS.get(status, "InternalServerError")]
+    found = next((_KINDS[name] for name in names if name in _KINDS), None)
+    if found is None:
+        code = getattr(error, "status_code", 0) or status
+        found = _KINDS["BadRequestError" if 400 <= code < 500 else "BadGatewayError"] if code else None
+    if found is None:  # a fault in litellm, in us or in the settings: trying again is no help
+        return ServiceError(f"the call of {model} could not be made ({type(error).__name__})")
+    kind, error_code, sentence = found
+    message = sentence.format(model=model, quoted=_quote(said, secret))
+    if issubclass(kind, Unavailable):
+        return kind(message, code=error_code or None, retry_after_seconds=retry_after_seconds(headers))
+    return kind(message, code=error_code or None)
+
+
+def _quote(text: str, secret: str) -> str:
+    line = " ".join(text.split())
+    if secret:
+        line = line.replace(secret, "…")
+    return line if len(line) <= MAX_QUOTED_CHARACTERS else line[: MAX_QUOTED_CHARACTERS - 1] + "…"
+
+
+def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
+    """``Retry-After`` in seconds (RFC 9110, section 10.2.3) or ``retry-after-ms`` (OpenAI, Azure); None if neither.
+
+    Of the form with a date, the seconds count from the answer's own ``Date``, so no clock of ours matters.
+    """
+    fields = {name.lower(): value for name, value in headers.items()}
+    try:
+        if "retry-after-ms" in fields:
+            return max(0.0, float(fields["retry-after-ms"]) / 1000)
+        if "retry-after" not in fields:
+            return None
+        value = fields["retry-after"].strip()
+        if value.replace(".", "", 1).isdigit():
+            return float(value)
+        return max(0.0, (parsedate_to_datetime(value) - parsedate_to_datetime(fields["date"])).total_seconds())
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+class Retries(Struct, frozen=True):
+    """How often, and for how long, a call is tried before its first chunk."""
+
+    tries: int = 4
+    total_seconds: float = 60.0
+    """From the first try on; a wait that would end later is not begun."""
+    longest_wait_seconds: float = 20.0
+
+    def wait_seconds(self, error: ServiceError, *, tried: int, spent_seconds: float, random: float) -> float | None:
+        """Seconds to wait before another try; None when there is to be none. ``random`` is from 0 to 1.
+
+        A server's Retry-After wins (RFC 9110, section 10.2.3). Otherwise full jitter (AWS Architecture Blog,
+        "Exponential Backoff And Jitter") over half a second, doubled each time; four times that when the rate is
+        limited, because providers count by the minute.
+        """
+        if not isinstance(error, Unavailable) or tried >= self.tries:
+            return None
+        wait = error.retry_after_seconds
+        if wait is None:
+            base = 2.0 if isinstance(error, RateLimited) else 0.5
+            wait = random * min(self.longest_wait_seconds, base * 2 ** (tried - 1))
+        return wait if spent_seconds + wait <= self.total_seconds else None

@@ -1,0 +1,49 @@
+"""One HTTP exchange with a model's provider, as both sides of litellm see it."""
+
+import ssl
+from collections.abc import Mapping
+from contextvars import ContextVar
+from typing import Literal
+
+import aiohttp
+
+from service.domain.errors import Unavailable
+
+READ_BYTES = 64 * 1024
+"""aiohttp stops reading from a socket when twice this much is waiting: a reply that nobody reads costs no memory."""
+
+Protocol = Literal["chat_completions", "messages"]
+
+
+class Exchange:
+    """What the model's adapter wants of an exchange, and what came of it."""
+
+    def __init__(self, session: aiohttp.ClientSession | None, *, first_token_timeout_seconds: float) -> None:
+        self.session = session
+        """None: a rehearsal, which is answered with nothing and without network."""
+        self.first_token_timeout_seconds = first_token_timeout_seconds
+        self.response: aiohttp.ClientResponse | None = None
+        self.taken: Protocol | None = None
+        """The protocol of the stream, if it is ours to read."""
+        self.status = 0
+        self.headers: Mapping[str, str] = {}
+        self.failure: Unavailable | None = None
+        """Why there was no answer at all."""
+
+    def close(self) -> None:
+        """End the provider's work: an answer not read to its end takes its connection along."""
+        if self.response is not None:
+            self.response.close()
+
+
+EXCHANGE: ContextVar[Exchange] = ContextVar("EXCHANGE")
+
+
+def open_session(*, connect_timeout_seconds: float, certificates: ssl.SSLContext | bool) -> aiohttp.ClientSession:
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0, ssl=certificates, keepalive_timeout=30),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=connect_timeout_seconds),
+        read_bufsize=READ_BYTES,
+        skip_auto_headers=("User-Agent", "Accept"),  # litellm's are those of the provider's client
+    )

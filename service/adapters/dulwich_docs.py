@@ -1,0 +1,216 @@
+"""DocsSource over dulwich: bare clones of depth 1 and no work tree, so that nothing a repository holds (links, hooks,
+filters, names) ever acts on this machine.
+
+A clone in ``repos/`` is derived: delete it and the next fetch makes it again. The repository of the ``local`` code host
+in ``hosted/`` is the truth; its clone borrows the objects (``objects/info/alternates``), so a fetch copies nothing.
+
+Reads and writes of the clone run in threads: they take milliseconds to a second, and what a stranger can make large is
+limited by the sizes in object headers. Whatever talks to a remote, or takes a whole repository in, runs in a child
+process with a timeout and a memory limit.
+"""
+
+import asyncio
+import os
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from service.adapters import git_import, git_transport
+from service.adapters.git_objects import checked_id, export, list_files, read_blobs, write_commit
+from service.adapters.git_repositories import commit_of, create, locked, opened
+from service.adapters.git_transport import Remote, remote_of
+from service.domain.errors import Invalid, NotFound
+from service.ports.docs_source import Fetched, NewCommit, Source, TreeFile, WrittenCommit
+from service.processes import run_in_child
+
+T = TypeVar("T")
+
+FETCH_SECONDS = 900.0
+IMPORT_SECONDS = 3_600.0
+EXPORT_SECONDS = 300.0
+
+CHILD_BYTES = 4 * 1024 * 1024 * 1024
+"""Of address space, in which the pack is mapped too."""
+
+PROJECT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
+
+
+class DulwichDocs:
+    """``env`` holds the tokens, under the names that the sources give."""
+
+    def __init__(self, data: Path, *, env: Mapping[str, str]) -> None:
+        self._data = data
+        self._env = env
+        self._locks: dict[str, asyncio.Lock] = {}
+
+    async def register(self, source: Source) -> None:
+        if source.code_host != "local":
+            await run_in_child(
+                _check_branch, self._remote(source), source.ref, timeout_seconds=FETCH_SECONDS, memory_bytes=CHILD_BYTES
+            )
+            return
+        hosted = self._hosted(source)
+        async with self._locked(source):
+            if not await asyncio.to_thread(hosted.is_dir):
+                remote = remote_of(source.repository, source.code_host, source.git_token_env, self._env)
+                await run_in_child(
+                    git_import.take_in,
+                    hosted,
+                    remote,
+                    source.ref,
+                    timeout_seconds=IMPORT_SECONDS,
+                    memory_bytes=CHILD_BYTES,
+                )
+
+    async def fetch(self, source: Source, *, branch: str = "") -> Fetched:
+        if source.code_host == "local" and not self._hosted(source).is_dir():
+            await self.register(source)
+        branches = [source.ref, *([branch] if branch and branch != source.ref else [])]
+        clone = await self._clone(source)
+        remote = self._remote(source)
+        async with self._locked(source):
+            found = await self._remotely(source, git_transport.fetch, clone, remote, branches, _depth(source))
+        if source.ref not in found:
+            raise _no_branch(remote, source.ref)
+        return Fetched(found[source.ref], found.get(branch) if branch else None)
+
+    async def list_files(self, source: Source, commit: str) -> Sequence[TreeFile]:
+        return await self._read(source, commit, lambda clone: _list_files(clone, commit))
+
+    async def read_file(self, source: Source, blob: str) -> bytes:
+        found = await self.read_files(source, [blob])
+        if blob not in found:
+            raise Invalid("This file is too large to be read.", code="too_large")
+        return found[blob]
+
+    async def read_files(self, source: Source, blobs: Sequence[str]) -> Mapping[str, bytes]:
+        clone = await self._clone(source)
+        return await asyncio.to_thread(_read_files, clone, blobs)
+
+    async def export(self, source: Source, commit: str, archive: Path) -> None:
+        async def run(clone: Path) -> None:
+            await run_in_child(
+                _export,
+                clone,
+                commit,
+                source.docs_folder,
+                archive,
+                timeout_seconds=EXPORT_SECONDS,
+                memory_bytes=CHILD_BYTES,
+            )
+
+        await self._with_commit(source, commit, run)
+
+    async def write_commit(self, source: Source, new: NewCommit) -> WrittenCommit:
+        return await self._read(source, new.parent, lambda clone: _write_commit(clone, new))
+
+    async def push(self, source: Source, *, branch: str, commit: str) -> None:
+        checked_id(commit)
+        clone = await self._clone(source)
+        async with self._locked(source):
+            await self._remotely(source, git_transport.push, clone, self._remote(source), branch, commit)
+
+    def _hosted(self, source: Source) -> Path:
+        return self._data / "hosted" / f"{_checked(source.project_id)}.git"
+
+    def _remote(self, source: Source) -> Remote:
+        if source.code_host == "local":
+            return Remote("", os.fspath(self._hosted(source)), ours=True)
+        return remote_of(source.repository, source.code_host, source.git_token_env, self._env)
+
+    @asynccontextmanager
+    async def _locked(self, source: Source) -> AsyncIterator[None]:
+        """One remote operation per clone. Other processes are kept out where it matters, by locks on files."""
+        async with self._locks.setdefault(source.project_id, asyncio.Lock()):
+            yield
+
+    async def _clone(self, source: Source) -> Path:
+        clone = self._data / "repos" / f"{_checked(source.project_id)}.git"
+        if not (clone / "objects").is_dir():
+            borrowed = self._hosted(source) if source.code_host == "local" else None
+            await asyncio.to_thread(_make_clone, clone, borrowed, source.ref)
+        return clone
+
+    async def _remotely(
+        self, source: Source, function: Callable[..., T], clone: Path, remote: Remote, *args: object
+    ) -> T:
+        if source.code_host == "local":  # our own repository, whose objects the clone sees already
+            return await asyncio.to_thread(_locking, function, clone, remote, *args)
+        return await run_in_child(
+            _locking, function, clone, remote, *args, timeout_seconds=FETCH_SECONDS, memory_bytes=CHILD_BYTES
+        )
+
+    async def _read(self, source: Source, commit: str, function: Callable[[Path], T]) -> T:
+        return await self._with_commit(source, commit, lambda clone: asyncio.to_thread(function, clone))
+
+    async def _with_commit(self, source: Source, commit: str, run: Callable[[Path], Awaitable[T]]) -> T:
+        """``run`` on the clone; when that was deleted since the commit was fetched, fetch it again."""
+        checked_id(commit)
+        clone = await self._clone(source)
+        try:
+            return await run(clone)
+        except NotFound as error:
+            if error.code != "commit_not_found" or source.code_host == "local":
+                raise
+        async with self._locked(source):
+            await self._remotely(source, git_transport.fetch_commit, clone, self._remote(source), commit)
+        return await run(clone)
+
+
+def _checked(project_id: str) -> str:
+    if not PROJECT.fullmatch(project_id):
+        raise NotFound("There is no such project.")
+    return project_id
+
+
+def _depth(source: Source) -> int | None:
+    return None if source.code_host == "local" else 1
+
+
+def _no_branch(remote: Remote, ref: str) -> Invalid:
+    return Invalid(f"{remote.url or remote.path} has no branch {ref!r}.", code="no_such_branch")
+
+
+def _check_branch(remote: Remote, ref: str) -> None:
+    if ref not in git_transport.heads(remote, ref):
+        raise _no_branch(remote, ref)
+
+
+def _make_clone(clone: Path, borrowed: Path | None, ref: str) -> None:
+    def fill(made: Path) -> None:
+        if borrowed is not None:
+            objects = Path("..", "..", "..", borrowed.parent.name, borrowed.name, "objects")
+            (made / "objects" / "info").mkdir(exist_ok=True)
+            (made / "objects" / "info" / "alternates").write_text(f"{objects}\n")  # relative: the data folder may move
+
+    create(clone, fill, branch=ref)
+
+
+def _locking(function: Callable[..., T], clone: Path, *args: object) -> T:
+    """With the clone's lock: what a killed predecessor left is nobody's by now."""
+    with locked(clone.parent / f".{clone.name}.lock"):
+        for left in (clone / "objects").glob("tmp_pack_*"):
+            left.unlink(missing_ok=True)
+        return function(clone, *args)
+
+
+def _list_files(clone: Path, commit: str) -> list[TreeFile]:
+    with opened(clone) as repository:
+        return list_files(repository, commit_of(repository, commit))
+
+
+def _read_files(clone: Path, blobs: Sequence[str]) -> dict[str, bytes]:
+    with opened(clone) as repository:
+        return read_blobs(repository, blobs)
+
+
+def _export(clone: Path, commit: str, docs_folder: str, archive: Path) -> None:
+    with opened(clone) as repository:
+        export(repository, commit_of(repository, commit), docs_folder, archive)
+
+
+def _write_commit(clone: Path, new: NewCommit) -> WrittenCommit:
+    with opened(clone) as repository:
+        return write_commit(repository, new, commit_of(repository, new.parent))

@@ -1,0 +1,70 @@
+"""Which names a tree of ours may hold. Without a checkout nothing is written by these names here, but others check
+out what we commit, on file systems that fold case (macOS, Windows), ignore code points (HFS+) or know other spellings
+(NTFS). The rules are those of git's ``verify_path`` (read-cache.c) and ``is_hfs_dotgit``/``is_ntfs_dotgit`` (path.c).
+"""
+
+import re
+import unicodedata
+
+from service.domain.errors import Invalid
+
+MAX_NAME_BYTES = 255
+MAX_PATH_BYTES = 4_096
+MAX_DEPTH = 64
+
+HFS_IGNORED = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
+"""Code points that HFS+ drops when it compares names (utf8.c, ``next_hfs_char``)."""
+
+NTFS_DOTGIT = re.compile(r"(?:\.git|git~1)[ .]*(?::.*)?", re.IGNORECASE | re.DOTALL)
+"""NTFS drops trailing spaces and dots and splits off an alternate data stream; ``git~1`` is the short name."""
+
+GIT_FILES = re.compile(r"\.git(?:modules|attributes)[ .]*(?::.*)?", re.IGNORECASE | re.DOTALL)
+"""Files that make git act: read as text, never written."""
+
+
+def is_dot_git(name: str) -> bool:
+    """Would some file system take this for ``.git``? Backslashes part names on NTFS."""
+    return any(NTFS_DOTGIT.fullmatch(HFS_IGNORED.sub("", part)) for part in name.split("\\"))
+
+
+def is_plain(name: bytes) -> bool:
+    """May a tree entry of this name be shown? Only UTF-8, and nothing that means something else anywhere."""
+    try:
+        text = name.decode()
+    except UnicodeDecodeError:
+        return False
+    return is_plain_text(text)
+
+
+def is_plain_text(name: str) -> bool:
+    return not (
+        name in ("", ".", "..")
+        or "/" in name
+        or "\\" in name
+        or not (name.isprintable() or not any(unicodedata.category(character) in ("Cc", "Cs") for character in name))
+        or is_dot_git(name)
+    )
+
+
+def folded(name: str) -> str:
+    """Equal for names that a case-folding or normalising file system takes for the same."""
+    return unicodedata.normalize("NFC", HFS_IGNORED.sub("", unicodedata.normalize("NFC", name)).casefold())
+
+
+def checked_path(path: str) -> tuple[str, ...]:
+    """The parts of a path that may be written. Raises Invalid."""
+    try:
+        size = len(path.encode())
+    except UnicodeEncodeError:
+        raise Invalid("A path is text.", code="bad_path") from None
+    if size > MAX_PATH_BYTES:
+        raise Invalid("The path is too long.", code="bad_path")
+    parts = tuple(path.split("/"))
+    if len(parts) > MAX_DEPTH:
+        raise Invalid("The path is too deep.", code="bad_path")
+    for part in parts:
+        if not is_plain_text(part) or GIT_FILES.fullmatch(HFS_IGNORED.sub("", part)):
+            raise Invalid(f"{path!r} is not the path of a file that can be written.", code="bad_path")
+        if len(part.encode()) > MAX_NAME_BYTES:
+            raise Invalid("A name in the path is too long.", code="bad_path")
+    return parts

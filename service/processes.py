@@ -1,0 +1,264 @@
+"""Run one function in a child process that can be limited and killed.
+
+A thread can be neither stopped nor given a memory limit. Work on what strangers wrote (a fetch of a repository, a pack
+that inflates to gigabytes) therefore runs in a process of its own: started fresh (``spawn``: no lock or open file of
+ours is inherited), limited by ``RLIMIT_AS``, killed when its time is up or nobody waits for it any more.
+
+One thread of ours belongs to each child: it starts it, reads its messages and waits for it, so the event loop never
+blocks. On Linux the kernel kills the child when the *thread* that started it ends (prctl(2), PR_SET_PDEATHSIG), which
+is why it is not a thread of a pool, whose end would have nothing to do with the child's.
+"""
+
+import asyncio
+import ctypes
+import errno
+import multiprocessing
+import os
+import pickle
+import resource
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from typing import Any, Literal, TypeVar
+
+from service.domain.errors import Invalid, Unavailable
+
+T = TypeVar("T")
+
+PR_SET_PDEATHSIG = 1
+"""linux/prctl.h"""
+
+CONTEXT = multiprocessing.get_context("spawn")
+
+Kind = Literal["progress", "result", "error", "memory"]
+
+
+class RemoteTraceback(Exception):
+    """The traceback of an exception in the child, as text: the cause of what is raised here."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+    def __str__(self) -> str:
+        return f"\n{self.text}"
+
+
+async def run_in_child(
+    function: Callable[..., T],
+    *args: object,
+    timeout_seconds: float,
+    memory_bytes: int | None = None,
+    on_progress: Callable[[Any], None] | None = None,
+) -> T:
+    """What ``function(*args)`` returns, or raises, in a process of its own.
+
+    The function is a module's, its arguments, result and errors can be pickled. With ``on_progress`` it is also given
+    ``report``, a function of one value; the values arrive on the event loop, in order, before the result.
+
+    Raises:
+        Unavailable: it took longer than the timeout (``timed_out``), or the process died.
+        Invalid: it wanted more memory than allowed (``too_large``).
+    """
+    loop = asyncio.get_running_loop()
+    child = _Child(function, args, memory_bytes, on_progress is not None)
+    ended: asyncio.Future[None] = loop.create_future()
+
+    def told(value: object) -> None:
+        if on_progress is not None and not child.abandoned:
+            on_progress(value)
+
+    def end() -> None:
+        if not ended.done():
+            ended.set_result(None)
+
+    def supervise() -> None:
+        try:
+            child.run(lambda value: _call_on(loop, told, value))
+        finally:
+            _call_on(loop, end)
+
+    threading.Thread(target=supervise, name=f"child-{function.__name__}", daemon=True).start()
+    try:
+        async with asyncio.timeout(timeout_seconds):
+            await asyncio.shield(ended)
+    except TimeoutError:
+        raise Unavailable(f"This took longer than {timeout_seconds:g} seconds.", code="timed_out") from None
+    finally:
+        if not ended.done():  # the time is up, or our caller was cancelled: leave nothing running behind
+            child.kill()
+            await _until_done(ended)
+    return child.outcome()  # type: ignore[return-value]  # what the function returned, pickled there and back
+
+
+async def _until_done(future: "asyncio.Future[None]") -> None:
+    """Wait, even while being cancelled: the child has been killed, so its end is near."""
+    cancelled = None
+    while not future.done():
+        try:
+            await asyncio.shield(future)
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled
+
+
+def _call_on(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *args: object) -> None:
+    with suppress(RuntimeError):  # the loop was closed: nobody waits
+        loop.call_soon_threadsafe(function, *args)
+
+
+class _Child:
+    """The parent's side: one process, used from one thread, killed from any."""
+
+    def __init__(
+        self, function: Callable[..., object], args: tuple[object, ...], memory_bytes: int | None, reports: bool
+    ) -> None:
+        self.abandoned = False
+        self._work = (function, args, memory_bytes, reports)
+        self._lock = threading.Lock()
+        self._process: BaseProcess | None = None
+        self._value: object = None
+        self._error: BaseException = Unavailable("The process was stopped.")
+        self._succeeded = False
+
+    def run(self, told: Callable[[object], None]) -> None:
+        reader, writer = CONTEXT.Pipe(duplex=False)
+        try:
+            process = CONTEXT.Process(target=_child_main, args=(writer, os.getpid(), *self._work), daemon=True)
+            try:
+                process.start()
+            except BaseException as error:  # noqa: BLE001 - a thread's edge: whoever awaits gets it
+                self._error = error
+                return
+            finally:
+                writer.close()  # else its end would not be the end of the pipe
+            with self._lock:
+                self._process = process
+                if self.abandoned:
+                    process.kill()
+            self._read(reader, told)
+            process.join()
+            with self._lock:
+                self._process = None
+                if not self._succeeded and isinstance(self._error, _Died):
+                    self._error = self._error.explained(process.exitcode, self._work[2])
+                process.close()
+        finally:
+            reader.close()
+
+    def _read(self, reader: Connection, told: Callable[[object], None]) -> None:
+        self._error = _Died()
+        try:
+            while True:
+                kind: Kind
+                kind, value, text = pickle.loads(reader.recv_bytes())  # noqa: S301 - written by our own child
+                if kind == "progress":
+                    told(value)
+                elif kind == "result":
+                    self._value, self._succeeded = value, True
+                    return
+                else:
+                    self._error = value
+                    if text:
+                        self._error.__cause__ = RemoteTraceback(text)
+                    return
+        except (EOFError, OSError):
+            pass  # it died: its exit code tells how
+        except Exception as error:  # noqa: BLE001 - whatever cannot be unpickled is the outcome
+            self._error = error
+
+    def kill(self) -> None:
+        with self._lock:
+            self.abandoned = True
+            if self._process is not None:
+                self._process.kill()
+
+    def outcome(self) -> object:
+        if self._succeeded:
+            return self._value
+        raise self._error
+
+
+class _Died(Exception):
+    """The process ended without an outcome."""
+
+    def explained(self, code: int | None, memory_bytes: int | None) -> Exception:
+        if memory_bytes is not None and code in (-signal.SIGABRT, -signal.SIGSEGV, -signal.SIGBUS):
+            return _too_large()  # native code that cannot allocate aborts
+        return Unavailable(f"The process that did the work died (exit code {code}).", code="process_died")
+
+
+def _too_large() -> Invalid:
+    return Invalid("This needs more memory than is allowed for it.", code="too_large")
+
+
+def _child_main(
+    writer: Connection,
+    parent: int,
+    function: Callable[..., object],
+    args: tuple[object, ...],
+    memory_bytes: int | None,
+    reports: bool,
+) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the whole group; the parent decides
+    _die_with(parent)
+    if memory_bytes is not None:
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, hard))
+
+    def send(kind: Kind, value: object, text: str = "") -> None:
+        writer.send_bytes(pickle.dumps((kind, value, text), pickle.HIGHEST_PROTOCOL))
+
+    def report(value: object) -> None:
+        send("progress", value)
+
+    try:
+        result = function(*args, report=report) if reports else function(*args)
+        send("result", result)
+    except BrokenPipeError:
+        return  # nobody waits
+    except BaseException as error:  # noqa: BLE001 - a process's edge: the parent raises it
+        _lift_memory_limit()
+        if _out_of_memory(error):
+            send("error", _too_large())
+            return
+        text = "".join(traceback.format_exception(error))
+        try:
+            payload = pickle.dumps(error)
+            pickle.loads(payload)  # noqa: S301 - our own; some exceptions pickle and cannot be read back
+        except Exception:  # noqa: BLE001 - any error of a class's own pickling
+            send("error", RuntimeError(f"{type(error).__name__}: {error}"), text)
+        else:
+            send("error", error, text)
+    finally:
+        writer.close()
+
+
+def _out_of_memory(error: BaseException | None) -> bool:
+    """True for a failed allocation, also where a library caught it and raised its own error."""
+    seen = 0
+    while error is not None and seen < 20:
+        if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+            return True
+        error, seen = error.__cause__ or error.__context__, seen + 1
+    return False
+
+
+def _lift_memory_limit() -> None:
+    """Telling what went wrong needs memory too."""
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+
+
+def _die_with(parent: int) -> None:
+    """Ask the kernel to kill us when our parent ends, and end now if it already has."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)

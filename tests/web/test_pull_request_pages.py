@@ -1,0 +1,334 @@
+"""The embedded code host's pages, over HTTP and in a browser."""
+
+import re
+import shutil
+from datetime import UTC, datetime
+
+import pytest
+from aiohttp import web
+from msgspec.structs import replace
+
+from service.domain.errors import Conflict, NotFound
+from service.ports.code_host import Diffed, PullRequest, PullRequestCommit, PullRequestPage
+from service.web import pages, pull_requests
+
+AT = datetime(2026, 3, 14, 9, 26, tzinfo=UTC)
+TOKEN = "s3-cr_et"
+ADDRESS = f"/hosted/p1/pulls/7-{TOKEN}"
+
+PATCH = """\
+@@ -36,5 +36,5 @@ ID            QUEUE      STATE
+ The second job has failed twice and waits for its third attempt.
+-explained in [Retries](/concepts/retry).
++explained in [Retries](/concepts/retries).
+\x20
+ ## Where to go next
+@@ -60,2 +60,4 @@
+ - Run a job every night.
+-The end
+\\ No newline at end of file
++- Take it to production, and then read on about everything that may happen there: restarts, backups, failovers.
++
++The end
+"""
+
+PAGE = PullRequestPage(
+    pull_request=PullRequest(
+        number=7,
+        url=f"http://docs.example{ADDRESS}",
+        head="docs/fix-broken-links-1a2b3c",
+        base="main",
+        title="Fix broken links",
+        state="open",
+        draft=False,
+    ),
+    body=(
+        "Mends **two links** that led nowhere:\n\n"
+        "- `quickstart.mdx`: `/concepts/retry` is now [Retries](/concepts/retries)\n"
+        "- `guides/deploy.md`: a typing error\n\n"
+        "# Checks\n\nAll passed. See [the rules](https://docs.example/rules).\n"
+    ),
+    created_at=AT,
+    commits=[
+        PullRequestCommit(
+            "9fceb02d0ae598e95dc970b74767f19372d61af8",
+            "Docsmith <docsmith@docs.example>",
+            "docs: fix broken links\n\nTwo links led nowhere.\n\nDocsmith-Job: 0192\n",
+            AT,
+        )
+    ],
+    files=[
+        Diffed("quickstart.mdx", "quickstart.mdx", "changed", PATCH, added=4, removed=2),
+        Diffed("guides/new.md", "guides/new.md", "added", "@@ -0,0 +1,2 @@\n+# New\n+Text\n", added=2, removed=0),
+        Diffed("guides/gone.md", "guides/gone.md", "deleted", "@@ -1 +0,0 @@\n-# Gone\n", added=0, removed=1),
+        Diffed("concepts/retries.md", "concepts/retry.md", "moved", "", added=0, removed=0),
+        Diffed("logo.png", "logo.png", "changed", "", added=0, removed=0, binary=True),
+    ],
+    truncated=False,
+    mergeable=True,
+)
+
+
+class FakeHosted:
+    """One pull request; it can be merged while it is open and mergeable."""
+
+    def __init__(self, page: PullRequestPage = PAGE) -> None:
+        self.current = page
+
+    def change(self, *, state="open", **changes) -> None:
+        self.current = replace(self.current, pull_request=replace(self.current.pull_request, state=state), **changes)
+
+    async def page(self, project_id, number, token):
+        if (project_id, number, token) != ("p1", 7, TOKEN):
+            raise NotFound("There is no such pull request.")
+        return self.current
+
+    async def merge(self, project_id, number, token, *, now):
+        page = await self.page(project_id, number, token)
+        if page.pull_request.state == "closed":
+            raise Conflict("It was closed without merging.")
+        if not page.mergeable:
+            raise Conflict("Both sides changed quickstart.mdx.", code="merge_conflict")
+        self.change(state="merged", closed_at=now, merge_commit="e83c5163316f89bfbde7d9ab23ca2e25604af290")
+        return self.current
+
+    async def close(self, project_id, number, token, *, now):
+        page = await self.page(project_id, number, token)
+        if page.pull_request.state == "merged":
+            raise Conflict("It is merged already.")
+        self.change(state="closed", closed_at=now)
+        return self.current
+
+
+@pytest.fixture
+def hosted():
+    return FakeHosted()
+
+
+@pytest.fixture
+def closed():
+    """What the application was told."""
+    return []
+
+
+@pytest.fixture
+def app(hosted, closed):
+    async def record(project_id, page, _at):
+        closed.append((project_id, page.pull_request.state))
+
+    app = web.Application()
+    app[pull_requests.HOSTED] = hosted
+    app[pull_requests.PULL_REQUEST_CLOSED] = record
+    app.add_routes(pages.routes)
+    app.add_routes(pull_requests.routes)
+    return app
+
+
+@pytest.fixture
+async def client(aiohttp_client, app):
+    return await aiohttp_client(app)
+
+
+async def text_of(client, path=ADDRESS, status=200):
+    response = await client.get(path)
+    assert response.status == status
+    return await response.text()
+
+
+async def test_a_page_shows_title_branches_commits_and_the_diff(client):
+    html = await text_of(client)
+    assert "<h1>Fix broken links</h1>" in html
+    assert "docs/fix-broken-links-1a2b3c" in html
+    assert "docs: fix broken links" in html
+    assert "Docsmith-Job: 0192" in html
+    assert "14 March 2026, 09:26 UTC" in html
+    assert "Ready to merge" in html
+    assert "explained in [Retries](/concepts/<mark>retries</mark>)." in html
+    assert '<td class="number">37</td><td class="number"></td><td class="sign">\N{MINUS SIGN}</td>' in html
+    assert "no newline at the end of the file" in html
+    assert "A binary file" in html
+    assert "Moved without a change." in html
+
+
+async def test_pages_allow_no_script_and_are_kept_by_no_cache(client):
+    for path, status in ((ADDRESS, 200), ("/hosted/p1/pulls/8-x", 404)):
+        response = await client.get(path)
+        assert response.status == status
+        assert response.headers["Content-Security-Policy"].startswith("default-src 'none'; style-src 'self'")
+        assert "frame-ancestors 'none'" in response.headers["Content-Security-Policy"]
+        assert response.headers["X-Content-Type-Options"] == "nosniff"
+        assert response.headers["Cache-Control"] == "no-store"
+        html = await response.text()
+        assert not re.search(r"<script|<style|\sstyle=|\son\w+=", html)
+
+
+async def test_a_wrong_token_number_or_project_says_the_same_nothing(client):
+    answers = {
+        await text_of(client, path, status=404)
+        for path in ("/hosted/p1/pulls/7-wrong", f"/hosted/p1/pulls/8-{TOKEN}", f"/hosted/p2/pulls/7-{TOKEN}")
+    }
+    assert len(answers) == 1
+    assert "Fix broken links" not in answers.pop()
+
+
+async def test_merging_tells_the_application_and_shows_the_result(client, closed):
+    response = await client.post(f"{ADDRESS}/merge", headers={"Sec-Fetch-Site": "same-origin"})
+    html = await response.text()
+    assert (response.status, response.url.path, response.history[0].status) == (200, ADDRESS, 303)
+    assert '<h2 id="decision">Merged</h2>' in html
+    assert "e83c516331" in html
+    assert "<form" not in html
+    assert closed == [("p1", "merged")]
+
+
+async def test_closing_tells_the_application_and_shows_the_result(client, closed):
+    response = await client.post(f"{ADDRESS}/close")
+    assert "Closed without merging" in await response.text()
+    assert closed == [("p1", "closed")]
+
+
+async def test_a_conflict_is_explained_and_offers_no_merge(client, hosted, closed):
+    hosted.change(mergeable=False)
+    html = await text_of(client)
+    assert "Cannot be merged" in html
+    assert "/merge" not in html
+    response = await client.post(f"{ADDRESS}/merge")  # the page was loaded before the conflict arose
+    assert response.status == 409
+    assert "Both sides changed quickstart.mdx." in await response.text()
+    assert closed == []
+
+
+async def test_merging_after_closing_is_refused(client, hosted, closed):
+    hosted.change(state="closed", closed_at=AT)
+    response = await client.post(f"{ADDRESS}/merge")
+    assert response.status == 409
+    assert closed == []
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Origin": "https://elsewhere.example"},
+        {"Origin": "null"},
+    ],
+)
+async def test_another_site_can_neither_merge_nor_close(client, hosted, closed, headers):
+    for action in ("merge", "close"):
+        response = await client.post(f"{ADDRESS}/{action}", headers=headers)
+        assert response.status == 403
+    assert hosted.current.pull_request.state == "open"
+    assert closed == []
+
+
+async def test_a_form_of_our_own_works_over_plain_http(client, closed):
+    origin = f"https://{client.host}:{client.port}"  # a proxy ended TLS before us
+    response = await client.post(f"{ADDRESS}/merge", headers={"Origin": origin})
+    assert response.status == 200
+    assert closed == [("p1", "merged")]
+
+
+async def test_what_others_wrote_cannot_become_markup(client, hosted):
+    evil = '<script>alert(1)</script><img src=x onerror="alert(2)">'
+    patch = f"@@ -1 +1 @@ {evil}\n-{evil}\n+{evil}!\n"
+    hosted.current = PullRequestPage(
+        pull_request=PullRequest(7, "", f"docs/{evil}", evil, evil, "open", draft=False),
+        body=f"{evil}\n\n[a](javascript:alert(1)) [b](data:text/html,x) ![c](https://elsewhere.example/x.png)\n\n"
+        "[d]( JaVaScript:alert(1)) [e](https://docs.example/) <https://docs.example/auto> <javascript:alert(1)>",
+        created_at=AT,
+        commits=[PullRequestCommit("a" * 40, evil, f"{evil}\n\n{evil}", AT)],
+        files=[Diffed(evil, evil + "old", "moved", patch, 1, 1)],
+        truncated=True,
+        mergeable=True,
+    )
+    html = await text_of(client)
+    assert "<script" not in html
+    assert "<img src=x" not in html
+    assert "elsewhere.example" not in html
+    links = re.findall(r'<a href="([^"]*)"', html)
+    assert [link for link in links if ":" in link] == ["https://docs.example/", "https://docs.example/auto"]
+    assert "This is not all." in html
+
+
+async def test_characters_that_deceive_the_eye_are_shown(client, hosted):
+    hosted.change(files=[Diffed("a.md", "a.md", "added", "@@ -0,0 +1 @@\n+safe\u202etxt.exe\n", 1, 0)])
+    assert "safe⟨U+202E⟩txt.exe" in await text_of(client)
+
+
+async def test_the_style_sheet_is_kept_for_good_under_the_address_the_page_gives(client):
+    found = re.search(r'href="([^"]*docsmith\.css[^"]*)"', await text_of(client))
+    assert found
+    assert found[1].startswith("../../../assets/")
+    response = await client.get(found[1].removeprefix("../../.."))
+    assert response.status == 200
+    assert response.content_type == "text/css"
+    assert "immutable" in response.headers["Cache-Control"]
+    assert (await client.get("/assets/base.html")).status == 404
+
+
+# In a browser
+
+CHROMIUM = shutil.which("chromium")
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-sync",
+    "--disable-component-update",
+    "--no-first-run",
+]
+
+
+@pytest.fixture
+async def browser():
+    if CHROMIUM is None:
+        pytest.skip("needs Chromium: apt-get install chromium")
+    from playwright.async_api import async_playwright
+
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        await browser.close()
+
+
+async def open_page(browser, url, *, width, scheme="light"):
+    """The page, and a list of everything that went wrong in it."""
+    page = await browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    wrong = []
+    page.on("console", lambda message: wrong.append(message.text))
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("requestfailed", lambda request: wrong.append(f"{request.url} failed"))
+    page.on("response", lambda response: wrong.append(response.url) if response.status >= 400 else None)
+    await page.goto(url, wait_until="load")
+    return page, wrong
+
+
+@pytest.mark.parametrize("width", [400, 1200])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_a_person_reads_and_merges_in_a_browser(browser, aiohttp_server, app, hosted, tmp_path, width, scheme):
+    server = await aiohttp_server(app)
+    page, wrong = await open_page(browser, str(server.make_url(ADDRESS)), width=width, scheme=scheme)
+    assert await page.get_by_role("heading", level=1).inner_text() == "Fix broken links"
+    assert await page.get_by_text("explained in [Retries](/concepts/retries).").is_visible()
+    assert await page.evaluate("document.documentElement.scrollWidth") <= width
+    assert await page.evaluate("getComputedStyle(document.body).backgroundColor") == (
+        "rgb(247, 245, 242)" if scheme == "light" else "rgb(21, 22, 26)"
+    )
+    picture = tmp_path / "page.png"
+    await page.screenshot(path=picture, full_page=True)
+    assert picture.stat().st_size > 20_000
+    await page.get_by_role("button", name="Merge into main").click()
+    await page.get_by_role("heading", name="Merged").wait_for()
+    assert hosted.current.pull_request.state == "merged"
+    assert wrong == []
+
+
+async def test_the_longest_line_wraps_on_a_phone(browser, aiohttp_server, app, hosted):
+    long = "x" * 4000
+    hosted.change(files=[Diffed(f"{long[:200]}.md", f"{long[:200]}.md", "added", f"@@ -0,0 +1 @@\n+{long}\n", 1, 0)])
+    server = await aiohttp_server(app)
+    page, wrong = await open_page(browser, str(server.make_url(ADDRESS)), width=400)
+    assert await page.evaluate("document.documentElement.scrollWidth") <= 400
+    assert wrong == []

@@ -1,0 +1,92 @@
+"""The real chat clients, run by node against a server's address.
+
+``run_chats`` starts one node process for any number of conversations, which go on at the same time; ``run_chat`` is the
+same for one. The packages are those of ``package-lock.json`` beside this file; ``require_clients`` installs them when
+they are missing or the lock has changed, and skips the test where there is no node or npm.
+"""
+
+import asyncio
+import hashlib
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).parent
+INSTALLED = HERE / "node_modules" / ".installed"
+INSTALL = ["npm", "ci", "--no-audit", "--no-fund"]
+INSTALL_SECONDS = 300
+RUN_SECONDS = 60
+
+AI4 = ("ai4old", "ai4")
+AI5_AND_LATER = ("ai5old", "ai5strict", "ai5", "ai6strict", "ai6", "ai7strict", "ai7")
+"""``strict`` ones refuse every key that they do not know."""
+
+Outcome = dict[str, Any]
+
+
+def require_clients() -> None:
+    """Make sure that node and the packages are there; once per test session is enough."""
+    for command in ("node", "npm"):
+        if shutil.which(command) is None:
+            pytest.skip(f"{command} is missing: install Node.js 20 or later; `{' '.join(INSTALL)}` gets the rest")
+    lock = hashlib.sha256((HERE / "package-lock.json").read_bytes()).hexdigest()
+    if INSTALLED.is_file() and INSTALLED.read_text() == lock:
+        return
+    done = subprocess.run(INSTALL, cwd=HERE, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False)
+    if done.returncode != 0:
+        said = done.stderr.strip().splitlines()[-1:] or ["no reason given"]
+        pytest.skip(f"the npm packages cannot be installed ({' '.join(INSTALL)} in tests/clients): {said[0]}")
+    INSTALLED.write_text(lock)
+
+
+async def run_chat(version: str, url: str, key: str = "", *, turns: list[str], **more: Any) -> Outcome:
+    """One conversation; ``more`` as ``conversation`` takes it."""
+    return (await run_chats([conversation(version, url, key, turns=turns, **more)]))[0]
+
+
+def conversation(
+    version: str,
+    url: str,
+    key: str = "",
+    *,
+    turns: list[str],
+    body: dict[str, Any] | None = None,
+    user_agent: str = "",
+    stop_after_deltas: int = 0,
+    resume_chat: str = "",
+) -> dict[str, Any]:
+    """One for ``run_chats``; ``chat.mjs`` says what becomes of each field."""
+    return {
+        "version": version,
+        "url": url,
+        "key": key,
+        "turns": turns,
+        "body": body or {},
+        "userAgent": user_agent,
+        "stopAfterDeltas": stop_after_deltas,
+        "resumeChat": resume_chat,
+    }
+
+
+async def run_chats(conversations: list[dict[str, Any]]) -> list[Outcome]:
+    """What became of each, in the same order. A client that crashed fails the test with its stack."""
+    node = await asyncio.create_subprocess_exec(
+        "node", str(HERE / "chat.mjs"),
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        async with asyncio.timeout(RUN_SECONDS):
+            out, err = await node.communicate(json.dumps(conversations).encode())
+    finally:
+        if node.returncode is None:
+            node.kill()
+            await node.wait()
+    assert node.returncode == 0, err.decode()
+    outcomes: list[Outcome] = json.loads(out)
+    crashes = [outcome["crash"] for outcome in outcomes if outcome["crash"]]
+    assert not crashes, "\n".join(crashes)
+    return outcomes

@@ -1,0 +1,106 @@
+"""A job's events as its readers get them."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.domain.jobs import JobEvent
+from service.wire.job_stream import MAX_RESULT_CHARACTERS, JobStreamEncoder, live_event, public
+from tests.wire.sample_jobs import AT, FAILED, LINK, STEPS, WITH_PULL_REQUEST, WITHOUT_CHANGES
+
+
+def lines_of(events: list[JobEvent]) -> list[tuple[str, Any]]:
+    encoder = JobStreamEncoder("job-1")
+    body = b"".join(piece for event in events for piece in encoder.encode(event)).decode()
+    assert encoder.is_done is any(event in events for event in (WITH_PULL_REQUEST[-1], WITHOUT_CHANGES[-1], FAILED[-1]))
+    return [(line[0], json.loads(line[2:])) for line in body.split("\n")[:-1]]
+
+
+def test_words_and_tool_calls_have_steps_of_their_own_and_the_closing_text_the_last():
+    codes = "".join(code for code, _ in lines_of(WITH_PULL_REQUEST) if code != "2")
+    assert codes == "f0e" + "f99aae" + "f9ae" + "f0e" + "d"
+
+
+def test_the_closing_text_and_the_data_have_the_link_of_the_pull_request():
+    lines = lines_of(WITH_PULL_REQUEST)
+    assert [value for code, value in lines if code == "0"][-1] == f"\n\nI mended two links.\n\nPull request: {LINK}"
+    data = [value for code, values in lines if code == "2" for value in values]
+    assert {"type": "pull-request-opened", "number": 7, "url": LINK, "openedAt": "2026-03-14T09:26:53.589Z"} in data
+    assert data[-1] == {"type": "finish", "sessionId": "job-1", "pullRequestLink": LINK}
+    assert lines[-1] == (
+        "d",
+        {
+            "type": "finish",
+            "sessionId": "job-1",
+            "pullRequestLink": LINK,
+            "finishReason": "stop",
+            "usage": {"promptTokens": 30, "completionTokens": 11},
+        },
+    )
+
+
+def test_a_job_that_changes_nothing_says_why():
+    assert [value for code, value in lines_of(WITHOUT_CHANGES) if code == "0"] == [
+        "All links work: nothing was changed."
+    ]
+
+
+def test_a_failed_job_is_an_error_of_the_stream():
+    assert lines_of(FAILED)[-1] == ("3", "The model is unavailable.")
+
+
+def test_arguments_are_objects_even_when_the_model_wrote_none():
+    calls = [value for code, value in lines_of(STEPS) if code == "9"]
+    assert [call["args"] for call in calls] == [{"path": "a.md"}, {"text": "not json"}, {"path": "a.md"}]
+
+
+def test_long_results_are_cut():
+    [first, *_] = [value["result"] for code, value in lines_of(STEPS) if code == "a"]
+    assert len(first["text"]) == MAX_RESULT_CHARACTERS
+    assert first["isError"] is False
+
+
+def test_a_reader_that_comes_in_the_middle_gets_no_result_without_its_call():
+    for start in range(len(WITH_PULL_REQUEST)):
+        encoder = JobStreamEncoder("job-1")
+        pieces = [piece for event in WITH_PULL_REQUEST[start:] for piece in encoder.encode(event)]
+        called = {json.loads(piece[2:])["toolCallId"] for piece in pieces if piece.startswith(b"9:")}
+        returned = {json.loads(piece[2:])["toolCallId"] for piece in pieces if piece.startswith(b"a:")}
+        assert returned <= called
+
+
+def test_nothing_follows_the_end():
+    encoder = JobStreamEncoder("job-1")
+    for event in FAILED:
+        encoder.encode(event)
+    assert encoder.encode(FAILED[0]) == []
+    assert encoder.encode(WITH_PULL_REQUEST[-1]) == []
+
+
+def test_a_live_event_has_its_position_tag_and_public_data():
+    assert live_event(42, WITH_PULL_REQUEST[-2]) == (
+        b"id: 42\n"
+        b"event: pull-request-opened\n"
+        b'data: {"type":"pull-request-opened","number":7,"url":"https://code.example/pulls/7",'
+        b'"openedAt":"2026-03-14T09:26:53.589Z"}\n\n'
+    )
+
+
+@pytest.mark.parametrize("event", [*WITH_PULL_REQUEST, FAILED[-1]], ids=lambda event: type(event).__name__)
+def test_internals_stay_inside(event):
+    text = live_event(1, event).decode()
+    assert "secret" not in text
+    assert "whole new contents" not in text
+    assert "null" not in text
+    assert str(AT) not in text
+    assert public(event)["type"] in text
+
+
+@given(st.integers(1), st.text(st.characters(codec="utf-8")))
+def test_a_live_event_is_always_three_lines(position, words):
+    event = live_event(position, type(FAILED[-1])("code", words, AT))
+    assert len(event.decode().splitlines()) == 4
+    assert event.endswith(b"\n\n")

@@ -23,8 +23,7 @@ const input = await new Promise((resolve, reject) => {
 });
 const conversations = JSON.parse(input);
 const outcomes = await Promise.all(conversations.map(converse));
-process.stdout.write(JSON.stringify(outcomes));
-process.exit(0); // a connection kept alive must not hold it up
+process.stdout.write(JSON.stringify(outcomes), () => process.exit(0)); // a connection kept alive must not hold it up
 
 async function converse(conversation) {
   const outcome = { version: conversation.version, turns: [], toolCallsInPage: 0, requests: 0, crash: null };

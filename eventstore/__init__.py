@@ -31,7 +31,7 @@ from eventstore.errors import (
 from eventstore.events import Append, Appended, Metadata, NewEvent, RecordedEvent
 from eventstore.projections import Projection, ProjectionStatus, Views
 from eventstore.sqlite import SQLiteEventStore
-from eventstore.store import EventStore
+from eventstore.store import EventStore, Folded
 from eventstore.vault import Vault
 
 __all__ = [
@@ -45,6 +45,7 @@ __all__ = [
     "EventStore",
     "EventStoreError",
     "Executed",
+    "Folded",
     "Loaded",
     "Metadata",
     "NewEvent",

@@ -80,43 +80,52 @@ class Codec(Generic[E]):
             UnknownEventType: no shape for its type, or a newer schema version than this program's.
             Undecodable: its data does not fit its shape.
         """
+        return self.decode_stored(
+            recorded.type, recorded.schema_version, recorded.data, recorded.personal, recorded.erased, recorded.position
+        )
+
+    def decode_stored(
+        self,
+        type: str,  # noqa: A002 - the column's name
+        schema_version: int,
+        data: bytes,
+        personal: bytes | None,
+        erased: bool,
+        position: int,
+    ) -> E:
+        """As ``decode``, from what of a recorded event matters to it."""
         try:
-            version, decode, if_erased = self._plain[recorded.type]
+            version, decode, if_erased = self._plain[type]
         except KeyError:
-            raise UnknownEventType(f"{recorded.type} at position {recorded.position}") from None
-        if recorded.schema_version != version:
-            return self._upcast(recorded)
-        data = recorded.data
+            raise UnknownEventType(f"{type} at position {position}") from None
         try:
-            if recorded.personal is not None:
-                data = _joined(data, recorded.personal)
-            elif recorded.erased:
+            if schema_version != version:
+                return self._upcast(type, schema_version, data, personal, erased, position)
+            if personal is not None:
+                data = _joined(data, personal)
+            elif erased:
                 data = _joined(data, if_erased)
             event: E = decode(data)
         except msgspec.MsgspecError as error:
-            raise _undecodable(recorded, error) from error
+            raise Undecodable(f"{type} at position {position}: {error}") from error
         return event
 
-    def _upcast(self, recorded: RecordedEvent) -> E:
-        shape = self._by_tag[recorded.type]
-        if not 1 <= recorded.schema_version < shape.version:
-            raise UnknownEventType(
-                f"{recorded.type} at position {recorded.position} has schema version {recorded.schema_version}, "
-                f"newer than {shape.version}"
-            )
-        try:
-            fields: dict[str, Any] = msgspec.json.decode(recorded.data, type=dict[str, Any])
-            if recorded.personal is not None:
-                fields |= msgspec.json.decode(recorded.personal, type=dict[str, Any])
-            elif recorded.erased:
-                fields |= shape.replacements
-            for upcast in shape.upcasters[recorded.schema_version - 1 :]:
-                fields = upcast(fields)
-            if recorded.erased:
-                fields |= shape.replacements
-            event: E = shape.decoder.decode(msgspec.json.encode(fields))
-        except msgspec.MsgspecError as error:
-            raise _undecodable(recorded, error) from error
+    def _upcast(
+        self, tag: str, schema_version: int, data: bytes, personal: bytes | None, erased: bool, position: int
+    ) -> E:
+        shape = self._by_tag[tag]
+        if not 1 <= schema_version < shape.version:
+            raise UnknownEventType(f"{tag} at position {position} has version {schema_version} of its shape")
+        fields: dict[str, Any] = msgspec.json.decode(data, type=dict[str, Any])
+        if personal is not None:
+            fields |= msgspec.json.decode(personal, type=dict[str, Any])
+        elif erased:
+            fields |= shape.replacements
+        for upcast in shape.upcasters[schema_version - 1 :]:
+            fields = upcast(fields)
+        if erased:
+            fields |= shape.replacements
+        event: E = shape.decoder.decode(msgspec.json.encode(fields))
         return event
 
 
@@ -234,7 +243,3 @@ def _joined(left: bytes, right: bytes) -> bytes:
     if right == b"{}":
         return left
     return b"%b,%b" % (left[:-1], right[1:])
-
-
-def _undecodable(recorded: RecordedEvent, error: Exception) -> Undecodable:
-    return Undecodable(f"{recorded.type} at position {recorded.position}: {error}")

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from eventstore.codec import Codec
-from eventstore.errors import UnknownEventType, WrongExpectedVersion
-from eventstore.events import DEFAULT_METADATA, Append, Metadata, RecordedEvent
+from eventstore.errors import WrongExpectedVersion
+from eventstore.events import DEFAULT_METADATA, Append, Metadata
 from eventstore.store import EventStore
 
 C = TypeVar("C")
@@ -39,17 +39,6 @@ class Decider(Generic[C, S, E]):
 
     def entity_id(self, stream: str) -> str:
         return stream[len(self.category) + 1 :]
-
-    def fold(self, state: S, recorded: Sequence[RecordedEvent]) -> S:
-        """The state after these events; those of a newer program are passed over."""
-        decode, evolve = self.codec.decode, self.evolve
-        for event in recorded:
-            try:
-                decoded = decode(event)
-            except UnknownEventType:
-                continue
-            state = evolve(state, decoded)
-        return state
 
 
 @dataclass(frozen=True)
@@ -121,7 +110,7 @@ async def plan(
 
 async def _load_on(store: EventStore, decider: Decider[C, S, E], entity_id: str, loaded: Loaded[S]) -> Loaded[S]:
     """The state now, from an earlier one and the events since."""
-    recorded = await store.read_stream(decider.stream(entity_id), after_version=loaded.version)
-    if not recorded:
-        return loaded
-    return Loaded(decider.fold(loaded.state, recorded), recorded[-1].stream_version, recorded[-1].position)
+    folded = await store.fold_stream(
+        decider.stream(entity_id), decider.codec, decider.evolve, loaded.state, after_version=loaded.version
+    )
+    return Loaded(folded.state, folded.version, folded.position or loaded.position)

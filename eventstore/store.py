@@ -1,9 +1,25 @@
 """What every event store does, whatever it keeps the events in."""
 
-from collections.abc import AsyncGenerator, Sequence
-from typing import Protocol
+from collections.abc import AsyncGenerator, Callable, Sequence
+from typing import Generic, Protocol, TypeVar
 
+from msgspec import Struct
+
+from eventstore.codec import Codec
 from eventstore.events import Append, Appended, NewEvent, RecordedEvent
+
+S = TypeVar("S")
+E = TypeVar("E")
+
+
+class Folded(Struct, Generic[S], frozen=True):
+    """A state, and the last event in it."""
+
+    state: S
+    version: int
+    """In its stream; when there was no event, the version that was asked for."""
+    position: int
+    """0 when there was no event."""
 
 
 class EventStore(Protocol):
@@ -40,6 +56,17 @@ class EventStore(Protocol):
 
     def iterate_stream(self, stream: str, *, after_version: int = 0) -> AsyncGenerator[RecordedEvent, None]:
         """As ``read_stream``, holding only a page of it in memory."""
+
+    async def fold_stream(
+        self, stream: str, codec: Codec[E], evolve: Callable[[S, E], S], initial: S, *, after_version: int = 0
+    ) -> Folded[S]:
+        """The state after a stream's events; those that the codec does not know are passed over.
+
+        ``evolve`` is called away from the event loop, so that a long stream holds nobody up: it must be pure.
+
+        Raises:
+            Undecodable, and whatever ``evolve`` raises.
+        """
 
     async def read_all(
         self, *, after: int = 0, category: str | None = None, limit: int = 1000, backwards: bool = False

@@ -41,10 +41,21 @@ START_SECONDS = 60
 STOP_SECONDS = 15
 """The service stops within 10; after this it is killed."""
 STEP_WIDTH = 14
-VAGUE_TITLES = re.compile(
+WELL_FILLED = 300
+"""Characters of a section."""
+NO_THING = re.compile(
     r"(?i)(about|overview|introduction|index|home|readme|welcome|contents?|licen[cs]e|change ?log|contribut\w*|credits|"
-    r"quick ?start|get(ting)? started|release notes.*|what'?s new.*|untitled)"
+    r"quick ?start|get(ting)? started|release notes.*|what'?s new.*|untitled|"
+    r"(how|what|why|when|where|which|who|can|do|does|is|are|\w+ing)\b.*)"
 )
+"""Titles that do not fit into "What is …?"."""
+DATA_MARKS = re.compile(r"</?data [0-9a-f]+>")
+"""Around what is not ours in the results of tools; for models, not for people."""
+
+BUILTIN_NOTE = """\
+The builtin models need no key: they quote the documentation and carry out simple instructions. For a language model,
+set its key (ANTHROPIC_API_KEY, for one) and run this again.
+"""
 
 T = TypeVar("T")
 
@@ -88,6 +99,10 @@ class Section(Struct, frozen=True):
 
 class Found(Struct, frozen=True):
     results: list[Section]
+
+
+class Readiness(Struct, frozen=True):
+    models: dict[str, str]
 
 
 class JobSeen(Struct, frozen=True, rename="camel"):
@@ -184,7 +199,8 @@ async def demo(docs: Docs, data: Path, port: int, *, then_exit: bool) -> None:
     step.done("one for the agent, one for the assistant")
     step = Step("service")
     async with _service(data, port) as (server, url), aiohttp.ClientSession() as http:
-        step.done(f"listening on {url}")
+        models = await _models(http, url)
+        step.done(f"listening on {url}; {', '.join(f'{work}: {model}' for work, model in models.items())}")
         api = Api(http, url, project, admin.token, assistant.token)
         for instruction in docs.jobs():
             job = await _work(api, instruction)
@@ -195,12 +211,14 @@ async def demo(docs: Docs, data: Path, port: int, *, then_exit: bool) -> None:
         await _ask(api, question)
         _print(f"\nAll of it in {time.monotonic() - begun:.1f} s.\n")
         _print_addresses(api, job, SAMPLE_NEXT_JOB if docs.is_sample else SAMPLE_JOB, question)
+        if any(model.startswith("builtin/") for model in models.values()):
+            _print(BUILTIN_NOTE)
         if not then_exit:
             await _keep_serving(server, data)
 
 
 async def _keep_serving(server: Process, data: Path) -> None:
-    _print("\nServing until Ctrl-C.")
+    _print("Serving until Ctrl-C.")
     try:
         code = await server.wait()
     except asyncio.CancelledError:
@@ -259,16 +277,11 @@ def _key(kind: str) -> tuple[str, ...]:
 
 
 async def _question(docs: Docs, data: Path, project: ProjectMade) -> str:
-    """About a page that has something to say."""
-    found = await _command(
-        data, Found, "search", project.domain, f"{docs.name} overview introduction getting started", "--limit", "30"
-    )
-    titles = [one.title.strip() for one in sorted(found.results, key=lambda one: -len(one.text))]
-    title = next((one for one in titles if one and not VAGUE_TITLES.fullmatch(one)), docs.name)
-    is_question = title.endswith("?") or re.match(
-        r"(?i)(how|what|why|when|where|which|who|can|do|does|is|are)\b", title
-    )
-    return f"{title.rstrip('?')}?" if is_question else f"What is {title}?"
+    """About a page that has something to say: the best match of this very question, best with a short title."""
+    found = await _command(data, Found, "search", project.domain, f"What is {docs.name}?", "--limit", "30")
+    pages = [one for one in found.results if len(one.text) >= WELL_FILLED and not NO_THING.fullmatch(one.title)]
+    title = min(pages, key=lambda one: len(one.title.split()) > 3).title if pages else docs.name  # the first of those
+    return f"What is {title.rstrip('?')}?"
 
 
 def _branch_of(folder: str) -> str:
@@ -375,6 +388,11 @@ async def _stop(process: Process) -> None:
 # Showing, over HTTP
 
 
+async def _models(http: aiohttp.ClientSession, url: str) -> dict[str, str]:
+    async with http.get(f"{url}/readyz") as response:
+        return msgspec.json.decode(await response.read(), type=Readiness).models
+
+
 async def _work(api: Api, instruction: str) -> JobSeen:
     """A job, from the request to its end, event by event."""
     _print(f"\nThe agent is asked: {instruction}\n")
@@ -405,7 +423,7 @@ def _detail(event: dict[str, Any]) -> str:
             called = ", ".join(_call(call) for call in event.get("toolCalls", []))
             return " → ".join(part for part in (_one_line(event.get("text"), 70), called) if part)
         case "tool-returned":
-            return _one_line(f"{event.get('name')}: {event.get('result')}", 100)
+            return _one_line(f"{event.get('name')}: {DATA_MARKS.sub('', str(event.get('result')))}", 100)
         case "plan-changed":
             return "; ".join(f"{todo['content']} ({todo['status']})" for todo in event.get("todos", []))
         case "file-changed":

@@ -177,6 +177,7 @@ class JobInterrupted(Event, frozen=True, tag="job-interrupted"):
     """The process that worked on it is gone; the job waits to be taken up again."""
 
     attempt: int
+    """How many attempts count so far."""
     interrupted_at: datetime
 
 
@@ -310,6 +311,8 @@ class InterruptJob(Struct, frozen=True):
 
     instance: str
     now: datetime
+    parked: bool = False
+    """It was stopped on purpose: that does not count as an attempt."""
 
 
 class ClosePullRequest(Struct, frozen=True):
@@ -406,6 +409,8 @@ def decide(command: JobCommand, job: Job) -> list[JobEvent]:
         case StartJob(instance=instance, now=now), Queued(attempt=attempt):
             return [JobStarted(attempt + 1, instance, started_at=now)]
         case InterruptJob(instance=instance, now=now), Running() if job.instance == instance:
+            if command.parked:
+                return [JobInterrupted(job.attempt - 1, interrupted_at=now)]
             if job.attempt < MAX_ATTEMPTS:
                 return [JobInterrupted(job.attempt, interrupted_at=now)]
             message = f"The process that worked on this job died {MAX_ATTEMPTS} times."

@@ -1,0 +1,13 @@
+"""Events to read tables, and the queries on them."""
+
+from eventstore import Projection
+from service.projections.jobs import JobsView
+from service.projections.keys import KeysView
+from service.projections.organizations import OrganizationsView
+from service.projections.projects import ProjectsView
+from service.projections.sites import SitesView
+from service.projections.threads import ThreadsView
+
+
+def all_projections() -> tuple[Projection, ...]:
+    return OrganizationsView(), ProjectsView(), SitesView(), KeysView(), JobsView(), ThreadsView()

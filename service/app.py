@@ -1,0 +1,361 @@
+"""The composition root: builds every part, wires them, starts and stops them."""
+
+import asyncio
+import fcntl
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+
+import structlog
+from aiohttp import web
+
+from eventstore import Metadata, SQLiteEventStore, Views, execute
+from service.adapters.builtin_answer import BuiltinAnswer
+from service.adapters.builtin_editor import BuiltinEditor
+from service.adapters.dulwich_docs import DulwichDocs
+from service.adapters.hosted import HostedCodeHost
+from service.adapters.models import ConfiguredModels, ModelSettings
+from service.agent.loop import Budgets
+from service.assistant.answer import AnswerSettings
+from service.cli.main import run
+from service.cli.runtime import Program, Runtime
+from service.domain.errors import Conflict, ServiceError
+from service.domain.jobs import ClosePullRequest, PullRequestOutcome
+from service.domain.replies import ReplyEvent
+from service.operations import request_index
+from service.ports.code_host import PullRequestPage
+from service.projections import all_projections
+from service.projections.jobs import jobs_of_pull_request
+from service.projections.projects import get_project
+from service.retrieval.query import FtsIndex
+from service.settings import ModelSection, Settings
+from service.streams import JOBS
+from service.web import access, health, jobs, pull_requests, threads
+from service.web.cors import allow_origin, cors
+from service.web.git_http import git_routes
+from service.web.keys import (
+    BROADCAST,
+    CLOSING,
+    INSTANCE,
+    KEY_REQUIRED,
+    MODEL_NAMES,
+    MODELS,
+    READINESS,
+    REPLIER,
+    STORE,
+    VIEWS,
+)
+from service.web.problems import MAX_BODY_BYTES, name_request, problems, request_ids
+from service.workers.broadcast import Broadcast
+from service.workers.indexer import Indexer
+from service.workers.instances import Instance
+from service.workers.job_runner import JobRunner
+from service.workers.replier import Replier
+
+log = structlog.get_logger()
+
+SHUTDOWN_SECONDS = 5.0
+"""For streams to end properly; after that they are cut. With what follows, the whole stop stays under 10 seconds."""
+
+
+class Address:
+    """How people reach the service: what the settings say, else what it listens on, once it does."""
+
+    def __init__(self, public_url: str) -> None:
+        self._url = public_url.rstrip("/")
+
+    def listening_on(self, url: str) -> None:
+        self._url = self._url or url
+
+    def __call__(self) -> str:
+        return self._url
+
+
+class AlreadyServed(Conflict):
+    """Another process serves this data folder."""
+
+    code = "already_served"
+
+
+def _make_private(folder: Path) -> None:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+@contextmanager
+def only_server(data: Path) -> Iterator[None]:
+    """Hold the data folder's lock; it says who holds it. The kernel lets go when this process dies.
+
+    Raises AlreadyServed: with the process id of the one that has it.
+    """
+    _make_private(data)
+    with (data / "server.lock").open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            raise AlreadyServed(f"{data} is served by process {file.read().strip()} already.") from None
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield
+
+
+@asynccontextmanager
+async def open_runtime(data: Path, settings: Settings, models: ConfiguredModels) -> AsyncIterator[Runtime]:
+    """An open data folder, made when it is not there."""
+    _make_private(data)
+    async with AsyncExitStack() as stack:
+        store = await SQLiteEventStore.open(data / "events.db", vault_path=data / "keys.db")
+        stack.push_async_callback(store.close)
+        views = await Views.open(data / "views.db", store, all_projections())
+        stack.push_async_callback(views.close)
+        index = FtsIndex(data / "index")
+        stack.push_async_callback(index.close)
+        stack.push_async_callback(models.close)
+        yield Runtime(data, settings, store, views, DulwichDocs(data, env=os.environ), models, index)
+
+
+@asynccontextmanager
+async def open_for_command(data: Path, settings: Settings) -> AsyncIterator[Runtime]:
+    async with open_runtime(data, settings, _models(settings)) as runtime:
+        await runtime.views.catch_up()
+        yield runtime
+
+
+def _models(settings: Settings) -> ConfiguredModels:
+    return ConfiguredModels(
+        [_model_settings(alias, section) for alias, section in settings.models.items()],
+        agent=settings.agent.model,
+        assistant=settings.assistant.model,
+        builtin_agent=BuiltinEditor(),
+        builtin_assistant=BuiltinAnswer(),
+        env=os.environ,
+    )
+
+
+def _model_settings(alias: str, section: ModelSection) -> ModelSettings:
+    return ModelSettings(
+        alias=alias,
+        model=section.model,
+        api_base=section.api_base,
+        api_key_env=section.api_key_env,
+        input_usd_per_million_tokens=section.input_usd_per_million_tokens,
+        output_usd_per_million_tokens=section.output_usd_per_million_tokens,
+        max_output_tokens=section.max_output_tokens,
+    )
+
+
+class Server:
+    """Everything that runs while the service serves."""
+
+    def __init__(self, runtime: Runtime, instance: Instance, address: Address) -> None:
+        settings = runtime.settings
+        self._runtime, self._address = runtime, address
+        self._broadcast: Broadcast[ReplyEvent] = Broadcast()
+        self._closing = asyncio.Event()
+        self._replies_ready = asyncio.Event()
+        self._hosted = HostedCodeHost(runtime.data, base_url=address)
+        self._indexer = Indexer(runtime.store, runtime.views, runtime.docs, runtime.index, runtime.data)
+        self._replier = Replier(
+            runtime.store,
+            runtime.views,
+            self._broadcast,
+            models=runtime.models,
+            index=runtime.index,
+            instance=instance.name,
+            is_alive=instance.is_alive,
+            settings=AnswerSettings(
+                suggestions=settings.assistant.suggestions, max_searches=settings.assistant.max_searches
+            ),
+            concurrent_replies=settings.assistant.concurrent_replies,
+        )
+        self._job_runner = JobRunner(
+            runtime.store,
+            runtime.views,
+            models=runtime.models,
+            docs=runtime.docs,
+            index=runtime.index,
+            code_hosts={"local": self._hosted},
+            instance=instance.name,
+            is_alive=instance.is_alive,
+            concurrent_jobs=settings.agent.concurrent_jobs,
+            budgets=Budgets(
+                steps=settings.agent.max_steps,
+                tokens=settings.agent.max_tokens,
+                cost_usd=settings.agent.max_cost_usd,
+                minutes=settings.agent.max_minutes,
+            ),
+            author=settings.agent.author,
+        )
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self.app = self._build_app(instance)
+
+    def _build_app(self, instance: Instance) -> web.Application:
+        runtime = self._runtime
+        app = web.Application(middlewares=[request_ids, cors, problems], client_max_size=MAX_BODY_BYTES)
+        app[STORE], app[VIEWS], app[MODELS] = runtime.store, runtime.views, runtime.models
+        app[BROADCAST], app[REPLIER], app[INSTANCE] = self._broadcast, self._replier, instance.name
+        app[KEY_REQUIRED] = runtime.settings.threads.require_key
+        app[READINESS], app[MODEL_NAMES], app[CLOSING] = self._not_ready, self._model_names(), self._closing
+        app[pull_requests.HOSTED] = self._hosted
+        app[pull_requests.PULL_REQUEST_CLOSED] = self._pull_request_closed
+        app.on_response_prepare.append(name_request)
+        app.on_response_prepare.append(allow_origin)
+        app.add_routes(health.routes)
+        app.add_routes(jobs.routes)
+        app.add_routes(threads.routes)
+        app.add_routes(pull_requests.routes)
+        app.add_routes(git_routes(runtime.data / "hosted", access.may_use_git))
+        return app
+
+    def _model_names(self) -> dict[str, str]:
+        models = self._runtime.models
+        return {"agent": models.for_agent("").name, "assistant": models.for_assistant().name}
+
+    async def start(self) -> None:
+        """Start the workers. Everything that comes in from now on is seen by them."""
+        await self._indexer.load()
+        self._begin("views", self._runtime.views.run())
+        self._begin("replier", self._replier.run(ready=self._replies_ready))
+        self._begin("job-runner", self._job_runner.run())
+        self._begin("indexer", self._indexer.run())
+        await self._replies_ready.wait()
+
+    def _begin(self, name: str, work: Coroutine[None, None, None]) -> None:
+        self._tasks[name] = asyncio.create_task(work, name=name)
+
+    async def stop(self) -> None:
+        """End streams properly, park jobs. Views follow to the end, since parking is recorded, too."""
+        self._closing.set()
+        for name in ("replier", "job-runner", "indexer", "views"):
+            task = self._tasks.get(name)
+            if task is not None:
+                task.cancel()
+                await asyncio.wait([task], timeout=SHUTDOWN_SECONDS)
+
+    def _not_ready(self) -> dict[str, str]:
+        reasons = {name: "this worker has ended" for name, task in self._tasks.items() if task.done()}
+        for status in self._runtime.views.status():
+            if status.failed is not None:
+                reasons[f"view {status.name}"] = status.failed
+        if self._closing.is_set():
+            reasons["service"] = "it is going down"
+        return reasons
+
+    async def _pull_request_closed(self, project_id: str, page: PullRequestPage, at: datetime) -> None:
+        """Somebody merged or closed one on the embedded code host: record it, and index what was merged."""
+        runtime, pull_request = self._runtime, page.pull_request
+        outcome: PullRequestOutcome = "merged" if pull_request.state == "merged" else "closed"
+        command = ClosePullRequest(outcome, at, page.merge_commit)
+        for job_id in await jobs_of_pull_request(runtime.views, project_id, pull_request.number):
+            with suppress(Conflict):
+                await execute(runtime.store, JOBS, job_id, command)
+        project = await get_project(runtime.views, project_id)
+        if project is not None and outcome == "merged":
+            reason = f"pull request {pull_request.number} was merged"
+            await request_index(runtime.store, project.domain, reason, Metadata())
+
+
+@asynccontextmanager
+async def serving(data: Path, settings: Settings) -> AsyncIterator[str]:
+    """The whole service, from taking requests to its orderly end; gives its address.
+
+    Raises AlreadyServed, NotFound (``unknown_model``), and OSError when the address cannot be listened on.
+    """
+    address, models = Address(settings.server.public_url), _models(settings)
+    with only_server(data), Instance(data) as instance:
+        async with open_runtime(data, settings, models) as runtime:
+            server = Server(runtime, instance, address)
+            # Without handler_cancellation, handlers whose client has left pile up (only in production: aiohttp's test
+            # server cancels them).
+            runner = web.AppRunner(
+                server.app, handler_cancellation=True, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS
+            )
+            await runner.setup()
+            try:
+                listening = _socket_of(settings.server.host, settings.server.port)
+                url = _url_of(listening)
+                address.listening_on(url)
+                site = web.SockSite(runner, listening)
+                await server.start()
+                await site.start()
+                preparing = asyncio.create_task(_prepare(models), name="models")
+                try:
+                    yield url
+                finally:
+                    preparing.cancel()
+                    await asyncio.wait([preparing])
+                    await site.stop()
+            finally:
+                await server.stop()
+                await runner.cleanup()
+
+
+async def serve(data: Path, settings: Settings) -> None:
+    """Serve a data folder until SIGTERM or SIGINT. Raises what ``serving`` raises."""
+    _configure_logging()
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for one in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(one, stopping.set)
+    async with serving(data, settings) as url:
+        print(f"listening on {url}", flush=True)  # noqa: T201  (the line that scripts wait for)
+        log.info("serving", data=str(data), models=_models(settings).describe())
+        await stopping.wait()
+        log.info("stopping")
+
+
+async def _prepare(models: ConfiguredModels) -> None:
+    """Import what the models need while requests are served already, so that the first one does not wait for it."""
+    try:
+        await models.prepare()
+    except ServiceError as error:
+        log.warning("a model cannot be used", code=error.code, reason=str(error))
+
+
+def _socket_of(host: str, port: int) -> socket.socket:
+    """A listening socket. Raises OSError when the address is taken, or not ours."""
+    family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    listening = socket.socket(family, kind, protocol)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+    except OSError as error:
+        listening.close()
+        raise OSError(error.errno, f"cannot listen on {host} port {port}: {error.strerror}") from None
+    return listening
+
+
+def _url_of(listening: socket.socket) -> str:
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _configure_logging() -> None:
+    """Lines for people on a terminal, else JSON; always on standard error."""
+    render: structlog.typing.Processor = (
+        structlog.dev.ConsoleRenderer() if sys.stderr.isatty() else structlog.processors.JSONRenderer()
+    )
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            render,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The ``docsmith`` command."""
+    return run(arguments, Program(open=open_for_command, serve=serve))

@@ -1,0 +1,35 @@
+"""What the commands work with: built by the composition root, which alone knows the adapters."""
+
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+from eventstore import EventStore, Views
+from service.ports.docs_source import DocsSource
+from service.ports.model import Models
+from service.retrieval.query import FtsIndex
+from service.settings import Settings
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """An open data folder."""
+
+    data: Path
+    settings: Settings
+    store: EventStore
+    views: Views
+    docs: DocsSource
+    models: Models
+    index: FtsIndex
+
+
+@dataclass(frozen=True)
+class Program:
+    """The composition root's own functions."""
+
+    open: Callable[[Path, Settings], AbstractAsyncContextManager[Runtime]]
+    """Open a data folder for a command; works beside a running server. The views are up to date."""
+    serve: Callable[[Path, Settings], Awaitable[None]]
+    """Until SIGTERM or SIGINT."""

@@ -1,0 +1,197 @@
+"""What the web and the command line both offer: each function is one whole wish, from checks to the append.
+
+Each returns the position in the log of what it recorded, for whoever must read its own write.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Literal
+
+from msgspec import Struct
+
+from eventstore import Append, EventStore, Metadata, Views, execute, plan
+from service.domain.errors import Conflict, Invalid, NotFound
+from service.domain.jobs import Message, RequestJob, branch_for, title_from
+from service.domain.keys import CreateKey, KeyKind, RevokeKey
+from service.domain.organizations import CreateOrganization
+from service.domain.projects import CodeHostKind, CreateProject, legal_branch
+from service.domain.sites import RegisterSite, RequestIndex
+from service.domain.threads import PostMessage, StartThread, digest_of
+from service.ports.docs_source import DocsSource, Source
+from service.ports.model import Models
+from service.projections.organizations import get_organization
+from service.projections.projects import ProjectRow, project_of_domain
+from service.projections.sites import get_site
+from service.streams import JOBS, KEYS, ORGANIZATIONS, PROJECTS, SITES, THREADS
+from service.system import new_capability, new_id, new_job_id, new_key_token, now
+
+
+class Created(Struct, frozen=True):
+    """Something new, and the position of the event that made it."""
+
+    id: str
+    position: int
+
+
+def source_of(project: ProjectRow) -> Source:
+    return Source(
+        project.id, project.repository, project.ref, project.docs_folder, project.code_host, project.api_url,
+        project.git_token_env,
+    )  # fmt: skip
+
+
+async def create_organization(store: EventStore, name: str, metadata: Metadata) -> Created:
+    organization_id = new_id()
+    done = await execute(store, ORGANIZATIONS, organization_id, CreateOrganization(name, now()), metadata=metadata)
+    return Created(organization_id, done.position)
+
+
+class NewProject(Struct, frozen=True):
+    organization_id: str
+    name: str
+    repository: str
+    ref: str
+    docs_folder: str
+    domain: str
+    code_host: CodeHostKind
+    api_url: str = ""
+    git_token_env: str = ""
+
+
+async def create_project(
+    store: EventStore, views: Views, docs: DocsSource, new: NewProject, metadata: Metadata
+) -> Created:
+    """A project and its site, recorded together once its repository has been reached.
+
+    Raises Conflict ``domain_taken``, and what ``DocsSource.register`` raises.
+    """
+    if await get_organization(views, new.organization_id) is None:
+        raise NotFound("There is no such organization.")
+    if await project_of_domain(views, new.domain) is not None:
+        raise Conflict(f"The domain {new.domain} belongs to another project.", code="domain_taken")
+    project_id, at = new_id(), now()
+    project = await plan(
+        store, PROJECTS, project_id,
+        CreateProject(
+            new.organization_id, new.name, new.repository, new.ref, new.docs_folder, new.domain, new.code_host, at,
+            new.api_url, new.git_token_env,
+        ),
+        metadata=metadata,
+    )  # fmt: skip
+    site = await plan(store, SITES, new.domain, RegisterSite(project_id, new.organization_id, at), metadata=metadata)
+    await docs.register(
+        Source(
+            project_id, new.repository, new.ref, new.docs_folder, new.code_host, new.api_url, new.git_token_env
+        )
+    )  # fmt: skip
+    writes: list[Append] = [write for write in (project, site) if write is not None]
+    return Created(project_id, (await store.append_all(writes)).position)
+
+
+class CreatedKey(Struct, frozen=True):
+    id: str
+    token: str
+    """Shown this once."""
+    position: int
+
+
+async def create_key(
+    store: EventStore,
+    views: Views,
+    *,
+    kind: KeyKind,
+    organization_id: str,
+    name: str,
+    domains: Sequence[str],
+    expires_at: datetime | None,
+    metadata: Metadata,
+) -> CreatedKey:
+    if await get_organization(views, organization_id) is None:
+        raise NotFound("There is no such organization.")
+    for domain in domains:
+        site = await get_site(views, domain)
+        if site is None or site.organization_id != organization_id:
+            raise NotFound(f"There is no site {domain}.")
+    key_id, token = new_id(), new_key_token(kind)
+    command = CreateKey(kind, organization_id, name, token, tuple(domains), now(), expires_at)
+    done = await execute(store, KEYS, key_id, command, metadata=metadata)
+    return CreatedKey(key_id, token, done.position)
+
+
+async def revoke_key(store: EventStore, key_id: str, metadata: Metadata) -> Created:
+    return Created(key_id, (await execute(store, KEYS, key_id, RevokeKey(now()), metadata=metadata)).position)
+
+
+async def request_index(store: EventStore, domain: str, reason: str, metadata: Metadata) -> Created:
+    return Created(
+        domain, (await execute(store, SITES, domain, RequestIndex(reason, now()), metadata=metadata)).position
+    )
+
+
+class NewJob(Struct, frozen=True):
+    messages: tuple[Message, ...]
+    api_version: Literal[1, 2]
+    model_alias: str = ""
+    branch: str = ""
+    as_draft: bool = False
+
+
+class CreatedJob(Struct, frozen=True):
+    id: str
+    branch: str
+    position: int
+
+
+async def request_job(
+    store: EventStore, models: Models, project: ProjectRow, new: NewJob, metadata: Metadata
+) -> CreatedJob:
+    """A job for the job runner to take up. Raises NotFound ``unknown_model``."""
+    job_id, title = new_job_id(), title_from(new.messages)
+    branch = legal_branch(new.branch) if new.branch else branch_for(job_id, title)
+    if branch == project.ref:
+        raise Invalid(
+            f"The work goes on a branch of its own, not on {project.ref}.",
+            problems=(("$.branch", "is the base branch"),),
+        )
+    command = RequestJob(
+        organization_id=project.organization_id,
+        project_id=project.id,
+        repository=project.repository,
+        ref=project.ref,
+        model_alias=new.model_alias,
+        model=models.for_agent(new.model_alias).name,
+        messages=new.messages,
+        title=title,
+        branch=branch,
+        branch_named=bool(new.branch),
+        as_draft=new.as_draft,
+        api_version=new.api_version,
+        now=now(),
+    )
+    done = await execute(store, JOBS, job_id, command, metadata=metadata)
+    return CreatedJob(job_id, branch, done.position)
+
+
+class PostedMessage(Struct, frozen=True):
+    thread_id: str
+    thread_key: str | None
+    """Only for a new thread."""
+    reply_id: str
+    position: int
+
+
+async def start_thread(
+    store: EventStore, project: ProjectRow, message: PostMessage, metadata: Metadata
+) -> PostedMessage:
+    thread_id, thread_key = new_capability(), new_capability()
+    command = StartThread(
+        project.organization_id, project.id, project.domain, message.fp, digest_of(thread_key), message
+    )
+    done = await execute(store, THREADS, thread_id, command, metadata=metadata)
+    return PostedMessage(thread_id, thread_key, message.reply_id, done.position)
+
+
+async def post_message(store: EventStore, thread_id: str, message: PostMessage, metadata: Metadata) -> PostedMessage:
+    """Raises NotFound ``thread_not_found`` when there is none, or none that the sender may write to."""
+    done = await execute(store, THREADS, thread_id, message, metadata=metadata)
+    return PostedMessage(thread_id, None, message.reply_id, done.position)

@@ -1,0 +1,124 @@
+"""All settings, read once, here only: ``docsmith.toml``, then the environment (``DOCSMITH_SECTION__NAME``) on top."""
+
+import difflib
+import tomllib
+import types
+import typing
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from service.domain.errors import Invalid
+
+PREFIX = "DOCSMITH_"
+NOT_SETTINGS = frozenset({"DOCSMITH_DATA", "DOCSMITH_CONFIG"})
+"""Variables of the command line's own options."""
+
+
+class BadSettings(Invalid):
+    """A settings file or variable that cannot be used; the message names it."""
+
+    code = "bad_settings"
+
+
+class ServerSection(Struct, frozen=True, forbid_unknown_fields=True):
+    host: str = "127.0.0.1"
+    port: int = 8080
+    public_url: str = ""
+    """How people reach the service, for the links that it gives out; what it listens on when empty."""
+
+
+class AgentSection(Struct, frozen=True, forbid_unknown_fields=True):
+    model: str = ""
+    """An alias, or ``builtin``; empty chooses by the keys in the environment."""
+    concurrent_jobs: int = 4
+    max_steps: int = 60
+    max_tokens: int = 2_000_000
+    max_cost_usd: float = 10.0
+    max_minutes: float = 30.0
+    author: str = "Docsmith <docsmith@users.noreply.localhost>"
+    """Of the commits."""
+
+
+class AssistantSection(Struct, frozen=True, forbid_unknown_fields=True):
+    model: str = ""
+    suggestions: bool = True
+    max_searches: int = 3
+    """Further searches and page reads that a model may make for one answer."""
+    concurrent_replies: int = 200
+
+
+class ThreadsSection(Struct, frozen=True, forbid_unknown_fields=True):
+    require_key: bool = False
+
+
+class ModelSection(Struct, frozen=True, forbid_unknown_fields=True):
+    model: str
+    """Any name that litellm knows, such as ``anthropic/claude-sonnet-4-5``."""
+    api_base: str = ""
+    api_key_env: str = ""
+    """The environment variable that holds the key."""
+    input_usd_per_million_tokens: float | None = None
+    output_usd_per_million_tokens: float | None = None
+    max_output_tokens: int | None = None
+
+
+class Settings(Struct, frozen=True, forbid_unknown_fields=True):
+    server: ServerSection = ServerSection()
+    agent: AgentSection = AgentSection()
+    assistant: AssistantSection = AssistantSection()
+    threads: ThreadsSection = ThreadsSection()
+    models: dict[str, ModelSection] = {}
+
+
+def load_settings(file: Path | None, environment: Mapping[str, str]) -> Settings:
+    """Settings from a TOML file (None: no file) with the environment's on top.
+
+    Raises:
+        BadSettings: unreadable, not TOML, an unknown name (the nearest right one is told) or a value that does not fit.
+    """
+    table: dict[str, Any] = {}
+    if file is not None:
+        try:
+            table = tomllib.loads(file.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise BadSettings(f"{file}: {error.strerror}") from error
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise BadSettings(f"{file}: {error}") from error
+    for name, value in environment.items():
+        if name.startswith(PREFIX) and name not in NOT_SETTINGS:
+            _set_from_environment(table, name, value)
+    _refuse_unknown(table, Settings, str(file) if file else "settings")
+    try:
+        return msgspec.convert(table, Settings, strict=False)
+    except msgspec.ValidationError as error:
+        raise BadSettings(f"{file or 'settings'}: {error}") from error
+
+
+def _set_from_environment(table: dict[str, Any], name: str, value: str) -> None:
+    path = name.removeprefix(PREFIX).lower().split("__")
+    for part in path[:-1]:
+        inner = table.setdefault(part, {})
+        if not isinstance(inner, dict):
+            raise BadSettings(f"{name}: {part} is not a section")
+        table = inner
+    table[path[-1]] = value
+
+
+def _refuse_unknown(table: Mapping[str, Any], kind: type[Struct], where: str) -> None:
+    types_of = typing.get_type_hints(kind)
+    for name, value in table.items():
+        if name not in types_of:
+            near = difflib.get_close_matches(name, types_of, n=1)
+            raise BadSettings(f"{where}: unknown name {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+        inner = types_of[name]
+        if isinstance(inner, type) and not isinstance(inner, types.GenericAlias) and issubclass(inner, Struct):
+            if isinstance(value, dict):
+                _refuse_unknown(value, inner, f"{where} [{name}]")
+        elif typing.get_origin(inner) is dict and isinstance(value, dict):
+            for key, entry in value.items():
+                if isinstance(entry, dict):
+                    _refuse_unknown(entry, typing.get_args(inner)[1], f"{where} [{name}.{key}]")

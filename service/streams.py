@@ -1,0 +1,47 @@
+"""Each decider bound to the category of its streams and to the codec of its events."""
+
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+from eventstore import Codec, Decider, RecordedEvent, UnknownEventType
+from service.domain import jobs, keys, organizations, projects, sites, threads
+
+C = TypeVar("C")
+S = TypeVar("S")
+E = TypeVar("E")
+
+ORGANIZATIONS: Decider[
+    organizations.OrganizationCommand, organizations.OrganizationState, organizations.OrganizationEvent
+] = Decider(
+    "organization",
+    organizations.Absent(),
+    organizations.decide,
+    organizations.evolve,
+    Codec(organizations.OrganizationEvent),
+)
+PROJECTS: Decider[projects.ProjectCommand, projects.ProjectState, projects.ProjectEvent] = Decider(
+    "project", projects.Absent(), projects.decide, projects.evolve, Codec(projects.ProjectEvent)
+)
+SITES: Decider[sites.SiteCommand, sites.SiteState, sites.SiteEvent] = Decider(
+    "site", sites.Absent(), sites.decide, sites.evolve, Codec(sites.SiteEvent)
+)
+KEYS: Decider[keys.KeyCommand, keys.KeyState, keys.KeyEvent] = Decider(
+    "key", keys.Absent(), keys.decide, keys.evolve, Codec(keys.KeyEvent)
+)
+JOBS: Decider[jobs.JobCommand, jobs.Job, jobs.JobEvent] = Decider(
+    "job", jobs.Absent(), jobs.decide, jobs.evolve, Codec(jobs.JobEvent)
+)
+THREADS: Decider[threads.ThreadCommand, threads.ThreadState, threads.ThreadEvent] = Decider(
+    "thread", threads.Absent(), threads.decide, threads.evolve, Codec(threads.ThreadEvent)
+)
+
+
+def decoded(decider: Decider[C, S, E], events: Sequence[RecordedEvent]) -> Iterator[tuple[str, E]]:
+    """The events of one category, each with the id of what it is about; types of a newer program are passed over."""
+    for recorded in events:
+        if decider.owns(recorded.stream):
+            try:
+                event = decider.codec.decode(recorded)
+            except UnknownEventType:
+                continue
+            yield decider.entity_id(recorded.stream), event

@@ -1,0 +1,27 @@
+"""Every typed key of the application: what handlers find in ``request.app``."""
+
+import asyncio
+from collections.abc import Callable
+
+from aiohttp import web
+
+from eventstore import EventStore, Views
+from service.domain.replies import ReplyEvent
+from service.ports.model import Models
+from service.workers.broadcast import Broadcast
+from service.workers.replier import Replier
+
+STORE: web.AppKey[EventStore] = web.AppKey("STORE")
+VIEWS: web.AppKey[Views] = web.AppKey("VIEWS")
+MODELS: web.AppKey[Models] = web.AppKey("MODELS")
+BROADCAST: web.AppKey[Broadcast[ReplyEvent]] = web.AppKey("BROADCAST")
+REPLIER: web.AppKey[Replier] = web.AppKey("REPLIER")
+INSTANCE: web.AppKey[str] = web.AppKey("INSTANCE")
+KEY_REQUIRED: web.AppKey[bool] = web.AppKey("KEY_REQUIRED")
+"""A follow-up must carry its thread's key."""
+READINESS: web.AppKey[Callable[[], dict[str, str]]] = web.AppKey("READINESS")
+"""What is not ready: name to reason; empty when all is well."""
+MODEL_NAMES: web.AppKey[dict[str, str]] = web.AppKey("MODEL_NAMES")
+"""What each kind of work uses, for ``/readyz``."""
+CLOSING: web.AppKey[asyncio.Event] = web.AppKey("CLOSING")
+"""The server is going down: long answers end."""

@@ -1,0 +1,41 @@
+"""Long answers: keep-alives while nothing happens, an early end when the server goes down."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import TypeVar
+
+T = TypeVar("T")
+
+KEEP_ALIVE_SECONDS = 15.0
+"""Proxies cut connections that are silent for 30 to 60 seconds."""
+
+
+async def with_keep_alives(
+    events: AsyncIterator[T], closing: asyncio.Event | None = None, *, seconds: float = KEEP_ALIVE_SECONDS
+) -> AsyncIterator[T | None]:
+    """The events, and a None for each stretch of ``seconds`` without one; ends early once ``closing`` is set."""
+    closed = asyncio.ensure_future((closing or asyncio.Event()).wait())
+    upcoming = asyncio.ensure_future(_next(events))
+    try:
+        while True:
+            await asyncio.wait({upcoming, closed}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            if upcoming.done():
+                found = upcoming.result()
+                if found is None:
+                    return
+                yield found[0]
+                upcoming = asyncio.ensure_future(_next(events))
+            elif closed.done():
+                return
+            else:
+                yield None
+    finally:
+        for waiting in (upcoming, closed):
+            waiting.cancel()
+        await asyncio.gather(upcoming, closed, return_exceptions=True)
+
+
+async def _next(events: AsyncIterator[T]) -> tuple[T] | None:
+    async for event in events:
+        return (event,)
+    return None

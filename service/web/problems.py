@@ -1,0 +1,247 @@
+"""Errors as problem details (RFC 9457), request ids, and the reading of bodies.
+
+``error`` repeats ``detail``: older clients read that field, and chat clients show the whole body to people, so both are
+one short plain sentence.
+"""
+
+import re
+import secrets
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import msgspec
+import structlog
+from aiohttp import web
+from msgspec import Struct
+
+from eventstore import Metadata, StoreUnavailable
+from service.domain.errors import (
+    Conflict,
+    Forbidden,
+    Invalid,
+    NotFound,
+    RateLimited,
+    ServiceError,
+    Unauthorized,
+    Unavailable,
+)
+
+log = structlog.get_logger()
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+T = TypeVar("T")
+
+MAX_BODY_BYTES = 5 * 1024 * 1024
+"""Chat clients send echoed tool results back."""
+
+STATUS: dict[type[ServiceError], int] = {
+    Invalid: 400,
+    Unauthorized: 401,
+    Forbidden: 403,
+    NotFound: 404,
+    Conflict: 409,
+    RateLimited: 429,
+    Unavailable: 503,
+    ServiceError: 500,
+}
+TITLES = {
+    400: "Bad request",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "Not found",
+    405: "Method not allowed",
+    409: "Conflict",
+    413: "Request body too large",
+    415: "Unsupported media type",
+    429: "Too many requests",
+    500: "Internal error",
+    503: "Unavailable",
+}
+CODES = {
+    400: "invalid_request",
+    401: "unauthorized",
+    403: "forbidden",
+    404: "not_found",
+    405: "method_not_allowed",
+    413: "body_too_large",
+    415: "unsupported_media_type",
+}
+SENTENCES = {
+    400: "The request could not be read.",
+    401: "This takes an API key.",
+    404: "There is nothing at this address.",
+    405: "This address does not take that method.",
+    413: f"The request body is larger than {MAX_BODY_BYTES // 1024 // 1024} MiB.",
+}
+
+REQUEST_ID = "request_id"
+ACTOR = "actor"
+SANE_REQUEST_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/+=-]{0,127}")
+
+
+class FieldProblem(Struct, frozen=True):
+    """What is wrong at one place of the body."""
+
+    path: str
+    message: str
+
+
+class ProblemDetails(Struct, frozen=True, omit_defaults=True, rename="camel"):
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    error: str
+    request_id: str
+    errors: tuple[FieldProblem, ...] = ()
+
+
+class UnsupportedMediaType(Invalid):
+    """The body is not JSON by its own content type."""
+
+    code = "unsupported_media_type"
+
+
+STATUS[UnsupportedMediaType] = 415
+
+
+def problem(
+    request: web.Request,
+    status: int,
+    code: str,
+    detail: str,
+    *,
+    errors: tuple[tuple[str, str], ...] = (),
+    headers: dict[str, str] | None = None,
+) -> web.Response:
+    details = ProblemDetails(
+        type=f"/docs/errors/{code}",
+        title=TITLES.get(status, "Error"),
+        status=status,
+        detail=detail,
+        code=code,
+        error=detail,
+        request_id=request.get(REQUEST_ID, ""),
+        errors=tuple(FieldProblem(path, message) for path, message in errors),
+    )
+    return web.Response(
+        status=status, body=msgspec.json.encode(details), content_type="application/problem+json", headers=headers
+    )
+
+
+def status_of(error: ServiceError) -> int:
+    return next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
+
+
+@web.middleware
+async def problems(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Every failure before the answer has begun becomes a problem; after that the connection is cut."""
+    try:
+        return await handler(request)
+    except ServiceError as error:
+        return _of_service_error(request, error)
+    except web.HTTPException as error:
+        if error.status < 400:
+            raise
+        kept = {name: error.headers[name] for name in ("Allow", "WWW-Authenticate") if name in error.headers}
+        code = CODES.get(error.status, f"http_{error.status}")
+        return problem(request, error.status, code, SENTENCES.get(error.status, error.reason + "."), headers=kept)
+    except (StoreUnavailable, TimeoutError) as error:
+        if _begun(request):
+            raise
+        log.warning("store unavailable", path=request.path, kind=type(error).__name__)
+        return problem(request, 503, "unavailable", "The service cannot do this right now; try again.")
+    except ConnectionResetError:
+        raise
+    except Exception:  # the edge of a request; the other such clauses are at the edges of a job and of a reply
+        log.exception("unhandled", path=request.path, request_id=request.get(REQUEST_ID))
+        if _begun(request):
+            raise
+        return problem(request, 500, "internal", "Something went wrong on our side; it has been logged.")
+
+
+def _begun(request: web.Request) -> bool:
+    """Whether the answer's head has been sent: then only cutting the connection tells that it is not whole."""
+    writer = request._payload_writer if hasattr(request, "_payload_writer") else None
+    return bool(writer is not None and getattr(writer, "output_size", 0))
+
+
+def _of_service_error(request: web.Request, error: ServiceError) -> web.Response:
+    headers: dict[str, str] = {}
+    if isinstance(error, Unauthorized):
+        headers["WWW-Authenticate"] = "Bearer"
+    if isinstance(error, Unavailable) and error.retry_after_seconds is not None:
+        headers["Retry-After"] = str(max(1, round(error.retry_after_seconds)))
+    errors = error.problems if isinstance(error, Invalid) else ()
+    return problem(request, status_of(error), error.code, str(error), errors=errors, headers=headers)
+
+
+@web.middleware
+async def request_ids(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Each request has an id: the caller's, if sane, else ours; in the answer, in logs, in event metadata."""
+    theirs = request.headers.get("X-Request-Id", "")
+    request[REQUEST_ID] = theirs if SANE_REQUEST_ID.fullmatch(theirs) else f"req_{secrets.token_hex(12)}"
+    started = time.perf_counter()
+    status = 0
+    try:
+        response = await handler(request)
+        status = response.status
+        return response
+    finally:
+        log.info(
+            "request",
+            method=request.method,
+            path=request.match_info.route.resource.canonical if request.match_info.route.resource else "unknown",
+            status=status or "cut",
+            milliseconds=round((time.perf_counter() - started) * 1000, 1),
+            request_id=request[REQUEST_ID],
+            actor=request.get(ACTOR, ""),
+        )
+
+
+async def name_request(request: web.Request, response: web.StreamResponse) -> None:
+    """A signal before every answer's head."""
+    response.headers.setdefault("X-Request-Id", request.get(REQUEST_ID, ""))
+    response.headers.setdefault("X-Content-Type-Options", "nosniff")
+    response.headers.pop("Server", None)
+
+
+def metadata_of(request: web.Request) -> Metadata:
+    return Metadata(actor=request.get(ACTOR, "system"), correlation_id=request[REQUEST_ID])
+
+
+async def read_body(request: web.Request, kind: type[T]) -> T:
+    """The JSON body as the given type.
+
+    Raises:
+        UnsupportedMediaType: its content type is another than JSON's.
+        Invalid: not JSON, or not of that shape; the place is told.
+    """
+    if request.content_type != "application/json" and not request.content_type.endswith("+json"):
+        raise UnsupportedMediaType("Send the body as Content-Type: application/json.")
+    raw = await request.read()
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except msgspec.ValidationError as error:
+        message, path = _message_and_path(str(error))
+        raise Invalid(f"{path}: {message}", problems=((path, message),)) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise Invalid("The body is not valid JSON.", code="invalid_json") from None
+
+
+def _message_and_path(text: str) -> tuple[str, str]:
+    """From msgspec's ``Expected `str`, got `int` - at `$.a` ``; a missing field's own name is added to the path."""
+    message, _, at = text.partition(" - at ")
+    path = at.strip("`") or "$"
+    missing = re.fullmatch(r"Object missing required field `([^`]+)`", message)
+    if missing:
+        return "is required", f"{path}.{missing[1]}"
+    return message.replace("`", ""), path
+
+
+def json_response(value: Any, *, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
+    return web.Response(
+        status=status, body=msgspec.json.encode(value), content_type="application/json", headers=headers
+    )

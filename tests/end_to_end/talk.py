@@ -1,0 +1,78 @@
+"""Speaking to a running service as its callers do."""
+
+import json
+from typing import Any
+
+import aiohttp
+
+from tests.service_process import Service
+
+
+def question(text: str, **more: Any) -> dict[str, Any]:
+    message = {"id": "q1", "role": "user", "parts": [{"type": "text", "text": text}]}
+    return {"fp": "anonymous", "messages": [message], **more}
+
+
+def message_url(service: Service, version: int = 2) -> str:
+    return f"{service.url}/discovery/v{version}/assistant/{service.domain}/message"
+
+
+async def ask(
+    http: aiohttp.ClientSession, service: Service, body: dict[str, Any], **headers: str
+) -> list[dict[str, Any]]:
+    """The chunks of a v2 reply, as a reader of server-sent events gets them, and the answer's headers as the first."""
+    async with http.post(message_url(service), json=body, headers={**service.assistant, **headers}) as response:
+        assert response.status == 200, await response.text()
+        text = await response.text()
+        return [{"type": "headers", **dict(response.headers)}, *chunks(text)]
+
+
+def chunks(stream: str) -> list[dict[str, Any]]:
+    """By the specification: lines end with CR, LF or both; a blank line ends an event; its data lines are joined."""
+    found, data = [], []
+    for line in stream.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
+        if line == "" and data:
+            joined = "\n".join(data)
+            if joined != "[DONE]":
+                found.append(json.loads(joined))
+            data = []
+        elif line.startswith("data:"):
+            data.append(line[5:].removeprefix(" "))
+    return found
+
+
+def text_of(found: list[dict[str, Any]]) -> str:
+    return "".join(chunk["delta"] for chunk in found if chunk["type"] == "text-delta")
+
+
+async def create_job(http: aiohttp.ClientSession, service: Service, prompt: str) -> dict[str, Any]:
+    url = f"{service.url}/v2/agent/{service.project_id}/job"
+    async with http.post(url, json={"prompt": prompt}, headers=service.admin) as response:
+        assert response.status == 201, await response.text()
+        job: dict[str, Any] = await response.json()
+        assert response.headers["Location"] == f"/v2/agent/{service.project_id}/job/{job['id']}"
+        return job
+
+
+async def get_job(http: aiohttp.ClientSession, service: Service, job_id: str) -> dict[str, Any]:
+    url = f"{service.url}/v2/agent/{service.project_id}/job/{job_id}"
+    async with http.get(url, headers=service.admin) as response:
+        assert response.status == 200, await response.text()
+        job: dict[str, Any] = await response.json()
+        return job
+
+
+async def job_events(
+    http: aiohttp.ClientSession, service: Service, job_id: str, *, until: str = ""
+) -> list[dict[str, Any]]:
+    """The events of a job up to its end, or to the first one of a type."""
+    url = f"{service.url}/v2/agent/{service.project_id}/job/{job_id}/events"
+    found: list[dict[str, Any]] = []
+    async with http.get(url, headers=service.admin) as response:
+        assert response.status == 200
+        async for line in response.content:
+            if line.startswith(b"data:"):
+                found.append(json.loads(line[5:]))
+                if found[-1]["type"] == until:
+                    return found
+    return found

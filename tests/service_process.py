@@ -1,0 +1,130 @@
+"""The service as its users run it: a process of its own, set up by its own command line."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+SAMPLE = Path(__file__).parent.parent / "service" / "sample"
+
+DOCS = {
+    "docs.json": json.dumps(
+        {"name": "Kite", "navigation": {"groups": [{"group": "Start", "pages": ["index", "install", "retry"]}]}}
+    ),
+    "index.md": "---\ntitle: Kite\n---\n\n# Kite\n\nKite sends jobs. Read [how to install it](/instal).\n",
+    "install.md": (
+        "---\ntitle: Install\n---\n\n# Install\n\nTo install Kite, run the installer:\n\n"
+        "```sh\ncurl -sSf kite.example/install | sh\n```\n\nThe installer needs 20 MB of disk.\n"
+    ),
+    "retry.md": (
+        "---\ntitle: Retries\n---\n\n# Retries\n\nA failed job is tried again.\n\n## Delay\n\n"
+        "Set `retryDelaySecs` to the number of seconds between two tries. The default is 30.\n"
+    ),
+}
+"""A small documentation site with one broken link."""
+
+
+def write_docs(folder: Path, docs: Mapping[str, str] = DOCS) -> Path:
+    for name, text in docs.items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    return folder
+
+
+@dataclass
+class Service:
+    """One data folder, and the process that serves it while it runs."""
+
+    data: Path
+    environment: dict[str, str] = field(default_factory=dict)
+    process: subprocess.Popen[str] | None = None
+    url: str = ""
+    organization_id: str = ""
+    project_id: str = ""
+    domain: str = ""
+    admin_key: str = ""
+    assistant_key: str = ""
+
+    def cli(self, *arguments: str, status: int = 0) -> Any:
+        """The JSON that a command prints."""
+        done = self.run(*arguments, "--json")
+        assert done.returncode == status, done.stderr + done.stdout
+        return json.loads(done.stdout)
+
+    def run(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        command = [sys.executable, "-m", "service", *arguments, "--data", str(self.data)]
+        return subprocess.run(
+            command, capture_output=True, text=True, env=self._environment(), timeout=120, check=False
+        )  # fmt: skip
+
+    def set_up(self, docs: Path, *, domain: str = "kite", index: bool = True) -> None:
+        """An organization, a project for the documentation, a key of each kind, an index."""
+        self.organization_id = self.cli("organization", "create", "--name", "Acme")["id"]
+        project = self.cli("project", "create", "--name", domain, "--repository", str(docs), "--domain", domain)
+        self.project_id, self.domain = project["id"], project["domain"]
+        if index:
+            self.cli("index", domain)
+        self.admin_key = self.cli("key", "create", "--kind", "admin")["token"]
+        self.assistant_key = self.cli("key", "create", "--kind", "assistant", "--domain", domain)["token"]
+
+    def start(self) -> None:
+        assert self.process is None
+        command = [sys.executable, "-m", "service", "serve", "--data", str(self.data), "--port", "0"]
+        self.data.mkdir(parents=True, exist_ok=True)
+        with (self.data.parent / "server.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=log, text=True, env=self._environment()
+            )
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line.startswith("listening on "), self.log()
+        self.url = line.removeprefix("listening on ").strip()
+
+    def kill(self) -> None:
+        """kill -9: nothing is said to it, nothing is cleaned up."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> int:
+        """SIGTERM; its exit status."""
+        return self._end(signal.SIGTERM)
+
+    def _end(self, how: signal.Signals) -> int:
+        if self.process is None:
+            return 0
+        process, self.process = self.process, None
+        process.send_signal(how)
+        status = process.wait(timeout=15)
+        assert process.stdout is not None
+        process.stdout.close()
+        return status
+
+    def log(self) -> str:
+        return (self.data.parent / "server.log").read_text(encoding="utf-8", errors="replace")
+
+    def _environment(self) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
+        return {**kept, **self.environment}
+
+    @property
+    def admin(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.admin_key}"}
+
+    @property
+    def assistant(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.assistant_key}"}
+
+
+@contextmanager
+def service_in(folder: Path, environment: Mapping[str, str] | None = None) -> Iterator[Service]:
+    service = Service(folder / "data", dict(environment or {}))
+    try:
+        yield service
+    finally:
+        service.kill()

@@ -1,0 +1,91 @@
+"""Imports point down the floor plan (README, "Floor plan")."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+MAY_IMPORT: dict[str, set[str]] = {
+    "eventstore": set(),
+    "service.domain": set(),
+    "service.settings": {"service.domain"},
+    "service.ports": {"service.domain"},
+    "service.processes": {"service.domain"},
+    "service.system": {"service.domain"},
+    "service.streams": {"service.domain", "eventstore"},
+    "service.wire": {"service.domain"},
+    "service.retrieval": {"service.ports", "service.domain"},
+    "service.agent": {"service.retrieval", "service.ports", "service.domain"},
+    "service.assistant": {"service.retrieval", "service.ports", "service.domain"},
+    "service.adapters": {"service.ports", "service.domain", "service.processes"},
+    "service.projections": {"service.streams", "service.domain", "eventstore"},
+    "service.operations": {
+        "service.projections", "service.streams", "service.ports", "service.domain", "service.system", "eventstore",
+    },
+    "service.workers": {
+        "service.operations", "service.projections", "service.streams", "service.agent", "service.assistant",
+        "service.retrieval", "service.ports", "service.domain", "service.processes", "service.system", "eventstore",
+    },
+    "service.web": {
+        "service.workers", "service.operations", "service.projections", "service.streams", "service.wire",
+        "service.ports", "service.domain", "service.system", "eventstore",
+    },
+    "service.cli": {
+        "service.workers", "service.operations", "service.projections", "service.streams", "service.wire",
+        "service.agent", "service.assistant", "service.retrieval", "service.ports", "service.domain",
+        "service.processes", "service.system", "service.settings", "service.sample", "eventstore",
+    },
+    "service.sample": set(),
+}  # fmt: skip
+"""``service.app`` and ``service.__main__``, the composition root, may import everything."""
+ROOTS = {"service.app", "service.__main__", "service"}
+
+
+def package_of(module: str) -> str:
+    parts = module.split(".")
+    return parts[0] if parts[0] == "eventstore" else ".".join(parts[:2])
+
+
+def imports_of(file: Path) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}: relative import"
+            module = node.module or ""
+            found.update({f"{module}.{alias.name}" for alias in node.names} if module == "service" else {module})
+    return {package_of(module) for module in found if module.split(".")[0] in ("service", "eventstore")}
+
+
+FILES = sorted([*ROOT.glob("service/**/*.py"), *ROOT.glob("eventstore/**/*.py")])
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_imports_point_down(file: Path) -> None:
+    module = ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    package = package_of(module)
+    if package in ROOTS:
+        return
+    assert package in MAY_IMPORT, f"{package} has no place in the floor plan"
+    assert imports_of(file) - {package} <= MAY_IMPORT[package]
+
+
+def test_the_plan_has_no_cycles() -> None:
+    done: set[str] = set()
+    while left := MAY_IMPORT.keys() - done:
+        free = {package for package in left if MAY_IMPORT[package] <= done}
+        assert free, f"a cycle among {sorted(left)}"
+        done |= free
+
+
+def test_litellm_is_not_imported_with_our_modules() -> None:
+    """Its import takes seconds and 165 MB: only a model that needs it may bring it in."""
+    for file in FILES:
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        for node in tree.body:
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                names = [alias.name for alias in node.names] + [getattr(node, "module", None) or ""]
+                assert not any(name.split(".")[0] == "litellm" for name in names), file

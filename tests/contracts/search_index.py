@@ -1,0 +1,104 @@
+"""What every SearchIndex does. A subclass gives the fixture ``index``, which serves ``PAGES`` for ``DOMAIN`` at
+``COMMIT``.
+"""
+
+import pytest
+
+from service.domain.errors import NotFound
+from service.domain.threads import SearchFilter
+from service.ports.search_index import SearchIndex
+
+DOMAIN = "docs.example.com"
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+PAGES = {
+    "index.md": "# Welcome\n\nStart with the [quickstart](guide/quickstart.md).\n",
+    "guide/quickstart.md": (
+        "---\ntitle: Quickstart\ntags: [beginner]\n---\n\n"
+        "Install the command line tool.\n\n"
+        "## Authentication\n\nCreate an access token, then log in.\n\n"
+        "```sh\nexample login --token TOKEN\n```\n\n"
+        "## Uninstall\n\nRemove the folder.\n"
+    ),
+    "guide/webhooks.md": "# Webhooks\n\nReceive a signed request when a deployment ends.\n",
+    "es/inicio.md": "---\ntitle: Inicio\nlanguage: es\n---\n\nInstale la herramienta webhooks.\n",
+    "old/hooks.md": "---\ntitle: Hooks\nversion: v1\n---\n\nDeployment webhooks, as they were.\n",
+    "internal/runbook.md": "---\ntitle: Runbook\ngroups: [staff]\n---\n\nRestart the deployment controller.\n",
+}
+
+
+class SearchIndexContract:
+    @pytest.fixture
+    def index(self) -> SearchIndex:
+        raise NotImplementedError
+
+    async def test_a_question_finds_the_section_that_answers_it(self, index):
+        result = await index.search(DOMAIN, "How do I create an access token?")
+        assert result.commit == COMMIT
+        best = result.sections[0]
+        assert (best.path, best.title, best.heading) == ("guide/quickstart.md", "Quickstart", "Authentication")
+        assert best.heading_path == ("Authentication",)
+        assert best.url == "/guide/quickstart#authentication"
+        assert "example login --token TOKEN" in best.text
+        lines = PAGES[best.path].split("\n")[best.start_line - 1 : best.end_line]
+        assert lines[0] == "## Authentication"
+        assert "example login --token TOKEN" in lines
+
+    async def test_scores_fall_from_one(self, index):
+        sections = (await index.search(DOMAIN, "deployment webhooks")).sections
+        scores = [section.score for section in sections]
+        assert scores[0] == 1
+        assert scores == sorted(scores, reverse=True)
+        assert all(0 <= score <= 1 for score in scores)
+
+    async def test_no_more_sections_than_asked_for(self, index):
+        assert len((await index.search(DOMAIN, "deployment webhooks token", limit=1)).sections) == 1
+
+    async def test_words_that_are_nowhere_find_nothing(self, index):
+        assert list((await index.search(DOMAIN, "zyzzyva quokka")).sections) == []
+
+    @pytest.mark.parametrize("query", ["", "   ", "?!", '"', "'; DROP TABLE pages; --"])
+    async def test_any_query_is_answered(self, index, query):
+        await index.search(DOMAIN, query)
+
+    async def test_a_filter_leaves_pages_out(self, index):
+        async def found(**wanted: object) -> set[str]:
+            result = await index.search(DOMAIN, "webhooks deployment tool", filter=SearchFilter(**wanted))
+            return {section.path for section in result.sections}
+
+        assert "old/hooks.md" in await found()
+        assert "old/hooks.md" in await found(version="v1")
+        assert "old/hooks.md" not in await found(version="v2")
+        assert "es/inicio.md" in await found(language="es")
+        assert "es/inicio.md" not in await found(language="en")
+        assert await found(tag="beginner") == {"guide/quickstart.md"}
+
+    async def test_a_page_for_a_group_of_readers_is_found_only_by_them(self, index):
+        async def found(*groups: str) -> set[str]:
+            result = await index.search(DOMAIN, "restart the controller", filter=SearchFilter(groups=groups))
+            return {section.path for section in result.sections}
+
+        assert "internal/runbook.md" not in await found()
+        assert "internal/runbook.md" not in await found("customers")
+        assert "internal/runbook.md" in await found("customers", "staff")
+
+    @pytest.mark.parametrize(
+        "path", ["guide/quickstart.md", "guide/quickstart", "/guide/quickstart", "/guide/quickstart/"]
+    )
+    async def test_a_page_is_read_by_path_or_url(self, index, path):
+        page = await index.read_page(DOMAIN, path)
+        assert page is not None
+        assert (page.path, page.url, page.title) == ("guide/quickstart.md", "/guide/quickstart", "Quickstart")
+        assert "## Authentication" in page.content
+        assert "tags:" not in page.content
+
+    async def test_no_page_is_none(self, index):
+        assert await index.read_page(DOMAIN, "guide/nowhere") is None
+        assert await index.read_page(DOMAIN, "../../etc/passwd") is None
+
+    @pytest.mark.parametrize("domain", ["other.example.com", "..", "", "a/b"])
+    async def test_a_site_without_an_index_is_not_found(self, index, domain):
+        with pytest.raises(NotFound) as search:
+            await index.search(domain, "token")
+        with pytest.raises(NotFound) as read:
+            await index.read_page(domain, "index.md")
+        assert search.value.code == read.value.code == "not_indexed"

@@ -6,9 +6,7 @@ over HTTP with the keys it prints. The sample site has four links that lead nowh
 
 import argparse
 import asyncio
-import json
 import re
-import shlex
 import signal
 import socket
 import sys
@@ -19,12 +17,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, Self, TypeVar
 
 import aiohttp
 import msgspec
 from msgspec import Struct
 
+from service.cli.demo_api import Api, ProjectMade, ask, models_of, run_job, show, show_addresses
 from service.cli.output import DONE
 from service.cli.projects import domain_from
 from service.domain.errors import ServiceError, Unavailable
@@ -49,24 +48,12 @@ NO_THING = re.compile(
     r"(how|what|why|when|where|which|who|can|do|does|is|are|\w+ing)\b.*)"
 )
 """Titles that do not fit into "What is …?"."""
-DATA_MARKS = re.compile(r"</?data [0-9a-f]+>")
-"""Around what is not ours in the results of tools; for models, not for people."""
-
 BUILTIN_NOTE = """\
 The builtin models need no key: they quote the documentation and carry out simple instructions. For a language model,
 set its key (ANTHROPIC_API_KEY, for one) and run this again.
 """
 
 T = TypeVar("T")
-
-
-class ProjectMade(Struct, frozen=True):
-    id: str
-    organization_id: str
-    name: str
-    domain: str
-    repository: str
-    ref: str
 
 
 class Projects(Struct, frozen=True):
@@ -101,18 +88,6 @@ class Found(Struct, frozen=True):
     results: list[Section]
 
 
-class Readiness(Struct, frozen=True):
-    models: dict[str, str]
-
-
-class JobSeen(Struct, frozen=True, rename="camel"):
-    id: str
-    status: str
-    model: str
-    branch: str
-    pr_link: str | None
-
-
 @dataclass(frozen=True)
 class Docs:
     """What the demo shows."""
@@ -136,23 +111,6 @@ class Docs:
         return (SAMPLE_JOB, page) if self.is_sample else (page,)
 
 
-@dataclass(frozen=True)
-class Api:
-    """The running service, as its callers see it."""
-
-    http: aiohttp.ClientSession
-    url: str
-    project: ProjectMade
-    admin_key: str
-    assistant_key: str
-
-    def job_address(self, job_id: str = "") -> str:
-        return f"{self.url}/v2/agent/{self.project.id}/job" + (f"/{job_id}" if job_id else "")
-
-    def question_address(self) -> str:
-        return f"{self.url}/discovery/v2/assistant/{self.project.domain}/message"
-
-
 def add_command(commands: Any, _common: argparse.ArgumentParser) -> None:
     one = commands.add_parser("demo", help="see the whole service at work, on a sample site or on your documentation")
     one.add_argument("--docs", metavar="FOLDER", help="documentation of your own: a folder or a git repository")
@@ -173,7 +131,7 @@ async def run(options: argparse.Namespace) -> int:
     try:
         await demo(_docs(options.docs), options.data, _port(options.port), then_exit=options.exit)
     except asyncio.CancelledError:
-        _print("\nStopped.")
+        show("\nStopped.")
         return 130
     except aiohttp.ClientError as error:
         raise Unavailable(
@@ -184,45 +142,44 @@ async def run(options: argparse.Namespace) -> int:
 
 async def demo(docs: Docs, data: Path, port: int, *, then_exit: bool) -> None:
     begun = time.monotonic()
-    _print(f"Docsmith demo, data in {data}\n")
+    show(f"Docsmith demo, data in {data}\n")
     organization = await _organization(data)
     project = await _project(docs, data, organization)
-    step = Step("index")
-    indexed = await _command(data, Indexed, "index", project.domain)
-    step.done(f"{indexed.pages:,} pages, {indexed.sections:,} sections")
+    with Step("index") as step:
+        indexed = await _command(data, Indexed, "index", project.domain)
+        step.says(f"{indexed.pages:,} pages, {indexed.sections:,} sections")
     question = SAMPLE_QUESTION if docs.is_sample else await _question(docs, data, project)
-    step = Step("keys")
-    admin, assistant = await asyncio.gather(
-        _command(data, KeyMade, *_key("admin"), "--organization", project.organization_id),
-        _command(data, KeyMade, *_key("assistant"), "--domain", project.domain),
-    )
-    step.done("one for the agent, one for the assistant")
-    step = Step("service")
+    with Step("keys") as step:
+        admin, assistant = await asyncio.gather(
+            _command(data, KeyMade, *_key("admin"), "--organization", project.organization_id),
+            _command(data, KeyMade, *_key("assistant"), "--domain", project.domain),
+        )
+        step.says("one for the agent, one for the assistant")
     async with _service(data, port) as (server, url), aiohttp.ClientSession() as http:
-        models = await _models(http, url)
-        step.done(f"listening on {url}; {', '.join(f'{work}: {model}' for work, model in models.items())}")
+        models = await models_of(http, url)
+        show(f"  {'models':<{STEP_WIDTH}}{', '.join(f'{work}: {model}' for work, model in models.items())}")
         api = Api(http, url, project, admin.token, assistant.token)
         for instruction in docs.jobs():
-            job = await _work(api, instruction)
+            job = await run_job(api, instruction)
             if job.pr_link:
                 break
         else:
             raise ServiceError("The job changed nothing, so there is no pull request to show.")
-        await _ask(api, question)
-        _print(f"\nAll of it in {time.monotonic() - begun:.1f} s.\n")
-        _print_addresses(api, job, SAMPLE_NEXT_JOB if docs.is_sample else SAMPLE_JOB, question)
+        await ask(api, question)
+        show(f"\nAll of it in {time.monotonic() - begun:.1f} s.\n")
+        show_addresses(api, job, SAMPLE_NEXT_JOB if docs.is_sample else SAMPLE_JOB, question)
         if any(model.startswith("builtin/") for model in models.values()):
-            _print(BUILTIN_NOTE)
+            show(BUILTIN_NOTE)
         if not then_exit:
             await _keep_serving(server, data)
 
 
 async def _keep_serving(server: Process, data: Path) -> None:
-    _print("Serving until Ctrl-C.")
+    show("Serving until Ctrl-C.")
     try:
         code = await server.wait()
     except asyncio.CancelledError:
-        _print("\nStopping.")
+        show("\nStopping.")
         return
     raise Unavailable(f"The service ended by itself with exit code {code}; its log: {data / 'demo.log'}")
 
@@ -242,34 +199,34 @@ def _docs(named: str | None) -> Docs:
 
 
 async def _organization(data: Path) -> str:
-    step = Step("organization")
-    there = (await _command(data, Organizations, "organization", "list")).organizations
-    if there:
-        step.done("the one that is there")
-        return there[0].id
-    made = await _command(data, Identified, "organization", "create", "--name", "Demo")
-    step.done("Demo")
-    return made.id
+    with Step("organization") as step:
+        there = (await _command(data, Organizations, "organization", "list")).organizations
+        if there:
+            step.says("the one that is there")
+            return there[0].id
+        made = await _command(data, Identified, "organization", "create", "--name", "Demo")
+        step.says("Demo")
+        return made.id
 
 
 async def _project(docs: Docs, data: Path, organization: str) -> ProjectMade:
     """The project of these documents: the one of the last demo, else a new one."""
-    step = Step("project")
-    there = (await _command(data, Projects, "project", "list")).projects
-    for project in there:
-        if project.repository == docs.folder:
-            step.done(f"{project.name}, of {docs.folder}, is there already")
-            return project
-    taken = {project.domain for project in there}
-    wanted = domain_from(docs.name)
-    domain = next(name for name in (wanted, *(f"{wanted}-{n}" for n in range(2, 1000))) if name not in taken)
-    project = await _command(
-        data, ProjectMade,
-        "project", "create", "--name", docs.name, "--repository", docs.folder, "--domain", domain,
-        "--ref", _branch_of(docs.folder), "--organization", organization,
-    )  # fmt: skip
-    step.done(f"{project.name}, from {docs.folder}")
-    return project
+    with Step("project") as step:
+        there = (await _command(data, Projects, "project", "list")).projects
+        for project in there:
+            if project.repository == docs.folder:
+                step.says(f"{project.name}, of {docs.folder}, is there already")
+                return project
+        taken = {project.domain for project in there}
+        wanted = domain_from(docs.name)
+        domain = next(name for name in (wanted, *(f"{wanted}-{n}" for n in range(2, 1000))) if name not in taken)
+        project = await _command(
+            data, ProjectMade,
+            "project", "create", "--name", docs.name, "--repository", docs.folder, "--domain", domain,
+            "--ref", _branch_of(docs.folder), "--organization", organization,
+        )  # fmt: skip
+        step.says(f"{project.name}, from {docs.folder}")
+        return project
 
 
 def _key(kind: str) -> tuple[str, ...]:
@@ -291,10 +248,13 @@ def _branch_of(folder: str) -> str:
     try:
         if git.is_file():  # a work tree of its own: the file names the repository's folder
             git = place / git.read_text().removeprefix("gitdir:").strip()
-        head = (git if git.is_dir() else place) / "HEAD"
-        return head.read_text().strip().removeprefix("ref: refs/heads/") if head.is_file() else "main"
+        elif not git.is_dir() and (place / "refs").is_dir():  # bare
+            git = place
+        head = (git / "HEAD").read_text().strip()
     except OSError:
         return "main"
+    branch = head.removeprefix("ref: refs/heads/")
+    return branch if branch != head else "main"
 
 
 def _port(wanted: int | None) -> int:
@@ -345,7 +305,10 @@ async def _service(data: Path, port: int) -> AsyncIterator[tuple[Process, str]]:
             start_new_session=True,  # Ctrl-C is for us; we stop it in our own time
         )  # fmt: skip
         try:
-            yield process, await _listening(process, log)
+            with Step("service") as step:
+                url = await _listening(process, log)
+                step.says(f"listening on {url}")
+            yield process, url
         finally:
             await _stop(process)
 
@@ -385,211 +348,20 @@ async def _stop(process: Process) -> None:
         await process.wait()
 
 
-# Showing, over HTTP
-
-
-async def _models(http: aiohttp.ClientSession, url: str) -> dict[str, str]:
-    async with http.get(f"{url}/readyz") as response:
-        return msgspec.json.decode(await response.read(), type=Readiness).models
-
-
-async def _work(api: Api, instruction: str) -> JobSeen:
-    """A job, from the request to its end, event by event."""
-    _print(f"\nThe agent is asked: {instruction}\n")
-    headers = {"Authorization": f"Bearer {api.admin_key}"}
-    begun = time.monotonic()
-    async with api.http.post(api.job_address(), json={"prompt": instruction}, headers=headers) as response:
-        job = await _answer(response, JobSeen)
-    async with api.http.get(f"{api.job_address(job.id)}/events", headers=headers, timeout=_ENDLESS) as response:
-        await _refuse_errors(response)
-        async for event in _events(response):
-            _print(f"  {time.monotonic() - begun:5.1f} s  {event.get('type', ''):<20} {_detail(event)}".rstrip())
-    async with api.http.get(f"{api.job_address(job.id)}?wait=60", headers=headers) as response:
-        job = await _answer(response, JobSeen)
-    if job.status != "completed":
-        raise ServiceError(f"The job did not complete: it is {job.status}; see: {api.job_address(job.id)}")
-    if job.pr_link:
-        _print(f"\n  Pull request: {job.pr_link}")
-    return job
-
-
-def _detail(event: dict[str, Any]) -> str:
-    match event.get("type"):
-        case "job-requested":
-            return f"on {event.get('branch')}, by {event.get('model')}"
-        case "workspace-opened":
-            return f"at commit {str(event.get('baseCommit'))[:10]}"
-        case "model-replied":
-            called = ", ".join(_call(call) for call in event.get("toolCalls", []))
-            return " → ".join(part for part in (_one_line(event.get("text"), 70), called) if part)
-        case "tool-returned":
-            return _one_line(f"{event.get('name')}: {DATA_MARKS.sub('', str(event.get('result')))}", 100)
-        case "plan-changed":
-            return "; ".join(f"{todo['content']} ({todo['status']})" for todo in event.get("todos", []))
-        case "file-changed":
-            return f"{event.get('path')}{' deleted' if event.get('deleted') else ''}"
-        case "work-finished":
-            return _one_line(event.get("title"), 100)
-        case "checks-reported":
-            problems = event.get("problems", [])
-            return _one_line("; ".join(problem["message"] for problem in problems), 100) if problems else "all passed"
-        case "committed":
-            return f"{str(event.get('commit'))[:10]} {_one_line(str(event.get('message')).partition(chr(10))[0], 80)}"
-        case "branch-pushed":
-            return str(event.get("branch"))
-        case "pull-request-opened":
-            return str(event.get("url"))
-        case "job-completed" | "job-failed":
-            return _one_line(event.get("message"), 160)
-        case _:
-            return ""
-
-
-def _call(call: dict[str, Any]) -> str:
-    given = call.get("arguments", {})
-    what = given.get("path") or given.get("query") or given.get("folder") or ""
-    return f"{call.get('name')} {what}".strip()
-
-
-def _one_line(text: object, length: int) -> str:
-    words = " ".join(str(text or "").split())
-    return words if len(words) <= length else words[: length - 1] + "…"
-
-
-async def _ask(api: Api, question: str) -> None:
-    """A question, and the answer as it is written."""
-    _print(f"\nThe assistant is asked: {question}\n")
-    sources: list[tuple[str, str]] = []
-    printer = Printer()
-    async with api.http.post(
-        api.question_address(),
-        json=_question_body(question),
-        headers={"Authorization": f"Bearer {api.assistant_key}"},
-        timeout=_ENDLESS,
-    ) as response:
-        await _refuse_errors(response)
-        async for event in _events(response):
-            match event.get("type"):
-                case "text-delta":
-                    printer.write(event["delta"])
-                case "source-url":
-                    sources.append((event.get("title") or event["url"], event["url"]))
-                case "error":
-                    raise ServiceError(f"The assistant could not answer: {event.get('errorText')}")
-    printer.close()
-    if sources:
-        _print("\n  Sources:")
-        for title, url in sources:
-            _print(f"    {title}  {url}")
-
-
-def _question_body(question: str) -> dict[str, object]:
-    return {
-        "fp": "anonymous",
-        "messages": [{"id": "q1", "role": "user", "parts": [{"type": "text", "text": question}]}],
-    }
-
-
-class Printer:
-    """Writes text as it comes, indented, and leaves out the block of suggestions, which is for chat clients."""
-
-    def __init__(self) -> None:
-        self._line = ""
-        self._shown = 0
-        self._inside = False
-
-    def write(self, text: str) -> None:
-        first, *more = text.split("\n")
-        self._more(first)
-        for line in more:
-            self._end_line()
-            self._more(line)
-
-    def close(self) -> None:
-        if self._line:
-            self._end_line()
-
-    def _more(self, text: str) -> None:
-        self._line += text
-        may_be_fence = "```suggestions".startswith(self._line) or self._line.startswith("```suggestions")
-        if not self._inside and not may_be_fence:
-            _print(("" if self._shown else "  ") + self._line[self._shown :], end="")
-            self._shown = len(self._line)
-
-    def _end_line(self) -> None:
-        line, self._line, shown, self._shown = self._line, "", self._shown, 0
-        if self._inside:
-            self._inside = line.strip() != "```"
-        elif line.startswith("```suggestions"):
-            self._inside = True
-        else:
-            _print(("" if shown or not line else "  ") + line[shown:])
-
-
-_ENDLESS = aiohttp.ClientTimeout(total=None, sock_connect=10)
-
-
-async def _events(response: aiohttp.ClientResponse) -> AsyncIterator[dict[str, Any]]:
-    """The JSON events of a live answer, one ``data:`` line each."""
-    rest = b""
-    async for chunk in response.content.iter_any():
-        *lines, rest = (rest + chunk).split(b"\n")
-        for line in lines:
-            if line.startswith(b"data: {"):
-                try:
-                    yield msgspec.json.decode(line.removeprefix(b"data: "), type=dict[str, Any])
-                except msgspec.DecodeError:
-                    continue  # one event over several lines: none of those that are shown
-
-
-async def _answer(response: aiohttp.ClientResponse, kind: type[T]) -> T:
-    await _refuse_errors(response)
-    return msgspec.json.decode(await response.read(), type=kind)
-
-
-async def _refuse_errors(response: aiohttp.ClientResponse) -> None:
-    if response.status >= 400:
-        body = await response.text()
-        raise ServiceError(f"{response.method} {response.url} answered {response.status}: {_one_line(body, 300)}")
-
-
-def _print_addresses(api: Api, job: JobSeen, next_job: str, question: str) -> None:
-    admin, assistant = (f"Authorization: Bearer {key}" for key in (api.admin_key, api.assistant_key))
-    rows = (
-        ("Pull request", job.pr_link),
-        ("API description", f"{api.url}/openapi.json"),
-        ("Admin key", f"{api.admin_key}  (project {api.project.id})"),
-        ("Assistant key", f"{api.assistant_key}  (site {api.project.domain})"),
-    )
-    for title, value in rows:
-        _print(f"  {title + ':':<17}{value}")
-    _print("\nTo go on by hand, paste these:\n")
-    _print_curl("Ask for another change", api.job_address(), admin, {"prompt": next_job})
-    _print(
-        f"# See how a job goes\ncurl -sSN -H {shlex.quote(admin)} {shlex.quote(api.job_address(job.id) + '/events')}\n"
-    )
-    _print_curl("Ask a question", api.question_address(), assistant, _question_body(question), live=True)
-
-
-def _print_curl(title: str, url: str, key: str, body: dict[str, object], *, live: bool = False) -> None:
-    _print(
-        f"# {title}\n"
-        f"curl -sS{'N' if live else ''} -H {shlex.quote(key)} -H 'Content-Type: application/json' \\\n"
-        f"  -d {shlex.quote(json.dumps(body, ensure_ascii=False))} \\\n"
-        f"  {shlex.quote(url)}\n"
-    )
-
-
 class Step:
     """One line: what is being done, and once it is done, what came of it and how long it took."""
 
     def __init__(self, title: str) -> None:
+        self._title = title
+        self._result = ""
         self._begun = time.monotonic()
-        _print(f"  {title:<{STEP_WIDTH}}", end="")
 
-    def done(self, what: str) -> None:
-        _print(f"{what}  ({time.monotonic() - self._begun:.1f} s)")
+    def says(self, result: str) -> None:
+        self._result = result
 
+    def __enter__(self) -> Self:
+        show(f"  {self._title:<{STEP_WIDTH}}", end="")
+        return self
 
-def _print(text: str, end: str = "\n") -> None:
-    print(text, end=end, flush=True)
+    def __exit__(self, failed: object, *_: object) -> None:
+        show("stopped" if failed else f"{self._result}  ({time.monotonic() - self._begun:.1f} s)")

@@ -1,0 +1,261 @@
+"""The demo's talk with the running service: over HTTP, as any caller's, and shown as it happens."""
+
+import json
+import re
+import shlex
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import aiohttp
+import msgspec
+from msgspec import Struct
+
+from service.domain.errors import ServiceError
+
+DATA_MARKS = re.compile(r"</?data [0-9a-f]+>")
+"""Around what is not ours in the results of tools; for models, not for people."""
+
+ENDLESS = aiohttp.ClientTimeout(total=None, sock_connect=10)
+
+T = TypeVar("T")
+
+
+class ProjectMade(Struct, frozen=True):
+    id: str
+    organization_id: str
+    name: str
+    domain: str
+    repository: str
+    ref: str
+
+
+class Readiness(Struct, frozen=True):
+    models: dict[str, str]
+
+
+class Failure(Struct, frozen=True):
+    code: str
+    message: str
+
+
+class JobSeen(Struct, frozen=True, rename="camel"):
+    id: str
+    status: str
+    model: str
+    branch: str
+    pr_link: str | None
+    failure: Failure | None
+
+
+@dataclass(frozen=True)
+class Api:
+    """The running service, as its callers see it."""
+
+    http: aiohttp.ClientSession
+    url: str
+    project: ProjectMade
+    admin_key: str
+    assistant_key: str
+
+    def job_address(self, job_id: str = "") -> str:
+        return f"{self.url}/v2/agent/{self.project.id}/job" + (f"/{job_id}" if job_id else "")
+
+    def question_address(self) -> str:
+        return f"{self.url}/discovery/v2/assistant/{self.project.domain}/message"
+
+
+def show(text: str, end: str = "\n") -> None:
+    """At once: a demo is watched."""
+    print(text, end=end, flush=True)
+
+
+async def models_of(http: aiohttp.ClientSession, url: str) -> dict[str, str]:
+    async with http.get(f"{url}/readyz") as response:
+        return msgspec.json.decode(await response.read(), type=Readiness).models
+
+
+async def run_job(api: Api, instruction: str) -> JobSeen:
+    """A job, from the request to its end, event by event."""
+    show(f"\nThe agent is asked: {instruction}\n")
+    headers = {"Authorization": f"Bearer {api.admin_key}"}
+    begun = time.monotonic()
+    async with api.http.post(api.job_address(), json={"prompt": instruction}, headers=headers) as response:
+        job = await _answer(response, JobSeen)
+    async with api.http.get(f"{api.job_address(job.id)}/events", headers=headers, timeout=ENDLESS) as response:
+        await _refuse_errors(response)
+        async for event in _events(response):
+            show(f"  {time.monotonic() - begun:5.1f} s  {event.get('type', ''):<20} {_detail(event)}".rstrip())
+    async with api.http.get(f"{api.job_address(job.id)}", headers=headers) as response:
+        job = await _answer(response, JobSeen)
+    if job.status != "completed":
+        reason = f"{job.failure.message} ({job.failure.code})" if job.failure else f"it is {job.status}"
+        raise ServiceError(f"The job did not complete: {reason}")
+    if job.pr_link:
+        show(f"\n  Pull request: {job.pr_link}")
+    return job
+
+
+def _detail(event: dict[str, Any]) -> str:
+    match event.get("type"):
+        case "job-requested":
+            return f"on {event.get('branch')}, by {event.get('model')}"
+        case "workspace-opened":
+            return f"at commit {str(event.get('baseCommit'))[:10]}"
+        case "model-replied":
+            called = ", ".join(_call(call) for call in event.get("toolCalls", []))
+            return " → ".join(part for part in (_one_line(event.get("text"), 70), called) if part)
+        case "tool-returned":
+            return _one_line(f"{event.get('name')}: {DATA_MARKS.sub('', str(event.get('result')))}", 100)
+        case "plan-changed":
+            return "; ".join(f"{todo['content']} ({todo['status']})" for todo in event.get("todos", []))
+        case "file-changed":
+            return f"{event.get('path')}{' deleted' if event.get('deleted') else ''}"
+        case "work-finished":
+            return _one_line(event.get("title"), 100)
+        case "checks-reported":
+            problems = event.get("problems", [])
+            return _one_line("; ".join(problem["message"] for problem in problems), 100) if problems else "all passed"
+        case "committed":
+            return f"{str(event.get('commit'))[:10]} {_one_line(str(event.get('message')).partition(chr(10))[0], 80)}"
+        case "branch-pushed":
+            return str(event.get("branch"))
+        case "pull-request-opened":
+            return str(event.get("url"))
+        case "job-completed" | "job-failed":
+            return _one_line(event.get("message"), 160)
+        case _:
+            return ""
+
+
+def _call(call: dict[str, Any]) -> str:
+    given = call.get("arguments", {})
+    what = given.get("path") or given.get("query") or given.get("folder") or ""
+    return f"{call.get('name')} {what}".strip()
+
+
+def _one_line(text: object, length: int) -> str:
+    words = " ".join(str(text or "").split())
+    return words if len(words) <= length else words[: length - 1] + "…"
+
+
+async def ask(api: Api, question: str) -> None:
+    """A question, and the answer as it is written."""
+    show(f"\nThe assistant is asked: {question}\n")
+    sources: list[tuple[str, str]] = []
+    printer = Printer()
+    async with api.http.post(
+        api.question_address(),
+        json=_question_body(question),
+        headers={"Authorization": f"Bearer {api.assistant_key}"},
+        timeout=ENDLESS,
+    ) as response:
+        await _refuse_errors(response)
+        async for event in _events(response):
+            match event.get("type"):
+                case "text-delta":
+                    printer.write(event["delta"])
+                case "source-url":
+                    sources.append((event.get("title") or event["url"], event["url"]))
+                case "error":
+                    raise ServiceError(f"The assistant could not answer: {event.get('errorText')}")
+    printer.close()
+    if sources:
+        show("\n  Sources:")
+        for title, url in sources:
+            show(f"    {title}  {url}")
+
+
+def _question_body(question: str) -> dict[str, object]:
+    return {
+        "fp": "anonymous",
+        "messages": [{"id": "q1", "role": "user", "parts": [{"type": "text", "text": question}]}],
+    }
+
+
+class Printer:
+    """Writes text as it comes, indented, and leaves out the block of suggestions, which is for chat clients."""
+
+    def __init__(self) -> None:
+        self._line = ""
+        self._shown = 0
+        self._inside = False
+
+    def write(self, text: str) -> None:
+        first, *more = text.split("\n")
+        self._more(first)
+        for line in more:
+            self._end_line()
+            self._more(line)
+
+    def close(self) -> None:
+        if self._line:
+            self._end_line()
+
+    def _more(self, text: str) -> None:
+        self._line += text
+        may_be_fence = "```suggestions".startswith(self._line) or self._line.startswith("```suggestions")
+        if not self._inside and not may_be_fence:
+            show(("" if self._shown else "  ") + self._line[self._shown :], end="")
+            self._shown = len(self._line)
+
+    def _end_line(self) -> None:
+        line, self._line, shown, self._shown = self._line, "", self._shown, 0
+        if self._inside:
+            self._inside = line.strip() != "```"
+        elif line.startswith("```suggestions"):
+            self._inside = True
+        else:
+            show(("" if shown or not line else "  ") + line[shown:])
+
+
+async def _events(response: aiohttp.ClientResponse) -> AsyncIterator[dict[str, Any]]:
+    """The JSON events of a live answer, one ``data:`` line each."""
+    rest = b""
+    async for chunk in response.content.iter_any():
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            if line.startswith(b"data: {"):
+                try:
+                    yield msgspec.json.decode(line.removeprefix(b"data: "), type=dict[str, Any])
+                except msgspec.DecodeError:
+                    continue  # one event over several lines: none of those that are shown
+
+
+async def _answer(response: aiohttp.ClientResponse, kind: type[T]) -> T:
+    await _refuse_errors(response)
+    return msgspec.json.decode(await response.read(), type=kind)
+
+
+async def _refuse_errors(response: aiohttp.ClientResponse) -> None:
+    if response.status >= 400:
+        body = await response.text()
+        raise ServiceError(f"{response.method} {response.url} answered {response.status}: {_one_line(body, 300)}")
+
+
+def show_addresses(api: Api, job: JobSeen, next_job: str, question: str) -> None:
+    admin, assistant = (f"Authorization: Bearer {key}" for key in (api.admin_key, api.assistant_key))
+    rows = (
+        ("Pull request", job.pr_link),
+        ("API description", f"{api.url}/openapi.json"),
+        ("Admin key", f"{api.admin_key}  (project {api.project.id})"),
+        ("Assistant key", f"{api.assistant_key}  (site {api.project.domain})"),
+    )
+    for title, value in rows:
+        show(f"  {title + ':':<17}{value}")
+    show("\nTo go on by hand, paste these:\n")
+    _curl("Ask for another change", api.job_address(), admin, {"prompt": next_job})
+    show(
+        f"# See how a job goes\ncurl -sSN -H {shlex.quote(admin)} {shlex.quote(api.job_address(job.id) + '/events')}\n"
+    )
+    _curl("Ask a question", api.question_address(), assistant, _question_body(question), live=True)
+
+
+def _curl(title: str, url: str, key: str, body: dict[str, object], *, live: bool = False) -> None:
+    show(
+        f"# {title}\n"
+        f"curl -sS{'N' if live else ''} -H {shlex.quote(key)} -H 'Content-Type: application/json' \\\n"
+        f"  -d {shlex.quote(json.dumps(body, ensure_ascii=False))} \\\n"
+        f"  {shlex.quote(url)}\n"
+    )

@@ -35,14 +35,23 @@ from service.ports.model import Grounding, ModelChunk, ModelEnd, ModelRequest, M
 
 NAME = "builtin/extractive"
 
-MIN_COVERAGE = 0.42
-"""Share of the question's weight that the best passage must have; below it the documentation does not say."""
+MIN_EVIDENCE = 1.1
+"""Of ``_evidence``; below it the documentation does not say. On labelled questions about four real sites 94 of 100 that
+their site answers are above it, and 25 of 100 that were asked about another site."""
+MANY_WORDS = 8
 
 MAX_PASSAGES = 3
 MAX_PROSE_CHARACTERS = 900
-MAX_CODE_LINES = 30
+MAX_CODE_LINES = 24
 MAX_CODES = 2
 MAX_ITEMS = 12
+MAX_LIST_CHARACTERS = 500
+"""Of a list that is quoted whole for one of its items."""
+MIN_PART = 0.6
+"""Of the best passage's score; passages below it are not quoted."""
+OWN_SUBJECT = 0.6
+"""Of ``in_headings``: the passage is about the question as a whole."""
+MAX_BEGINNING_CHARACTERS = 500
 HEADING_WEIGHT = 0.6
 NEIGHBOUR_WEIGHT = 0.35
 WORDS_A_DELTA = 3
@@ -69,10 +78,21 @@ _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")  # noqa: RUF001
 _COMPOUND = re.compile(r"\w+(?:[-./:]\w+)+|\w*_\w+")
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]*_]*\s+(?=[\"'(\[`*_]*[^\W_a-z])|(?<=[。！？])")  # noqa: RUF001
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|resp|incl)|\b[A-Z])\.$", re.IGNORECASE)
-_IMAGE = re.compile(r"!\[[^\]]*\]\([^)]*\)")
-_RELATIVE_LINK = re.compile(r"\[([^\]]*)\]\((?!https?://)[^)]*\)|\[([^\]]+)\]\[[^\]]*\]")
-_TAG = re.compile(r"</?[A-Za-z][^<>]*>|<!--.*?-->", re.DOTALL)
-_BARE_NUMBER = re.compile(r"(?<!\\)\[(?=[\d\s,;–-]+\])")  # noqa: RUF001
+_ONLY_LINK = re.compile(
+    r"(?:see|learn|read)?[\w\s,:]{0,40}(?:\[[^\]]*\]\([^)]*\)|<?https?://\S+)[\s.,]*", re.IGNORECASE
+)
+_AFTER_LANGUAGE = re.compile(r"[^\w+#-].*", re.DOTALL)
+_INLINE = re.compile(
+    r"""
+    (?P<code>(?<!`)(?P<ticks>`+)(?!`).*?(?<!`)(?P=ticks)(?!`))
+    | !\[[^\]]*\]\([^)]*\)
+    | \[(?P<link>(?:`[^`]*`|[^\[\]])+)\]\((?P<target>[^)\s]*)[^)]*\)
+    | \[(?P<reference>(?:`[^`]*`|[^\[\]])+)\]\[[^\]]*\]
+    | <(?!\w+:)/?[A-Za-z][^<>]*> | <!--.*?-->
+    | (?P<number>(?<!\\)\[(?=[\d\s,;–-]+\]))
+    """,  # noqa: RUF001  (an en dash)
+    re.DOTALL | re.VERBOSE,
+)
 _HOW = re.compile(
     r"\bhow\b|\bsteps?\b|\bexample|\bcommand|\bcode\b|\bwie\b|\bcomment\b|\bcómo\b|\bcomo\b", re.IGNORECASE
 )
@@ -133,6 +153,8 @@ class _Piece(Struct):
     """Pieces of one paragraph, list or table share it."""
     lead: str = ""
     """Of a row: the table's head. Of a code block: the language."""
+    is_link: bool = False
+    """It only leads elsewhere."""
     stems: tuple[str, ...] = ()
     above: frozenset[str] = frozenset()
     """Stems of the headings above."""
@@ -143,7 +165,9 @@ class _Quote(Struct):
     passage: Passage
     pieces: list[_Piece]
     chosen: set[int]
-    coverage: float
+    evidence: float
+    in_headings: float
+    """Share of the question's weight that stands in the headings."""
     score: float
 
 
@@ -154,7 +178,7 @@ def extract(grounding: Grounding) -> str:
     if not asked:
         return _NO_QUESTION
     quotes = _quotes(grounding, asked, language)
-    if not quotes or quotes[0].coverage < MIN_COVERAGE:
+    if not quotes or max(quote.evidence for quote in quotes) < MIN_EVIDENCE:
         return f"[0] {_NOTHING[language]}"
     return "\n\n".join([_OPENING[language], *(_rendered(quote) for quote in quotes)])
 
@@ -168,7 +192,6 @@ def _deltas(text: str) -> Iterator[str]:
 def _quotes(grounding: Grounding, asked: Sequence[str], language: str) -> list[_Quote]:
     taken_apart = [(passage, _pieces(passage, language)) for passage in grounding.passages]
     weights = _weights(asked, [piece for _, pieces in taken_apart for piece in pieces])
-    total = sum(weights.values())
     wants_steps = _HOW.search(grounding.question) is not None
     quotes: list[_Quote] = []
     for passage, pieces in taken_apart:
@@ -176,21 +199,49 @@ def _quotes(grounding: Grounding, asked: Sequence[str], language: str) -> list[_
             continue
         above = _stems(f"{passage.title} {passage.heading}", language)
         for at, piece in enumerate(pieces):
-            piece.score = _score(piece, asked, weights) * (0.6 + 0.4 * passage.score) * (1.1 if at == 0 else 1.0)
-        covered = {*above, *(stem for piece in pieces for stem in piece.stems)} & weights.keys()
-        coverage = sum(weights[stem] for stem in covered) / total
+            piece.score = _score(piece, asked, weights) * (1.1 if at == 0 else 1.0)
+        in_headings = sum(weights[stem] for stem in weights.keys() & {*above}) / sum(weights.values())
+        evidence = _evidence(asked, above, pieces) + in_headings / 2
         best = sorted((piece.score for piece in pieces), reverse=True)
-        score = (best[0] + 0.3 * sum(best[1:3])) * (0.4 + 0.6 * coverage)
-        quotes.append(_Quote(passage, pieces, set(), coverage, score))
+        score = (best[0] + 0.3 * sum(best[1:3])) * (0.3 + 0.7 * passage.score) * evidence * (1 + in_headings)
+        quotes.append(_Quote(passage, pieces, set(), evidence, in_headings, score))
     quotes.sort(key=lambda quote: -quote.score)
     if not quotes or quotes[0].score <= 0:
         return []
-    kept = [quote for quote in quotes[:MAX_PASSAGES] if quote.score >= 0.6 * quotes[0].score]
+    kept = [quote for quote in quotes[:MAX_PASSAGES] if quote.score >= MIN_PART * quotes[0].score]
     best_piece = max(piece.score for quote in kept for piece in quote.pieces)
     left = MAX_PROSE_CHARACTERS
     for rank, quote in enumerate(kept):
         left -= _choose(quote, best_piece, limit=4 if rank == 0 else 2, characters=left, wants_steps=wants_steps)
+        if rank == 0 and quote.in_headings >= OWN_SUBJECT:
+            quote.chosen |= _beginning(quote.pieces)
     return [quote for quote in kept if quote.chosen]
+
+
+def _evidence(asked: Sequence[str], above: Sequence[str], pieces: Sequence[_Piece]) -> float:
+    """How sure it is that the passage is about the question: 0 .. 3.
+
+    The share of the question's words that it has, the share of its neighbouring words that are neighbours here, and how
+    many words those are: half of ten words is more than half of two.
+    """
+    there = {*above, *(stem for piece in pieces for stem in piece.stems)}
+    found = sum(1 for stem in asked if stem in there)
+    pairs = list(pairwise(asked))
+    neighbours = set(pairwise(above)).union(*(pairwise(piece.stems) for piece in pieces))
+    together = sum(1 for pair in pairs if pair in neighbours) / len(pairs) if pairs else found
+    return found / len(asked) + together + min(found, MANY_WORDS) / MANY_WORDS
+
+
+def _beginning(pieces: Sequence[_Piece]) -> set[int]:
+    """Of a passage whose heading asks the question: its answer is what stands there."""
+    chosen: set[int] = set()
+    characters = 0
+    for at, piece in enumerate(pieces):
+        characters += len(piece.text)
+        if at and characters > MAX_BEGINNING_CHARACTERS:
+            break
+        chosen.add(at)
+    return chosen
 
 
 def _weights(asked: Sequence[str], pieces: Sequence[_Piece]) -> dict[str, float]:
@@ -218,8 +269,8 @@ def _score(piece: _Piece, asked: Sequence[str], weights: dict[str, float]) -> fl
     length = len(piece.stems)
     if piece.kind == "code":
         return score * 0.8
-    if length < 4:
-        return score * 0.5
+    if length < 4 or piece.is_link:
+        return score * 0.4
     return score / (1 + max(0, length - 35) / 70)
 
 
@@ -251,7 +302,8 @@ def _companions(pieces: Sequence[_Piece], at: int, *, wants_steps: bool) -> set[
         found.add(at - 1)
     if piece.kind == "item":
         block = [other for other, one in enumerate(pieces) if one.block == piece.block]
-        if wants_steps and piece.text[:1].isdigit() and len(block) <= MAX_ITEMS:
+        is_short = sum(len(pieces[other].text) for other in block) <= MAX_LIST_CHARACTERS
+        if len(block) <= MAX_ITEMS and (is_short or (wants_steps and piece.text[:1].isdigit())):
             found.update(block)
         if block[0] and pieces[block[0] - 1].text.rstrip("*_ ").endswith(":"):
             found.add(block[0] - 1)
@@ -311,62 +363,61 @@ def _code_lines(piece: _Piece) -> list[str]:
 def _pieces(passage: Passage, language: str) -> list[_Piece]:
     pieces: list[_Piece] = []
     above = _stems(f"{passage.title} {passage.heading}", language)
-    for kind, text, block, lead in _blocks(_MARKDOWN.parse(passage.text)):
-        if kind == "heading":
-            above = (*above, *_stems(text, language))
+    for block in _blocks(_MARKDOWN.parse(passage.text)):
+        if block.kind == "heading":
+            above = (*above, *_stems(block.text, language))
             continue
-        for part in _sentences(text) if kind == "sentence" else [text]:
-            stems = _stems(part, language)
-            if stems or kind == "code":
-                pieces.append(_Piece(kind, part, block, lead, stems, frozenset(above)))
+        for text in _sentences(block.text) if block.kind == "sentence" else [block.text]:
+            stems = _stems(text, language)
+            if stems or block.kind == "code":
+                piece = _Piece(block.kind, text, block.number, block.lead, block.is_link, stems, frozenset(above))
+                pieces.append(piece)
     return pieces
 
 
-def _blocks(tokens: Sequence[Token]) -> Iterator[tuple[Kind | Literal["heading"], str, int, str]]:
-    """Kind, Markdown, block number and lead of everything in the passage, in reading order."""
-    block = 0
-    lists: list[tuple[int, Token]] = []
+class _Block(Struct, frozen=True):
+    kind: Kind | Literal["heading"]
+    text: str
+    number: int
+    """The items of a list share it, and the rows of a table."""
+    lead: str = ""
+    is_link: bool = False
+
+
+def _blocks(tokens: Sequence[Token]) -> Iterator[_Block]:
+    """Everything in the passage, in reading order."""
+    number = 0
+    depth = 0
     marker = ""
     head: list[str] = []
     cells: list[str] = []
     for at, token in enumerate(tokens):
         match token.type:
-            case "heading_open":
-                yield "heading", _plain(tokens[at + 1].content), block, ""
             case "bullet_list_open" | "ordered_list_open":
-                block += 0 if lists else 1
-                lists.append((block, token))
+                number += 0 if depth else 1
+                depth += 1
             case "bullet_list_close" | "ordered_list_close":
-                lists.pop()
+                depth -= 1
             case "list_item_open":
-                number = f"{token.info}." if token.info else "-"
-                marker = "  " * (len(lists) - 1) + f"{number} "
-            case "paragraph_open":
-                text = _plain(tokens[at + 1].content)
-                if not text:
-                    continue
-                if not lists:
-                    block += 1
-                    yield "sentence", text, block, ""
-                else:
-                    indent = marker or "  " * len(lists)
-                    yield "item", indent + text, lists[0][0], ""
+                marker = "  " * (depth - 1) + (f"{token.info}. " if token.info else "- ")
+            case "heading_open":
+                yield _Block("heading", _plain(tokens[at + 1].content), number)
+            case "paragraph_open" if text := _plain(tokens[at + 1].content):
+                if depth:
+                    is_link = _ONLY_LINK.fullmatch(tokens[at + 1].content) is not None
+                    yield _Block("item", (marker or "  " * depth) + text, number, is_link=is_link)
                     marker = ""
+                else:
+                    number += 1
+                    yield _Block("sentence", text, number)
             case "fence" | "code_block":
-                language = re.match(r"[\w+#-]*", token.info.strip())
-                yield (
-                    "code",
-                    token.content,
-                    lists[0][0] if lists else (block := block + 1),
-                    language[0] if language else "",
-                )
-            case "html_block":
-                text = _plain(token.content)
-                if text:
-                    block += 1
-                    yield "sentence", text, block, ""
+                number += 0 if depth else 1
+                yield _Block("code", token.content, number, lead=_AFTER_LANGUAGE.sub("", token.info.strip()))
+            case "html_block" if text := _plain(token.content):
+                number += 1
+                yield _Block("sentence", text, number)
             case "table_open":
-                block += 1
+                number += 1
             case "tr_open":
                 cells = []
             case "th_open" | "td_open":
@@ -374,7 +425,7 @@ def _blocks(tokens: Sequence[Token]) -> Iterator[tuple[Kind | Literal["heading"]
             case "thead_close":
                 head = cells
             case "tr_close" if tokens[at - 1].type == "td_close":
-                yield "row", _row(cells), block, f"{_row(head)}\n{_row(['---'] * len(head))}"
+                yield _Block("row", _row(cells), number, lead=f"{_row(head)}\n{_row(['---'] * len(head))}")
             case _:
                 pass
 
@@ -396,10 +447,18 @@ def _sentences(text: str) -> Iterator[str]:
 
 def _plain(text: str) -> str:
     """Inline Markdown that reads the same elsewhere: no images, tags or relative links, and no number that would pass
-    for a citation of ours."""
-    text = _TAG.sub("", _IMAGE.sub("", text))
-    text = _RELATIVE_LINK.sub(lambda link: link[1] or link[2] or "", text)
-    return " ".join(_BARE_NUMBER.sub(r"\\[", text).split())
+    for a citation of ours. Code spans stay as they are."""
+    return " ".join(_INLINE.sub(_without_place, text).split())
+
+
+def _without_place(match: re.Match[str]) -> str:
+    if match["code"]:
+        return match[0]
+    if match["number"]:
+        return "\\["
+    if match["link"]:
+        return match[0] if match["target"].startswith(("http://", "https://")) else _plain(match["link"])
+    return _plain(match["reference"] or "")
 
 
 def _question_stems(question: str, language: str) -> tuple[str, ...]:

@@ -1,0 +1,182 @@
+"""kill -9 at bad moments: nothing acknowledged is lost, and nothing happens twice."""
+
+import asyncio
+import json
+from contextlib import aclosing
+
+import pytest
+
+from eventstore import SQLiteEventStore, verify
+from tests.end_to_end.talk import ask, create_job, get_job, job_events, message_url, question, text_of
+from tests.fakes.provider import Call, ScriptedProvider
+from tests.service_process import service_in, write_docs
+
+
+def with_model(provider):
+    """Settings, from the environment, for a provider on this machine."""
+    return {
+        "DOCSMITH_AGENT__MODEL": "scripted",
+        "DOCSMITH_ASSISTANT__MODEL": "scripted",
+        "DOCSMITH_MODELS__SCRIPTED__MODEL": "openai/gpt-5.2",
+        "DOCSMITH_MODELS__SCRIPTED__API_BASE": provider.openai_base,
+        "DOCSMITH_MODELS__SCRIPTED__API_KEY_ENV": "SCRIPTED_KEY",
+        "SCRIPTED_KEY": "sk-scripted",
+    }
+
+
+@pytest.fixture
+async def provider():
+    async with ScriptedProvider() as provider:
+        yield provider
+
+
+@pytest.fixture
+async def crashing(tmp_path, provider):
+    """A service that these tests may kill, answering with a scripted model."""
+    with service_in(tmp_path, with_model(provider)) as service:
+        await asyncio.to_thread(service.set_up, write_docs(tmp_path / "docs"))
+        await asyncio.to_thread(service.start)
+        yield service
+
+
+async def restart(service):
+    service.kill()
+    await asyncio.to_thread(service.start)
+
+
+async def recorded(service, stream, until):
+    """The types of a stream's events in the log, read beside the server, up to the first of a type."""
+    types = []
+    store = await SQLiteEventStore.open(service.data / "events.db", vault_path=service.data / "keys.db", read_only=True)
+    async with asyncio.timeout(20), aclosing(store.subscribe(stream=stream)) as events:
+        async for event in events:
+            types.append(event.type)
+            if event.type == until:
+                break
+    await store.close()
+    return types
+
+
+def pull_requests(service):
+    folder = service.data / "hosted" / f"{service.project_id}.git" / "docsmith" / "pulls"
+    return [json.loads(file.read_text()) for file in sorted(folder.glob("*.json"))]
+
+
+async def test_a_job_goes_on_where_it_was(http, crashing, provider):
+    write = Call("write", (json.dumps({"path": "new.md", "text": "# New\n\nWritten once.\n"}),), id="call_1")
+    finish = Call("finish", (json.dumps({"title": "Add a page", "summary": "Added new.md."}),), id="call_2")
+    held = asyncio.Event()
+    provider.will_reply("I will write it.", calls=(write,))
+    provider.will_reply("Done", "…", after=1, hold=held)
+    job = await create_job(http, crashing, "Add a page")
+    first = await provider.next_asked()
+    second = await provider.next_asked()
+    await restart(crashing)
+    held.set()
+    provider.will_reply("Done.", calls=(finish,))
+    await job_events(http, crashing, job["id"])
+    third = await provider.next_asked()
+    done = await get_job(http, crashing, job["id"])
+    assert (done["status"], done["failure"]) == ("completed", None)
+    assert len(first.body["messages"]) < len(second.body["messages"])
+    assert third.body["messages"] == second.body["messages"]  # what was paid for is not asked again
+    types = [event["type"] for event in crashing.cli("audit", "show", "--stream", f"job-{job['id']}")["events"]]
+    assert types.count("job-interrupted") == 1
+    for once in ("file-changed", "committed", "branch-pushed", "pull-request-opened", "job-completed"):
+        assert types.count(once) == 1
+    assert len(pull_requests(crashing)) == 1
+
+
+@pytest.mark.parametrize(
+    "moment", ["job-requested", "workspace-opened", "model-replied", "file-changed", "committed", "branch-pushed"]
+)
+async def test_a_job_ends_with_one_pull_request(http, tmp_path, moment):
+    with service_in(tmp_path) as service:
+        await asyncio.to_thread(service.set_up, write_docs(tmp_path / "docs"), index=False)
+        await asyncio.to_thread(service.start)
+        job = await create_job(http, service, 'Replace "20 MB" with "25 MB" in install.md')
+        await recorded(service, f"job-{job['id']}", until=moment)
+        await restart(service)
+        await job_events(http, service, job["id"])
+        done = await get_job(http, service, job["id"])
+        assert (done["status"], done["failure"]) == ("completed", None)
+        (pull_request,) = pull_requests(service)
+        assert done["prLink"].endswith(f"/pulls/{pull_request['number']}-{pull_request['token']}")
+        types = [event["type"] for event in service.cli("audit", "show", "--stream", f"job-{job['id']}")["events"]]
+        for once in ("committed", "branch-pushed", "pull-request-opened", "job-completed"):
+            assert types.count(once) == 1
+        assert verify(service.data / "events.db").is_sound
+
+
+async def test_what_was_written_of_an_answer_is_on_its_thread(http, crashing, provider):
+    provider.will_reply("To install Kite, ", "run the installer [1].", after=1, hold=asyncio.Event())
+    async with http.post(
+        message_url(crashing), json=question("How do I install Kite?"), headers=crashing.assistant
+    ) as response:
+        thread_id = response.headers["X-Thread-Id"]
+        await recorded(crashing, f"thread-{thread_id}", until="reply-written")
+        await restart(crashing)
+    types = await recorded(crashing, f"thread-{thread_id}", until="reply-stopped")
+    assert types[:3] == ["thread-started", "message-posted", "reply-started"]
+    events = crashing.cli("audit", "show", "--stream", f"thread-{thread_id}")["events"]
+    assert "".join(e["data"]["text"] for e in events if e["type"] == "reply-written").strip() == "To install Kite,"
+    assert events[-1]["data"]["reason"] == "interrupted"
+    provider.will_reply("As I was saying.")
+    found = await ask(http, crashing, question("Go on.", threadId=thread_id))
+    assert "As I was saying." in text_of(found)
+    asked = [await provider.next_asked(), await provider.next_asked()][1]
+    assert "To install Kite," in json.dumps(asked.body["messages"])
+
+
+async def test_a_reader_that_leaves_ends_the_models_call(http, crashing, provider):
+    provider.will_reply("To install ", "Kite", after=1, hold=asyncio.Event())
+    response = await http.post(message_url(crashing), json=question("How do I install?"), headers=crashing.assistant)
+    thread_id = response.headers["X-Thread-Id"]
+    asked = await provider.next_asked()
+    await recorded(crashing, f"thread-{thread_id}", until="reply-written")
+    response.close()
+    async with asyncio.timeout(5):
+        await asked.disconnected.wait()
+    await recorded(crashing, f"thread-{thread_id}", until="reply-stopped")
+
+
+async def test_a_stop_ends_streams_properly_and_parks_jobs(http, crashing, provider):
+    provider.will_reply("To install ", "Kite", after=1, hold=asyncio.Event())
+    provider.will_reply("Hm", "…", after=1, hold=asyncio.Event())
+    async with http.post(
+        message_url(crashing), json=question("How do I install Kite?"), headers=crashing.assistant
+    ) as response:
+        await provider.next_asked()
+        job = await create_job(http, crashing, "Think about it")
+        await provider.next_asked()
+        status = await asyncio.to_thread(crashing.stop)
+        assert status == 0
+        text = await response.text()
+    assert '"type":"error"' in text
+    assert text.endswith("data: [DONE]\n\n")
+    types = [event["type"] for event in crashing.cli("audit", "show", "--stream", f"job-{job['id']}")["events"]]
+    assert types[-1] == "job-interrupted"
+    finish = Call("finish", (json.dumps({"title": "Nothing", "summary": "Nothing to do."}),), id="call_1")
+    provider.will_reply(calls=(finish,))
+    await asyncio.to_thread(crashing.start)
+    await job_events(http, crashing, job["id"])
+    assert (await get_job(http, crashing, job["id"]))["status"] == "completed"
+
+
+async def test_a_second_server_on_the_same_data_is_refused(crashing):
+    done = await asyncio.to_thread(crashing.run, "serve", "--port", "0")
+    assert done.returncode == 1
+    assert str(crashing.process.pid) in done.stderr
+
+
+async def test_read_tables_are_rebuilt_when_they_are_gone(http, crashing, provider):
+    finish = Call("finish", (json.dumps({"title": "Nothing", "summary": "Nothing to do."}),), id="call_1")
+    provider.will_reply(calls=(finish,))
+    job = await create_job(http, crashing, "Nothing")
+    await job_events(http, crashing, job["id"])
+    before = await get_job(http, crashing, job["id"])
+    crashing.kill()
+    for file in crashing.data.glob("views.db*"):
+        file.unlink()
+    await asyncio.to_thread(crashing.start)
+    assert await get_job(http, crashing, job["id"]) == before

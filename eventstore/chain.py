@@ -173,6 +173,8 @@ class _Verification:
         return None
 
     def _version_before(self, stream: bytes, position: int, version: int) -> int:
+        if version == 1:
+            return 0
         row = self._db.execute(
             "SELECT position FROM events WHERE stream = ? AND stream_version = ?", (stream.decode(), version - 1)
         ).fetchone()

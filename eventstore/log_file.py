@@ -60,14 +60,22 @@ _Keys = dict[str, Key | EventStoreError]
 _Row = tuple[int, str, int, str, str, int, str, str, str, bytes | None, bytes]
 
 
-def open_log(path: Path, *, synchronous: Synchronous, read_only: bool) -> sqlite3.Connection:
+def open_log(
+    path: Path,
+    *,
+    synchronous: Synchronous,
+    read_only: bool,
+    busy_timeout_seconds: float = files.BUSY_TIMEOUT_SECONDS,
+) -> sqlite3.Connection:
     """A connection to the log, made or brought up to date if need be.
 
     Raises:
         StoreUnavailable and its kinds, StoreCorrupt.
     """
     try:
-        db = files.connect_offline(path) if read_only else files.connect(path)
+        db = (
+            files.connect_offline(path) if read_only else files.connect(path, busy_timeout_seconds=busy_timeout_seconds)
+        )
         try:
             if not read_only:
                 files.use_wal(db, path)

@@ -95,8 +95,11 @@ class SQLiteEventStore:
         synchronous: Synchronous = "FULL",
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         read_only: bool = False,
+        busy_timeout_seconds: float = files.BUSY_TIMEOUT_SECONDS,
     ) -> Self:
         """Open the log and its vault, making them if need be; to read only, the log must exist, the vault need not.
+
+        ``busy_timeout_seconds`` is how long an append waits for another process that is writing.
 
         Raises:
             StoreUnavailable and its kinds, StoreCorrupt.
@@ -108,7 +111,9 @@ class SQLiteEventStore:
             with contextlib.ExitStack() as undo:
                 vault = Vault.open(vault_path, read_only=read_only, clock=clock)
                 undo.callback(vault.close)
-                db = open_log(path, synchronous=synchronous, read_only=read_only)
+                db = open_log(
+                    path, synchronous=synchronous, read_only=read_only, busy_timeout_seconds=busy_timeout_seconds
+                )
                 undo.callback(db.close)
                 watch = files.connect_offline(path)
                 undo.callback(watch.close)

@@ -1,0 +1,272 @@
+"""The SQLite store keeps the contract, and survives what happens to files and processes."""
+
+import asyncio
+import json
+import os
+import resource
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from contextlib import AsyncExitStack, closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eventstore import (
+    Appended,
+    StoreBusy,
+    StoreCorrupt,
+    StoreReadOnly,
+    StoreUnavailable,
+    WrongExpectedVersion,
+    verify,
+)
+from tests.eventstore.conformance import EventStoreContract, store  # noqa: F401 - a fixture
+from tests.eventstore.shapes import CODEC, Noted, files_with, noted, opened
+
+ROOT = Path(__file__).parent.parent.parent
+APPENDER = Path(__file__).parent / "appender.py"
+KILL_ROUNDS = int(os.environ.get("EVENTSTORE_KILL_ROUNDS", "10"))
+
+
+@pytest.fixture
+async def open_store(tmp_path):
+    async with AsyncExitStack() as stack:
+
+        async def open_another():
+            return await stack.enter_async_context(await opened(tmp_path))
+
+        yield open_another
+
+
+def start(folder: Path, *arguments: object) -> subprocess.Popen[str]:
+    """Another process that appends to the store in a folder."""
+    command = [sys.executable, str(APPENDER), str(folder), *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+
+
+class TestSQLiteEventStore(EventStoreContract):
+    pass
+
+
+# Several processes
+
+
+async def test_processes_write_one_log_without_gaps(tmp_path):
+    async with await opened(tmp_path) as store:
+        children = [start(tmp_path, "count", name, 150) for name in ("a", "b", "c")]
+        outputs = await asyncio.gather(*(asyncio.to_thread(child.communicate) for child in children))
+        assert [child.returncode for child in children] == [0, 0, 0]
+        events = await store.read_all(limit=10_000)
+    assert [event.position for event in events] == list(range(1, 451))
+    told = {tuple(json.loads(line)) for output, _ in outputs for line in output.splitlines()}
+    assert told == {(event.stream, event.stream_version, event.position) for event in events}
+    assert verify(tmp_path / "events.db").is_sound
+
+
+async def test_a_subscriber_follows_another_process_live(tmp_path):
+    async with await opened(tmp_path) as store, asyncio.timeout(20):
+        child = start(tmp_path, "count", "a", 300)
+        seen = []
+        async for event in store.subscribe(category="load"):
+            seen.append(event.position)
+            if len(seen) == 300:
+                break
+        assert seen == list(range(1, 301))
+        await asyncio.to_thread(child.communicate)
+
+
+async def test_kill_nine_loses_nothing_that_was_acknowledged(tmp_path):
+    acknowledged: dict[int, tuple[str, int]] = {}
+    for round_ in range(KILL_ROUNDS):
+        child = start(tmp_path, "forever", f"r{round_}")
+        assert child.stdout is not None
+        with child.stdout:
+            for _ in range(60 + 13 * (round_ % 10)):
+                stream, version, position = json.loads(child.stdout.readline())
+                acknowledged[position] = stream, version
+            child.send_signal(signal.SIGKILL)
+            for line in child.stdout:  # what it had told before it died
+                if line.endswith("\n"):
+                    stream, version, position = json.loads(line)
+                    acknowledged[position] = stream, version
+        child.wait()
+        verified = verify(tmp_path / "events.db")
+        assert verified.is_sound, verified
+        assert verified.position >= max(acknowledged)
+    async with await opened(tmp_path) as store:
+        events = {event.position: event for event in await store.read_all(limit=1_000_000)}
+        assert {position: (events[position].stream, events[position].stream_version) for position in acknowledged} == (
+            acknowledged
+        )
+        assert all(not event.erased and event.personal is not None for event in events.values())
+
+
+# What happens to files
+
+
+async def test_a_locked_file_is_busy_and_then_is_not(tmp_path):
+    async with await opened(tmp_path, busy_timeout_seconds=0.05) as store:
+        with closing(sqlite3.connect(tmp_path / "events.db", isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(StoreBusy):
+                await store.append("note-1", [noted(1)], expected_version=0)
+            assert await store.read_all() == []
+            other.execute("ROLLBACK")
+        assert await store.append("note-1", [noted(1)], expected_version=0) == Appended(1, 1)
+
+
+async def test_a_disk_that_takes_no_more_is_survived(tmp_path):
+    async with await opened(tmp_path) as store:
+        await store.append("note-1", [noted(1, "x" * 10_000)], expected_version=0)
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, limits[1]))  # a write beyond it fails as a full disk's does
+        try:
+            outcomes = await asyncio.gather(
+                *(store.append(f"big-{n}", [noted(n, "x" * 50_000)], expected_version=0) for n in range(20)),
+                return_exceptions=True,
+            )
+            assert all(isinstance(outcome, StoreUnavailable) for outcome in outcomes)
+            assert len(await store.read_all()) == 1
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert await store.append("note-1", [noted(2)], expected_version=1) == Appended(2, 2)
+    assert verify(tmp_path / "events.db").position == 2
+
+
+async def test_a_store_for_reading_reads_beside_one_that_writes(tmp_path):
+    with pytest.raises(StoreUnavailable):
+        await opened(tmp_path, read_only=True)
+    async with await opened(tmp_path) as store:
+        await store.append("note-1", [noted(1, "secret")], expected_version=0)
+        async with await opened(tmp_path, read_only=True) as reader:
+            assert CODEC.decode((await reader.read_all())[0]) == Noted(1, "secret")
+            with pytest.raises(StoreReadOnly):
+                await reader.append("note-1", [noted(2)], expected_version=1)
+            with pytest.raises(StoreReadOnly):
+                await reader.erase("note-1")
+
+
+async def test_a_log_without_its_vault_is_read_as_erased(tmp_path):
+    async with await opened(tmp_path) as store:
+        await store.append("note-1", [noted(1, "secret")], expected_version=0)
+    (tmp_path / "keys.db").unlink()
+    async with await opened(tmp_path, read_only=True) as reader:
+        assert CODEC.decode((await reader.read_all())[0]) == Noted(1, "[erased]")
+    async with await opened(tmp_path) as store:  # a new key opens nothing that the old one sealed
+        await store.append("note-1", [noted(2, "new")], expected_version=1)
+        assert [CODEC.decode(event) for event in await store.read_all()] == [Noted(1, "[erased]"), Noted(2, "new")]
+
+
+async def test_a_file_that_is_no_log_is_refused(tmp_path):
+    (tmp_path / "events.db").write_bytes(b"not a database, but long enough to be looked at" * 100)
+    with pytest.raises(StoreCorrupt):
+        await opened(tmp_path)
+    (tmp_path / "events.db").unlink()
+    with closing(sqlite3.connect(tmp_path / "events.db")) as db:
+        db.execute("CREATE TABLE something (else_)")
+    with pytest.raises(StoreCorrupt):
+        await opened(tmp_path)
+    with pytest.raises(StoreCorrupt):
+        await opened(tmp_path, read_only=True)
+
+
+async def test_a_log_of_a_newer_program_is_left_alone(tmp_path):
+    await (await opened(tmp_path)).close()
+    with closing(sqlite3.connect(tmp_path / "events.db", isolation_level=None)) as db:
+        db.execute("PRAGMA user_version = 1000")
+    with pytest.raises(StoreUnavailable, match="newer"):
+        await opened(tmp_path)
+
+
+async def test_the_log_is_readable_with_any_shell(tmp_path):
+    now = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    async with await opened(tmp_path, clock=lambda: now) as store:
+        await store.append("note-1", [noted(1, "secret")], expected_version=0)
+    with closing(sqlite3.connect(tmp_path / "events.db")) as db:
+        rows = db.execute("SELECT stream, type, recorded_at, data ->> 'number', metadata FROM events").fetchall()
+    assert rows == [("note-1", "noted", "2026-01-02T03:04:05.000000+00:00", 1, "{}")]
+
+
+# Erasing
+
+
+async def test_personal_text_is_in_no_file_and_its_key_in_none_after_erasure(tmp_path):
+    secret = b"the quick brown secret"
+    async with await opened(tmp_path) as store:
+        for number in range(3):
+            await store.append(f"note-{number}", [noted(1, secret.decode())], expected_version=0)
+        with closing(sqlite3.connect(tmp_path / "keys.db")) as db:
+            keys = dict(db.execute("SELECT subject, key FROM keys").fetchall())
+        assert files_with(tmp_path, secret) == []
+        assert files_with(tmp_path, keys["note-1"]) != []
+        await store.erase("note-1")
+        assert files_with(tmp_path, keys["note-1"]) == []
+        assert files_with(tmp_path, keys["note-2"]) != []
+        with closing(sqlite3.connect(tmp_path / "keys.db")) as db:
+            (tombstone,) = db.execute("SELECT key, key_id, erased_at FROM keys WHERE subject = 'note-1'").fetchall()
+        assert tombstone[:2] == (None, None)
+        assert tombstone[2] is not None
+    assert files_with(tmp_path, keys["note-1"]) == []
+    assert (tmp_path / "keys.db").stat().st_mode & 0o777 == 0o600
+
+
+async def test_a_sealed_text_that_was_moved_does_not_open(tmp_path):
+    async with await opened(tmp_path) as store:
+        await store.append("note-1", [noted(1, "one"), noted(2, "two")], expected_version=0)
+    with closing(sqlite3.connect(tmp_path / "events.db", isolation_level=None)) as db:
+        db.execute("UPDATE events SET sealed = (SELECT sealed FROM events WHERE position = 1) WHERE position = 2")
+    async with await opened(tmp_path) as store:
+        with pytest.raises(StoreCorrupt):
+            await store.read_all()
+
+
+# Against a model
+
+
+@given(
+    st.lists(
+        st.lists(st.tuples(st.integers(0, 3), st.integers(1, 3), st.integers(-1, 1)), min_size=1, max_size=6),
+        max_size=6,
+    )
+)
+@settings(max_examples=25, deadline=None)
+def test_concurrent_appends_do_what_some_order_of_them_does(rounds):
+    """Each round's appends are made at once: (stream, how many events, how far the expectation is off)."""
+
+    async def run(folder: Path) -> None:
+        versions = dict.fromkeys(range(4), 0)
+        async with await opened(folder, synchronous="OFF") as store:
+            for round_ in rounds:
+                expectations = [max(versions[stream] + off, 0) for stream, _, off in round_]
+                outcomes = await asyncio.gather(
+                    *(
+                        store.append(f"note-{stream}", [noted(0)] * count, expected_version=expected)
+                        for (stream, count, _), expected in zip(round_, expectations, strict=True)
+                    ),
+                    return_exceptions=True,
+                )
+                for (stream, count, _), expected, outcome in zip(round_, expectations, outcomes, strict=True):
+                    if versions[stream] == expected:
+                        assert isinstance(outcome, Appended)
+                        versions[stream] += count
+                        assert outcome.stream_version == versions[stream]
+                    else:
+                        assert isinstance(outcome, WrongExpectedVersion)
+                        assert outcome.actual == versions[stream]
+            events = await store.read_all(limit=1000)
+            assert [event.position for event in events] == list(range(1, sum(versions.values()) + 1))
+            for stream, version in versions.items():
+                mine = [event.stream_version for event in events if event.stream == f"note-{stream}"]
+                assert mine == list(range(1, version + 1))
+        verified = verify(folder / "events.db")
+        assert verified.is_sound
+        assert verified.position == len(events)
+
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(run(Path(folder)))

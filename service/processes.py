@@ -229,15 +229,21 @@ def _child_main(
             send("error", _too_large())
             return
         text = "".join(traceback.format_exception(error))
-        try:
-            payload = pickle.dumps(error)
-            pickle.loads(payload)  # noqa: S301 - our own; some exceptions pickle and cannot be read back
-        except Exception:  # noqa: BLE001 - any error of a class's own pickling
-            send("error", RuntimeError(f"{type(error).__name__}: {error}"), text)
-        else:
+        if _travels(error):
             send("error", error, text)
+        else:
+            send("error", RuntimeError(f"{type(error).__name__}: {error}"), text)
     finally:
         writer.close()
+
+
+def _travels(error: BaseException) -> bool:
+    """Can it be raised over there? Some exceptions pickle and cannot be read back; SystemExit would end the parent."""
+    try:
+        pickle.loads(pickle.dumps(error))  # noqa: S301 - our own
+    except Exception:  # noqa: BLE001 - any error of a class's own pickling
+        return False
+    return isinstance(error, Exception)
 
 
 def _out_of_memory(error: BaseException | None) -> bool:

@@ -1,0 +1,224 @@
+"""Work in a child process: its result, errors, limits and end."""
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from service.domain.errors import Conflict, Invalid, RateLimited, Unavailable
+from service.processes import RemoteTraceback, run_in_child
+
+LIMIT = 512 * 1024 * 1024
+
+
+class Unpicklable(Exception):
+    def __init__(self, one: str, other: str) -> None:
+        super().__init__(one)
+
+
+def add(one, other):
+    return one + other
+
+
+def fail(kind):
+    if kind == "conflict":
+        raise Conflict("Taken.", code="branch_moved")
+    if kind == "invalid":
+        raise Invalid("Wrong.", problems=(("$.a", "missing"),))
+    if kind == "limited":
+        raise RateLimited("Slowly.", retry_after_seconds=7)
+    if kind == "key":
+        raise KeyError("k")
+    raise Unpicklable("one", "other")
+
+
+def fill_memory():
+    return len(bytearray(4 * LIMIT))
+
+
+def wrapped_memory_error():
+    try:
+        bytearray(4 * LIMIT)
+    except MemoryError as error:
+        raise ValueError("damaged") from error
+
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def leave():
+    sys.exit(3)
+
+
+def wait_forever(file):
+    Path(file).write_text(str(os.getpid()))
+    signal.pause()
+
+
+def send_interrupt_to_self():
+    os.kill(os.getpid(), signal.SIGINT)
+    return "still here"
+
+
+def count(to, report):
+    for number in range(to):
+        report(number)
+    return to
+
+
+def large():
+    return b"x" * 20_000_000
+
+
+def not_picklable():
+    return lambda: None
+
+
+def parent_of_waiting(file):
+    asyncio.run(run_in_child(wait_forever, file, timeout_seconds=60))
+
+
+def is_running(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+async def started(file):
+    """The process that writes its id into the pipe ``file``."""
+    async with asyncio.timeout(30):
+        return int(await asyncio.to_thread(file.read_text))
+
+
+async def ended(pid):
+    loop, descriptor = asyncio.get_running_loop(), os.pidfd_open(pid)
+    done = asyncio.Event()
+    loop.add_reader(descriptor, done.set)
+    try:
+        async with asyncio.timeout(30):
+            await done.wait()
+    finally:
+        loop.remove_reader(descriptor)
+        os.close(descriptor)
+
+
+async def test_the_result_comes_back():
+    assert await run_in_child(add, [1], [2], timeout_seconds=30) == [1, 2]
+    assert len(await run_in_child(large, timeout_seconds=30)) == 20_000_000
+
+
+async def test_an_error_comes_back_as_it_was():
+    with pytest.raises(Conflict, match="Taken") as conflict:
+        await run_in_child(fail, "conflict", timeout_seconds=30)
+    assert conflict.value.code == "branch_moved"
+    with pytest.raises(Invalid) as invalid:
+        await run_in_child(fail, "invalid", timeout_seconds=30)
+    assert invalid.value.problems == (("$.a", "missing"),)
+    with pytest.raises(RateLimited) as limited:
+        await run_in_child(fail, "limited", timeout_seconds=30)
+    assert limited.value.retry_after_seconds == 7
+    with pytest.raises(KeyError) as key:
+        await run_in_child(fail, "key", timeout_seconds=30)
+    assert isinstance(key.value.__cause__, RemoteTraceback)
+    assert 'raise KeyError("k")' in str(key.value.__cause__)
+
+
+async def test_what_cannot_be_pickled_is_an_error_that_can():
+    with pytest.raises(RuntimeError, match="Unpicklable: one"):
+        await run_in_child(fail, "other", timeout_seconds=30)
+    with pytest.raises((AttributeError, RuntimeError)):
+        await run_in_child(not_picklable, timeout_seconds=30)
+    with pytest.raises((AttributeError, TypeError)):
+        await run_in_child(lambda: None, timeout_seconds=30)
+
+
+async def test_progress_arrives_in_order_before_the_result():
+    seen = []
+    assert await run_in_child(count, 500, timeout_seconds=30, on_progress=seen.append) == 500
+    assert seen == list(range(500))
+
+
+async def test_more_memory_than_allowed_is_refused():
+    for function in (fill_memory, wrapped_memory_error):
+        with pytest.raises(Invalid) as refused:
+            await run_in_child(function, timeout_seconds=30, memory_bytes=LIMIT)
+        assert refused.value.code == "too_large"
+
+
+async def test_a_child_that_dies_is_unavailable():
+    with pytest.raises(Unavailable, match="-9") as died:
+        await run_in_child(die, timeout_seconds=30)
+    assert died.value.code == "process_died"
+    with pytest.raises(RuntimeError, match="SystemExit: 3"):
+        await run_in_child(leave, timeout_seconds=30)
+
+
+async def test_a_timeout_kills_it(tmp_path):
+    with pytest.raises(Unavailable, match="longer than") as late:
+        await run_in_child(wait_forever, str(tmp_path / "pid"), timeout_seconds=1)
+    assert late.value.code == "timed_out"
+    if (tmp_path / "pid").is_file():  # on a busy machine it may not have come so far
+        assert not is_running(int((tmp_path / "pid").read_text()))
+
+
+async def test_cancellation_kills_it_before_the_caller_goes_on(tmp_path):
+    file = tmp_path / "pid"
+    os.mkfifo(file)
+    task = asyncio.create_task(run_in_child(wait_forever, str(file), timeout_seconds=60))
+    pid = await started(file)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not is_running(pid)
+
+
+async def test_cancellation_at_once_leaves_nothing_behind(tmp_path):
+    task = asyncio.create_task(run_in_child(wait_forever, str(tmp_path / "pid"), timeout_seconds=60))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_ctrl_c_is_the_parents_business():
+    assert await run_in_child(send_interrupt_to_self, timeout_seconds=30) == "still here"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel's parent-death signal is Linux's")
+async def test_it_dies_with_its_parent(tmp_path):
+    file = tmp_path / "pid"
+    os.mkfifo(file)
+    code = f"from tests.test_processes import *\nif __name__ == '__main__':\n    parent_of_waiting({str(file)!r})"
+    script = tmp_path / "parent.py"
+    script.write_text(code)
+    environment = dict(os.environ) | {"PYTHONPATH": str(Path(__file__).parent.parent)}
+    parent = await asyncio.create_subprocess_exec(sys.executable, str(script), env=environment)
+    pid = await started(file)
+    assert is_running(pid)
+    parent.kill()
+    await parent.wait()
+    await ended(pid)
+
+
+async def test_the_event_loop_goes_on_meanwhile():
+    loop, worst = asyncio.get_running_loop(), 0.0
+    task = asyncio.create_task(run_in_child(large, timeout_seconds=30))
+    while not task.done():
+        before = loop.time()
+        await asyncio.sleep(0)
+        worst = max(worst, loop.time() - before)
+    await task
+    assert worst < 0.25  # a bound for a noisy machine; starting a process takes longer than that when it blocks
+
+
+async def test_many_run_side_by_side():
+    before = time.monotonic()
+    assert await asyncio.gather(*(run_in_child(add, n, 1, timeout_seconds=60) for n in range(8))) == list(range(1, 9))
+    assert time.monotonic() - before < 60

@@ -22,6 +22,7 @@ from dulwich.client import (
     InvalidWants,
     LocalGitClient,
     Urllib3HttpGitClient,
+    default_urllib3_manager,
 )
 from dulwich.errors import GitProtocolError, HangupException, NotGitRepository, SendPackError
 from dulwich.object_store import ObjectStoreGraphWalker, PackInputTooLarge
@@ -30,10 +31,11 @@ from dulwich.pack import UnpackedObject, full_unpacked_object
 from dulwich.refs import Ref
 from dulwich.repo import Repo, UnsupportedExtension, UnsupportedVersion
 from msgspec import Struct
+from urllib3.util import Retry
 
 from service.adapters.git_history import History, new_objects
 from service.adapters.git_repositories import FETCHED, HEADS, BareRepository, commit_of, opened
-from service.domain.errors import Conflict, Forbidden, Invalid, ServiceError, Unavailable
+from service.domain.errors import Conflict, Forbidden, Invalid, RateLimited, ServiceError, Unavailable
 from service.domain.projects import CodeHostKind
 
 MAX_PACK_BYTES = 1024 * 1024 * 1024
@@ -100,8 +102,12 @@ def connected(remote: Remote) -> Iterator[tuple[GitClient, bytes]]:
     """A client and the path to give it. Turns what goes wrong into ours."""
     client: GitClient
     if remote.url:
+        pool = default_urllib3_manager(
+            None, base_url=remote.url, timeout=SOCKET_SECONDS
+        )  # proxies are the environment's
+        pool.connection_pool_kw["retries"] = Retry(2, redirect=3, respect_retry_after_header=False)
         client = Urllib3HttpGitClient(
-            remote.url, username=remote.username or None, password=remote.token or None, timeout=SOCKET_SECONDS
+            remote.url, pool_manager=pool, username=remote.username or None, password=remote.token or None
         )
         path = b""
     else:
@@ -127,6 +133,8 @@ def connected(remote: Remote) -> Iterator[tuple[GitClient, bytes]]:
         text = str(error)
         if "http resp 403" in text:
             raise Forbidden(_no_access(remote)) from None
+        if "http resp 429" in text:
+            raise RateLimited(f"{where} asks for fewer requests.") from None
         raise Unavailable(f"{where} did not answer as a git server does: {_plain(text)}") from None
     except PermissionError:
         raise Forbidden(f"{where} may not be read by the user that runs this service.") from None

@@ -1,0 +1,233 @@
+"""DulwichDocs against git's own HTTP server: ``git http-backend`` behind a few lines of CGI."""
+
+import asyncio
+import base64
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from service.adapters.dulwich_docs import DulwichDocs
+from service.adapters.git_folder import import_folder
+from service.adapters.git_repositories import create
+from service.domain.errors import Conflict, Forbidden, Invalid, Unavailable
+from service.ports.docs_source import Source
+from tests.contracts.docs_source import FILES, TransportContract, commit
+
+GIT = shutil.which("git")
+pytestmark = pytest.mark.skipif(GIT is None, reason="there is no git on this machine")
+
+TOKEN = "s3cret-t0ken"
+
+
+def git(*words, cwd=None):
+    done = subprocess.run(
+        [GIT, "-c", "user.name=Someone", "-c", "user.email=someone@example.com", *words],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PATH": "/usr/bin:/bin:/usr/local/bin", "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_TERMINAL_PROMPT": "0"},
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+class GitServer:
+    """The repositories of a folder over HTTP, with what was asked and by whom."""
+
+    def __init__(self, root: Path, *, password: str = "") -> None:
+        self.root = root
+        self.password = password
+        self.status = 0  # answer everything with it
+        self.redirect_to = ""
+        self.requests: list[tuple[str, str, str]] = []  # method, path, Authorization
+        self.server = TestServer(self._app())
+
+    def _app(self) -> web.Application:
+        app = web.Application(client_max_size=100_000_000)
+        app.router.add_route("*", "/{path:.*}", self._handle)
+        return app
+
+    def url(self, name: str) -> str:
+        return f"http://127.0.0.1:{self.server.port}/{name}"
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        header = request.headers.get("Authorization", "")
+        self.requests.append((request.method, request.path, header))
+        if self.status:
+            return web.Response(status=self.status)
+        if self.redirect_to:
+            return web.Response(status=302, headers={"Location": f"{self.redirect_to}{request.path_qs}"})
+        if self.password:
+            user, _, password = base64.b64decode(header.removeprefix("Basic ")).decode().partition(":")
+            if password != self.password or user not in ("x-access-token", "oauth2"):
+                return web.Response(status=401, headers={"WWW-Authenticate": 'Basic realm="git"'})
+        process = await asyncio.create_subprocess_exec(
+            GIT, "http-backend",
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            env={
+                "PATH": "/usr/bin:/bin:/usr/local/bin", "GIT_CONFIG_GLOBAL": "/dev/null",
+                "GIT_PROJECT_ROOT": str(self.root), "GIT_HTTP_EXPORT_ALL": "1", "REMOTE_USER": "someone",
+                "REQUEST_METHOD": request.method, "PATH_INFO": request.path, "QUERY_STRING": request.query_string,
+                "CONTENT_TYPE": request.headers.get("Content-Type", ""),
+                "GIT_PROTOCOL": request.headers.get("Git-Protocol", ""),
+            },
+        )  # fmt: skip
+        output, _ = await process.communicate(await request.read())
+        head, _, body = output.partition(b"\r\n\r\n")
+        headers = dict(line.split(": ", 1) for line in head.decode().split("\r\n"))
+        return web.Response(status=int(headers.pop("Status", "200")[:3]), headers=headers, body=body)
+
+
+@pytest.fixture
+async def server(tmp_path):
+    folder = tmp_path / "folder"
+    for path, text in FILES.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    (tmp_path / "served").mkdir()
+    create(tmp_path / "served" / "their.git", lambda made: import_folder(made, folder, "main"), branch="main")
+    git("config", "receive.fsckObjects", "true", cwd=tmp_path / "served" / "their.git")
+    serving = GitServer(tmp_path / "served", password=TOKEN)
+    async with serving.server:
+        yield serving
+
+
+@pytest.fixture
+def repository(server):
+    return server.root / "their.git"
+
+
+@pytest.fixture
+def docs(tmp_path):
+    return DulwichDocs(tmp_path / "data", env={"THEIR_TOKEN": TOKEN, "OLD_TOKEN": "0ld"})
+
+
+@pytest.fixture
+def source(server):
+    return Source("p1", server.url("their.git"), "main", "", "gitea", git_token_env="THEIR_TOKEN")
+
+
+@pytest.fixture
+def someone_pushes(repository, tmp_path):
+    async def push(branch, path, text):
+        work = tmp_path / "their-work"
+        shutil.rmtree(work, ignore_errors=True)
+        await asyncio.to_thread(git, "clone", "--quiet", str(repository), str(work))
+        exists = git("branch", "--remotes", "--list", f"origin/{branch}", cwd=work)
+        git("checkout", "--quiet", *(["-B", branch, f"origin/{branch}"] if exists else ["-b", branch]), cwd=work)
+        (work / path).write_text(text)
+        git("add", "--all", cwd=work)
+        git("commit", "--quiet", "--message", "Theirs", cwd=work)
+        git("push", "--quiet", "origin", branch, cwd=work)
+        return git("rev-parse", "HEAD", cwd=work)
+
+    return push
+
+
+class TestGitsOwnServer(TransportContract):
+    @pytest.fixture
+    def docs(self, docs):
+        return docs
+
+    @pytest.fixture
+    def source(self, source):
+        return source
+
+    @pytest.fixture
+    def someone_pushes(self, someone_pushes):
+        return someone_pushes
+
+
+async def test_gits_fsck_finds_nothing_wrong_with_what_was_pushed(docs, source, repository):
+    base = (await docs.fetch(source)).base_commit
+    written = await docs.write_commit(
+        source, commit(base, {"docs/index.md": "New\n", "a/b/c.md": "c\n", "src/main.py": None})
+    )
+    await docs.push(source, branch="docs/x", commit=written.commit)
+    assert git("fsck", "--strict", "--no-dangling", cwd=repository) == ""
+    assert git("rev-parse", "docs/x", cwd=repository) == written.commit
+    assert git("diff", "--name-status", "main", "docs/x", cwd=repository).split() == [
+        "A", "a/b/c.md", "M", "docs/index.md", "D", "src/main.py",
+    ]  # fmt: skip
+
+
+async def test_only_what_changed_travels(docs, source, server):
+    base = (await docs.fetch(source)).base_commit
+    clone = docs._data / "repos" / "p1.git"
+    assert (clone / "shallow").read_text().split() == [base]
+    written = await docs.write_commit(source, commit(base, {"docs/index.md": "New\n"}))
+    await docs.push(source, branch="docs/x", commit=written.commit)
+    packs = list((server.root / "their.git" / "objects").glob("[0-9a-f][0-9a-f]/*"))
+    assert len(packs) == 4  # git unpacks a small push: a blob, two trees and the commit
+
+
+@pytest.mark.parametrize("variable", ["", "OLD_TOKEN"])
+async def test_missing_and_refused_credentials_are_told_apart(docs, server, variable):
+    source = Source("p1", server.url("their.git"), "main", "", "gitea", git_token_env=variable)
+    with pytest.raises(Forbidden, match="refused the token" if variable else "asks for credentials") as refused:
+        await docs.fetch(source)
+    assert "0ld" not in str(refused.value)
+
+
+async def test_the_token_is_sent_as_each_code_host_wants_it(docs, server):
+    for code_host, user in (("github", "x-access-token"), ("gitea", "x-access-token"), ("gitlab", "oauth2")):
+        source = Source("p1", server.url("their.git"), "main", "", code_host, git_token_env="THEIR_TOKEN")
+        await docs.fetch(source)
+        sent = base64.b64decode(server.requests[-1][2].removeprefix("Basic ")).decode()
+        assert sent == f"{user}:{TOKEN}"
+
+
+async def test_a_token_is_written_nowhere(docs, source, tmp_path):
+    base = (await docs.fetch(source)).base_commit
+    written = await docs.write_commit(source, commit(base, {"docs/index.md": "New\n"}))
+    await docs.push(source, branch="docs/x", commit=written.commit)
+    secrets = (TOKEN.encode(), base64.b64encode(f"x-access-token:{TOKEN}".encode()))
+    for file in (tmp_path / "data").rglob("*"):
+        assert file.is_dir() or not any(secret in file.read_bytes() for secret in secrets), file
+    assert TOKEN not in repr(docs._remote(source))
+
+
+async def test_a_redirect_to_another_origin_gets_no_token(docs, source, server, tmp_path):
+    other = GitServer(server.root)
+    async with other.server:
+        server.redirect_to = other.url("")[:-1]
+        base = (await docs.fetch(source)).base_commit
+        written = await docs.write_commit(source, commit(base, {"docs/index.md": "New\n"}))
+        await docs.push(source, branch="docs/x", commit=written.commit)
+        assert {request[0] for request in other.requests} == {"GET", "POST"}
+        assert {request[2] for request in other.requests} == {""}
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"), [(403, Forbidden), (404, Invalid), (500, Unavailable), (503, Unavailable), (429, Unavailable)]
+)
+async def test_a_servers_status_tells_what_to_do(docs, source, server, status, kind):
+    server.status = status
+    with pytest.raises(kind):
+        await docs.register(source)
+
+
+async def test_a_protected_branch_is_told_apart(docs, source, server):
+    hook = server.root / "their.git" / "hooks" / "update"
+    hook.parent.mkdir()
+    hook.write_text("#!/bin/sh\necho no >&2\nexit 1\n")
+    hook.chmod(0o755)
+    base = (await docs.fetch(source)).base_commit
+    written = await docs.write_commit(source, commit(base, {"docs/index.md": "New\n"}))
+    with pytest.raises(Conflict, match="hook declined") as refused:
+        await docs.push(source, branch="docs/x", commit=written.commit)
+    assert refused.value.code == "branch_protected"
+
+
+async def test_a_commit_that_is_no_branchs_tip_any_more_is_fetched_again_where_the_server_lets_us(
+    docs, source, server, someone_pushes
+):
+    base = (await docs.fetch(source)).base_commit
+    await someone_pushes("main", "README.md", "Later\n")
+    shutil.rmtree(docs._data / "repos")
+    assert {file.path for file in await docs.list_files(source, base)} == set(FILES)

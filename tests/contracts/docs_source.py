@@ -1,0 +1,229 @@
+"""What every DocsSource does. A subclass gives the fixtures ``docs``, ``source`` (a repository with ``FILES`` on its
+branch ``main``) and ``someone_pushes``.
+"""
+
+import tarfile
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from hashlib import sha1
+
+import pytest
+from msgspec.structs import replace
+
+from service.domain.errors import Conflict, Invalid, NotFound
+from service.ports.docs_source import DocsSource, NewCommit, Source
+
+FILES = {
+    "README.md": "# Read me\n",
+    "docs/guide/start.md": "# Start\n\nInstall it.\n",
+    "docs/index.md": "# Welcome\n",
+    "docs/naïve page.md": "Ünïcödé\n",
+    "mkdocs.yml": "site_name: Example\n",
+    "src/main.py": "print()\n",
+}
+AT = datetime(2026, 3, 14, 9, 26, 53, tzinfo=UTC)
+AUTHOR = "Ada Lovelace <ada@example.com>"
+
+REFUSED_PATHS = [
+    "", "/", "/etc/passwd", "../x", "docs/../x", "docs/./x", "docs//x", "docs/", ".git", ".git/config",
+    "docs/.GIT/hooks/x", "docs/.git ", "docs/.git.", "docs/GIT~1/config", "docs/.git::$INDEX_ALLOCATION/x",
+    "docs/.g\u200cit/config", "docs\\.git\\config", "a\nb.md", "a\0b.md", "a\x7fb.md", ".gitmodules",
+    "x" * 300, "/".join("d" * 80), "docs/index.md/x", "docs", "readme.md", "DOCS/x.md", "docs/nai\u0308ve page.md",
+    "docs/\ud800.md",
+]  # fmt: skip
+
+SomeonePushes = Callable[[str, str, str], Awaitable[str]]
+"""A branch, a path, its new text: someone else commits it there. Returns the commit."""
+
+
+def commit(parent: str, changes: dict[str, str | None], message: str = "docs: change it\n") -> NewCommit:
+    return NewCommit(parent, changes, AUTHOR, message, AT)
+
+
+class TransportContract:
+    """How commits come and go."""
+
+    @pytest.fixture
+    def docs(self) -> DocsSource:
+        raise NotImplementedError
+
+    @pytest.fixture
+    def source(self) -> Source:
+        raise NotImplementedError
+
+    @pytest.fixture
+    def someone_pushes(self) -> SomeonePushes:
+        raise NotImplementedError
+
+    async def files(self, docs: DocsSource, source: Source, of: str) -> dict[str, str]:
+        listed = await docs.list_files(source, of)
+        contents = await docs.read_files(source, [file.blob for file in listed])
+        return {file.path: contents[file.blob].decode() for file in listed}
+
+    async def test_a_repository_can_be_registered_twice(self, docs, source):
+        await docs.register(source)
+        await docs.register(source)
+        fetched = await docs.fetch(source)
+        assert await self.files(docs, source, fetched.base_commit) == FILES
+
+    async def test_a_branch_that_does_not_exist_is_refused(self, docs, source):
+        await docs.register(source)
+        with pytest.raises(Invalid, match="nowhere"):
+            await docs.fetch(replace(source, ref="nowhere"))
+
+    async def test_fetching_again_finds_the_same_commit(self, docs, source):
+        await docs.register(source)
+        first = await docs.fetch(source)
+        assert await docs.fetch(source) == first
+        assert first.branch_commit is None
+
+    async def test_a_branch_is_fetched_beside_the_ref_when_it_exists(self, docs, source, someone_pushes):
+        await docs.register(source)
+        assert (await docs.fetch(source, branch="docs/x")).branch_commit is None
+        theirs = await someone_pushes("docs/x", "docs/index.md", "Theirs\n")
+        fetched = await docs.fetch(source, branch="docs/x")
+        assert fetched.branch_commit == theirs
+        assert (await self.files(docs, source, theirs))["docs/index.md"] == "Theirs\n"
+
+    async def test_what_others_push_to_the_ref_is_fetched(self, docs, source, someone_pushes):
+        await docs.register(source)
+        before = await docs.fetch(source)
+        theirs = await someone_pushes("main", "docs/index.md", "Theirs\n")
+        after = await docs.fetch(source)
+        assert (after.base_commit, before.base_commit != theirs) == (theirs, True)
+        assert (await self.files(docs, source, theirs))["docs/index.md"] == "Theirs\n"
+        assert (await self.files(docs, source, before.base_commit))["docs/index.md"] == FILES["docs/index.md"]
+
+    async def test_a_push_makes_the_branch_and_can_be_repeated(self, docs, source):
+        await docs.register(source)
+        base = (await docs.fetch(source)).base_commit
+        written = await docs.write_commit(source, commit(base, {"docs/index.md": "New\n"}))
+        await docs.push(source, branch="docs/x", commit=written.commit)
+        await docs.push(source, branch="docs/x", commit=written.commit)
+        fetched = await docs.fetch(source, branch="docs/x")
+        assert (fetched.base_commit, fetched.branch_commit) == (base, written.commit)
+
+    async def test_a_second_push_moves_the_branch_forward(self, docs, source):
+        await docs.register(source)
+        base = (await docs.fetch(source)).base_commit
+        first = await docs.write_commit(source, commit(base, {"docs/index.md": "One\n"}))
+        await docs.push(source, branch="docs/x", commit=first.commit)
+        second = await docs.write_commit(source, commit(first.commit, {"docs/index.md": "Two\n"}))
+        await docs.push(source, branch="docs/x", commit=second.commit)
+        assert (await docs.fetch(source, branch="docs/x")).branch_commit == second.commit
+
+    async def test_a_push_after_the_ref_moved_still_makes_the_branch(self, docs, source, someone_pushes):
+        await docs.register(source)
+        base = (await docs.fetch(source)).base_commit
+        await someone_pushes("main", "README.md", "Theirs\n")
+        written = await docs.write_commit(source, commit(base, {"docs/index.md": "New\n"}))
+        await docs.push(source, branch="docs/x", commit=written.commit)
+        assert (await docs.fetch(source, branch="docs/x")).branch_commit == written.commit
+
+    async def test_a_branch_with_other_commits_is_not_overwritten(self, docs, source, someone_pushes):
+        await docs.register(source)
+        base = (await docs.fetch(source)).base_commit
+        theirs = await someone_pushes("docs/x", "docs/index.md", "Theirs\n")
+        written = await docs.write_commit(source, commit(base, {"docs/index.md": "Ours\n"}))
+        with pytest.raises(Conflict) as refused:
+            await docs.push(source, branch="docs/x", commit=written.commit)
+        assert refused.value.code == "branch_moved"
+        assert (await docs.fetch(source, branch="docs/x")).branch_commit == theirs
+
+
+class DocsSourceContract(TransportContract):
+    """All of it."""
+
+    async def test_files_are_listed_in_the_order_of_their_paths(self, docs, source):
+        await docs.register(source)
+        fetched = await docs.fetch(source)
+        listed = await docs.list_files(source, fetched.base_commit)
+        assert [file.path for file in listed] == sorted(FILES)
+        content = FILES["docs/index.md"].encode()
+        blob = sha1(b"blob %d\0" % len(content) + content).hexdigest()
+        assert {file.path: file.blob for file in listed}["docs/index.md"] == blob
+
+    async def test_a_file_is_read_by_its_blob(self, docs, source):
+        await docs.register(source)
+        fetched = await docs.fetch(source)
+        by_path = {file.path: file.blob for file in await docs.list_files(source, fetched.base_commit)}
+        assert (await docs.read_file(source, by_path["README.md"])).decode() == FILES["README.md"]
+
+    async def test_what_is_not_there_is_not_found(self, docs, source):
+        await docs.register(source)
+        await docs.fetch(source)
+        for name in ["0" * 40, "HEAD", "../../etc/passwd", ""]:
+            with pytest.raises(NotFound):
+                await docs.list_files(source, name)
+            with pytest.raises(NotFound):
+                await docs.read_file(source, name)
+            with pytest.raises(NotFound):
+                await docs.write_commit(source, commit(name, {"a.md": "a"}))
+
+    async def test_a_commit_changes_what_it_names_and_nothing_else(self, docs, source):
+        await docs.register(source)
+        base = (await docs.fetch(source)).base_commit
+        changes = {
+            "docs/index.md": "New\n",
+            "docs/new/deep/page.md": "Page\n",
+            "docs/guide/start.md": None,
+            "src/main.py": None,
+        }
+        written = await docs.write_commit(source, commit(base, changes))
+        expected = FILES | changes
+        kept = {path: text for path, text in expected.items() if text is not None}
+        assert await self.files(docs, source, written.commit) == kept
+        before = {file.path: file for file in await docs.list_files(source, base)}
+        after = {file.path: file for file in await docs.list_files(source, written.commit)}
+        assert before["README.md"] == after["README.md"]
+
+    async def test_the_same_commit_has_the_same_id_as_git_gives_it(self, docs, source):
+        await docs.register(source)
+        base = (await docs.fetch(source)).base_commit
+        new = commit(base, {"docs/index.md": "New ü\n"}, "docs: say it\n\nWhy: ü\n")
+        first = await docs.write_commit(source, new)
+        assert await docs.write_commit(source, new) == first
+        assert first.tree == "fcd6c54d8fbe1217d95985cc9adf30c44735c8cc"
+        who = f"{AUTHOR} {int(AT.timestamp())} +0000"
+        text = f"tree {first.tree}\nparent {base}\nauthor {who}\ncommitter {who}\n\n{new.message}".encode()
+        assert first.commit == sha1(b"commit %d\0" % len(text) + text).hexdigest()
+
+    async def test_a_commit_can_stand_on_a_written_one(self, docs, source):
+        await docs.register(source)
+        base = (await docs.fetch(source)).base_commit
+        first = await docs.write_commit(source, commit(base, {"a.md": "a\n"}))
+        second = await docs.write_commit(source, commit(first.commit, {"b.md": "b\n"}))
+        assert {"a.md", "b.md"} <= (await self.files(docs, source, second.commit)).keys()
+
+    async def test_a_file_can_change_the_case_of_its_name(self, docs, source):
+        await docs.register(source)
+        base = (await docs.fetch(source)).base_commit
+        written = await docs.write_commit(source, commit(base, {"README.md": None, "readme.md": "x\n"}))
+        assert "readme.md" in await self.files(docs, source, written.commit)
+
+    async def test_a_path_that_is_unsafe_or_taken_is_refused(self, docs, source):
+        await docs.register(source)
+        base = (await docs.fetch(source)).base_commit
+        for path in REFUSED_PATHS:
+            with pytest.raises(Invalid) as refused:
+                await docs.write_commit(source, commit(base, {path: "x"}))
+            assert refused.value.code == "bad_path", path
+
+    async def test_a_file_that_is_not_there_cannot_be_deleted(self, docs, source):
+        await docs.register(source)
+        base = (await docs.fetch(source)).base_commit
+        with pytest.raises(Invalid):
+            await docs.write_commit(source, commit(base, {"docs/none.md": None}))
+
+    async def test_the_export_holds_the_docs_and_the_site_configuration(self, docs, source, tmp_path):
+        await docs.register(source)
+        base = (await docs.fetch(source)).base_commit
+        archive = tmp_path / "docs.tar"
+        await docs.export(replace(source, docs_folder="docs"), base, archive)
+        with tarfile.open(archive) as tar:
+            exported = {member.name: tar.extractfile(member).read().decode() for member in tar.getmembers()}
+        expected = {path for path in FILES if path.startswith("docs/")} | {"mkdocs.yml"}
+        assert exported == {path: text for path, text in FILES.items() if path in expected}
+        await docs.export(replace(source, docs_folder=""), base, archive)
+        with tarfile.open(archive) as tar:
+            assert set(tar.getnames()) == set(FILES)

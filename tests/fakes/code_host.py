@@ -1,0 +1,30 @@
+"""A code host in memory, told when to fail."""
+
+from msgspec.structs import replace
+
+from service.domain.errors import ServiceError
+from service.ports.code_host import NewPullRequest, PullRequest, PullRequestState
+from service.ports.docs_source import Source
+
+
+class FakeCodeHost:
+    def __init__(self) -> None:
+        self.pull_requests: list[PullRequest] = []  # the newest last
+        self.asked: list[NewPullRequest] = []
+        self.errors: list[ServiceError] = []  # raised by the next calls, first to last
+
+    async def open_pull_request(self, source: Source, new: NewPullRequest) -> PullRequest:
+        if self.errors:
+            raise self.errors.pop(0)
+        self.asked.append(new)
+        for known in self.pull_requests:
+            if (known.head, known.base, known.state) == (new.head, new.base, "open"):
+                return known
+        number = len(self.pull_requests) + 1
+        url = f"https://code.example/{source.project_id}/pulls/{number}"
+        self.pull_requests.append(PullRequest(number, url, new.head, new.base, new.title, "open", new.draft))
+        return self.pull_requests[-1]
+
+    def end(self, number: int, state: PullRequestState) -> None:
+        """A person merged or closed it."""
+        self.pull_requests[number - 1] = replace(self.pull_requests[number - 1], state=state)

@@ -1,0 +1,169 @@
+"""A documentation repository in memory, with git's true ids: small, and told when to fail."""
+
+import io
+import tarfile
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from hashlib import sha1
+from pathlib import Path
+
+from service.adapters.git_names import checked_path, folded
+from service.adapters.git_objects import SITE_FILES
+from service.domain.errors import Conflict, Invalid, NotFound, ServiceError
+from service.ports.docs_source import Fetched, NewCommit, Source, TreeFile, WrittenCommit
+
+MAX_BLOB_BYTES = 2 * 1024 * 1024
+IMPORTED_AT = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class FakeDocsSource:
+    """One repository, for any project, that begins with the given files on ``main``."""
+
+    def __init__(self, files: Mapping[str, str | bytes] | None = None, *, ref: str = "main") -> None:
+        self.blobs: dict[str, bytes] = {}
+        self.trees: dict[str, dict[str, str]] = {}  # by commit: path to blob
+        self.parents: dict[str, str | None] = {}
+        self.branches: dict[str, str] = {}  # of the repository
+        self.executable: set[str] = set()
+        self.errors: list[ServiceError] = []  # raised by the next calls of register, fetch and push
+        self.registered: list[Source] = []
+        self.pushes: list[tuple[str, str]] = []
+        tree = {path: self._blob(text) for path, text in (files or {}).items()}
+        self.branches[ref] = self._commit(tree, None, "Docsmith <docsmith@localhost>", "Import a folder\n", IMPORTED_AT)
+
+    async def register(self, source: Source) -> None:
+        self._fail()
+        self._base(source)
+        self.registered.append(source)
+
+    async def fetch(self, source: Source, *, branch: str = "") -> Fetched:
+        self._fail()
+        return Fetched(self._base(source), self.branches.get(branch) if branch else None)
+
+    async def list_files(self, source: Source, commit: str) -> Sequence[TreeFile]:
+        return [
+            TreeFile(path, blob, executable=path in self.executable)
+            for path, blob in sorted(self._tree(commit).items())
+        ]
+
+    async def read_file(self, source: Source, blob: str) -> bytes:
+        content = self._content(blob)
+        if len(content) > MAX_BLOB_BYTES:
+            raise Invalid("This file is too large to be read.", code="too_large")
+        return content
+
+    async def read_files(self, source: Source, blobs: Sequence[str]) -> Mapping[str, bytes]:
+        found = {blob: self._content(blob) for blob in blobs}
+        return {blob: content for blob, content in found.items() if len(content) <= MAX_BLOB_BYTES}
+
+    async def export(self, source: Source, commit: str, archive: Path) -> None:
+        with tarfile.open(archive, "w") as tar:
+            for path, blob in sorted(self._tree(commit).items()):
+                if _exported(path, source.docs_folder) and len(self.blobs[blob]) <= MAX_BLOB_BYTES:
+                    info = tarfile.TarInfo(path)
+                    info.size = len(self.blobs[blob])
+                    tar.addfile(info, io.BytesIO(self.blobs[blob]))
+
+    async def write_commit(self, source: Source, new: NewCommit) -> WrittenCommit:
+        tree = dict(self._tree(new.parent))
+        for path, text in new.changes.items():
+            checked_path(path)
+            if text is None and path not in tree:
+                raise Invalid(f"There is no file {path!r} to delete.", code="no_such_file")
+            if any(other.startswith(f"{path}/") or path.startswith(f"{other}/") for other in tree):
+                raise Invalid(f"{path!r} is a folder, or lies below a file.", code="bad_path")
+        for path in (path for path, text in new.changes.items() if text is None):
+            del tree[path]
+        for path, text in new.changes.items():
+            if text is not None:
+                _refuse_lookalike(path, tree)
+                tree[path] = self._blob(text)
+        commit = self._commit(tree, new.parent, new.author, new.message, new.at)
+        return WrittenCommit(commit, self._tree_id(tree))
+
+    async def push(self, source: Source, *, branch: str, commit: str) -> None:
+        self._fail()
+        self._tree(commit)
+        current = self.branches.get(branch)
+        if current is not None and current not in self._ancestors(commit):
+            raise Conflict(f"{branch} has other commits by now.", code="branch_moved")
+        self.branches[branch] = commit
+        self.pushes.append((branch, commit))
+
+    def files(self, branch: str) -> dict[str, str]:
+        """What the repository holds on a branch: for tests."""
+        return {path: self.blobs[blob].decode() for path, blob in sorted(self.trees[self.branches[branch]].items())}
+
+    def _fail(self) -> None:
+        if self.errors:
+            raise self.errors.pop(0)
+
+    def _base(self, source: Source) -> str:
+        if source.ref not in self.branches:
+            raise Invalid(f"There is no branch {source.ref!r}.", code="no_such_branch")
+        return self.branches[source.ref]
+
+    def _tree(self, commit: str) -> dict[str, str]:
+        if commit not in self.trees:
+            raise NotFound(f"There is no commit {commit[:12]} here.", code="commit_not_found")
+        return self.trees[commit]
+
+    def _content(self, blob: str) -> bytes:
+        if blob not in self.blobs:
+            raise NotFound("There is no such file here.")
+        return self.blobs[blob]
+
+    def _ancestors(self, commit: str | None) -> set[str]:
+        found = set()
+        while commit is not None:
+            found.add(commit)
+            commit = self.parents[commit]
+        return found
+
+    def _blob(self, text: str | bytes) -> str:
+        content = text.encode() if isinstance(text, str) else text
+        blob = _id("blob", content)
+        self.blobs[blob] = content
+        return blob
+
+    def _tree_id(self, files: Mapping[str, str]) -> str:
+        folders: dict[str, dict[str, str]] = {}
+        entries: list[tuple[bytes, bytes]] = []
+        for path, blob in files.items():
+            name, _, rest = path.partition("/")
+            if rest:
+                folders.setdefault(name, {})[rest] = blob
+            else:
+                entries.append((name.encode(), b"100644 " + name.encode() + b"\0" + bytes.fromhex(blob)))
+        for name, inside in folders.items():
+            tree = bytes.fromhex(self._tree_id(inside))
+            entries.append((name.encode() + b"/", b"40000 " + name.encode() + b"\0" + tree))
+        return _id("tree", b"".join(entry for _, entry in sorted(entries)))
+
+    def _commit(self, tree: dict[str, str], parent: str | None, author: str, message: str, at: datetime) -> str:
+        who = f"{author} {int(at.timestamp())} +0000"
+        above = f"parent {parent}\n" if parent else ""
+        text = f"tree {self._tree_id(tree)}\n{above}author {who}\ncommitter {who}\n\n{message}"
+        commit = _id("commit", text.encode())
+        self.trees[commit], self.parents[commit] = tree, parent
+        return commit
+
+
+def _id(kind: str, content: bytes) -> str:
+    return sha1(f"{kind} {len(content)}\0".encode() + content).hexdigest()
+
+
+def _exported(path: str, folder: str) -> bool:
+    if not folder or path.startswith(f"{folder}/"):
+        return True
+    above, _, name = path.rpartition("/")
+    return name in SITE_FILES and (not above or f"{folder}/".startswith(f"{above}/"))
+
+
+def _refuse_lookalike(path: str, tree: Mapping[str, str]) -> None:
+    for other in tree:
+        for one, two in zip(path.split("/"), other.split("/"), strict=False):
+            if one != two:
+                if folded(one) == folded(two):
+                    raise Invalid(f"{path!r} differs from {other!r} in case only.", code="bad_path")
+                break

@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from service.agent import conversation, gates, pull_request
+from service.agent.links import Links
 from service.agent.tools import Outcome, Toolbox, bounded, descriptions
 from service.agent.workspace import Workspace
 from service.domain.errors import Conflict, Invalid, NotFound, ServiceError, Unavailable
@@ -105,7 +106,8 @@ async def work(
         return state
     started = now()
     state, workspace = await _opened(state, docs, source, recorder, now)
-    toolbox = Toolbox(workspace, index, domain)
+    links = Links(workspace)
+    toolbox = Toolbox(workspace, links, index, domain)
     repository = await conversation.facts(workspace)
     while True:
         state = await _answered(state, toolbox, workspace, recorder, now)
@@ -116,7 +118,7 @@ async def work(
             _check_budgets(state.work, budgets, now() - started)
             state = await _asked(state, model, repository, recorder, now, budgets, on_text)
             continue
-        state = await _checked(state, workspace, recorder, now, budgets, now() - started)
+        state = await _checked(state, workspace, links, recorder, now, budgets, now() - started)
         if state.work.remaining_problems is not None:
             return state
 
@@ -341,10 +343,16 @@ def _used_up(done: Work, budgets: Budgets, spent: timedelta) -> str:
 
 
 async def _checked(
-    state: Running, workspace: Workspace, recorder: Recorder, now: Clock, budgets: Budgets, spent: timedelta
+    state: Running,
+    workspace: Workspace,
+    links: Links,
+    recorder: Recorder,
+    now: Clock,
+    budgets: Budgets,
+    spent: timedelta,
 ) -> Running:
     """The gates' findings go back to the model, or into the record when it could not or would not mend them."""
-    problems = await gates.check(workspace)
+    problems = await gates.check(workspace, links)
     may_return = (
         problems
         and state.work.check_rounds < MAX_CHECK_ROUNDS

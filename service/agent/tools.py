@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, assert_never
 import msgspec
 from msgspec import Meta, Struct
 
-from service.agent import links
+from service.agent.links import BrokenLink, Links
 from service.agent.workspace import Refused, Workspace
 from service.domain.errors import NotFound, Unavailable
 from service.domain.jobs import FileChange, Todo, TodoStatus
@@ -192,8 +192,9 @@ def as_data(text: str) -> str:
 class Toolbox:
     """Runs tools on a workspace. Nothing that a model writes makes it raise."""
 
-    def __init__(self, workspace: Workspace, index: SearchIndex | None, domain: str) -> None:
+    def __init__(self, workspace: Workspace, links: Links, index: SearchIndex | None, domain: str) -> None:
         self._workspace = workspace
+        self._links = links
         self._index = index
         self._domain = domain
 
@@ -300,7 +301,7 @@ class Toolbox:
         return "\n\n".join(parts)
 
     async def _check_links(self, asked: CheckLinks) -> str:
-        broken = await links.broken_links(self._workspace, changed_only=asked.changed)
+        broken = await (self._links.broken_by_changes() if asked.changed else self._links.broken())
         folder = asked.folder.strip("/")
         broken = [link for link in broken if _within(link.path, folder)]
         if not broken:
@@ -380,7 +381,7 @@ def _shown_section(section: Section) -> str:
     return f"{section.path}, lines {section.start_line} to {section.end_line}: {heading}\n  {text[:400]}"
 
 
-def _shown_link(link: "links.BrokenLink") -> str:
+def _shown_link(link: BrokenLink) -> str:
     quoted = msgspec.json.encode(link.found).decode()
     if not link.suggestions:
         return f"{quoted} -> no page fits ({link.reason})"

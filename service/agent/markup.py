@@ -1,0 +1,223 @@
+"""What the checks read in a page's text.
+
+Every function is a function of text alone, and keeps positions: code and comments are blanked out, not cut, so that a
+line found here is the line in the file. Pages come from strangers: repetitions in the expressions are bounded, and what
+cannot be (an opening that is never closed) is counted first.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+import yaml
+from msgspec import Struct
+
+MAX_FRONT_MATTER = 64 << 10
+MAX_LINKS_OF_A_PAGE = 5_000
+
+
+class PageLink(Struct, frozen=True):
+    target: str
+    """As written."""
+    line: int
+    found: str
+    """The target with what stands around it, which tells it from longer targets: ``(/a/b)``."""
+    is_image: bool = False
+
+    def with_target(self, target: str) -> str:
+        return self.found.replace(self.target, target, 1)
+
+
+_FENCED = (
+    r"^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?(?P<fence>`{3,}(?=[^`\n]*$)|~{3,})[^\n]*"
+    r"(?:\n(?![ \t>]*(?P=fence))[^\n]*)*(?:\n[ \t>]*(?P=fence)[`~]*[ \t]*(?=\n|\Z)|\Z|(?=\n))"
+)
+_ONLY_FENCED = re.compile(_FENCED, re.MULTILINE)
+_CODE = re.compile(
+    _FENCED + r"|<!--(?s:.*?)-->|\{/\*(?s:.*?)\*/\}"
+    r"|(?<!`)(?P<ticks>`{1,2})(?!`)(?:[^`\n]|(?!(?P=ticks))`|\n(?!\s*\n)){1,1000}?(?P=ticks)(?!`)",
+    re.MULTILINE,
+)
+MAX_OPENINGS = 1_000
+"""Of comments in a page; and a tenfold of code spans. Beyond that only fenced code is told apart."""
+_BLANKED = re.compile(r"[^\n]")
+_INLINE = re.compile(
+    r"(?P<image>!\[[^\]\n]{0,500})?\]\(\s*<?(?P<target>(?:[^()\s<>]|\([^()\s]{0,500}\)){1,2000})(?=[\s>)])"
+)
+_ATTRIBUTE = re.compile(r"\b(?P<name>href|to|src)=(?P<quote>[\"'])(?P<target>[^\"'\n{}]{1,2000})(?P=quote)")
+_DEFINITION = re.compile(r"^ {0,3}\[(?!\^)[^\]\n]{1,300}\]:[ \t]*<?(?P<target>[^\s<>]{1,2000})", re.MULTILINE)
+_EXTERNAL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//")
+
+
+def without_code(text: str) -> str:
+    """Code, inline code and comments as blanks of the same length."""
+    if "`" not in text and "~~~" not in text and "<!--" not in text and "{/*" not in text:
+        return text
+    many = text.count("<!--") + text.count("{/*") > MAX_OPENINGS or text.count("`") > 20 * MAX_OPENINGS
+    return (_ONLY_FENCED if many else _CODE).sub(lambda match: _BLANKED.sub(" ", match[0]), text)
+
+
+def links_of(text: str) -> list[PageLink]:
+    """Links and images that may lead to files of the site, in order."""
+    if "](" not in text and "]:" not in text and "=" not in text:
+        return []
+    prose = without_code(text)
+    found = [
+        *(
+            (*match.span("target"), match["image"] is not None, match.start("target") - 1)
+            for match in _INLINE.finditer(prose)
+        ),
+        *(
+            (*match.span("target"), match["name"] == "src", match.start("target") - 1)
+            for match in _ATTRIBUTE.finditer(prose)
+        ),
+        *((*match.span("target"), False, match.start()) for match in _DEFINITION.finditer(prose)),
+    ]
+    found.sort()
+    links: list[PageLink] = []
+    line, at = 1, 0
+    for start, end, is_image, begin in found[:MAX_LINKS_OF_A_PAGE]:
+        target = text[start:end]
+        if _EXTERNAL.match(target) or "{" in target or target[0] in "($":
+            continue
+        line += text.count("\n", at, start)
+        at = start
+        after = end + (text[end : end + 1] not in ("\n", "\r", ""))
+        links.append(PageLink(target, line, text[begin:after], is_image))
+    return links
+
+
+# Front matter
+
+
+def front_matter(text: str) -> tuple[str, int] | None:
+    """Its text and the number of its last line; None when the page has none. The number is 0 when it is not closed."""
+    if not text.startswith("---") or text[3:].partition("\n")[0].strip():
+        return None
+    end = re.compile(r"^(?:---|\.\.\.)[ \t\r]*$", re.MULTILINE).search(text, 4, MAX_FRONT_MATTER)
+    if end is None:
+        return text[4:MAX_FRONT_MATTER], 0
+    return text[text.index("\n") + 1 : end.start()], text.count("\n", 0, end.start()) + 1
+
+
+def front_matter_problem(text: str) -> tuple[int, str] | None:
+    """Line and sentence."""
+    found = front_matter(text)
+    if found is None:
+        return None
+    block, last = found
+    if not last:
+        return 1, "The front matter has no closing line of three hyphens."
+    try:
+        value = yaml.load(block, Loader=_LOADER)  # noqa: S506  (makes strings, lists and mappings only)
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 2 if error.problem_mark is not None else 1
+        return line, f"The front matter is not YAML: {error.problem or 'it cannot be read'}."
+    except (yaml.YAMLError, RecursionError, ValueError, TypeError):
+        return 1, "The front matter is not YAML."
+    if value is not None and value != "" and not isinstance(value, dict):
+        return 1, "The front matter is not a mapping of names to values."
+    return None
+
+
+_LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+
+
+# Markdown and MDX
+
+
+def open_fence(text: str) -> int | None:
+    """The line of a code fence that is never closed."""
+    fence, opened, quoted = "", 0, False
+    for number, line in enumerate(text.splitlines(), 1):
+        match = re.match(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*(`{3,}|~{3,})(.*)", line)
+        if match is None:
+            if fence and quoted and not line.lstrip().startswith(">"):
+                fence = ""  # the end of a quotation ends what is open in it
+            continue
+        if not fence:
+            if "`" not in match[2] or match[1][0] == "~":
+                fence, opened, quoted = match[1], number, line.lstrip().startswith(">")
+        elif match[1][0] == fence[0] and len(match[1]) >= len(fence) and not match[2].strip():
+            fence = ""
+    return opened if fence else None
+
+
+_TAG = re.compile(
+    r"<(?P<close>/?)(?P<name>[A-Z][\w.]{0,100})(?=[\s/>])"
+    r"(?P<rest>(?:[^<>\"'{}]|\"[^\"]{0,2000}\"|'[^']{0,2000}'"
+    r"|\{(?:[^{}]|\{(?:[^{}]|\{[^{}]{0,500}\}){0,2000}\}){0,5000}\}){0,5000})>"
+)
+_SHORTCODE = re.compile(r"\{\{[<%]\s*(?P<close>/?)\s*(?P<name>[\w-]+)(?P<rest>[^{}\n]*?)[>%]\}\}")
+_IMPORT = re.compile(r"^import\s+(?P<names>[^'\"\n]{1,500}?)\s+from\s+['\"]", re.MULTILINE)
+
+
+def unbalanced(text: str, *, components: bool) -> dict[str, tuple[int, int]]:
+    """Components (or Hugo shortcodes) opened and closed unequally often: by name, the surplus of openings and a line.
+
+    A shortcode that is nowhere closed takes no content, so only names with some closing count.
+    """
+    pattern = _TAG if components else _SHORTCODE
+    if (f"<{'' if components else ' '}" not in text and "<" not in text) and "{{" not in text:
+        return {}
+    surplus: Counter[str] = Counter()
+    closed: set[str] = set()
+    lines: dict[str, int] = {}
+    prose = without_code(text)
+    for match in pattern.finditer(prose):
+        name = match["name"]
+        if match["close"]:
+            surplus[name] -= 1
+            closed.add(name)
+        elif not match["rest"].rstrip().endswith("/"):
+            surplus[name] += 1
+        lines[name] = match.start()
+    return {
+        name: (count, prose.count("\n", 0, lines[name]) + 1)
+        for name, count in surplus.items()
+        if count and (components or name in closed)
+    }
+
+
+def imports(text: str) -> dict[str, int]:
+    """Names that an MDX page imports, with the line."""
+    found: dict[str, int] = {}
+    for match in _IMPORT.finditer(text):
+        line = text.count("\n", 0, match.start()) + 1
+        for name in re.findall(r"(?:\bas\s+)?([A-Za-z_$][\w$]*)(?!\s+as\b)", match["names"]):
+            if name != "as":
+                found[name] = line
+    return found
+
+
+def uses_component(text: str, name: str) -> bool:
+    return re.search(rf"<{re.escape(name)}[\s/>.]", without_code(text)) is not None
+
+
+# Secrets
+
+_SECRETS = (
+    ("an AWS access key", re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b")),
+    ("a GitHub token", re.compile(r"\bgh[pousr]_[A-Za-z0-9]{36,}\b|\bgithub_pat_[A-Za-z0-9_]{60,}\b")),
+    ("a GitLab token", re.compile(r"\bgl(?:pat|dt|rt|ptt|ft|soat)-[A-Za-z0-9_-]{20,}")),
+    ("a Slack token", re.compile(r"\bxox[abeoprs]-[A-Za-z0-9-]{20,}|\bxapp-\d-[A-Za-z0-9-]{20,}")),
+    ("a Slack webhook", re.compile(r"hooks\.slack\.com/services/T[A-Z0-9]{6,}/B[A-Z0-9]{6,}/[A-Za-z0-9]{20,}")),
+    ("a Stripe key", re.compile(r"\b[sr]k_live_[A-Za-z0-9]{20,}\b")),
+    ("an Anthropic key", re.compile(r"\bsk-ant-[A-Za-z0-9_-]{32,}")),
+    ("an OpenAI key", re.compile(r"\bsk-(?:proj-|svcacct-)?[A-Za-z0-9_-]{40,}")),
+    ("a Google key", re.compile(r"\bAIza[0-9A-Za-z_-]{35}\b")),
+    ("an npm token", re.compile(r"\bnpm_[A-Za-z0-9]{36}\b")),
+    ("a PyPI token", re.compile(r"\bpypi-AgE[A-Za-z0-9_-]{50,}")),
+    ("a SendGrid key", re.compile(r"\bSG\.[A-Za-z0-9_-]{20,24}\.[A-Za-z0-9_-]{40,}")),
+    ("a private key", re.compile(r"-----BEGIN (?:[A-Z]+ )?PRIVATE KEY(?: BLOCK)?-----\s+[A-Za-z0-9+/=]{20}")),
+    ("a Docsmith key", re.compile(r"\bdocsmith_(?:dsc_)?[A-Za-z0-9]{36}\b")),
+)  # fmt: skip
+_EXAMPLE = re.compile(r"EXAMPLE|(.)\1{7}|1234567890|abcdefghij|xxxx", re.IGNORECASE)
+
+
+def secrets(text: str) -> Iterator[tuple[str, str, int]]:
+    """What it is, itself, and its line. What is plainly an example is none."""
+    for kind, pattern in _SECRETS:
+        for match in pattern.finditer(text):
+            if not _EXAMPLE.search(match[0]):
+                yield kind, match[0], text.count("\n", 0, match.start()) + 1

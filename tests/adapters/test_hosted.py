@@ -1,0 +1,397 @@
+"""The embedded code host: pull requests, their pages, merging and closing, whatever happens in between."""
+
+import asyncio
+import re
+import shutil
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from dulwich.objects import ObjectID
+from msgspec.structs import replace
+
+from service.adapters import git_objects
+from service.adapters.git_import import take_in
+from service.adapters.git_objects import Objects
+from service.adapters.git_repositories import branch_commit, commit_of, opened
+from service.adapters.git_transport import Remote
+from service.adapters.hosted import HostedCodeHost
+from service.adapters.hosted_diff import MAX_FILES, diff, unified
+from service.domain.errors import Conflict, NotFound
+from service.ports.docs_source import NewCommit, Source
+from tests.contracts.code_host import NEW, CodeHostContract
+from tests.fakes.code_host import FakeCodeHost
+
+SOURCE = Source("p1", "", "main", "", "local")
+NOW = datetime(2026, 3, 14, 9, 26, 53, tzinfo=UTC)
+FILES = {
+    "README.md": "# Read me\n",
+    "docs/one.md": "".join(f"Line {number}\n" for number in range(1, 41)),
+    "docs/two.md": "Two\n",
+    "docs/old/name.md": "".join(f"A line to recognise {number}\n" for number in range(12)),
+}
+
+
+class Repository:
+    """The hosted repository, and a person at work in it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def tip(self, branch: str) -> str:
+        with opened(self.path) as repository:
+            return branch_commit(repository, branch).decode()
+
+    def commit(self, branch: str, changes: dict[str, str | None], *, onto: str = "") -> str:
+        with opened(self.path) as repository:
+            parent = onto or (branch_commit(repository, branch) or branch_commit(repository, "main")).decode()
+            new = NewCommit(parent, changes, "Ada <ada@example.com>", f"Change {branch}\n\nWhy.\n", NOW)
+            written = git_objects.write_commit(repository, new, commit_of(repository, parent))
+            self.point(branch, written.commit)
+            return written.commit
+
+    def point(self, branch: str, commit: str) -> None:
+        with opened(self.path) as repository:
+            repository.refs[f"refs/heads/{branch}".encode()] = ObjectID(commit.encode())
+
+    def delete(self, branch: str) -> None:
+        with opened(self.path) as repository:
+            repository.refs.remove_if_equals(f"refs/heads/{branch}".encode(), None)
+
+    def files(self, branch: str) -> dict[str, str]:
+        with opened(self.path) as repository:
+            listed = git_objects.list_files(repository, commit_of(repository, self.tip(branch)))
+            contents = git_objects.read_blobs(repository, [file.blob for file in listed])
+            return {file.path: contents[file.blob].decode() for file in listed}
+
+    def parents(self, commit: str) -> list[str]:
+        with opened(self.path) as repository:
+            return [parent.decode() for parent in commit_of(repository, commit).parents]
+
+
+@pytest.fixture(scope="module")
+def taken_in(tmp_path_factory):
+    folder, data = tmp_path_factory.mktemp("folder"), tmp_path_factory.mktemp("taken-in")
+    for path, text in FILES.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    take_in(data / "hosted" / "p1.git", Remote("", str(folder)), "main")
+    repository = Repository(data / "hosted" / "p1.git")
+    repository.commit("docs/one", {"docs/one.md": FILES["docs/one.md"].replace("Line 20\n", "Line twenty\n")})
+    repository.commit("docs/two", {"docs/two.md": "Two, changed\n"})
+    return data
+
+
+@pytest.fixture
+def data(taken_in, tmp_path):
+    return shutil.copytree(taken_in, tmp_path / "data")
+
+
+@pytest.fixture
+def repository(data):
+    return Repository(data / "hosted" / "p1.git")
+
+
+@pytest.fixture
+def code_host(data):
+    return HostedCodeHost(data, base_url=lambda: "http://docs.example:8080")
+
+
+def token(pull_request):
+    return re.fullmatch(r"http://docs\.example:8080/hosted/p1/pulls/\d+-(.+)", pull_request.url)[1]
+
+
+@pytest.fixture
+async def opened_pull(code_host):
+    return await code_host.open_pull_request(SOURCE, NEW)
+
+
+class TestFakeCodeHost(CodeHostContract):
+    @pytest.fixture
+    def code_host(self):
+        return FakeCodeHost()
+
+    @pytest.fixture
+    def source(self):
+        return SOURCE
+
+
+class TestHostedCodeHost(CodeHostContract):
+    @pytest.fixture
+    def code_host(self, code_host):
+        return code_host
+
+    @pytest.fixture
+    def source(self):
+        return SOURCE
+
+
+class TestOpening:
+    async def test_its_address_cannot_be_guessed_and_its_commit_has_a_ref(self, opened_pull, repository):
+        assert len(token(opened_pull)) >= 22  # of 64 characters each: 132 bits
+        with opened(repository.path) as git:
+            assert git.refs[b"refs/pull/1/head"].decode() == repository.tip("docs/one")
+
+    async def test_two_openings_at_once_are_one_pull_request(self, data):
+        hosts = [HostedCodeHost(data, base_url=lambda: "http://docs.example:8080") for _ in range(6)]
+        found = await asyncio.gather(*(host.open_pull_request(SOURCE, NEW) for host in hosts))
+        assert len(set(found)) == 1
+
+    async def test_numbers_are_given_once(self, code_host, repository):
+        for number in range(12):
+            repository.commit(f"docs/n{number}", {f"n{number}.md": "x\n"})
+        heads = [replace(NEW, head=f"docs/n{number}") for number in range(12)]
+        found = await asyncio.gather(*(code_host.open_pull_request(SOURCE, new) for new in heads))
+        assert sorted(pull.number for pull in found) == list(range(1, 13))
+
+    @pytest.mark.parametrize(
+        ("new", "code"),
+        [
+            (replace(NEW, head="docs/none"), "no_such_branch"),
+            (replace(NEW, base="none"), "no_such_branch"),
+            (replace(NEW, head="../../HEAD"), "no_such_branch"),
+            (replace(NEW, head="main"), "no_commits"),
+        ],
+    )
+    async def test_what_cannot_be_opened_is_refused(self, code_host, new, code):
+        with pytest.raises(Conflict) as refused:
+            await code_host.open_pull_request(SOURCE, new)
+        assert refused.value.code == code
+
+    @pytest.mark.parametrize("project_id", ["p2", "../p1", "p1.git/..", ""])
+    async def test_a_repository_that_does_not_exist_is_not_found(self, code_host, project_id):
+        with pytest.raises(NotFound):
+            await code_host.open_pull_request(replace(SOURCE, project_id=project_id), NEW)
+
+    async def test_after_it_was_closed_a_new_one_is_opened(self, code_host, opened_pull):
+        await code_host.close("p1", 1, token(opened_pull), now=NOW)
+        again = await code_host.open_pull_request(SOURCE, NEW)
+        assert (again.number, again.state) == (2, "open")
+
+
+class TestPage:
+    async def test_it_shows_what_the_head_adds(self, code_host, opened_pull, repository):
+        repository.commit("main", {"README.md": "Not part of it\n"})
+        page = await code_host.page("p1", 1, token(opened_pull))
+        assert page.pull_request == opened_pull
+        assert page.body == NEW.body
+        assert [commit.commit for commit in page.commits] == [repository.tip("docs/one")]
+        assert page.commits[0].author == "Ada <ada@example.com>"
+        assert page.commits[0].message == "Change docs/one\n\nWhy.\n"
+        assert page.commits[0].committed_at == NOW
+        (file,) = page.files
+        assert (file.path, file.kind, file.added, file.removed) == ("docs/one.md", "changed", 1, 1)
+        assert file.patch == (
+            "@@ -17,7 +17,7 @@\n Line 17\n Line 18\n Line 19\n-Line 20\n+Line twenty\n Line 21\n Line 22\n Line 23\n"
+        )
+        assert page.mergeable
+        assert not page.truncated
+
+    async def test_a_wrong_token_and_a_wrong_number_look_alike(self, code_host, opened_pull):
+        right = token(opened_pull)
+        messages = set()
+        for project_id, number, given in [
+            ("p1", 1, "wrong"), ("p1", 1, ""), ("p1", 1, right + "x"), ("p1", 2, right), ("p1", -1, right),
+            ("p2", 1, right), ("../p1", 1, right), ("p1", 1, "\ud800"),
+        ]:  # fmt: skip
+            for call in (
+                code_host.page(project_id, number, given),
+                code_host.merge(project_id, number, given, now=NOW),
+                code_host.close(project_id, number, given, now=NOW),
+            ):
+                with pytest.raises(NotFound) as refused:
+                    await call
+                messages.add(str(refused.value))
+        assert len(messages) == 1
+        assert (await code_host.page("p1", 1, right)).pull_request.state == "open"
+
+    async def test_later_commits_of_the_head_appear(self, code_host, opened_pull, repository):
+        later = repository.commit("docs/one", {"docs/new.md": "New\n"})
+        page = await code_host.page("p1", 1, token(opened_pull))
+        assert {file.path for file in page.files} == {"docs/one.md", "docs/new.md"}
+        assert len(page.commits) == 2
+        with opened(repository.path) as git:
+            assert git.refs[b"refs/pull/1/head"].decode() == later
+
+    async def test_every_kind_of_change_is_told(self, code_host, repository):
+        moved = FILES["docs/old/name.md"].replace("recognise 3\n", "recognise three\n")
+        repository.commit(
+            "docs/kinds",
+            {
+                "docs/old/name.md": None,
+                "docs/new/name.md": moved,
+                "docs/two.md": None,
+                "docs/added.md": "No newline at its end",
+                "docs/binary.md": "a\0b",
+            },
+        )
+        opened_pull = await code_host.open_pull_request(SOURCE, replace(NEW, head="docs/kinds"))
+        files = {file.path: file for file in (await code_host.page("p1", 1, token(opened_pull))).files}
+        assert {path: file.kind for path, file in files.items()} == {
+            "docs/added.md": "added",
+            "docs/binary.md": "added",
+            "docs/new/name.md": "moved",
+            "docs/two.md": "deleted",
+        }
+        assert files["docs/new/name.md"].old_path == "docs/old/name.md"
+        assert (files["docs/new/name.md"].added, files["docs/new/name.md"].removed) == (1, 1)
+        assert files["docs/added.md"].patch == "@@ -0,0 +1 @@\n+No newline at its end\n\\ No newline at end of file\n"
+        assert files["docs/two.md"].patch == "@@ -1 +0,0 @@\n-Two\n"
+        assert (files["docs/binary.md"].binary, files["docs/binary.md"].patch) == (True, "")
+
+    async def test_a_page_has_its_limits(self, code_host, repository):
+        repository.commit("docs/many", {f"many/{number:03}.md": "x\n" for number in range(MAX_FILES + 20)})
+        opened_pull = await code_host.open_pull_request(SOURCE, replace(NEW, head="docs/many"))
+        page = await code_host.page("p1", 1, token(opened_pull))
+        assert len(page.files) == MAX_FILES
+        assert page.truncated
+        repository.commit("docs/large", {"large.md": "0123456789\n" * 100_000})
+        opened_pull = await code_host.open_pull_request(SOURCE, replace(NEW, head="docs/large"))
+        (file,) = (page := await code_host.page("p1", 2, token(opened_pull))).files
+        assert (file.patch, file.added, page.truncated) == ("", 100_000, True)
+
+
+class TestMerging:
+    async def test_a_fast_forward_where_possible(self, code_host, opened_pull, repository):
+        page = await code_host.merge("p1", 1, token(opened_pull), now=NOW)
+        assert page.pull_request.state == "merged"
+        assert page.merge_commit == repository.tip("main") == repository.tip("docs/one")
+        assert page.closed_at == NOW
+        assert not page.mergeable
+        assert [file.path for file in page.files] == ["docs/one.md"]
+        assert len(page.commits) == 1
+
+    async def test_a_merge_commit_where_the_base_moved(self, code_host, opened_pull, repository):
+        ours = repository.commit("main", {"README.md": "Ours\n", "docs/old/more.md": "More\n"})
+        page = await code_host.merge("p1", 1, token(opened_pull), now=NOW)
+        assert repository.parents(page.merge_commit) == [ours, repository.tip("docs/one")]
+        assert page.merge_commit == repository.tip("main")
+        merged = repository.files("main")
+        assert (merged["README.md"], merged["docs/old/more.md"]) == ("Ours\n", "More\n")
+        assert "Line twenty\n" in merged["docs/one.md"]
+        assert [file.path for file in page.files] == ["docs/one.md"]
+
+    async def test_a_file_that_both_changed_is_a_conflict(self, code_host, opened_pull, repository):
+        ours = repository.commit("main", {"docs/one.md": "Ours\n"})
+        assert not (await code_host.page("p1", 1, token(opened_pull))).mergeable
+        with pytest.raises(Conflict, match=r"docs/one\.md") as refused:
+            await code_host.merge("p1", 1, token(opened_pull), now=NOW)
+        assert refused.value.code == "merge_conflict"
+        assert repository.tip("main") == ours
+        assert (await code_host.page("p1", 1, token(opened_pull))).pull_request.state == "open"
+
+    @pytest.mark.parametrize(
+        ("ours", "theirs", "merges"),
+        [
+            ({"docs/two.md": None}, {"docs/two.md": "Changed\n"}, False),
+            ({"docs/two.md": "Changed\n"}, {"docs/two.md": None}, False),
+            ({"docs/two.md": "Same\n"}, {"docs/two.md": "Same\n"}, True),
+            ({"docs/two.md": None}, {"docs/two.md": None}, True),
+            ({"new.md": "One\n"}, {"new.md": "Another\n"}, False),
+            ({"new": "A file\n"}, {"new/page.md": "A folder\n"}, False),
+            ({"new/one.md": "1\n"}, {"new/two.md": "2\n"}, True),
+            ({"docs/old/name.md": None}, {"docs/old/other.md": "x\n"}, True),
+            ({"docs/old/name.md": None}, {"docs/two.md": None}, True),
+        ],
+    )
+    async def test_both_sides_against_where_they_parted(self, code_host, repository, ours, theirs, merges):
+        repository.commit("docs/theirs", theirs)
+        opened_pull = await code_host.open_pull_request(SOURCE, replace(NEW, head="docs/theirs"))
+        repository.commit("main", ours)
+        page = await code_host.page("p1", 1, token(opened_pull))
+        assert page.mergeable == merges
+        if not merges:
+            return
+        await code_host.merge("p1", 1, token(opened_pull), now=NOW)
+        expected = {path: text for path, text in (FILES | ours | theirs).items() if text is not None}
+        assert repository.files("main") == expected
+
+    async def test_merging_again_changes_nothing(self, code_host, opened_pull, repository):
+        first = await code_host.merge("p1", 1, token(opened_pull), now=NOW)
+        repository.commit("main", {"README.md": "Later\n"})
+        assert await code_host.merge("p1", 1, token(opened_pull), now=datetime.now(UTC)) == first
+
+    async def test_merges_at_once_are_one(self, data, opened_pull, repository):
+        repository.commit("main", {"README.md": "Ours\n"})
+        hosts = [HostedCodeHost(data, base_url=lambda: "http://docs.example:8080") for _ in range(5)]
+        pages = await asyncio.gather(*(host.merge("p1", 1, token(opened_pull), now=NOW) for host in hosts))
+        assert {page.merge_commit for page in pages} == {repository.tip("main")}
+
+    async def test_what_was_merged_with_git_is_merged(self, code_host, opened_pull, repository):
+        repository.point("main", repository.tip("docs/one"))
+        page = await code_host.page("p1", 1, token(opened_pull))
+        assert page.pull_request.state == "merged"
+        assert page.merge_commit == repository.tip("main")
+        assert [file.path for file in page.files] == ["docs/one.md"]
+        with pytest.raises(Conflict):
+            await code_host.close("p1", 1, token(opened_pull), now=NOW)
+
+    async def test_a_crash_between_the_branch_and_the_record_is_mended(self, code_host, opened_pull, repository, data):
+        file = repository.path / "docsmith" / "pulls" / "1.json"
+        before = file.read_bytes()
+        repository.commit("main", {"README.md": "Ours\n"})
+        merged = await code_host.merge("p1", 1, token(opened_pull), now=NOW)
+        file.write_bytes(before)  # as if the process had died before it was written
+        again = await code_host.merge("p1", 1, token(opened_pull), now=NOW)
+        assert (again.merge_commit, again.pull_request.state) == (merged.merge_commit, "merged")
+        assert repository.tip("main") == merged.merge_commit
+
+    async def test_a_head_that_was_deleted_can_still_be_merged(self, code_host, opened_pull, repository):
+        head = repository.tip("docs/one")
+        repository.delete("docs/one")
+        assert (await code_host.merge("p1", 1, token(opened_pull), now=NOW)).merge_commit == head
+
+    async def test_a_closed_one_is_not_merged(self, code_host, opened_pull, repository):
+        main = repository.tip("main")
+        closed = await code_host.close("p1", 1, token(opened_pull), now=NOW)
+        assert (closed.pull_request.state, closed.closed_at, closed.mergeable) == ("closed", NOW, False)
+        assert await code_host.close("p1", 1, token(opened_pull), now=datetime.now(UTC)) == closed
+        with pytest.raises(Conflict) as refused:
+            await code_host.merge("p1", 1, token(opened_pull), now=NOW)
+        assert refused.value.code == "pull_request_closed"
+        assert repository.tip("main") == main
+
+    @pytest.mark.skipif(shutil.which("git") is None, reason="there is no git on this machine")
+    async def test_git_finds_nothing_wrong(self, code_host, opened_pull, repository):
+        repository.commit("main", {"README.md": "Ours\n"})
+        await code_host.merge("p1", 1, token(opened_pull), now=NOW)
+        git = await asyncio.create_subprocess_exec(
+            "git", "fsck", "--strict", "--no-dangling",
+            cwd=repository.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        output, _ = await git.communicate()
+        assert (git.returncode, output) == (0, b"")
+
+
+class TestUnifiedDiff:
+    CASES = (
+        ("", ""), ("", "a\n"), ("a\n", ""), ("a", "a\n"), ("a\n", "a"), ("a\nb\nc\n", "a\nx\nc\n"),
+        ("".join(f"{n}\n" for n in range(50)), "".join(f"{n}\n" for n in range(50) if n not in (3, 30, 49))),
+        ("a\n" * 30, "a\n" * 29 + "b"), ("a\r\nb\r\n", "a\nb\n"), ("x\n" * 9, "y\nx\n" * 9),
+        ("\n".join("abcdefghijklmnopqrstuvwxyz"), "\n".join("abXdefghijklmnopqrstuvYxyz")),
+    )  # fmt: skip
+
+    @pytest.mark.skipif(shutil.which("git") is None, reason="there is no git on this machine")
+    def test_git_applies_every_patch(self, tmp_path):
+        for number, (old, new) in enumerate(self.CASES):
+            patch, _, _ = unified(old.encode(), new.encode())
+            if not patch:
+                assert old == new
+                continue
+            file = tmp_path / f"{number}.md"
+            file.write_bytes(old.encode())
+            text = f"--- a/{number}.md\n+++ b/{number}.md\n{patch}"
+            subprocess.run(["git", "apply", "-p1", "-"], input=text.encode(), cwd=tmp_path, check=True)
+            assert file.read_bytes() == new.encode()
+
+    def test_files_without_a_line_in_common_are_compared_in_no_time(self):
+        old = "".join(f"{number} old\n" for number in range(20_000)).encode()
+        new = "".join(f"{number} new\n" for number in range(20_000)).encode()
+        _, added, removed = unified(old, new)
+        assert (added, removed) == (20_000, 20_000)
+
+    def test_equal_trees_are_not_entered(self, taken_in):
+        with opened(taken_in / "hosted" / "p1.git") as repository:
+            tree = commit_of(repository, branch_commit(repository, "main").decode()).tree
+            assert diff(Objects(repository), tree, tree) == ([], False)

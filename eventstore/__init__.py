@@ -28,13 +28,14 @@ from eventstore.errors import (
     UnknownEventType,
     WrongExpectedVersion,
 )
-from eventstore.events import Append, Appended, Metadata, NewEvent, RecordedEvent
+from eventstore.events import DEFAULT_METADATA, Append, Appended, Metadata, NewEvent, RecordedEvent
 from eventstore.projections import Projection, ProjectionStatus, Views
 from eventstore.sqlite import SQLiteEventStore
 from eventstore.store import EventStore, Folded
 from eventstore.vault import Vault
 
 __all__ = [
+    "DEFAULT_METADATA",
     "GENESIS",
     "Append",
     "Appended",

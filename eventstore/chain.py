@@ -113,6 +113,8 @@ def verify(
             return _Verification(db, checkpoints, progress).run(from_position)
         except sqlite3.DatabaseError as error:
             raise files.explained(error, path) from error
+        except UnicodeDecodeError as error:  # of SQLite's message about a damaged schema
+            raise StoreCorrupt(f"{path.name}: its schema is damaged") from error
 
 
 class _Verification:

@@ -53,6 +53,9 @@ def connect_offline(path: Path) -> sqlite3.Connection:
     db = connect(path, read_only=True)
     try:
         db.execute("SELECT 1 FROM sqlite_master").fetchone()
+    except UnicodeDecodeError as error:  # of the message, which quotes the schema that is damaged
+        db.close()
+        raise StoreCorrupt(f"{path.name}: its schema is damaged") from error
     except sqlite3.DatabaseError as error:
         db.close()
         # Without a WAL nobody is writing: the file alone is everything (https://sqlite.org/wal.html#read_only_databases).

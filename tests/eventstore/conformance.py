@@ -30,11 +30,6 @@ MANY = 5_000
 """More than a store hands to its subscribers from memory."""
 
 
-@pytest.fixture
-async def store(open_store: OpenStore) -> EventStore:
-    return await open_store()
-
-
 async def take(store: EventStore, count: int, **where: object) -> list[RecordedEvent]:
     """The first events of a subscription."""
     taken: list[RecordedEvent] = []
@@ -52,6 +47,10 @@ def numbers(events: list[RecordedEvent]) -> list[int]:
 
 
 class EventStoreContract:
+    @pytest.fixture
+    async def store(self, open_store: OpenStore) -> EventStore:
+        return await open_store()
+
     # Appending
 
     async def test_an_append_says_where_it_went(self, store):

@@ -26,7 +26,7 @@ from eventstore import (
     WrongExpectedVersion,
     verify,
 )
-from tests.eventstore.conformance import EventStoreContract, store  # noqa: F401 - a fixture
+from tests.eventstore.conformance import EventStoreContract
 from tests.eventstore.shapes import CODEC, Noted, files_with, noted, opened
 
 ROOT = Path(__file__).parent.parent.parent

@@ -1,0 +1,256 @@
+"""Verification finds whatever was done to a log, and needs nothing but its file."""
+
+import asyncio
+import random
+import shutil
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from eventstore import (
+    GENESIS,
+    StoreCorrupt,
+    StoreUnavailable,
+    event_hash,
+    sign_checkpoint,
+    verify,
+    verify_checkpoint,
+)
+from tests.eventstore.shapes import counted, noted, opened
+
+EVENTS = 60
+COLUMNS = (
+    "position", "stream", "stream_version", "id", "type", "schema_version", "recorded_at", "metadata", "data",
+    "sealed", "hash",
+)  # fmt: skip
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory) -> Path:
+    """A closed log: its file is all there is."""
+    folder = tmp_path_factory.mktemp("log")
+
+    async def write() -> None:
+        async with await opened(folder) as store:
+            for number in range(EVENTS // 3):
+                stream, version = f"note-{number % 4}", number // 4 * 3
+                new = [noted(number, "someone's words"), counted(number), noted(number)]
+                await store.append(stream, new, expected_version=version)
+
+    asyncio.run(write())
+    return folder / "events.db"
+
+
+@pytest.fixture(scope="module")
+def copy(log) -> Path:
+    """Where each example puts its changed copy."""
+    return log.with_name("changed.db")
+
+
+def change(log: Path, copy: Path, *statements: str, values: tuple[object, ...] = ()) -> None:
+    for beside in ("-wal", "-shm"):
+        copy.with_name(copy.name + beside).unlink(missing_ok=True)
+    shutil.copyfile(log, copy)
+    with closing(sqlite3.connect(copy, isolation_level=None)) as db:
+        for statement in statements:
+            db.execute(statement, values)
+
+
+def rows(path: Path) -> list[tuple[object, ...]]:
+    with closing(sqlite3.connect(path)) as db:
+        return db.execute(f"SELECT {', '.join(COLUMNS)} FROM events NOT INDEXED ORDER BY position").fetchall()
+
+
+def hash_of(row: tuple[object, ...], previous: bytes) -> bytes:
+    return event_hash(previous, *(value.encode() if isinstance(value, str) else value for value in row[:-1]))  # type: ignore[arg-type]
+
+
+def test_a_log_is_sound_as_it_was_written(log):
+    reached = []
+    verified = verify(log, progress=lambda position, head: reached.append((position, head)))
+    assert verified.is_sound
+    assert (verified.position, verified.hash) == (EVENTS, rows(log)[-1][-1])
+    assert reached == [(EVENTS, EVENTS)]
+
+
+def test_the_chain_is_what_the_columns_say(log):
+    previous = GENESIS
+    for row in rows(log):
+        previous = hash_of(row, previous)
+        assert previous == row[-1]
+
+
+def test_an_empty_log_is_sound(tmp_path):
+    async def make() -> None:
+        await (await opened(tmp_path)).close()
+
+    asyncio.run(make())
+    assert verify(tmp_path / "events.db").position == 0
+
+
+@given(st.integers(1, EVENTS), st.sampled_from(COLUMNS[1:]), st.randoms(use_true_random=False))
+@settings(max_examples=60, deadline=None)
+def test_any_changed_value_is_found_at_its_place(log, copy, position, column, chance):
+    value = rows(log)[position - 1][COLUMNS.index(column)]
+    match value:
+        case str():
+            at = chance.randrange(len(value))
+            changed: object = value[:at] + chr(ord(value[at]) + 200) + value[at + 1 :]
+        case bytes():
+            at = chance.randrange(len(value))
+            changed = value[:at] + bytes([value[at] ^ (1 << chance.randrange(8))]) + value[at + 1 :]
+        case int():
+            changed = value + 1_000
+        case _:
+            changed = b""
+    change(log, copy, f"UPDATE events SET {column} = ? WHERE position = ?", values=(changed, position))
+    verified = verify(copy)
+    assert (verified.position, verified.bad_position) == (position - 1, position)
+
+
+@given(st.integers(1, EVENTS - 1))
+@settings(max_examples=20, deadline=None)
+def test_a_deleted_row_is_found(log, copy, position):
+    change(log, copy, "DELETE FROM events WHERE position = ?", values=(position,))
+    assert verify(copy).bad_position == position
+    assert "missing" in (verify(copy).problem or "")
+
+
+@given(st.integers(1, EVENTS - 1), st.data())
+@settings(max_examples=20, deadline=None)
+def test_swapped_rows_are_found(log, copy, first, data):
+    second = data.draw(st.integers(first + 1, EVENTS))
+    change(
+        log, copy,
+        f"UPDATE events SET position = -1 WHERE position = {first}",
+        f"UPDATE events SET position = {first} WHERE position = {second}",
+        f"UPDATE events SET position = {second} WHERE position = -1",
+    )  # fmt: skip
+    assert verify(copy).bad_position == first
+
+
+def insert(position: int, stream: str, version: int, event_hash: bytes) -> tuple[str, tuple[object, ...]]:
+    values = (position, stream, version, "an-id", "noted", 1, NOW.isoformat(), "{}", "{}", None, event_hash)
+    return f"INSERT INTO events ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})", values
+
+
+def test_rows_added_by_hand_are_found(log, copy):
+    for position, bad_position in ((EVENTS + 1, EVENTS + 1), (EVENTS + 2, EVENTS + 1), (0, 0), (-7, -7)):
+        statement, values = insert(position, "note-9", 1, bytes(32))
+        change(log, copy, statement, values=values)
+        assert verify(copy).bad_position == bad_position
+
+
+def test_a_stream_with_a_gap_is_found_even_when_its_hash_is_right(log, copy):
+    for stream, version in (("note-0", 17), ("note-0", 99), ("note-9", 2), ("note-9", 0)):
+        statement, values = insert(EVENTS + 1, stream, version, b"")
+        values = (*values[:-1], hash_of(values, rows(log)[-1][-1]))
+        change(log, copy, statement, values=values)
+        verified = verify(copy)
+        assert verified.bad_position == EVENTS + 1
+        assert "version" in (verified.problem or "")
+        assert verify(copy, from_position=EVENTS).bad_position == EVENTS + 1
+    statement, values = insert(EVENTS + 1, "note-0", 16, b"")
+    change(log, copy, statement, values=(*values[:-1], hash_of(values, rows(log)[-1][-1])))
+    assert verify(copy).is_sound
+
+
+def test_verification_may_start_later(log, copy):
+    change(log, copy, "UPDATE events SET data = '{}' WHERE position = 10")
+    assert verify(copy).bad_position == 10
+    assert verify(copy, from_position=11).is_sound
+    assert verify(copy, from_position=10).bad_position == 10
+    assert verify(copy, from_position=EVENTS + 1).is_sound
+    assert verify(copy, from_position=EVENTS + 5).bad_position == EVENTS + 4
+
+
+@given(st.integers(0), st.integers(1, 255))
+@settings(max_examples=150, deadline=None)
+def test_a_flipped_byte_anywhere_is_found_or_changed_no_event(log, copy, at, flip):
+    content = bytearray(log.read_bytes())
+    content[at % len(content)] ^= flip
+    change(log, copy)
+    copy.write_bytes(content)
+    try:
+        if not verify(copy).is_sound:
+            return
+    except (StoreCorrupt, StoreUnavailable):
+        return
+    assert rows(copy) == rows(log)
+
+
+def test_a_file_torn_in_the_middle_is_found(log, copy):
+    content = log.read_bytes()
+    rng = random.Random(1)
+    for page in range(5, len(content) // 4096):
+        torn = content[: page * 4096] + rng.randbytes(4096) + content[(page + 1) * 4096 :]
+        change(log, copy)
+        copy.write_bytes(torn)
+        try:
+            if not verify(copy).is_sound:
+                continue
+        except (StoreCorrupt, StoreUnavailable):
+            continue
+        assert rows(copy) == rows(log)
+
+
+def test_a_file_that_is_missing_or_no_log_is_told(tmp_path):
+    with pytest.raises(StoreUnavailable):
+        verify(tmp_path / "events.db")
+    (tmp_path / "events.db").write_bytes(b"something else entirely" * 1000)
+    with pytest.raises(StoreCorrupt):
+        verify(tmp_path / "events.db")
+
+
+async def test_a_log_in_use_is_verified_and_its_erasures_are_no_change(tmp_path):
+    async with await opened(tmp_path) as store:
+        await store.append("note-1", [noted(1, "words"), noted(2)], expected_version=0)
+        head = verify(tmp_path / "events.db")
+        await store.erase("note-1")
+        assert verify(tmp_path / "events.db") == head
+        assert head.position == 2
+
+
+# Checkpoints
+
+
+def test_a_checkpoint_is_its_signers_and_nobody_elses(log):
+    key = Ed25519PrivateKey.generate()
+    head = verify(log)
+    checkpoint = sign_checkpoint(key, head.position, head.hash, NOW)
+    assert verify_checkpoint(key.public_key(), checkpoint)
+    assert not verify_checkpoint(Ed25519PrivateKey.generate().public_key(), checkpoint)
+    for changed in (
+        replace(checkpoint, position=1),
+        replace(checkpoint, hash=bytes(32)),
+        replace(checkpoint, signed_at=datetime(2027, 1, 1, tzinfo=UTC)),
+        replace(checkpoint, signature=bytes(64)),
+    ):
+        assert not verify_checkpoint(key.public_key(), changed)
+
+
+def test_a_tail_that_was_cut_or_written_again_is_found_by_a_checkpoint(log, copy):
+    key = Ed25519PrivateKey.generate()
+    head = verify(log)
+    checkpoint = sign_checkpoint(key, head.position, head.hash, NOW)
+    assert verify(log, checkpoints=[checkpoint]).is_sound
+
+    change(log, copy, f"DELETE FROM events WHERE position > {EVENTS - 5}")
+    assert verify(copy).is_sound
+    assert verify(copy, checkpoints=[checkpoint]).bad_position == EVENTS - 4
+
+    change(log, copy, f"UPDATE events SET data = '{{}}' WHERE position = {EVENTS - 1}")
+    with closing(sqlite3.connect(copy, isolation_level=None)) as db:
+        for row in rows(copy)[EVENTS - 2 :]:
+            (previous,) = db.execute("SELECT hash FROM events WHERE position = ?", (row[0] - 1,)).fetchone()
+            db.execute("UPDATE events SET hash = ? WHERE position = ?", (hash_of(row, previous), row[0]))
+    assert verify(copy).is_sound
+    assert verify(copy, checkpoints=[checkpoint]).bad_position == EVENTS

@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Self, TypeVar
 
@@ -235,10 +236,19 @@ def _key(kind: str) -> tuple[str, ...]:
 
 async def _question(docs: Docs, data: Path, project: ProjectMade) -> str:
     """About a page that has something to say: the best match of this very question, best with a short title."""
-    found = await _command(data, Found, "search", project.domain, f"What is {docs.name}?", "--limit", "30")
-    pages = [one for one in found.results if len(one.text) >= WELL_FILLED and not NO_THING.fullmatch(one.title)]
-    title = min(pages, key=lambda one: len(one.title.split()) > 3).title if pages else docs.name  # the first of those
-    return f"What is {title.rstrip('?')}?"
+    for query in (f"What is {docs.name}?", _page_names(docs.folder)):
+        found = await _command(data, Found, "search", project.domain, query, "--limit", "30")
+        pages = [one for one in found.results if len(one.text) >= WELL_FILLED and not NO_THING.fullmatch(one.title)]
+        if pages:
+            title = min(pages, key=lambda one: len(one.title.split()) > 3).title  # the first of those
+            return f"What is {title.rstrip('?')}?"
+    return f"What is {docs.name}?"
+
+
+def _page_names(folder: str) -> str:
+    """Words that find some pages, whatever the documentation is about."""
+    names = (path.stem for path in islice(Path(folder).rglob("*.md*"), 20))
+    return " ".join(re.findall(r"\w+", " ".join(names))) or folder
 
 
 def _branch_of(folder: str) -> str:

@@ -44,12 +44,12 @@ INVISIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b\u200e\u20
 Not among them: the joiners U+200C and U+200D, which Persian and emoji need.
 """
 
-routes = web.RouteTableDef()
 
-
-@routes.get("/assets/{name}")
 async def asset(request: web.Request) -> web.Response:
-    """A style sheet or picture of ours; its address changes with its content, so it may be kept for good."""
+    """The handler of ``/assets/{name}``: a style sheet or picture of ours.
+
+    Its address changes with its content, so it may be kept for good.
+    """
     name = request.match_info["name"]
     if name not in ASSETS:
         raise web.HTTPNotFound

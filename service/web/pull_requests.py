@@ -15,7 +15,7 @@ from msgspec import Struct
 from service.domain.errors import Conflict, NotFound
 from service.ports.code_host import Diffed, HostedPullRequests, PullRequestPage
 from service.web.diffs import Hunk, read_patch
-from service.web.pages import html_page, message_page
+from service.web.pages import asset, html_page, message_page
 
 HOSTED: web.AppKey[HostedPullRequests] = web.AppKey("HOSTED")
 PULL_REQUEST_CLOSED: web.AppKey[Callable[[str, PullRequestPage, datetime], Awaitable[None]]] = web.AppKey(
@@ -29,6 +29,7 @@ OPEN_AT_MOST = 400
 PATH = r"/hosted/{project_id}/pulls/{number:\d{1,9}}-{token}"
 
 routes = web.RouteTableDef()
+routes.get("/assets/{name}")(asset)
 
 
 class FileView(Struct, frozen=True):

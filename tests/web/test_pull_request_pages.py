@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from service.domain.errors import Conflict, NotFound
 from service.ports.code_host import Diffed, PullRequest, PullRequestCommit, PullRequestPage
-from service.web import pages, pull_requests
+from service.web import pull_requests
 
 AT = datetime(2026, 3, 14, 9, 26, tzinfo=UTC)
 TOKEN = "s3-cr_et"
@@ -119,7 +119,6 @@ def app(hosted, closed):
     app = web.Application()
     app[pull_requests.HOSTED] = hosted
     app[pull_requests.PULL_REQUEST_CLOSED] = record
-    app.add_routes(pages.routes)
     app.add_routes(pull_requests.routes)
     return app
 

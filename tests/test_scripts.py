@@ -1,0 +1,282 @@
+"""What people run first: set-up, the demo, and what a package holds."""
+
+import configparser
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SCRIPTS = ROOT / "scripts"
+CONSTRAINTS = (SCRIPTS / "constraints.txt").read_text()
+PINNED = dict(re.findall(r"^([a-z0-9_.-]+)==(\S+) \\$", CONSTRAINTS, re.MULTILINE))
+
+
+# Pinned packages
+
+
+def test_every_pinned_package_has_hashes_and_no_place_is_named():
+    lines = [line.partition(" #")[0].rstrip() for line in CONSTRAINTS.splitlines()]
+    blocks = re.split(r"\n(?=\S)", "\n".join(line for line in lines if line and not line.lstrip().startswith("#")))
+    assert len(blocks) == len(PINNED)
+    assert all(re.search(r"--hash=sha256:[0-9a-f]{64}", block) for block in blocks)
+    assert not re.search(r"://|--index-url|--extra-index-url|--find-links|\s/\w", CONSTRAINTS)
+
+
+def test_every_dependency_is_pinned_at_its_floor_or_above():
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / "setup.cfg")
+    wanted = [*setup["options"]["install_requires"].split(), *setup["options.extras_require"]["test"].split()]
+    for requirement in [*wanted, "setuptools>=77"]:
+        name, _, floor = requirement.partition(">=")
+        assert numbers(PINNED[name.lower()]) >= numbers(floor), requirement
+
+
+def numbers(version):
+    return [int(part) for part in re.findall(r"\d+", version)]
+
+
+# Set-up, with a Python that only pretends
+
+FAKE_PYTHON = """\
+#!/bin/sh
+case "$*" in
+    "-c import ensurepip, venv") test ! -e no-ensurepip ;;
+    -c*) exit 0 ;;
+    -V) echo Python 3.11.99 ;;
+    "-m venv .venv") mkdir -p .venv/bin && cp "$0" .venv/bin/python && echo venv >>calls ;;
+    "-m pip --version") exit 0 ;;
+    "-m pip"*)
+        echo "pip $*" >>calls
+        if [ -e no-network ]; then echo "no network"; exit 1; fi ;;
+esac
+"""
+TOOLS = (
+    "sh",
+    "cat",
+    "cksum",
+    "cp",
+    "date",
+    "dirname",
+    "flock",
+    "grep",
+    "mkdir",
+    "mktemp",
+    "rm",
+    "sed",
+    "tail",
+    "touch",
+)
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """A copy of what set-up reads, in a folder with a space, and a PATH with the usual tools and the fake Python."""
+    folder = tmp_path / "a check out"
+    (folder / "scripts").mkdir(parents=True)
+    for name in ("setup", "constraints.txt"):
+        shutil.copy2(SCRIPTS / name, folder / "scripts")
+    for name in ("setup.cfg", "pyproject.toml"):
+        shutil.copy2(ROOT / name, folder)
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for tool in TOOLS:
+        if found := shutil.which(tool):
+            (tools / tool).symlink_to(found)
+    python = tools / "python3.11"
+    python.write_text(FAKE_PYTHON)
+    python.chmod(0o755)
+    return folder
+
+
+def set_up(checkout):
+    """Exit code, what it said, and what it did."""
+    (checkout / "calls").unlink(missing_ok=True)
+    path = str(next(checkout.parent.glob("bin")))
+    done = subprocess.run(
+        [checkout / "scripts" / "setup"], env={"PATH": path}, cwd="/", capture_output=True, text=True, check=False
+    )
+    assert done.stdout == ""
+    calls = checkout / "calls"
+    return done.returncode, done.stderr, calls.read_text().splitlines() if calls.exists() else []
+
+
+def test_set_up_installs_pinned_packages_by_hash_then_the_project(checkout):
+    code, said, (venv, packages, project) = set_up(checkout)
+    assert code == 0
+    assert venv == "venv"
+    assert "--require-hashes" in packages
+    assert packages.endswith("-r scripts/constraints.txt")
+    assert "--no-index" in project
+    assert re.fullmatch(r"(setup: [^\n]+ … \d+ s\n){3}", said)
+
+
+def test_the_second_set_up_does_nothing(checkout):
+    set_up(checkout)
+    assert set_up(checkout) == (0, "setup: up to date\n", [])
+
+
+def test_a_change_of_pins_installs_again_into_the_same_environment(checkout):
+    set_up(checkout)
+    with (checkout / "scripts" / "constraints.txt").open("a") as constraints:
+        constraints.write("# changed\n")
+    code, _, calls = set_up(checkout)
+    assert (code, [call.split()[0] for call in calls]) == (0, ["pip", "pip"])
+
+
+def test_a_failed_or_interrupted_set_up_is_repaired_by_the_next(checkout):
+    (checkout / "no-network").touch()
+    code, said, _ = set_up(checkout)
+    assert code == 1
+    assert "no network" in said
+    (checkout / "no-network").unlink()
+    code, _, calls = set_up(checkout)
+    assert (code, calls[0]) == (0, "venv")
+
+
+def test_an_environment_that_was_moved_is_made_anew(checkout):
+    set_up(checkout)
+    moved = checkout.rename(checkout.parent / "moved")
+    code, _, calls = set_up(moved)
+    assert (code, calls[0]) == (0, "venv")
+
+
+def test_a_missing_python_is_told_in_one_line_with_the_remedy(checkout):
+    (checkout.parent / "bin" / "python3.11").unlink()
+    code, said, _ = set_up(checkout)
+    assert code == 1
+    assert said.count("\n") == 1
+    assert "Python 3.11 or newer" in said
+    assert "apt-get install" in said
+
+
+def test_a_python_without_venv_is_told_in_one_line_with_the_remedy(checkout):
+    (checkout / "no-ensurepip").touch()
+    (checkout.parent / "bin" / "no-ensurepip").touch()
+    code, said, _ = set_up(checkout)
+    assert code == 1
+    assert said.count("\n") == 1
+    assert "python3-venv" in said
+
+
+@pytest.mark.parametrize("script", ["setup", "demo", "test", "check", "lock"])
+def test_scripts_can_be_run(script):
+    assert os.access(SCRIPTS / script, os.X_OK)
+    subprocess.run(["sh", "-n", SCRIPTS / script], check=True)
+
+
+# The package
+
+
+def test_a_wheel_holds_the_sample_site_and_the_templates(tmp_path):
+    source = tmp_path / "source"
+    source.mkdir()
+    for name in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    for name in ("service", "eventstore"):
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+    subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-index", "--no-build-isolation",
+         "--disable-pip-version-check", "--wheel-dir", tmp_path, source],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    (wheel,) = tmp_path.glob("*.whl")
+    held = set(zipfile.ZipFile(wheel).namelist())
+    for folder in ("service", "eventstore"):
+        for file in (ROOT / folder).rglob("*"):
+            if file.is_file() and "__pycache__" not in file.parts:
+                assert file.relative_to(ROOT).as_posix() in held
+
+
+# The demo
+
+
+@pytest.fixture
+def program(tmp_path):
+    """Runs docsmith as a newcomer: an empty home, no settings, a folder of their own that is named as our package."""
+    home = tmp_path / "a new home"
+    (home / "service").mkdir(parents=True)
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C"}
+
+    def start(*arguments):
+        command = [Path(sys.executable).parent / "docsmith", *arguments]
+        return subprocess.Popen(
+            command, cwd=home, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+
+    return start
+
+
+def finished(process):
+    out, _ = process.communicate(timeout=120)
+    return process.returncode, out
+
+
+def pull_requests(out):
+    return set(re.findall(r"http://127\.0\.0\.1:\d+/hosted/\S+/pulls/(\d+)-", out))
+
+
+def test_the_demo_mends_the_samples_links_answers_and_can_be_repeated(program):
+    code, out = finished(program("demo", "--exit", "--port", "0"))
+    assert code == 0, out
+    assert "Fixed broken links: 4 in 3 pages." in out
+    assert "lantern jobs retry ID" in out
+    assert "/concepts/retries" in out
+    assert pull_requests(out) == {"1"}
+    code, out = finished(program("demo", "--exit", "--port", "0"))
+    assert code == 0, out
+    assert "is there already" in out
+    assert pull_requests(out) == {"2"}
+
+
+def test_the_demo_shows_documentation_of_ones_own(program, tmp_path):
+    docs = tmp_path / "Our docs"
+    docs.mkdir()
+    (docs / "index.md").write_text("# Welcome\n\nStart with the [anvil](anvil.md).\n")
+    (docs / "anvil.md").write_text("# Anvil\n\n" + "An anvil is a block of iron on which a smith forges metal. " * 8)
+    code, out = finished(program("demo", "--exit", "--port", "0", "--docs", str(docs)))
+    assert code == 0, out
+    assert "What is Anvil?" in out
+    assert "block of iron" in out
+    assert pull_requests(out) == {"1"}
+
+
+def test_the_demo_keeps_serving_and_its_commands_can_be_pasted(program):
+    process = program("demo", "--port", "0")
+    out = ""
+    for line in process.stdout:
+        out += line
+        if line.startswith("Serving until Ctrl-C"):
+            break
+    commands = re.findall(r"^curl (?:.*\\\n)*.*", out, re.MULTILINE)
+    try:
+        assert len(commands) == 3, out
+        answers = [subprocess.run(["sh", "-c", one], capture_output=True, text=True, check=True) for one in commands]
+    finally:
+        process.send_signal(signal.SIGINT)
+        code, rest = finished(process)
+    assert '"status":"active"' in answers[0].stdout
+    assert "event: pull-request-opened" in answers[1].stdout
+    assert "lantern jobs retry ID" in "".join(re.findall(r'"delta":"([^"]*)"', answers[2].stdout))
+    assert (code, rest.strip()) == (0, "Stopping.")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--docs", "nowhere"], "nowhere is not a folder"),
+        (["--port", "1", "--data", "/proc/docsmith"], "/proc/docsmith"),
+    ],
+)
+def test_what_stops_the_demo_is_told_in_one_line(program, arguments, sentence):
+    code, out = finished(program("demo", "--exit", *arguments))
+    assert code == 1
+    assert out.splitlines()[-1].startswith("docsmith: ")
+    assert sentence in out.splitlines()[-1]
+    assert "Traceback" not in out

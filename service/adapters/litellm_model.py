@@ -148,10 +148,14 @@ class LitellmModel:
         """
         library = await load()
         facts = self._learn(library)
-        if facts.speaks_through_us and not self.key_is_missing:
-            request = ModelRequest(messages=(SystemMessage("Rehearse."), UserMessage("Say nothing.")))
-            exchange = Exchange(None, first_token_timeout_seconds=self._spec.first_token_timeout_seconds)
-            await self._ask(library, request, exchange)
+        if self.key_is_missing:
+            return
+        request = ModelRequest(messages=(SystemMessage("Rehearse."), UserMessage("Say nothing.")))
+        exchange = Exchange(None, first_token_timeout_seconds=self._spec.first_token_timeout_seconds)
+        # Through us, everything but the network is rehearsed; litellm's own way to answer without it stops earlier.
+        more = {} if facts.speaks_through_us else {"mock_response": "Nothing."}
+        stream = await self._ask(library, request, exchange, **more)
+        await stream.aclose()
 
     async def close(self) -> None:
         """Close the connections."""
@@ -159,8 +163,7 @@ class LitellmModel:
             await self._session.close()
             self._session = None
         if self._used_own_clients:
-            library = await load()
-            await library.module.close_litellm_async_clients()
+            await (await load()).close_own_clients()
 
     async def reply(self, request: ModelRequest) -> AsyncGenerator[ModelChunk, None]:
         began, tried = self._clock(), 0
@@ -210,11 +213,11 @@ class LitellmModel:
         finally:
             exchange.close()
 
-    async def _ask(self, library: Library, request: ModelRequest, exchange: Exchange) -> Any:
+    async def _ask(self, library: Library, request: ModelRequest, exchange: Exchange, **more: str) -> Any:
         """Have litellm make the request; what it returns is its own reading of the answer."""
         token = EXCHANGE.set(exchange)
         try:
-            return await library.module.acompletion(**self._arguments(library, request))
+            return await library.module.acompletion(**self._arguments(library, request), **more)
         except Exception as error:  # noqa: BLE001  litellm raises of all kinds; error_of says which
             if exchange.failure is not None:
                 raise exchange.failure from None
@@ -337,8 +340,11 @@ def _learn(library: Library, spec: ModelSettings) -> _Facts:
         has_price=bool(info),
         max_output_tokens=spec.max_output_tokens or info.get("max_output_tokens"),
         speaks_through_us=client is not None
-        or provider in ("openai", "custom_openai", "azure")
-        or provider in litellm.openai_compatible_providers,
+        or (
+            (provider in ("openai", "custom_openai", "azure") or provider in litellm.openai_compatible_providers)
+            and info.get("mode") != "responses"
+            and not model.startswith("responses/")
+        ),
         client=client,
     )
 
@@ -377,7 +383,10 @@ def _estimate(request: ModelRequest, written: int) -> Tokens:
 
 
 def _headers_of(error: BaseException) -> Mapping[str, str]:
-    headers = getattr(getattr(error, "response", None), "headers", None)
+    """The headers of the answer behind an error, in either of the places where litellm leaves them."""
+    headers = getattr(error, "litellm_response_headers", None)
+    if headers is None:
+        headers = getattr(getattr(error, "response", None), "headers", None)
     return dict(headers) if headers is not None else {}
 
 

@@ -46,7 +46,13 @@ _KINDS: dict[str, tuple[type[ServiceError], str, str]] = {
     "APIResponseValidationError": (Unavailable, "", "the provider of {model} answers what is no answer"),
 }
 
-_BY_STATUS = {401: "AuthenticationError", 403: "PermissionDeniedError", 408: "Timeout", 429: "RateLimitError"}
+_BY_STATUS = {
+    401: "AuthenticationError",
+    402: "PaymentRequiredError",
+    403: "PermissionDeniedError",
+    408: "Timeout",
+    429: "RateLimitError",
+}
 """Where the provider's status says more than litellm's class, which may be made from words in the message."""
 
 _SPENT = ("insufficient_quota", "exceeded your current quota", "credit balance is too low")
@@ -65,6 +71,8 @@ def error_of(error: BaseException, *, model: str, status: int, headers: Mapping[
     """
     said = str(error)
     names = [kind.__name__ for kind in type(error).__mro__]
+    if names[0] == "APIError":  # litellm's for every status that it has no class for
+        status = status or getattr(error, "status_code", 0)
     if "ContentPolicyViolationError" in names:
         raise ContentRefused
     if any(words in said for words in _SPENT):

@@ -11,10 +11,14 @@ Attributes of the module are untyped on purpose: mypy would follow a plain impor
 import asyncio
 import gc
 import importlib
+import importlib.util
 import logging
 import os
 import ssl
+import sys
 import threading
+import warnings
+from types import ModuleType
 from typing import Any
 
 from msgspec import Struct
@@ -32,6 +36,18 @@ class Library(Struct, frozen=True):
     """Its AsyncHTTPHandler over our transport, for the providers whose requests take a client."""
     certificates: ssl.SSLContext | bool
     """As litellm's settings have it: SSL_CERT_FILE, else the ones that come with certifi."""
+
+    async def close_own_clients(self) -> None:
+        """Close the clients that litellm has made for itself on this event loop; it makes new ones when it needs them.
+
+        Its own function for that also closes the one that all OpenAI clients share, for good.
+        """
+        cache = self.module.in_memory_llm_clients_cache
+        loop = str(id(asyncio.get_running_loop()))  # by which litellm keeps clients of one loop from another's
+        for key, client in list(cache.cache_dict.items()):
+            if key.endswith(loop) and isinstance(client, type(self.client)):
+                await client.close()
+                del cache.cache_dict[key]
 
 
 _lock = threading.Lock()
@@ -76,6 +92,28 @@ def _silence() -> None:
         logger.propagate = False
 
 
+def _do_without_mcp() -> None:
+    """Let litellm use the Responses API, which OpenAI's newest models need for tools, where mcp is not installed.
+
+    litellm 1.106 imports its gateway to MCP servers on that path, to ask whether a tool belongs to it; none does here,
+    and mcp, a web framework with it, is not among what litellm installs. So the gateway is one that says no.
+    """
+    if importlib.util.find_spec("mcp") is not None:
+        return
+    gateway: Any = ModuleType(_GATEWAY)
+    gateway.LiteLLM_Proxy_MCP_Handler = _NoGateway
+    sys.modules[_GATEWAY] = gateway
+
+
+_GATEWAY = "litellm.responses.mcp.litellm_proxy_mcp_handler"
+
+
+class _NoGateway:
+    @staticmethod
+    def should_use_litellm_mcp_gateway(tools: object) -> bool:  # noqa: ARG004  litellm names it
+        return False
+
+
 def _tame(litellm: Any) -> Library:
     litellm.telemetry = False
     litellm.suppress_debug_info = True
@@ -86,6 +124,9 @@ def _tame(litellm: Any) -> Library:
     for name in ("callbacks", "input_callback", "success_callback", "failure_callback", "service_callback"):
         setattr(litellm, name, [])
     _silence()  # again: the import has given its loggers handlers
+    _do_without_mcp()
+    # Said of its types when they are first used: nothing that an operator could act on.
+    warnings.filterwarnings("ignore", message="Item '.*' on TypedDict class .* `ReadOnly`", category=UserWarning)
     litellm.in_memory_llm_clients_cache.max_size_in_memory = OWN_CLIENTS
 
     from service.adapters.model_transport import ProviderTransport  # late as litellm is: it imports httpx

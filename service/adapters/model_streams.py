@@ -13,6 +13,7 @@ request. Facts that the readers respect:
   after a status of 200. Its ``input_tokens`` leaves out what the cache wrote and read.
 """
 
+from collections.abc import Iterator
 from typing import Any, Literal, Protocol
 
 import msgspec
@@ -49,8 +50,8 @@ class Ending(Struct, frozen=True):
 
 
 class StreamReader(Protocol):
-    def feed(self, data: bytes) -> list[str]:
-        """The texts that these bytes complete.
+    def feed(self, data: bytes) -> Iterator[str]:
+        """The texts that these bytes complete; to be read to its end, for an error may come after a text.
 
         Raises:
             Unavailable, RateLimited, Invalid, Forbidden: the stream tells of a failure, or is none of its protocol.
@@ -213,16 +214,14 @@ class ChatCompletionsReader:
         self._tokens: Tokens | None = None
         self._model = ""
 
-    def feed(self, data: bytes) -> list[str]:
-        texts: list[str] = []
+    def feed(self, data: bytes) -> Iterator[str]:
         for payload in self._lines.feed(data):
             if payload == b"[DONE]":
                 self._done = True
             elif payload:
-                self._read(payload, texts)
-        return texts
+                yield from self._read(payload)
 
-    def _read(self, payload: bytes, texts: list[str]) -> None:
+    def _read(self, payload: bytes) -> Iterator[str]:
         try:
             chunk = _chat_chunk.decode(payload)
         except msgspec.DecodeError:
@@ -238,20 +237,19 @@ class ChatCompletionsReader:
                 cache_read=(details.cached_tokens or 0) if details is not None else 0,
             )
         for choice in chunk.choices or ():
-            if choice.finish_reason:
-                self._finish_reason = choice.finish_reason
+            self._finish_reason = choice.finish_reason or self._finish_reason
             if choice.delta is not None:
-                self._read_delta(choice.delta, texts)
+                yield from self._read_delta(choice.delta)
 
-    def _read_delta(self, delta: _ChatDelta, texts: list[str]) -> None:
+    def _read_delta(self, delta: _ChatDelta) -> Iterator[str]:
         if isinstance(delta.content, str):
             if delta.content:
-                texts.append(delta.content)
+                yield delta.content
         elif delta.content:
-            texts.extend(part["text"] for part in delta.content if isinstance(part.get("text"), str) and part["text"])
+            yield from (text for part in delta.content if isinstance(text := part.get("text"), str) and text)
         if delta.refusal:
             self._refused = True
-            texts.append(delta.refusal)
+            yield delta.refusal
         for piece in delta.tool_calls or ():
             function = piece.function or _FunctionPiece()
             self._tool_calls.add(piece.index, piece.id or "", function.name or "", function.arguments or "")
@@ -334,17 +332,14 @@ class MessagesReader:
         self._usage = _MessageUsage()
         self._model = ""
 
-    def feed(self, data: bytes) -> list[str]:
-        texts: list[str] = []
+    def feed(self, data: bytes) -> Iterator[str]:
         for payload in self._lines.feed(data):
             try:
                 event = _message_event.decode(payload)
             except msgspec.DecodeError:
                 raise Unavailable("the model's provider sent an event that is not one") from None
-            text = self._read(event)
-            if text:
-                texts.append(text)
-        return texts
+            if text := self._read(event):
+                yield text
 
     def _read(self, event: _MessageEvent) -> str:
         match event:

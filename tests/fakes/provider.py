@@ -1,7 +1,7 @@
 """A model provider on this machine that says what a script tells it to.
 
-It speaks OpenAI's chat completions (``provider.openai_base``) and Anthropic's messages (``provider.anthropic_base``),
-event for event as the real ones do, so that what is tested is everything up to the socket::
+It speaks OpenAI's chat completions and responses (``provider.openai_base``) and Anthropic's messages
+(``provider.anthropic_base``), event for event as the real ones do, so that everything up to the socket is tested::
 
     async with ScriptedProvider() as provider:
         provider.will_reply("Hel", "lo")
@@ -27,7 +27,7 @@ from msgspec import Struct
 CREATED = 1_760_000_000
 """Fixed, so that what is sent can be compared."""
 
-Protocol = Literal["openai", "anthropic"]
+Protocol = Literal["openai", "responses", "anthropic"]
 
 
 class Call(Struct, frozen=True):
@@ -92,6 +92,8 @@ class Asked:
         self.path = request.path
         self.headers = {name.lower(): value for name, value in request.headers.items()}
         self.body = body
+        self.peer = request.transport.get_extra_info("peername") if request.transport is not None else None
+        """The client's end of the connection."""
         self.disconnected = asyncio.Event()
         self.disconnected_at: float | None = None
         """``time.monotonic()`` when the client went away before the end."""
@@ -112,7 +114,7 @@ def plausible(asked: Asked) -> Reply:
 
 
 def _last_text(body: dict[str, Any]) -> str:
-    for message in reversed(body.get("messages", [])):
+    for message in reversed(body.get("messages") or body.get("input") or []):
         content = message.get("content")
         if message.get("role") == "user":
             if isinstance(content, str):
@@ -158,6 +160,7 @@ class ScriptedProvider:
     async def __aenter__(self) -> "ScriptedProvider":
         app = web.Application(client_max_size=64 * 1024 * 1024)
         app.router.add_post("/v1/chat/completions", self._openai)
+        app.router.add_post("/v1/responses", self._responses)
         app.router.add_post("/v1/messages", self._anthropic)
         self._runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0)
         await self._runner.setup()
@@ -172,6 +175,9 @@ class ScriptedProvider:
 
     async def _openai(self, request: web.Request) -> web.StreamResponse:
         return await self._serve("openai", request)
+
+    async def _responses(self, request: web.Request) -> web.StreamResponse:
+        return await self._serve("responses", request)
 
     async def _anthropic(self, request: web.Request) -> web.StreamResponse:
         return await self._serve("anthropic", request)
@@ -189,8 +195,7 @@ class ScriptedProvider:
                 await self._happen(asked, reply, request, None)
             if asked.body.get("stream"):
                 return await self._stream(asked, reply, request, number)
-            whole = _openai_whole if protocol == "openai" else _anthropic_whole
-            return web.json_response(whole(asked, reply, number), headers=_headers(protocol, number))
+            return web.json_response(_WHOLE[protocol](asked, reply, number), headers=_headers(protocol, number))
         except (asyncio.CancelledError, ConnectionError):
             asked.disconnected_at = time.monotonic()
             asked.disconnected.set()
@@ -207,11 +212,11 @@ class ScriptedProvider:
             }
         )
         await response.prepare(request)
-        events = _openai_events if asked.protocol == "openai" else _anthropic_events
+        events = _EVENTS[asked.protocol](asked, reply, number)
         texts = 0
         if reply.after == 0 and not await self._happen(asked, reply, request, response):
             return response
-        for data, is_text in events(asked, reply, number):
+        for data, is_text in events:
             if is_text and reply.delay_seconds:
                 await asyncio.sleep(reply.delay_seconds)
             await response.write(data)
@@ -231,7 +236,9 @@ class ScriptedProvider:
             await response.write(reply.raw)
         if reply.error and response is not None:
             error = {"type": reply.error, "message": "scripted failure"}
-            if asked.protocol == "anthropic":
+            if asked.protocol == "responses":
+                await response.write(_event("error", {**error, "code": reply.error, "param": None}))
+            elif asked.protocol == "anthropic":
                 await response.write(_event("error", {"error": error}))
             else:
                 await response.write(_data({"error": {**error, "code": reply.error, "param": None}}))
@@ -245,14 +252,14 @@ class ScriptedProvider:
 
 
 def _headers(protocol: Protocol, number: int) -> dict[str, str]:
-    return {("x-request-id" if protocol == "openai" else "request-id"): f"req_{number:024}"}
+    return {("request-id" if protocol == "anthropic" else "x-request-id"): f"req_{number:024}"}
 
 
 def _fail(protocol: Protocol, failure: Failure, number: int) -> web.Response:
     if failure.body is not None:
         return web.Response(status=failure.status, body=failure.body, headers=failure.headers)
     body: dict[str, Any]
-    if protocol == "openai":
+    if protocol != "anthropic":
         body = {"error": {"message": failure.message, "type": failure.type, "param": None, "code": failure.code}}
     else:
         body = {
@@ -358,6 +365,91 @@ def _call_id(call: Call, index: int, prefix: str) -> str:
     return call.id or f"{prefix}{index:024}"
 
 
+def _responses_whole(asked: Asked, reply: Reply, number: int) -> dict[str, Any]:
+    text = "".join((*reply.texts, reply.refusal))
+    output: list[dict[str, Any]] = []
+    if text:
+        content = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+        output.append(
+            {
+                "id": f"msg_{number:024}",
+                "type": "message",
+                "status": "completed",
+                "role": "assistant",
+                "content": [content],
+            }
+        )
+    for index, call in enumerate(reply.calls):
+        output.append(
+            {
+                "id": f"fc_{index:024}",
+                "type": "function_call",
+                "status": "completed",
+                "call_id": _call_id(call, index, "call_"),
+                "name": call.name,
+                "arguments": call.arguments,
+            }
+        )
+    usage = {
+        "input_tokens": reply.input_tokens,
+        "input_tokens_details": {"cached_tokens": reply.cached_tokens},
+        "output_tokens": reply.output_tokens,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": reply.input_tokens + reply.output_tokens,
+    }
+    is_cut = reply.reason == "length"
+    return {
+        "id": f"resp_{number:024}",
+        "object": "response",
+        "created_at": CREATED,
+        "status": "incomplete" if is_cut else "completed",
+        "error": None,
+        "incomplete_details": {"reason": "max_output_tokens"} if is_cut else None,
+        "instructions": None,
+        "model": reply.model or asked.body["model"],
+        "output": output,
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": asked.body.get("tools", []),
+        "usage": usage,
+    }
+
+
+def _responses_events(asked: Asked, reply: Reply, number: int) -> Iterator[tuple[bytes, bool]]:
+    numbers = itertools.count()
+
+    def event(name: str, **fields: Any) -> bytes:
+        return _event(name, {"sequence_number": next(numbers), **fields})
+
+    whole = _responses_whole(asked, reply, number)
+    started = {**whole, "status": "in_progress", "output": [], "usage": None, "incomplete_details": None}
+    yield event("response.created", response=started), False
+    yield event("response.in_progress", response=started), False
+    for index, item in enumerate(whole["output"]):
+        at = {"item_id": item["id"], "output_index": index}
+        if item["type"] == "message":
+            begun = {**item, "status": "in_progress", "content": []}
+            part = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
+            yield event("response.output_item.added", output_index=index, item=begun), False
+            yield event("response.content_part.added", **at, content_index=0, part=part), False
+            for text in (*reply.texts, *([reply.refusal] if reply.refusal else [])):
+                yield event("response.output_text.delta", **at, content_index=0, delta=text, logprobs=[]), True
+            text = item["content"][0]["text"]
+            yield event("response.output_text.done", **at, content_index=0, text=text, logprobs=[]), False
+            yield event("response.content_part.done", **at, content_index=0, part=item["content"][0]), False
+        else:
+            call = next(
+                call for call in reply.calls if call.name == item["name"] and call.arguments == item["arguments"]
+            )
+            begun = {**item, "status": "in_progress", "arguments": ""}
+            yield event("response.output_item.added", output_index=index, item=begun), False
+            for piece in call.pieces:
+                yield event("response.function_call_arguments.delta", **at, delta=piece), False
+            yield event("response.function_call_arguments.done", **at, arguments=call.arguments), False
+        yield event("response.output_item.done", output_index=index, item=item), False
+    yield event(f"response.{whole['status']}", response=whole), False
+
+
 def _event(name: str, fields: dict[str, Any]) -> bytes:
     return f"event: {name}\ndata: {json.dumps({'type': name, **fields}, separators=(',', ':'))}\n\n".encode()
 
@@ -432,6 +524,10 @@ def _anthropic_whole(asked: Asked, reply: Reply, number: int) -> dict[str, Any]:
         "stop_sequence": None,
         "usage": _anthropic_usage(reply, reply.output_tokens),
     }
+
+
+_EVENTS = {"openai": _openai_events, "responses": _responses_events, "anthropic": _anthropic_events}
+_WHOLE = {"openai": _openai_whole, "responses": _responses_whole, "anthropic": _anthropic_whole}
 
 
 @contextlib.asynccontextmanager

@@ -1,0 +1,60 @@
+"""When to come back, and how often."""
+
+import pytest
+
+from service.adapters.model_errors import Retries, error_of, retry_after_seconds
+from service.domain.errors import Forbidden, Invalid, RateLimited, ServiceError, Unavailable
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"Retry-After": "5"}, 5.0),
+        ({"retry-after": " 1.5 "}, 1.5),
+        ({"retry-after": "7", "retry-after-ms": "6500"}, 6.5),
+        ({"retry-after": "Wed, 21 Oct 2026 07:28:30 GMT", "date": "Wed, 21 Oct 2026 07:28:00 GMT"}, 30.0),
+        ({"retry-after": "Wed, 21 Oct 2026 07:27:00 GMT", "date": "Wed, 21 Oct 2026 07:28:00 GMT"}, 0.0),
+        ({"retry-after": "Wed, 21 Oct 2026 07:28:30 GMT"}, None),
+        ({"retry-after": "soon"}, None),
+    ],
+)
+def test_retry_after_is_read_in_all_its_forms(headers, seconds):
+    assert retry_after_seconds(headers) == seconds
+
+
+def test_waits_double_with_full_jitter_and_are_capped():
+    retries = Retries(tries=99, total_seconds=9999)
+    waits = [retries.wait_seconds(Unavailable("x"), tried=n, spent_seconds=0, random=1.0) for n in range(1, 9)]
+    assert waits == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 20.0, 20.0]
+    assert retries.wait_seconds(Unavailable("x"), tried=5, spent_seconds=0, random=0.0) == 0.0
+
+
+def test_tries_and_time_are_bounded():
+    retries = Retries(tries=3, total_seconds=10)
+    assert retries.wait_seconds(Unavailable("x"), tried=3, spent_seconds=0, random=1.0) is None
+    assert retries.wait_seconds(RateLimited("x", retry_after_seconds=9), tried=1, spent_seconds=2, random=1.0) is None
+    assert retries.wait_seconds(RateLimited("x", retry_after_seconds=8), tried=1, spent_seconds=2, random=1.0) == 8
+
+
+@pytest.mark.parametrize("error", [Invalid("x"), Forbidden("x"), ServiceError("x")])
+def test_what_will_not_pass_is_not_tried_again(error):
+    assert Retries().wait_seconds(error, tried=1, spent_seconds=0, random=1.0) is None
+
+
+def test_a_fault_of_our_own_is_not_blamed_on_the_provider():
+    error = error_of(TypeError("prompt inside"), model="a/b", status=0, headers={}, secret="s")
+    assert type(error) is ServiceError
+    assert "prompt inside" not in str(error)
+
+
+def test_what_a_provider_says_of_a_request_is_shortened_and_without_the_key():
+    class BadRequestError(Exception):
+        pass
+
+    said = BadRequestError("the key sk-1 and\n" + "very " * 200)
+    error = error_of(said, model="a/b", status=400, headers={}, secret="sk-1")
+    assert (type(error), error.code) == (Invalid, "model_refused_request")
+    assert "sk-1" not in str(error)
+    assert len(str(error)) < 400
+    assert "\n" not in str(error)

@@ -1,0 +1,509 @@
+"""LitellmModel over real HTTP, against a provider on this machine that speaks as the real ones do."""
+
+import asyncio
+import logging
+import random
+import re
+import time
+from contextlib import aclosing
+
+import pytest
+
+from service.adapters.litellm_model import LitellmModel, ModelSettings
+from service.adapters.model_errors import Retries
+from service.domain.errors import Forbidden, Invalid, NotFound, RateLimited, ServiceError, Unavailable
+from service.domain.model import ToolCall
+from service.ports.model import (
+    AssistantMessage,
+    ModelEnd,
+    ModelRequest,
+    ModelText,
+    SystemMessage,
+    Tool,
+    ToolMessage,
+    UserMessage,
+)
+from tests.fakes.provider import Call, ScriptedProvider
+
+# litellm's types, made when it first reads a stream of the Responses API: pydantic has a word on them.
+pytestmark = pytest.mark.filterwarnings("ignore:Item '.*' on TypedDict class .* `ReadOnly`:UserWarning")
+
+KEY = "sk-a-key-that-nobody-may-see"
+PROMPT = "a question that nobody may read"
+SEARCH = Tool("search", "Search the pages.", {"type": "object", "properties": {"q": {"type": "string"}}})
+REQUEST = ModelRequest((SystemMessage("Answer."), UserMessage(PROMPT)))
+WITH_TOOLS = ModelRequest(REQUEST.messages, (SEARCH,))
+
+# How the request is made and the stream is read: OpenAI's client and our reader; Anthropic's way and our reader;
+# litellm's way for servers like OpenAI's and our reader; litellm's client and litellm's reader.
+WAYS = {
+    "openai": "openai/gpt-5.2",
+    "anthropic": "anthropic/claude-sonnet-5-5",
+    "like openai": "deepseek/deepseek-chat",
+    "litellm": "openai/responses/gpt-5.5",
+}
+OURS = ["openai", "anthropic", "like openai"]
+
+
+class Waits:
+    """A sleep and a clock that only count."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.seconds.append(seconds)
+
+    def clock(self) -> float:
+        return sum(self.seconds)
+
+
+@pytest.fixture
+async def provider():
+    async with ScriptedProvider() as provider:
+        yield provider
+
+
+@pytest.fixture
+def waits():
+    return Waits()
+
+
+@pytest.fixture
+async def make(provider, waits):
+    """Models at the provider, closed at the end."""
+    made = []
+
+    def make(way, *, env=None, retries=None, **settings):
+        base = provider.anthropic_base if way == "anthropic" else provider.openai_base
+        fields = {"alias": "a", "model": WAYS.get(way, way), "api_base": base, "api_key_env": "MODEL_KEY", **settings}
+        made.append(
+            LitellmModel(
+                ModelSettings(**fields),
+                env={"MODEL_KEY": KEY} if env is None else env,
+                retries=retries or Retries(),
+                sleep=waits.sleep,
+                clock=waits.clock,
+                jitter=lambda: 1.0,
+            )
+        )
+        return made[-1]
+
+    yield make
+    for model in made:
+        await model.close()
+
+
+@pytest.fixture(params=WAYS)
+def way(request):
+    return request.param
+
+
+@pytest.fixture
+def model(make, way):
+    return make(way)
+
+
+async def reply(model, request=REQUEST):
+    """The texts, and the end."""
+    chunks = [chunk async for chunk in model.reply(request)]
+    assert all(isinstance(chunk, ModelText) for chunk in chunks[:-1])
+    assert isinstance(chunks[-1], ModelEnd)
+    return [chunk.text for chunk in chunks[:-1]], chunks[-1]
+
+
+async def test_text_comes_in_many_deltas_then_the_end(provider, model):
+    words = [f"wörd{number} " for number in range(50)]
+    provider.will_reply(*words)
+    texts, end = await reply(model)
+    assert "".join(texts) == "".join(words)
+    assert len(texts) > 1
+    assert (end.reason, end.tool_calls) == ("stop", ())
+    assert (end.usage.input_tokens, end.usage.output_tokens) == (12, 34)
+
+
+async def test_a_delta_is_there_before_the_next_is_sent(provider, model):
+    hold = asyncio.Event()
+    provider.will_reply("first", "second", after=1, hold=hold)
+    async with aclosing(model.reply(REQUEST)) as chunks:
+        assert await anext(chunks) == ModelText("first")
+        hold.set()
+        assert await anext(chunks) == ModelText("second")
+
+
+async def test_parallel_calls_with_split_arguments_are_put_together(provider, model):
+    provider.will_reply(
+        "I look. ", calls=(Call("search", ('{"q": ', '"a b', '"}')), Call("search", ('{"q":"c"}',)), Call("search"))
+    )
+    texts, end = await reply(model, WITH_TOOLS)
+    assert "".join(texts) == "I look. "
+    assert end.reason == "tool_calls"
+    assert [(call.name, call.arguments) for call in end.tool_calls] == [
+        ("search", '{"q": "a b"}'), ("search", '{"q":"c"}'), ("search", "{}"),
+    ]  # fmt: skip
+    assert len({call.id for call in end.tool_calls}) == 3
+
+
+async def test_a_call_without_text_and_malformed_arguments_come_through_as_text(provider, model):
+    provider.will_reply(calls=(Call("search", ('{"q": ', "oops")),))
+    texts, end = await reply(model, WITH_TOOLS)
+    assert texts == []
+    assert [call.arguments for call in end.tool_calls] == ['{"q": oops']
+
+
+@pytest.mark.parametrize("way", ["openai", "like openai"], indirect=True)
+async def test_a_conversation_goes_out_in_openai_form(provider, model):
+    provider.will_reply("ok")
+    await reply(model, CONVERSATION)
+    body = provider.asked[0].body
+    assert [message["role"] for message in body["messages"]] == ["system", "user", "assistant", "tool", "tool", "user"]
+    assert [call["function"]["arguments"] for call in body["messages"][2]["tool_calls"]] == [
+        '{"q":"x"}', '{"not_json":"oops"}',
+    ]  # fmt: skip
+    assert [message["tool_call_id"] for message in body["messages"][3:5]] == ["call_1", "call_2"]
+    assert [tool["function"]["name"] for tool in body["tools"]] == ["search"]
+    assert body["stream_options"] == {"include_usage": True}
+
+
+async def test_a_conversation_goes_out_in_anthropic_form(provider, make):
+    provider.will_reply("ok")
+    await reply(make("anthropic"), CONVERSATION)
+    body = provider.asked[0].body
+    assert body["system"][0]["text"] == "Answer."
+    assert [message["role"] for message in body["messages"]] == ["user", "assistant", "user"]
+    assert [block["type"] for block in body["messages"][1]["content"]] == ["text", "tool_use", "tool_use"]
+    assert [block["input"] for block in body["messages"][1]["content"][1:]] == [{"q": "x"}, {"not_json": "oops"}]
+    assert [block.get("tool_use_id") for block in body["messages"][2]["content"]] == ["call_1", "call_2", None]
+    assert [tool["name"] for tool in body["tools"]] == ["search"]
+    assert body["max_tokens"] == 8192
+
+
+CONVERSATION = ModelRequest(
+    (
+        SystemMessage("Answer."),
+        UserMessage("Where?"),
+        AssistantMessage("I look.", (ToolCall("call_1", "search", '{"q":"x"}'), ToolCall("call_2", "search", "oops"))),
+        ToolMessage("call_1", "search", "nothing"),
+        ToolMessage("call_2", "search", "not JSON", is_error=True),
+        UserMessage("Go on."),
+    ),
+    (SEARCH,),
+)
+
+
+async def test_the_key_goes_out_and_so_do_limits(provider, make, way):
+    model = make(way, max_output_tokens=77)
+    provider.will_reply("ok")
+    await reply(model)
+    asked = provider.asked[0]
+    assert asked.key == KEY
+    assert 77 in (asked.body.get(f) for f in ("max_tokens", "max_completion_tokens", "max_output_tokens"))
+
+
+async def test_no_key_meant_for_others_goes_to_an_own_address(provider, make):
+    model = make("openai", api_key_env="", env={"OPENAI_API_KEY": "sk-for-openai"})
+    provider.will_reply("ok")
+    await reply(model)
+    assert provider.asked[0].key == "none"
+
+
+async def test_the_model_that_really_answered_is_told(provider, make):
+    for way, answered in (("openai", "gpt-5.2-2025-12-11"), ("anthropic", "claude-sonnet-5-5-20260901")):
+        provider.will_reply("ok", model=answered)
+        _, end = await reply(make(way))
+        assert end.model == f"{way}/{answered}"
+
+
+async def test_prices_are_litellms_or_those_of_the_settings(provider, make):
+    provider.will_reply("ok", input_tokens=1_000_000, output_tokens=1_000_000)
+    _, end = await reply(make("openai/gpt-4.1"))
+    assert end.usage.cost_usd == pytest.approx(10.0)
+    provider.will_reply("ok", input_tokens=1_000_000, output_tokens=500_000)
+    own = {"input_usd_per_million_tokens": 3.0, "output_usd_per_million_tokens": 8.0}
+    _, end = await reply(make("openai/our-own", **own))
+    assert end.usage.cost_usd == pytest.approx(7.0)
+    provider.will_reply("ok")
+    _, end = await reply(make("openai/our-own"))
+    assert end.usage.cost_usd is None
+
+
+async def test_what_comes_from_the_cache_is_counted_and_costs_less(provider, make):
+    for way in ("openai", "anthropic"):
+        provider.will_reply("ok", input_tokens=10_000)
+        provider.will_reply("ok", input_tokens=10_000, cached_tokens=9_000)
+        model = make(way)
+        (_, full), (_, cached) = await reply(model), await reply(model)
+        assert full.usage.input_tokens == cached.usage.input_tokens == 10_000
+        assert cached.usage.cost_usd < full.usage.cost_usd / 2
+
+
+async def test_tokens_are_estimated_when_the_provider_does_not_count(provider, make):
+    provider.will_reply("word " * 100, counts=False)
+    _, end = await reply(make("like openai"))
+    assert end.usage.output_tokens == 125
+    assert end.usage.input_tokens > 0
+
+
+@pytest.mark.parametrize("way", OURS, indirect=True)
+@pytest.mark.parametrize("reason", ["length", "refused"])
+async def test_the_reason_for_the_end_is_told(provider, model, reason):
+    provider.will_reply("Half an", reason=reason)
+    _, end = await reply(model)
+    assert end.reason == reason
+
+
+@pytest.mark.parametrize("way", ["openai", "anthropic"], indirect=True)
+async def test_a_refusal_is_a_reply(provider, model):
+    provider.will_reply(refusal="I will not.")
+    texts, end = await reply(model)
+    assert ("".join(texts), end.reason) == ("I will not.", "refused")
+
+
+async def test_a_prompt_that_the_providers_filter_refuses_is_a_refusal(provider, make):
+    provider.will_fail(
+        400,
+        "invalid_request_error",
+        "Your request was rejected as a result of our safety system.",
+        code="content_policy_violation",
+    )
+    texts, end = await reply(make("openai"))
+    assert (texts, end.reason) == ([], "refused")
+
+
+CONTEXT = {
+    "openai": "This model's maximum context length is 128000 tokens. However, your messages resulted in 200000 tokens.",
+    "anthropic": "prompt is too long: 210000 tokens > 200000 maximum",
+}
+
+
+@pytest.mark.parametrize("way", ["openai", "anthropic"], indirect=True)
+async def test_a_prompt_too_long_is_told_apart(provider, model, way, waits):
+    provider.will_fail(400, "invalid_request_error", CONTEXT[way], code="context_length_exceeded")
+    with pytest.raises(Invalid) as caught:
+        await reply(model)
+    assert caught.value.code == "context_window_exceeded"
+    assert waits.seconds == []
+
+
+@pytest.mark.parametrize(
+    ("status", "type_", "message", "error", "code"),
+    [
+        (401, "authentication_error", f"Incorrect API key provided: {KEY}", Forbidden, "model_key_refused"),
+        (403, "permission_error", "Your key may not use this.", Forbidden, "model_key_refused"),
+        (402, "billing_error", "Payment required.", Forbidden, "model_key_refused"),
+        (400, "invalid_request_error", "tools.0.name: too long", Invalid, "model_refused_request"),
+        (404, "not_found_error", "model: none such", Invalid, "model_refused_request"),
+        (413, "request_too_large", "Request exceeds the maximum size", Invalid, "model_refused_request"),
+        (422, "invalid_request_error", "unprocessable", Invalid, "model_refused_request"),
+        (429, "insufficient_quota", "You exceeded your current quota", Forbidden, "model_key_refused"),
+    ],
+)
+async def test_what_will_not_pass_is_raised_at_once(provider, model, waits, status, type_, message, error, code):
+    provider.will_fail(status, type_, message, code=type_)
+    with pytest.raises(ServiceError) as caught:
+        await reply(model)
+    assert (type(caught.value), caught.value.code) == (error, code)
+    assert KEY not in str(caught.value)
+    assert waits.seconds == []
+    assert len(provider.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "type_"),
+    [(429, "rate_limit_error"), (500, "api_error"), (502, "x"), (503, "x"), (504, "x"), (529, "overloaded_error")],
+)
+async def test_what_may_pass_is_tried_again(provider, model, waits, status, type_):
+    provider.will_fail(status, type_, "try later")
+    provider.will_fail(status, type_, "try later")
+    provider.will_reply("At last.")
+    texts, _ = await reply(model)
+    assert "".join(texts) == "At last."
+    assert len(waits.seconds) == 2
+
+
+async def test_tries_are_bounded(provider, model, waits):
+    for _ in range(9):
+        provider.will_fail(503)
+    with pytest.raises(Unavailable):
+        await reply(model)
+    assert len(provider.asked) == 4
+    assert waits.seconds == [0.5, 1.0, 2.0]
+
+
+async def test_the_providers_word_on_when_to_come_back_is_kept(provider, model, waits):
+    provider.will_fail(429, "rate_limit_error", headers={"retry-after": "7"})
+    provider.will_fail(429, "rate_limit_error", headers={"retry-after": "11.5"})
+    provider.will_reply("ok")
+    await reply(model)
+    assert waits.seconds == [7.0, 11.5]
+
+
+async def test_a_wait_beyond_our_patience_is_not_begun(provider, model, waits):
+    provider.will_fail(429, "rate_limit_error", headers={"retry-after": "3600"})
+    with pytest.raises(RateLimited) as caught:
+        await reply(model)
+    assert caught.value.retry_after_seconds == 3600
+    assert waits.seconds == []
+
+
+@pytest.mark.parametrize("way", OURS, indirect=True)
+async def test_an_overload_told_in_the_stream_before_any_text_is_tried_again(provider, model, waits):
+    provider.will_reply("never", after=0, error="overloaded_error")
+    provider.will_reply("ok")
+    texts, _ = await reply(model)
+    assert (texts, len(waits.seconds)) == (["ok"], 1)
+
+
+@pytest.mark.parametrize("how", [{"cut": True}, {"error": "overloaded_error"}])
+async def test_nothing_is_tried_again_after_the_first_text(provider, model, waits, how):
+    provider.will_reply("first", "second", after=1, **how)
+    provider.will_reply("never asked")
+    async with aclosing(model.reply(REQUEST)) as chunks:
+        assert await anext(chunks) == ModelText("first")
+        with pytest.raises(Unavailable):
+            await anext(chunks)
+    assert (waits.seconds, len(provider.asked)) == ([], 1)
+
+
+@pytest.mark.parametrize("way", OURS, indirect=True)
+async def test_what_is_no_event_ends_the_reply_with_an_error(provider, model):
+    provider.will_reply("first", "second", after=1, raw=b"data: {broken\n\n")
+    async with aclosing(model.reply(REQUEST)) as chunks:
+        assert await anext(chunks) == ModelText("first")
+        with pytest.raises(Unavailable):
+            await anext(chunks)
+
+
+@pytest.mark.parametrize("way", OURS, indirect=True)
+async def test_a_connection_cut_before_any_answer_is_tried_again(provider, model):
+    provider.will_reply("never", after=-1, cut=True)
+    provider.will_reply("ok")
+    texts, _ = await reply(model)
+    assert texts == ["ok"]
+    assert len(provider.asked) == 2
+
+
+async def test_a_provider_that_is_not_there_is_unavailable(make, way, unused_tcp_port):
+    model = make(way, api_base=f"http://127.0.0.1:{unused_tcp_port}/v1", retries=Retries(tries=1))
+    with pytest.raises(Unavailable):
+        await reply(model)
+
+
+@pytest.mark.parametrize("way", OURS, indirect=True)
+@pytest.mark.parametrize("after", [-1, 0])
+async def test_no_first_token_in_time_is_unavailable(provider, make, way, after):
+    model = make(way, first_token_timeout_seconds=0.05, retries=Retries(tries=1))
+    provider.will_reply("late", after=after, hold=asyncio.Event())
+    with pytest.raises(Unavailable):
+        await reply(model)
+
+
+async def test_silence_between_two_texts_is_unavailable(provider, make, way):
+    model = make(way, idle_timeout_seconds=0.05)
+    provider.will_reply("first", "late", after=1, hold=asyncio.Event())
+    async with aclosing(model.reply(REQUEST)) as chunks:
+        assert await anext(chunks) == ModelText("first")
+        with pytest.raises(Unavailable):
+            await anext(chunks)
+
+
+async def test_closing_a_reply_ends_the_call_at_the_provider(provider, model):
+    provider.will_reply("first", "never", after=1, hold=asyncio.Event())
+    async with aclosing(model.reply(REQUEST)) as chunks:
+        assert await anext(chunks) == ModelText("first")
+    closed_at = time.monotonic()
+    async with asyncio.timeout(5):
+        await provider.asked[0].disconnected.wait()
+    assert provider.asked[0].disconnected_at - closed_at < 1
+
+
+async def test_cancelling_the_wait_for_the_first_text_ends_the_call_at_the_provider(provider, model):
+    provider.will_reply("never", after=-1, hold=asyncio.Event())
+    task = asyncio.create_task(reply(model))
+    asked = await provider.next_asked()
+    task.cancel()
+    cancelled_at = time.monotonic()
+    async with asyncio.timeout(5):
+        await asked.disconnected.wait()
+    assert asked.disconnected_at - cancelled_at < 1
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_connections_are_kept_for_the_next_call(provider, make):
+    model = make("openai")
+    for _ in range(3):
+        provider.will_reply("ok")
+        await reply(model)
+    assert len({asked.peer for asked in provider.asked}) == 1
+
+
+async def test_many_replies_at_once(provider, make):
+    model = make("anthropic")
+    for number in range(150):
+        provider.will_reply(str(number), " done")
+    ends = await asyncio.gather(*(reply(model) for _ in range(150)))
+    assert sorted(int("".join(texts).removesuffix(" done")) for texts, _ in ends) == list(range(150))
+
+
+async def test_neither_key_nor_prompt_nor_answer_is_logged(provider, model, caplog, capfd):
+    caplog.set_level(logging.DEBUG)
+    provider.will_reply("an answer that nobody may read", "second", after=1, cut=True)
+    provider.will_fail(400, "invalid_request_error", f"bad: {PROMPT}")
+    provider.will_fail(401, "authentication_error", f"bad: {KEY}")
+    provider.will_reply("an answer that nobody may read")
+    for _ in range(3):
+        with pytest.raises(ServiceError):
+            await reply(model)
+    await reply(model)
+    out, err = capfd.readouterr()
+    logged = "\n".join([caplog.text, out, err, *(str(record.__dict__) for record in caplog.records)])
+    assert not re.search(f"{KEY}|{PROMPT}|nobody may read|litellm", logged, re.IGNORECASE)
+
+
+async def test_a_key_that_is_not_set_is_refused_before_any_call(provider, make):
+    with pytest.raises(Forbidden) as caught:
+        await reply(make("openai", env={}))
+    assert (caught.value.code, str(caught.value)) == ("model_key_refused", "MODEL_KEY is not set")
+    assert provider.asked == []
+
+
+@pytest.mark.parametrize("name", ["nobody/some-model", "some-model-of-nobody"])
+async def test_a_model_of_no_known_provider_is_not_found(make, name):
+    model = make(name, api_base="")
+    with pytest.raises(NotFound) as caught:
+        await model.prepare()
+    assert caught.value.code == "unknown_model"
+    with pytest.raises(NotFound):
+        await reply(model)
+
+
+async def test_a_model_without_tools_says_so(provider, make):
+    with pytest.raises(Invalid) as caught:
+        await reply(make("nlp_cloud/dolphin"), WITH_TOOLS)
+    assert caught.value.code == "model_refused_request"
+    assert provider.asked == []
+
+
+async def test_a_rehearsal_asks_nobody(provider, model):
+    await model.prepare()
+    await model.prepare()
+    assert provider.asked == []
+
+
+async def test_a_closed_model_leaves_nothing_open(provider, model):
+    provider.will_reply("ok")
+    await reply(model)
+    await model.close()
+    async with asyncio.timeout(5):
+        await provider.asked[0].finished.wait()
+    await model.close()
+
+
+def test_without_a_script_waits_are_random_and_bounded():
+    retries = Retries()
+    for tried in range(1, retries.tries):
+        for error in (Unavailable("x"), RateLimited("x")):
+            wait = retries.wait_seconds(error, tried=tried, spent_seconds=0, random=random.random())
+            assert wait is not None
+            assert 0 <= wait <= retries.longest_wait_seconds

@@ -1,0 +1,145 @@
+"""ConfiguredModels: which model is used for what."""
+
+import subprocess
+import sys
+
+import msgspec
+import pytest
+
+from service.adapters.models import ALWAYS, ConfiguredModels, LitellmModel, ModelSettings
+from service.domain.errors import NotFound
+from service.domain.model import Usage
+from service.ports.model import ModelEnd
+
+
+class Named:
+    def __init__(self, name):
+        self.name = name
+
+    async def reply(self, request):
+        yield ModelEnd("stop", (), Usage(cost_usd=0.0), self.name)
+
+
+EDITOR, QUOTER = Named("builtin/editor"), Named("builtin/quoter")
+LOCAL = ModelSettings(alias="local", model="ollama_chat/qwen3", api_base="http://127.0.0.1:11434")
+SONNET = ModelSettings(alias="sonnet", model="openrouter/anthropic/claude-sonnet-4.5", api_key_env="ROUTER_KEY")
+
+
+def models(*settings, env=None, **defaults):
+    return ConfiguredModels(settings, builtin_agent=EDITOR, builtin_assistant=QUOTER, env=env or {}, **defaults)
+
+
+def test_with_nothing_at_all_everything_is_builtin():
+    chosen = models()
+    assert chosen.for_agent("") is EDITOR
+    assert chosen.for_assistant() is QUOTER
+    assert all(chosen.for_agent(alias) is EDITOR for alias in ("sonnet", "opus", "builtin"))
+    assert not chosen.needs_litellm
+    assert chosen.describe() == "agent builtin/editor, assistant builtin/quoter"
+
+
+@pytest.mark.parametrize(
+    ("env", "provider"),
+    [
+        ({"ANTHROPIC_API_KEY": "k"}, "anthropic/"),
+        ({"OPENAI_API_KEY": "k"}, "openai/"),
+        ({"ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k"}, "anthropic/"),
+    ],
+)
+def test_a_key_in_the_environment_is_used(env, provider):
+    chosen = models(env=env)
+    for alias in ("", "sonnet", "opus"):
+        assert chosen.for_agent(alias).name.startswith(provider)
+    assert chosen.for_assistant().name == chosen.for_agent("sonnet").name
+    assert chosen.for_agent("builtin") is EDITOR
+    assert chosen.needs_litellm
+
+
+def test_an_empty_key_is_none():
+    assert models(env={"ANTHROPIC_API_KEY": ""}).for_agent("") is EDITOR
+
+
+def test_settings_win_over_keys_in_the_environment():
+    chosen = models(SONNET, env={"ANTHROPIC_API_KEY": "k", "ROUTER_KEY": "k"})
+    assert chosen.for_agent("").name == chosen.for_agent("sonnet").name == SONNET.model
+    assert chosen.for_agent("opus").name.startswith("anthropic/")
+
+
+def test_one_model_alone_is_the_default_of_both():
+    chosen = models(LOCAL)
+    assert chosen.for_agent("").name == chosen.for_assistant().name == LOCAL.model
+    assert chosen.for_agent("sonnet") is EDITOR
+
+
+def test_defaults_are_aliases_builtin_or_whole_names():
+    chosen = models(LOCAL, SONNET, agent="local", assistant="builtin")
+    assert (chosen.for_agent("").name, chosen.for_assistant()) == (LOCAL.model, QUOTER)
+    assert chosen.needs_litellm
+    assert models(agent="mistral/mistral-large-latest").for_agent("").name == "mistral/mistral-large-latest"
+
+
+def test_an_alias_may_be_builtin_by_another_name():
+    chosen = models(ModelSettings(alias="opus", model="builtin/editor"), env={"ANTHROPIC_API_KEY": "k"})
+    assert chosen.for_agent("opus") is EDITOR
+
+
+@pytest.mark.parametrize("alias", ["haiku", "mistral/mistral-large-latest", "builtin/editor"])
+def test_callers_name_aliases_and_nothing_else(alias):
+    with pytest.raises(NotFound) as caught:
+        models(LOCAL).for_agent(alias)
+    assert caught.value.code == "unknown_model"
+
+
+@pytest.mark.parametrize("role", ["agent", "assistant"])
+def test_a_default_that_is_no_alias_is_told_at_the_start(role):
+    with pytest.raises(NotFound):
+        models(LOCAL, **{role: "lokal"})
+
+
+def test_a_missing_key_is_told_at_the_start():
+    assert models(SONNET).describe().endswith("; not set: ROUTER_KEY")
+
+
+def test_the_same_alias_is_the_same_model():
+    chosen = models(LOCAL)
+    assert chosen.for_agent("local") is chosen.for_assistant()
+
+
+def test_aliases_are_listed_once():
+    assert models(SONNET).aliases == ("sonnet", "opus", "builtin")
+
+
+def test_half_a_price_is_refused():
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert({"alias": "a", "model": "b", "input_usd_per_million_tokens": 1}, ModelSettings)
+
+
+def test_unknown_settings_are_refused():
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert({"alias": "a", "model": "b", "api_key": "sk-1"}, ModelSettings)
+
+
+async def test_preparing_without_any_real_model_needs_nothing():
+    chosen = models()
+    await chosen.prepare()
+    await chosen.close()
+
+
+async def test_the_usual_models_are_in_litellms_price_table():
+    from service.adapters.model_library import load
+
+    library = await load()
+    for env in ({"ANTHROPIC_API_KEY": "k"}, {"OPENAI_API_KEY": "k"}):
+        chosen = models(env=env)
+        await chosen.prepare()
+        for alias in ALWAYS:
+            model = chosen.for_agent(alias)
+            assert isinstance(model, LitellmModel)
+            assert model.name.split("/")[1] in library.module.model_cost
+        await chosen.close()
+
+
+def test_importing_us_imports_neither_litellm_nor_httpx():
+    code = "import sys, service.adapters.models; print({'litellm', 'httpx', 'openai', 'pydantic'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"

@@ -1,0 +1,164 @@
+"""The readers of providers' streams, without a socket."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.adapters.model_streams import ChatCompletionsReader, Ending, MessagesReader, Tokens, failure
+from service.domain.errors import Forbidden, Invalid, RateLimited, Unavailable
+from service.domain.model import ToolCall
+
+SAMPLES = Path(__file__).parent.parent / "samples" / "providers"
+READERS = {"openai": ChatCompletionsReader, "anthropic": MessagesReader}
+
+
+def read(sample: str, *, piece: int = 1 << 20) -> tuple[list[str], Ending]:
+    reader = READERS[sample.split("/")[0]]()
+    data = (SAMPLES / f"{sample}.sse").read_bytes()
+    texts = [text for start in range(0, len(data), piece) for text in reader.feed(data[start : start + piece])]
+    return texts, reader.ending()
+
+
+@pytest.mark.parametrize("protocol", ["openai", "anthropic"])
+def test_texts_come_as_they_are_sent_and_all_tokens_are_counted(protocol):
+    texts, ending = read(f"{protocol}/text")
+    assert texts == ["Hello", ", wörld! 🌍"]
+    assert (ending.reason, ending.tool_calls) == ("stop", ())
+    assert ending.tokens is not None
+    assert (ending.tokens.input, ending.tokens.output, ending.tokens.cache_read) == (2125, 15, 2000)
+
+
+@pytest.mark.parametrize("sample", ["openai/text", "openai/parallel_tool_calls", "anthropic/thinking_then_tool_use"])
+@pytest.mark.parametrize("piece", [1, 2, 3, 7, 64, 1000])
+def test_where_the_network_cuts_makes_no_difference(sample, piece):
+    assert read(sample, piece=piece) == read(sample)
+
+
+def test_parallel_tool_calls_are_put_together_by_index():
+    texts, ending = read("openai/parallel_tool_calls")
+    assert texts == []
+    assert ending.reason == "tool_calls"
+    assert ending.tool_calls == (
+        ToolCall("call_DdmO9pD3xa9XTPNJ32zg2hcA", "get_weather", '{"location":"Paris"}'),
+        ToolCall("call_9xTPNJ32zg2hcADdmO9pD3xa", "get_weather", '{"location":"Bogotá"}'),
+    )
+
+
+def test_thinking_is_not_text_and_a_call_without_arguments_has_an_empty_object():
+    texts, ending = read("anthropic/thinking_then_tool_use")
+    assert "".join(texts) == "Let me check the weather for San Francisco."
+    assert ending.tool_calls == (
+        ToolCall("toolu_01T1x1fJ34qAmk2tNTrN7Up6", "get_weather", '{"location": "San Francisco, CA"}'),
+        ToolCall("toolu_01A09q90qw90lq917835lq9", "list_cities", "{}"),
+    )
+    assert ending.tokens == Tokens(472, 89)
+
+
+def test_a_refusal_is_shown_and_told():
+    texts, ending = read("openai/refusal")
+    assert "".join(texts) == "I'm sorry, but I can't help with that."
+    assert ending.reason == "refused"
+
+
+def test_comments_parts_and_a_missing_done_are_put_up_with():
+    texts, ending = read("openai/imitation_with_comments")
+    assert texts == ["Hello", " there"]
+    assert (ending.reason, ending.tokens, ending.model) == ("stop", None, "vendor/model-1")
+
+
+def test_calls_that_share_an_index_are_told_apart_by_their_ids():
+    _, ending = read("openai/imitation_same_index")
+    assert ending.reason == "tool_calls"
+    assert [(call.id, call.arguments) for call in ending.tool_calls] == [
+        ("call_a", '{"q":"a"}'), ("call_b", '{"q":"b"}'), ("call_c", '{"p":1}'),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("sample", ["openai/error", "anthropic/overloaded"])
+def test_an_error_in_the_stream_is_raised(sample):
+    with pytest.raises(Unavailable):
+        read(sample)
+
+
+@pytest.mark.parametrize("sample", ["openai/text", "openai/parallel_tool_calls", "anthropic/text"])
+def test_a_stream_that_stops_before_its_end_is_no_reply(sample):
+    reader = READERS[sample.split("/")[0]]()
+    data = (SAMPLES / f"{sample}.sse").read_bytes()
+    list(reader.feed(data[: len(data) // 2]))
+    with pytest.raises(Unavailable):
+        reader.ending()
+
+
+@pytest.mark.parametrize("reader", READERS.values())
+@pytest.mark.parametrize("line", [b"data: {broken\n\n", b"data: [1]\n\n", b'data: {"type": 7, "choices": 7}\n\n'])
+def test_what_is_no_event_is_an_error(reader, line):
+    with pytest.raises(Unavailable):
+        list(reader().feed(line))
+
+
+def test_a_call_cut_off_by_the_limit_is_left_out():
+    reader = ChatCompletionsReader()
+    whole = {"index": 0, "id": "a", "function": {"name": "read", "arguments": '{"p": 1}'}}
+    half = {"index": 1, "id": "b", "function": {"name": "write", "arguments": '{"p": 1, "text": "Lorem'}}
+    for fields in ({"delta": {"tool_calls": [whole, half]}}, {"delta": {}, "finish_reason": "length"}):
+        list(reader.feed(f"data: {json.dumps({'choices': [fields]})}\n\n".encode()))
+    ending = reader.ending()
+    assert ending.reason == "length"
+    assert [call.name for call in ending.tool_calls] == ["read"]
+
+
+@pytest.mark.parametrize(
+    ("stop_reason", "reason"),
+    [
+        ("end_turn", "stop"),
+        ("stop_sequence", "stop"),
+        ("max_tokens", "length"),
+        ("refusal", "refused"),
+        ("new", "stop"),
+    ],
+)
+def test_the_reasons_of_anthropic_are_ours(stop_reason, reason):
+    reader = MessagesReader()
+    for event in ({"type": "message_delta", "delta": {"stop_reason": stop_reason}}, {"type": "message_stop"}):
+        list(reader.feed(f"data: {json.dumps(event)}\n\n".encode()))
+    assert reader.ending().reason == reason
+
+
+@pytest.mark.parametrize(
+    ("kind", "error", "code"),
+    [
+        ("overloaded_error", Unavailable, "unavailable"),
+        ("rate_limit_error", RateLimited, "rate_limited"),
+        ("insufficient_quota", Forbidden, "model_key_refused"),
+        ("authentication_error", Forbidden, "model_key_refused"),
+        ("invalid_request_error context_length_exceeded", Invalid, "context_window_exceeded"),
+        ("invalid_request_error", Invalid, "model_refused_request"),
+        ("never heard of", Unavailable, "unavailable"),
+    ],
+)
+def test_the_kind_of_an_error_decides(kind, error, code):
+    found = failure(kind)
+    assert (type(found), found.code) == (error, code)
+
+
+@given(st.lists(st.text(min_size=1), min_size=1), st.integers(min_value=1, max_value=40))
+def test_any_text_comes_through_any_cuts(texts, piece):
+    sent = {
+        ChatCompletionsReader: [
+            *({"choices": [{"delta": {"content": text}}]} for text in texts),
+            {"choices": [{"delta": {}, "finish_reason": "stop"}]},
+        ],
+        MessagesReader: [
+            *({"type": "content_block_delta", "delta": {"type": "text_delta", "text": text}} for text in texts),
+            {"type": "message_stop"},
+        ],
+    }
+    for reader_type, events in sent.items():
+        reader = reader_type()
+        data = b"".join(f"data: {json.dumps(event)}\r\n\r\n".encode() for event in events)
+        read_texts = [text for at in range(0, len(data), piece) for text in reader.feed(data[at : at + piece])]
+        assert read_texts == texts
+        assert reader.ending().reason == "stop"

@@ -38,7 +38,7 @@ from service.domain.replies import (
     SearchStarted,
     TextDelta,
 )
-from service.domain.threads import DEFAULT_PAGE_SIZE, ContextItem, SearchFilter, Source
+from service.domain.threads import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, ContextItem, SearchFilter, Source
 from service.ports.model import (
     AssistantMessage,
     Grounding,
@@ -152,7 +152,7 @@ class _Answering:
         question = self._question
         page = None
         if question.current_path and is_about_this_page(question.text):
-            page = await self._index.read_page(question.domain, question.current_path)
+            page = await self._page(question.current_path)
         earlier_questions = [turn.question for turn in question.earlier]
         title = page.title if page is not None else ""
         asked = query_for(question.text, earlier_questions=earlier_questions, page_title=title)
@@ -271,11 +271,15 @@ class _Answering:
         yield ToolMessage(call.id, call.name, text)
 
     async def _page(self, path: str) -> Page | None:
-        """A filter says which pages may be found: with one, only a page that a search has found is read."""
-        page = await self._index.read_page(self._question.domain, path.partition("#")[0])
-        if page is None or self._question.filter == SearchFilter():
+        """A page to read whole: one that this reader's searches may find, so the filter holds for it too."""
+        question = self._question
+        page = await self._index.read_page(question.domain, page_of(path))
+        if page is None or any(source.path == page.path for source in self._found.values()):
             return page
-        return page if any(source.path == page.path for source in self._found.values()) else None
+        result = await self._index.search(
+            question.domain, page.title, limit=MAX_PAGE_SIZE, filter=question.filter, current_path=page.path
+        )
+        return page if any(section.path == page.path for section in result.sections) else None
 
     def _next_call(self) -> str:
         self._calls += 1
@@ -330,11 +334,7 @@ class _Answering:
         """For an answer from the documentation, or for one that it does not have; not for a greeting."""
         if not self._filter.cited and not self._filter.says_unanswered:
             return ""
-        own = [
-            one
-            for one in suggestions.parsed(self._filter.suggestions)
-            if await self._index.read_page(self._question.domain, page_of(one.path)) is not None
-        ]
+        own = [one for one in suggestions.parsed(self._filter.suggestions) if await self._page(one.path) is not None]
         return suggestions.block(own or self._related(), after="".join(self._text[-2:]))
 
     def _related(self) -> list[Suggestion]:

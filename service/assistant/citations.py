@@ -304,8 +304,7 @@ class CitationFilter:
 def _numbers(inside: str) -> list[int]:
     numbers: list[int] = []
     for part in _PART.finditer(inside):
-        first = int(part[1])
-        last = int(part[2] or first)
+        first, last = sorted((int(part[1]), int(part[2] or part[1])))
         numbers += range(first, min(last, first + MAX_RANGE) + 1)
     return list(dict.fromkeys(numbers))
 

@@ -1,0 +1,120 @@
+"""Citations become links while the text flows."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.assistant.citations import CitationFilter
+
+URLS = {1: "/deploy#vercel", 2: "/theme", 3: "/api/a b (v2)"}
+
+
+def filtered(*chunks: str) -> tuple[str, CitationFilter]:
+    citations = CitationFilter(URLS.get)
+    return "".join([*map(citations.feed, chunks), citations.finish()]), citations
+
+
+@pytest.mark.parametrize(
+    ("text", "sent"),
+    [
+        ("Run it [1].", "Run it [1](/deploy#vercel)."),
+        ("Both [1, 2].", "Both [1](/deploy#vercel) [2](/theme)."),
+        ("A range [1-2] or [2–1].", "A range [1](/deploy#vercel) [2](/theme) or [1](/deploy#vercel) [2](/theme)."),  # noqa: RUF001
+        ("Odd url [3]", "Odd url [3](/api/a%20b%20%28v2%29)"),
+        ("None [9].", "None."),
+        ("Some [1, 9] and [9].", "Some [1](/deploy#vercel) and."),
+        ("Cut off [1", "Cut off"),
+        ("Cut off [", "Cut off ["),
+        ("Its own link [1](https://evil.example/x) stays ours", "Its own link [1](/deploy#vercel) stays ours"),
+        ("A remark [1](as above).", "A remark [1](/deploy#vercel)(as above)."),
+        ("A number that names nothing [9](/x).", "A number that names nothing."),
+        ("A list:\n- [ ] open\n- [x] done", "A list:\n- [ ] open\n- [x] done"),
+        ("A link [Deploy](/deploy) and [2026]", "A link [Deploy](/deploy) and [2026]"),
+        (r"Escaped \[1] and an image ![1](a.png)", r"Escaped \[1] and an image ![1](a.png)"),
+        ("Code `a[1]` and ``b ` [2]`` [2]", "Code `a[1]` and ``b ` [2]`` [2](/theme)"),
+        ("```py\na[1]\n```\nthen [1]", "```py\na[1]\n```\nthen [1](/deploy#vercel)"),
+        ("- step\n  ~~~~\n  [1]\n  ~~~\n  ~~~~\n  [1]", "- step\n  ~~~~\n  [1]\n  ~~~\n  ~~~~\n  [1](/deploy#vercel)"),
+        ("> ```\n> [1]\n> ```\n> [1]", "> ```\n> [1]\n> ```\n> [1](/deploy#vercel)"),
+        ("```not a block``` [1]", "```not a block``` [1](/deploy#vercel)"),
+        ("A stray ` here [1]\n\nand [1]", "A stray ` here [1]\n\nand [1](/deploy#vercel)"),
+        ("```\nopen", "```\nopen\n```\n"),
+        ("argv[0] is text", "argv[0] is text"),
+    ],
+)
+def test_a_citation_is_linked_and_nothing_else_is_touched(text, sent):
+    assert filtered(text)[0] == sent
+    assert filtered(*text)[0] == sent
+
+
+def test_cited_passages_are_noted_in_order():
+    _, citations = filtered("x [2] y [1, 2] z [9]")
+    assert citations.cited == [2, 1]
+    assert not citations.says_unanswered
+
+
+def test_the_marker_is_taken_out_and_noted():
+    sent, citations = filtered("[0] The documentation does not say.")
+    assert sent == " The documentation does not say."
+    assert citations.says_unanswered
+
+
+def test_a_number_in_code_is_no_citation():
+    _, citations = filtered("`[1]`\n```\n[2] [0]\n```\n")
+    assert citations.cited == []
+    assert not citations.says_unanswered
+
+
+def test_a_block_of_suggestions_is_kept_apart():
+    sent, citations = filtered("Text [1].\n\n```suggestions\n(A)[/a]\n(B)[/b]\n```\nmore")
+    assert sent == "Text [1](/deploy#vercel).\n\nmore"
+    assert citations.suggestions == ["(A)[/a]", "(B)[/b]"]
+
+
+def test_words_pass_at_once():
+    citations = CitationFilter(URLS.get)
+    assert citations.feed("To deploy,") == "To deploy,"
+    assert citations.feed(" run `x` and") == " run `x` and"
+    assert citations.feed(" [") == ""
+    assert citations.feed("1") == ""
+    assert citations.feed("]") == ""
+    assert citations.feed(".") == " [1](/deploy#vercel)."
+    assert citations.feed(" [see") == " [see"
+
+
+pieces = st.sampled_from(
+    [
+        "[1]", "[2, 3]", "[9]", "[0]", "[1", "]", "[", "(", ")", "](", "`", "``", "```", "~~~", "\n", "\n\n", " ", "  ",
+        "- ", "> ", "1. ", "word", "argv", "!", "\\", "suggestions", "(A)[/a]", "```suggestions\n", "é",
+        "👋", "[x](/y)",
+    ]
+)  # fmt: skip
+texts = st.lists(pieces, max_size=30).map("".join)
+
+
+@given(texts, st.lists(st.integers(1, 5), min_size=1))
+def test_the_result_does_not_depend_on_where_the_chunks_are_cut(text, sizes):
+    chunks: list[str] = []
+    at = turn = 0
+    while at < len(text):
+        size = sizes[turn % len(sizes)]
+        chunks.append(text[at : at + size])
+        at, turn = at + size, turn + 1
+    whole, all_at_once = filtered(text)
+    cut, piecemeal = filtered(*chunks)
+    assert cut == whole
+    assert piecemeal.cited == all_at_once.cited
+    assert piecemeal.says_unanswered == all_at_once.says_unanswered
+    assert piecemeal.suggestions == all_at_once.suggestions
+
+
+@given(texts)
+def test_a_number_that_names_no_passage_is_never_sent_outside_code(text):
+    sent, _ = filtered(text.replace("`", "").replace("~", "").replace("\\", "").replace("!", ""))
+    assert not re.search(r"\[9\]", sent)
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_characters="[`~"), max_size=60))
+def test_text_without_brackets_is_sent_as_it_is(text):
+    assert filtered(text)[0] == text

@@ -233,10 +233,10 @@ class Session:
                 yield from self._carry_out(instruction)
             yield from self._ask(Step(self._closing_words(), (("finish", self._finish()),)))
             if self._turn.checked:
-                before = len(self._report)
+                before = list(self._report)
                 yield from self._mend_links("Fixed links after the checks", changed=True, folder="", quiet=True)
-                if len(self._report) == before:
-                    self._report.append("Some findings of the checks are beyond what the builtin editor can mend.")
+                if self._report == before:
+                    self._say("Some findings of the checks are beyond what the builtin editor can mend.")
 
     def _hear(self, turn: Turn) -> None:
         self._turn = turn
@@ -246,7 +246,7 @@ class Session:
             self._waiting += known[:room]
             self._unknown += unknown
             if len(known) > room:
-                self._report.append(f"Only the first {MAX_INSTRUCTIONS} instructions were carried out.")
+                self._say(f"Only the first {MAX_INSTRUCTIONS} instructions were carried out.")
 
     def _ask(self, step: Step) -> Generator[Step, Turn, tuple[ToolMessage, ...]]:
         self._hear((yield step))
@@ -297,10 +297,10 @@ class Session:
         pages = [path for path in paths if path.lower().endswith(PAGE_SUFFIXES)]
         left_alone = [path for path in paths if path not in pages]
         if left_alone:
-            self._report.append(f"Left alone, because they are not pages: {_named(left_alone)}.")
+            self._say(f"Left alone, because they are not pages: {_named(left_alone)}.")
         if not pages:
             where = f" in {scope}" if scope else ""
-            self._report.append(f"No page{where} contains {_short(asked.old)}.")
+            self._say(f"No page{where} contains {_short(asked.old)}.")
             return
         total = re.match(r"\d+ match(?:es)? in (\d+) files?", found.text)
         yield from self._replace_in(name, asked, pages[:MAX_EDITS], more=int(total[1]) - len(paths) if total else 0)
@@ -311,10 +311,10 @@ class Session:
         times = sum(_times(result.text) for result in results if not result.is_error)
         done = [page for page, result in zip(pages, results, strict=True) if not result.is_error]
         if done:
-            self._report.append(f"{name}: {_count(times, 'time')} in {_count(len(done), 'page')}.")
+            self._say(f"{name}: {_count(times, 'time')} in {_count(len(done), 'page')}.")
         self._tell_errors(results)
         if more > 0:
-            self._report.append(f"{_count(more, 'more page')} contain it: ask again for the rest.")
+            self._say(f"{_count(more, 'more page')} contain it: ask again for the rest.")
 
     def _add(self, asked: Add) -> Steps:
         page = yield from self._page(asked.path)
@@ -325,7 +325,7 @@ class Session:
             lines = yield from self._lines(page)
             after = _end_of_section(lines, asked.heading)
             if after is None:
-                self._report.append(f"{page} has no heading {_short(asked.heading)}: nothing was added.")
+                self._say(f"{page} has no heading {_short(asked.heading)}: nothing was added.")
                 return
             place = {"after_line": after}
         text = f"\n{asked.text.strip(chr(10))}\n"
@@ -334,7 +334,7 @@ class Session:
             self._tell_errors([result])
         else:
             under = f" under {_short(asked.heading)}" if asked.heading else ""
-            self._report.append(f"Added {_short(asked.text)} to {page}{under}.")
+            self._say(f"Added {_short(asked.text)} to {page}{under}.")
 
     def _create(self, asked: Create) -> Steps:
         counts = yield from self._ask(
@@ -349,7 +349,7 @@ class Session:
             path = f"{docs[1]}/{path}"
             existing = yield from self._one("", "read", path=path, start_line=1, end_line=1)
         if not existing.is_error:
-            self._report.append(f"{path} exists already: it was left as it is.")
+            self._say(f"{path} exists already: it was left as it is.")
             return
         folder = path.rpartition("/")[0]
         near = yield from self._one(
@@ -368,7 +368,7 @@ class Session:
         if result.is_error:
             self._tell_errors([result])
         else:
-            self._report.append(f"Created {path} with the title {_short(title)}.")
+            self._say(f"Created {path} with the title {_short(title)}.")
 
     def _rename(self, asked: Rename) -> Steps:
         page = yield from self._page(asked.path)
@@ -382,7 +382,7 @@ class Session:
         if result.is_error:
             self._tell_errors([result])
             return
-        self._report.append(f"Renamed {page} to {to}.")
+        self._say(f"Renamed {page} to {to}.")
         yield from self._mend_links("Fixed the links to it", changed=True, folder="", quiet=True)
 
     def _mend_links(self, name: str, *, changed: bool, folder: str, quiet: bool = False) -> Steps:
@@ -413,15 +413,21 @@ class Session:
                     fixed += _times(result.text)
                     pages.add(path)
         remaining = _number(found.text) if links else 0
+        mendable = sum(link.to is not None and (link.path, link.found) not in tried for link in links)
         if fixed:
-            self._report.append(f"{name}: {fixed} in {_count(len(pages), 'page')}.")
+            self._say(f"{name}: {fixed} in {_count(len(pages), 'page')}.")
         elif not quiet:
-            self._report.append("There was no broken link that could be fixed." if remaining else "No link is broken.")
-        if remaining:
-            named = [f"{link.path}, line {link.line}: {link.found[1:-1]}" for link in links if link.to is None]
-            listed = "".join(f"\n  - `{one}`" for one in named[:MAX_NAMED])
+            self._say("There was no broken link that could be fixed." if remaining else "No link is broken.")
+        if mendable:
+            self._say(f"This is as many as one job fixes; {_count(remaining, 'broken link')} left: ask again.")
+        elif remaining:
+            listed = "".join(f"\n  - `{link.path}`, line {link.line}: `{link.shown()}`" for link in links[:MAX_NAMED])
             rest = f"\n  - and {remaining - MAX_NAMED} more" if remaining > MAX_NAMED else ""
-            self._report.append(f"{_count(remaining, 'link')} left, for which no one page clearly fits:{listed}{rest}")
+            self._say(f"{_count(remaining, 'broken link')} left, for which no one page clearly fits:{listed}{rest}")
+
+    def _say(self, sentence: str) -> None:
+        if sentence not in self._report:
+            self._report.append(sentence)
 
     # What the forms need
 
@@ -429,25 +435,27 @@ class Session:
         """The one page that this path means; empty, and told, when there is none or more than one."""
         pages = yield from self._pages(path)
         if not pages:
-            self._report.append(f"There is no page {path}.")
+            self._say(f"There is no page {path}.")
         return self._the_one(path, pages)
 
     def _scope(self, path: str) -> Generator[Step, Turn, str]:
         """As ``_page``, or else the one folder that this path means."""
         pages = yield from self._pages(path)
+        wanted = path.strip("/").removeprefix("./")
+        if len(pages) == 1 and _is_index(pages[0]) and not _is_index(wanted):
+            return pages[0].rpartition("/")[0]  # the page of a folder: the folder is meant
         if pages:
             return self._the_one(path, pages)
-        wanted = path.strip("/").removeprefix("./")
         found = yield from self._one("", "list", name=f"{wanted}/")
         folders = {f"{line[: match.start()]}/{wanted}".lstrip("/") for line in _data(found.text)
                    if (match := re.search(rf"(?:^|/){re.escape(wanted)}/", line))}  # fmt: skip
         if not folders:
-            self._report.append(f"There is no page or folder {path}.")
+            self._say(f"There is no page or folder {path}.")
         return self._the_one(path, sorted(folders))
 
     def _the_one(self, path: str, found: Sequence[str]) -> str:
         if len(found) > 1:
-            self._report.append(f"{path} could be {_named(found)}: give more of the path.")
+            self._say(f"{path} could be {_named(found)}: give more of the path.")
         return found[0] if len(found) == 1 else ""
 
     def _pages(self, path: str) -> Generator[Step, Turn, list[str]]:
@@ -457,6 +465,7 @@ class Session:
         lines = _data(found.text)
         return (
             [line for line in lines if line == wanted and line.lower().endswith(PAGE_SUFFIXES)]
+            or [line for line in lines if line.lower().endswith(PAGE_SUFFIXES) and _stem(line) == wanted]
             or [line for line in lines if _ends_with(line, wanted) and line.lower().endswith(PAGE_SUFFIXES)]
             or [line for line in lines if _is_page(line, wanted)]
         )
@@ -473,8 +482,8 @@ class Session:
                 return lines
 
     def _tell_errors(self, results: Iterable[ToolMessage]) -> None:
-        told = [result.text for result in results if result.is_error]
-        self._report += told[:MAX_NAMED]
+        told = [result.text.partition(" Read the file again")[0] for result in results if result.is_error]
+        self._report += [sentence for sentence in told[:MAX_NAMED] if sentence not in self._report]
 
     def _closing_words(self) -> str:
         return "Done. " if self._begun else "I did not find an instruction that I understand. "
@@ -505,6 +514,9 @@ class _Link(Struct, frozen=True):
     found: str
     to: str | None
     """None when more than one page fits, or none."""
+
+    def shown(self) -> str:
+        return self.found.strip("()<>\"' ")
 
 
 _FOUND_IN = re.compile(r"(\S.*) \((\d+)\)")
@@ -568,16 +580,20 @@ def _heading_words(text: str) -> str:
     return re.sub(r"\{#[^}]*\}|[#*_`]", "", text).strip().casefold()
 
 
+def _stem(path: str) -> str:
+    return next((path[: -len(suffix)] for suffix in PAGE_SUFFIXES if path.lower().endswith(suffix)), path)
+
+
+def _is_index(path: str) -> bool:
+    return _stem(path).rpartition("/")[2].lower() in ("index", "_index", "readme")
+
+
 def _is_page(path: str, wanted: str) -> bool:
     """``guides/start`` means guides/start.md, and guides/start/index.md."""
-    for suffix in PAGE_SUFFIXES:
-        if path.lower().endswith(suffix):
-            stem = path[: -len(suffix)]
-            folder, _, name = stem.rpartition("/")
-            return _ends_with(stem, wanted) or (
-                name.lower() in ("index", "_index", "readme") and _ends_with(folder, wanted)
-            )
-    return False
+    stem = _stem(path)
+    if stem == path:
+        return False
+    return _ends_with(stem, wanted) or (_is_index(path) and _ends_with(stem.rpartition("/")[0], wanted))
 
 
 def _ends_with(path: str, end: str) -> bool:

@@ -9,7 +9,7 @@ from typing import assert_never
 
 from service.agent.prompts import prompt
 from service.agent.tools import as_data, bounded
-from service.agent.workspace import AGENT_FILES, NAVIGATION_FILES, Workspace, is_hidden, is_under
+from service.agent.workspace import AGENT_FILES, NAVIGATION_FILES, Workspace, is_under
 from service.domain.jobs import ChecksReported, JobRequested, ModelReplied, Problem, ToolReturned, Work
 from service.ports.model import AssistantMessage, ModelMessage, SystemMessage, ToolMessage, UserMessage
 
@@ -31,7 +31,7 @@ def system_prompt() -> str:
 async def facts(workspace: Workspace) -> str:
     """About the repository, from its base commit, and so the same for the whole job."""
     folder = workspace.docs_folder
-    paths = [path for path in workspace.base_paths() if is_under(path, folder) and not is_hidden(path)]
+    paths = [path for path in workspace.readable_base_paths() if is_under(path, folder)]
     pages = sum(path.lower().endswith((".md", ".mdx", ".markdown", ".rst", ".adoc")) for path in paths)
     start = len(folder) + 1 if folder else 0
     top: dict[str, int] = {}

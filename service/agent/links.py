@@ -92,6 +92,7 @@ class _Anchors(Struct, frozen=True):
         return wanted in self.loosely or wanted.removeprefix("param") in self.loosely
 
 
+MOVED = "the page it leads to has moved"
 NO_ANCHORS = _Anchors(frozenset(), frozenset())
 _RAW_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+([^\n]{1,300})$", re.MULTILINE)
 _TERM = re.compile(r"^[ \t]*(?:[-*][ \t]+)?(\S[^\n]{0,300})\n(?:[ \t]*\n)?[ \t]*(?:[-*][ \t]+)?:[ \t]", re.MULTILINE)
@@ -180,22 +181,12 @@ class Links:
 
     async def _changed_view(self) -> _View:
         base = await self._view(base=True)
-        changes = self._workspace.changes
+        changes = dict(self._workspace.changes)
         layout = base.layout
         paths = self._workspace.paths()
         if any(CONFIGURATIONS.search(path) for path in changes):
             layout = await self._layout(paths, base=False)
-        pages = {path: page for path, page in self._base_pages.items() if path not in changes}
-        texts = {path: text for path, text in changes.items() if text is not None and layout.is_page(path)}
-        changed = await asyncio.to_thread(_light_pages, texts, many_bases=len(layout.bases) > 1)
-        if (
-            layout is base.layout
-            and changed.keys() == {path for path in changes if path in self._base_pages}
-            and frozenset(paths) == base.files
-            and all(page.facts == self._base_pages[path].facts for path, page in changed.items())
-        ):
-            return base
-        return await asyncio.to_thread(_made_view, layout, {**pages, **changed}, paths)
+        return await asyncio.to_thread(_changed_view, base, layout, self._base_pages, changes, paths)
 
     async def _layout(self, paths: Sequence[str], *, base: bool) -> Layout:
         files = [path for path in paths if CONFIGURATIONS.search(path)]
@@ -242,43 +233,41 @@ class Links:
         self, path: str, text: str, old_path: str, old_text: str, before: _View, now: _View, moved: Mapping[str, str]
     ) -> list[_Suspect]:
         """Of a changed page's own links."""
-        known = {link.target for link in links_of(old_text)}
+        known: set[str] = set()
+        was_at: dict[tuple[str, str], str] = {}  # page as it is called now, and anchor, to the page as it was called
+        for link in await asyncio.to_thread(links_of, old_text):
+            target, _, anchor = link.target.partition("#")
+            known.add(link.target)
+            was, _ = before.leads_to(old_path, _bare(target))
+            if was is not None:
+                was_at[moved.get(was, was), anchor] = was
         suspects = []
         for link in await asyncio.to_thread(links_of, text):
             target, _, anchor = link.target.partition("#")
             page, sound = now.leads_to(path, _bare(target))
             was, was_sound = before.leads_to(old_path, _bare(target)) if link.target in known else (None, True)
-            if link.is_image or (page is None and sound):
+            if not sound:
+                if was_sound and not link.is_image:
+                    suspects.append(_Suspect(path, link, None, moved.get(was or "", was)))
+            elif page is None:
                 old_file = _file(old_path, target)
                 if link.target in known and old_file in before.files and _file(path, target) not in now.files:
                     suspects.append(_Suspect(path, link, None, moved.get(old_file, old_file)))
-                continue
-            if not sound:
-                if was_sound or link.target not in known:
-                    suspects.append(_Suspect(path, link, None, moved.get(was or "", was)))
-            elif anchor and page is not None:
-                if link.target in known and was is not None:
-                    if not (await self._anchors_of(was, base=True)).has(anchor):
-                        continue  # it was broken before
-                elif link.target in known and not was_sound:
-                    continue
-                suspects.append(_Suspect(path, link, page))
+            elif _is_checked(anchor) and not link.is_image:
+                led_to = was_at.get((page, anchor))
+                if led_to is None or (await self._anchors_of(led_to, base=True)).has(anchor):
+                    suspects.append(_Suspect(path, link, page))
         return suspects
 
     async def _broken_elsewhere(
         self, changed: Mapping[str, str | None], before: _View, now: _View, moved: Mapping[str, str]
     ) -> list[_Suspect]:
         """Of the links in pages that the job left alone, those to what it took away."""
-        affected: dict[str, frozenset[str]] = {}  # page to the anchors it lost
-        for path in before.site.pages:
-            if path not in changed:
-                if path not in now.site.pages or now.site.pages[path].url != before.site.pages[path].url:
-                    affected[path] = frozenset()
-            elif changed[path] is None or path not in now.site.pages:
-                affected[path] = frozenset()
-            else:
+        affected = await asyncio.to_thread(_displaced, before, now)  # page to the anchors it lost
+        for path in changed:
+            if path in before.site.pages and path in now.site.pages:
                 lost = (await self._anchors_of(path, base=True)).loosely - (await self._anchors_of(path)).loosely
-                if lost or now.site.pages[path].url != before.site.pages[path].url:
+                if lost:
                     affected[path] = lost
         if not affected:
             return []
@@ -304,7 +293,7 @@ class Links:
 
     async def _sure_of_anchor(self, link: BrokenLink, now: _View) -> BrokenLink:
         """A clear suggestion whose anchor its page lacks is not clear."""
-        if not link.clear or "#" not in link.suggestions[0]:
+        if not link.clear or "#" not in link.suggestions[0] or link.reason == MOVED:
             return link
         for each in links_of(f"[x]{link.suggestions[0]}" if link.suggestions[0][0] == "(" else link.suggestions[0]):
             target, _, anchor = each.target.partition("#")
@@ -369,6 +358,27 @@ def _made_view(layout: Layout, pages: Mapping[str, ParsedPage], paths: Iterable[
     return _View(layout, builder.site(), {path: page.title for path, page in pages.items()}, files)
 
 
+def _changed_view(
+    base: _View,
+    layout: Layout,
+    base_pages: Mapping[str, ParsedPage],
+    changes: Mapping[str, str | None],
+    paths: Sequence[str],
+) -> _View:
+    """The base itself where the changes leave every page at its place: making a large site anew takes a second."""
+    texts = {path: text for path, text in changes.items() if text is not None and layout.is_page(path)}
+    changed = _light_pages(texts, many_bases=len(layout.bases) > 1)
+    if (
+        layout is base.layout
+        and changed.keys() == {path for path in changes if path in base_pages}
+        and frozenset(paths) == base.files
+        and all(page.facts == base_pages[path].facts for path, page in changed.items())
+    ):
+        return base
+    pages = {path: page for path, page in base_pages.items() if path not in changes}
+    return _made_view(layout, {**pages, **changed}, paths)
+
+
 def _page_anchors(path: str, text: str, layout: Layout) -> _Anchors:
     page = parse_page(text.encode(errors="replace"), path, layout.dialect)
     if isinstance(page, Skipped):
@@ -418,6 +428,18 @@ def _links_to(
     return found
 
 
+def _displaced(before: _View, now: _View) -> dict[str, frozenset[str]]:
+    """Pages that are gone, or shown elsewhere."""
+    if before.site is now.site:
+        return {}
+    there = now.site.pages
+    return {
+        path: frozenset()
+        for path, page in before.site.pages.items()
+        if path not in there or there[path].url != page.url
+    }  # fmt: skip
+
+
 def _needles(affected: Iterable[str], before: _View) -> list[str] | None:
     """Lower-case words of which one stands in any link to these pages; None when no word does."""
     by_page: dict[str, set[str]] = {path: set() for path in affected}
@@ -452,7 +474,7 @@ def _without_page(suspect: _Suspect, now: _View) -> BrokenLink:
     reason = f"no page is at {target}"
     if suspect.meant is not None:
         pages, clear = ([suspect.meant], True) if suspect.meant in now.files else ([], False)
-        reason = "the page it leads to has moved" if pages else "the page it leads to is gone"
+        reason = MOVED if pages else "the page it leads to is gone"
     else:
         pages, clear = _guesses(suspect.path, target, now)
     written = [each for page in pages if (each := _address(suspect.path, target, page, now)) is not None]

@@ -385,7 +385,8 @@ def _shown_link(link: BrokenLink) -> str:
     quoted = msgspec.json.encode(link.found).decode()
     if not link.suggestions:
         return f"{quoted} -> no page fits ({link.reason})"
-    options = " or ".join(msgspec.json.encode(option).decode() for option in link.suggestions[:3])
+    shown = link.suggestions[:1] if link.clear else link.suggestions[:3]
+    options = " or ".join(msgspec.json.encode(option).decode() for option in shown)
     return f"{quoted} -> {options}{' (clear)' if link.clear else ''} ({link.reason})"
 
 

@@ -6,7 +6,7 @@ of the tree and nothing else. What is refused is refused for the sake of whoever
 
 import asyncio
 import unicodedata
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from msgspec import Struct
@@ -82,6 +82,7 @@ class Workspace:
         self._changes: dict[str, str | None] = dict(changes)
         self._texts: dict[str, str | None] = {}  # by blob; None is not text
         self._cached = 0
+        self._readable = [path for path in self._base if self._may_read(path)]
         self._names = _Names(self._base)
         for path, text in self._changes.items():
             self._names.note(path, exists=text is not None)
@@ -120,17 +121,22 @@ class Workspace:
     def base_paths(self) -> Sequence[str]:
         return list(self._base)
 
+    def readable_base_paths(self) -> Sequence[str]:
+        return self._readable
+
     def paths(self) -> list[str]:
         """Every file as it now stands, sorted."""
-        if not self._changes:
-            return list(self._base)
-        gone = {path for path, text in self._changes.items() if text is None}
-        made = {path for path, text in self._changes.items() if text is not None}
-        return sorted((self._base.keys() | made) - gone)
+        return self._overlaid(list(self._base), lambda _path: True)
 
     def readable_paths(self) -> list[str]:
         """What the model may look at: the docs folder without hidden files, and navigation files above it."""
-        return [path for path in self.paths() if self._may_read(path)]
+        return self._overlaid(self._readable, self._may_read)
+
+    def _overlaid(self, base: list[str], fits: Callable[[str], bool]) -> list[str]:
+        if not self._changes:
+            return base
+        made = [path for path, text in self._changes.items() if text is not None and fits(path)]
+        return sorted([*(path for path in base if path not in self._changes), *made])
 
     def pages(self) -> list[str]:
         return [path for path in self.readable_paths() if path.lower().endswith(PAGE_SUFFIXES)]

@@ -36,7 +36,7 @@ from service.projections.projects import get_project
 from service.retrieval.query import FtsIndex
 from service.settings import ModelSection, Settings
 from service.streams import JOBS
-from service.web import access, health, jobs, pull_requests, threads
+from service.web import access, errors, health, jobs, pull_requests, threads
 from service.web.cors import allow_origin, cors
 from service.web.git_http import git_routes
 from service.web.keys import (
@@ -208,6 +208,7 @@ class Server:
         app.on_response_prepare.append(name_request)
         app.on_response_prepare.append(allow_origin)
         app.add_routes(health.routes)
+        app.add_routes(errors.routes)
         app.add_routes(jobs.routes)
         app.add_routes(threads.routes)
         app.add_routes(pull_requests.routes)

@@ -34,6 +34,9 @@ async def refused(http, service, status, code, method, url, **request):
         assert body["requestId"] == response.headers["X-Request-Id"]
         headers = response.headers
     assert head(service) == before
+    async with http.get(service.url + body["type"]) as page:
+        assert page.status == 200
+        assert page.content_type == "text/html"
     return body, headers
 
 

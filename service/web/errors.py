@@ -1,0 +1,144 @@
+"""A page for every error code, at the address that a problem's ``type`` names: what it means, and what to do."""
+
+from aiohttp import web
+from msgspec import Struct
+
+from service.web.pages import html_page
+
+routes = web.RouteTableDef()
+
+
+class Explained(Struct, frozen=True):
+    """An error for the person who meets it."""
+
+    title: str
+    text: str
+
+
+EXPLAINED: dict[str, Explained] = {
+    # What is wrong with a request
+    "invalid_request": Explained(
+        "The request does not fit",
+        "The field errors names each place in the body that does not fit, as a JSON path, and what is wrong there."
+        " Nothing was recorded; mend the body and send it again.",
+    ),
+    "invalid_json": Explained(
+        "The body is not JSON",
+        "Send one JSON document in UTF-8, with nothing after it, as Content-Type application/json.",
+    ),
+    "unsupported_media_type": Explained(
+        "The body has the wrong content type", "Send the header Content-Type: application/json along with the body."
+    ),
+    "body_too_large": Explained(
+        "The body is too large",
+        "A request's body may have 5 MiB. Chat clients send earlier answers back: begin a new chat.",
+    ),
+    "method_not_allowed": Explained(
+        "The address does not take that method", "The header Allow of the answer names the methods that it takes."
+    ),
+    "not_found": Explained(
+        "There is nothing at this address", "Look at the path: there is no slash at its end, and its case matters."
+    ),
+    "conflict": Explained(
+        "It does not fit the present state",
+        "Read the thing again, and decide anew; the same call will be refused again.",
+    ),
+    # Keys
+    "unauthorized": Explained(
+        "There is no usable key",
+        "Send Authorization: Bearer and a key. The key may be mistyped, or revoked."
+        " Make one with: docsmith key create --kind admin, or --kind assistant --domain DOMAIN",
+    ),
+    "key_expired": Explained("The key has expired", "Make a new one with: docsmith key create"),
+    "forbidden": Explained("The key may not do this", "The key is good, but not for this. See: docsmith key list"),
+    "wrong_key_kind": Explained(
+        "It is the other kind of key",
+        "The agent takes admin keys (docsmith_…), which stay on servers; the assistant takes assistant keys"
+        " (docsmith_dsc_…), which may be in a page.",
+    ),
+    # What is not there
+    "project_not_found": Explained(
+        "There is no such project", "Or it belongs to another organization than the key. See: docsmith project list"
+    ),
+    "domain_not_found": Explained(
+        "There is no such site", "Or it belongs to another organization than the key. See: docsmith project list"
+    ),
+    "domain_taken": Explained(
+        "The domain is taken", "Each site has a domain of its own: choose another with --domain."
+    ),
+    "job_not_found": Explained("There is no such job", "Or it belongs to another project than the address names."),
+    "thread_not_found": Explained(
+        "There is no such thread",
+        "A thread belongs to its site, and to the fp that began it unless that was anonymous; a threadKey must be the"
+        " one that came with its first reply. Leave threadId out to begin a new one.",
+    ),
+    "not_indexed": Explained(
+        "The site has no index yet", "It is made soon after the project is; at once with: docsmith index DOMAIN"
+    ),
+    # Models
+    "unknown_model": Explained(
+        "The settings name no such model", "Use sonnet, opus, or an alias of a [models.ALIAS] section of docsmith.toml."
+    ),
+    "model_key_refused": Explained(
+        "The provider refuses our key", "The operator's key for this model is missing, wrong, or out of credit."
+    ),
+    "model_refused_request": Explained(
+        "The provider refuses the request", "The model cannot do what was asked of it. Try another model."
+    ),
+    "model_refused": Explained("The model refused", "It would not carry this out. Ask in other words."),
+    "context_window_exceeded": Explained(
+        "It does not fit the model's window",
+        "Ask for less at once, begin a new chat, or use a model with a larger one.",
+    ),
+    "model_cut_off": Explained(
+        "The model stopped in the middle", "It reached its limit of output. Ask for less at once."
+    ),
+    "model_reply_broke_off": Explained(
+        "The model's reply broke off", "The connection to the provider ended. Try again."
+    ),
+    "model_reply_too_long": Explained(
+        "The model's reply is too long", "It wrote more than a job may hold. Ask for less."
+    ),
+    "rate_limited": Explained("Too many requests", "Wait as long as Retry-After says, then go on."),
+    # Repositories and code hosts
+    "bad_repository": Explained("It is no repository that can be read", "The message says what to do about it."),
+    "no_such_repository": Explained(
+        "The repository is not there",
+        "Its address may be wrong, it may have moved, or the token may not see it: code hosts tell these alike.",
+    ),
+    "no_such_branch": Explained("The branch is not there", "Name one that is with --ref, or make it."),
+    "no_commits": Explained("The repository is empty", "Commit something to it first."),
+    "branch_is_base": Explained("The work goes on a branch of its own", "Name another branch than the base branch."),
+    "branch_moved": Explained("The branch has other commits", "Somebody pushed to it. Start the job again."),
+    "branch_protected": Explained("The branch is protected", "Let the job make a branch of its own: name none."),
+    "merge_conflict": Explained("It cannot be merged as it is", "Both sides changed the same lines. Merge it by hand."),
+    "pull_request_closed": Explained("The pull request is closed", "Open a new one with a new job."),
+    "pull_request_merged": Explained("The pull request is merged", "It cannot be closed any more."),
+    "too_large": Explained("It is larger than Docsmith takes", "The message names the limit."),
+    "timed_out": Explained("It took too long", "Try again; a large repository may need a closer network."),
+    # Jobs
+    "budget_exhausted": Explained(
+        "The job has used up its budget", "Steps, tokens, money and minutes are limited in the settings: ask for less."
+    ),
+    "secret_in_changes": Explained(
+        "The changes hold a secret", "Something that looks like a key or a password would have been published."
+    ),
+    "interrupted": Explained(
+        "It was interrupted",
+        "The process that worked on it ended. An answer can be asked for again; a job goes on alone.",
+    ),
+    # Ourselves
+    "unavailable": Explained("It cannot be done right now", "Something that this needs is down or busy. Try again."),
+    "internal": Explained(
+        "Something went wrong on our side",
+        "It has been logged under the request's id. Tell the operator the requestId.",
+    ),
+}
+
+
+@routes.get("/docs/errors/{code}")
+async def explain(request: web.Request) -> web.Response:
+    explained = EXPLAINED.get(request.match_info["code"])
+    if explained is None:
+        raise web.HTTPNotFound
+    return html_page(request, "message.html", title=explained.title, text=explained.text)

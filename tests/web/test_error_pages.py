@@ -1,0 +1,32 @@
+"""Every code that a problem can carry has a page."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from service.web.errors import EXPLAINED
+
+SERVICE = Path(__file__).parent.parent.parent / "service"
+NOT_OVER_HTTP = {
+    "already_served", "bad_settings",  # the command line's own
+    "bad_author", "bad_message", "bad_path", "bad_text", "bad_time", "no_such_file",  # answered to the model, or to us
+    "commit_differs", "commit_not_found", "damaged", "process_died", "project_unknown",  # told by their sentence alone
+}  # fmt: skip
+
+
+def codes() -> set[str]:
+    found = set()
+    for file in SERVICE.glob("**/*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.keyword) and node.arg == "code" and isinstance(node.value, ast.Constant):
+                found.add(node.value.value)
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
+                found.update(node.value.value for target in node.targets if getattr(target, "id", "") == "code")
+    return {code for code in found if isinstance(code, str)}
+
+
+@pytest.mark.parametrize("code", sorted(codes() - NOT_OVER_HTTP))
+def test_a_code_is_explained(code):
+    assert EXPLAINED[code].title
+    assert EXPLAINED[code].text.endswith((".", "DOMAIN", "create", "list"))

@@ -125,8 +125,9 @@ def _tame(litellm: Any) -> Library:
         setattr(litellm, name, [])
     _silence()  # again: the import has given its loggers handlers
     _do_without_mcp()
-    # Said of its types when they are first used: nothing that an operator could act on.
+    # Said of litellm's types: nothing that an operator could act on, and the second quotes what it is about.
     warnings.filterwarnings("ignore", message="Item '.*' on TypedDict class .* `ReadOnly`", category=UserWarning)
+    warnings.filterwarnings("ignore", message="Pydantic serializer warnings", category=UserWarning)
     litellm.in_memory_llm_clients_cache.max_size_in_memory = OWN_CLIENTS
 
     from service.adapters.model_transport import ProviderTransport  # late as litellm is: it imports httpx

@@ -25,8 +25,11 @@ from service.ports.model import (
 )
 from tests.fakes.provider import Call, ScriptedProvider
 
-# litellm's types, made when it first reads a stream of the Responses API: pydantic has a word on them.
-pytestmark = pytest.mark.filterwarnings("ignore:Item '.*' on TypedDict class .* `ReadOnly`:UserWarning")
+# pydantic on litellm's types, when it reads a stream of the Responses API; as model_library has it.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Item '.*' on TypedDict class .* `ReadOnly`:UserWarning"),
+    pytest.mark.filterwarnings("ignore:Pydantic serializer warnings:UserWarning"),
+]
 
 KEY = "sk-a-key-that-nobody-may-see"
 PROMPT = "a question that nobody may read"
@@ -176,6 +179,20 @@ async def test_a_conversation_goes_out_in_anthropic_form(provider, make):
     assert [block.get("tool_use_id") for block in body["messages"][2]["content"]] == ["call_1", "call_2", None]
     assert [tool["name"] for tool in body["tools"]] == ["search"]
     assert body["max_tokens"] == 8192
+
+
+async def test_anthropic_is_told_what_of_a_conversation_with_tools_to_keep(provider, make):
+    keep = {"type": "ephemeral"}
+    model = make("anthropic")
+    for request in (CONVERSATION, ModelRequest(CONVERSATION.messages[:-1], CONVERSATION.tools), REQUEST):
+        provider.will_reply("ok")
+        await reply(model, request)
+    by_user, by_tool, alone = (asked.body for asked in provider.asked)
+    for body in (by_user, by_tool):
+        assert body["system"][-1]["cache_control"] == keep
+        marks = [block.get("cache_control") for message in body["messages"] for block in message["content"]]
+        assert marks == [None] * (len(marks) - 1) + [keep]
+    assert "cache_control" not in str(alone)
 
 
 CONVERSATION = ModelRequest(

@@ -99,6 +99,10 @@ class Asked:
         """``time.monotonic()`` when the client went away before the end."""
         self.finished = asyncio.Event()
 
+    def left(self) -> None:
+        self.disconnected_at = time.monotonic()
+        self.disconnected.set()
+
     @property
     def key(self) -> str:
         """The key that came with it."""
@@ -196,10 +200,12 @@ class ScriptedProvider:
             if asked.body.get("stream"):
                 return await self._stream(asked, reply, request, number)
             return web.json_response(_WHOLE[protocol](asked, reply, number), headers=_headers(protocol, number))
-        except (asyncio.CancelledError, ConnectionError):
-            asked.disconnected_at = time.monotonic()
-            asked.disconnected.set()
+        except asyncio.CancelledError:
+            asked.left()
             raise
+        except ConnectionError:
+            asked.left()
+            return web.Response()  # to nobody
         finally:
             asked.finished.set()
 

@@ -19,16 +19,15 @@ leads to a code block.
 import asyncio
 import math
 import re
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import Literal
+from threading import Lock
 
 import snowballstemmer
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
 from msgspec import Struct
 
+from service.adapters.quotable import Kind, blocks, plain, sentences
 from service.domain.errors import Invalid
 from service.domain.model import Usage
 from service.ports.model import Grounding, ModelChunk, ModelEnd, ModelRequest, ModelText, Passage
@@ -57,8 +56,7 @@ MAX_BEGINNING_CHARACTERS = 500
 HEADING_WEIGHT = 0.6
 NEIGHBOUR_WEIGHT = 0.35
 WORDS_A_DELTA = 3
-
-Kind = Literal["sentence", "item", "code", "row"]
+MAX_KNOWN_STEMS = 50_000
 
 _STOP_WORD_LIST = """
 a about after all also am an and any are as at be because been before being best between both but by can cannot could
@@ -67,8 +65,8 @@ has have having here how however i if in into is isn it its just know let like l
 means might more most much must my need needs no nor not now of off on once one only or other our out over own please
 possible re s same see should show so some something such t tell than that the their them then there these they thing
 things this those through to too try trying under until up use used uses using very want was way ways we were what
-when where which while who why will with within without work works would you your der das ein eine einen einer und
-oder ist sind wie was kann ich man mit für auf von zu den dem im wo warum es nicht
+when where which while who why will with within without work works would you your
+der das ein eine einen einer und oder ist sind wie was kann ich man mit für auf von zu den dem im wo warum es nicht
 le la les un une des et ou est sont que qui pour dans avec sur je du de puis pourquoi quel quelle ce
 el los las una unos y o es son cómo como qué para en con por del se puedo cuál
 hello hey hi thank thanks hallo danke bonjour merci hola gracias olá obrigado
@@ -78,23 +76,6 @@ _STOP_WORDS = frozenset(_STOP_WORD_LIST.split())
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")  # noqa: RUF001
 _COMPOUND = re.compile(r"\w+(?:[-./:]\w+)+|\w*_\w+")
-_SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]*_]*\s+(?=[\"'(\[`*_]*[^\W_a-z])|(?<=[。！？])")  # noqa: RUF001
-_ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|resp|incl)|\b[A-Z])\.$", re.IGNORECASE)
-_ONLY_LINK = re.compile(
-    r"(?:see|learn|read)?[\w\s,:]{0,40}(?:\[[^\]]*\]\([^)]*\)|<?https?://\S+)[\s.,]*", re.IGNORECASE
-)
-_AFTER_LANGUAGE = re.compile(r"[^\w+#-].*", re.DOTALL)
-_INLINE = re.compile(
-    r"""
-    (?P<code>(?<!`)(?P<ticks>`+)(?!`).*?(?<!`)(?P=ticks)(?!`))
-    | !\[[^\]]*\]\([^)]*\)
-    | \[(?P<link>(?:`[^`]*`|[^\[\]])+)\]\((?P<target>[^)\s]*)[^)]*\)
-    | \[(?P<reference>(?:`[^`]*`|[^\[\]])+)\]\[[^\]]*\]
-    | <(?!\w+:)/?[A-Za-z][^<>]*> | <!--.*?-->
-    | (?P<number>(?<!\\)\[(?=[\d\s,;–-]+\]))
-    """,  # noqa: RUF001  (an en dash)
-    re.DOTALL | re.VERBOSE,
-)
 _HOW = re.compile(
     r"\bhow\b|\bsteps?\b|\bexample|\bcommand|\bcode\b|\bwie\b|\bcomment\b|\bcómo\b|\bcomo\b", re.IGNORECASE
 )
@@ -126,8 +107,6 @@ _NOTHING = {
 }
 _NO_QUESTION = "I answer questions about this documentation by quoting it. What would you like to know?"
 
-_MARKDOWN = MarkdownIt("commonmark").enable("table")
-
 
 class BuiltinAnswer:
     """The ``Model`` port over the request's own passages."""
@@ -139,7 +118,8 @@ class BuiltinAnswer:
     async def reply(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
         if request.grounding is None:
             raise Invalid("The builtin model only quotes passages of documentation.", code="model_refused_request")
-        for words in _deltas(extract(request.grounding)):
+        text = await asyncio.to_thread(extract, request.grounding)  # 50 passages take a tenth of a second
+        for words in _deltas(text):
             yield ModelText(words)
             await asyncio.sleep(0)  # one delta at a time to whoever listens
         yield ModelEnd("stop", (), Usage(cost_usd=0.0), NAME)
@@ -360,7 +340,7 @@ def _rendered(quote: _Quote) -> str:
                 lines += piece.text.split("\n")
         before = at
     quoted = "\n".join(f"> {line}".rstrip() for line in lines)
-    return f"**{_plain(name)}** [{passage.number}]\n\n{quoted}"
+    return f"**{plain(name)}** [{passage.number}]\n\n{quoted}"
 
 
 def _code_lines(piece: _Piece) -> list[str]:
@@ -373,102 +353,16 @@ def _code_lines(piece: _Piece) -> list[str]:
 def _pieces(passage: Passage, language: str) -> list[_Piece]:
     pieces: list[_Piece] = []
     above = _stems(f"{passage.title} {passage.heading}", language)
-    for block in _blocks(_MARKDOWN.parse(passage.text)):
+    for block in blocks(passage.text):
         if block.kind == "heading":
             above = (*above, *_stems(block.text, language))
             continue
-        for text in _sentences(block.text) if block.kind == "sentence" else [block.text]:
+        for text in sentences(block.text) if block.kind == "sentence" else [block.text]:
             stems = _stems(text, language)
             if stems or block.kind == "code":
                 piece = _Piece(block.kind, text, block.number, block.lead, block.is_link, stems, frozenset(above))
                 pieces.append(piece)
     return pieces
-
-
-class _Block(Struct, frozen=True):
-    kind: Kind | Literal["heading"]
-    text: str
-    number: int
-    """The items of a list share it, and the rows of a table."""
-    lead: str = ""
-    is_link: bool = False
-
-
-def _blocks(tokens: Sequence[Token]) -> Iterator[_Block]:
-    """Everything in the passage, in reading order."""
-    number = 0
-    depth = 0
-    marker = ""
-    head: list[str] = []
-    cells: list[str] = []
-    for at, token in enumerate(tokens):
-        match token.type:
-            case "bullet_list_open" | "ordered_list_open":
-                number += 0 if depth else 1
-                depth += 1
-            case "bullet_list_close" | "ordered_list_close":
-                depth -= 1
-            case "list_item_open":
-                marker = "  " * (depth - 1) + (f"{token.info}. " if token.info else "- ")
-            case "heading_open":
-                yield _Block("heading", _plain(tokens[at + 1].content), number)
-            case "paragraph_open" if text := _plain(tokens[at + 1].content):
-                if depth:
-                    is_link = _ONLY_LINK.fullmatch(tokens[at + 1].content) is not None
-                    yield _Block("item", (marker or "  " * depth) + text, number, is_link=is_link)
-                    marker = ""
-                else:
-                    number += 1
-                    yield _Block("sentence", text, number)
-            case "fence" | "code_block":
-                number += 0 if depth else 1
-                yield _Block("code", token.content, number, lead=_AFTER_LANGUAGE.sub("", token.info.strip()))
-            case "html_block" if text := _plain(token.content):
-                number += 1
-                yield _Block("sentence", text, number)
-            case "table_open":
-                number += 1
-            case "tr_open":
-                cells = []
-            case "th_open" | "td_open":
-                cells.append(_plain(tokens[at + 1].content))
-            case "thead_close":
-                head = cells
-            case "tr_close" if tokens[at - 1].type == "td_close":
-                yield _Block("row", _row(cells), number, lead=f"{_row(head)}\n{_row(['---'] * len(head))}")
-            case _:
-                pass
-
-
-def _row(cells: Iterable[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-
-
-def _sentences(text: str) -> Iterator[str]:
-    sentence = ""
-    for part in _SENTENCE_END.split(text):
-        sentence = f"{sentence} {part}" if sentence else part
-        if not _ABBREVIATION.search(sentence):
-            yield sentence
-            sentence = ""
-    if sentence:
-        yield sentence
-
-
-def _plain(text: str) -> str:
-    """Inline Markdown that reads the same elsewhere: no images, tags or relative links, and no number that would pass
-    for a citation of ours. Code spans stay as they are."""
-    return " ".join(_INLINE.sub(_without_place, text).split())
-
-
-def _without_place(match: re.Match[str]) -> str:
-    if match["code"]:
-        return match[0]
-    if match["number"]:
-        return "\\["
-    if match["link"]:
-        return match[0] if match["target"].startswith(("http://", "https://")) else _plain(match["link"])
-    return _plain(match["reference"] or "")
 
 
 def _question_stems(question: str, language: str) -> tuple[str, ...]:
@@ -489,16 +383,21 @@ def _stemmer(language: str) -> "_Stemmer":
 
 
 class _Stemmer:
+    """Remembers what it stemmed; Snowball's own objects are not for two threads at once."""
+
     def __init__(self, language: str) -> None:
         self._snowball = snowballstemmer.stemmer(_SNOWBALL[language])
         self._known: dict[str, str] = {}
+        self._lock = Lock()
 
     def __call__(self, word: str) -> str:
         stem = self._known.get(word)
         if stem is None:
-            if len(self._known) > 50_000:
-                self._known.clear()
-            stem = self._known[word] = str(self._snowball.stemWord(word))
+            with self._lock:
+                stem = str(self._snowball.stemWord(word))
+                if len(self._known) > MAX_KNOWN_STEMS:
+                    self._known.clear()
+            self._known[word] = stem
         return stem
 
 

@@ -27,7 +27,7 @@ MAX_EARLIER_QUESTION_CHARACTERS = 2_000
 MAX_EARLIER_ANSWER_CHARACTERS = 3_000
 
 _CITATION_LINK = re.compile(r" ?\[\d{1,3}\]\([^)\s]*\)")
-_SUGGESTIONS_BLOCK = re.compile(r"\n*```suggestions\n.*?(?:```|\Z)", re.DOTALL)
+_SUGGESTIONS_BLOCK = re.compile(r"```suggestions\n.*?(?:```|\Z)", re.DOTALL)
 
 
 class Exchange(Struct, frozen=True):

@@ -1,6 +1,7 @@
 """Answers that are quotes."""
 
 import re
+import time
 
 import pytest
 from hypothesis import given
@@ -109,6 +110,15 @@ def test_a_code_block_that_holds_a_fence_is_fenced_longer():
     fence = Passage(1, "Fence", "", "/f", "Write a fence:\n\n````md\n```\nx\n```\n````\n", 1.0)
     text = answer("How do I write a fence?", fence)
     assert "> ````md\n> ```\n> x\n> ```\n> ````" in text
+
+
+@pytest.mark.parametrize(
+    "text", ["[" + "`a`" * 2_000, "<!--" * 1_500, "`" * 6_000, "[" * 6_000, "`a``b" * 1_200, "a. " * 2_000]
+)
+def test_a_document_made_to_be_slow_is_not(text):
+    began = time.process_time()
+    answer("How do I deploy?", Passage(1, "Deploy", "", "/d", f"deploy {text}", 1.0))
+    assert time.process_time() - began < 5
 
 
 async def test_it_is_a_model_like_any_other():

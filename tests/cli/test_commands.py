@@ -1,0 +1,131 @@
+"""The command line as operators and their scripts use it."""
+
+import json
+import sqlite3
+
+import pytest
+
+from tests.service_process import Service, service_in, write_docs
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    """A data folder with a project, that nobody serves."""
+    folder = tmp_path_factory.mktemp("cli")
+    with service_in(folder) as service:
+        service.set_up(write_docs(folder / "docs"))
+        yield service
+
+
+def test_without_a_command_it_explains_itself(tmp_path):
+    done = Service(tmp_path / "data").run("--help")
+    assert done.returncode == 0
+    assert "docsmith serve" in done.stdout
+
+
+@pytest.mark.parametrize("arguments", [("nonsense",), ("project",), ("key", "create"), ("serve", "--port", "x")])
+def test_wrong_usage_is_exit_status_2(tmp_path, arguments):
+    done = Service(tmp_path / "data").run(*arguments)
+    assert done.returncode == 2
+    assert "usage:" in done.stderr
+    assert not (tmp_path / "data").exists()
+
+
+def test_with_json_there_is_one_document_and_nothing_else(service):
+    for command in (
+        ("organization", "list"),
+        ("project", "list"),
+        ("key", "list"),
+        ("search", "kite", "install"),
+        ("ask", "kite", "How do I install Kite?"),
+        ("audit", "verify"),
+        ("audit", "show"),
+        ("version",),
+    ):
+        done = service.run(*command, "--json")
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout), command
+        assert done.stdout.count("\n") == 1, command
+
+
+def test_an_answer_in_the_terminal_has_its_sources(service):
+    done = service.run("ask", "kite", "How do I install Kite?")
+    assert "curl -sSf kite.example/install | sh" in done.stdout
+    assert "Sources:" in done.stdout
+    assert "/install" in done.stdout.split("Sources:")[1]
+
+
+def test_a_search_finds_the_right_page_first(service):
+    (first, *_) = service.cli("search", "kite", "delay between retries")["results"]
+    assert first["path"] == "retry.md"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("search", "nowhere", "x"), "docsmith project list"),
+        (("index", "nowhere"), "no such site"),
+        (("job", "show", "nothing"), "no job nothing"),
+        (("job", "create", "x", "--project", "nowhere"), "docsmith project list"),
+        (("key", "create", "--kind", "assistant"), "names the domains"),
+        (("key", "create", "--kind", "assistant", "--domain", "nowhere"), "no site nowhere"),
+        (("project", "create", "--name", "X", "--repository", "/does/not/exist"), "/does/not/exist"),
+        (("project", "create", "--name", "Two", "--repository", "DOCS", "--domain", "kite"), "another project"),
+        (("organization", "create", "--name", " "), "printable"),
+    ],
+)
+def test_a_failure_is_one_line_with_the_next_step(service, arguments, says):
+    arguments = [str(service.data.parent / "docs") if one == "DOCS" else one for one in arguments]
+    events = service.cli("audit", "verify")["events"]
+    done = service.run(*arguments)
+    assert done.returncode == 1
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert "Traceback" not in done.stderr
+    if arguments[0] != "index":  # that an index could not be made is worth recording
+        assert service.cli("audit", "verify")["events"] == events
+
+
+def test_settings_that_cannot_be_used_are_told(tmp_path):
+    service = Service(tmp_path / "data", {"DOCSMITH_AGENT__MODLE": "x"})
+    done = service.run("organization", "list")
+    assert done.returncode == 1
+    assert "did you mean 'model'?" in done.stderr
+
+
+def test_a_job_waits_in_the_log_for_a_service_to_carry_it_out(service):
+    job = service.cli("job", "create", 'Append "Kites rise." to index.md')
+    assert job["status"] == "active"
+    service.start()
+    watched = service.cli("job", "watch", job["id"])
+    assert watched["status"] == "completed"
+    shown = service.cli("job", "show", job["id"])
+    assert shown["status"] == "completed"
+    assert shown["pull_request_url"].startswith(service.url)
+    assert service.stop() == 0
+
+
+def test_a_log_that_was_tampered_with_is_found(tmp_path):
+    service = Service(tmp_path / "data")
+    service.cli("organization", "create", "--name", "Acme")
+    service.cli("organization", "create", "--name", "Bolt")
+    with sqlite3.connect(tmp_path / "data" / "events.db") as db:
+        db.execute("UPDATE events SET data = replace(data, 'Acme', 'Evil')")
+    db.close()
+    found = service.cli("audit", "verify", status=3)
+    assert (found["sound"], found["badPosition"]) == (False, 1)
+
+
+def test_keys_are_listed_without_their_tokens(service):
+    done = service.run("key", "list", "--json")
+    assert service.admin_key not in done.stdout
+    assert service.assistant_key not in done.stdout
+    assert len(json.loads(done.stdout)["keys"]) == 2
+
+
+def test_what_people_typed_is_not_in_the_log_in_plain_text(service):
+    service.cli("ask", "kite", "Where does my grandmother Ermentrude live?")
+    for file in service.data.glob("events.db*"):
+        assert b"Ermentrude" not in file.read_bytes()
+    events = service.cli("audit", "show", "--type", "message-posted")["events"]
+    assert any("Ermentrude" in event["data"]["text"] for event in events)

@@ -126,6 +126,7 @@ class LitellmModel:
         self._session: aiohttp.ClientSession | None = None
         self._facts: _Facts | None = None
         self._used_own_clients = False
+        """Whether a request went past us, through a client of litellm's own."""
 
     @property
     def name(self) -> str:
@@ -201,6 +202,7 @@ class LitellmModel:
             except ContentRefused:
                 yield self._end(library, facts, request, Ending("refused", (), Tokens(0, 0), ""), 0)
                 return
+            self._used_own_clients |= exchange.response is None
             source: _Source = _LitellmSource(stream, self._spec, self._key())
             if exchange.taken is not None and exchange.response is not None:
                 reader = ChatCompletionsReader() if exchange.taken == "chat_completions" else MessagesReader()
@@ -272,7 +274,6 @@ class LitellmModel:
     def _learn(self, library: Library) -> "_Facts":
         if self._facts is None:
             self._facts = _learn(library, self._spec)
-            self._used_own_clients = not self._facts.speaks_through_us
         return self._facts
 
     def _open_session(self, library: Library) -> aiohttp.ClientSession:

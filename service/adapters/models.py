@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from service.adapters.litellm_model import LitellmModel, ModelSettings
-from service.domain.errors import NotFound
+from service.domain.errors import NotFound, ServiceError
 from service.ports.model import Model
 
 __all__ = ["ConfiguredModels", "LitellmModel", "ModelSettings"]
@@ -102,10 +102,16 @@ class ConfiguredModels:
         Raises:
             NotFound: litellm knows no provider for a model (``code`` ``unknown_model``).
         """
+        refused: ServiceError | None = None
         for alias in self._settings:
-            model = self._resolve(alias)
-            if model is not None:
-                await model.prepare()
+            try:
+                model = self._resolve(alias)
+                if model is not None:
+                    await model.prepare()
+            except ServiceError as error:  # one wrong name must not leave the others cold
+                refused = refused or error
+        if refused is not None:
+            raise refused
 
     async def close(self) -> None:
         await asyncio.gather(*(model.close() for model in self._models.values()))

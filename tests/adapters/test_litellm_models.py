@@ -125,6 +125,14 @@ async def test_preparing_without_any_real_model_needs_nothing():
     await chosen.close()
 
 
+async def test_one_wrong_name_is_told_and_the_others_are_prepared_nevertheless():
+    wrong = ModelSettings(alias="wrong", model="nobody/knows-it")
+    chosen = models(wrong, LOCAL)
+    with pytest.raises(NotFound, match="nobody/knows-it"):
+        await chosen.prepare()
+    await chosen.close()
+
+
 async def test_the_usual_models_are_in_litellms_price_table():
     from service.adapters.model_library import load
 

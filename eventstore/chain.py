@@ -35,6 +35,12 @@ GENESIS = bytes(32)
 
 FORMAT = b"eventstore-1"
 
+_TYPES = (
+    "typeof(stream) = 'text' AND typeof(id) = 'text' AND typeof(type) = 'text' AND typeof(recorded_at) = 'text'"
+    " AND typeof(metadata) = 'text' AND typeof(data) = 'text' AND typeof(sealed) <> 'text' AND typeof(hash) = 'blob'"
+)
+"""A text that is turned into a blob has the same bytes and hash, but is not found by its value."""
+_COLUMNS = "position, stream, stream_version, id, type, schema_version, recorded_at, metadata, data, sealed, hash"
 _PAGE = 1000
 _KNOWN_STREAMS = 1_000_000
 """The last versions of this many streams are kept; those of others are looked up in the file."""
@@ -142,7 +148,7 @@ class _Verification:
             for row in rows:
                 if problem := self._problem(row, last, last_hash):
                     return Verified(last, last_hash, last + 1, problem)
-                last, last_hash = row[0], row[-1]
+                last, last_hash = row[1], row[-1]
             if damage is not None:
                 return Verified(last, last_hash, last + 1, damage)
             if not rows:
@@ -158,14 +164,16 @@ class _Verification:
         return Verified(last, last_hash)
 
     def _problem(self, row: tuple[Any, ...], last: int, last_hash: bytes) -> str | None:
-        position, stream, version = row[0], row[1], row[2]
+        types, position, stream, version, *_ = row
         if position != last + 1:
             return "the event is missing"
+        if not types:
+            return "a value is of another type"
         try:
-            if event_hash(last_hash, *row[:-1]) != row[-1]:
+            if event_hash(last_hash, *row[1:-1]) != row[-1]:
                 return "its hash does not fit what is stored"
         except (TypeError, struct.error):
-            return "a value is of another type"
+            return "a number is of another type"
         before = self._versions.get(stream)
         if version != (self._version_before(stream, position, version) if before is None else before) + 1:
             return "its stream version does not follow the one before"
@@ -187,8 +195,8 @@ class _Verification:
         try:
             # NOT INDEXED: in the table's own order, so that an index which hides a row cannot hide it from here.
             return self._db.execute(
-                "SELECT position, stream, stream_version, id, type, schema_version, recorded_at, metadata, data,"
-                " sealed, hash FROM events NOT INDEXED WHERE position > ? ORDER BY position LIMIT ?",
+                f"SELECT {_TYPES}, {_COLUMNS} FROM events NOT INDEXED"  # noqa: S608 - our own text
+                " WHERE position > ? ORDER BY position LIMIT ?",
                 (after, size),
             ).fetchall(), None
         except sqlite3.DatabaseError as error:
@@ -198,7 +206,7 @@ class _Verification:
                 return [], str(error)
         rows: list[tuple[Any, ...]] = []
         while True:
-            some, damage = self._page(rows[-1][0] if rows else after, size=1)
+            some, damage = self._page(rows[-1][1] if rows else after, size=1)
             if not some:
                 return rows, damage
             rows += some

@@ -151,7 +151,11 @@ class LogWriter:
             return self._commit([append], keys, wants_events)
         except sqlite3.IntegrityError:
             self._roll_back()
-            return Batch([DuplicateEventId("an event with the id of one of these is stored already")], [], 0)
+            error: EventStoreError = DuplicateEventId("an event with the id of one of these is stored already")
+        except sqlite3.Error as failure:
+            self._roll_back()
+            error = files.explained(failure, self._path)
+        return Batch([error], [], 0)
 
     def _commit(self, appends: Sequence[Sequence[Append]], keys: _Keys, wants_events: bool) -> Batch:
         db = self._db

@@ -115,12 +115,7 @@ class Views:
                 if not await _is_of(store, run):
                     await asyncio.to_thread(_start_over, db, path, run)
             # aiosqlite fits here: a query is one statement, so it is one trip to the connection's thread.
-            queries = []
-            uri = files.uri(path, read_only=True)
-            for _ in range(QUERY_CONNECTIONS):
-                query = await aiosqlite.connect(uri, uri=True, isolation_level=None)
-                query.row_factory = sqlite3.Row
-                queries.append(query)
+            queries = [await _connect_for_queries(path) for _ in range(QUERY_CONNECTIONS)]
         except BaseException:
             db.close()
             raise
@@ -283,6 +278,12 @@ class Views:
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
         except sqlite3.Error as error:
             raise files.explained(error, self._path) from error
+
+
+async def _connect_for_queries(path: Path) -> aiosqlite.Connection:
+    db = await aiosqlite.connect(files.uri(path, read_only=True), uri=True, isolation_level=None)
+    db.row_factory = sqlite3.Row
+    return db
 
 
 class _Run:

@@ -29,7 +29,7 @@ from typing import Any, Self, TypeVar
 
 from eventstore import files
 from eventstore.codec import Codec
-from eventstore.errors import EventStoreError, StoreClosed, StoreReadOnly
+from eventstore.errors import EventStoreError, StoreClosed, StoreCorrupt, StoreReadOnly
 from eventstore.events import Append, Appended, NewEvent, RecordedEvent
 from eventstore.log_file import (
     COLUMNS,
@@ -425,6 +425,9 @@ class SQLiteEventStore:
                 seen = version
             except StoreClosed:
                 return
+            except StoreCorrupt:
+                # An event that cannot be read. Whoever waits for it shall read it and be told.
+                self._tail.skip_to(await self.head())
             except EventStoreError:
                 pass  # reading fails for its callers, who are told; here it is tried again
             with contextlib.suppress(TimeoutError):

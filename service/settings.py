@@ -57,7 +57,7 @@ class ThreadsSection(Struct, frozen=True, forbid_unknown_fields=True):
 
 class ModelSection(Struct, frozen=True, forbid_unknown_fields=True):
     model: str
-    """Any name that litellm knows, such as ``anthropic/claude-sonnet-4-5``."""
+    """Any name that litellm knows, such as ``anthropic/claude-sonnet-5-5``."""
     api_base: str = ""
     api_key_env: str = ""
     """The environment variable that holds the key."""

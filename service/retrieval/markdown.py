@@ -7,6 +7,7 @@ is kept of a section is its source, cleaned of what no reader sees. Facts the cl
   and end at a blank line at the earliest, comments are ``{/* */}``. Docusaurus reads ``.md`` as MDX too.
 - Hugo's shortcodes are ``{{< >}}`` and ``{{% %}}``; ``{{</* */>}}`` shows one
   (gohugo.io/content-management/shortcodes).
+- Liquid's tags are ``{% %}`` (Jekyll, GitBook); of them and of shortcodes, titles and the like are kept.
 - MDN's macros are ``{{name("argument", "text")}}``: cross-references show their text, the others are page furniture.
 - Anchors are github-slugger's: lower case, punctuation out, spaces to ``-``, repeats get ``-1``; Python-Markdown's
   differ.
@@ -30,13 +31,17 @@ from msgspec import Struct
 from service.domain.sites import Skipped
 
 SUFFIXES = (".md", ".mdx", ".markdown")
-MAX_PAGE_BYTES = 2 << 20
+MAX_PAGE_BYTES = 1 << 20
+MAX_LINES = 50_000
 MAX_FRONT_MATTER = 64 << 10
+MAX_YAML_BYTES = 512 << 10
 MAX_ALIASES = 20
+MAX_DEPTH = 50
 MAX_HEADING = 300
 MAX_SECTION = 6000
 """Characters of a section's text beyond which it is parted between its blocks."""
 MAX_LINKS = 5000
+MAX_INDENT = 200
 
 Facts = Mapping[str, object]
 """Front matter: every scalar is a string, as written."""
@@ -92,6 +97,8 @@ def parse_page(data: bytes, path: str, dialect: Dialect = PLAIN) -> ParsedPage |
     """Never raises for what is in the page."""
     if len(data) > MAX_PAGE_BYTES:
         return Skipped(path, f"It is larger than {MAX_PAGE_BYTES >> 20} MiB.")
+    if data.count(b"\n") > MAX_LINES:
+        return Skipped(path, f"It has more than {MAX_LINES:,} lines.")
     if b"\0" in data:
         return Skipped(path, "It is not text.")
     try:
@@ -120,18 +127,39 @@ class _Strings(getattr(yaml, "CBaseLoader", yaml.BaseLoader)):  # type: ignore[m
 
 
 _ALIAS = re.compile(r"(?:^|[\s\[{,:-])\*[\w-]", re.MULTILINE)
+_BRACKET = re.compile(r"[\[\]{}]")
+_DEEP_BLOCK = re.compile(r"(?:[-?][ \t]+){20}")
+_DEEP_KEY = re.compile(r"(?:[\w-]{1,50}[ \t]*\.[ \t]*){20}")
 _SIMPLE_FACT = re.compile(r"^([A-Za-z][\w-]*)[ \t]*:[ \t]+(.*\S)", re.MULTILINE)
 _FRONT_MATTER = re.compile(r"\s*?(---|\+\+\+)[ \t]*\n(.*?)(?:^|\n)(?:\1|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 
 
+def _flow_depth(text: str) -> int:
+    """At least as deep as the brackets really nest: those in quotes are counted too."""
+    depth = deepest = 0
+    for match in _BRACKET.finditer(text):
+        depth += 1 if match[0] in "[{" else -1 if depth else 0
+        deepest = max(depth, deepest)
+    return deepest
+
+
 def load_strings(text: str) -> object:
     """YAML of which every scalar is a string; raises ValueError for what is broken or out of bounds."""
-    if len(_ALIAS.findall(text)) > MAX_ALIASES:
-        raise ValueError("too many aliases")
+    if len(text) > MAX_YAML_BYTES or len(_ALIAS.findall(text)) > MAX_ALIASES:
+        raise ValueError("too large, or too many aliases")
+    if _DEEP_BLOCK.search(text) or _flow_depth(text) > MAX_DEPTH:
+        raise ValueError("too deep")  # libyaml's composer would run out of stack, which nothing can catch
     try:
         return yaml.load(text, Loader=_Strings)  # noqa: S506  (makes strings, lists and mappings only)
     except (yaml.YAMLError, RecursionError, UnicodeError, TypeError) as error:
         raise ValueError("not YAML") from error
+
+
+def load_toml(text: str) -> dict[str, object]:
+    """Raises ValueError for what is broken or out of bounds."""
+    if _DEEP_KEY.search(text) or _flow_depth(text) > MAX_DEPTH:
+        raise ValueError("too deep")
+    return tomllib.loads(text)
 
 
 def split_front_matter(source: str) -> tuple[Facts, int]:
@@ -145,7 +173,7 @@ def split_front_matter(source: str) -> tuple[Facts, int]:
         return {}, 0
     block = match[2]
     try:
-        facts = tomllib.loads(block) if match[1] == "+++" else load_strings(block)
+        facts = load_toml(block) if match[1] == "+++" else load_strings(block)
     except (ValueError, RecursionError):
         facts = {key: value.strip("\"'") for key, value in _SIMPLE_FACT.findall(block)}
     if facts is None:
@@ -188,9 +216,10 @@ _PROSE = re.compile(
     r"(?P<code>``[^\n]{1,1000}?``|`[^`\n]{1,2000}(?:\n[^`\n]{1,2000})?`)"
     r"|(?P<shown>\{\{[<%]/\*(?P<inner>[^\n]{0,500}?)\*/[>%]\}\})"
     r"|(?P<shortcode>\{\{(?P<kind>[<%])(?P<call>(?>[^\n{}]{0,1000}))\}\})"
+    r"|(?P<liquid>\{%-?(?P<liquid_call>(?>[^%\n]{0,500}))%\})"
     r"|(?P<macro>\{\{(?P<name>\s*[A-Za-z_][\w.-]*)\s*(?:\((?P<arguments>(?>[^(){}]{0,1000}(?:\([^(){}]*\)[^(){}]*)*))\))?[^{}]{0,200}\}\})"
     r"|<(?P<url>(?:https?://|mailto:)[^\s<>]{1,2000})>"
-    r"|<(?P<raw>script|style|svg)\b" + _ATTRIBUTES + r">.{0,20000}?</(?P=raw)\s*>"
+    r"|<(?P<raw>script|style|svg)\b" + _ATTRIBUTES + r">(?:[^<]|<(?!/?(?P=raw)\b)){0,20000}+</(?P=raw)\s*>"
     r"|<(?P<close>/?)(?P<tag>[A-Za-z][\w.:-]*|(?=>))(?P<attributes>" + _ATTRIBUTES + r")/?>"
     r"|(?P<admonition>^[ \t]*:::+[ \t]*(?P<box>[\w-]*)[ \t]*(?P<label>[^\n]{0,300})$)"
     r"|(?P<callout>^[ \t]*(?:!!!|\?\?\?\+?|===\+?)[ \t]+(?P<callout_kind>[\w-]*)[^\n\"]{0,100}"
@@ -217,30 +246,9 @@ _HTML = frozenset(
     """.split()  # noqa: SIM905  (a list would be a line for each)
 )
 _APART = frozenset(
-    [
-        "br",
-        "p",
-        "div",
-        "li",
-        "tr",
-        "td",
-        "th",
-        "h1",
-        "h2",
-        "h3",
-        "h4",
-        "h5",
-        "h6",
-        "dt",
-        "dd",
-        "table",
-        "ul",
-        "ol",
-        "hr",
-        "summary",
-        "details",
-        "section",
-    ]
+    """
+    br p div li tr td th h1 h2 h3 h4 h5 h6 dt dd table ul ol hr summary details section
+    """.split()  # noqa: SIM905  (as above)
 )
 _CROSS_REFERENCE = re.compile(
     r"(?:xref|element|attr|header|status|method|glossary|rfc|csp|webextapiref|interface|term)$", re.IGNORECASE
@@ -250,14 +258,14 @@ _CALL_NAMED = re.compile(r"""([\w-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|`([^`]*)`|([^
 _CALL_PLAIN = re.compile(r"""(?:^|\s)(?:"([^"]*)"|`([^`]*)`|([^\s"'`=]+))(?=\s|$)""")
 _SHORTCODE_WORDS = ("text", "title", "name", "label", "caption", "alt", "heading", "term_id")
 _MARKDOWN_LINK = re.compile(
-    r"(?<!!)\[((?:[^\[\]]|\[[^\[\]]{0,300}\]){0,500})\]\(\s*<?([^)\s<>]{1,2000})>?(?:\s+[\"'(][^)\n]{0,300})?\)"
+    r"`[^`\n]{1,1000}`|(?<!!)\[((?:[^\[\]]|\[[^\[\]]{0,300}\]){0,500})\]\(\s*<?([^)\s<>\[]{1,1000})>?(?:\s+[\"'(][^)\n]{0,300})?\)"
 )
 _REFERENCE_LINK = re.compile(r"(?<![!\]])\[([^\[\]\n]{1,300})\](?:\[([^\[\]\n]{0,300})\])?(?![\[(:])")
 _DEFINITION = re.compile(r"^[ ]{0,3}\[([^\[\]\n]{1,300})\]:\s*<?(\S{1,2000}?)>?(?=\s|$)", re.MULTILINE)
 _HEADING_ID = re.compile(r"\s*(?:\{:?\s*#([^\s{}]+)[^{}]*\}|\[#([\w-]+)\]|\{/\*\s*#([\w-]+)\s*\*/\})\s*$")
 _EMPHASIS = re.compile(r"(\*{1,3}|(?<![^\W_])_{1,3}|~~)(?=\S)(.{1,300}?)(?<=\S)\1(?!\w)")
 _IMAGE_OR_LINK = re.compile(
-    r"!?\[((?:[^\[\]]|\[[^\[\]]{0,300}\]){0,500})\]\([^()\n]{0,2000}(?:\([^()\n]{0,300}\)[^()\n]{0,2000})?\)"
+    r"!?\[((?:[^\[\]]|\[[^\[\]]{0,300}\]){0,500})\]\([^()\[\n]{0,1000}(?:\([^()\[\n]{0,300}\)[^()\[\n]{0,1000})?\)"
 )
 _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
 
@@ -286,6 +294,8 @@ class _Inline:
         for match in _MARKDOWN_LINK.finditer(text):
             if len(self.links) >= MAX_LINKS:
                 return
+            if match[2] is None:
+                continue  # code
             counted += text.count("\n", at, match.start())
             at = match.start()
             self.links.append(Link(match[2], plain(match[1]), counted))
@@ -304,6 +314,8 @@ class _Inline:
             return "{{< " + match["inner"].strip() + " >}}"
         if match["shortcode"] is not None:
             return self._shortcode(match["call"].rstrip(">% \t"))
+        if match["liquid"] is not None:
+            return self._shortcode(match["liquid_call"].rstrip("- \t"))
         if match["macro"] is not None:
             return _macro_text(match["name"].strip(), match["arguments"])
         if match["url"] is not None:
@@ -368,7 +380,8 @@ class _Inline:
             return self._gap(match, component, tag)
         if self._at_line_start(match):
             return f"**{words[0]}**" + "".join(f"\n{word}" for word in words[1:]) + "\n"
-        return " ".join(words)
+        words = [value for value in words if value != named.get("tip")]  # seen on hover only
+        return " ".join(words) + " " if words else ""
 
     def _shown(self, match: re.Match[str]) -> str:
         """What stands between ``<a href>`` and its end."""
@@ -382,8 +395,9 @@ class _Inline:
         return " " if tag.lower() in _APART and not self._at_line_start(match) else ""
 
     def _at_line_start(self, match: re.Match[str]) -> bool:
-        start = self._text.rfind("\n", 0, match.start()) + 1
-        return not self._text[start : match.start()].strip()
+        before = self._text[max(0, match.start() - MAX_INDENT) : match.start()]
+        line = before[before.rfind("\n") + 1 :]
+        return not line.strip() and len(line) < MAX_INDENT
 
 
 def _macro_text(name: str, arguments: str | None) -> str:
@@ -615,13 +629,15 @@ class _Reader:
         definitions = {label.casefold(): href for label, href in _DEFINITION.findall(self._body)[:MAX_LINKS]}
         if not definitions:
             return
-        counted, at = self._first + 1, 0
+        code = {line for first, after, _ in self._code for line in range(first, after)}
+        line, at = 0, 0
         for match in _REFERENCE_LINK.finditer(self._body):
             href = definitions.get((match[2] or match[1]).casefold())
             if href is not None:
-                counted += self._body.count("\n", at, match.start())
+                line += self._body.count("\n", at, match.start())
                 at = match.start()
-                yield Link(href, plain(match[1]), counted)
+                if line not in code:
+                    yield Link(href, plain(match[1]), self._first + line + 1)
 
 
 def _grouped(parts: Sequence[tuple[int, int, str]]) -> list[list[tuple[int, int, str]]]:
@@ -720,18 +736,25 @@ def _blank_unseen(body: str, *, mdx: bool) -> str:
 
 
 def _without(line: str, start: str, stop: str) -> tuple[str, str]:
+    """The line without such comments, and what ends one that is still open. Those in a code span stay, and so does the
+    ``{/* #id */}`` that names a heading.
+    """
+    kept: list[str] = []
     at = 0
-    while True:
-        begin = line.find(start, at)
-        if begin < 0:
-            return line, ""
-        if line.count("`", 0, begin) % 2:
-            at = begin + 1  # inside a code span
-            continue
+    ticks = 0
+    is_heading = line.lstrip().startswith("#")
+    while (begin := line.find(start, at)) >= 0:
+        ticks += line.count("`", at, begin)
         end = line.find(stop, begin + len(start))
+        if ticks % 2 or (is_heading and line[begin + len(start) : end].lstrip().startswith("#")):
+            kept.append(line[at : begin + 1])
+            at = begin + 1
+            continue
+        kept.append(line[at:begin])
         if end < 0:
-            return line[:begin], stop
-        line = line[:begin] + line[end + len(stop) :]
+            return "".join(kept), stop
+        at = end + len(stop)
+    return "".join(kept) + line[at:], ""
 
 
 def _braces(line: str) -> int:

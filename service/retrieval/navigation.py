@@ -18,7 +18,6 @@ What a configuration does not say (a generator's base path, when it is not in th
 
 import json
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from posixpath import dirname, normpath
 from typing import Literal
@@ -36,6 +35,7 @@ from service.retrieval.markdown import (
     facts_list,
     is_true,
     load_strings,
+    load_toml,
     parse_page,
 )
 
@@ -44,6 +44,9 @@ Read = Callable[[str], bytes | None]
 
 MAX_CONFIG_BYTES = 4 << 20
 MAX_VOTES = 3000
+MAX_FACT = 500
+MAX_SCRIPT = 100_000
+"""Characters of a configuration in JavaScript, which is only looked through, not run."""
 
 
 class NavEntry(Struct, frozen=True):
@@ -193,6 +196,12 @@ class _Placed(Struct):
     has_own_title: bool
     facts: dict[str, object]
     anchors: frozenset[str]
+
+
+def _small(value: object) -> object:
+    if isinstance(value, list):
+        return [item[:MAX_FACT] for item in value[:100] if isinstance(item, str)]
+    return str(value)[:MAX_FACT] if isinstance(value, str | int | float) else None
 
 
 _PLACING = (
@@ -366,7 +375,7 @@ def _docusaurus(config: str, files: frozenset[str], read: Read, docs_folder: str
         if dirname(name) == root and re.search(r"docusaurus\.config\.(?:[cm]?js|ts)$", name):
             text = _text(read, name)
             break
-    text = re.sub(r"^\s*//[^\n]*$", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^[ \t]*//[^\n]*$", "", text, flags=re.MULTILINE)[:MAX_SCRIPT]
     mounts: list[tuple[str, str, str, str]] = []
     routes: list[tuple[str, str]] = []  # folder, base
     for match in _ROUTE.finditer(text):
@@ -457,7 +466,7 @@ def _hugo(config: str, files: frozenset[str], read: Read, docs_folder: str) -> L
     default = ""
     text = _text(read, config)
     try:
-        settings = tomllib.loads(text) if config.endswith(".toml") else load_strings(text)
+        settings = load_toml(text) if config.endswith(".toml") else load_strings(text)
         if isinstance(settings, dict):
             default = str(settings.get("defaultContentLanguage") or settings.get("defaultcontentlanguage") or "")
     except (ValueError, RecursionError):
@@ -538,7 +547,7 @@ class SiteBuilder:
         self._absolute: dict[str, None] = {}
 
     def add(self, page: ParsedPage) -> None:
-        facts = {key: value for key in _PLACING if (value := page.facts.get(key)) is not None}
+        facts = {key: _small(page.facts[key]) for key in _PLACING if key in page.facts}
         own = bool(fact(page.facts, "title", "sidebar_label", "sidebarTitle", "linkTitle"))
         self._placed.append(_Placed(page.path, page.title, own, facts, page.anchors))
         if len(self._absolute) < MAX_VOTES and len(self._layout.bases) > 1:

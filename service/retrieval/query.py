@@ -129,6 +129,7 @@ class _Index:
         # The tokenizer's own view of a query's words: the same stems as in the index, by construction.
         self._db.execute(f"CREATE VIRTUAL TABLE temp.asked USING fts5(words, content='', tokenize=\"{TOKENIZER}\")")
         self._db.execute("CREATE VIRTUAL TABLE temp.stems USING fts5vocab('temp', 'asked', 'instance')")
+        self._db.execute("CREATE VIRTUAL TABLE temp.vocabulary USING fts5vocab('main', 'bodies', 'row')")
         self._db.execute("CREATE TEMP TABLE allowed(page INTEGER PRIMARY KEY)")
 
     def close(self) -> None:
@@ -155,11 +156,12 @@ class _Index:
         for word in kept:
             if word in stems:
                 by_stem.setdefault(stems[word], word)
-        asked = ",".join("?" * len(by_stem))
-        counts: dict[str, int] = dict(
-            self._db.execute(f"SELECT term, sections FROM common WHERE term IN ({asked})", tuple(by_stem))  # noqa: S608
-        )
-        rarest = sorted(by_stem, key=lambda stem: counts.get(stem, 0))[:MAX_TERMS]
+        counts = self._counts(list(by_stem))
+        if len(by_stem) > MAX_TERMS:
+            known = [stem for stem in by_stem if stem in counts or self._stands_somewhere(stem)]
+            rarest = set(sorted(known, key=lambda stem: counts.get(stem, 0))[:MAX_TERMS])
+        else:
+            rarest = set(by_stem)
         chosen = {stem: word for stem, word in by_stem.items() if stem in rarest}
         telling = [stem for stem in chosen if counts.get(stem, 0) <= TOO_COMMON * self._sections]
         body = telling if telling and self._sections > WIDE_INDEX else list(chosen)
@@ -177,6 +179,14 @@ class _Index:
             for stem, row in self._db.execute("SELECT term, doc FROM temp.stems ORDER BY doc, offset DESC")
         }
 
+    def _counts(self, stems: Sequence[str]) -> dict[str, int]:
+        """In how many sections the common ones among these stand."""
+        marks = ",".join("?" * len(stems))
+        return dict(self._db.execute(f"SELECT term, sections FROM common WHERE term IN ({marks})", stems))  # noqa: S608
+
+    def _stands_somewhere(self, stem: str) -> bool:
+        return self._db.execute("SELECT 1 FROM temp.vocabulary WHERE term = ?", (stem,)).fetchone() is not None
+
     def _restrict(self, wanted: SearchFilter) -> bool:
         """Fill ``allowed``; False when every page is. What a page does not say of itself holds for any version
         and language, but a page for certain readers is shown only to them.
@@ -189,10 +199,12 @@ class _Index:
             conditions.append("version IN ('', ?) COLLATE NOCASE")
             values.append(wanted.version)
         if wanted.language:
-            base = wanted.language.replace("_", "-").partition("-")[0]
-            conditions.append("(language = '' OR language = ? COLLATE NOCASE OR language = ? COLLATE NOCASE OR"
-                              " (? AND language LIKE ? || '-%'))")  # fmt: skip
-            values += [wanted.language, base, base == wanted.language, base]
+            asked = wanted.language.replace("_", "-").casefold()
+            general = asked.partition("-")[0]  # what is in Portuguese will do for Brazil, and the other way round
+            conditions.append(
+                "(language = '' OR replace(lower(language), '_', '-') IN (?, ?) OR instr(lower(language), ?) = 1)"
+            )
+            values += [asked, general, f"{asked}-"]
         if wanted.tag:
             conditions.append("instr(tags, ?)")
             values.append(f"\n{wanted.tag.casefold()}\n")
@@ -353,7 +365,8 @@ class FtsIndex:
     way end on the file they began with, which then goes.
     """
 
-    def __init__(self, root: Path, *, threads: int = 4) -> None:
+    def __init__(self, root: Path, *, threads: int = 4, max_open: int = MAX_OPEN) -> None:
+        self._max_open = max_open
         self._root = root
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="search")
         self._lock = threading.Lock()
@@ -389,6 +402,11 @@ class FtsIndex:
         with self._lock:
             served = self._served.get(domain)
         return served.file.stem if served is not None else None
+
+    @property
+    def open_files(self) -> int:
+        with self._lock:
+            return sum(len(served.idle) + served.busy for served in self._served.values())
 
     async def search(
         self,
@@ -429,7 +447,7 @@ class FtsIndex:
         with self._lock:
             before = self._served.pop(domain, None)
             self._served[domain] = served
-            closing = self._retire(before) if before is not None else []
+            closing = [*(self._retire(before) if before is not None else ()), *self._surplus()]
         for index in closing:
             index.close()
         _remove_older(file)
@@ -463,7 +481,7 @@ class FtsIndex:
 
     def _surplus(self) -> list[_Index]:
         """Idle connections over the limit, of the domains that were asked longest ago."""
-        over = sum(len(served.idle) for served in self._served.values()) - MAX_OPEN
+        over = sum(len(served.idle) for served in self._served.values()) - self._max_open
         closing: list[_Index] = []
         for served in self._served.values():
             while over > len(closing) and served.idle:

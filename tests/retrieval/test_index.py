@@ -1,0 +1,95 @@
+import sqlite3
+from multiprocessing import get_context
+from pathlib import Path
+
+import pytest
+
+from service.domain.sites import Skipped
+from service.retrieval.index import IndexReport, build_index
+from tests.retrieval.sites import COMMIT, archive_of, build
+
+
+def test_a_report_tells_what_was_indexed_and_what_was_not(tmp_path):
+    report = build(
+        {
+            "a.md": "# A\n\nText.\n\n## Part\n\nMore.\n",
+            "b.mdx": "Text.",
+            "latin.md": "caf\xe9".encode("latin-1"),
+            "binary.md": b"\0\1",
+            "draft.md": "---\ndraft: true\n---\nText.",
+            "empty.md": "",
+            "picture.png": b"\0",
+        },
+        tmp_path / "index.db",
+    )
+    assert (report.pages, report.sections) == (2, 3)
+    assert set(report.skipped) == {
+        Skipped("latin.md", "It is not UTF-8 text."),
+        Skipped("binary.md", "It is not text."),
+        Skipped("draft.md", "It is a draft, or hidden."),
+        Skipped("empty.md", "It has no text."),
+    }
+    assert report.seconds >= 0
+
+
+def test_an_index_appears_whole(tmp_path):
+    target = tmp_path / "site" / "index.db"
+    build({"a.md": "Text."}, target)
+    assert [file.name for file in target.parent.iterdir()] == ["index.db"]
+    with sqlite3.connect(target) as db:
+        assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def test_a_failed_build_leaves_nothing_and_the_old_index_alone(tmp_path):
+    target = tmp_path / "index.db"
+    build({"a.md": "Text."}, target)
+    before = target.read_bytes()
+    archive = archive_of({"b.md": "Other."}, tmp_path / "docs.tar")
+
+    def stop(_done: int, _all: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        build_index(archive, target, docs_folder="", commit=COMMIT, progress=stop)
+    assert target.read_bytes() == before
+    assert {file.name for file in tmp_path.iterdir()} == {"index.db", "docs.tar"}
+
+
+def test_what_a_killed_build_left_is_cleared_away(tmp_path):
+    left = tmp_path / ".index.db.4711.building"
+    left.write_bytes(b"half")
+    build({"a.md": "Text."}, tmp_path / "index.db")
+    assert not left.exists()
+
+
+def test_progress_is_told(tmp_path):
+    archive = archive_of({f"{n}.md": "Text." for n in range(250)}, tmp_path / "docs.tar")
+    told: list[tuple[int, int]] = []
+    build_index(archive, tmp_path / "index.db", docs_folder="", commit=COMMIT, progress=lambda *both: told.append(both))
+    assert told == [(0, 250), (100, 250), (200, 250), (250, 250)]
+
+
+def _build_in_child(archive: Path, target: Path) -> IndexReport:
+    return build_index(archive, target, docs_folder="docs", commit=COMMIT, progress=print_nothing)
+
+
+def print_nothing(_done: int, _all: int) -> None:
+    pass
+
+
+def test_building_works_in_a_process_of_its_own(tmp_path):
+    archive = archive_of({"docs/a.md": "Text.", "mkdocs.yml": "nav: [{Name: a.md}]"}, tmp_path / "docs.tar")
+    with get_context("spawn").Pool(1) as pool:
+        report = pool.apply(_build_in_child, (archive, tmp_path / "index.db"))
+    assert report.pages == 1
+
+
+def test_the_same_archive_gives_the_same_index(tmp_path):
+    files = {"a.md": "# A\n\nSee [b](b.md).", "b.md": "# B\n\nText."}
+    build(files, tmp_path / "one.db")
+    build(files, tmp_path / "two.db")
+    assert (tmp_path / "one.db").read_bytes() == (tmp_path / "two.db").read_bytes()
+
+
+def test_an_archive_without_pages_gives_an_index_without_pages(tmp_path):
+    assert build({"main.py": "x"}, tmp_path / "index.db").pages == 0

@@ -1,0 +1,344 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.retrieval.navigation import Site, link_problem, read_site, resolve_link
+
+
+def site_of(files: dict[str, str], docs_folder: str = "") -> Site:
+    return read_site({path: text.encode() for path, text in files.items()}, docs_folder=docs_folder)
+
+
+def urls(files: dict[str, str], docs_folder: str = "") -> dict[str, str]:
+    return {path: page.url for path, page in site_of(files, docs_folder).pages.items()}
+
+
+PAGE = "Some text.\n"
+
+
+# Where pages are
+
+
+def test_plain_files_are_where_they_lie():
+    assert urls({"README.md": PAGE, "guide/index.md": PAGE, "guide/a b.markdown": PAGE, "guide/x.mdx": PAGE}) == {
+        "README.md": "/",
+        "guide/index.md": "/guide",
+        "guide/a b.markdown": "/guide/a b",
+        "guide/x.mdx": "/guide/x",
+    }
+
+
+def test_a_folder_of_documentation_is_the_root():
+    assert urls({"docs/index.md": PAGE, "docs/a.md": PAGE, "src/README.md": PAGE}, "docs") == {
+        "docs/index.md": "/",
+        "docs/a.md": "/a",
+    }
+
+
+def test_links_tell_that_pages_are_shown_under_their_folder():
+    files = {"docs/index.md": "See [a](/docs/a) and [b](/docs/b/c).", "docs/a.md": PAGE, "docs/b/c.md": PAGE}
+    assert urls(files, "docs") == {"docs/index.md": "/docs", "docs/a.md": "/docs/a", "docs/b/c.md": "/docs/b/c"}
+
+
+def test_an_absolute_slug_rules():
+    assert urls({"content/a/file.md": "---\nslug: /some/where\n---\nText."}) == {"content/a/file.md": "/some/where"}
+
+
+def test_what_no_reader_sees_is_no_page():
+    files = dict.fromkeys(
+        [
+            "a.md",
+            ".github/x.md",
+            "node_modules/p/README.md",
+            ".vale/y.md",
+            "AGENTS.md",
+            "LICENSE.md",
+            "main.py",
+            "x.md.txt",
+        ],
+        PAGE,
+    )
+    files |= {"draft.md": "---\ndraft: true\n---\nText.", "hidden.md": "---\nhidden: true\n---\nText."}
+    assert set(urls(files)) == {"a.md"}
+
+
+def test_mintlify():
+    docs = {
+        "navigation": {
+            "languages": [
+                {
+                    "language": "en",
+                    "tabs": [{"tab": "Docs", "groups": [{"group": "Start", "pages": ["index", "guide/quick"]}]}],
+                },
+                {"language": "fr", "groups": [{"group": "Départ", "pages": ["fr/index"]}]},
+            ]
+        },
+        "redirects": [{"source": "/old", "destination": "/guide/quick"}],
+    }
+    site = site_of(
+        {
+            "docs.json": json.dumps(docs),
+            "index.mdx": PAGE,
+            "guide/quick.mdx": "---\ntitle: Quick\n---\n\nText.",
+            "fr/index.mdx": PAGE,
+            "snippets/part.mdx": PAGE,
+            "README.md": PAGE,
+            "drafts/a.mdx": PAGE,
+            "guide/notes.draft.mdx": PAGE,
+            ".mintignore": "# ours\n/drafts/\n*.draft.mdx\n",
+        }
+    )
+    assert site.kind == "mintlify"
+    assert {path: page.url for path, page in site.pages.items()} == {
+        "index.mdx": "/",
+        "guide/quick.mdx": "/guide/quick",
+        "fr/index.mdx": "/fr",
+    }
+    assert [site.pages[path].language for path in ("index.mdx", "guide/quick.mdx", "fr/index.mdx")] == [
+        "en",
+        "en",
+        "fr",
+    ]
+    assert [site.pages[path].order for path in ("index.mdx", "guide/quick.mdx", "fr/index.mdx")] == [0, 1, 2]
+    assert site.path_of("/old") == "guide/quick.mdx"
+
+
+def test_versions_of_mintlify():
+    docs = {"navigation": {"versions": [{"version": "v2", "pages": ["a"]}, {"version": "v1", "pages": ["v1/a"]}]}}
+    pages = site_of({"docs/docs.json": json.dumps(docs), "docs/a.mdx": PAGE, "docs/v1/a.mdx": PAGE}, "docs").pages
+    assert {page.url: (page.version, page.is_default) for page in pages.values()} == {
+        "/a": ("v2", True),
+        "/v1/a": ("v1", False),
+    }
+
+
+def test_docusaurus():
+    config = "export default { presets: [['classic', { docs: { routeBasePath: 'manual' } }]] };"
+    site = site_of(
+        {
+            "website/docusaurus.config.ts": config,
+            "website/docs/intro.md": "---\nsidebar_label: Hello\n---\n\nText.",
+            "website/docs/01-guide/02-first-steps.md": PAGE,
+            "website/docs/01-guide/index.md": PAGE,
+            "website/docs/api/api.md": PAGE,
+            "website/docs/x.md": "---\nid: other\n---\n\nText.",
+            "website/docs/y.md": "---\nslug: /top\n---\n\nText.",
+            "website/docs/deep/z.md": "---\nslug: beside\n---\n\nText.",
+            "website/docs/_part.mdx": PAGE,
+            "README.md": PAGE,
+        }
+    )
+    assert site.kind == "docusaurus"
+    assert {path.removeprefix("website/docs/"): page.url for path, page in site.pages.items()} == {
+        "intro.md": "/manual/intro",
+        "01-guide/02-first-steps.md": "/manual/guide/first-steps",
+        "01-guide/index.md": "/manual/guide",
+        "api/api.md": "/manual/api",
+        "x.md": "/manual/other",
+        "y.md": "/manual/top",
+        "deep/z.md": "/manual/deep/beside",
+    }
+    assert site.pages["website/docs/intro.md"].title == "Hello"
+    assert site.pages["website/docs/01-guide/02-first-steps.md"].title == "First steps"
+
+
+def test_versions_and_languages_of_docusaurus():
+    site = site_of(
+        {
+            "docusaurus.config.js": "module.exports = {}",
+            "versions.json": '["2.0", "1.0"]',
+            "docs/a.md": PAGE,
+            "versioned_docs/version-2.0/a.md": PAGE,
+            "versioned_docs/version-1.0/a.md": PAGE,
+            "i18n/fr/docusaurus-plugin-content-docs/version-2.0/a.md": PAGE,
+        }
+    )
+    assert {page.url: (page.version, page.language, page.is_default) for page in site.pages.values()} == {
+        "/docs/next/a": ("", "", True),
+        "/docs/a": ("2.0", "", True),
+        "/docs/1.0/a": ("1.0", "", False),
+        "/fr/docs/a": ("2.0", "fr", True),
+    }
+
+
+def test_mkdocs():
+    config = (
+        "site_name: X\ntheme: !ENV [THEME, material]\nplugins:\n  - x: !!python/name:a.b\n"
+        "nav:\n  - Home: index.md\n  - Guide:\n      - First steps: guide/first.md\n      - guide/second.md\n"
+    )
+    site = site_of(
+        {
+            "mkdocs.yml": config,
+            "docs/index.md": PAGE,
+            "docs/guide/first.md": PAGE,
+            "docs/guide/second.md": PAGE,
+            "README.md": PAGE,
+        }
+    )
+    assert site.kind == "mkdocs"
+    assert {page.url: (page.title, page.order) for page in site.pages.values()} == {
+        "/": ("Home", 0),
+        "/guide/first": ("First steps", 1),
+        "/guide/second": ("Second", 2),
+    }
+
+
+def test_hugo():
+    site = site_of(
+        {
+            "hugo.toml": "defaultContentLanguage = 'en'\n",
+            "content/en/_index.md": PAGE,
+            "content/en/docs/_index.md": PAGE,
+            "content/en/docs/Some Page.md": PAGE,
+            "content/en/docs/leaf/index.md": "---\naliases: [/old/leaf/]\n---\nText.",
+            "content/en/docs/a.md": "---\nslug: b\n---\nText.",
+            "content/en/docs/c.md": "---\nurl: /elsewhere/\n---\nText.",
+            "content/de/docs/_index.md": PAGE,
+            "content/en/docs/gone.md": "---\n_build:\n  render: never\n---\nText.",
+            "layouts/x.md": PAGE,
+        }
+    )
+    assert site.kind == "hugo"
+    assert {path.removeprefix("content/"): page.url for path, page in site.pages.items()} == {
+        "en/_index.md": "/",
+        "en/docs/_index.md": "/docs",
+        "en/docs/Some Page.md": "/docs/some-page",
+        "en/docs/leaf/index.md": "/docs/leaf",
+        "en/docs/a.md": "/docs/b",
+        "en/docs/c.md": "/elsewhere",
+        "de/docs/_index.md": "/de/docs",
+    }
+    assert site.path_of("/old/leaf") == "content/en/docs/leaf/index.md"
+
+
+def test_mdn():
+    files = {
+        "files/en-us/web/api/index.md": "---\ntitle: Web APIs\nslug: Web/API\n---\n\nText.",
+        "files/en-us/web/api/fetch/index.md": "---\ntitle: Fetch\nslug: Web/API/Fetch\n---\n\nText.",
+    }
+    assert list(urls(files).values()) == ["/en-US/docs/Web/API", "/en-US/docs/Web/API/Fetch"]
+
+
+@pytest.mark.parametrize(
+    "broken", ["{", "[]", "\x00", '{"navigation": 7, "redirects": 7, "name": "x"}', "[" * 100_000, "a: [b"]
+)
+@pytest.mark.parametrize(
+    "name", ["docs.json", "mkdocs.yml", "docusaurus.config.js", "hugo.toml", "sidebars.js", "mint.json"]
+)
+def test_a_broken_configuration_loses_no_page(name, broken):
+    site = site_of({name: broken, "docs/a.md": PAGE, "docs/b.md": PAGE, "content/c.md": PAGE})
+    assert site.pages
+
+
+# What links lead to
+
+
+@pytest.fixture(scope="module")
+def site() -> Site:
+    return site_of(
+        {
+            "docs.json": json.dumps({"navigation": {"pages": ["index", "guide/a"]}}),
+            "index.mdx": "## Top\n\nText.",
+            "guide/index.mdx": PAGE,
+            "guide/a.mdx": "## What's *new*?\n\nText.\n\n## Custom {#mine}\n\nText.",
+            "guide/b.mdx": PAGE,
+            "api/get thing.mdx": PAGE,
+            "images/x.png": "",
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("href", "target"),
+    [
+        ("/guide/a", "guide/a.mdx"),
+        ("/guide/a/", "guide/a.mdx"),
+        ("/Guide/A", "guide/a.mdx"),
+        ("/guide/a.mdx", "guide/a.mdx"),
+        ("/guide/a.html", "guide/a.mdx"),
+        ("/guide/a?x=1#whats-new", "guide/a.mdx"),
+        ("/guide", "guide/index.mdx"),
+        ("/guide/index", "guide/index.mdx"),
+        ("/", "index.mdx"),
+        ("a", "guide/a.mdx"),
+        ("a.mdx", "guide/a.mdx"),
+        ("./a", "guide/a.mdx"),
+        ("../index", "index.mdx"),
+        ("..", "index.mdx"),
+        ("#here", "guide/b.mdx"),
+        ("../api/get%20thing", "api/get thing.mdx"),
+        ("../guide/../guide/a", "guide/a.mdx"),
+        ("nowhere", None),
+        ("/guide/nowhere.mdx", None),
+        ("../../../../etc/passwd", None),
+        ("https://example.com/guide/a", None),
+        ("//example.com/guide/a", None),
+        ("mailto:a@example.com", None),
+        ("../images/x.png", None),
+    ],
+)
+def test_a_link_leads_to_a_page(site, href, target):
+    assert resolve_link("guide/b.mdx", href, site) == target
+
+
+def test_a_link_without_a_suffix_is_read_from_the_url_too():
+    site = site_of({"a/index.md": "[b](b)\n", "a/b.md": PAGE, "c.md": "[a](a/b)"})
+    assert resolve_link("a/index.md", "b", site) == "a/b.md"
+    assert resolve_link("c.md", "a/b", site) == "a/b.md"
+    assert resolve_link("a/b.md", "../../c", site) == "c.md"  # as from /a/b/
+
+
+@pytest.mark.parametrize(
+    ("href", "problem"),
+    [
+        ("a", None),
+        ("a#whats-new", None),
+        ("a#what-s-new", None),
+        ("a#mine", None),
+        ("a#top", None),
+        ("https://example.com#x", None),
+        ("../images/x.png", None),
+        ("/static/elsewhere.pdf", None),
+        ("{{< ref x >}}", None),
+        ("a#gone", "guide/a.mdx has no heading 'gone'."),
+        ("gone#x", "No page is at 'gone'."),
+        ("/guide/gone.mdx", "No page is at '/guide/gone.mdx'."),
+        ("#gone", "guide/b.mdx has no heading 'gone'."),
+    ],
+)
+def test_what_is_wrong_with_a_link(site, href, problem):
+    assert link_problem("guide/b.mdx", href, site) == problem
+
+
+SEGMENT = st.text(alphabet="ab.-_ %#?/é\\", max_size=12)
+
+
+@given(SEGMENT, SEGMENT)
+def test_no_link_raises(site, one, other):
+    for href in (one, f"{one}/{other}", f"/{one}", f"../{one}#{other}"):
+        target = resolve_link("guide/b.mdx", href, site)
+        assert target is None or target in site.pages
+        link_problem("guide/b.mdx", href, site)
+
+
+NAMES = st.lists(
+    st.sampled_from(["a", "b", "docs", "content", "en", "index", "README", "_index", "1-x", "v1.0"]),
+    min_size=1,
+    max_size=4,
+)
+
+
+@given(st.lists(NAMES.map(lambda parts: "/".join(parts) + ".md"), min_size=1, max_size=6, unique=True),
+       st.sampled_from(["", "mkdocs.yml", "hugo.toml", "docs.json", "docusaurus.config.js"]))  # fmt: skip
+def test_every_page_has_a_url_that_leads_to_a_page(paths, config):
+    files = {path: f"# {path}\n\nText.\n".encode() for path in paths} | ({config: b"{}"} if config else {})
+    site = read_site(files)
+    for path, page in site.pages.items():
+        assert page.url.startswith("/")
+        assert page.url == "/" or not page.url.endswith(("/", ".md"))
+        found = site.path_of(page.url)
+        assert found is not None
+        assert site.pages[found].url.casefold() == page.url.casefold()
+        assert page.title, path

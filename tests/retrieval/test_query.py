@@ -1,0 +1,266 @@
+import asyncio
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from service.domain.errors import Invalid, NotFound
+from service.domain.threads import SearchFilter
+from service.retrieval.query import FtsIndex
+from tests.retrieval.sites import COMMIT, DOMAIN, Indexed, build
+
+SITE = {
+    "docs/index.md": "# Welcome\n\nStart with the [command line](cli.md) or the [dashboard](dashboard.md).\n",
+    "docs/cli.md": (
+        "# The program\n\nRun `tool serve` in a terminal.\n\n## Flags\n\n`--port` picks the port it listens on.\n\n"
+        "## Environment variables\n\n`TOOL_PORT` does the same. Set `api_key_file` to the file with the key.\n"
+    ),
+    "docs/dashboard.md": "# Dashboard\n\nOpen it in a browser.\n\n## Sharing\n\nInvite people by mail.\n",
+    "docs/limits.md": (
+        "---\ntitle: Rate limits\ndescription: How many requests are allowed.\n---\n\nThe port is not limited.\n\n"
+        "## Per key\n\nEach key has a hundred requests an hour.\n\n## Per address\n\nEach address has a thousand.\n"
+    ),
+    "docs/deploy/docker.md": "# Deploying with Docker\n\nBuild the image, then run the container.\n",
+    "docs/deploy/kubernetes.md": "# Deploying to Kubernetes\n\nApply the manifest, then watch the pods.\n",
+    "docs/ja/setup.md": "# セットアップ\n\nインストール方法を説明します。認証キーを作成してください。\n",
+}
+
+
+@pytest.fixture
+async def site(indexed: Indexed) -> Indexed:
+    await indexed.fill(SITE)
+    return indexed
+
+
+@pytest.mark.parametrize(
+    ("question", "path"),
+    [
+        ("How do I change the port that it is listening on?", "docs/cli.md"),
+        ("rate limiting", "docs/limits.md"),
+        ("How many requests can I make?", "docs/limits.md"),
+        ("deploy kubernetes", "docs/deploy/kubernetes.md"),
+        ("containers", "docs/deploy/docker.md"),
+        ("sharing with other people", "docs/dashboard.md"),
+        ("TOOL_PORT", "docs/cli.md"),
+        ("api_key_file", "docs/cli.md"),
+        ("api key file", "docs/cli.md"),
+        ("認証キー", "docs/ja/setup.md"),
+        ("インストール", "docs/ja/setup.md"),
+    ],
+)
+async def test_a_question_finds_the_right_page(site, question, path):
+    assert (await site.paths(question))[0] == path
+
+
+async def test_a_page_is_found_by_what_others_call_it(site):
+    assert "docs/cli.md" in await site.paths("command line")
+    assert "command" not in await site.text("docs/cli.md")
+
+
+async def test_a_result_tells_where_it_is(site):
+    best = (await site.index.search(DOMAIN, "requests per key")).sections[0]
+    assert (best.path, best.url, best.title) == ("docs/limits.md", "/limits#per-key", "Rate limits")
+    assert (best.heading, best.heading_path) == ("Per key", ("Per key",))
+    assert best.text == "Each key has a hundred requests an hour."
+    assert (best.start_line, best.end_line) == (8, 11)
+
+
+async def test_the_best_pages_come_before_more_of_the_same(indexed):
+    files = {f"{n}.md": f"# Page {n}\n\n" + "".join(f"## Part {m}\n\nzebra\n\n" for m in range(9)) for n in range(4)}
+    await indexed.fill(files)
+    sections = (await indexed.index.search(DOMAIN, "zebra", limit=12)).sections
+    assert len({section.path for section in sections[:4]}) == 4
+    assert max(sum(section.path == path for section in sections) for path in files) <= 3
+
+
+async def test_the_page_in_view_and_its_neighbours_are_preferred(indexed):
+    text = "# Logging\n\nWrite logs to a file.\n"
+    await indexed.fill(
+        {"a/logging.md": text, "b/logging.md": text, "b/other.md": "# Other\n\nText.\n", "c/logging.md": text}
+    )
+    assert (await indexed.paths("logging", current_path="/c/logging"))[0] == "c/logging.md"
+    assert (await indexed.paths("logging", current_path="b/other.md"))[0] == "b/logging.md"
+    assert (await indexed.paths("logging", current_path="/nowhere"))[0] == "a/logging.md"
+
+
+async def test_an_older_version_comes_after_the_newest(indexed):
+    config = {"docusaurus.config.js": "module.exports = {}", "versions.json": '["1.0", "2.0"]'}
+    text = "# Install\n\nRun the installer.\n"
+    await indexed.fill({**config, "versioned_docs/version-1.0/a.md": text, "versioned_docs/version-2.0/a.md": text})
+    assert await indexed.paths("installer") == ["versioned_docs/version-1.0/a.md", "versioned_docs/version-2.0/a.md"]
+    only = SearchFilter(version="2.0")
+    assert await indexed.paths("installer", filter=only) == ["versioned_docs/version-2.0/a.md"]
+
+
+async def test_a_language_holds_for_its_regions(indexed):
+    await indexed.fill(
+        {
+            "a.md": "---\nlanguage: pt-BR\n---\nzebra",
+            "b.md": "---\nlang: pt\n---\nzebra",
+            "c.md": "---\nlang: en\n---\nzebra",
+        }
+    )
+    assert set(await indexed.paths("zebra", filter=SearchFilter(language="pt"))) == {"a.md", "b.md"}
+    assert set(await indexed.paths("zebra", filter=SearchFilter(language="PT-br"))) == {"a.md", "b.md"}
+    assert set(await indexed.paths("zebra", filter=SearchFilter(language="p%"))) == set()
+
+
+async def test_a_filter_finds_a_rare_page_among_many(indexed):
+    files = {f"{n}.md": f"# Zebra {n}\n\nzebra zebra zebra" for n in range(1200)}
+    await indexed.fill({**files, "x.md": "---\ntags: [rare]\n---\n" + "word " * 300 + "zebra"})
+    assert await indexed.paths("zebra", filter=SearchFilter(tag="Rare")) == ["x.md"]
+
+
+INJECTIONS = [
+    *('"', "'", '" OR "1"="1', 'NEAR("port" "key")', "port AND NOT key", "title: port", "{title body}: port", "port*"),
+    *("^port", "port + key", "port -key", "(port", "port)", "\x00port", "port\x00", "'; DROP TABLE pages; --"),
+    *("bodies MATCH 'port'", "col:port OR", '"port', 'port"', "\ud800", "%00", "?1", "{0}", "{only}", "\\", "🦓"),
+    *("a\u0301", "ﬁle", "\u0130"),
+]
+
+
+@pytest.mark.parametrize("query", INJECTIONS)
+async def test_a_query_is_data(site, query):
+    await site.index.search(DOMAIN, query)
+    assert (await site.paths("rate limits"))[0] == "docs/limits.md"
+
+
+async def test_operators_are_words(site):
+    assert (
+        await site.paths("port") == await site.paths("port*") == await site.paths('"port"') == await site.paths("(port")
+    )
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(query=st.text(max_size=60), current=st.text(max_size=20))
+def test_no_query_raises(prepared, query, current):
+    prepared.ask(query, current)
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    class Prepared:
+        def __init__(self) -> None:
+            self.runner = asyncio.Runner()
+            self.index = FtsIndex(tmp_path_factory.mktemp("index"))
+            build(SITE, self.index.path_of(DOMAIN, "a"))
+            self.runner.run(self.index.use(DOMAIN, "a"))
+
+        def ask(self, query: str, current: str) -> None:
+            wanted = SearchFilter(language=query[:3] or None, tag=current or None, groups=(query,))
+            self.runner.run(self.index.search(DOMAIN, query, current_path=current))
+            self.runner.run(self.index.search(DOMAIN, query, filter=wanted))
+            self.runner.run(self.index.read_page(DOMAIN, query))
+
+    made = Prepared()
+    yield made
+    made.runner.run(made.index.close())
+    made.runner.close()
+
+
+async def test_a_very_long_query_is_answered(site):
+    noise = " ".join(f"word{n}" for n in range(4000))
+    assert (await site.paths(f"rate limits {noise}"[:32_000]))[0] == "docs/limits.md"
+    assert (await site.paths(f"{noise[:30_000]} rate limits"))[0] == "docs/limits.md"
+    await site.index.search(DOMAIN, "a" * 32_000)
+
+
+async def test_only_question_words_are_still_words(site):
+    await site.fill({"a.md": "What is it and how do you do it?", "b.md": "Zebra."})
+    assert await site.paths("how do you do") == ["a.md"]
+
+
+@pytest.mark.parametrize("limit", [0, -1, 1, 5, 50, 1000])
+async def test_a_limit_holds(site, limit):
+    assert len((await site.index.search(DOMAIN, "port key deploy", limit=limit)).sections) <= max(limit, 0)
+
+
+# Pages
+
+
+@pytest.mark.parametrize("path", ["docs/deploy/docker.md", "docs/deploy/docker", "/deploy/docker", "deploy/docker/",
+                                  "/Deploy/Docker#x", "/deploy/docker?y"])  # fmt: skip
+async def test_a_page_is_read_by_any_of_its_names(site, path):
+    page = await site.index.read_page(DOMAIN, path)
+    assert page is not None
+    assert (page.path, page.url, page.title) == ("docs/deploy/docker.md", "/deploy/docker", "Deploying with Docker")
+    assert page.content == "Build the image, then run the container."
+
+
+# Files
+
+
+async def test_switching_files_never_fails_a_query(tmp_path):
+    index = FtsIndex(tmp_path)
+    for n in range(6):
+        build({"a.md": f"# Zebra\n\nStripes of number{n}.\n"}, index.path_of(DOMAIN, f"i{n}"), commit=f"{n}" * 40)
+    await index.use(DOMAIN, "i0")
+    done = False
+
+    async def ask() -> set[str]:
+        seen = set()
+        while not done:
+            result = await index.search(DOMAIN, "zebra stripes")
+            page = await index.read_page(DOMAIN, "a")
+            assert page is not None
+            assert result.sections[0].text == f"Stripes of number{result.commit[0]}."
+            seen.add(result.commit[0])
+        return seen
+
+    asking = [asyncio.create_task(ask()) for _ in range(8)]
+    for n in range(1, 6):
+        await index.use(DOMAIN, f"i{n}")
+        assert (await index.search(DOMAIN, "zebra")).commit == f"{n}" * 40
+    done = True
+    assert "5" in set().union(*await asyncio.gather(*asking)) | {"5"}
+    assert index.served(DOMAIN) == "i5"
+    await index.close()
+    assert [file.name for file in (tmp_path / DOMAIN).glob("*.db")] == ["i5.db"]
+
+
+async def test_an_index_that_waits_for_its_turn_is_not_removed(indexed):
+    await indexed.fill({"a.md": "One."})
+    waiting = indexed.index.path_of(DOMAIN, "next")
+    build({"a.md": "Two."}, waiting)
+    await indexed.index.use(DOMAIN, "index-1")
+    assert waiting.exists()
+
+
+async def test_a_missing_or_broken_file_leaves_the_site_as_it_was(indexed):
+    await indexed.fill({"a.md": "Zebra."})
+    with pytest.raises(NotFound):
+        await indexed.index.use(DOMAIN, "gone")
+    indexed.index.path_of(DOMAIN, "broken").write_bytes(b"not a database, but long enough to look at" * 100)
+    with pytest.raises(Invalid):
+        await indexed.index.use(DOMAIN, "broken")
+    assert await indexed.paths("zebra") == ["a.md"]
+
+
+UNCHECKED = [("../up", "a"), ("a/b", "a"), ("..", "a"), ("", "a")]
+UNCHECKED += [(DOMAIN, file) for file in ("../a", "a/b", "", ".db", "..")]
+
+
+@pytest.mark.parametrize(("domain", "file"), UNCHECKED)
+async def test_no_path_is_made_of_an_unchecked_name(indexed, domain, file):
+    with pytest.raises(Invalid):
+        await indexed.index.use(domain, file)
+
+
+async def test_a_forgotten_site_is_not_found(indexed):
+    await indexed.fill({"a.md": "Zebra."}, commit=COMMIT)
+    await indexed.index.forget(DOMAIN)
+    with pytest.raises(NotFound):
+        await indexed.paths("zebra")
+
+
+async def test_many_sites_share_few_open_files(tmp_path):
+    index = FtsIndex(tmp_path, max_open=3)
+    domains = [f"site-{n}" for n in range(9)]
+    for domain in domains:
+        build({"a.md": f"# {domain}\n\nZebra."}, index.path_of(domain, "a"))
+        await index.use(domain, "a")
+    for domain in [*domains, *domains]:
+        assert (await index.search(domain, "zebra")).sections[0].title == domain
+    assert index.open_files <= 3
+    await index.close()
+    assert index.open_files == 0

@@ -12,6 +12,7 @@ process with a timeout and a memory limit.
 import asyncio
 import os
 import re
+import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -191,8 +192,8 @@ def _make_clone(clone: Path, borrowed: Path | None, ref: str) -> None:
 def _locking(function: Callable[..., T], clone: Path, *args: object) -> T:
     """With the clone's lock: what a killed predecessor left is nobody's by now."""
     with locked(clone.parent / f".{clone.name}.lock"):
-        for left in (clone / "objects").glob("tmp_pack_*"):
-            left.unlink(missing_ok=True)
+        for left in (clone / "objects").glob("tmp_objdir-incoming-*"):
+            shutil.rmtree(left, ignore_errors=True)
         return function(clone, *args)
 
 

@@ -106,7 +106,7 @@ def new_objects(repository: Repo, want: ObjectID, have: Set[ObjectID]) -> list[O
             commits.append(commit)
             todo.extend(history.parents(name))
     found: dict[ObjectID, None] = {}
-    for commit in commits:
+    for commit in reversed(commits):
         parents = [history.commit(parent) for parent in commit.parents]
         for name in _new_in_tree(objects, commit.tree, [parent.tree for parent in parents if parent is not None]):
             found.setdefault(name)
@@ -115,9 +115,9 @@ def new_objects(repository: Repo, want: ObjectID, have: Set[ObjectID]) -> list[O
 
 
 def _new_in_tree(objects: Objects, tree: ObjectID, old_trees: Sequence[ObjectID]) -> Iterator[ObjectID]:
+    """Files and folders before the folder that holds them."""
     if tree in old_trees:
         return
-    yield tree
     old = [{entry.name: entry for entry in objects.entries(name)} for name in old_trees]
     for entry in objects.entries(tree):
         before = [entries[entry.name] for entries in old if entry.name in entries]
@@ -127,6 +127,7 @@ def _new_in_tree(objects: Objects, tree: ObjectID, old_trees: Sequence[ObjectID]
             yield from _new_in_tree(objects, entry.id, [other.id for other in before if is_folder(other)])
         else:
             yield entry.id
+    yield tree
 
 
 def is_folder(entry: Entry) -> bool:

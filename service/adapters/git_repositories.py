@@ -6,28 +6,126 @@ import fcntl
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dulwich.config import ConfigFile, StackedConfig
 from dulwich.errors import NotGitRepository, RefFormatError
+from dulwich.file import FileLocked
 from dulwich.object_store import DiskObjectStore
-from dulwich.objects import Commit, ObjectID
+from dulwich.objects import S_ISGITLINK, Commit, ObjectID, ShaFile, Tag, Tree
+from dulwich.pack import Pack, UnpackedObject
 from dulwich.refs import Ref
 from dulwich.repo import Repo, UnsupportedExtension, UnsupportedVersion
 
-from service.domain.errors import NotFound
+from service.domain.errors import Conflict, Invalid, NotFound, Unavailable
 
 HEADS = b"refs/heads/"
 FETCHED = b"refs/remotes/origin/"
 
 
+STALE_SECONDS = 60.0
+
+UNPACK_LIMIT = 100
+"""Objects in a pack that is kept as single files instead, git's ``transfer.unpackLimit``: a pack for each job would
+mean two open files for each job in every reader, and there are 1,024 by default.
+"""
+
+
+class ObjectStore(DiskObjectStore):
+    """dulwich's, which keeps every pack it is given as one."""
+
+    def add_object(self, obj: ShaFile) -> None:
+        """dulwich's own fails when two write the same object at once, and for ever after one was killed meanwhile."""
+        name = obj.id.decode()
+        file = Path(self.path) / name[:2] / name[2:]
+        if file.exists():
+            return
+        file.parent.mkdir(exist_ok=True)
+        descriptor, partial = tempfile.mkstemp(prefix="tmp_obj_", dir=file.parent)
+        try:
+            with os.fdopen(descriptor, "wb") as written:
+                written.write(obj.as_legacy_object(compression_level=self.loose_compression_level))
+                if self.fsync_object_files:
+                    written.flush()
+                    os.fsync(descriptor)
+            Path(partial).chmod(0o444)
+            Path(partial).replace(file)
+        finally:
+            Path(partial).unlink(missing_ok=True)
+
+    def add_pack_data(
+        self, count: int, unpacked_objects: Iterator[UnpackedObject], progress: Callable[..., None] | None = None
+    ) -> Pack | None:
+        if count > UNPACK_LIMIT:
+            return super().add_pack_data(count, unpacked_objects, progress)
+        for one in unpacked_objects:
+            self.add_object(one.sha_file())
+        return None
+
+    def receive(self, read: Callable[[int], bytes], max_bytes: int) -> None:
+        """Take a pack from elsewhere: only once it is whole and sound is any of it seen here."""
+        incoming = Path(tempfile.mkdtemp(prefix="tmp_objdir-incoming-", dir=self.path))
+        try:
+            DiskObjectStore.init(incoming / "objects").close()
+            quarantine = DiskObjectStore(
+                incoming / "objects", alternates=[self.path], fsync_object_files=self.fsync_object_files
+            )
+            try:
+                pack = quarantine.add_thin_pack(read, None, max_input_size=max_bytes)
+                if len(pack) <= UNPACK_LIMIT:
+                    for one in children_first(pack.iterobjects()):
+                        self.add_object(one)
+                    return
+                for suffix in (".pack", ".idx"):  # in this order: a pack counts when it has an index
+                    file = Path(quarantine.pack_dir) / f"pack-{pack.name().decode()}{suffix}"
+                    file.rename(Path(self.pack_dir) / file.name)
+            finally:
+                for alternate in quarantine.alternates:
+                    alternate.close()
+                quarantine.close()
+        finally:
+            shutil.rmtree(incoming, ignore_errors=True)
+
+
+def children_first(objects: Iterable[ShaFile]) -> Iterator[ShaFile]:
+    """Written in this order, an object that is there has all that it names, even after a crash."""
+    found = {ObjectID(one.id): one for one in objects}
+    todo = list(found)
+    while todo:
+        one = found.get(todo[-1])
+        if one is None:
+            todo.pop()
+            continue
+        below = [name for name in linked(one) if name in found]
+        if below:
+            todo.extend(below)
+        else:
+            yield found.pop(todo.pop())
+
+
+def linked(one: ShaFile) -> Iterator[ObjectID]:
+    """The objects that an object names and that belong to the same repository."""
+    if isinstance(one, Commit):
+        yield one.tree
+        yield from one.parents
+    elif isinstance(one, Tag):
+        yield one.object[1]
+    elif isinstance(one, Tree):
+        for _, mode, name in one.iteritems():
+            if not S_ISGITLINK(mode):
+                yield name
+
+
 class BareRepository(Repo):
     """Close it: its packs are open files."""
 
+    object_store: ObjectStore
+
     def __init__(self, path: Path, *, durable: bool = False) -> None:
-        store = DiskObjectStore(
+        store = ObjectStore(
             path / "objects", fsync_object_files=durable, loose_compression_level=1, pack_compression_level=6
         )
         super().__init__(os.fspath(path), object_store=store, bare=True)
@@ -114,6 +212,25 @@ def commit_of(repository: Repo, commit: str) -> Commit:
         if isinstance(found, Commit):
             return found
     raise NotFound(f"There is no commit {commit[:12]} here.", code="commit_not_found")
+
+
+def move_ref(repository: Repo, name: bytes, old: ObjectID | None, new: ObjectID) -> bool:
+    """Compare-and-swap; without ``old``, set. Raises Unavailable while another writer holds the ref."""
+    for _ in range(2):
+        try:
+            return repository.refs.set_if_equals(Ref(name), old, new)
+        except FileLocked as error:
+            lock = Path(os.fsdecode(error.lockfilename))
+            with suppress(FileNotFoundError):
+                if time.time() - lock.stat().st_mtime > STALE_SECONDS:
+                    lock.unlink()  # its writer was killed: nobody holds a ref for longer than a moment
+        except RefFormatError:
+            raise Invalid(f"{name.decode('utf-8', 'replace')} is not the name of a branch.", code="bad_path") from None
+        except OSError as error:
+            raise Conflict(
+                f"There is a branch in the way of this name: {error.strerror}.", code="branch_moved"
+            ) from None
+    raise Unavailable("Another process is changing this branch; try again.", code="busy")
 
 
 def branch_commit(repository: Repo, branch: str) -> ObjectID | None:

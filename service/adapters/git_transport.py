@@ -24,7 +24,16 @@ from dulwich.client import (
     Urllib3HttpGitClient,
     default_urllib3_manager,
 )
-from dulwich.errors import GitProtocolError, HangupException, NotGitRepository, SendPackError
+from dulwich.errors import (
+    ChecksumMismatch,
+    GitProtocolError,
+    HangupException,
+    NotGitRepository,
+    ObjectFormatException,
+    RefFormatError,
+    SendPackError,
+)
+from dulwich.file import FileLocked
 from dulwich.object_store import ObjectStoreGraphWalker, PackInputTooLarge
 from dulwich.objects import ObjectID
 from dulwich.pack import UnpackedObject, full_unpacked_object
@@ -34,7 +43,7 @@ from msgspec import Struct
 from urllib3.util import Retry
 
 from service.adapters.git_history import History, new_objects
-from service.adapters.git_repositories import FETCHED, HEADS, BareRepository, commit_of, opened
+from service.adapters.git_repositories import FETCHED, HEADS, BareRepository, commit_of, move_ref, opened
 from service.domain.errors import Conflict, Forbidden, Invalid, RateLimited, ServiceError, Unavailable
 from service.domain.projects import CodeHostKind
 
@@ -127,6 +136,10 @@ def connected(remote: Remote) -> Iterator[tuple[GitClient, bytes]]:
         raise Invalid(f"The repository at {where} is larger than {MAX_PACK_BYTES:,} bytes.", code="too_large") from None
     except InvalidWants:
         raise
+    except FileLocked:
+        raise Unavailable(f"Another process is changing a branch of {where}; try again.", code="busy") from None
+    except RefFormatError:
+        raise Invalid("That is not the name of a branch.", code="bad_path") from None
     except HangupException:
         raise Unavailable(f"{where} hung up.") from None
     except GitProtocolError as error:
@@ -192,7 +205,7 @@ def fetch(clone: Path, remote: Remote, branches: Sequence[str], depth: int | Non
         _receive(repository, remote, branches, wanted, depth)
         for branch, commit in found.items():
             commit_of(repository, commit)
-            repository.refs[Ref(FETCHED + branch.encode())] = ObjectID(commit.encode())
+            move_ref(repository, FETCHED + branch.encode(), None, ObjectID(commit.encode()))
     return found
 
 
@@ -253,8 +266,8 @@ def _receive(
                 return
             pack.seek(0)
             try:
-                store.add_thin_pack(pack.read, None, max_input_size=MAX_PACK_BYTES)
-            except (AssertionError, ValueError, KeyError) as error:
+                store.receive(pack.read, MAX_PACK_BYTES)
+            except (AssertionError, ValueError, KeyError, ChecksumMismatch, ObjectFormatException) as error:
                 raise Unavailable(f"{remote.url or remote.path} sent a damaged pack.") from error
             repository.update_shallow(result.new_shallow, result.new_unshallow)
 
@@ -275,7 +288,7 @@ def push(clone: Path, remote: Remote, branch: str, commit: str) -> None:
             refused = _send(repository, remote, name, wanted, frozenset())
         if refused is not None:
             raise _refusal(branch, refused)
-        repository.refs[Ref(FETCHED + branch.encode())] = wanted
+        move_ref(repository, FETCHED + branch.encode(), None, wanted)
 
 
 def _send(repository: BareRepository, remote: Remote, name: Ref, wanted: ObjectID, known: Set[ObjectID]) -> str | None:

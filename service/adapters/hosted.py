@@ -26,7 +26,7 @@ from msgspec import Struct
 
 from service.adapters.git_history import History
 from service.adapters.git_objects import Objects
-from service.adapters.git_repositories import HEADS, BareRepository, branch_commit, commit_of, locked, opened
+from service.adapters.git_repositories import HEADS, BareRepository, branch_commit, commit_of, locked, move_ref, opened
 from service.adapters.hosted_diff import diff
 from service.adapters.hosted_merge import Unmergeable, merged_tree
 from service.domain.errors import Conflict, NotFound
@@ -221,7 +221,7 @@ class Pulls:
         return commit if commit is not None and self.history.commit(commit) is not None else None
 
     def move(self, branch: str, old: ObjectID, new: ObjectID) -> bool:
-        return self._repository.refs.set_if_equals(Ref(HEADS + branch.encode()), old, new)
+        return move_ref(self._repository, HEADS + branch.encode(), old, new)
 
     def every(self) -> list[Pull]:
         """Newest first."""
@@ -258,7 +258,7 @@ class Pulls:
         return pull
 
     def _point(self, pull: Pull) -> None:
-        self._repository.refs[Ref(f"refs/pull/{pull.number}/head".encode())] = ObjectID(pull.head_commit.encode())
+        move_ref(self._repository, f"refs/pull/{pull.number}/head".encode(), None, ObjectID(pull.head_commit.encode()))
 
     def looked(self, pull: Pull, now: datetime) -> Pull:
         """The pull request as git's state says it is."""

@@ -11,7 +11,10 @@ the answer. dulwich walks the objects and writes the packs; here are the door, t
 """
 
 import asyncio
+import os
 import re
+import shutil
+import tempfile
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -28,6 +31,7 @@ from dulwich.errors import (
     NotGitRepository,
     ObjectFormatException,
 )
+from dulwich.file import FileLocked
 from dulwich.object_store import DiskObjectStore, PackInputTooLarge
 from dulwich.objects import ZERO_SHA, Commit, ObjectID, ShaFile, Tag, Tree, valid_hexsha
 from dulwich.pack import Pack, UnresolvedDeltas
@@ -48,6 +52,9 @@ THREADS = 8
 """Clones and pushes at the same time; others wait."""
 
 PIECE = 64 * 1024
+
+UNPACK_LIMIT = 100
+"""Objects in a push that are kept as single files: git's ``receive.unpackLimit``."""
 
 NO_CACHE = {"Cache-Control": "no-cache, max-age=0, must-revalidate", "Pragma": "no-cache", "Expires": "0"}
 
@@ -269,13 +276,26 @@ class Receive(ReceivePackHandler):
             yield name, problems[name] or self._update(old, new, name) or b"ok"
 
     def _unpack(self) -> bytes | None:
-        """Store the pack, or say why not."""
+        """Store the pack, or say why not. What is refused is never seen, as in git's quarantine: whatever is in the
+        store is complete.
+        """
         store = self.repo.object_store
         assert isinstance(store, DiskObjectStore)
         assert isinstance(self.proto, ReceivableProtocol)
-        known = {pack.name() for pack in store.packs}
+        incoming = Path(tempfile.mkdtemp(prefix="tmp_objdir-incoming-", dir=store.path))
         try:
-            pack = store.add_thin_pack(self.proto.read, self.proto.recv, max_input_size=self.max_input_bytes)
+            DiskObjectStore.init(incoming / "objects").close()
+            quarantine = DiskObjectStore(incoming / "objects", alternates=[store.path], fsync_object_files=True)
+            try:
+                pack = quarantine.add_thin_pack(self.proto.read, self.proto.recv, max_input_size=self.max_input_bytes)
+                problem = _fsck(pack, store)
+                if problem is None:
+                    _move_in(pack, Path(quarantine.pack_dir), store)
+                return problem
+            finally:
+                for alternate in quarantine.alternates:
+                    alternate.close()
+                quarantine.close()
         except (PackInputTooLarge, HangupException):
             raise
         except (
@@ -284,10 +304,8 @@ class Receive(ReceivePackHandler):
         ) as error:  # fmt: skip
             log.info("pack refused", reason=type(error).__name__)
             return b"index-pack abnormal exit"
-        problem = _fsck(pack, store)
-        if problem is not None and pack.name() not in known:
-            _forget(store, pack)
-        return problem
+        finally:
+            shutil.rmtree(incoming, ignore_errors=True)
 
     def _problem(self, new: ObjectID, name: Ref) -> bytes | None:
         if not check_ref_format(name) or not name.startswith((b"refs/heads/", b"refs/tags/")):
@@ -311,7 +329,7 @@ class Receive(ReceivePackHandler):
                 done = self.repo.refs.remove_if_equals(name, old)
             else:
                 done = self.repo.refs.set_if_equals(name, old, new)
-        except (OSError, KeyError):
+        except (OSError, KeyError, FileLocked):
             return b"failed to update ref"
         return None if done else b"fetch first"
 
@@ -351,9 +369,40 @@ def _looks_like_dot_git(name: bytes) -> bool:
     return any(re.fullmatch(r"(?:\.git|git~1)[ .]*(?::.*)?", part, re.IGNORECASE) for part in plain.split("\\"))
 
 
-def _forget(store: DiskObjectStore, pack: Pack) -> None:
-    """Remove a refused pack: what is in the store is taken to be complete."""
-    data, index = Path(pack.data.path), Path(pack.index.path)  # type: ignore[attr-defined]  # a file's, ours
-    store.close()
-    index.unlink(missing_ok=True)
-    data.unlink(missing_ok=True)
+def _move_in(pack: Pack, folder: Path, store: DiskObjectStore) -> None:
+    """A small pack as single files, children first: a pack for each push would mean two open files for each."""
+    if len(pack) > UNPACK_LIMIT:
+        for suffix in (".pack", ".idx"):  # in this order: a pack counts when it has an index
+            file = folder / f"pack-{pack.name().decode()}{suffix}"
+            file.rename(Path(store.pack_dir) / file.name)
+        return
+    found = {ObjectID(one.id): one for one in pack.iterobjects()}
+    todo = list(found)
+    while todo:
+        one = found.get(todo[-1])
+        below = [] if one is None else [name for name in _links(one) if name in found]
+        if one is None:
+            todo.pop()
+        elif below:
+            todo.extend(below)
+        else:
+            _add(store, found.pop(todo.pop()))
+
+
+def _add(store: DiskObjectStore, one: ShaFile) -> None:
+    """dulwich's own fails when two write the same object at once, and for ever after one was killed meanwhile."""
+    name = one.id.decode()
+    file = Path(store.path) / name[:2] / name[2:]
+    if file.exists():
+        return
+    file.parent.mkdir(exist_ok=True)
+    descriptor, partial = tempfile.mkstemp(prefix="tmp_obj_", dir=file.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as written:
+            written.write(one.as_legacy_object())
+            written.flush()
+            os.fsync(descriptor)
+        Path(partial).chmod(0o444)
+        Path(partial).replace(file)
+    finally:
+        Path(partial).unlink(missing_ok=True)

@@ -1,6 +1,7 @@
 """DulwichDocs keeps the contract over every way to a repository, and stays calm before hostile ones."""
 
 import asyncio
+import os
 import shutil
 import stat
 import tarfile
@@ -227,6 +228,42 @@ class TestDerivedClone:
         base = (await docs.fetch(LOCAL)).base_commit
         moved = data.rename(tmp_path / "moved")
         assert await DulwichDocs(moved, env={}).list_files(LOCAL, base)
+
+
+class TestManyJobs:
+    async def test_small_pushes_leave_no_pack_each(self, taken_in, tmp_path):
+        data = shutil.copytree(taken_in, tmp_path / "data")
+        docs = DulwichDocs(data, env={})
+        base = (await docs.fetch(LOCAL)).base_commit
+        for number in range(10):
+            written = await docs.write_commit(LOCAL, commit(base, {"docs/index.md": f"{number}\n"}))
+            await docs.push(LOCAL, branch=f"docs/{number}", commit=written.commit)
+        assert len(list((data / "hosted" / "p1.git" / "objects" / "pack").glob("*.pack"))) == 1
+
+    async def test_jobs_may_write_and_push_at_once(self, taken_in, tmp_path):
+        data = shutil.copytree(taken_in, tmp_path / "data")
+        instances = [DulwichDocs(data, env={}) for _ in range(3)]
+        base = (await instances[0].fetch(LOCAL)).base_commit
+
+        async def job(number):
+            docs = instances[number % 3]
+            written = await docs.write_commit(LOCAL, commit(base, {"same.md": "same\n", f"{number % 4}.md": "x\n"}))
+            await docs.push(LOCAL, branch=f"docs/{number}", commit=written.commit)
+            assert (await docs.fetch(LOCAL, branch=f"docs/{number}")).branch_commit == written.commit
+
+        await asyncio.gather(*(job(number) for number in range(12)))
+
+    async def test_a_lock_that_a_killed_process_left_is_broken(self, taken_in, tmp_path):
+        data = shutil.copytree(taken_in, tmp_path / "data")
+        docs = DulwichDocs(data, env={})
+        await docs.fetch(LOCAL)
+        lock = data / "repos" / "p1.git" / "refs" / "remotes" / "origin" / "main.lock"
+        lock.touch()
+        with pytest.raises(Unavailable):
+            await docs.fetch(LOCAL)
+        os.utime(lock, (0, 0))
+        await docs.fetch(LOCAL)
+        assert not lock.exists()
 
 
 class TestHostileRepositories:

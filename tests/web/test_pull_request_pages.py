@@ -250,6 +250,17 @@ async def test_what_others_wrote_cannot_become_markup(client, hosted):
     assert "This is not all." in html
 
 
+async def test_a_draft_is_told_and_a_large_file_is_folded(client, hosted):
+    patch = "@@ -0,0 +1,500 @@\n" + "+line\n" * 500
+    hosted.change(files=[Diffed("large.md", "large.md", "added", patch, 500, 0), *PAGE.files[:1]])
+    hosted.current = replace(hosted.current, pull_request=replace(hosted.current.pull_request, draft=True))
+    html = await text_of(client)
+    assert "Draft</span>" in html
+    assert "It is marked as a draft" in html
+    assert 'id="file-1">' in html
+    assert 'id="file-2" open>' in html
+
+
 async def test_characters_that_deceive_the_eye_are_shown(client, hosted):
     hosted.change(files=[Diffed("a.md", "a.md", "added", "@@ -0,0 +1 @@\n+safe\u202etxt.exe\n", 1, 0)])
     assert "safe⟨U+202E⟩txt.exe" in await text_of(client)

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
+from typing import cast
 
 import structlog
 
@@ -58,9 +59,10 @@ async def _run(options: argparse.Namespace, output: Output, program: Program) ->
     if options.command is print_version:
         print_version(output)
         return DONE
-    if options.command is demo.run:
+    command = options.command
+    if command == demo.run:
         return await demo.run(options)
-    if options.command is audit.verify:  # from the file alone: nothing is opened for writing
+    if command == audit.verify:  # from the file alone: nothing is opened for writing
         return await audit.verify(options, output)
     settings = _settings(options)
     if options.command is serve:
@@ -68,8 +70,7 @@ async def _run(options: argparse.Namespace, output: Output, program: Program) ->
         return DONE
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))  # the result is the output
     async with program.open(options.data, settings) as runtime:
-        command: Command = options.command
-        return await command(runtime, options, output)
+        return await cast("Command", command)(runtime, options, output)
 
 
 def serve() -> None:

@@ -130,7 +130,7 @@ _QUOTED = re.compile(
 )
 _PARTS = re.compile(r"\s*(?:\n|;|,?\s+and\s+then\s+|,\s*then\s+|[.!?](?=\s|$))\s*", re.IGNORECASE)
 _COURTESY = re.compile(
-    r"(?:(?:[-*+]|\d{1,2}[.)])\s+)?(?:(?:please|kindly|then|and|also|first|next|finally|now),?\s+)*"
+    r"(?:(?:please|kindly|then|and|also|first|next|finally|now),?\s+)*"
     r"(?:(?:can|could|would)\s+you\s+(?:please\s+)?)?",
     re.IGNORECASE,
 )
@@ -146,6 +146,8 @@ def parse(text: str) -> tuple[list[Instruction], list[str]]:
 
     outside = _QUOTED.sub(keep, text.replace("\x00", "").replace("\r\n", "\n"))
     outside = re.sub(r":\s*\n\s*(?=\x00)", ": ", outside)  # a block after a colon belongs to the line above
+
+    outside = re.sub(r"^[ \t]*(?:[-*+]|\d{1,2}[.)])[ \t]+", "", outside, flags=re.MULTILINE)  # marks of a list
 
     def quoted(mark: str | None) -> str:
         found = re.fullmatch("\x00(\\d+)\x00", mark or "")

@@ -537,7 +537,7 @@ def _guesses(path: str, target: str, now: _View) -> tuple[list[str], bool]:
     telling_folders = [folder for folder in folders if folder not in known.everywhere]
     shared = _shared(telling_folders, ranked[0], now)
     alone = len(ranked) == 1 or _shared(telling_folders, ranked[1], now) < shared
-    all_fits = bool(telling_folders) and shared == len(set(telling_folders))
+    all_fits = bool(folders) and _shared(folders, ranked[0], now) == len(set(folders))
     if exact and name in _own_names(ranked[0], now) and not known.often_alike:
         telling = len(name) > 3 and name not in _COMMON
         return ranked, alone and (shared > 0 or (telling and len(ranked) == 1))
@@ -591,7 +591,7 @@ def _address(path: str, target: str, page: str, now: _View) -> str | None:
     near = relpath(page, dirname(path) or ".")
     stem = _SUFFIX.sub("", near)
     stem = re.sub(r"(?:^|/)(?:index|_index|README|readme)$", "", stem) or "."
-    lead = "./" if bare.startswith("./") else ""
+    lead = "./" if bare.startswith("./") and not near.startswith("../") else ""
     slashed = "/" if bare.endswith("/") else ""
     own = now.site.pages.get(path)
     options: list[str] = []

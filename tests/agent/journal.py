@@ -1,0 +1,113 @@
+"""A job's log in memory: commands are decided and folded as the event store does it."""
+
+from datetime import UTC, datetime, timedelta
+
+from service.agent.loop import Budgets, publish, work
+from service.domain.jobs import (
+    Absent,
+    Finished,
+    Job,
+    JobCommand,
+    JobEvent,
+    Message,
+    Queued,
+    RequestJob,
+    Running,
+    StartJob,
+    decide,
+    evolve,
+)
+from service.ports.code_host import CodeHost
+from service.ports.docs_source import DocsSource, Source
+from service.ports.model import Model
+from service.ports.search_index import SearchIndex
+from tests.fakes.code_host import FakeCodeHost
+
+START = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)
+SOURCE = Source("p1", "", "main", "", "local")
+AUTHOR = "Docsmith <docsmith@localhost>"
+
+
+class Killed(Exception):
+    """The process is gone."""
+
+
+class Journal:
+    """Records for one job, and dies when told to: at the k-th record or one of a kind, before or after it is kept."""
+
+    def __init__(self, *messages: str | Message, branch: str = "docs/change", branch_named: bool = False) -> None:
+        self.job_id = "job1"
+        self.events: list[JobEvent] = []
+        self.state: Job = Absent()
+        self.records = 0
+        self.dies_at: int | None = None
+        self.dies_on: type | None = None
+        self.dies_after_keeping = False
+        self._seconds = 0
+        told = tuple(m if isinstance(m, Message) else Message("user", m) for m in messages)
+        self._execute(
+            RequestJob("o1", "p1", "", "main", "", "fake/model", told, "A title", branch, branch_named, False, 2, START)
+        )
+
+    def now(self) -> datetime:
+        self._seconds += 1
+        return START + timedelta(seconds=self._seconds)
+
+    def start(self) -> Running:
+        if not isinstance(self.state, Running):
+            self._execute(StartJob("i1", self.now()))
+        assert isinstance(self.state, Running)
+        return self.state
+
+    async def record(self, command: JobCommand) -> Running | Finished:
+        self.records += 1
+        dies = self.records == self.dies_at or (self.dies_on is not None and isinstance(command, self.dies_on))
+        if dies and not self.dies_after_keeping:
+            raise Killed
+        self._execute(command)
+        if dies:
+            raise Killed
+        assert isinstance(self.state, Running | Finished)
+        return self.state
+
+    def replayed(self) -> Job:
+        state: Job = Absent()
+        for event in self.events:
+            state = evolve(state, event)
+        return state
+
+    def _execute(self, command: JobCommand) -> None:
+        for event in decide(command, self.state):
+            self.events.append(event)
+            self.state = evolve(self.state, event)
+        assert not isinstance(self.state, Queued) or len(self.events) == 1
+
+
+async def run_work(
+    journal: Journal,
+    docs: DocsSource,
+    model: Model,
+    *,
+    source: Source = SOURCE,
+    index: SearchIndex | None = None,
+    budgets: Budgets = Budgets(),  # noqa: B008  (immutable)
+) -> Running:
+    return await work(
+        journal.start(), model=model, docs=docs, source=source, index=index, domain="docs", recorder=journal,
+        now=journal.now, budgets=budgets,
+    )  # fmt: skip
+
+
+async def run_job(
+    journal: Journal,
+    docs: DocsSource,
+    model: Model,
+    *,
+    host: CodeHost | None = None,
+    source: Source = SOURCE,
+    budgets: Budgets = Budgets(),  # noqa: B008
+) -> Running | Finished:
+    state = await run_work(journal, docs, model, source=source, budgets=budgets)
+    return await publish(
+        state, docs=docs, source=source, host=host or FakeCodeHost(), recorder=journal, now=journal.now, author=AUTHOR
+    )

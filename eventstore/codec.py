@@ -51,10 +51,10 @@ class Codec(Generic[E]):
             self._by_class[struct] = self._by_tag[shape.tag] = shape
         if unknown := upcasters.keys() - self._by_tag.keys():
             raise TypeError(f"upcasters for unknown tags: {', '.join(sorted(unknown))}")
-        # Both below are read once per event of a replay.
-        self._plain = {
-            tag: (shape.version, shape.decoder.decode, shape.if_erased) for tag, shape in self._by_tag.items()
+        self.decoders: Mapping[str, tuple[int, Callable[[bytes], E]]] = {
+            tag: (shape.version, shape.decoder.decode) for tag, shape in self._by_tag.items()
         }
+        """By tag: its current schema version, and what decodes data of that version without personal fields."""
 
     @property
     def types(self) -> frozenset[str]:
@@ -80,9 +80,22 @@ class Codec(Generic[E]):
             UnknownEventType: no shape for its type, or a newer schema version than this program's.
             Undecodable: its data does not fit its shape.
         """
-        return self.decode_stored(
-            recorded.type, recorded.schema_version, recorded.data, recorded.personal, recorded.erased, recorded.position
-        )
+        known = self.decoders.get(recorded.type)
+        try:
+            if (
+                known is not None
+                and recorded.schema_version == known[0]
+                and recorded.personal is None
+                and not recorded.erased
+            ):
+                return known[1](recorded.data)
+            return self.decode_stored(
+                recorded.type, recorded.schema_version, recorded.data, recorded.personal, recorded.erased
+            )
+        except UnknownEventType as error:
+            raise UnknownEventType(f"{error}, at position {recorded.position}") from None
+        except (msgspec.MsgspecError, Undecodable) as error:
+            raise Undecodable(f"{recorded.type} at position {recorded.position}: {error}") from error
 
     def decode_stored(
         self,
@@ -91,41 +104,23 @@ class Codec(Generic[E]):
         data: bytes,
         personal: bytes | None,
         erased: bool,
-        position: int,
     ) -> E:
         """As ``decode``, from what of a recorded event matters to it."""
+        shape = self._by_tag.get(type)
+        if shape is None:
+            raise UnknownEventType(type)
+        if not 1 <= schema_version <= shape.version:
+            raise UnknownEventType(f"{type} with version {schema_version} of its shape")
         try:
-            version, decode, if_erased = self._plain[type]
-        except KeyError:
-            raise UnknownEventType(f"{type} at position {position}") from None
-        try:
-            if schema_version != version:
-                return self._upcast(type, schema_version, data, personal, erased, position)
-            if personal is not None:
+            if schema_version < shape.version:
+                data = shape.upcast(schema_version, data, personal, erased)
+            elif personal is not None:
                 data = _joined(data, personal)
             elif erased:
-                data = _joined(data, if_erased)
-            event: E = decode(data)
+                data = _joined(data, shape.if_erased)
+            event: E = shape.decoder.decode(data)
         except msgspec.MsgspecError as error:
-            raise Undecodable(f"{type} at position {position}: {error}") from error
-        return event
-
-    def _upcast(
-        self, tag: str, schema_version: int, data: bytes, personal: bytes | None, erased: bool, position: int
-    ) -> E:
-        shape = self._by_tag[tag]
-        if not 1 <= schema_version < shape.version:
-            raise UnknownEventType(f"{tag} at position {position} has version {schema_version} of its shape")
-        fields: dict[str, Any] = msgspec.json.decode(data, type=dict[str, Any])
-        if personal is not None:
-            fields |= msgspec.json.decode(personal, type=dict[str, Any])
-        elif erased:
-            fields |= shape.replacements
-        for upcast in shape.upcasters[schema_version - 1 :]:
-            fields = upcast(fields)
-        if erased:
-            fields |= shape.replacements
-        event: E = shape.decoder.decode(msgspec.json.encode(fields))
+            raise Undecodable(str(error)) from error
         return event
 
 
@@ -167,6 +162,19 @@ class _Shape:
             omit_defaults = struct.__struct_config__.omit_defaults
             self.public = _part(f"{struct.__name__}Public", public, rename, omit_defaults)
             self.personal = _part(f"{struct.__name__}Personal", personal, rename, omit_defaults)
+
+    def upcast(self, schema_version: int, data: bytes, personal: bytes | None, erased: bool) -> bytes:
+        """The JSON object of an older version's fields, as the current version has them."""
+        fields: dict[str, Any] = msgspec.json.decode(data, type=dict[str, Any])
+        if personal is not None:
+            fields |= msgspec.json.decode(personal, type=dict[str, Any])
+        elif erased:
+            fields |= self.replacements
+        for upcast in self.upcasters[schema_version - 1 :]:
+            fields = upcast(fields)
+        if erased:
+            fields |= self.replacements
+        return msgspec.json.encode(fields)
 
 
 def _part(name: str, fields: list[tuple[Any, ...]], rename: dict[str, str], omit_defaults: bool) -> Any:

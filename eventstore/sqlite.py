@@ -260,23 +260,23 @@ class SQLiteEventStore:
         self, stream: str, codec: Codec[E], evolve: Callable[[S, E], S], initial: S, *, after_version: int = 0
     ) -> Folded[S]:
         self._check_open()
-        folded = Folded(initial, after_version, 0)
-        while True:
-            start = folded  # bound below, since the loop goes on
+        folded, is_all = Folded(initial, after_version, 0), False
 
-            def fold(db: sqlite3.Connection, start: Folded[S] = start) -> tuple[Folded[S], int]:
-                rows = db.execute(
-                    f"SELECT {FOLDED_COLUMNS} FROM events WHERE stream = ? AND stream_version > ?"  # noqa: S608
-                    " ORDER BY stream_version LIMIT ?",
-                    (stream, start.version, FOLDED_PAGE),
-                )
-                self._vault.refresh()
-                state, count, version, position = fold_rows(rows, stream, self._vault, codec, evolve, start.state)
-                return (Folded(state, version, position) if count else start), count
+        def fold(db: sqlite3.Connection) -> tuple[Folded[S], bool]:
+            rows = db.execute(
+                f"SELECT {FOLDED_COLUMNS} FROM events WHERE stream = ? AND stream_version > ?"  # noqa: S608
+                " ORDER BY stream_version LIMIT ?",
+                (stream, folded.version, FOLDED_PAGE),
+            )
+            self._vault.refresh()
+            state, version = fold_rows(rows, stream, folded.version, self._vault, codec, evolve, folded.state)
+            if version == folded.version + FOLDED_PAGE:
+                return Folded(state, version, 0), False
+            return Folded(state, version, _position(db, stream, version) if version > after_version else 0), True
 
-            folded, count = await self._readers.run(fold)
-            if count < FOLDED_PAGE:
-                return folded
+        while not is_all:
+            folded, is_all = await self._readers.run(fold)
+        return folded
 
     async def read_all(
         self, *, after: int = 0, category: str | None = None, limit: int = 1000, backwards: bool = False
@@ -540,6 +540,12 @@ class _Readers:
         self._executor.shutdown()
         for db in self._connections:
             db.close()
+
+
+def _position(db: sqlite3.Connection, stream: str, version: int) -> int:
+    sql = "SELECT position FROM events WHERE stream = ? AND stream_version = ?"
+    (position,) = db.execute(sql, (stream, version)).fetchone()
+    return int(position)
 
 
 def _head(db: sqlite3.Connection) -> int:

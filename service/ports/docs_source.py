@@ -30,8 +30,11 @@ class Fetched(Struct, frozen=True):
     """Of the branch that was asked for, when it exists."""
 
 
-class TreeFile(Struct, frozen=True):
-    """A plain file of a commit: symbolic links, submodules and names that no safe tree holds are left out."""
+class TreeFile(Struct, frozen=True, gc=False):
+    """A plain file of a commit: symbolic links, submodules and names that no safe tree holds are left out.
+
+    There are tens of thousands; not tracked by the collector, they do not make it stop every thread to look at them.
+    """
 
     path: str
     """From the root of the repository, ``/`` between its parts."""

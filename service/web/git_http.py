@@ -145,6 +145,8 @@ class _Exchange:
         except asyncio.CancelledError:
             self._abandoned = True  # the thread ends at its next piece
             raise
+        except ConnectionResetError:
+            return self._response or web.Response()  # the client has left: nobody reads it
         except NotGitRepository:
             raise web.HTTPNotFound(text="There is no such repository.\n") from None
         except (BodyTooLarge, PackInputTooLarge):
@@ -152,9 +154,10 @@ class _Exchange:
         except (GitProtocolError, ObjectFormatException, ValueError) as error:
             log.info("git request refused", service=self._service, reason=type(error).__name__)
             return await self._failed(web.HTTPBadRequest(text="This is not what a git client sends.\n"))
-        response = self._response or await self._begin()
-        await response.write_eof()
-        return response
+        with suppress(ConnectionResetError):  # a client may leave as soon as it has what it wanted
+            response = self._response or await self._begin()
+            await response.write_eof()
+        return self._response or web.Response()
 
     async def _failed(self, error: web.HTTPException) -> web.StreamResponse:
         if self._response is None:

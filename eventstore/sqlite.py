@@ -77,6 +77,7 @@ class SQLiteEventStore:
         self._tail = Tail(head, self._is_busy)
         self._watchers = 0
         self._poll_task: asyncio.Task[None] | None = None
+        self._ended_polls: set[asyncio.Task[None]] = set()
         self._poll_now = asyncio.Event()
         self._has_room = asyncio.Event()
         self._queue: deque[_Queued] = deque()
@@ -147,6 +148,7 @@ class SQLiteEventStore:
                 raise ValueError("an append needs events")
             if not write.stream:
                 raise ValueError("a stream needs a name")
+            write.stream.encode()  # raises UnicodeEncodeError, a ValueError, here and not in the midst of a batch
         self._check_open()
         if self._writer is None:
             raise StoreReadOnly(f"{self._path.name} was opened for reading")
@@ -194,6 +196,7 @@ class SQLiteEventStore:
                 continue
             if isinstance(outcome, BaseException):
                 queued.outcome.set_exception(outcome)
+                queued.outcome.exception()  # or a caller that is cancelled just now would have it logged as unseen
             else:
                 queued.outcome.set_result(outcome)
         self._flush_soon()
@@ -225,7 +228,10 @@ class SQLiteEventStore:
     ) -> list[RecordedEvent]:
         events: list[RecordedEvent] = []
         async for page in self._stream_pages(stream, after_version, limit, backwards):
-            events = events + page if events else page
+            if events:
+                events += page
+            else:
+                events = page
         return events
 
     async def iterate_stream(self, stream: str, *, after_version: int = 0) -> AsyncGenerator[RecordedEvent, None]:
@@ -290,7 +296,10 @@ class SQLiteEventStore:
                 f"{condition} position > ? AND position < ? ORDER BY position {'DESC' if backwards else 'ASC'} LIMIT ?",
                 (*values, low, high, size),
             )
-            events = events + page if events else page
+            if events:
+                events += page
+            else:
+                events = page
             if len(page) < size:
                 break
             if backwards:
@@ -404,9 +413,15 @@ class SQLiteEventStore:
             yield
         finally:
             self._watchers -= 1
-            if self._watchers == 0 and self._poll_task is not None:
-                self._poll_task.cancel()
-                self._poll_task = None
+            if self._watchers == 0:
+                self._end_poll()
+
+    def _end_poll(self) -> None:
+        if self._poll_task is not None:
+            self._poll_task.cancel()
+            self._ended_polls.add(self._poll_task)
+            self._poll_task.add_done_callback(self._ended_polls.discard)
+            self._poll_task = None
 
     async def _poll(self) -> None:
         """Bring the tail up to what other processes committed, for as long as somebody watches."""
@@ -450,9 +465,9 @@ class SQLiteEventStore:
             self._is_closed = True
             self._tail.close()
         await self._idle.wait()
-        if self._poll_task is not None:
-            self._poll_task.cancel()
-            self._poll_task = None
+        self._end_poll()
+        if self._ended_polls:
+            await asyncio.wait(self._ended_polls)
         await asyncio.to_thread(self._close_files)
 
     def _close_files(self) -> None:

@@ -224,8 +224,11 @@ async def latencies(folder: Path, count: int) -> tuple[list[float], list[float]]
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
-    late = [[max(seen - back, 0) * 1000 for seen, back in zip(times, returned, strict=True)] for times in (here, there)]
-    return late[0], late[1]
+
+    def late(seen: Seen) -> list[float]:
+        return [max(time - back, 0) * 1000 for time, back in zip(seen.times, returned, strict=True)]
+
+    return late(here), late(there)
 
 
 async def write_log(folder: Path, count: int) -> None:

@@ -130,6 +130,16 @@ class EventStoreContract:
         with pytest.raises(ValueError, match="needs"):
             await store.append_all(writes)
 
+    @pytest.mark.parametrize("stream", ["note-\ud800", ""])
+    async def test_a_name_that_cannot_be_stored_is_refused_alone(self, store, stream):
+        outcomes = await asyncio.gather(
+            store.append("note-1", [noted(1, "secret")], expected_version=0),
+            store.append(stream, [noted(1, "secret")], expected_version=0),
+            return_exceptions=True,
+        )
+        assert outcomes[0] == Appended(1, 1)
+        assert isinstance(outcomes[1], ValueError)
+
     # Appending again
 
     async def test_a_repeated_append_returns_what_the_first_returned(self, store):

@@ -1,6 +1,7 @@
 """Questions about commits, answered from their parents and times alone, also in shallow clones."""
 
 import heapq
+from collections import deque
 from collections.abc import Iterator, Sequence, Set
 from typing import Final
 
@@ -43,25 +44,37 @@ class History:
         return [parent for parent in commit.parents if self.commit(parent) is not None]
 
     def _paint(self, ours: ObjectID, theirs: ObjectID) -> dict[ObjectID, int]:
-        """From which of the two each commit is reached, newest first until only common ones are left: git's
-        ``paint_down_to_common`` (commit-reach.c).
+        """From which of the two each commit is reached, newest first, until what is left is common and too old to lead
+        to anything that is not: git's ``paint_down_to_common`` (commit-reach.c), with its dates not trusted. A commit
+        that is older than its parent makes this walk everything.
         """
         flags = {ours: OURS}
         flags[theirs] = flags.get(theirs, 0) | THEIRS
         queue = [(-self._time(name), name) for name in flags]
         heapq.heapify(queue)
         queued = set(flags)
-        while any(not flags[name] & STALE for _, name in queue):
+        open_ones, oldest, skewed = len(flags), min(self._time(name) for name in flags), False
+        while queue and (skewed or open_ones or -queue[0][0] >= oldest):
             _, name = heapq.heappop(queue)
             queued.discard(name)
             flag = flags[name]
+            open_ones -= not flag & STALE
             down = flag | STALE if flag & (OURS | THEIRS) == OURS | THEIRS else flag
             for parent in self.parents(name):
-                if flags.get(parent, 0) | down != flags.get(parent, 0):
-                    flags[parent] = flags.get(parent, 0) | down
-                    if parent not in queued:
-                        heapq.heappush(queue, (-self._time(parent), parent))
-                        queued.add(parent)
+                before = flags.get(parent, 0)
+                if before | down == before:
+                    continue
+                flags[parent] = before | down
+                time = self._time(parent)
+                skewed = skewed or time > self._time(name)
+                if not flags[parent] & STALE:
+                    oldest = min(oldest, time)
+                if parent not in queued:
+                    heapq.heappush(queue, (-time, parent))
+                    queued.add(parent)
+                    open_ones += not flags[parent] & STALE
+                elif flags[parent] & STALE and not before & STALE:
+                    open_ones -= 1
         return flags
 
     def _time(self, name: ObjectID) -> int:
@@ -78,7 +91,16 @@ class History:
         return max(common, key=lambda name: (self._time(name), name), default=None)
 
     def is_ancestor(self, old: ObjectID, new: ObjectID) -> bool:
-        return self.commit(old) is not None and (old == new or self.merge_base(old, new) == old)
+        seen, todo = {new}, deque([new])
+        while todo:
+            name = todo.popleft()
+            if name == old:
+                return True
+            for parent in self.parents(name):
+                if parent not in seen:
+                    seen.add(parent)
+                    todo.append(parent)
+        return False
 
     def between(self, base: ObjectID, head: ObjectID) -> list[tuple[ObjectID, Commit]]:
         """The commits of the head that the base has not, newest first: ``git log base..head``."""

@@ -6,12 +6,15 @@ import shutil
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
+from random import Random
 
 import pytest
-from dulwich.objects import ObjectID
+from dulwich.objects import Commit, ObjectID, Tree
+from dulwich.repo import MemoryRepo
 from msgspec.structs import replace
 
 from service.adapters import git_objects
+from service.adapters.git_history import History
 from service.adapters.git_import import take_in
 from service.adapters.git_objects import Objects
 from service.adapters.git_repositories import branch_commit, commit_of, opened
@@ -362,6 +365,33 @@ class TestMerging:
         )  # fmt: skip
         output, _ = await git.communicate()
         assert (git.returncode, output) == (0, b"")
+
+
+class TestHistory:
+    @pytest.mark.parametrize("clock", ["true", "seconds", "wrong"])
+    def test_ancestors_are_told_exactly_whatever_the_clocks_said(self, clock):
+        for seed in range(60):
+            random = Random(seed)
+            repository, names, above = MemoryRepo(), [], {}
+            for number in range(random.randint(3, 25)):
+                made = Commit()
+                made.tree, made.message = Tree().id, b"%d" % number
+                made.parents = random.sample(names[-6:], min(len(names), random.choice([1, 1, 1, 2])))
+                made.author = made.committer = b"A <a@example.com>"
+                time = {"true": number, "seconds": number // 5, "wrong": random.randint(0, 20)}[clock]
+                made.author_time = made.commit_time = time
+                made.author_timezone = made.commit_timezone = 0
+                repository.object_store.add_object(made)
+                names.append(made.id)
+                above[made.id] = {made.id}.union(*(above[parent] for parent in made.parents))
+            for _ in range(20):
+                one, other = random.choice(names), random.choice(names)
+                common = above[one] & above[other]
+                best = {name for name in common if not any(name != x and name in above[x] for x in common)}
+                history = History(repository)
+                assert history.is_ancestor(one, other) == (one in above[other])
+                assert history.merge_base(one, other) in (best or {None})
+                assert {name for name, _ in history.between(one, other)} == above[other] - above[one]
 
 
 class TestUnifiedDiff:

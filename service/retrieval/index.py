@@ -24,7 +24,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from service.domain.sites import Skipped
-from service.retrieval.markdown import MAX_PAGE_BYTES, ParsedPage, parse_page, words_of
+from service.retrieval.inline import words_of
+from service.retrieval.markdown import MAX_PAGE_BYTES, ParsedPage, parse_page
 from service.retrieval.navigation import (
     MAX_CONFIG_BYTES,
     Layout,
@@ -159,7 +160,13 @@ class _Writer:
         progress(len(paths), len(paths))
 
     def _read_page(self, path: str) -> None:
-        parsed = parse_page(self._files.read(path, MAX_PAGE_BYTES + 1) or b"", path, self._layout.dialect)
+        def include(target: str) -> bytes | None:
+            candidates = self._layout.included(path, target)
+            return next(
+                (data for name in candidates if (data := self._files.read(name, MAX_PAGE_BYTES)) is not None), None
+            )
+
+        parsed = parse_page(self._files.read(path, MAX_PAGE_BYTES + 1) or b"", path, self._layout.dialect, include)
         if isinstance(parsed, Skipped):
             self.skipped.append(parsed)
             return

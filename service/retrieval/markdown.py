@@ -1,56 +1,51 @@
 """A Markdown or MDX page to its title, facts, sections, anchors and links.
 
 markdown-it finds the blocks (headings, code); its inline half is left off, which makes it twice as fast, because what
-is kept of a section is its source, cleaned of what no reader sees. Facts the cleaning relies on:
+is kept of a section is its source, cleaned of what no reader sees (``inline``). MDX (mdxjs.com/docs/what-is-mdx) has no
+indented code and no HTML blocks, ``import``/``export`` stand at the margin and end at a blank line at the earliest,
+comments are ``{/* */}``. Docusaurus reads ``.md`` as MDX too. A snippet that a page imports is shown where it is used.
 
-- MDX (mdxjs.com/docs/what-is-mdx) has no indented code and no HTML blocks, ``import``/``export`` stand at the margin
-  and end at a blank line at the earliest, comments are ``{/* */}``. Docusaurus reads ``.md`` as MDX too.
-- Hugo's shortcodes are ``{{< >}}`` and ``{{% %}}``; ``{{</* */>}}`` shows one
-  (gohugo.io/content-management/shortcodes).
-- Liquid's tags are ``{% %}`` (Jekyll, GitBook); of them and of shortcodes, titles and the like are kept.
-- MDN's macros are ``{{name("argument", "text")}}``: cross-references show their text, the others are page furniture.
-- Anchors are github-slugger's: lower case, punctuation out, spaces to ``-``, repeats get ``-1``; Python-Markdown's
-  differ.
-
-Pages come from strangers: sizes are capped, the YAML loader makes strings only (no merge keys, no tags, no dates), and
-the regular expressions are atomic where they could backtrack. Whatever is wrong with a page ends as a ``Skipped``.
+Pages come from strangers: sizes are capped, and whatever is wrong with a page ends as a ``Skipped``.
 """
 
-import json
 import re
-import tomllib
-import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from html import unescape
+from collections.abc import Callable, Iterator, Sequence
 
-import yaml
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from msgspec import Struct
 
 from service.domain.sites import Skipped
+from service.retrieval.front_matter import Facts, fact, load_strings, split_front_matter
+from service.retrieval.inline import MAX_HEADING, MAX_LINKS, PLAIN, Dialect, Inline, Link, plain, slug
+
+__all__ = [  # with what those who read pages need of the modules below this one
+    "MAX_LINES",
+    "MAX_PAGE_BYTES",
+    "SUFFIXES",
+    "Dialect",
+    "Facts",
+    "Include",
+    "Link",
+    "PageSection",
+    "ParsedPage",
+    "fact",
+    "load_strings",
+    "parse_page",
+    "slug",
+    "split_front_matter",
+]
 
 SUFFIXES = (".md", ".mdx", ".markdown")
 MAX_PAGE_BYTES = 1 << 20
 MAX_LINES = 50_000
-MAX_FRONT_MATTER = 64 << 10
-MAX_YAML_BYTES = 512 << 10
-MAX_ALIASES = 20
-MAX_DEPTH = 50
-MAX_HEADING = 300
 MAX_SECTION = 6000
 """Characters of a section's text beyond which it is parted between its blocks."""
-MAX_LINKS = 5000
-MAX_INDENT = 200
+MAX_SNIPPETS, MAX_INCLUDED = 50, 20_000
+"""Of a page, and characters of each."""
 
-Facts = Mapping[str, object]
-"""Front matter: every scalar is a string, as written."""
-
-
-class Link(Struct, frozen=True):
-    href: str
-    text: str
-    line: int
+Include = Callable[[str], bytes | None]
+"""The content of a file as a page names it; None when there is none."""
 
 
 class PageSection(Struct, frozen=True):
@@ -79,21 +74,9 @@ class ParsedPage(Struct, frozen=True):
     """The whole page as clean Markdown."""
 
 
-class Dialect(Struct, frozen=True):
-    """How a site reads its Markdown."""
-
-    mdx: bool = False
-    """``.md`` files too; ``.mdx`` are in any case."""
-    shortcodes: bool = False
-    """Hugo's."""
-    slugs: str = "github"
-    """Or ``python``, as Python-Markdown (MkDocs) makes anchors."""
-
-
-PLAIN = Dialect()
-
-
-def parse_page(data: bytes, path: str, dialect: Dialect = PLAIN) -> ParsedPage | Skipped:
+def parse_page(
+    data: bytes, path: str, dialect: Dialect = PLAIN, include: Include | None = None
+) -> ParsedPage | Skipped:
     """Never raises for what is in the page."""
     if len(data) > MAX_PAGE_BYTES:
         return Skipped(path, f"It is larger than {MAX_PAGE_BYTES >> 20} MiB.")
@@ -106,323 +89,9 @@ def parse_page(data: bytes, path: str, dialect: Dialect = PLAIN) -> ParsedPage |
     except UnicodeDecodeError:
         return Skipped(path, "It is not UTF-8 text.")
     try:
-        return _Reader(source, path, dialect).page()
+        return _Reader(source, path, dialect, include).page()
     except RecursionError:
         return Skipped(path, "It is nested too deeply.")
-
-
-def slug(text: str, style: str = "github") -> str:
-    """The anchor of a heading's text, before repeats are numbered."""
-    if style == "python":
-        ascii_text = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
-        return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", ascii_text).strip().lower())
-    return re.sub(r"[^\w\- ]", "", text.strip().lower()).replace(" ", "-")
-
-
-# Front matter
-
-
-class _Strings(getattr(yaml, "CBaseLoader", yaml.BaseLoader)):  # type: ignore[misc]  # libyaml: ten times as fast
-    """Scalars stay strings: a title ``1.10`` or ``2024-01-01`` is what its author wrote, and nothing can be built."""
-
-
-_ALIAS = re.compile(r"(?:^|[\s\[{,:-])\*[\w-]", re.MULTILINE)
-_BRACKET = re.compile(r"[\[\]{}]")
-_DEEP_BLOCK = re.compile(r"(?:[-?][ \t]+){20}")
-_DEEP_KEY = re.compile(r"(?:[\w-]{1,50}[ \t]*\.[ \t]*){20}")
-_SIMPLE_FACT = re.compile(r"^([A-Za-z][\w-]*)[ \t]*:[ \t]+(.*\S)", re.MULTILINE)
-_FRONT_MATTER = re.compile(r"\s*?(---|\+\+\+)[ \t]*\n(.*?)(?:^|\n)(?:\1|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
-
-
-def _flow_depth(text: str) -> int:
-    """At least as deep as the brackets really nest: those in quotes are counted too."""
-    depth = deepest = 0
-    for match in _BRACKET.finditer(text):
-        depth += 1 if match[0] in "[{" else -1 if depth else 0
-        deepest = max(depth, deepest)
-    return deepest
-
-
-def load_strings(text: str) -> object:
-    """YAML of which every scalar is a string; raises ValueError for what is broken or out of bounds."""
-    if len(text) > MAX_YAML_BYTES or len(_ALIAS.findall(text)) > MAX_ALIASES:
-        raise ValueError("too large, or too many aliases")
-    if _DEEP_BLOCK.search(text) or _flow_depth(text) > MAX_DEPTH:
-        raise ValueError("too deep")  # libyaml's composer would run out of stack, which nothing can catch
-    try:
-        return yaml.load(text, Loader=_Strings)  # noqa: S506  (makes strings, lists and mappings only)
-    except (yaml.YAMLError, RecursionError, UnicodeError, TypeError) as error:
-        raise ValueError("not YAML") from error
-
-
-def load_toml(text: str) -> dict[str, object]:
-    """Raises ValueError for what is broken or out of bounds."""
-    if _DEEP_KEY.search(text) or _flow_depth(text) > MAX_DEPTH:
-        raise ValueError("too deep")
-    return tomllib.loads(text)
-
-
-def split_front_matter(source: str) -> tuple[Facts, int]:
-    """The facts, and where the page's own text begins. Broken YAML is read line by line: a title with a colon in it is
-    the commonest mistake, and no reason to lose the page.
-    """
-    if source.lstrip()[:3] not in ("---", "+++"):
-        return {}, 0
-    match = _FRONT_MATTER.match(source, 0, MAX_FRONT_MATTER)
-    if match is None:
-        return {}, 0
-    block = match[2]
-    try:
-        facts = load_toml(block) if match[1] == "+++" else load_strings(block)
-    except (ValueError, RecursionError):
-        facts = {key: value.strip("\"'") for key, value in _SIMPLE_FACT.findall(block)}
-    if facts is None:
-        return {}, match.end()
-    if not isinstance(facts, dict):
-        return {}, 0 if match[1] == "---" else match.end()
-    return {str(key): value for key, value in facts.items() if isinstance(key, str)}, match.end()
-
-
-def fact(facts: Facts, *names: str) -> str:
-    """The first of these that is a scalar, as one line."""
-    for name in names:
-        value = facts.get(name)
-        if isinstance(value, str | int | float) and str(value).strip():
-            return " ".join(str(value).split())
-    return ""
-
-
-def facts_list(facts: Facts, *names: str) -> tuple[str, ...]:
-    """A list of words, however it is written: a list, or a string with commas."""
-    for name in names:
-        value = facts.get(name)
-        if isinstance(value, str) and value.strip():
-            return tuple(word.strip() for word in value.split(",") if word.strip())[:100]
-        if isinstance(value, list):
-            return tuple(item.strip() for item in value[:100] if isinstance(item, str) and item.strip())
-    return ()
-
-
-def is_true(facts: Facts, *names: str) -> bool:
-    return any(str(facts.get(name, "")).lower() in ("true", "yes", "on") for name in names)
-
-
-# Inline: one pass over prose, code spans stepped over
-
-_ATTRIBUTES = (
-    r"""(?>(?:\s+|[^\s"'{}<>/=]+|=|/(?!>)|"[^"]*"|'[^']*'|\{(?>(?:[^{}]+|\{(?>(?:[^{}]+|\{[^{}]*\})*)\})*)\})*)"""
-)
-_PROSE = re.compile(
-    r"(?P<code>``[^\n]{1,1000}?``|`[^`\n]{1,2000}(?:\n[^`\n]{1,2000})?`)"
-    r"|(?P<shown>\{\{[<%]/\*(?P<inner>[^\n]{0,500}?)\*/[>%]\}\})"
-    r"|(?P<shortcode>\{\{(?P<kind>[<%])(?P<call>(?>[^\n{}]{0,1000}))\}\})"
-    r"|(?P<liquid>\{%-?(?P<liquid_call>(?>[^%\n]{0,500}))%\})"
-    r"|(?P<macro>\{\{(?P<name>\s*[A-Za-z_][\w.-]*)\s*(?:\((?P<arguments>(?>[^(){}]{0,1000}(?:\([^(){}]*\)[^(){}]*)*))\))?[^{}]{0,200}\}\})"
-    r"|<(?P<url>(?:https?://|mailto:)[^\s<>]{1,2000})>"
-    r"|<(?P<raw>script|style|svg)\b" + _ATTRIBUTES + r">(?:[^<]|<(?!/?(?P=raw)\b)){0,20000}+</(?P=raw)\s*>"
-    r"|<(?P<close>/?)(?P<tag>[A-Za-z][\w.:-]*|(?=>))(?P<attributes>" + _ATTRIBUTES + r")/?>"
-    r"|(?P<admonition>^[ \t]*:::+[ \t]*(?P<box>[\w-]*)[ \t]*(?P<label>[^\n]{0,300})$)"
-    r"|(?P<callout>^[ \t]*(?:!!!|\?\?\?\+?|===\+?)[ \t]+(?P<callout_kind>[\w-]*)[^\n\"]{0,100}"
-    r"(?:\"(?P<callout_label>[^\"\n]{0,300})\")?[ \t]*$)"
-    r"|(?P<jsx>\{(?P<literal>[\"'`])(?P<words>[^\"'`{}]{0,500})(?P=literal)\}|\{[^{}\n]{0,500}\})",
-    re.MULTILINE | re.DOTALL,
-)
-_NOISE = re.compile(r"[<{]|^[ \t]*(?::::|!!!|\?\?\?|===)", re.MULTILINE)
-_ATTRIBUTE = re.compile(r"""([\w:-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|\{\s*["'`]([^"'`{}]*)["'`]\s*\})""")
-_WORDS = frozenset(
-    """
-    title label heading header summary alt caption description question tip text name term path query body default
-    """.split()  # noqa: SIM905  (as below)
-)
-_ONLY_COMPONENTS = frozenset(("name", "path", "query", "body", "header", "text", "default", "term"))
-_ANCHORED = ("title", "label", "path", "name", "query", "body")
-_HTML = frozenset(
-    """
-    a abbr address area article aside audio b base bdi bdo blockquote body br button canvas caption center cite code
-    col colgroup data datalist dd del details dfn dialog div dl dt em embed fieldset figcaption figure font footer
-    form h1 h2 h3 h4 h5 h6 head header hr html i iframe img input ins kbd label legend li link main map mark meta nav
-    noscript object ol optgroup option output p param picture pre progress q s samp section select small source span
-    strong sub summary sup table tbody td template textarea tfoot th thead time title tr track u ul var video wbr
-    """.split()  # noqa: SIM905  (a list would be a line for each)
-)
-_APART = frozenset(
-    """
-    br p div li tr td th h1 h2 h3 h4 h5 h6 dt dd table ul ol hr summary details section
-    """.split()  # noqa: SIM905  (as above)
-)
-_CROSS_REFERENCE = re.compile(
-    r"(?:xref|element|attr|header|status|method|glossary|rfc|csp|webextapiref|interface|term)$", re.IGNORECASE
-)
-_ARGUMENT = re.compile(r"""["']([^"']{0,300})["']""")
-_CALL_NAMED = re.compile(r"""([\w-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|`([^`]*)`|([^\s"'`]+))""")
-_CALL_PLAIN = re.compile(r"""(?:^|\s)(?:"([^"]*)"|`([^`]*)`|([^\s"'`=]+))(?=\s|$)""")
-_SHORTCODE_WORDS = ("text", "title", "name", "label", "caption", "alt", "heading", "term_id")
-_MARKDOWN_LINK = re.compile(
-    r"`[^`\n]{1,1000}`|(?<!!)\[((?:[^\[\]]|\[[^\[\]]{0,300}\]){0,500})\]\(\s*<?([^)\s<>\[]{1,1000})>?(?:\s+[\"'(][^)\n]{0,300})?\)"
-)
-_REFERENCE_LINK = re.compile(r"(?<![!\]])\[([^\[\]\n]{1,300})\](?:\[([^\[\]\n]{0,300})\])?(?![\[(:])")
-_DEFINITION = re.compile(r"^[ ]{0,3}\[([^\[\]\n]{1,300})\]:\s*<?(\S{1,2000}?)>?(?=\s|$)", re.MULTILINE)
-_HEADING_ID = re.compile(r"\s*(?:\{:?\s*#([^\s{}]+)[^{}]*\}|\[#([\w-]+)\]|\{/\*\s*#([\w-]+)\s*\*/\})\s*$")
-_EMPHASIS = re.compile(r"(\*{1,3}|(?<![^\W_])_{1,3}|~~)(?=\S)(.{1,300}?)(?<=\S)\1(?!\w)")
-_IMAGE_OR_LINK = re.compile(
-    r"!?\[((?:[^\[\]]|\[[^\[\]]{0,300}\]){0,500})\]\([^()\[\n]{0,1000}(?:\([^()\[\n]{0,300}\)[^()\[\n]{0,1000})?\)"
-)
-_ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
-
-
-class _Inline:
-    """Cleans prose, and gathers the links and anchors it meets. Keeps the number of lines as it is."""
-
-    def __init__(self, dialect: Dialect, *, mdx: bool) -> None:
-        self.links: list[Link] = []
-        self.anchors: set[str] = set()
-        self._mdx = mdx
-        self._slugs = dialect.slugs
-        self._line = 1
-        self._text = ""
-
-    def clean(self, text: str, line: int) -> str:
-        if _NOISE.search(text):
-            self._line, self._text = line, text
-            text = _PROSE.sub(self._replace, text)
-        if "](" in text:
-            self._gather_links(text, line)
-        return text
-
-    def _gather_links(self, text: str, line: int) -> None:
-        counted, at = line, 0
-        for match in _MARKDOWN_LINK.finditer(text):
-            if len(self.links) >= MAX_LINKS:
-                return
-            if match[2] is None:
-                continue  # code
-            counted += text.count("\n", at, match.start())
-            at = match.start()
-            self.links.append(Link(match[2], plain(match[1]), counted))
-
-    def _replace(self, match: re.Match[str]) -> str:
-        kind = match.lastgroup
-        whole = match[0]
-        if match["code"] is not None:
-            return whole
-        kept = self._kept(match, kind)
-        missing = whole.count("\n") - kept.count("\n")
-        return kept + "\n" * missing if missing > 0 else kept
-
-    def _kept(self, match: re.Match[str], _kind: str | None) -> str:
-        if match["shown"] is not None:
-            return "{{< " + match["inner"].strip() + " >}}"
-        if match["shortcode"] is not None:
-            return self._shortcode(match["call"].rstrip(">% \t"))
-        if match["liquid"] is not None:
-            return self._shortcode(match["liquid_call"].rstrip("- \t"))
-        if match["macro"] is not None:
-            return _macro_text(match["name"].strip(), match["arguments"])
-        if match["url"] is not None:
-            return match[0]
-        if match["raw"] is not None:
-            return ""
-        if match["tag"] is not None:
-            return self._tag(match)
-        if match["admonition"] is not None:
-            words = " ".join(filter(None, (match["box"].capitalize(), match["label"].strip().strip("[]"))))
-            return f"**{words}**" if words else ""
-        if match["callout"] is not None:
-            words = match["callout_label"] or match["callout_kind"].capitalize()
-            return f"**{words}**\n"[: len(words) + 4] if words else ""
-        if not self._mdx:
-            return match[0]
-        return match["words"] or ""
-
-    def _shortcode(self, call: str) -> str:
-        call = call.strip()
-        name, _, rest = call.partition(" ")
-        if name.startswith("/") or not name:
-            return ""
-        named: dict[str, str] = {key: a or b or c or d for key, a, b, c, d in _CALL_NAMED.findall(rest)}
-        positional: list[str] = [a or b or c for a, b, c in _CALL_PLAIN.findall(rest)]
-        if name in ("ref", "relref"):
-            return named.get("path") or (positional[0] if positional else "")
-        for key in _SHORTCODE_WORDS:
-            if named.get(key):
-                return named[key].replace("-", " ") if key == "term_id" else named[key]
-        if name == "heading" and positional:
-            return positional[0]
-        return ""
-
-    def _tag(self, match: re.Match[str]) -> str:
-        tag = match["tag"]
-        component = tag[:1].isupper() or "." in tag
-        if not component and tag and tag.lower() not in _HTML and "-" not in tag:
-            return match[0]  # a placeholder such as <name>
-        attributes = match["attributes"]
-        if match["close"] or not attributes.strip():
-            return self._gap(match, component, tag)
-        named = {key.lower(): unescape(a or b or c) for key, a, b, c in _ATTRIBUTE.findall(attributes)}
-        for key in ("id", "name") if tag == "a" else ("id",):
-            if named.get(key):
-                self.anchors.add(named[key])
-        words = [
-            value.strip()
-            for key, value in named.items()
-            if key in _WORDS and value.strip() and (component or key not in _ONLY_COMPONENTS)
-        ]
-        if component:
-            for key in _ANCHORED:
-                if named.get(key):
-                    self.anchors.add(slug(named[key], self._slugs))
-        href = named.get("href") or (named.get("to") if component or tag == "a" else None)
-        if href and len(self.links) < MAX_LINKS:
-            shown = words[0] if words else self._shown(match)
-            line = self._line + self._text.count("\n", 0, match.start())
-            self.links.append(Link(href, plain(shown), line))
-        if not words or tag == "a":
-            return self._gap(match, component, tag)
-        if self._at_line_start(match):
-            return f"**{words[0]}**" + "".join(f"\n{word}" for word in words[1:]) + "\n"
-        words = [value for value in words if value != named.get("tip")]  # seen on hover only
-        return " ".join(words) + " " if words else ""
-
-    def _shown(self, match: re.Match[str]) -> str:
-        """What stands between ``<a href>`` and its end."""
-        start = match.end()
-        end = self._text.find("<", start, start + 300)
-        return self._text[start:end] if end > start else ""
-
-    def _gap(self, match: re.Match[str], component: bool, tag: str) -> str:
-        if component:
-            return ""
-        return " " if tag.lower() in _APART and not self._at_line_start(match) else ""
-
-    def _at_line_start(self, match: re.Match[str]) -> bool:
-        before = self._text[max(0, match.start() - MAX_INDENT) : match.start()]
-        line = before[before.rfind("\n") + 1 :]
-        return not line.strip() and len(line) < MAX_INDENT
-
-
-def _macro_text(name: str, arguments: str | None) -> str:
-    if arguments is None or not _CROSS_REFERENCE.search(name):
-        return ""
-    values = _ARGUMENT.findall(arguments)
-    shown = next((value for value in values[1:2] if value), values[0] if values else arguments.strip())
-    return shown.rpartition("/")[2] if "/" in shown and not values[1:2] else shown
-
-
-def plain(text: str) -> str:
-    """Inline Markdown to words."""
-    if "](" in text:
-        text = _IMAGE_OR_LINK.sub(r"\1", text)
-    if "<" in text:
-        text = re.sub(r"</?[A-Za-z][^<>]{0,300}>", "", text)
-    if "*" in text or "_" in text or "~" in text:
-        text = _EMPHASIS.sub(r"\2", text)
-    text = _ESCAPE.sub(r"\1", text.replace("`", ""))
-    if "&" in text:
-        text = unescape(text)
-    return " ".join(text.split())[:MAX_HEADING]
-
-
-# Blocks
 
 
 def _parser(*rules: str) -> MarkdownIt:
@@ -438,7 +107,13 @@ _COMMENTS = (("<!--", "-->"), ("{/*", "*/}"), ("{{< comment >}}", "{{< /comment 
 _ESM = re.compile(
     r"(?:import\s+(?:[\w*{][^'\"\n]{0,500}\sfrom\s+)?['\"]|import\s*\{\s*$|export\s+(?:const|let|var|default|function|async|class|\{|\*))"
 )
+_SNIPPET = re.compile(r"^import[ \t]+(\w+)[ \t]+from[ \t]+['\"]([^'\"\n]{1,500}\.mdx?)['\"]", re.MULTILINE)
 _LIST_ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]")
+
+
+_REFERENCE_LINK = re.compile(r"(?<![!\]])\[([^\[\]\n]{1,300})\](?:\[([^\[\]\n]{0,300})\])?(?![\[(:])")
+_DEFINITION = re.compile(r"^[ ]{0,3}\[([^\[\]\n]{1,300})\]:\s*<?(\S{1,2000}?)>?(?=\s|$)", re.MULTILINE)
+_HEADING_ID = re.compile(r"\s*(?:\{:?\s*#([^\s{}]+)[^{}]*\}|\[#([\w-]+)\]|\{/\*\s*#([\w-]+)\s*\*/\})\s*$")
 
 
 class _Heading(Struct):
@@ -450,7 +125,7 @@ class _Heading(Struct):
 
 
 class _Reader:
-    def __init__(self, source: str, path: str, dialect: Dialect) -> None:
+    def __init__(self, source: str, path: str, dialect: Dialect, include: Include | None) -> None:
         source = source.replace("\r\n", "\n").replace("\r", "\n")
         self._path = path
         self._dialect = dialect
@@ -459,9 +134,21 @@ class _Reader:
         self._first = source.count("\n", 0, start)  # the line, from 0, where the page's own text begins
         self._body = _blank_unseen(source[start:], mdx=self._mdx)
         self._lines = self._body.split("\n")
-        self._inline = _Inline(dialect, mdx=self._mdx)
+        self._inline = Inline(dialect, mdx=self._mdx)
+        self._snippets = self._imported(source[start:], include) if include is not None and self._mdx else {}
+        self._inline.imported = frozenset(self._snippets)
         self._used: dict[str, int] = {}
         self._code: list[tuple[int, int, bool]] = []  # first and last line + 1, and whether it is fenced
+
+    def _imported(self, body: str, include: Include) -> dict[str, str]:
+        """What each imported snippet shows, by the name that it has here. A snippet's own snippets are not followed."""
+        shown = {}
+        for name, target in _SNIPPET.findall(body)[:MAX_SNIPPETS]:
+            data = include(target)
+            page = parse_page(data, target, self._dialect) if data is not None else None
+            if isinstance(page, ParsedPage) and page.content:
+                shown[name] = page.content[:MAX_INCLUDED]
+        return shown
 
     def page(self) -> ParsedPage:
         loose = self._mdx or (self._dialect.slugs == "python" and _INDENTED_PROSE.search(self._body) is not None)
@@ -540,7 +227,7 @@ class _Reader:
             start_index, top_start = 1, 0
             first_line = headings[1].line if len(headings) > 1 else last
         path = (top_heading,) if top_heading else ()
-        self._add(sections, "", path, "", top_parts, top_start, first_line, heading=top_heading)
+        self._add(sections, "", path, top_parts, top_start, first_line, heading=top_heading)
         content.extend(text for _, _, text in top_parts)
         for index in range(start_index, len(headings)):
             heading, following = headings[index], bounds[index + 1]
@@ -554,7 +241,7 @@ class _Reader:
             parent_only = not parts and following is not None and following.level > heading.level
             if not parent_only:
                 self._add(
-                    sections, heading.anchor, tuple(text for _, text in above), heading.text, parts, heading.line, end,
+                    sections, heading.anchor, tuple(text for _, text in above), parts, heading.line, end,
                     heading=heading.text,
                 )  # fmt: skip
         if not sections and (title or description or headings):
@@ -566,7 +253,6 @@ class _Reader:
         sections: list[PageSection],
         anchor: str,
         path: tuple[str, ...],
-        _text: str,
         parts: Sequence[tuple[int, int, str]],
         start: int,
         end: int,
@@ -607,6 +293,9 @@ class _Reader:
         if not raw or raw.isspace():
             return
         text = self._inline.clean(raw, self._first + start + 1)
+        if self._inline.used:
+            self._prose_with_snippets(parts, start, end, text)
+            return
         if self._loose:
             text = _dedented(text)
         if len(text) <= MAX_SECTION:
@@ -622,6 +311,12 @@ class _Reader:
             if tidy:
                 parts.append((min(at, end - 1), min(at + lines, end), tidy))
             at += lines
+
+    def _prose_with_snippets(self, parts: list[tuple[int, int, str]], start: int, end: int, text: str) -> None:
+        used, self._inline.used = self._inline.used, []
+        shown = (self._snippets[name] for name in dict.fromkeys(used))
+        tidy = _tidy(_dedented(text)) if text.strip() else ""
+        parts.append((start, end, "\n\n".join(filter(None, (tidy, *shown)))))
 
     def _reference_links(self) -> Iterator[Link]:
         if "]:" not in self._body:
@@ -759,25 +454,3 @@ def _without(line: str, start: str, stop: str) -> tuple[str, str]:
 
 def _braces(line: str) -> int:
     return sum(line.count(c) for c in "{[(") - sum(line.count(c) for c in "}])")
-
-
-# What search reads
-
-
-_BARE_URL = re.compile(r"(?:https?://|mailto:)[^\s)>\]]{0,2000}")
-
-
-def words_of(text: str) -> str:
-    """A section's text as search reads it: without the addresses that its links and images go to."""
-    if "](" in text:
-        text = _IMAGE_OR_LINK.sub(r"\1", text)
-    if "://" in text:
-        text = _BARE_URL.sub(" ", text)
-    return text
-
-
-def dumps(values: Sequence[str]) -> str:
-    return json.dumps(list(values), ensure_ascii=False)
-
-
-Parse = Callable[[bytes, str, Dialect], ParsedPage | Skipped]

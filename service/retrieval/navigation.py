@@ -26,18 +26,9 @@ from urllib.parse import unquote
 from msgspec import Struct
 
 from service.domain.sites import Skipped
-from service.retrieval.markdown import (
-    SUFFIXES,
-    Dialect,
-    Facts,
-    ParsedPage,
-    fact,
-    facts_list,
-    is_true,
-    load_strings,
-    load_toml,
-    parse_page,
-)
+from service.retrieval.front_matter import Facts, fact, facts_list, is_true, load_strings, load_toml
+from service.retrieval.inline import Dialect
+from service.retrieval.markdown import SUFFIXES, ParsedPage, parse_page
 
 Kind = Literal["mintlify", "docusaurus", "mkdocs", "hugo", "mdn", "plain"]
 Read = Callable[[str], bytes | None]
@@ -178,11 +169,22 @@ class Layout(Struct, frozen=True):
             return True
         return self.kind == "docusaurus" and bool(folders) and lowered == folders[-1].lower()
 
+    def included(self, path: str, target: str) -> tuple[str, ...]:
+        """Where a file that a page imports may lie: from the site's root (``/a.mdx``, ``@site/a.mdx``) or its own."""
+        target = target.replace("@site/", "/", 1)
+        if not target.startswith("/"):
+            found = normpath(f"{dirname(path)}/{target}".lstrip("/"))
+            return () if found.startswith("..") else (found,)
+        folders = dict.fromkeys((self.root, dirname(self.root), self.docs_folder, ""))
+        return tuple(_join(folder, normpath(target)) for folder in folders)
+
     def is_hidden(self, facts: Facts) -> bool:
         if (
             is_true(facts, "draft", "hidden", "unlisted", "headless")
             or str(facts.get("published", "")).lower() == "false"
         ):
+            return True
+        if str(facts.get("searchable", "")).lower() == "false" or is_true(facts, "search_exclude"):
             return True
         build = facts.get("_build") or facts.get("build")
         return isinstance(build, dict) and str(build.get("render", "")).lower() in ("never", "false")

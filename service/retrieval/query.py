@@ -30,7 +30,7 @@ from service.domain.errors import Invalid, NotFound
 from service.domain.projects import DOMAIN
 from service.domain.threads import SearchFilter
 from service.ports.search_index import NO_FILTER, Page, SearchResult, Section
-from service.retrieval.index import FORMAT, PAGE_SHIFT, TOKENIZER, searchable
+from service.retrieval.index import COMMON, FORMAT, PAGE_SHIFT, TOKENIZER, searchable
 
 MAX_QUERY = 32_768
 MAX_TERMS = 24
@@ -40,11 +40,10 @@ MAX_LIMIT = 100
 TITLE, HEADINGS, LINKS, BODY, PAIRS = 0.75, 0.5, 0.75, 1.0, 0.25
 NEXT_SECTIONS, NEXT_PART = 3, 0.3
 PAIRED_PAGES = 40
-SECTIONS_READ, PAGES_READ = 1500, 1000
+SECTIONS_READ, PAGES_READ = 800, 800
 """Rows that are ranked of one query; a page beyond them is no answer."""
-WIDE_INDEX = 20_000
-"""Sections from which on a word in over a tenth of them is not looked up in bodies, where others remain."""
-TOO_COMMON = 0.1
+ROWS_RANKED, FEWEST_WORDS = 70_000, 2
+"""On a large site a common word costs much and tells little: see ``_affordable``."""
 OLDER_VERSION = 0.8
 SAME_PAGE, NEAR_PAGE = 1.15, 1.05
 NEAR = 2
@@ -163,8 +162,7 @@ class _Index:
         else:
             rarest = set(by_stem)
         chosen = {stem: word for stem, word in by_stem.items() if stem in rarest}
-        telling = [stem for stem in chosen if counts.get(stem, 0) <= TOO_COMMON * self._sections]
-        body = telling if telling and self._sections > WIDE_INDEX else list(chosen)
+        body = self._affordable(list(chosen), counts)
         sequence = [word for word in kept if stems.get(word) in chosen]
         pairs = dict.fromkeys((first, second) for first, second in pairwise(sequence) if first != second)
         return _Terms(
@@ -178,6 +176,18 @@ class _Index:
             words[row]: stem
             for stem, row in self._db.execute("SELECT term, doc FROM temp.stems ORDER BY doc, offset DESC")
         }
+
+    def _affordable(self, stems: Sequence[str], counts: Mapping[str, int]) -> Sequence[str]:
+        """The words that bodies are asked for: the rarest, until the sections that they stand in are many."""
+        rare = COMMON * self._sections / 2
+        left: float = ROWS_RANKED
+        kept: list[str] = []
+        for stem in sorted(stems, key=lambda stem: counts.get(stem, 0)):
+            left -= counts.get(stem, rare)
+            if left < 0 and len(kept) >= FEWEST_WORDS:
+                break
+            kept.append(stem)
+        return kept
 
     def _counts(self, stems: Sequence[str]) -> dict[str, int]:
         """In how many sections the common ones among these stand."""
@@ -365,7 +375,7 @@ class FtsIndex:
     way end on the file they began with, which then goes.
     """
 
-    def __init__(self, root: Path, *, threads: int = 4, max_open: int = MAX_OPEN) -> None:
+    def __init__(self, root: Path, *, threads: int = 2, max_open: int = MAX_OPEN) -> None:
         self._max_open = max_open
         self._root = root
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="search")

@@ -17,6 +17,7 @@ def test_a_report_tells_what_was_indexed_and_what_was_not(tmp_path):
             "latin.md": "caf\xe9".encode("latin-1"),
             "binary.md": b"\0\1",
             "draft.md": "---\ndraft: true\n---\nText.",
+            "unlisted.md": "---\nsearchable: false\n---\nText.",
             "empty.md": "",
             "picture.png": b"\0",
         },
@@ -27,9 +28,25 @@ def test_a_report_tells_what_was_indexed_and_what_was_not(tmp_path):
         Skipped("latin.md", "It is not UTF-8 text."),
         Skipped("binary.md", "It is not text."),
         Skipped("draft.md", "It is a draft, or hidden."),
+        Skipped("unlisted.md", "It is a draft, or hidden."),
         Skipped("empty.md", "It has no text."),
     }
     assert report.seconds >= 0
+
+
+async def test_snippets_are_found_on_the_pages_that_show_them(indexed):
+    snippet = "Rotate the zebra.\n"
+    await indexed.fill(
+        {
+            "docs/docs.json": '{"navigation": {"pages": ["a", "b/c"]}}',
+            "docs/snippets/x.mdx": snippet,
+            "docs/a.mdx": 'import X from "/snippets/x.mdx"\n\n# A\n\n<X />\n',
+            "docs/b/c.mdx": "import X from '../snippets/x.mdx'\n\n# C\n\nText. <X />\n",
+            "docs/b/d.mdx": 'import X from "../../../../etc/passwd.md"\n\n# D\n\n<X />Text.\n',
+        },
+        docs_folder="docs",
+    )
+    assert set(await indexed.paths("zebra")) == {"docs/a.mdx", "docs/b/c.mdx"}
 
 
 def test_an_index_appears_whole(tmp_path):

@@ -5,16 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.domain.sites import Skipped
-from service.retrieval.markdown import (
-    MAX_LINES,
-    MAX_PAGE_BYTES,
-    Dialect,
-    ParsedPage,
-    facts_list,
-    parse_page,
-    slug,
-    words_of,
-)
+from service.retrieval.front_matter import facts_list
+from service.retrieval.inline import Dialect, slug, words_of
+from service.retrieval.markdown import MAX_LINES, MAX_PAGE_BYTES, ParsedPage, parse_page
 
 
 def page_of(text: str, path: str = "page.md", **dialect: Any) -> ParsedPage:
@@ -212,6 +205,20 @@ def test_hugo_shortcodes_leave_their_words(source, expected):
 )
 def test_macros_leave_their_text(source, expected):
     assert shown(source, "page.md") == expected
+
+
+def test_an_imported_snippet_is_shown_where_it_is_used():
+    files = {"/snippets/key.mdx": b"---\ntitle: No\n---\n\nCreate a **key**.\n"}
+    text = (
+        'import Key from "/snippets/key.mdx";\nimport Gone from "./gone.mdx"\n\n'
+        "## Keys\n\nFirst:\n\n<Key />\n\n<Gone />\n\n## More\n\nLast.\n"
+    )
+    page = parse_page(text.encode(), "page.mdx", Dialect(), files.get)
+    assert isinstance(page, ParsedPage)
+    assert [(s.heading, s.text) for s in page.sections] == [
+        ("Keys", "First:\n\nCreate a **key**."),
+        ("More", "Last."),
+    ]
 
 
 # Links

@@ -19,7 +19,9 @@ from service.agent import navigation
 from service.agent.markup import PageLink, links_of
 from service.agent.workspace import PAGE_SUFFIXES, Workspace
 from service.domain.sites import Skipped
-from service.retrieval.markdown import Link, ParsedPage, fact, parse_page, slug, split_front_matter
+from service.retrieval.front_matter import fact, split_front_matter
+from service.retrieval.inline import Link, slug
+from service.retrieval.markdown import ParsedPage, parse_page
 from service.retrieval.navigation import Layout, Site, SiteBuilder, detect_layout, link_problem, resolve_link
 
 MAX_SUGGESTIONS = 3
@@ -145,7 +147,9 @@ class Links:
         pages = {path: text for path, text in changes.items() if path.lower().endswith((".md", ".mdx", ".markdown"))}
         moved = await self.moved()
         came_from = {to: path for path, to in moved.items()}
-        if not pages and not any(CONFIGURATIONS.search(path) or path.endswith(PAGE_SUFFIXES) for path in changes):
+        if not any(CONFIGURATIONS.search(path) or path.lower().endswith(PAGE_SUFFIXES) for path in changes):
+            return []
+        if await self._only_words(changes):
             return []
         before, now = await self._view(base=True), await self._view()
         suspects: list[_Suspect] = []
@@ -204,12 +208,17 @@ class Links:
         text = await (self._workspace.base_text(path) if base else self._workspace.text(path))
         if text is None:
             return NO_ANCHORS
-        key = (path, hash(text))
-        if key not in self._anchors:
-            view = self._base
-            assert view is not None
-            self._anchors[key] = await asyncio.to_thread(_page_anchors, path, text, view.layout)
-        return self._anchors[key]
+        return (await asyncio.to_thread(self._parsed_anchors, {path: text}))[path]
+
+    def _parsed_anchors(self, texts: Mapping[str, str]) -> dict[str, _Anchors]:
+        found: dict[str, _Anchors] = {}
+        assert self._base is not None
+        for path, text in texts.items():
+            key = (path, hash(text))
+            if key not in self._anchors:
+                self._anchors[key] = _page_anchors(path, text, self._base.layout)
+            found[path] = self._anchors[key]
+        return found
 
     # What is broken
 
@@ -228,6 +237,16 @@ class Links:
             if same:
                 moved[path] = same[0]
         return moved
+
+    async def _only_words(self, changes: Mapping[str, str | None]) -> bool:
+        """No page came, went, or changed its address, anchors or links: then the rest of the site need not be read."""
+        for path, text in changes.items():
+            old = await self._workspace.base_text(path)
+            if old is None or text is None or CONFIGURATIONS.search(path):
+                return False
+            if not await asyncio.to_thread(_differs_in_words_only, path, old, text):
+                return False
+        return True
 
     async def _newly_broken(
         self, path: str, text: str, old_path: str, old_text: str, before: _View, now: _View, moved: Mapping[str, str]
@@ -278,17 +297,12 @@ class Links:
             suspects += await asyncio.to_thread(_links_to, texts, affected, needles, before, now, moved)
         return suspects
 
-    async def _reported(self, suspects: Iterable[_Suspect], now: _View) -> list[BrokenLink]:
-        broken: list[BrokenLink] = []
-        for suspect in suspects:
-            anchor = suspect.link.target.partition("#")[2]
-            if suspect.page is not None:
-                anchors = await self._anchors_of(suspect.page)
-                if anchors.has(anchor):
-                    continue
-                broken.append(await asyncio.to_thread(_without_anchor, suspect, anchor, anchors.names))
-            else:
-                broken.append(await asyncio.to_thread(_without_page, suspect, now))
+    async def _reported(self, suspects: Sequence[_Suspect], now: _View) -> list[BrokenLink]:
+        asked = sorted({suspect.page for suspect in suspects if suspect.page is not None})
+        anchors: dict[str, _Anchors] = {}
+        async for texts in self._workspace.texts(asked):
+            anchors.update(await asyncio.to_thread(self._parsed_anchors, texts))
+        broken = await asyncio.to_thread(_verdicts, suspects, anchors, now)
         return [await self._sure_of_anchor(link, now) for link in broken]
 
     async def _sure_of_anchor(self, link: BrokenLink, now: _View) -> BrokenLink:
@@ -428,6 +442,16 @@ def _links_to(
     return found
 
 
+def _differs_in_words_only(path: str, old: str, new: str) -> bool:
+    if {link.target for link in links_of(new)} - {link.target for link in links_of(old)}:
+        return False
+    was, now = parse_page(old.encode(), path), parse_page(new.encode(), path)
+    if isinstance(was, Skipped) or isinstance(now, Skipped):
+        return False
+    others = [{*_RAW_HEADING.findall(text), *_TERM.findall(text)} for text in (old, new)]
+    return was.facts == now.facts and was.anchors == now.anchors and others[0] == others[1]
+
+
 def _displaced(before: _View, now: _View) -> dict[str, frozenset[str]]:
     """Pages that are gone, or shown elsewhere."""
     if before.site is now.site:
@@ -466,6 +490,17 @@ def _most_alike(text: str, candidates: Mapping[str, str]) -> list[str]:
 
 
 # What was meant
+
+
+def _verdicts(suspects: Iterable[_Suspect], anchors: Mapping[str, _Anchors], now: _View) -> list[BrokenLink]:
+    broken = []
+    for suspect in suspects:
+        anchor = suspect.link.target.partition("#")[2]
+        if suspect.page is None:
+            broken.append(_without_page(suspect, now))
+        elif not (known := anchors.get(suspect.page, NO_ANCHORS)).has(anchor):
+            broken.append(_without_anchor(suspect, anchor, known.names))
+    return broken
 
 
 def _without_page(suspect: _Suspect, now: _View) -> BrokenLink:

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 import yaml
 from msgspec import Struct
 
+from service.retrieval.front_matter import load_strings
+
 MAX_FRONT_MATTER = 64 << 10
 MAX_LINKS_OF_A_PAGE = 5_000
 
@@ -109,18 +111,15 @@ def front_matter_problem(text: str) -> tuple[int, str] | None:
     if not last:
         return 1, "The front matter has no closing line of three hyphens."
     try:
-        value = yaml.load(block, Loader=_LOADER)  # noqa: S506  (makes strings, lists and mappings only)
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 2 if error.problem_mark is not None else 1
-        return line, f"The front matter is not YAML: {error.problem or 'it cannot be read'}."
-    except (yaml.YAMLError, RecursionError, ValueError, TypeError):
-        return 1, "The front matter is not YAML."
+        value = load_strings(block)
+    except ValueError as error:
+        cause = error.__cause__
+        if isinstance(cause, yaml.MarkedYAMLError) and cause.problem_mark is not None:
+            return cause.problem_mark.line + 2, f"The front matter is not YAML: {cause.problem or 'it cannot be read'}."
+        return 1, f"The front matter cannot be read: {error}."
     if value is not None and value != "" and not isinstance(value, dict):
         return 1, "The front matter is not a mapping of names to values."
     return None
-
-
-_LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 
 # Markdown and MDX

@@ -9,7 +9,7 @@ import yaml
 from msgspec import Struct
 
 from service.agent.workspace import NAVIGATION_FILES, PAGE_SUFFIXES
-from service.retrieval.markdown import load_strings
+from service.retrieval.front_matter import load_strings
 
 MAX_ENTRIES = 50_000
 

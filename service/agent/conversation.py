@@ -42,15 +42,12 @@ async def facts(workspace: Workspace) -> str:
     shown = "\n".join(entries[:MAX_TOP_ENTRIES])
     if len(entries) > MAX_TOP_ENTRIES:
         shown += f"\n({len(entries) - MAX_TOP_ENTRIES} more)"
-    named = [path for path in workspace.base_paths() if path.rpartition("/")[2] in NAVIGATION_FILES]
-    navigation = "There is no navigation file that we know."
-    if named:
-        navigation = f"Navigation is described in {as_data(named[0])}"
+    named = [path for path in workspace.readable_base_paths() if path.rpartition("/")[2] in NAVIGATION_FILES]
+    shown += "".join(f"\nNavigation: {path}" for path in named[:3])
     return prompt(
         "repository",
-        folder=f"the folder {as_data(folder)}" if folder else "the whole repository",
+        folder=f"the folder {folder}/" if folder else "the whole repository",
         pages=f"{pages} pages",
-        navigation=navigation,
         top=as_data(shown),
         guidance=await _guidance(workspace),
     )

@@ -79,7 +79,7 @@ def test_it_does_not_pretend_to_understand(text):
 
 
 def test_what_it_looks_for_in_messages_is_what_the_agent_writes():
-    facts = {"folder": "x", "pages": "x", "navigation": "x", "top": "x", "guidance": "x"}
+    facts = {"folder": "x", "pages": "x", "top": "x", "guidance": "x"}
     assert prompt("repository", **facts).startswith(FACTS)
     assert prompt("checks", problems="x").startswith(CHECKS)
     assert prompt("nudge") == NUDGE

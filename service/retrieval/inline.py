@@ -211,7 +211,8 @@ class Inline:
         if component:
             for key in _ANCHORED:
                 if named.get(key):
-                    self.anchors.add(slug(named[key], self._slugs))
+                    anchor = slug(named[key], self._slugs)
+                    self.anchors.update((anchor, f"param-{anchor}") if tag.endswith("Field") else (anchor,))
         href = named.get("href") or (named.get("to") if component or tag == "a" else None)
         if href and len(self.links) < MAX_LINKS:
             shown = words[0] if words else self._shown(match)

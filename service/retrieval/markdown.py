@@ -41,8 +41,8 @@ MAX_PAGE_BYTES = 1 << 20
 MAX_LINES = 50_000
 MAX_SECTION = 6000
 """Characters of a section's text beyond which it is parted between its blocks."""
-MAX_SNIPPETS, MAX_INCLUDED = 50, 20_000
-"""Of a page, and characters of each."""
+MAX_SNIPPETS, MAX_SNIPPET_BYTES, MAX_INCLUDED = 50, 64 << 10, 20_000
+"""Of a page; bytes read and characters shown of each."""
 
 Include = Callable[[str], bytes | None]
 """The content of a file as a page names it; None when there is none."""
@@ -145,7 +145,9 @@ class _Reader:
         shown = {}
         for name, target in _SNIPPET.findall(body)[:MAX_SNIPPETS]:
             data = include(target)
-            page = parse_page(data, target, self._dialect) if data is not None else None
+            if data is None or len(data) > MAX_SNIPPET_BYTES:
+                continue
+            page = parse_page(data, target, self._dialect)
             if isinstance(page, ParsedPage) and page.content:
                 shown[name] = page.content[:MAX_INCLUDED]
         return shown

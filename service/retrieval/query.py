@@ -48,7 +48,9 @@ SECTIONS_READ, PAGES_READ = 800, 800
 """Rows that are ranked of one query; a page beyond them is no answer."""
 ROWS_RANKED, FEWEST_WORDS = 70_000, 2
 """In sections; and words asked for in any case. On a large site a common word costs much and tells little: see
-``_affordable``.""" OLDER_VERSION = 0.8
+``_affordable``.
+"""
+OLDER_VERSION = 0.8
 SAME_PAGE, NEAR_PAGE = 1.15, 1.05
 NEAR = 2
 """Places in the navigation."""

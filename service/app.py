@@ -51,7 +51,7 @@ from service.web.keys import (
     STORE,
     VIEWS,
 )
-from service.web.problems import MAX_BODY_BYTES, name_request, problems, request_ids
+from service.web.problems import MAX_BODY_BYTES, metadata_of, name_request, problems, request_ids
 from service.workers.broadcast import Broadcast
 from service.workers.indexer import Indexer
 from service.workers.instances import Instance
@@ -212,7 +212,7 @@ class Server:
         app.add_routes(jobs.routes)
         app.add_routes(threads.routes)
         app.add_routes(pull_requests.routes)
-        app.add_routes(git_routes(runtime.data / "hosted", access.may_use_git))
+        app.add_routes(git_routes(runtime.data / "hosted", access.may_use_git, pushed=self._pushed))
         return app
 
     def _model_names(self) -> dict[str, str]:
@@ -221,6 +221,7 @@ class Server:
 
     async def start(self) -> None:
         """Start the workers. Everything that comes in from now on is seen by them."""
+        await self._hosted.recover()
         await self._indexer.load()
         self._begin("views", self._runtime.views.run())
         self._begin("replier", self._replier.run(ready=self._replies_ready))
@@ -257,10 +258,17 @@ class Server:
         for job_id in await jobs_of_pull_request(runtime.views, project_id, pull_request.number):
             with suppress(Conflict):
                 await execute(runtime.store, JOBS, job_id, command)
-        project = await get_project(runtime.views, project_id)
-        if project is not None and outcome == "merged":
-            reason = f"pull request {pull_request.number} was merged"
-            await request_index(runtime.store, project.domain, reason, Metadata())
+        if outcome == "merged":
+            await self._reindex(project_id, f"pull request {pull_request.number} was merged", Metadata())
+
+    async def _pushed(self, request: web.Request, project_id: str) -> None:
+        """Somebody pushed to the embedded code host: perhaps to the branch that the site shows."""
+        await self._reindex(project_id, "a push", metadata_of(request))
+
+    async def _reindex(self, project_id: str, reason: str, metadata: Metadata) -> None:
+        project = await get_project(self._runtime.views, project_id)
+        if project is not None:
+            await request_index(self._runtime.store, project.domain, reason, metadata)
 
 
 @asynccontextmanager

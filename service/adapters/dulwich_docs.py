@@ -20,7 +20,7 @@ from typing import TypeVar
 
 from service.adapters import git_import, git_transport
 from service.adapters.git_objects import checked_id, export, list_files, read_blobs, write_commit
-from service.adapters.git_repositories import commit_of, create, locked, opened
+from service.adapters.git_repositories import commit_of, create, forget_git_locks, locked, opened
 from service.adapters.git_transport import Remote, remote_of
 from service.domain.errors import Invalid, NotFound
 from service.ports.docs_source import Fetched, NewCommit, Source, TreeFile, WrittenCommit
@@ -194,6 +194,7 @@ def _locking(function: Callable[..., T], clone: Path, *args: object) -> T:
     with locked(clone.parent / f".{clone.name}.lock"):
         for left in (clone / "objects").glob("tmp_objdir-incoming-*"):
             shutil.rmtree(left, ignore_errors=True)
+        forget_git_locks(clone)
         return function(clone, *args)
 
 

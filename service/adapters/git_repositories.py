@@ -193,6 +193,12 @@ def forget_unfinished(path: Path) -> None:
         shutil.rmtree(left, ignore_errors=True)
 
 
+def forget_git_locks(path: Path) -> None:
+    """Remove git's own lock files, which outlive a killed holder; call it when nobody can be at work in there."""
+    for left in [*path.glob("*.lock"), *(path / "refs").glob("**/*.lock")]:
+        left.unlink(missing_ok=True)
+
+
 @contextmanager
 def locked(file: Path) -> Iterator[None]:
     """One holder at a time, across threads and processes; the kernel frees it when its holder dies."""

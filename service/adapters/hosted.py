@@ -26,7 +26,16 @@ from msgspec import Struct
 
 from service.adapters.git_history import History
 from service.adapters.git_objects import Objects
-from service.adapters.git_repositories import HEADS, BareRepository, branch_commit, commit_of, locked, move_ref, opened
+from service.adapters.git_repositories import (
+    HEADS,
+    BareRepository,
+    branch_commit,
+    commit_of,
+    forget_git_locks,
+    locked,
+    move_ref,
+    opened,
+)
 from service.adapters.hosted_diff import diff
 from service.adapters.hosted_merge import Unmergeable, merged_tree
 from service.domain.errors import Conflict, NotFound
@@ -44,6 +53,11 @@ TOKEN_BYTES = 24
 MAX_COMMITS_SHOWN = 250
 MAX_TRIES = 10
 COMMITTER = b"Docsmith <docsmith@localhost>"
+
+
+def _recover(folder: Path) -> None:
+    for repository in folder.glob("*.git"):
+        forget_git_locks(repository)
 
 
 class Pull(Struct, frozen=True):
@@ -71,6 +85,10 @@ class HostedCodeHost:
     def __init__(self, data: Path, *, base_url: Callable[[], str]) -> None:
         self._data = data
         self._base_url = base_url
+
+    async def recover(self) -> None:
+        """Free what a killed process held; call it before anybody else may be at work in the repositories."""
+        await asyncio.to_thread(_recover, self._data / "hosted")
 
     async def open_pull_request(self, source: Source, new: NewPullRequest) -> PullRequest:
         pull = await asyncio.to_thread(_open, self._path(source.project_id), new, datetime.now(UTC))

@@ -30,6 +30,7 @@ async def index(runtime: Runtime, options: argparse.Namespace, output: Output) -
         Metadata(actor=cli_actor()),
         on_progress=lambda done, total: output.progress(f"indexing {options.domain}", done, total),
     )
+    assert report is not None  # it was asked for whatever the commit
     skipped = f", {len(report.skipped)} skipped" if report.skipped else ""
     text = f"{report.pages} pages, {report.sections} sections{skipped} in {report.seconds:.1f} s"
     output.result(report, "\n".join([text, *(f"  skipped {one.path}: {one.reason}" for one in report.skipped)]))

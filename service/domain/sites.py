@@ -42,13 +42,20 @@ class SiteIndexed(Event, frozen=True, tag="site-indexed"):
     indexed_at: datetime
 
 
+class IndexKept(Event, frozen=True, tag="index-kept"):
+    """It was asked for, but the site's newest commit is indexed already."""
+
+    commit: str
+    kept_at: datetime
+
+
 class IndexFailed(Event, frozen=True, tag="index-failed"):
     code: str
     message: str
     failed_at: datetime
 
 
-SiteEvent = SiteRegistered | IndexRequested | SiteIndexed | IndexFailed
+SiteEvent = SiteRegistered | IndexRequested | SiteIndexed | IndexKept | IndexFailed
 
 
 class RegisterSite(Struct, frozen=True):
@@ -72,13 +79,18 @@ class RecordIndex(Struct, frozen=True):
     now: datetime
 
 
+class KeepIndex(Struct, frozen=True):
+    commit: str
+    now: datetime
+
+
 class RecordIndexFailure(Struct, frozen=True):
     code: str
     message: str
     now: datetime
 
 
-SiteCommand = RegisterSite | RequestIndex | RecordIndex | RecordIndexFailure
+SiteCommand = RegisterSite | RequestIndex | RecordIndex | KeepIndex | RecordIndexFailure
 
 MAX_SKIPPED_RECORDED = 100
 
@@ -114,6 +126,8 @@ def decide(command: SiteCommand, state: SiteState) -> list[SiteEvent]:
                     len(done.skipped), done.seconds, indexed_at=done.now,
                 )
             ]  # fmt: skip
+        case KeepIndex(commit=commit, now=now), Site():
+            return [IndexKept(commit, kept_at=now)]
         case RecordIndexFailure(code=code, message=message, now=now), Site():
             return [IndexFailed(code, message, failed_at=now)]
         case _:
@@ -130,7 +144,7 @@ def evolve(state: SiteState, event: SiteEvent) -> SiteState:
             return Site(state.project_id, True, state.commit, state.file)
         case SiteIndexed(commit=commit, file=file), Site():
             return Site(state.project_id, False, commit, file)
-        case IndexFailed(), Site():
+        case ((IndexKept() | IndexFailed()), Site()):
             return Site(state.project_id, False, state.commit, state.file)
         case _:
             assert_never(event)

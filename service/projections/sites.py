@@ -7,7 +7,7 @@ from typing import assert_never
 from msgspec import Struct
 
 from eventstore import RecordedEvent, Views
-from service.domain.sites import IndexFailed, IndexRequested, SiteIndexed, SiteRegistered
+from service.domain.sites import IndexFailed, IndexKept, IndexRequested, SiteIndexed, SiteRegistered
 from service.streams import SITES, decoded
 
 
@@ -71,6 +71,8 @@ class SitesView:
                             done.indexed_at.isoformat(), domain,
                         ),
                     )  # fmt: skip
+                case IndexKept():
+                    db.execute("UPDATE sites SET index_wanted = 0 WHERE domain = ?", (domain,))
                 case IndexFailed(code=code, message=message):
                     db.execute(
                         "UPDATE sites SET index_wanted = 0, failure_code = ?, failure_message = ? WHERE domain = ?",

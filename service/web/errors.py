@@ -114,6 +114,7 @@ EXPLAINED: dict[str, Explained] = {
     "merge_conflict": Explained("It cannot be merged as it is", "Both sides changed the same lines. Merge it by hand."),
     "pull_request_closed": Explained("The pull request is closed", "Open a new one with a new job."),
     "pull_request_merged": Explained("The pull request is merged", "It cannot be closed any more."),
+    "busy": Explained("Somebody else is at it", "Another process changes the same branch at this moment. Try again."),
     "too_large": Explained("It is larger than Docsmith takes", "The message names the limit."),
     "timed_out": Explained("It took too long", "Try again; a large repository may need a closer network."),
     # Jobs

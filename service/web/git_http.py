@@ -61,6 +61,7 @@ NO_CACHE = {"Cache-Control": "no-cache, max-age=0, must-revalidate", "Pragma": "
 SERVICES = ("git-upload-pack", "git-receive-pack")
 
 Authorize = Callable[[web.Request, str], Awaitable[bool]]
+Pushed = Callable[[web.Request, str], Awaitable[None]]
 
 
 class BodyTooLarge(Exception):
@@ -91,8 +92,13 @@ class _One(Backend):
         return self._repo
 
 
-def git_routes(hosted_root: Path, authorize: Authorize, *, max_push_bytes: int = MAX_PUSH_BYTES) -> list[web.RouteDef]:
-    """Routes for ``/hosted/<project id>.git``. ``authorize`` says whether the request may use the project."""
+def git_routes(
+    hosted_root: Path, authorize: Authorize, *, pushed: Pushed | None = None, max_push_bytes: int = MAX_PUSH_BYTES
+) -> list[web.RouteDef]:
+    """Routes for ``/hosted/<project id>.git``.
+
+    ``authorize`` says whether the request may use the project; ``pushed`` is called after a push, to whatever branch.
+    """
     threads = ThreadPoolExecutor(THREADS, thread_name_prefix="git-http")
 
     async def admitted(request: web.Request) -> Path:
@@ -116,7 +122,11 @@ def git_routes(hosted_root: Path, authorize: Authorize, *, max_push_bytes: int =
         service = request.match_info["service"]
         if request.content_type != f"application/x-{service}-request":  # also: no form of a browser can send it
             raise web.HTTPUnsupportedMediaType(text="This is not a request of git's.\n")
-        return await _Exchange(request, service, max_push_bytes).run(threads, path, advertise=False)
+        try:
+            return await _Exchange(request, service, max_push_bytes).run(threads, path, advertise=False)
+        finally:
+            if service == "git-receive-pack" and pushed is not None:
+                await asyncio.shield(pushed(request, request.match_info["project_id"]))
 
     root = f"/hosted/{{project_id:{PROJECT}}}.git"
     return [

@@ -9,7 +9,7 @@ import structlog
 
 from eventstore import EventStore, Metadata, Views, execute
 from service.domain.errors import NotFound, ServiceError
-from service.domain.sites import IndexRequested, RecordIndex, RecordIndexFailure, SiteIndexed, SiteRegistered
+from service.domain.sites import IndexRequested, KeepIndex, RecordIndex, RecordIndexFailure, SiteIndexed, SiteRegistered
 from service.operations import source_of
 from service.ports.docs_source import DocsSource
 from service.processes import run_in_child
@@ -62,8 +62,7 @@ class Indexer:
                     group.create_task(self._index_wanted(domain, pending), name=f"index {domain}")
 
             for site in await list_sites(self._views):
-                file = self._data / "index" / site.domain / (site.file or "")
-                if site.index_wanted or (site.file is not None and not file.is_file()):
+                if site.index_wanted or (site.file is not None and self._index.served(site.domain) is None):
                     want(site.domain)
             async for recorded in self._store.subscribe(after=after, category=SITES.category):
                 for domain, event in decoded(SITES, [recorded]):
@@ -79,11 +78,11 @@ class Indexer:
             site = await get_site(self._views, domain)
             if site is None:
                 return
-            file = self._data / "index" / domain / (site.file or "")
-            if not site.index_wanted and site.file is not None and file.is_file():
+            is_served = self._index.served(domain) is not None
+            if not site.index_wanted and is_served:
                 return  # somebody else has done it
             try:
-                await self.index(domain, Metadata())
+                await self.index(domain, Metadata(), unless=site.commit if is_served else None)
             except ServiceError as error:
                 log.warning("indexing failed", domain=domain, code=error.code)
             except Exception:  # a site's edge: the other sites go on
@@ -91,8 +90,10 @@ class Indexer:
                 failure = RecordIndexFailure("internal", "Indexing failed; the log has the details.", now())
                 await execute(self._store, SITES, domain, failure)
 
-    async def index(self, domain: str, metadata: Metadata, on_progress: Progress | None = None) -> IndexReport:
-        """Index the newest commit of a site, record it, and serve it.
+    async def index(
+        self, domain: str, metadata: Metadata, *, on_progress: Progress | None = None, unless: str | None = None
+    ) -> IndexReport | None:
+        """Index the newest commit of a site, record it, and serve it; None when that commit is ``unless``.
 
         Raises NotFound (``domain_not_found``), and what fetching raises; that is recorded, too.
         """
@@ -100,16 +101,21 @@ class Indexer:
         if project is None:
             raise NotFound("There is no such site.", code="domain_not_found")
         try:
-            return await self._build(project, metadata, on_progress)
+            return await self._build(project, metadata, on_progress, unless)
         except ServiceError as error:
             await execute(
                 self._store, SITES, domain, RecordIndexFailure(error.code, str(error), now()), metadata=metadata
             )
             raise
 
-    async def _build(self, project: ProjectRow, metadata: Metadata, on_progress: Progress | None) -> IndexReport:
+    async def _build(
+        self, project: ProjectRow, metadata: Metadata, on_progress: Progress | None, unless: str | None
+    ) -> IndexReport | None:
         source = source_of(project)
         fetched = await self._docs.fetch(source)
+        if fetched.base_commit == unless:
+            await execute(self._store, SITES, project.domain, KeepIndex(unless, now()), metadata=metadata)
+            return None
         folder = self._data / "index" / project.domain
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         name = f"{fetched.base_commit[:12]}-{secrets.token_hex(4)}"

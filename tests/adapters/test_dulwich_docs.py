@@ -1,7 +1,6 @@
 """DulwichDocs keeps the contract over every way to a repository, and stays calm before hostile ones."""
 
 import asyncio
-import os
 import shutil
 import stat
 import tarfile
@@ -18,6 +17,7 @@ from service.adapters.git_import import take_in
 from service.adapters.git_objects import MAX_BLOB_BYTES
 from service.adapters.git_repositories import branch_commit, commit_of, opened
 from service.adapters.git_transport import Remote
+from service.adapters.hosted import HostedCodeHost
 from service.domain.errors import Forbidden, Invalid, NotFound, Unavailable
 from service.ports.docs_source import Source
 from tests.contracts.docs_source import AT, AUTHOR, FILES, DocsSourceContract, commit
@@ -259,11 +259,21 @@ class TestManyJobs:
         await docs.fetch(LOCAL)
         lock = data / "repos" / "p1.git" / "refs" / "remotes" / "origin" / "main.lock"
         lock.touch()
-        with pytest.raises(Unavailable):
-            await docs.fetch(LOCAL)
-        os.utime(lock, (0, 0))
         await docs.fetch(LOCAL)
         assert not lock.exists()
+
+    async def test_a_killed_service_leaves_no_branch_of_the_code_host_locked(self, taken_in, tmp_path):
+        data = shutil.copytree(taken_in, tmp_path / "data")
+        docs = DulwichDocs(data, env={})
+        base = (await docs.fetch(LOCAL)).base_commit
+        written = await docs.write_commit(LOCAL, commit(base, {"new.md": "new\n"}))
+        lock = data / "hosted" / "p1.git" / "refs" / "heads" / "docs" / "new.lock"
+        lock.parent.mkdir(parents=True)
+        lock.touch()
+        with pytest.raises(Unavailable):
+            await docs.push(LOCAL, branch="docs/new", commit=written.commit)
+        await HostedCodeHost(data, base_url=lambda: "http://x").recover()
+        await docs.push(LOCAL, branch="docs/new", commit=written.commit)
 
 
 class TestHostileRepositories:

@@ -1,10 +1,13 @@
 """Speaking to a running service as its callers do."""
 
+import asyncio
 import json
+from contextlib import aclosing
 from typing import Any
 
 import aiohttp
 
+from eventstore import SQLiteEventStore, verify
 from tests.service_process import Service
 
 
@@ -76,3 +79,23 @@ async def job_events(
                 if found[-1]["type"] == until:
                     return found
     return found
+
+
+def head(service: Service) -> int:
+    """The log's last position; the chain is checked on the way."""
+    found = verify(service.data / "events.db")
+    assert found.is_sound
+    return found.position
+
+
+async def recorded(service: Service, stream: str, *, until: str, after: int = 0) -> list[str]:
+    """The types of a stream's events in the log, read beside the server, up to the first of a type."""
+    types = []
+    store = await SQLiteEventStore.open(service.data / "events.db", vault_path=service.data / "keys.db", read_only=True)
+    async with asyncio.timeout(20), aclosing(store.subscribe(stream=stream, after=after)) as events:
+        async for event in events:
+            types.append(event.type)
+            if event.type == until:
+                break
+    await store.close()
+    return types

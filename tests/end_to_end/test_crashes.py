@@ -2,12 +2,11 @@
 
 import asyncio
 import json
-from contextlib import aclosing
 
 import pytest
 
-from eventstore import SQLiteEventStore, verify
-from tests.end_to_end.talk import ask, create_job, get_job, job_events, message_url, question, text_of
+from eventstore import verify
+from tests.end_to_end.talk import ask, create_job, get_job, job_events, message_url, question, recorded, text_of
 from tests.fakes.provider import Call, ScriptedProvider
 from tests.service_process import service_in, write_docs
 
@@ -42,19 +41,6 @@ async def crashing(tmp_path, provider):
 async def restart(service):
     service.kill()
     await asyncio.to_thread(service.start)
-
-
-async def recorded(service, stream, until):
-    """The types of a stream's events in the log, read beside the server, up to the first of a type."""
-    types = []
-    store = await SQLiteEventStore.open(service.data / "events.db", vault_path=service.data / "keys.db", read_only=True)
-    async with asyncio.timeout(20), aclosing(store.subscribe(stream=stream)) as events:
-        async for event in events:
-            types.append(event.type)
-            if event.type == until:
-                break
-    await store.close()
-    return types
 
 
 def pull_requests(service):

@@ -5,15 +5,7 @@ import json
 
 import pytest
 
-from eventstore import verify
-from tests.end_to_end.talk import message_url, question
-
-
-def head(service):
-    """How many events there are; the chain is checked on the way."""
-    found = verify(service.data / "events.db")
-    assert found.is_sound
-    return found.position
+from tests.end_to_end.talk import head, message_url, question
 
 
 def job_url(service):

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from tests.end_to_end.talk import create_job, get_job, job_events
+from tests.end_to_end.talk import create_job, get_job, head, job_events, recorded
 
 
 async def test_an_instruction_becomes_a_pull_request(http, service):
@@ -118,3 +118,20 @@ async def test_a_merge_is_recorded_and_indexed(http, service):
     shown = service.cli("audit", "show", "--stream", f"job-{job['id']}")
     assert [event["type"] for event in shown["events"]][-1] == "pull-request-closed"
     assert shown["events"][-1]["data"]["outcome"] == "merged"
+    await recorded(service, f"site-{service.domain}", until="site-indexed", after=shown["events"][-1]["position"])
+    found = service.cli("search", service.domain, "zebra stripes")["results"]
+    assert found[0]["path"] == "zebra.md"
+
+
+async def test_what_is_pushed_to_the_hosted_repository_is_found(http, service, tmp_path, git):
+    url = service.url.replace("http://", f"http://docsmith:{service.admin_key}@")
+    clone = str(tmp_path / "clone")
+    git("clone", "-q", f"{url}/hosted/{service.project_id}.git", clone)
+    (tmp_path / "clone" / "quagga.md").write_text("# Quagga\n\nQuaggas were half striped.\n")
+    git("-C", clone, "add", "quagga.md")
+    git("-C", clone, "-c", "user.name=Ann", "-c", "user.email=ann@example.com", "commit", "-qm", "Add quaggas")
+    before = head(service)
+    git("-C", clone, "push", "-q", "origin", "main")
+    await recorded(service, f"site-{service.domain}", until="site-indexed", after=before)
+    found = service.cli("search", service.domain, "quagga stripes")["results"]
+    assert found[0]["path"] == "quagga.md"

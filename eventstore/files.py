@@ -61,7 +61,9 @@ def connect_offline(path: Path) -> sqlite3.Connection:
         # Without a WAL nobody is writing: the file alone is everything (https://sqlite.org/wal.html#read_only_databases).
         if primary_code(error) not in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY} or _wal_of(path).exists():
             raise explained(error, path) from error
-        db = sqlite3.connect(f"{path.absolute().as_uri()}?immutable=1", uri=True, isolation_level=None)
+        db = sqlite3.connect(
+            f"{path.absolute().as_uri()}?immutable=1", uri=True, isolation_level=None, check_same_thread=False
+        )
     return db
 
 

@@ -91,7 +91,7 @@ class Vault:
         try:
             if not read_only:
                 _make_private(path)
-            db = files.connect(path, read_only=read_only)
+            db = files.connect_offline(path) if read_only else files.connect(path)
             try:
                 if not read_only:
                     files.use_wal(db, path)

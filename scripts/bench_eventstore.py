@@ -239,7 +239,7 @@ async def write_log(folder: Path, count: int) -> None:
 
 
 def bare_replay(folder: Path) -> float:
-    """Events a second: select, decode by the tag, fold. The tag is put back into the data first, as it would be there."""
+    """Events a second: select, decode by the tag, fold. The tag is put back into the data first, as it would be."""
     decode = msgspec.json.Decoder(BenchEvent).decode
     with closing(sqlite3.connect(folder / "replay.db")) as db:
         if not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:

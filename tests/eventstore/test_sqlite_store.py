@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from eventstore import (
     Appended,
+    SQLiteEventStore,
     StoreBusy,
     StoreCorrupt,
     StoreReadOnly,
@@ -161,6 +162,21 @@ async def test_a_log_without_its_vault_is_read_as_erased(tmp_path):
     async with await opened(tmp_path) as store:  # a new key opens nothing that the old one sealed
         await store.append("note-1", [noted(2, "new")], expected_version=1)
         assert [CODEC.decode(event) for event in await store.read_all()] == [Noted(1, "[erased]"), Noted(2, "new")]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+async def test_a_copy_where_nothing_may_be_written_is_read_and_verified(tmp_path):
+    async with await opened(tmp_path) as store:
+        await store.append("note-1", [noted(1)], expected_version=0)
+    tmp_path.chmod(0o500)
+    try:
+        async with await opened(tmp_path, read_only=True) as reader:
+            assert len(await reader.read_all()) == 1
+        assert verify(tmp_path / "events.db").position == 1
+        with pytest.raises(StoreUnavailable):
+            await SQLiteEventStore.open(tmp_path / "other.db", vault_path=tmp_path / "keys.db")
+    finally:
+        tmp_path.chmod(0o700)
 
 
 async def test_a_file_that_is_no_log_is_refused(tmp_path):

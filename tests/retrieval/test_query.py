@@ -212,7 +212,7 @@ async def test_switching_files_never_fails_a_query(tmp_path):
         await index.use(DOMAIN, f"i{n}")
         assert (await index.search(DOMAIN, "zebra")).commit == f"{n}" * 40
     done = True
-    assert "5" in set().union(*await asyncio.gather(*asking)) | {"5"}
+    assert all(await asyncio.gather(*asking))  # everyone was answered, whatever file it was from
     assert index.served(DOMAIN) == "i5"
     await index.close()
     assert [file.name for file in (tmp_path / DOMAIN).glob("*.db")] == ["i5.db"]

@@ -115,7 +115,7 @@ class Layout(Struct, frozen=True):
             return False
         if self.kind == "docusaurus" and any(part.startswith("_") for part in inside[1].split("/")):
             return False
-        return not any(pattern.search(path) for pattern in self.ignored)
+        return path in self.entries or not any(pattern.search(path) for pattern in self.ignored)
 
     def _mounted(self, path: str) -> tuple[tuple[str, str, str], str] | None:
         """URL prefix, version and language, and the path below the folder that gives them."""

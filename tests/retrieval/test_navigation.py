@@ -105,6 +105,12 @@ def test_mintlify():
     assert site.path_of("/old") == "guide/quick.mdx"
 
 
+def test_a_changelog_that_the_navigation_shows_is_a_page():
+    docs = {"navigation": {"pages": ["index", "changelog"]}}
+    files = {"docs.json": json.dumps(docs), "index.mdx": PAGE, "changelog.mdx": PAGE, "CONTRIBUTING.md": PAGE}
+    assert set(site_of(files).pages) == {"index.mdx", "changelog.mdx"}
+
+
 def test_versions_of_mintlify():
     docs = {"navigation": {"versions": [{"version": "v2", "pages": ["a"]}, {"version": "v1", "pages": ["v1/a"]}]}}
     pages = site_of({"docs/docs.json": json.dumps(docs), "docs/a.mdx": PAGE, "docs/v1/a.mdx": PAGE}, "docs").pages

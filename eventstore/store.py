@@ -62,7 +62,8 @@ class EventStore(Protocol):
     ) -> Folded[S]:
         """The state after a stream's events; those that the codec does not know are passed over.
 
-        ``evolve`` is called away from the event loop, so that a long stream holds nobody up: it must be pure.
+        ``evolve`` is called away from the event loop, so that a long stream holds nobody up. A store may keep the state
+        and begin there the next time that it is asked for the same fold: ``evolve`` must be pure, and no state changed.
 
         Raises:
             Undecodable, and whatever ``evolve`` raises.

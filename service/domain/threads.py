@@ -2,8 +2,10 @@
 
 import hashlib
 import hmac
+from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Annotated, Literal, assert_never
+from itertools import chain
+from typing import Annotated, Literal, assert_never, overload
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
@@ -220,6 +222,59 @@ class Turn(Struct, frozen=True):
     reply: Reply | None = None
 
 
+class Turns(Sequence[Turn]):
+    """The turns of a thread, oldest first; never changed in place.
+
+    In chunks, so that a long thread is not copied for each event: ``with_next`` and ``with_changed`` copy one chunk and
+    the list of chunks.
+    """
+
+    __slots__ = ("_chunks", "_last")
+    _SIZE = 64
+
+    def __init__(self, chunks: tuple[tuple[Turn, ...], ...] = (), last: tuple[Turn, ...] = ()) -> None:
+        self._chunks, self._last = chunks, last
+
+    def with_next(self, turn: Turn) -> "Turns":
+        if len(self._last) < self._SIZE:
+            return Turns(self._chunks, (*self._last, turn))
+        return Turns((*self._chunks, self._last), (turn,))
+
+    def with_changed(self, index: int, turn: Turn) -> "Turns":
+        """With another turn at an index from 0."""
+        number, at = divmod(index, self._SIZE)
+        if number == len(self._chunks):
+            return Turns(self._chunks, (*self._last[:at], turn, *self._last[at + 1 :]))
+        chunk = self._chunks[number]
+        changed = (*chunk[:at], turn, *chunk[at + 1 :])
+        return Turns((*self._chunks[:number], changed, *self._chunks[number + 1 :]), self._last)
+
+    def __len__(self) -> int:
+        return len(self._chunks) * self._SIZE + len(self._last)
+
+    @overload
+    def __getitem__(self, index: int) -> Turn: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Turn, ...]: ...
+    def __getitem__(self, index: int | slice) -> Turn | tuple[Turn, ...]:
+        if isinstance(index, slice):
+            return tuple(self)[index]
+        number, at = divmod(range(len(self))[index], self._SIZE)
+        return self._last[at] if number == len(self._chunks) else self._chunks[number][at]
+
+    def __iter__(self) -> Iterator[Turn]:
+        return chain(*self._chunks, self._last)
+
+    def __reversed__(self) -> Iterator[Turn]:
+        return chain(reversed(self._last), *map(reversed, reversed(self._chunks)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Turns) and (self._chunks, self._last) == (other._chunks, other._last)
+
+    def __hash__(self) -> int:
+        return hash((self._chunks, self._last))
+
+
 class Absent(Struct, frozen=True):
     pass
 
@@ -230,7 +285,7 @@ class Thread(Struct, frozen=True):
     domain: str
     fp: str
     key_digest: str
-    turns: tuple[Turn, ...] = ()
+    turns: Turns = Turns()
 
     def turn_of(self, reply_id: str) -> Turn | None:
         return next((t for t in reversed(self.turns) if t.reply is not None and t.reply.reply_id == reply_id), None)
@@ -328,13 +383,13 @@ def evolve(thread: ThreadState, event: ThreadEvent) -> ThreadState:
         case _, Absent():
             raise AssertionError(event)
         case MessagePosted(), Thread():
-            return replace(thread, turns=(*thread.turns, Turn(event)))
+            return replace(thread, turns=thread.turns.with_next(Turn(event)))
         case ReplyStarted(reply_id=reply_id, message_id=message_id, instance=instance), Thread():
-            turns = tuple(
-                replace(turn, reply=Reply(reply_id, instance)) if turn.message.message_id == message_id else turn
-                for turn in thread.turns
-            )
-            return replace(thread, turns=turns)
+            for back, asked in enumerate(reversed(thread.turns), start=1):  # nearly always the last one
+                if asked.message.message_id == message_id:
+                    changed = replace(asked, reply=Reply(reply_id, instance))
+                    return replace(thread, turns=thread.turns.with_changed(len(thread.turns) - back, changed))
+            return thread
         case SourcesFound(reply_id=reply_id, sources=sources), Thread():
             turn = _reply(thread, reply_id)
             return _with_reply(thread, replace(turn, sources=(*turn.sources, *sources)))
@@ -359,13 +414,11 @@ def _reply(thread: Thread, reply_id: str) -> Reply:
 
 
 def _with_reply(thread: Thread, reply: Reply) -> Thread:
-    turns = list(thread.turns)
-    for index in range(len(turns) - 1, -1, -1):  # nearly always the last one
-        there = turns[index].reply
-        if there is not None and there.reply_id == reply.reply_id:
-            turns[index] = replace(turns[index], reply=reply)
-            break
-    return replace(thread, turns=tuple(turns))
+    for back, turn in enumerate(reversed(thread.turns), start=1):  # nearly always the last one
+        if turn.reply is not None and turn.reply.reply_id == reply.reply_id:
+            changed = replace(turn, reply=reply)
+            return replace(thread, turns=thread.turns.with_changed(len(thread.turns) - back, changed))
+    return thread
 
 
 def digest_of(thread_key: str) -> str:

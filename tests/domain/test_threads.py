@@ -3,6 +3,8 @@
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from service.domain.errors import Conflict, Invalid, NotFound
@@ -19,6 +21,8 @@ from service.domain.threads import (
     Source,
     StartThread,
     StopReply,
+    Turn,
+    Turns,
     decide,
     digest_of,
     evolve,
@@ -110,3 +114,28 @@ def test_a_reply_that_is_not_there_cannot_be_written():
 def test_two_turns_have_their_own_replies():
     thread = after(START, AGAIN, RecordText("r1", "one"), RecordText("r2", "two"))
     assert [turn.reply.text for turn in thread.turns] == ["one", "two"]
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 200)), max_size=300))
+def test_turns_are_what_a_tuple_would_be(changes):
+    turns, expected = Turns(), ()
+    message = after(START).turns[0].message
+    for number, (adds, at) in enumerate(changes):
+        turn = Turn(replace(message, message_id=str(number)))
+        if adds or not expected:
+            turns, expected = turns.with_next(turn), (*expected, turn)
+        else:
+            index = at % len(expected)
+            turns, expected = turns.with_changed(index, turn), (*expected[:index], turn, *expected[index + 1 :])
+    assert (len(turns), tuple(turns), tuple(reversed(turns))) == (len(expected), expected, expected[::-1])
+    assert turns[3:9] == expected[3:9]
+    assert [turns[index] for index in range(-len(expected), len(expected))] == [*expected, *expected]
+    with pytest.raises(IndexError):
+        turns[len(expected)]
+
+
+def test_a_late_event_of_an_earlier_reply_goes_to_that_reply():
+    questions = [replace(POST, message_id=f"m{number}", reply_id=f"r{number}") for number in range(2, 150)]
+    thread = after(START, *questions, RecordText("r7", "late"))
+    assert [turn.reply.reply_id for turn in thread.turns if turn.reply.text] == ["r7"]
+    assert thread.turn_of("r7").message.message_id == "m7"

@@ -1,7 +1,7 @@
 """Run by tests as another process: writes under load, and leaves a journal of what happened to the files.
 
-Among what disk.py notes are ("told", stream, its version, position) once an append has returned, and ("erased", stream,
-key) once an erasure has.
+Among what disk.py notes are ("told", stream, its version, position) once an append has returned, ("erasing",
+stream) before an erasure and ("erased", stream, key) once it has returned.
 """
 
 import asyncio
@@ -31,6 +31,7 @@ async def main(folder: Path, synchronous: str) -> None:
                 journal.append(("told", stream, appended.stream_version, appended.position))
                 if version == 9 and writer == 0:
                     key = key_of(folder, stream)
+                    journal.append(("erasing", stream))
                     await store.erase(stream)
                     journal.append(("erased", stream, key))
 

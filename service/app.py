@@ -54,6 +54,7 @@ from service.web.keys import (
 )
 from service.web.problems import MAX_BODY_BYTES, metadata_of, name_request, problems, request_ids
 from service.workers.broadcast import Broadcast
+from service.workers.checkpoints import Checkpoints
 from service.workers.indexer import Indexer
 from service.workers.instances import Instance
 from service.workers.job_runner import JobRunner
@@ -200,6 +201,8 @@ class Server:
             ),
             author=settings.agent.author,
         )
+        minutes = settings.audit.checkpoint_minutes
+        self._checkpoints = Checkpoints(runtime.store, runtime.data, minutes) if minutes > 0 else None
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self.app = self._build_app(instance)
 
@@ -234,6 +237,8 @@ class Server:
         self._begin("replier", self._replier.run(ready=self._replies_ready))
         self._begin("job-runner", self._job_runner.run())
         self._begin("indexer", self._indexer.run())
+        if self._checkpoints is not None:
+            self._begin("checkpoints", self._checkpoints.run())
         await self._replies_ready.wait()
 
     def _begin(self, name: str, work: Coroutine[None, None, None]) -> None:
@@ -242,11 +247,13 @@ class Server:
     async def stop(self) -> None:
         """End streams properly, park jobs. Views follow to the end, since parking is recorded, too."""
         self._closing.set()
-        for name in ("replier", "job-runner", "indexer", "views"):
+        for name in ("checkpoints", "replier", "job-runner", "indexer", "views"):
             task = self._tasks.get(name)
             if task is not None:
                 task.cancel()
                 await asyncio.wait([task], timeout=SHUTDOWN_SECONDS)
+        if self._checkpoints is not None:
+            await self._checkpoints.make()
 
     def _not_ready(self) -> dict[str, str]:
         reasons = {name: "this worker has ended" for name, task in self._tasks.items() if task.done()}

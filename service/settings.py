@@ -55,6 +55,11 @@ class ThreadsSection(Struct, frozen=True, forbid_unknown_fields=True):
     require_key: bool = False
 
 
+class AuditSection(Struct, frozen=True, forbid_unknown_fields=True):
+    checkpoint_minutes: float = 60
+    """How often the log's state is signed while it grows; 0 for never."""
+
+
 class ModelSection(Struct, frozen=True, forbid_unknown_fields=True):
     model: str
     """Any name that litellm knows, such as ``anthropic/claude-sonnet-5-5``."""
@@ -71,6 +76,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     agent: AgentSection = AgentSection()
     assistant: AssistantSection = AssistantSection()
     threads: ThreadsSection = ThreadsSection()
+    audit: AuditSection = AuditSection()
     models: dict[str, ModelSection] = {}
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 from eventstore import Codec, Decider, RecordedEvent, UnknownEventType
-from service.domain import jobs, keys, organizations, projects, sites, threads
+from service.domain import audit, erasures, jobs, keys, organizations, projects, sites, threads
 
 C = TypeVar("C")
 S = TypeVar("S")
@@ -33,6 +33,12 @@ JOBS: Decider[jobs.JobCommand, jobs.Job, jobs.JobEvent] = Decider(
 )
 THREADS: Decider[threads.ThreadCommand, threads.ThreadState, threads.ThreadEvent] = Decider(
     "thread", threads.Absent(), threads.decide, threads.evolve, Codec(threads.ThreadEvent)
+)
+AUDIT: Decider[audit.AuditCommand, audit.Reading, audit.AuditEvent] = Decider(
+    "audit", audit.Unread(), audit.decide, audit.evolve, Codec(audit.AuditEvent)
+)
+ERASURES: Decider[erasures.ErasureCommand, erasures.Erasure, erasures.ErasureEvent] = Decider(
+    "erasure", erasures.NotErased(), erasures.decide, erasures.evolve, Codec(erasures.ErasureEvent)
 )
 
 

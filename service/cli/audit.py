@@ -1,54 +1,162 @@
-"""``docsmith audit``: check the log, read the log."""
+"""``docsmith audit``: check the log, read the log, sign it, make it forget somebody."""
 
 import argparse
 import asyncio
+import sqlite3
+from contextlib import aclosing, closing
+from pathlib import Path
 from typing import Any
 
 import msgspec
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from eventstore import RecordedEvent
+from eventstore import Checkpoint, RecordedEvent, SQLiteEventStore, Verified
 from eventstore import verify as verify_chain
+from eventstore.files import connect_offline
+from service.cli.audit_reading import (
+    Filter,
+    add_filter_options,
+    fields_of,
+    log_of,
+    one_line,
+    pages,
+    reading,
+)
 from service.cli.output import DONE, FAILED, VERIFICATION_FAILED, Output, failure
-from service.cli.runtime import Runtime
+from service.workers.checkpoints import (
+    CHECKPOINTS,
+    SignedCheckpoint,
+    key_text,
+    make_checkpoint,
+    parse_checkpoints,
+    read_public_key,
+)
 
-PAGE = 500
+SHOWN_CHARACTERS = 200
 
 
 def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     audit = commands.add_parser("audit", help="check and read the log")
     actions = audit.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    one = actions.add_parser("verify", parents=[common], help="check the hash chain of the whole log")
-    one.set_defaults(command=verify)
-    one = actions.add_parser("show", parents=[common], help="print events, oldest first")
-    one.add_argument("--stream", help="only of one stream, such as job-ID")
-    one.add_argument("--type", help="only of one type, such as job-requested")
-    one.add_argument("--actor", help="only what one actor caused: a key's id, system, or cli:USER")
-    one.add_argument("--request", help="only what one request caused, by its X-Request-Id")
-    one.add_argument("--after", type=int, default=0, metavar="POSITION", help="only later ones")
+
+    one = actions.add_parser("verify", parents=[common], help="check the log's hash chain, against checkpoints too")
+    one.add_argument(
+        "--checkpoint", type=Path, action="append", default=[], metavar="FILE",
+        help="a signed checkpoint that somebody kept, or several, one in each line",
+    )  # fmt: skip
+    one.add_argument("--public-key", type=Path, metavar="FILE", help="the key that has to have signed --checkpoint")
+    one.add_argument(
+        "--from", type=_position, default=1, metavar="POSITION", dest="start", help="trust what is before it"
+    )
+    one.set_defaults(command=verify, works_alone=True)
+
+    one = actions.add_parser("checkpoint", parents=[common], help="sign what the log is now, for somebody to keep")
+    one.add_argument("--output", type=Path, metavar="FILE", help="write the checkpoint to a file, too")
+    one.set_defaults(command=checkpoint, works_alone=True)
+
+    one = actions.add_parser("show", parents=[common], help="print events, oldest first; that is recorded, too")
+    add_filter_options(one)
     one.add_argument("--limit", type=int, default=1000)
-    one.set_defaults(command=show)
+    one.set_defaults(command=show, works_alone=True)
+
+
+def _position(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError("positions begin at 1")
+    return int(text)
 
 
 async def verify(options: argparse.Namespace, output: Output) -> int:
-    log = options.data / "events.db"
-    if not log.is_file():
-        failure(f"{log}: there is no log here.")
-        return FAILED
+    log, start = log_of(options.data), options.start
+    kept: list[tuple[Path, SignedCheckpoint]] = []
+    for file in [*options.checkpoint, options.data / CHECKPOINTS]:
+        if file in options.checkpoint or file.exists():
+            kept += [(file, one) for one in parse_checkpoints(file.read_bytes(), str(file))]
+    expected = read_public_key(options.public_key) if options.public_key is not None else None
+    for file, one in kept:
+        if problem := _signature_problem(file, one, expected if file in options.checkpoint else None):
+            return _report(Verified(0, b"", None, problem), options, kept, output)
+    checkpoints = [one.checkpoint() for _, one in kept]
+    other = await asyncio.to_thread(_not_of, log, checkpoints)
     found = await asyncio.to_thread(
-        verify_chain, log, progress=lambda done, total: output.progress("verifying", done, total)
+        verify_chain,
+        log,
+        from_position=start,
+        checkpoints=checkpoints,
+        progress=lambda done, total: output.progress("verifying", done, total),
     )
+    if other is not None and (found.bad_position is None or other < found.bad_position):
+        found = Verified(found.position, found.hash, other, "it is not the event of the signed checkpoint")
+    return _report(found, options, kept, output)
+
+
+def _signature_problem(file: Path, one: SignedCheckpoint, expected: Ed25519PublicKey | None) -> str | None:
+    where = f"the checkpoint of position {one.position} in {file}"
+    if expected is not None and one.public_key != key_text(expected):
+        return f"{where} was signed with another key"
+    if not one.is_signed_with(expected or one.own_key()):
+        return f"{where} does not fit its signature"
+    return None
+
+
+def _not_of(log: Path, checkpoints: list[Checkpoint]) -> int | None:
+    """The first position at which there is another event than a checkpoint says, wherever the chain is checked from."""
+    with closing(connect_offline(log)) as db:
+        for one in sorted(checkpoints, key=lambda one: one.position):
+            try:
+                row = db.execute("SELECT hash FROM events WHERE position = ?", (one.position,)).fetchone()
+            except sqlite3.DatabaseError:
+                return None  # the chain's verification says what is wrong with the file
+            if row is not None and row != (one.hash,):
+                return one.position
+    return None
+
+
+def _report(
+    found: Verified, options: argparse.Namespace, kept: list[tuple[Path, SignedCheckpoint]], output: Output
+) -> int:
     value = {
-        "sound": found.is_sound,
+        "sound": found.problem is None,
+        "from": options.start,
         "events": found.position,
         "head": found.hash.hex(),
         "badPosition": found.bad_position,
         "problem": found.problem,
+        "checkpoints": [
+            {"file": str(file), "position": one.position, "time": one.time, "publicKey": one.public_key}
+            for file, one in kept
+        ],
+        "publicKeyGiven": options.public_key is not None,
     }
-    if found.is_sound:
-        output.result(value, f"sound: {found.position} events, head {found.hash.hex()}")
-        return DONE
-    output.result(value, f"NOT sound: position {found.bad_position}: {found.problem}")
-    return VERIFICATION_FAILED
+    if found.problem is not None:
+        where = "" if found.bad_position is None else f"position {found.bad_position}: "
+        output.result(value, f"NOT sound: {where}{found.problem}")
+        return VERIFICATION_FAILED
+    given = [one for file, one in kept if file in options.checkpoint]
+    lines = [f"sound: {found.position} events, head {found.hash.hex()}"]
+    if options.start > 1:
+        lines.append(f"the events before position {options.start} were not looked at")
+    if kept:
+        lines.append(f"it holds each of {len(kept)} signed checkpoints, the last of position {kept[-1][1].position}")
+    if given and options.public_key is None:
+        keys = ", ".join(sorted({one.public_key for one in given}))
+        lines.append(f"they were signed with the key that stands in them ({keys}): compare it with the one you know")
+    output.result(value, "\n".join(lines))
+    return DONE
+
+
+async def checkpoint(options: argparse.Namespace, output: Output) -> int:
+    log = log_of(options.data)
+    async with await SQLiteEventStore.open(log, vault_path=options.data / "keys.db", read_only=True) as store:
+        made = await make_checkpoint(store, options.data)
+    if made is None:
+        failure("the log is empty: there is nothing to sign.")
+        return FAILED
+    text = msgspec.json.encode(made).decode()
+    if options.output is not None:
+        await asyncio.to_thread(options.output.write_text, f"{text}\n", "utf-8")
+    output.result(made, text)
+    return DONE
 
 
 class ShownEvent(msgspec.Struct, frozen=True, rename="camel"):
@@ -67,41 +175,37 @@ class ShownEvent(msgspec.Struct, frozen=True, rename="camel"):
     hash: str
 
 
-async def show(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
+async def show(options: argparse.Namespace, output: Output) -> int:
     found: list[ShownEvent] = []
-    after = options.after
-    while len(found) < options.limit:
-        page = await runtime.store.read_all(after=after, limit=PAGE)
-        if not page:
-            break
-        after = page[-1].position
-        for event in page:
-            if _is_wanted(event, options) and len(found) < options.limit:
+    count, wanted = 0, Filter.of(options)
+    async with (
+        reading(options.data, "audit show", wanted.as_texts(), after=wanted.after) as (store, through),
+        aclosing(pages(store, wanted, through=through)) as all_pages,
+    ):
+        async for page, _ in all_pages:
+            for event in page[: options.limit - count]:
+                count += 1
                 one = _shown(event)
-                found.append(one)
-                output.line(
-                    f"{one.position:>6}  {one.recorded_at}  {one.stream}@{one.stream_version}  {one.type}"
-                    f"  {one.actor}  {bytes(one.data).decode()[:200]}"
-                )
+                if output.as_json:
+                    found.append(one)
+                else:
+                    output.line(_line(one))
+            if count >= options.limit:
+                break
     output.result({"events": found}, "")
     return DONE
 
 
-def _is_wanted(event: RecordedEvent, options: argparse.Namespace) -> bool:
+def _line(one: ShownEvent) -> str:
     return (
-        (options.stream is None or event.stream == options.stream)
-        and (options.type is None or event.type == options.type)
-        and (options.actor is None or event.metadata.actor == options.actor)
-        and (options.request is None or event.metadata.correlation_id == options.request)
+        f"{one.position:>6}  {one.recorded_at}  {one.stream}@{one.stream_version}  {one.type}  {one.actor}"
+        f"  {'[erased] ' if one.erased else ''}{one_line(bytes(one.data).decode(), SHOWN_CHARACTERS)}"
     )
 
 
 def _shown(event: RecordedEvent) -> ShownEvent:
-    data = msgspec.json.decode(event.data, type=dict[str, object])
-    if event.personal is not None:
-        data.update(msgspec.json.decode(event.personal, type=dict[str, object]))
     return ShownEvent(
         event.position, event.stream, event.stream_version, event.type, event.recorded_at.isoformat(),
         event.metadata.actor, event.metadata.correlation_id, event.metadata.causation,
-        msgspec.Raw(msgspec.json.encode(data)), event.erased, event.hash.hex(),
+        msgspec.Raw(msgspec.json.encode(fields_of(event, personal=True))), event.erased, event.hash.hex(),
     )  # fmt: skip

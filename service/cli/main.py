@@ -21,6 +21,7 @@ from service.settings import Settings, load_settings
 DEFAULT_DATA = "data"
 
 Command = Callable[[Runtime, argparse.Namespace, Output], Awaitable[int]]
+LoneCommand = Callable[[argparse.Namespace, Output], Awaitable[int]]
 
 EXAMPLES = """\
 examples:
@@ -62,8 +63,9 @@ async def _run(options: argparse.Namespace, output: Output, program: Program) ->
     command = options.command
     if command == demo.run:
         return await demo.run(options)
-    if command == audit.verify:  # from the file alone: nothing is opened for writing
-        return await audit.verify(options, output)
+    if getattr(options, "works_alone", False):  # it opens of the data folder what it needs, as it needs it
+        structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
+        return await cast("LoneCommand", command)(options, output)
     settings = _settings(options)
     if options.command is serve:
         await program.serve(options.data, settings)

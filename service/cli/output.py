@@ -46,6 +46,11 @@ def failure(message: str, *, next_step: str = "") -> None:
     print(f"docsmith: {message}" + (f" {next_step}" if next_step else ""), file=sys.stderr, flush=True)
 
 
+def warning(message: str) -> None:
+    """One line on standard error about something that does not stop the command."""
+    print(f"docsmith: warning: {message}", file=sys.stderr, flush=True)
+
+
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """Columns as wide as their widest cell."""
     cells = [list(head), *([str(cell) for cell in row] for row in rows)]

@@ -1,0 +1,216 @@
+"""Signed checkpoints of the log: what it was at some time, for whoever wants to find out that it was written again.
+
+    data/checkpoint.key      the installation's private key (Ed25519, PEM), made at first need, its owner's alone
+    data/checkpoint.pub      its public key, PEM: for auditors to keep
+    data/checkpoints.jsonl   a line for each checkpoint
+
+Whoever can write the folder can write all three. So a checkpoint proves something to those who have kept it, or the
+public key, elsewhere: ``docsmith audit checkpoint --output FILE``.
+"""
+
+import asyncio
+import base64
+import fcntl
+import os
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+import structlog
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+    load_pem_public_key,
+)
+from msgspec import Struct
+
+from eventstore import Checkpoint, EventStore, EventStoreError, sign_checkpoint, verify_checkpoint
+from service.domain.errors import Invalid
+from service.system import now
+
+KEY, PUBLIC_KEY, CHECKPOINTS = "checkpoint.key", "checkpoint.pub", "checkpoints.jsonl"
+FORMAT = "docsmith-checkpoint-1"
+
+log = structlog.get_logger()
+
+
+class SignedCheckpoint(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A checkpoint as people keep it: one JSON object."""
+
+    format: str = FORMAT
+    position: int
+    hash: str
+    """Of the event at that position, in hex."""
+    time: datetime
+    public_key: str
+    """The 32 bytes of an Ed25519 key, in base64."""
+    signature: str
+    """In base64."""
+
+    @classmethod
+    def of(cls, checkpoint: Checkpoint, key: Ed25519PublicKey) -> "SignedCheckpoint":
+        return cls(
+            position=checkpoint.position,
+            hash=checkpoint.hash.hex(),
+            time=checkpoint.signed_at,
+            public_key=key_text(key),
+            signature=base64.b64encode(checkpoint.signature).decode(),
+        )
+
+    def checkpoint(self) -> Checkpoint:
+        return Checkpoint(self.position, bytes.fromhex(self.hash), self.time, base64.b64decode(self.signature))
+
+    def is_signed_with(self, key: Ed25519PublicKey) -> bool:
+        return verify_checkpoint(key, self.checkpoint())
+
+    def own_key(self) -> Ed25519PublicKey:
+        return Ed25519PublicKey.from_public_bytes(base64.b64decode(self.public_key))
+
+
+def key_text(key: Ed25519PublicKey) -> str:
+    return base64.b64encode(key.public_bytes(Encoding.Raw, PublicFormat.Raw)).decode()
+
+
+def parse_checkpoints(text: bytes, name: str) -> list[SignedCheckpoint]:
+    """Of a file with one JSON object in each line, or one in all. A last line that was not finished is passed over.
+
+    Raises Invalid: something else is in it.
+    """
+    try:
+        return [_parsed(text)]
+    except (msgspec.MsgspecError, ValueError):
+        pass
+    *lines, _ = text.split(b"\n")
+    try:
+        return [_parsed(line) for line in lines if line.strip()]
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise Invalid(f"{name}: there is something in it that is not a checkpoint: {error}") from error
+
+
+def _parsed(text: bytes) -> SignedCheckpoint:
+    one = msgspec.json.decode(text, type=SignedCheckpoint)
+    if one.format != FORMAT:
+        raise ValueError(f"its format is {one.format}")
+    one.checkpoint()  # raises ValueError, as the next line does
+    one.own_key()
+    return one
+
+
+def read_public_key(file: Path) -> Ed25519PublicKey:
+    try:
+        key = load_pem_public_key(file.read_bytes())
+    except (ValueError, UnsupportedAlgorithm) as error:
+        raise Invalid(f"{file}: not a public key in PEM.") from error
+    if not isinstance(key, Ed25519PublicKey):
+        raise Invalid(f"{file}: not an Ed25519 key.")
+    return key
+
+
+def obtain_key(data: Path) -> Ed25519PrivateKey:
+    """The installation's key, made when there is none. Of several processes that make it at once, one wins."""
+    file = data / KEY
+    if not file.exists():
+        made = Ed25519PrivateKey.generate()
+        fresh = data / f".{KEY}.{os.getpid()}"
+        fresh.unlink(missing_ok=True)
+        text = made.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        _write_durably(fresh, text, os.O_EXCL, 0o600)
+        try:
+            os.link(fresh, file)  # never replaces one
+        except FileExistsError:
+            pass
+        finally:
+            fresh.unlink()
+        _sync_folder(data)
+    key = load_pem_private_key(file.read_bytes(), password=None)
+    if not isinstance(key, Ed25519PrivateKey):
+        raise Invalid(f"{file}: not an Ed25519 key.")
+    public = data / PUBLIC_KEY
+    text = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    if not public.exists() or public.read_bytes() != text:
+        _write_durably(public, text, os.O_TRUNC, 0o644)
+    return key
+
+
+async def make_checkpoint(store: EventStore, data: Path, *, even_if_known: bool = True) -> SignedCheckpoint | None:
+    """Sign what the log is now and keep it in the data folder; None for an empty log.
+
+    With ``even_if_known`` false, None also when the last checkpoint is of the same position.
+    """
+    last = await store.read_all(limit=1, backwards=True)
+    if not last:
+        return None
+    position, hash_ = last[0].position, last[0].hash
+    return await asyncio.to_thread(_make, data, position, hash_, even_if_known)
+
+
+def _make(data: Path, position: int, hash_: bytes, even_if_known: bool) -> SignedCheckpoint | None:
+    if not even_if_known and _last_position(data / CHECKPOINTS) == position:
+        return None
+    key = obtain_key(data)
+    made = SignedCheckpoint.of(sign_checkpoint(key, position, hash_, now()), key.public_key())
+    _append_line(data / CHECKPOINTS, msgspec.json.encode(made) + b"\n")
+    return made
+
+
+class Checkpoints:
+    """Makes one at the start, then each ``minutes``, whenever the log grew."""
+
+    def __init__(self, store: EventStore, data: Path, minutes: float) -> None:
+        self._store, self._data, self._minutes = store, data, minutes
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            await self.make()
+            await asyncio.sleep(self._minutes * 60)
+
+    async def make(self) -> None:
+        """One, if the log grew. That it cannot be written is no reason to stop serving."""
+        try:
+            made = await make_checkpoint(self._store, self._data, even_if_known=False)
+        except (OSError, EventStoreError, ValueError, Invalid) as error:
+            log.warning("no checkpoint could be made", reason=str(error))
+        else:
+            if made is not None:
+                log.info("checkpoint", position=made.position, hash=made.hash)
+
+
+def _last_position(file: Path) -> int:
+    try:
+        lines = file.read_bytes().splitlines()
+        return _parsed(lines[-1]).position if lines else 0
+    except (FileNotFoundError, msgspec.MsgspecError, ValueError):
+        return 0
+
+
+def _append_line(file: Path, line: bytes) -> None:
+    """Durably, after the last whole line: a process may have been killed in the midst of one."""
+    with file.open("a+b", buffering=0) as opened:
+        fcntl.flock(opened, fcntl.LOCK_EX)
+        opened.seek(0)
+        opened.truncate(opened.read().rfind(b"\n") + 1)
+        opened.write(line)
+        os.fsync(opened.fileno())
+
+
+def _write_durably(file: Path, content: bytes, flags: int, mode: int) -> None:
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | flags, mode)
+    try:
+        os.write(descriptor, content)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

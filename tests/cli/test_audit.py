@@ -1,0 +1,131 @@
+"""Auditing: what anybody can check of the log, who has read it, and what is signed."""
+
+import json
+import sqlite3
+import stat
+from contextlib import closing
+
+import pytest
+
+from tests.service_process import Service, service_in
+
+
+@pytest.fixture
+def service(tmp_path):
+    with service_in(tmp_path) as service:
+        yield service
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory):
+    """A log of a few organizations, which no test changes but by reading it."""
+    with service_in(tmp_path_factory.mktemp("audit")) as service:
+        for name in ("Acme", "Bolt", "Cork"):
+            service.cli("organization", "create", "--name", name)
+        yield service
+
+
+def change(service: Service, sql: str) -> None:
+    with closing(sqlite3.connect(service.data / "events.db")) as db, db:
+        db.execute(sql)
+
+
+def test_a_checkpoint_that_somebody_kept_shows_that_the_log_was_written_again(service, tmp_path):
+    kept, key = tmp_path / "kept.json", tmp_path / "kept.pub"
+    service.cli("organization", "create", "--name", "Acme")
+    made = service.cli("audit", "checkpoint", "--output", str(kept))
+    key.write_bytes((service.data / "checkpoint.pub").read_bytes())
+    assert json.loads(kept.read_text()) == made
+    assert (service.data / "checkpoints.jsonl").read_text().count("\n") == 1
+    assert stat.S_IMODE((service.data / "checkpoint.key").stat().st_mode) == 0o600
+    service.cli("organization", "create", "--name", "Bolt")
+    checked = ("audit", "verify", "--checkpoint", str(kept), "--public-key", str(key))
+    found = service.cli(*checked)
+    assert (found["sound"], found["events"]) == (True, 2)
+    assert [one["position"] for one in found["checkpoints"]] == [1, 1]
+    assert "compare it with the one you know" in service.run("audit", "verify", "--checkpoint", str(kept)).stdout
+
+    for file in service.data.iterdir():  # everything made anew, as somebody with access to the folder could
+        file.unlink()
+    service.cli("organization", "create", "--name", "Evil")
+    service.cli("audit", "checkpoint")
+    assert service.cli("audit", "verify")["sound"]
+    found = service.cli(*checked, status=3)
+    assert (found["sound"], found["badPosition"]) == (False, 1)
+    found = service.cli(*checked, "--from", "2", status=3)
+    assert found["badPosition"] == 1
+
+    forged = tmp_path / "forged.json"
+    forged.write_text(json.dumps({**made, "position": 2}))
+    assert (
+        "does not fit its signature" in service.cli("audit", "verify", "--checkpoint", str(forged), status=3)["problem"]
+    )
+    own = str(service.data / "checkpoints.jsonl")
+    found = service.cli("audit", "verify", "--checkpoint", own, "--public-key", str(key), status=3)
+    assert "another key" in found["problem"]
+    assert service.run("audit", "verify", "--public-key", own).returncode == 1
+
+
+def test_a_log_whose_tail_was_cut_off_is_found_by_the_checkpoints_beside_it(service):
+    for name in ("Acme", "Bolt"):
+        service.cli("organization", "create", "--name", name)
+    service.cli("audit", "checkpoint")
+    change(service, "DELETE FROM events WHERE position = 2")
+    found = service.cli("audit", "verify", status=3)
+    assert found["badPosition"] == 2
+    assert "before its checkpoint" in found["problem"]
+
+
+def test_a_service_signs_its_log_on_a_schedule_and_when_it_stops(service):
+    service.cli("organization", "create", "--name", "Acme")
+    service.start()
+    service.cli("organization", "create", "--name", "Bolt")
+    assert service.stop() == 0
+    lines = (service.data / "checkpoints.jsonl").read_text().splitlines()
+    assert [json.loads(line)["position"] for line in lines] == [1, 2]
+    service.start()
+    assert service.stop() == 0
+    assert len((service.data / "checkpoints.jsonl").read_text().splitlines()) == 2  # nothing new to sign
+    assert len(service.cli("audit", "verify")["checkpoints"]) == 2
+
+
+def test_a_service_may_be_told_not_to_sign(service):
+    service.environment["DOCSMITH_AUDIT__CHECKPOINT_MINUTES"] = "0"
+    service.cli("organization", "create", "--name", "Acme")
+    service.start()
+    assert service.stop() == 0
+    assert not (service.data / "checkpoints.jsonl").exists()
+
+
+def test_events_are_chosen_by_what_auditors_know_of_them(filled):
+    (first, second, third, *_) = filled.cli("audit", "show", "--category", "organization")["events"]
+    assert [one["data"]["name"] for one in (first, second, third)] == ["Acme", "Bolt", "Cork"]
+
+    def names(*options):
+        return [one["data"].get("name") for one in filled.cli("audit", "show", *options)["events"]]
+
+    assert names("--stream", second["stream"]) == ["Bolt"]
+    assert names("--since", second["recordedAt"], "--until", third["recordedAt"]) == ["Bolt"]
+    assert names("--type", "organization-created", "--after", "1", "--limit", "1") == ["Bolt"]
+    assert names("--category", "organization", "--actor", "system") == []
+    assert names("--until", "2020-01-01") == []
+    assert filled.run("audit", "show", "--since", "yesterday").returncode == 2
+
+
+def test_reading_the_log_is_on_the_record_before_anything_is_shown(filled):
+    filled.run("audit", "show", "--type", "key-created", "--after", "1")
+    *_, read = filled.cli("audit", "show", "--category", "audit")["events"]
+    assert read["type"] == "audit-read"
+    assert read["actor"].startswith("cli:")
+    assert read["data"]["command"] == "audit show"
+    assert read["data"]["filters"] == {"type": "key-created", "after": "1"}
+    assert (read["data"]["after"], read["data"]["through"]) == (1, read["position"] - 1)
+
+
+def test_where_there_is_no_log_nothing_is_made(tmp_path):
+    service = Service(tmp_path / "data")
+    for command in (("verify",), ("show",), ("checkpoint",)):
+        done = service.run("audit", *command)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "there is no log here" in done.stderr
+    assert not (tmp_path / "data").exists()

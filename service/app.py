@@ -55,6 +55,7 @@ from service.web.keys import (
 from service.web.problems import MAX_BODY_BYTES, metadata_of, name_request, problems, request_ids
 from service.workers.broadcast import Broadcast
 from service.workers.checkpoints import Checkpoints
+from service.workers.erasures import Erasures
 from service.workers.indexer import Indexer
 from service.workers.instances import Instance
 from service.workers.job_runner import JobRunner
@@ -203,6 +204,7 @@ class Server:
         )
         minutes = settings.audit.checkpoint_minutes
         self._checkpoints = Checkpoints(runtime.store, runtime.data, minutes) if minutes > 0 else None
+        self._erasures = Erasures(runtime.store, runtime.views)
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self.app = self._build_app(instance)
 
@@ -231,12 +233,14 @@ class Server:
 
     async def start(self) -> None:
         """Start the workers. Everything that comes in from now on is seen by them."""
+        await self._erasures.repeat()
         await self._hosted.recover()
         await self._indexer.load()
         self._begin("views", self._runtime.views.run())
         self._begin("replier", self._replier.run(ready=self._replies_ready))
         self._begin("job-runner", self._job_runner.run())
         self._begin("indexer", self._indexer.run())
+        self._begin("erasures", self._erasures.run())
         if self._checkpoints is not None:
             self._begin("checkpoints", self._checkpoints.run())
         await self._replies_ready.wait()
@@ -247,7 +251,7 @@ class Server:
     async def stop(self) -> None:
         """End streams properly, park jobs. Views follow to the end, since parking is recorded, too."""
         self._closing.set()
-        for name in ("checkpoints", "replier", "job-runner", "indexer", "views"):
+        for name in ("checkpoints", "erasures", "replier", "job-runner", "indexer", "views"):
             task = self._tasks.get(name)
             if task is not None:
                 task.cancel()

@@ -4,25 +4,27 @@ Each returns the position in the log of what it recorded, for whoever must read 
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Literal
 
 from msgspec import Struct
 
-from eventstore import Append, EventStore, Metadata, Views, execute, plan
+from eventstore import Append, EventStore, Metadata, SubjectErased, Views, execute, load, plan
+from service.domain.erasures import CATEGORIES, EraseSubject
 from service.domain.errors import Conflict, Invalid, NotFound
-from service.domain.jobs import Message, RequestJob, branch_for, title_from
+from service.domain.jobs import Absent, FailJob, Message, RequestJob, branch_for, title_from
 from service.domain.keys import CreateKey, KeyKind, RevokeKey
 from service.domain.organizations import CreateOrganization
 from service.domain.projects import CodeHostKind, CreateProject, legal_branch
 from service.domain.sites import RegisterSite, RequestIndex
-from service.domain.threads import PostMessage, StartThread, digest_of
+from service.domain.threads import FailReply, PostMessage, StartThread, Thread, digest_of
 from service.ports.docs_source import DocsSource, Source
 from service.ports.model import Models
 from service.projections.organizations import get_organization
 from service.projections.projects import ProjectRow, project_of_domain
 from service.projections.sites import get_site
-from service.streams import JOBS, KEYS, ORGANIZATIONS, PROJECTS, SITES, THREADS
+from service.streams import ERASURES, JOBS, KEYS, ORGANIZATIONS, PROJECTS, SITES, THREADS
 from service.system import new_capability, new_id, new_job_id, new_key_token, now
 
 
@@ -193,5 +195,60 @@ async def start_thread(
 
 async def post_message(store: EventStore, thread_id: str, message: PostMessage, metadata: Metadata) -> PostedMessage:
     """Raises NotFound ``thread_not_found`` when there is none, or none that the sender may write to."""
-    done = await execute(store, THREADS, thread_id, message, metadata=metadata)
+    try:
+        done = await execute(store, THREADS, thread_id, message, metadata=metadata)
+    except SubjectErased as error:
+        raise NotFound("There is no such thread.", code="thread_not_found") from error
     return PostedMessage(thread_id, None, message.reply_id, done.position)
+
+
+ERASED_MEANWHILE = "What people had typed for this was erased."
+
+
+class ErasedSubject(Struct, frozen=True, rename="camel"):
+    subject: str
+    position: int
+    """Of the record of its erasure."""
+    again: bool
+    """It had been erased before."""
+    published: tuple[str, ...]
+    """What a job had published, which is the repository's, and stays there: branch, commit, pull request."""
+
+
+async def erase_subject(store: EventStore, views: Views, subject: str, metadata: Metadata) -> ErasedSubject:
+    """Delete the data key of a thread or job, record that, and clear the read models of what it had sealed.
+
+    Whatever is under way for it ends first. Safe to repeat after a failure, which may have left it half done.
+
+    Raises NotFound: there is no such thread or job; and StoreUnavailable.
+    """
+    category, _, entity_id = subject.partition("-")
+    if category not in CATEGORIES or not entity_id or await store.stream_version(subject) == 0:
+        raise NotFound(f"There is no {subject}: name a stream, such as thread-ID or job-ID.")
+    published = await _end(store, category, entity_id, metadata)
+    await store.erase(subject)
+    await _end(store, category, entity_id, metadata)  # what began meanwhile; nothing can from now on
+    done = await execute(store, ERASURES, subject, EraseSubject(now()), metadata=metadata)
+    await views.catch_up()
+    await views.scrub()
+    return ErasedSubject(subject, done.position, again=not done.events, published=published)
+
+
+async def _end(store: EventStore, category: str, entity_id: str, metadata: Metadata) -> tuple[str, ...]:
+    """End a job, or a thread's replies; what the job had published."""
+    if category == THREADS.category:
+        thread = (await load(store, THREADS, entity_id)).state
+        for turn in thread.turns if isinstance(thread, Thread) else ():
+            if turn.reply is not None and turn.reply.state == "active":
+                failed = FailReply(turn.reply.reply_id, "erased", ERASED_MEANWHILE, now())
+                await execute(store, THREADS, entity_id, failed, metadata=metadata)
+        return ()
+    with suppress(Conflict):  # it has ended
+        await execute(store, JOBS, entity_id, FailJob("erased", ERASED_MEANWHILE, now()), metadata=metadata)
+    job = (await load(store, JOBS, entity_id)).state
+    if isinstance(job, Absent) or job.work.pushed is None:
+        return ()
+    published = [f"branch {job.work.pushed.branch}", f"commit {job.work.pushed.commit}"]
+    if job.work.pull_request is not None:
+        published.append(f"pull request {job.work.pull_request.url}")
+    return tuple(published)

@@ -1,7 +1,7 @@
 """Each decider bound to the category of its streams and to the codec of its events."""
 
 from collections.abc import Iterator, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from eventstore import Codec, Decider, RecordedEvent, UnknownEventType
 from service.domain import audit, erasures, jobs, keys, organizations, projects, sites, threads
@@ -9,6 +9,12 @@ from service.domain import audit, erasures, jobs, keys, organizations, projects,
 C = TypeVar("C")
 S = TypeVar("S")
 E = TypeVar("E")
+
+
+def unchanged(fields: dict[str, Any]) -> dict[str, Any]:
+    """The upcaster of a version whose only news is where a field is stored."""
+    return fields
+
 
 ORGANIZATIONS: Decider[
     organizations.OrganizationCommand, organizations.OrganizationState, organizations.OrganizationEvent
@@ -29,10 +35,19 @@ KEYS: Decider[keys.KeyCommand, keys.KeyState, keys.KeyEvent] = Decider(
     "key", keys.Absent(), keys.decide, keys.evolve, Codec(keys.KeyEvent)
 )
 JOBS: Decider[jobs.JobCommand, jobs.Job, jobs.JobEvent] = Decider(
-    "job", jobs.Absent(), jobs.decide, jobs.evolve, Codec(jobs.JobEvent)
+    "job",
+    jobs.Absent(),
+    jobs.decide,
+    jobs.evolve,
+    Codec(jobs.JobEvent, upcasters={"job-requested": (unchanged,)}),  # 2: the branch is personal
 )
 THREADS: Decider[threads.ThreadCommand, threads.ThreadState, threads.ThreadEvent] = Decider(
-    "thread", threads.Absent(), threads.decide, threads.evolve, Codec(threads.ThreadEvent)
+    "thread",
+    threads.Absent(),
+    threads.decide,
+    threads.evolve,
+    # 2: the client's own id and the page that the reader had open are personal
+    Codec(threads.ThreadEvent, upcasters={"message-posted": (unchanged,)}),
 )
 AUDIT: Decider[audit.AuditCommand, audit.Reading, audit.AuditEvent] = Decider(
     "audit", audit.Unread(), audit.decide, audit.evolve, Codec(audit.AuditEvent)

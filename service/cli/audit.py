@@ -10,10 +10,11 @@ from typing import Any
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from eventstore import Checkpoint, RecordedEvent, SQLiteEventStore, Verified
+from eventstore import Checkpoint, EventStore, Metadata, RecordedEvent, SQLiteEventStore, Verified
 from eventstore import verify as verify_chain
 from eventstore.files import connect_offline
 from service.cli.audit_reading import (
+    PAGE,
     Filter,
     add_filter_options,
     fields_of,
@@ -22,7 +23,13 @@ from service.cli.audit_reading import (
     pages,
     reading,
 )
-from service.cli.output import DONE, FAILED, VERIFICATION_FAILED, Output, failure
+from service.cli.output import DONE, FAILED, VERIFICATION_FAILED, WRONG_USAGE, Output, failure
+from service.cli.runtime import Runtime
+from service.domain.errors import Invalid
+from service.domain.threads import ANONYMOUS, ThreadStarted
+from service.operations import erase_subject
+from service.streams import THREADS
+from service.system import cli_actor
 from service.workers.checkpoints import (
     CHECKPOINTS,
     SignedCheckpoint,
@@ -58,6 +65,17 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     add_filter_options(one)
     one.add_argument("--limit", type=int, default=1000)
     one.set_defaults(command=show, works_alone=True)
+
+    one = actions.add_parser(
+        "erase", parents=[common], help="make what people typed into a thread or job unreadable for good",
+        description="Deletes the data key of each subject: what was sealed with it can be read nowhere any more, in no"
+        " copy and no backup. The hash chain stays whole. What a job has published (branch, commit, pull request, the"
+        " changed files) is in the repository, and in the log: that is not erased.",
+    )  # fmt: skip
+    one.add_argument("subject", nargs="*", metavar="SUBJECT", help="a stream, such as thread-ID or job-ID")
+    one.add_argument("--fp", help="every thread that was started with this fp")
+    one.add_argument("--yes", action="store_true", help="do it; without this it only says what it would do")
+    one.set_defaults(command=erase)
 
 
 def _position(text: str) -> int:
@@ -157,6 +175,46 @@ async def checkpoint(options: argparse.Namespace, output: Output) -> int:
         await asyncio.to_thread(options.output.write_text, f"{text}\n", "utf-8")
     output.result(made, text)
     return DONE
+
+
+async def erase(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
+    subjects = list(dict.fromkeys(options.subject))
+    if options.fp is not None:
+        subjects += [one for one in await _threads_of(runtime.store, options.fp, output) if one not in subjects]
+    if not subjects:
+        failure("there is nothing to erase: name a stream, such as thread-ID or job-ID.")
+        return WRONG_USAGE if options.fp is None else FAILED
+    if not options.yes:
+        text = "\n".join(f"would erase {subject}" for subject in subjects)
+        output.result({"erased": [], "wouldErase": subjects}, f"{text}\nnothing was erased: add --yes to do it")
+        return WRONG_USAGE
+    erased = []
+    for subject in subjects:
+        done = await erase_subject(runtime.store, runtime.views, subject, Metadata(actor=cli_actor()))
+        erased.append(done)
+        output.line(f"{subject}: {'had been erased before' if done.again else 'erased'}")
+        for one in done.published:
+            output.line(f"  published, and not erased: {one}")
+    output.result({"erased": erased}, "")
+    return DONE
+
+
+async def _threads_of(store: EventStore, fp: str, output: Output) -> list[str]:
+    """The streams of the threads that were started with this fp; those that were erased do not know theirs."""
+    if fp == ANONYMOUS:
+        raise Invalid("Nobody in particular is anonymous: name the threads.")
+    found, after, head = [], 0, await store.head()
+    while page := await store.read_all(after=after, category=THREADS.category, limit=PAGE):
+        after = page[-1].position
+        output.progress("searching", min(after, head), head)
+        for event in page:
+            if event.stream_version == 1 and not event.erased:
+                match THREADS.codec.decode(event):
+                    case ThreadStarted(fp=started_with) if started_with == fp:
+                        found.append(event.stream)
+                    case _:
+                        pass
+    return found
 
 
 class ShownEvent(msgspec.Struct, frozen=True, rename="camel"):

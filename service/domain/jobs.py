@@ -66,7 +66,7 @@ class JobRequested(Event, frozen=True, tag="job-requested"):
     """What the alias meant then, such as ``anthropic/claude-sonnet-4-5`` or ``builtin/editor``."""
     messages: Annotated[tuple[Message, ...], Meta(extra={"personal": []})]
     title: PersonalText
-    branch: str
+    branch: PersonalText
     """The branch to work on, made legal; made from the job's title and id when the caller named none."""
     branch_named: bool
     """The caller named it: an existing branch is then worked on."""

@@ -70,11 +70,11 @@ class ThreadStarted(Event, frozen=True, tag="thread-started"):
 
 class MessagePosted(Event, frozen=True, tag="message-posted"):
     message_id: str
-    client_message_id: str
+    client_message_id: PersonalText
     """As the client named it; empty when it did not."""
     text: PersonalText
     context: Annotated[tuple[ContextItem, ...], Meta(extra={"personal": []})]
-    current_path: str
+    current_path: PersonalText
     filter: SearchFilter
     page_size: int
     api_version: Literal[1, 2]

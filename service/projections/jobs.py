@@ -8,6 +8,7 @@ from typing import assert_never
 from msgspec import Struct
 
 from eventstore import RecordedEvent, Views
+from service.domain.events import ERASED
 from service.domain.jobs import (
     BranchPushed,
     ChecksReported,
@@ -28,7 +29,7 @@ from service.domain.jobs import (
     WorkspaceOpened,
 )
 from service.domain.model import Usage
-from service.streams import JOBS, decoded
+from service.streams import ERASURES, JOBS, decoded
 
 
 class JobRow(Struct, frozen=True):
@@ -118,6 +119,12 @@ class JobsView:
                     pass
                 case unknown:
                     assert_never(unknown)
+        # What is decoded after an erasure has nothing to hide; this is for the rows that were made before it.
+        for subject, _ in decoded(ERASURES, events):
+            if JOBS.owns(subject):
+                db.execute(
+                    "UPDATE jobs SET title = ?, branch = ? WHERE id = ?", (ERASED, ERASED, JOBS.entity_id(subject))
+                )
 
 
 def _row(row: sqlite3.Row) -> JobRow:

@@ -12,7 +12,7 @@ from typing import cast
 import structlog
 
 from eventstore import EventStoreError
-from service.cli import audit, demo, jobs, keys, projects, sites, threads
+from service.cli import audit, backup, demo, jobs, keys, projects, sites, threads
 from service.cli.output import DONE, FAILED, Output, failure
 from service.cli.runtime import Program, Runtime
 from service.domain.errors import ServiceError
@@ -129,6 +129,7 @@ def _parser() -> argparse.ArgumentParser:
     threads.add_commands(commands, common)
     jobs.add_commands(commands, common)
     audit.add_commands(commands, common)
+    backup.add_commands(commands, common)
     demo.add_command(commands, common)
 
     one = commands.add_parser("version", parents=[common], help="print the version")

@@ -13,21 +13,33 @@ RETRY_SECONDS = 1.0
 PAGE = 1000
 
 
+async def repeat_erasures(store: EventStore, *, through: int | None = None) -> int:
+    """Erase again what the log says was erased: the vault may have been put back from a backup. How many they were.
+
+    Raises StoreUnavailable.
+    """
+    after = count = 0
+    while page := await store.read_all(after=after, category=ERASURES.category, limit=PAGE):
+        after = page[-1].position
+        for recorded in page:
+            if through is None or recorded.position <= through:
+                await store.erase(ERASURES.entity_id(recorded.stream))
+                count += 1
+    return count
+
+
 class Erasures:
     def __init__(self, store: EventStore, views: Views) -> None:
         self._store, self._views = store, views
         self._done = 0
 
     async def repeat(self) -> None:
-        """Before anybody is served: a vault that was put back from a backup forgets again what it should."""
-        while page := await self._store.read_all(after=self._done, category=ERASURES.category, limit=PAGE):
-            for recorded in page:
-                self._done = recorded.position
-                for subject, _ in decoded(ERASURES, [recorded]):
-                    try:
-                        await self._store.erase(subject)
-                    except StoreUnavailable as error:  # a full disk keeps nobody from being served
-                        log.warning("an erasure could not be repeated", subject=subject, reason=str(error))
+        """Before anybody is served. A full disk keeps nobody from being served, though."""
+        self._done = await self._store.head()
+        try:
+            await repeat_erasures(self._store, through=self._done)
+        except StoreUnavailable as error:
+            log.warning("what was erased could not be erased again", reason=str(error))
 
     async def run(self) -> None:
         """Until cancelled: forget what this process holds in memory, and empty the files that it keeps open."""

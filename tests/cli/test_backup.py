@@ -1,0 +1,107 @@
+"""A backup of a service that runs, and a service from a backup."""
+
+import stat
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.conftest import http  # noqa: F401
+from tests.end_to_end.talk import ask, create_job, get_job, job_events, question, recorded, text_of
+from tests.service_process import Service, service_in, write_docs
+
+
+@pytest.fixture
+def service(tmp_path):
+    with service_in(tmp_path / "one") as service:
+        service.set_up(write_docs(tmp_path / "docs"))
+        service.start()
+        yield service
+
+
+def restored(service: Service, folder: Path, *options: str) -> Service:
+    """A service like this one, from a backup."""
+    other = Service(folder / "data", project_id=service.project_id, domain=service.domain)
+    other.admin_key, other.assistant_key = service.admin_key, service.assistant_key
+    other.cli("restore", *options)
+    return other
+
+
+async def test_a_service_goes_on_from_a_backup_that_was_made_while_it_served(service, http, tmp_path):  # noqa: F811
+    file, vault = tmp_path / "backup.tar", tmp_path / "vault.tar"
+    job = await create_job(http, service, 'Append "Kites rise." to index.md')
+    await job_events(http, service, job["id"])
+    title = (await get_job(http, service, job["id"]))["title"]
+    asked = await ask(http, service, question("How do I install Kite?"))
+    old = await ask(http, service, question("Where does Ermentrude live?"))
+    erased = f"thread-{old[0]['X-Thread-Id']}"
+    service.cli("audit", "checkpoint")
+    service.cli("backup", str(tmp_path / "first.tar"), "--vault", str(vault))
+    service.cli("audit", "erase", erased, "--yes")
+
+    made = service.cli("backup", str(file))
+    assert (made["position"], made["vault"]) == (service.cli("audit", "verify")["events"] - 1, None)
+    assert stat.S_IMODE(file.stat().st_mode) == stat.S_IMODE(vault.stat().st_mode) == 0o600
+    with tarfile.open(file) as archive:
+        names = archive.getnames()
+    assert names[-1] == "manifest.json"
+    assert not [name for name in names if "keys" in name or "views" in name or name == "checkpoint.key"]
+    assert not [name for name in sorted(tmp_path.rglob("*")) if name.name.startswith(".docsmith")]
+
+    told = Service(tmp_path / "two" / "data").cli("restore", str(file), "--vault", str(vault), "--dry-run")
+    assert (told["restored"], told["sound"], told["erasuresRepeated"]) == (False, True, 1)
+    assert not (tmp_path / "two").exists()
+
+    other = restored(service, tmp_path / "two", str(file), "--vault", str(vault))
+    service.stop()
+    assert other.cli("audit", "verify")["sound"]
+    shown = other.cli("audit", "show", "--stream", erased)["events"]  # the vault was older than the erasure
+    assert [one["erased"] for one in shown if one["type"] == "message-posted"] == [True]
+    other.start()
+    try:
+        assert (await get_job(http, other, job["id"]))["title"] == title
+        await recorded(other, f"site-{other.domain}", until="site-indexed", after=made["position"])
+        found = await ask(http, other, question("And the retries?", threadId=asked[0]["X-Thread-Id"]))
+        assert text_of(found)
+        again = await create_job(http, other, 'Append "Kites sink." to index.md')
+        await job_events(http, other, again["id"])
+        again = await get_job(http, other, again["id"])
+        assert again["status"] == "completed"
+        async with http.get(again["prLink"]) as page:
+            assert page.status == 200
+        async with http.get(f"{other.url}/readyz") as response:
+            assert response.status == 200
+    finally:
+        other.stop()
+    assert other.run("restore", str(file)).returncode == 1
+
+    bare = restored(service, tmp_path / "three", str(file))  # without the vault
+    shown = bare.cli("audit", "show", "--type", "message-posted")["events"]
+    assert all(one["erased"] for one in shown)
+    assert "[erased]" in bare.run("job", "show", job["id"]).stdout
+
+
+def test_nothing_is_overwritten_and_nothing_bad_is_restored(tmp_path):
+    service = Service(tmp_path / "data")
+    file = tmp_path / "backup.tar"
+    assert service.run("backup", str(file)).returncode == 1  # there is nothing
+    service.cli("organization", "create", "--name", "Acme")
+    service.cli("backup", str(file))
+    assert service.run("backup", str(file)).returncode == 1
+    assert service.run("restore", str(file)).returncode == 1
+
+    other, bad, content = Service(tmp_path / "other"), tmp_path / "bad.tar", file.read_bytes()
+    changed = content.replace(b"Acme", b"Evil", 1)
+    for what in (changed, content[:-20_000], content[: len(content) // 2], b"", b"nonsense" * 1000):
+        bad.write_bytes(what)
+        assert "problem" in other.cli("restore", str(bad), status=3), len(what)
+    for name in ("../evil", "/evil", "hosted/x.git/../../../evil", "evil"):
+        with tarfile.open(bad, "w") as archive:
+            archive.add(file, name)
+        assert "no place" in other.cli("restore", str(bad), status=3)["problem"]
+    assert not (tmp_path / "other").exists()
+    assert not list(tmp_path.glob(".docsmith*"))
+    assert other.run("restore", str(tmp_path / "nowhere.tar")).returncode == 1
+    vault = other.cli("restore", str(file), "--vault", str(file), status=3)
+    assert "no place" in vault["problem"]
+    assert other.cli("restore", str(file), "--dry-run")["sound"]

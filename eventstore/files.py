@@ -20,6 +20,10 @@ from eventstore.errors import (
 BUSY_TIMEOUT_SECONDS = 10.0
 """How long to wait for another process's write lock."""
 
+LOG_ID = 0x45764C67
+"""'EvLg': tells a log from any other SQLite file."""
+LOG_MIGRATIONS = "eventstore.migrations"
+
 _SPARE_BYTES = 1 << 20
 """With less room than this an unexplained write error is taken for a full disk."""
 
@@ -94,15 +98,21 @@ def migrate(db: sqlite3.Connection, package: str, application_id: int, path: Pat
         StoreCorrupt: a file of some other program.
         StoreUnavailable: a file of a newer version of this one.
     """
-    scripts = sorted(item.name for item in resources.files(package).iterdir() if item.name.endswith(".sql"))
-    if _version(db, application_id, len(scripts), path) == len(scripts):
+    known = scripts(package)
+    if _version(db, application_id, len(known), path) == len(known):
         return
     with transaction(db):
-        done = _version(db, application_id, len(scripts), path)  # again: another process may have been faster
-        for name in scripts[done:]:
-            execute_script(db, (resources.files(package) / name).read_text("utf-8"))
+        done = _version(db, application_id, len(known), path)  # again: another process may have been faster
+        for script in known[done:]:
+            execute_script(db, script)
         db.execute(f"PRAGMA application_id = {application_id}")
-        db.execute(f"PRAGMA user_version = {len(scripts)}")
+        db.execute(f"PRAGMA user_version = {len(known)}")
+
+
+def scripts(package: str) -> list[str]:
+    """The package's numbered scripts, in order."""
+    found = sorted(item.name for item in resources.files(package).iterdir() if item.name.endswith(".sql"))
+    return [(resources.files(package) / name).read_text("utf-8") for name in found]
 
 
 def check(db: sqlite3.Connection, application_id: int, path: Path) -> None:

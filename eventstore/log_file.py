@@ -33,9 +33,6 @@ E = TypeVar("E")
 
 Synchronous = Literal["FULL", "NORMAL", "OFF"]
 
-APPLICATION_ID = 0x45764C67
-"""'EvLg': tells a log from any other SQLite file."""
-
 COLUMNS = (
     "position, stream, stream_version, id, type, schema_version, recorded_at, CAST(metadata AS BLOB),"
     " CAST(data AS BLOB), sealed, hash"
@@ -80,9 +77,9 @@ def open_log(
                 # Kept long, the WAL is written over in place: making a file longer costs a flush as much again. Letting
                 # it grow before it starts over, beyond SQLite's 1,000 pages, was tried: no faster at any load.
                 db.execute(f"PRAGMA journal_size_limit = {64 << 20}")
-                files.migrate(db, "eventstore.migrations", APPLICATION_ID, path)
+                files.migrate(db, files.LOG_MIGRATIONS, files.LOG_ID, path)
             else:
-                files.check(db, APPLICATION_ID, path)
+                files.check(db, files.LOG_ID, path)
         except BaseException:
             db.close()
             raise

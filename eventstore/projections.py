@@ -9,8 +9,7 @@ have to register the same projections, since the tables of others are dropped.
 import asyncio
 import contextlib
 import sqlite3
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
@@ -92,7 +91,7 @@ class Views:
         self._idle_queries: asyncio.Queue[aiosqlite.Connection] = asyncio.Queue()
         for query in queries:
             self._idle_queries.put_nowait(query)
-        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._waiting: list[_Waiting] = []
         self._head = 0
         self._trouble: str | None = None
         self._is_closed = False
@@ -144,23 +143,30 @@ class Views:
                 self._trouble = str(error)
                 await asyncio.sleep(RETRY_SECONDS)
 
-    async def catch_up(self) -> None:
-        """Apply everything that is in the log by now.
+    async def catch_up(self, *, progress: Callable[[Sequence[ProjectionStatus]], None] | None = None) -> None:
+        """Apply everything that is in the log by now; ``progress`` is called after each page.
+
+        A projection that starts from nothing, because it is new or has a new name, holds up no other: those ahead come
+        first, and go on following the log meanwhile.
 
         Raises:
             StoreUnavailable and its kinds, StoreCorrupt: about the log or the file; what was applied stays.
         """
-        head = await self._store.head()
-        self._head = max(self._head, head)
-        # Those ahead come first: a projection that starts from nothing does not hold up the others.
-        while behind := sorted({run.position for run in self._healthy() if run.position < head}, reverse=True):
-            for position in behind:
+        target = await self._store.head()
+        self._head = max(self._head, target)
+        while any(run.position < target for run in self._healthy()):
+            head = await self._store.head()
+            for position in sorted({run.position for run in self._healthy() if run.position < head}, reverse=True):
                 events = await self._store.read_all(after=position, limit=PAGE)
                 await self._apply([run for run in self._healthy() if run.position == position], events)
+                if progress is not None:
+                    progress(self.status())
 
     async def _follow(self) -> None:
         """Apply what comes, until a projection turns out to be elsewhere than the others."""
         position = max((run.position for run in self._healthy()), default=self._head)
+        if any(run.position < position for run in self._healthy()):
+            return
         batches = self._store.follow(after=position)
         async with contextlib.aclosing(batches):
             async for batch in batches:
@@ -177,33 +183,36 @@ class Views:
         self._head = max(self._head, events[-1].position)
         if runs:
             await self._on_thread(lambda: _apply(self._db, runs, events))
-        reached = self._reached()
-        for position, future in list(self._waiting):
-            if not future.done() and (reached is None or position <= reached):
-                future.set_result(None)
+        for waiting in list(self._waiting):
+            if not waiting.future.done():
+                reached = self._reached(waiting.projections)
+                if reached is None or waiting.position <= reached:
+                    waiting.future.set_result(None)
 
-    async def wait_for(self, position: int, timeout_seconds: float = 5.0) -> None:
-        """Return once every projection that has not failed has applied the event at a position.
+    async def wait_for(
+        self, position: int, timeout_seconds: float = 5.0, *, projections: Collection[str] | None = None
+    ) -> None:
+        """Return once each projection, or each of those named, has applied the event at a position; failed ones apart.
 
         Raises:
             TimeoutError: not within that time.
-            StoreUnavailable: it cannot, because every projection has failed or the file cannot be written.
+            StoreUnavailable: it cannot, because all of these have failed or the file cannot be written.
         """
-        reached = self._reached()
+        reached = self._reached(projections)
         if reached is None or reached < position:
-            waiting = (position, asyncio.get_running_loop().create_future())
+            waiting = _Waiting(position, projections, asyncio.get_running_loop().create_future())
             self._waiting.append(waiting)
             try:
                 if reached is not None:
                     async with asyncio.timeout(timeout_seconds):
-                        await waiting[1]
+                        await waiting.future
             except TimeoutError:
                 if self._trouble is not None:
                     raise StoreUnavailable(self._trouble) from None
                 raise
             finally:
                 self._waiting.remove(waiting)
-        if self._reached() is None:
+        if self._reached(projections) is None:
             raise StoreUnavailable("every projection has failed")
 
     def status(self) -> list[ProjectionStatus]:
@@ -264,12 +273,12 @@ class Views:
     def _healthy(self) -> "list[_Run]":
         return [run for run in self._runs if run.failed is None]
 
-    def _reached(self) -> int | None:
-        """The position that every healthy projection has applied; None when there are only failed ones."""
-        positions = [run.position for run in self._healthy()]
+    def _reached(self, projections: Collection[str] | None) -> int | None:
+        """The position that each healthy one of these projections has applied; None when all have failed."""
         if not self._runs:
             return 1 << 62
-        return min(positions, default=None)
+        runs = [run for run in self._healthy() if projections is None or run.name in projections]
+        return min((run.position for run in runs), default=None)
 
     async def _on_thread(self, work: Callable[[], T]) -> T:
         if self._is_closed:
@@ -284,6 +293,13 @@ async def _connect_for_queries(path: Path) -> aiosqlite.Connection:
     db = await aiosqlite.connect(files.uri(path, read_only=True), uri=True, isolation_level=None)
     db.row_factory = sqlite3.Row
     return db
+
+
+class _Waiting:
+    """Somebody who waits for a position."""
+
+    def __init__(self, position: int, projections: Collection[str] | None, future: asyncio.Future[None]) -> None:
+        self.position, self.projections, self.future = position, projections, future
 
 
 class _Run:

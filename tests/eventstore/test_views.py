@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventstore import NewEvent, RecordedEvent, StoreUnavailable, UnknownEventType, Views
+from eventstore import NewEvent, RecordedEvent, SQLiteEventStore, StoreUnavailable, UnknownEventType, Views
 from tests.eventstore.shapes import CODEC, Noted, counted, files_with, noted, opened
 
 ROOT = Path(__file__).parent.parent.parent
@@ -196,6 +196,42 @@ async def test_a_new_projection_starts_from_nothing_beside_one_that_goes_on(tmp_
     assert await texts(views) == await texts(views, "others") == ["a"] * 2500 + ["b"]
     assert {status.position for status in views.status()} == {2501}
     await views.close()
+
+
+class Busy(SQLiteEventStore):
+    """A log that grows by an event whenever it is read."""
+
+    async def read_all(self, **where):
+        events = await super().read_all(**where)
+        await self.append("note-busy", [noted(0, "meanwhile")], expected_version=await self.stream_version("note-busy"))
+        return events
+
+
+async def test_others_go_on_while_one_under_a_new_name_catches_up(tmp_path, store):
+    await store.append("note-1", [noted(number, "a") for number in range(5_000)], expected_version=0)
+    await (await caught_up(tmp_path / "views.db", store, Texts(), Texts("others-1", "others"))).close()
+    seen = []
+    async with await Busy.open(tmp_path / "events.db", vault_path=tmp_path / "keys.db") as busy:
+        views = await Views.open(tmp_path / "views.db", busy, [Texts(), Texts("others-2", "others")])
+        await views.catch_up(progress=lambda statuses: seen.append([status.position for status in statuses]))
+        assert sum(texts > 5_000 and others < 5_000 for texts, others in seen) >= 4
+        assert seen == sorted(seen), "lags shrink"
+        await views.wait_for(5_002, projections=["texts-1"])
+        await views.close()
+
+
+async def test_others_serve_what_was_just_written_while_one_catches_up(tmp_path, store):
+    await store.append("note-1", [noted(number, "a") for number in range(30_000)], expected_version=0)
+    await (await caught_up(tmp_path / "views.db", store, Texts())).close()
+    async with running(tmp_path / "views.db", store, Texts(), Texts("others-1", "others")) as views:
+        appended = await store.append("note-2", [noted(1, "new")], expected_version=0)
+        await views.wait_for(appended.position, projections=["texts-1"])
+        assert (await texts(views))[-1] == "new"
+        of_texts, of_others = views.status()
+        assert of_texts.lag == 0
+        assert of_others.lag > 0
+        await views.wait_for(appended.position)
+        assert (await texts(views, "others"))[-1] == "new"
 
 
 async def test_a_new_name_or_another_script_means_fresh_tables(tmp_path, store):

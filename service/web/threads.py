@@ -126,15 +126,11 @@ async def _post(
 ) -> PostedMessage:
     message = _message(body, project.domain, request, api_version)
     store, metadata = request.app[STORE], metadata_of(request)
-    topic = request.app[BROADCAST]
-    topic.open(message.reply_id)  # before the reply can begin
-    try:
+    request.app[BROADCAST].open(message.reply_id)  # before the reply can begin
+    with _stops_reply(request, message.reply_id):
         if body.thread_id:
             return await post_message(store, body.thread_id, message, metadata)
         return await start_thread(store, project, message, metadata)
-    except BaseException:
-        topic.close(message.reply_id)
-        raise
 
 
 def _message(body: ThreadBody, domain: str, request: web.Request, api_version: Literal[1, 2]) -> PostMessage:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import structlog
 
-from eventstore import EventStore, Metadata, Views, execute
+from eventstore import EventStore, Metadata, StoreUnavailable, Views, execute
 from service.domain.errors import NotFound, ServiceError
 from service.domain.sites import IndexRequested, KeepIndex, RecordIndex, RecordIndexFailure, SiteIndexed, SiteRegistered
 from service.operations import source_of
@@ -19,6 +19,7 @@ from service.retrieval.index import IndexReport, build_index
 from service.retrieval.query import FtsIndex
 from service.streams import SITES, decoded
 from service.system import now
+from service.workers.patience import patiently
 
 log = structlog.get_logger()
 
@@ -52,7 +53,7 @@ class Indexer:
     async def run(self) -> None:
         """Until cancelled: index what wants it now, then whatever is asked for."""
         after = await self._store.head()
-        await self._views.wait_for(after)
+        await self._views.wait_for(after, timeout_seconds=3600)  # views may be rebuilt at this very start
         async with asyncio.TaskGroup() as group:
             pending: set[str] = set()
 
@@ -74,21 +75,26 @@ class Indexer:
     async def _index_wanted(self, domain: str, pending: set[str]) -> None:
         async with self._slot:
             pending.discard(domain)
-            await self._views.wait_for(await self._store.head())
-            site = await get_site(self._views, domain)
-            if site is None:
-                return
-            is_served = self._index.served(domain) is not None
-            if not site.index_wanted and is_served:
-                return  # somebody else has done it
-            try:
-                await self.index(domain, Metadata(), unless=site.commit if is_served else None)
-            except ServiceError as error:
-                log.warning("indexing failed", domain=domain, code=error.code)
-            except Exception:  # a site's edge: the other sites go on
-                log.exception("indexing crashed", domain=domain)
-                failure = RecordIndexFailure("internal", "Indexing failed; the log has the details.", now())
-                await execute(self._store, SITES, domain, failure)
+            await patiently(lambda: self._index_unless_done(domain))
+
+    async def _index_unless_done(self, domain: str) -> None:
+        await self._views.wait_for(await self._store.head(), timeout_seconds=3600)
+        site = await get_site(self._views, domain)
+        if site is None:
+            return
+        is_served = self._index.served(domain) is not None
+        if not site.index_wanted and is_served:
+            return  # somebody else has done it
+        try:
+            await self.index(domain, Metadata(), unless=site.commit if is_served else None)
+        except ServiceError as error:
+            log.warning("indexing failed", domain=domain, code=error.code)
+        except StoreUnavailable:
+            raise
+        except Exception:  # a site's edge: the other sites go on
+            log.exception("indexing crashed", domain=domain)
+            failure = RecordIndexFailure("internal", "Indexing failed; the log has the details.", now())
+            await execute(self._store, SITES, domain, failure)
 
     async def index(
         self, domain: str, metadata: Metadata, *, on_progress: Progress | None = None, unless: str | None = None

@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from weakref import WeakValueDictionary
 
 import structlog
 
-from eventstore import EventStore, Executed, Metadata, Views, execute, load
+from eventstore import EventStore, Executed, Metadata, StoreUnavailable, Views, execute, load
 from service.agent.loop import Budgets, publish, work
 from service.domain.errors import Conflict, ServiceError, Unavailable
 from service.domain.jobs import (
@@ -33,6 +34,7 @@ from service.projections.jobs import active_jobs
 from service.projections.projects import get_project
 from service.streams import JOBS, decoded
 from service.system import now
+from service.workers.patience import FIRST_WAIT_SECONDS, patiently
 
 log = structlog.get_logger()
 
@@ -54,12 +56,14 @@ class JobRunner:
         concurrent_jobs: int,
         budgets: Budgets,
         author: str,
+        retry_seconds: float = FIRST_WAIT_SECONDS,
     ) -> None:
         self._store, self._views = store, views
         self._models, self._docs, self._index, self._code_hosts = models, docs, index, code_hosts
         self._instance, self._is_alive = instance, is_alive
         self._slots = asyncio.Semaphore(concurrent_jobs)
         self._budgets, self._author = budgets, author
+        self._retry_seconds = retry_seconds
         self._branches: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
     async def run(self) -> None:
@@ -68,47 +72,50 @@ class JobRunner:
         Jobs that are under way when it is cancelled are parked: recorded as interrupted, to go on at the next start.
         """
         after = await self._store.head()
-        await self._views.wait_for(after)
+        await self._views.wait_for(after, timeout_seconds=3600)  # views may be rebuilt at this very start
         async with asyncio.TaskGroup() as running:
             for job_id in await active_jobs(self._views):
                 loaded = await load(self._store, JOBS, job_id)
                 if isinstance(loaded.state, Queued):
                     running.create_task(self._run_job(job_id), name=f"job {job_id}")
                 elif isinstance(loaded.state, Running) and not self._is_alive(loaded.state.instance):
-                    await self._interrupt(job_id, loaded.state.instance)  # and the subscription takes it up
+                    dead = loaded.state.instance
+                    await patiently(partial(self._interrupt, job_id, dead))  # and the subscription takes it up
             async for recorded in self._store.subscribe(after=after, category=JOBS.category):
                 for job_id, event in decoded(JOBS, [recorded]):
                     if isinstance(event, JobRequested | JobInterrupted):
                         running.create_task(self._run_job(job_id), name=f"job {job_id}")
 
     async def _run_job(self, job_id: str) -> None:
-        async with self._slots:
+        waiting = (await load(self._store, JOBS, job_id)).state
+        if not isinstance(waiting, Queued):
+            return  # somebody else has it, or it has ended
+        request = waiting.request
+        async with self._branch(request.project_id, request.branch), self._slots:  # no slot while it waits for another
+            recorder = _Recorder(self._store, job_id, self._retry_seconds)
             try:
-                started = await execute(self._store, JOBS, job_id, StartJob(self._instance, now()))
+                state = _running(await recorder.execute(StartJob(self._instance, now())))
             except Conflict:
-                return  # somebody else has it, or it has ended
-            recorder = _Recorder(self._store, job_id, started.position)
-            state = _running(started)
+                return  # somebody else was faster, or it has ended meanwhile
             structlog.contextvars.bind_contextvars(job_id=job_id)
             log.info("job started", attempt=state.attempt)
             try:
-                one_at_a_time = self._branch(state.request.project_id, state.request.branch)
-                async with one_at_a_time:
-                    await self._work(state, recorder)
+                await self._work(state, recorder)
                 log.info("job ended")
             except asyncio.CancelledError:
-                await asyncio.shield(self._interrupt(job_id, self._instance, parked=True))
+                with suppress(StoreUnavailable):  # then the next start finds it interrupted
+                    await asyncio.shield(self._interrupt(job_id, self._instance, parked=True))
                 raise
             except ServiceError as error:
                 log.warning("job failed", code=error.code)
-                await recorder.execute(FailJob(error.code, str(error), now()))
+                await recorder.fail(error.code, str(error))
             except Exception:  # a job's edge
                 log.exception("job crashed")
-                sentence = "Something went wrong on our side; it has been logged."
-                await recorder.execute(FailJob("internal", sentence, now()))
+                await recorder.fail("internal", "Something went wrong on our side; it has been logged.")
 
     async def _work(self, state: Running, recorder: "_Recorder") -> None:
         request = state.request
+        await self._views.wait_for(recorder.position, timeout_seconds=3600)  # the project may be as new as the job
         project = await get_project(self._views, request.project_id)
         if project is None:
             raise Unavailable("The job's project is not in the read models.", code="project_unknown")
@@ -146,8 +153,9 @@ class JobRunner:
 class _Recorder:
     """A job's steps as events, each caused by the one before."""
 
-    def __init__(self, store: EventStore, job_id: str, position: int) -> None:
-        self._store, self._job_id, self._position = store, job_id, position
+    def __init__(self, store: EventStore, job_id: str, retry_seconds: float) -> None:
+        self._store, self._job_id, self._retry_seconds = store, job_id, retry_seconds
+        self.position = 0
 
     @property
     def job_id(self) -> str:
@@ -160,10 +168,17 @@ class _Recorder:
         return state
 
     async def execute(self, command: JobCommand) -> Executed[Job, JobEvent]:
-        metadata = Metadata(causation=self._position)
-        done = await execute(self._store, JOBS, self._job_id, command, metadata=metadata)
-        self._position = max(self._position, done.position)
+        metadata = Metadata(causation=self.position or None)
+        done = await patiently(
+            lambda: execute(self._store, JOBS, self._job_id, command, metadata=metadata),
+            first_seconds=self._retry_seconds,
+        )
+        self.position = max(self.position, done.position)
         return done
+
+    async def fail(self, code: str, message: str) -> None:
+        with suppress(Conflict):  # it was ended meanwhile
+            await self.execute(FailJob(code, message, now()))
 
 
 def _running(done: Executed[Job, JobEvent]) -> Running:

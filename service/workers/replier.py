@@ -3,10 +3,11 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
+from functools import partial
 
 import structlog
 
-from eventstore import EventStore, Metadata, Views, execute, load
+from eventstore import EventStore, Metadata, StoreUnavailable, Views, execute, load
 from service.assistant.answer import AnswerSettings, Question, answer
 from service.assistant.context import Exchange
 from service.domain.errors import Conflict, NotFound
@@ -27,6 +28,7 @@ from service.projections.threads import active_replies
 from service.streams import THREADS, decoded
 from service.system import now
 from service.workers.broadcast import Broadcast, Topic
+from service.workers.patience import patiently
 
 log = structlog.get_logger()
 
@@ -35,6 +37,7 @@ SEGMENT_SECONDS = 0.25
 MAX_EARLIER_TURNS = 50
 """More than fits any prompt; the assistant takes what fits of them, newest first."""
 INTERNAL = "Something went wrong on our side; it has been logged."
+UNAVAILABLE = "The service cannot do this right now; try again."
 
 
 class Replier:
@@ -82,48 +85,57 @@ class Replier:
 
     def stop(self, reply_id: str) -> None:
         """Nobody reads this reply any more. What is written stays on the thread, marked as stopped."""
-        if self._broadcast.find(reply_id) is None:
-            return  # it has ended
-        self._stopped.add(reply_id)
         task = self._tasks.get(reply_id)
-        if task is not None:
-            task.cancel()
+        if task is None:
+            self._broadcast.close(reply_id)  # it has ended, or it has yet to begin and will find nobody
+        else:
+            self._stopped.add(reply_id)
+            # Not at once: a task that is cancelled before its first step never runs, and would record nothing.
+            asyncio.get_running_loop().call_soon(task.cancel)
 
     def _begin(self, replies: asyncio.TaskGroup, thread_id: str, reply_id: str, position: int) -> None:
         task = replies.create_task(self._reply(thread_id, reply_id, position), name=f"reply {reply_id}")
         self._tasks[reply_id] = task
-        task.add_done_callback(lambda _: self._tasks.pop(reply_id, None))
+        task.add_done_callback(lambda _: self._forget(reply_id))
+
+    def _forget(self, reply_id: str) -> None:
+        """The reply's task has ended; when the service goes down, perhaps before its first step."""
+        del self._tasks[reply_id]
+        self._stopped.discard(reply_id)
+        self._broadcast.close(reply_id)
 
     async def _end_orphans(self, position: int) -> None:
         await self._views.wait_for(position, timeout_seconds=3600)  # views may be rebuilt at this very start
         for reply in await active_replies(self._views):
             if reply.instance != self._instance and not self._is_alive(reply.instance):
                 command = StopReply(reply.reply_id, "interrupted", now())
-                await execute(self._store, THREADS, reply.thread_id, command)
+                await patiently(partial(execute, self._store, THREADS, reply.thread_id, command))
 
     async def _reply(self, thread_id: str, reply_id: str, position: int) -> None:
-        topic = self._broadcast.open(reply_id)
         writer = _Writer(self._store, thread_id, reply_id, position)
+        topic = self._broadcast.find(reply_id)
         try:
+            if topic is None:  # whoever asked opens it before asking, and has left already
+                await patiently(lambda: writer.end(StopReply(reply_id, "stopped", now())))
+                return
             async with self._slots:
-                if reply_id not in self._stopped:
-                    await self._answer(thread_id, reply_id, topic, writer)
-            if reply_id in self._stopped:  # its reader left before it began
-                await writer.end(StopReply(reply_id, "stopped", now()))
+                await self._answer(thread_id, reply_id, topic, writer)
         except asyncio.CancelledError:
-            stopped = reply_id in self._stopped
-            if not stopped:
-                topic.tell(ReplyBroken("interrupted", "The service is restarting; ask again in a moment."))
-            await asyncio.shield(writer.end(StopReply(reply_id, "stopped" if stopped else "interrupted", now())))
-            if not stopped:
+            if reply_id not in self._stopped:
+                if topic is not None:
+                    topic.tell(ReplyBroken("interrupted", "The service is restarting; ask again in a moment."))
+                with suppress(StoreUnavailable):  # then the next start finds it interrupted
+                    await asyncio.shield(writer.end(StopReply(reply_id, "interrupted", now())))
                 raise
-        except Exception:  # a reply's edge
+            await patiently(lambda: writer.end(StopReply(reply_id, "stopped", now())))
+        except Exception as error:  # a reply's edge
             log.exception("reply crashed")
-            topic.tell(ReplyBroken("internal", INTERNAL))
-            await writer.end(FailReply(reply_id, "internal", INTERNAL, now()))
-        finally:
-            self._stopped.discard(reply_id)
-            self._broadcast.close(reply_id)
+            unavailable = isinstance(error, StoreUnavailable)
+            code, sentence = ("unavailable", UNAVAILABLE) if unavailable else ("internal", INTERNAL)
+            if topic is not None:
+                topic.tell(ReplyBroken(code, sentence))
+            self._broadcast.close(reply_id)  # its reader need not wait until that is recorded
+            await patiently(lambda: writer.end(FailReply(reply_id, code, sentence, now())))
 
     async def _answer(self, thread_id: str, reply_id: str, topic: Topic[ReplyEvent], writer: "_Writer") -> None:
         topic.tell(ReplyOpened(thread_id, reply_id))

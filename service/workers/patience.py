@@ -1,0 +1,34 @@
+"""Going on when the log cannot be written for a while: a full disk, another process that holds the file.
+
+What was done must not be lost for that (a model's reply has been paid for), and no worker may end.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import structlog
+
+from eventstore import StoreUnavailable
+
+log = structlog.get_logger()
+
+T = TypeVar("T")
+
+FIRST_WAIT_SECONDS = 0.25
+LONGEST_WAIT_SECONDS = 15.0
+
+
+async def patiently(act: Callable[[], Awaitable[T]], *, first_seconds: float = FIRST_WAIT_SECONDS) -> T:
+    """Do it, and again for as long as the store is unavailable: nothing was stored by what failed so.
+
+    ``first_seconds``: before the second try; twice as long before each further one.
+    """
+    seconds = first_seconds
+    while True:
+        try:
+            return await act()
+        except StoreUnavailable as error:
+            log.warning("the log cannot be used; it is tried again", kind=type(error).__name__, seconds=seconds)
+        await asyncio.sleep(seconds)
+        seconds = min(seconds * 2, LONGEST_WAIT_SECONDS)

@@ -10,9 +10,10 @@ from typing import Any
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from eventstore import Checkpoint, EventStore, Metadata, RecordedEvent, SQLiteEventStore, Verified
+from eventstore import Checkpoint, EventStore, Metadata, RecordedEvent, SQLiteEventStore, StoreCorrupt, Verified
 from eventstore import verify as verify_chain
 from eventstore.files import connect_offline
+from service.cli import audit_export, audit_replay
 from service.cli.audit_reading import (
     PAGE,
     Filter,
@@ -76,6 +77,8 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     one.add_argument("--fp", help="every thread that was started with this fp")
     one.add_argument("--yes", action="store_true", help="do it; without this it only says what it would do")
     one.set_defaults(command=erase)
+    audit_replay.add_command(actions, common)
+    audit_export.add_commands(actions, common)
 
 
 def _position(text: str) -> int:
@@ -95,14 +98,17 @@ async def verify(options: argparse.Namespace, output: Output) -> int:
         if problem := _signature_problem(file, one, expected if file in options.checkpoint else None):
             return _report(Verified(0, b"", None, problem), options, kept, output)
     checkpoints = [one.checkpoint() for _, one in kept]
-    other = await asyncio.to_thread(_not_of, log, checkpoints)
-    found = await asyncio.to_thread(
-        verify_chain,
-        log,
-        from_position=start,
-        checkpoints=checkpoints,
-        progress=lambda done, total: output.progress("verifying", done, total),
-    )
+    try:
+        other = await asyncio.to_thread(_not_of, log, checkpoints)
+        found = await asyncio.to_thread(
+            verify_chain,
+            log,
+            from_position=start,
+            checkpoints=checkpoints,
+            progress=lambda done, total: output.progress("verifying", done, total),
+        )
+    except StoreCorrupt as error:
+        return _report(Verified(0, b"", 0, str(error)), options, kept, output)
     if other is not None and (found.bad_position is None or other < found.bad_position):
         found = Verified(found.position, found.hash, other, "it is not the event of the signed checkpoint")
     return _report(found, options, kept, output)
@@ -147,7 +153,7 @@ def _report(
         "publicKeyGiven": options.public_key is not None,
     }
     if found.problem is not None:
-        where = "" if found.bad_position is None else f"position {found.bad_position}: "
+        where = f"position {found.bad_position}: " if found.bad_position else ""
         output.result(value, f"NOT sound: {where}{found.problem}")
         return VERIFICATION_FAILED
     given = [one for file, one in kept if file in options.checkpoint]

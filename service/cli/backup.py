@@ -35,7 +35,7 @@ from typing import IO, Any
 import msgspec
 from msgspec import Struct
 
-from eventstore import SQLiteEventStore
+from eventstore import SQLiteEventStore, StoreCorrupt
 from eventstore import verify as verify_chain
 from eventstore.files import connect_offline
 from service.cli.audit_reading import log_of, reading
@@ -178,11 +178,14 @@ def _verified(log: Path, through: int, progress: Progress) -> str:
     for one in kept:
         if not one.is_signed_with(one.own_key()):
             raise NotSound(f"the checkpoint of position {one.position} does not fit its signature.")
-    found = verify_chain(
-        log,
-        checkpoints=[one.checkpoint() for one in kept],
-        progress=lambda done, total: progress("verifying", done, total),
-    )
+    try:
+        found = verify_chain(
+            log,
+            checkpoints=[one.checkpoint() for one in kept],
+            progress=lambda done, total: progress("verifying", done, total),
+        )
+    except StoreCorrupt as error:
+        raise NotSound(str(error)) from error
     if not found.is_sound or found.position != through:
         raise NotSound(f"the log is not sound at position {found.bad_position or found.position}: {found.problem}")
     return found.hash.hex()

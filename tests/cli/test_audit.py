@@ -129,3 +129,31 @@ def test_where_there_is_no_log_nothing_is_made(tmp_path):
         assert (done.returncode, done.stdout) == (1, "")
         assert "there is no log here" in done.stderr
     assert not (tmp_path / "data").exists()
+
+
+def test_the_read_models_are_those_that_the_log_makes(service, tmp_path):
+    for name in ("Acme", "Bolt", "Cork"):
+        service.cli("organization", "create", "--name", name)
+    service.start()
+    service.cli("organization", "create", "--name", "Dole")
+    found = service.cli("audit", "replay")
+    assert (found["same"], found["tables"]["organizations"]) == (True, 4)
+
+    with closing(sqlite3.connect(service.data / "views.db")) as db, db:
+        db.execute("UPDATE organizations SET name = 'Evil' WHERE name = 'Bolt'")
+        db.execute("DELETE FROM organizations WHERE name = 'Cork'")
+        db.execute("INSERT INTO organizations VALUES ('x', 'New', '2026-01-01')")
+    found = service.cli("audit", "replay", status=3)
+    assert (found["same"], found["differingRows"]) == (False, 3)
+    told = {one["key"][0]: (one["live"], one["replayed"]) for one in found["differences"]}
+    assert ({"name": "Evil"}, {"name": "Bolt"}) in told.values()
+    assert told["x"][1] is None
+
+    (*_, third) = service.cli("audit", "show", "--category", "organization", "--limit", "3")["events"]
+    for until, names in ((2, ["Acme", "Bolt"]), (third["recordedAt"], ["Acme", "Bolt", "Cork"])):
+        file = tmp_path / f"then-{len(names)}.db"
+        service.cli("audit", "replay", "--until", str(until), "--output", str(file))
+        with closing(sqlite3.connect(file)) as db:
+            assert [row[0] for row in db.execute("SELECT name FROM organizations ORDER BY name")] == names
+    assert service.run("audit", "replay", "--output", str(file)).returncode == 1
+    assert service.run("audit", "replay", "--until", "2").returncode == 2

@@ -101,6 +101,10 @@ class Batch:
         """The position of the last event stored; 0 when there is none."""
 
 
+class _LookFirst(Exception):
+    """What is known of the file may be old."""
+
+
 class LogWriter:
     """The one connection of this process that writes; used by one thread at a time."""
 
@@ -118,6 +122,11 @@ class LogWriter:
         """
         try:
             keys = self._obtain_keys(appends)
+            if self._data_version != -1:
+                try:
+                    return self._commit_at_once(appends, keys, wants_events)
+                except (sqlite3.IntegrityError, _LookFirst):
+                    self._roll_back()
             try:
                 return self._commit(appends, keys, wants_events)
             except sqlite3.IntegrityError:
@@ -150,6 +159,26 @@ class LogWriter:
             error = files.explained(failure, self._path)
         return Batch([error], [], 0)
 
+    def _commit_at_once(self, appends: Sequence[Sequence[Append]], keys: _Keys, wants_events: bool) -> Batch:
+        """Store what is expected to fit, without a look at what other processes did: a lone append is one statement.
+
+        Had another process written since, it would have taken the first position of these, and storing them would fail.
+
+        Raises:
+            sqlite3.IntegrityError, _LookFirst: nothing was stored, for reasons to be found out.
+        """
+        draft = _Draft(self._position, self._hash, self._clock().astimezone(UTC), keys, wants_events)
+        before = self._position
+        outcomes = [self._add(append, draft, looks_first=True) for append in appends]
+        rows = draft.rows
+        if len(rows) == 1:
+            self._db.execute(_INSERT, rows[0])
+        elif rows:
+            self._db.execute("BEGIN IMMEDIATE")
+            self._insert(rows)
+            self._db.execute("COMMIT")
+        return self._done(draft, outcomes, before)
+
     def _commit(self, appends: Sequence[Sequence[Append]], keys: _Keys, wants_events: bool) -> Batch:
         db = self._db
         db.execute("BEGIN IMMEDIATE")
@@ -164,14 +193,22 @@ class LogWriter:
         self._insert(draft.rows)
         db.execute("COMMIT")
         self._data_version = data_version
+        return self._done(draft, outcomes, before)
+
+    def _done(self, draft: "_Draft", outcomes: list[Outcome], before: int) -> Batch:
+        """What is in the file now."""
         self._position, self._hash = draft.position, draft.hash
         self._versions |= draft.versions
         if len(self._versions) > _KNOWN_STREAMS:
             self._versions.clear()
         return Batch(outcomes, draft.events, draft.position if draft.position > before else 0)
 
-    def _add(self, append: Sequence[Append], draft: "_Draft") -> Outcome:
-        """Take one append into the draft, whole, or leave the draft as it was."""
+    def _add(self, append: Sequence[Append], draft: "_Draft", *, looks_first: bool = False) -> Outcome:
+        """Take one append into the draft, whole, or leave the draft as it was.
+
+        Raises:
+            _LookFirst: it does not fit what is known, which may be old.
+        """
         before = draft.state()
         versions: dict[str, int] = {}
         try:
@@ -183,6 +220,8 @@ class LogWriter:
                 if actual is None:
                     actual = self._version_of(stream)
                 if actual != part.expected_version:
+                    if looks_first:
+                        raise _LookFirst
                     draft.restore(before)
                     already = self._stored_already(append, draft)
                     return already or WrongExpectedVersion(stream, part.expected_version, actual)

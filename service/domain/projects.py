@@ -15,6 +15,9 @@ CodeHostKind = Literal["local", "github", "gitlab", "gitea"]
 DOMAIN = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,98}[a-z0-9])?")
 """A domain identifier: a URL path segment that people can read and type."""
 
+MAX_BRANCH_PART_BYTES = 240
+"""Of the 255 that file systems allow a name, some are git's: ``.lock``."""
+
 
 class ProjectCreated(Event, frozen=True, tag="project-created"):
     organization_id: str
@@ -139,14 +142,18 @@ def checked_variable(name: str) -> str:
 
 
 def legal_branch(name: str, *, fallback: str = "docs/update") -> str:
-    """The nearest branch name that git accepts, by the rules of git-check-ref-format(1); idempotent."""
+    """The nearest branch name that git accepts, by the rules of git-check-ref-format(1); idempotent.
+
+    Each part of it is a file's name on most servers, and so has at most MAX_BRANCH_PART_BYTES.
+    """
     name = re.sub(r"[\x00-\x20\x7f~^:?*\[\\]+|\.\.+|@\{", "-", name[:200])
-    parts = []
+    parts: list[str] = []
     for part in name.split("/"):
-        part = part.lstrip(".").rstrip(".")
+        part = part.encode(errors="ignore")[:MAX_BRANCH_PART_BYTES].decode(errors="ignore")
+        part = part.lstrip(".-" if not parts else ".").rstrip(".")
         while part.endswith(".lock"):
             part = part[: -len(".lock")].rstrip(".")
         if part:
             parts.append(part)
-    legal = "/".join(parts).lstrip("-")
+    legal = "/".join(parts)
     return fallback if legal in ("", "@", "HEAD") else legal

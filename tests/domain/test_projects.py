@@ -63,8 +63,10 @@ def test_a_domain_belongs_to_the_first():
     assert refused.value.code == "domain_taken"
 
 
-@given(st.text(max_size=60))
+@given(st.text(max_size=60) | st.text("-./@{\\lock", max_size=20))
 @example("docs: new/page.lock")
+@example("-/main")
+@example("-.x")
 @example("a..b")
 @example("@{")
 @example("HEAD")
@@ -87,6 +89,10 @@ def test_a_made_legal_branch_is_legal_and_stays_as_it_is(name):
 def test_git_accepts_what_was_made_legal(name):
     done = subprocess.run(["git", "check-ref-format", "--branch", legal_branch(name)], capture_output=True, check=False)
     assert done.returncode == 0
+
+
+def test_each_part_of_a_branch_fits_a_file_system():
+    assert legal_branch("docs/" + "é" * 190 + "/x") == "docs/" + "é" * 120 + "/x"
 
 
 @pytest.mark.parametrize("name", ["main", "docs/add-retry", "feature/x_1.2", "fix@home"])

@@ -114,13 +114,14 @@ async def show_job(request: web.Request) -> web.Response:
 async def follow_job(request: web.Request) -> web.StreamResponse:
     """The job's events, past then live; each event's id is its position, so ``Last-Event-ID`` resumes."""
     project = await project_for(request)
-    row = await _row(request, project, request.match_info["id"])
     after = _last_event_id(request)
+    row = await _row(request, project, request.match_info["id"])
+    events = _events(request, row.id, after) if row.status == "active" else _past_events(request, row.id, after)
     response = EventSourceResponse(sep="\n")
     response.headers["Content-Type"] = "text/event-stream; charset=utf-8"
     response.headers["Cache-Control"] = "no-cache, no-transform"
     await response.prepare(request)
-    async with response, aclosing(_events(request, row.id, after)) as events:
+    async with response, aclosing(events):
         async for told in with_keep_alives(events, request.app[CLOSING]):
             if told is not None:  # the response sends its own keep-alives
                 await response.write(live_event(*told))
@@ -181,6 +182,15 @@ async def _events(request: web.Request, job_id: str, after: int) -> AsyncGenerat
                 yield recorded.position, event
                 if isinstance(event, JobCompleted | JobFailed):
                     return
+
+
+async def _past_events(request: web.Request, job_id: str, after: int) -> AsyncGenerator[tuple[int, JobEvent], None]:
+    """Of a job that has ended: a client that reconnects after its last event would wait in vain for another."""
+    recorded = await request.app[STORE].read_stream(JOBS.stream(job_id))
+    for event in recorded:
+        if event.position > after:
+            for _, told in decoded(JOBS, [event]):
+                yield event.position, told
 
 
 def _last_event_id(request: web.Request) -> int:

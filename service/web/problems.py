@@ -221,7 +221,10 @@ async def read_body(request: web.Request, kind: type[T]) -> T:
     """
     if request.content_type != "application/json" and not request.content_type.endswith("+json"):
         raise UnsupportedMediaType("Send the body as Content-Type: application/json.")
-    raw = await request.read()
+    try:
+        raw = await request.read()
+    except web.RequestPayloadError:
+        raise Invalid("The body is not what its headers say: its encoding, or its length.") from None
     try:
         return msgspec.json.decode(raw, type=kind)
     except msgspec.ValidationError as error:

@@ -141,6 +141,13 @@ async def test_what_is_not_json(http, service, raw):
     await refused(http, service, 400, "invalid_json", "POST", job_url(service), data=raw, headers=headers)
 
 
+async def test_a_body_that_is_not_compressed_as_it_says(http, service):
+    headers = {**service.assistant, "Content-Type": "application/json", "Content-Encoding": "gzip"}
+    url = message_url(service)
+    body, _ = await refused(http, service, 400, "invalid_request", "POST", url, data=b"not gzip", headers=headers)
+    assert "encoding" in body["detail"]
+
+
 async def test_the_wrong_content_type(http, service):
     headers = {**service.admin, "Content-Type": "text/plain"}
     await refused(

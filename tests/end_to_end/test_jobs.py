@@ -1,5 +1,6 @@
 """The agent, from an instruction over HTTP to a pull request."""
 
+import asyncio
 import subprocess
 
 import pytest
@@ -106,6 +107,19 @@ async def test_a_client_that_leaves_does_not_end_the_job(http, service):
         response.close()
     await job_events(http, service, job_id)
     assert (await get_job(http, service, job_id))["status"] == "completed"
+
+
+async def test_who_reconnects_after_the_last_event_is_not_kept_waiting(http, service):
+    job = await create_job(http, service, 'Append "And again." to retry.md')
+    await job_events(http, service, job["id"])
+    url = f"{service.url}/v2/agent/{service.project_id}/job/{job['id']}/events"
+    async with http.get(url, headers=service.admin) as response:
+        ids = [line[3:].strip() for line in (await response.text()).splitlines() if line.startswith("id:")]
+    for seen, left in ((ids[-1], []), (ids[-3], ids[-2:])):
+        headers = {**service.admin, "Last-Event-ID": seen}
+        async with asyncio.timeout(10), http.get(url, headers=headers) as response:
+            lines = (await response.text()).splitlines()
+        assert [line[3:].strip() for line in lines if line.startswith("id:")] == left
 
 
 async def test_a_merge_is_recorded_and_indexed(http, service):

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eventstore import Append, EventStore, Metadata, SubjectErased, Views, execute, load, plan
 from service.domain.erasures import CATEGORIES, EraseSubject
@@ -53,6 +54,7 @@ class NewProject(Struct, frozen=True):
     name: str
     repository: str
     ref: str
+    """Empty for the repository's default branch."""
     docs_folder: str
     domain: str
     code_host: CodeHostKind
@@ -72,20 +74,20 @@ async def create_project(
     if await project_of_domain(views, new.domain) is not None:
         raise Conflict(f"The domain {new.domain} belongs to another project.", code="domain_taken")
     project_id, at = new_id(), now()
+    source = Source(
+        project_id, new.repository, new.ref, new.docs_folder, new.code_host, new.api_url, new.git_token_env
+    )  # fmt: skip
+    source = replace(source, ref=new.ref or await docs.default_branch(source))
     project = await plan(
         store, PROJECTS, project_id,
         CreateProject(
-            new.organization_id, new.name, new.repository, new.ref, new.docs_folder, new.domain, new.code_host, at,
+            new.organization_id, new.name, new.repository, source.ref, new.docs_folder, new.domain, new.code_host, at,
             new.api_url, new.git_token_env,
         ),
         metadata=metadata,
     )  # fmt: skip
     site = await plan(store, SITES, new.domain, RegisterSite(project_id, new.organization_id, at), metadata=metadata)
-    await docs.register(
-        Source(
-            project_id, new.repository, new.ref, new.docs_folder, new.code_host, new.api_url, new.git_token_env
-        )
-    )  # fmt: skip
+    await docs.register(source)
     writes: list[Append] = [write for write in (project, site) if write is not None]
     return Created(project_id, (await store.append_all(writes)).position)
 

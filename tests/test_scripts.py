@@ -11,6 +11,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from dulwich.repo import Repo
 
 ROOT = Path(__file__).parent.parent
 SCRIPTS = ROOT / "scripts"
@@ -244,6 +245,20 @@ def test_the_demo_shows_documentation_of_ones_own(program, tmp_path):
     assert code == 0, out
     assert "What is Anvil?" in out
     assert "block of iron" in out
+    assert pull_requests(out) == {"1"}
+
+
+def test_a_repository_whose_branch_is_not_main_is_shown_too(program, tmp_path):
+    docs = tmp_path / "guide"
+    with Repo.init(docs, mkdir=True, default_branch=b"master") as repository:
+        (docs / "index.md").write_text(
+            "# Anvils\n\n" + "An anvil is a block of iron on which a smith forges metal. " * 8
+        )
+        worktree = repository.get_worktree()
+        worktree.stage([b"index.md"])
+        worktree.commit(message=b"Begin", author=b"A <a@example.com>", committer=b"A <a@example.com>")
+    code, out = finished(program("demo", "--exit", "--port", "0", "--docs", str(docs)))
+    assert code == 0, out
     assert pull_requests(out) == {"1"}
 
 

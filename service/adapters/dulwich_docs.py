@@ -46,6 +46,12 @@ class DulwichDocs:
         self._env = env
         self._locks: dict[str, asyncio.Lock] = {}
 
+    async def default_branch(self, source: Source) -> str:
+        remote = remote_of(source.repository, source.code_host, source.git_token_env, self._env)
+        return await run_in_child(
+            git_import.default_branch, remote, timeout_seconds=FETCH_SECONDS, memory_bytes=CHILD_BYTES
+        )
+
     async def register(self, source: Source) -> None:
         if source.code_host != "local":
             await run_in_child(

@@ -12,6 +12,16 @@ from service.adapters.git_repositories import FETCHED, HEADS, commit_of, create,
 from service.adapters.git_transport import Remote, is_shallow
 from service.domain.errors import Invalid
 
+FOLDER_BRANCH = "main"
+"""What the files of a plain folder are committed to when no branch is named."""
+
+
+def default_branch(remote: Remote) -> str:
+    folder = Path(remote.path)
+    if remote.path and not folder.is_dir():
+        raise _no_folder(remote)
+    return git_transport.default_branch(remote) if not remote.path or _is_repository(folder) else FOLDER_BRANCH
+
 
 def take_in(hosted: Path, remote: Remote, ref: str) -> None:
     """Make the hosted repository from a plain folder, or from the branch ``ref`` of a git repository with its history.
@@ -24,7 +34,7 @@ def take_in(hosted: Path, remote: Remote, ref: str) -> None:
             return
         folder = Path(remote.path)
         if remote.path and not folder.is_dir():
-            raise Invalid(f"{remote.path} is not a folder.", code="no_such_repository")
+            raise _no_folder(remote)
 
         def fill(made: Path) -> None:
             if remote.path and not _is_repository(folder):
@@ -33,6 +43,10 @@ def take_in(hosted: Path, remote: Remote, ref: str) -> None:
                 _import_branch(made, remote, ref)
 
         create(hosted, fill, branch=ref)
+
+
+def _no_folder(remote: Remote) -> Invalid:
+    return Invalid(f"{remote.path} is not a folder.", code="no_such_repository")
 
 
 def _is_repository(folder: Path) -> bool:

@@ -184,6 +184,25 @@ def heads(remote: Remote, *prefixes: str) -> dict[str, str]:
     }
 
 
+def default_branch(remote: Remote) -> str:
+    """What its HEAD names; for a HEAD that is on no branch, one that goes by a usual name, or is the only one."""
+    with connected(remote) as (client, path):
+        head = client.get_refs(path, ref_prefix=[b"HEAD"]).symrefs.get(Ref(b"HEAD"), b"")
+    branches = sorted(heads(remote))
+    where = remote.url or remote.path
+    if not branches:
+        raise Invalid(f"{where} has no commits yet; make one first.", code="no_such_branch")
+    named = head.removeprefix(HEADS).decode("utf-8", "replace")
+    for name in (named, "main", "master"):
+        if name in branches:
+            return name
+    if len(branches) > 1:
+        raise Invalid(
+            f"{where} shows no branch of its own; name one: {', '.join(branches[:20])}", code="no_such_branch"
+        )
+    return branches[0]
+
+
 def fetch(clone: Path, remote: Remote, branches: Sequence[str], depth: int | None) -> dict[str, str]:
     """Bring what the clone lacks of the branches and return those that exist, with their commits.
     ``refs/remotes/origin`` follows.

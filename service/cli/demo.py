@@ -224,7 +224,7 @@ async def _project(docs: Docs, data: Path, organization: str) -> ProjectMade:
         project = await _command(
             data, ProjectMade,
             "project", "create", "--name", docs.name, "--repository", docs.folder, "--domain", domain,
-            "--ref", _branch_of(docs.folder), "--organization", organization,
+            "--organization", organization,
         )  # fmt: skip
         step.says(f"{project.name}, from {docs.folder}")
         return project
@@ -249,22 +249,6 @@ def _page_names(folder: str) -> str:
     """Words that find some pages, whatever the documentation is about."""
     names = (path.stem for path in islice(Path(folder).rglob("*.md*"), 20))
     return " ".join(re.findall(r"\w+", " ".join(names))) or folder
-
-
-def _branch_of(folder: str) -> str:
-    """The branch that a repository has checked out; ``main`` for a plain folder, a URL, or no branch at all."""
-    place = Path(folder)
-    git = place / ".git"
-    try:
-        if git.is_file():  # a work tree of its own: the file names the repository's folder
-            git = place / git.read_text().removeprefix("gitdir:").strip()
-        elif not git.is_dir() and (place / "refs").is_dir():  # bare
-            git = place
-        head = (git / "HEAD").read_text().strip()
-    except OSError:
-        return "main"
-    branch = head.removeprefix("ref: refs/heads/")
-    return branch if branch != head else "main"
 
 
 def _port(wanted: int | None) -> int:

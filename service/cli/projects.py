@@ -29,7 +29,7 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     one = actions.add_parser("create", parents=[common], help="make a project")
     one.add_argument("--name", required=True)
     one.add_argument("--repository", required=True, metavar="URL_OR_PATH", help="a git repository, or a plain folder")
-    one.add_argument("--ref", default="main", help="the branch to work from (default: %(default)s)")
+    one.add_argument("--ref", default="", help="the branch to work from (default: the repository's)")
     one.add_argument("--docs", default="", metavar="SUBFOLDER", help="where the documentation is in it")
     one.add_argument("--domain", help="what the site is called in the assistant's addresses (default: from the name)")
     one.add_argument("--code-host", default="local", choices=("local",), help="where pull requests go")

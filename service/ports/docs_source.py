@@ -65,6 +65,13 @@ class DocsSource(Protocol):
     the same ``NewCommit`` gives the same ids, anywhere.
     """
 
+    async def default_branch(self, source: Source) -> str:
+        """The branch that a repository shows to whoever names none; ``main`` for a plain folder. The source's own ref
+        does not matter.
+
+        Raises: as ``register``.
+        """
+
     async def register(self, source: Source) -> None:
         """Make sure that the repository can be read; for the ``local`` code host, take it in. Safe to repeat.
 

@@ -154,6 +154,37 @@ class TestTakingIn:
             assert len(list(repository.get_walker([third.encode()]))) == 3
             assert repository.get_refs().keys() == {b"HEAD", b"refs/heads/main"}
 
+    @pytest.mark.parametrize(
+        ("head", "branches", "default"),
+        [
+            (b"trunk", {"trunk", "main"}, "trunk"),
+            (b"gone", {"main", "other"}, "main"),
+            (b"gone", {"master", "other"}, "master"),
+            (b"gone", {"only"}, "only"),
+        ],
+    )
+    async def test_the_default_branch_is_heads_or_the_likeliest(self, tmp_path, head, branches, default):
+        repository = tmp_path / "theirs.git"
+        made = make_repository(repository, Tree())
+        with Repo(repository) as opened_:
+            del opened_.refs[b"refs/heads/main"]
+            for name in branches:
+                opened_.refs[f"refs/heads/{name}".encode()] = ObjectID(made.encode())
+            opened_.refs.set_symbolic_ref(b"HEAD", b"refs/heads/" + head)
+        source = replace(LOCAL, repository=str(repository), ref="")
+        assert await DulwichDocs(tmp_path / "data", env={}).default_branch(source) == default
+
+    @pytest.mark.parametrize(("branches", "says"), [((), "no commits yet"), (("a", "b"), "name one: a, b")])
+    async def test_a_repository_without_a_default_branch_is_told(self, tmp_path, branches, says):
+        repository = tmp_path / "theirs.git"
+        made = make_repository(repository, Tree())
+        with Repo(repository) as opened_:
+            del opened_.refs[b"refs/heads/main"]
+            for name in branches:
+                opened_.refs[f"refs/heads/{name}".encode()] = ObjectID(made.encode())
+        with pytest.raises(Invalid, match=says):
+            await DulwichDocs(tmp_path / "data", env={}).default_branch(replace(LOCAL, repository=str(repository)))
+
     async def test_what_is_taken_in_stays_when_the_original_changes_or_goes(self, tmp_path):
         folder = write_folder(tmp_path / "folder")
         source = replace(LOCAL, repository=str(folder))

@@ -66,6 +66,11 @@ class TransportContract:
         fetched = await docs.fetch(source)
         assert await self.files(docs, source, fetched.base_commit) == FILES
 
+    async def test_the_default_branch_is_the_one_that_the_repository_shows(self, docs, source, someone_pushes):
+        await docs.register(source)
+        await someone_pushes("docs/x", "README.md", "Theirs\n")
+        assert await docs.default_branch(replace(source, ref="nowhere")) == "main"
+
     async def test_a_branch_that_does_not_exist_is_refused(self, docs, source):
         await docs.register(source)
         with pytest.raises(Invalid, match="nowhere"):

@@ -31,6 +31,10 @@ class FakeDocsSource:
         tree = {path: self._blob(text) for path, text in (files or {}).items()}
         self.branches[ref] = self._commit(tree, None, "Docsmith <docsmith@localhost>", "Import a folder\n", IMPORTED_AT)
 
+    async def default_branch(self, source: Source) -> str:
+        self._fail()
+        return next(iter(self.branches))
+
     async def register(self, source: Source) -> None:
         self._fail()
         self._base(source)

@@ -7,7 +7,7 @@ from functools import partial
 
 import structlog
 
-from eventstore import EventStore, Metadata, StoreUnavailable, Views, execute, load
+from eventstore import EventStore, Metadata, StoreUnavailable, SubjectErased, Views, execute, load
 from service.assistant.answer import AnswerSettings, Question, answer
 from service.assistant.context import Exchange
 from service.domain.errors import Conflict, NotFound
@@ -221,7 +221,8 @@ class _Writer:
         async with self._lock:
             self._cut()
             while self._waiting:
-                await self._execute(self._waiting[0])
+                with suppress(SubjectErased):  # its thread was erased meanwhile: nothing of it may be recorded
+                    await self._execute(self._waiting[0])
                 self._waiting.pop(0)
 
     async def end(self, command: ThreadCommand) -> None:

@@ -1,0 +1,80 @@
+"""What is erased while somebody works on it."""
+
+import asyncio
+from contextlib import suppress
+
+import pytest
+
+from eventstore import Metadata, load
+from service.domain.errors import NotFound
+from service.operations import erase_subject
+from service.streams import THREADS
+from service.workers.broadcast import Broadcast
+from service.workers.erasures import Erasures, repeat_erasures
+from tests.workers.test_replier import OneModel, ask, replying, until
+
+
+class PatientModel(OneModel):
+    """Begins to reply when it may."""
+
+    name = "patient"
+
+    def __init__(self):
+        super().__init__()
+        self.may_reply = asyncio.Event()
+
+    def for_assistant(self):
+        return self
+
+    async def reply(self, request):
+        await self.may_reply.wait()
+        async for chunk in self.model.reply(request):
+            yield chunk
+
+
+async def test_a_reply_whose_thread_loses_its_key_fails_and_others_go_on(store, followed):
+    broadcast, model = Broadcast(), PatientModel()
+    async with replying(store, followed, broadcast, model):
+        await store.erase("thread-gone")  # before anything is recorded: not even the question can be
+        with pytest.raises(Exception, match="erased"):
+            await ask(store, "gone")
+        topic = broadcast.open("going")
+        await ask(store, "going")
+        await store.erase("thread-going")
+        model.may_reply.set()
+        async for _ in topic.listen():
+            pass
+        assert await until(store, "going", "reply-failed", "reply-completed") == "reply-failed"
+        broadcast.open("next")
+        await ask(store, "next")
+        assert await until(store, "next", "reply-failed", "reply-completed") == "reply-completed"
+
+
+async def test_erasing_ends_what_is_under_way_and_refuses_what_comes(store, followed):
+    await ask(store, "a")  # nobody is there to answer it
+    done = await erase_subject(store, followed, "thread-a", Metadata(actor="cli:me"))
+    assert (done.again, done.published) == (False, ())
+    events = await store.read_stream("thread-a")
+    assert [(event.type, event.erased) for event in events] == [
+        ("thread-started", True), ("message-posted", True), ("reply-started", False), ("reply-failed", False),
+    ]  # fmt: skip
+    again = await erase_subject(store, followed, "thread-a", Metadata())
+    assert (again.again, again.position) == (True, done.position)
+    thread = (await load(store, THREADS, "a")).state
+    message = thread.turns[0].message
+    assert (message.text, message.current_path, message.client_message_id) == ("[erased]",) * 3
+    with pytest.raises(NotFound):
+        await erase_subject(store, followed, "thread-b", Metadata())
+
+
+async def test_what_was_erased_elsewhere_is_erased_here(store, followed):
+    await ask(store, "a")
+    erasures = Erasures(store, followed)
+    await erasures.repeat()
+    task = asyncio.create_task(erasures.run())
+    await erase_subject(store, followed, "thread-a", Metadata())
+    assert await repeat_erasures(store) == 1
+    assert not task.done()
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task

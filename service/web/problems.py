@@ -75,8 +75,8 @@ SENTENCES = {
     413: f"The request body is larger than {MAX_BODY_BYTES // 1024 // 1024} MiB.",
 }
 
-REQUEST_ID = "request_id"
-ACTOR = "actor"
+REQUEST_ID = web.RequestKey("request_id", str)
+ACTOR = web.RequestKey("actor", str)
 SANE_REQUEST_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/+=-]{0,127}")
 
 
@@ -151,15 +151,21 @@ async def problems(request: web.Request, handler: Handler) -> web.StreamResponse
     except (StoreUnavailable, TimeoutError) as error:
         if _begun(request):
             raise
-        log.warning("store unavailable", path=request.path, kind=type(error).__name__)
+        log.warning("store unavailable", path=_route(request), kind=type(error).__name__)
         return problem(request, 503, "unavailable", "The service cannot do this right now; try again.")
     except ConnectionResetError:
         raise
     except Exception:  # the edge of a request; the other such clauses are at the edges of a job and of a reply
-        log.exception("unhandled", path=request.path, request_id=request.get(REQUEST_ID))
+        log.exception("unhandled", path=_route(request), request_id=request.get(REQUEST_ID))
         if _begun(request):
             raise
         return problem(request, 500, "internal", "Something went wrong on our side; it has been logged.")
+
+
+def _route(request: web.Request) -> str:
+    """The address as its route has it: the one that was asked for may hold a token."""
+    resource = request.match_info.route.resource
+    return resource.canonical if resource else "unknown"
 
 
 def _begun(request: web.Request) -> bool:
@@ -193,7 +199,7 @@ async def request_ids(request: web.Request, handler: Handler) -> web.StreamRespo
         log.info(
             "request",
             method=request.method,
-            path=request.match_info.route.resource.canonical if request.match_info.route.resource else "unknown",
+            path=_route(request),
             status=status or "cut",
             milliseconds=round((time.perf_counter() - started) * 1000, 1),
             request_id=request[REQUEST_ID],

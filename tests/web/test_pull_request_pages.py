@@ -7,10 +7,12 @@ from datetime import UTC, datetime
 import pytest
 from aiohttp import web
 from msgspec.structs import replace
+from structlog.testing import capture_logs
 
 from service.domain.errors import Conflict, NotFound
 from service.ports.code_host import Diffed, PullRequest, PullRequestCommit, PullRequestPage
 from service.web import pull_requests
+from service.web.problems import problems, request_ids
 
 AT = datetime(2026, 3, 14, 9, 26, tzinfo=UTC)
 TOKEN = "s3-cr_et"
@@ -342,3 +344,19 @@ async def test_the_longest_line_wraps_on_a_phone(browser, aiohttp_server, app, h
     page, wrong = await open_page(browser, str(server.make_url(ADDRESS)), width=400)
     assert await page.evaluate("document.documentElement.scrollWidth") <= 400
     assert wrong == []
+
+
+async def test_an_error_that_is_logged_does_not_tell_the_token(aiohttp_client, hosted):
+    async def broken(*_):
+        raise RuntimeError("broken")
+
+    hosted.page = broken
+    outer = web.Application(middlewares=[request_ids, problems])
+    outer[pull_requests.HOSTED] = hosted
+    outer.add_routes(pull_requests.routes)
+    client = await aiohttp_client(outer)
+    with capture_logs() as logged:
+        response = await client.get(ADDRESS)
+    assert response.status == 500
+    assert [line["event"] for line in logged] == ["unhandled", "request"]
+    assert TOKEN not in str(logged)

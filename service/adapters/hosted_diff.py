@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 from dulwich.objects import ObjectID
 
 from service.adapters.git_history import is_folder
+from service.adapters.git_names import MAX_DEPTH
 from service.adapters.git_objects import Objects
 from service.ports.code_host import Diffed
 
@@ -37,10 +38,16 @@ class Change(NamedTuple):
     old_path: bytes
 
 
+class TooDeep(Exception):
+    """Folders nested deeper than any documentation's."""
+
+
 def changes(objects: Objects, old: ObjectID | None, new: ObjectID | None, prefix: bytes = b"") -> Iterator[Change]:
-    """Files that differ, trees that are the same not entered, in the order of their paths."""
+    """Files that differ, trees that are the same not entered, in the order of their paths. Raises TooDeep."""
     if old == new:
         return
+    if prefix.count(b"/") > MAX_DEPTH:
+        raise TooDeep
     before = {entry.name: entry for entry in objects.entries(old)} if old else {}
     after = {entry.name: entry for entry in objects.entries(new)} if new else {}
     for name in sorted(before.keys() | after.keys()):
@@ -68,10 +75,13 @@ def changes(objects: Objects, old: ObjectID | None, new: ObjectID | None, prefix
 def diff(objects: Objects, old: ObjectID | None, new: ObjectID | None) -> tuple[list[Diffed], bool]:
     """The files of the difference, and whether some of it had to be left out."""
     found: list[Change] = []
-    for change in changes(objects, old, new):
-        if len(found) >= MAX_CHANGES:
-            return _shown(objects, found[:MAX_FILES], truncated=True)
-        found.append(change)
+    try:
+        for change in changes(objects, old, new):
+            if len(found) >= MAX_CHANGES:
+                return _shown(objects, found[:MAX_FILES], truncated=True)
+            found.append(change)
+    except TooDeep:
+        return _shown(objects, found[:MAX_FILES], truncated=True)
     found = _with_moves(objects, found)
     return _shown(objects, found[:MAX_FILES], truncated=len(found) > MAX_FILES)
 

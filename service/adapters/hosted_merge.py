@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dulwich.objects import ObjectID, Tree
 
 from service.adapters.git_history import is_folder
+from service.adapters.git_names import MAX_DEPTH
 from service.adapters.git_objects import Entry, Objects
 
 
@@ -39,6 +40,8 @@ def _merged(
         return ours
     if ours == base:
         return theirs
+    if prefix.count(b"/") > MAX_DEPTH:
+        raise Unmergeable(prefix)
     before, one, other = _entries(objects, base), _entries(objects, ours), _entries(objects, theirs)
     tree = Tree()
     for name in sorted(before.keys() | one.keys() | other.keys()):

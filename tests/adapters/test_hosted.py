@@ -425,3 +425,25 @@ class TestUnifiedDiff:
         with opened(taken_in / "hosted" / "p1.git") as repository:
             tree = commit_of(repository, branch_commit(repository, "main").decode()).tree
             assert diff(Objects(repository), tree, tree) == ([], False)
+
+
+async def test_folders_nested_deeper_than_any_documentation_are_left_out_of_the_page(code_host, repository):
+    opened_pull = await code_host.open_pull_request(SOURCE, NEW)
+    with opened(repository.path) as bare:
+        tip = commit_of(bare, repository.tip(NEW.head))
+        inner = tip.tree
+        for _ in range(3_000):
+            folder = Tree()
+            folder.add(b"deeper", 0o40000, inner)
+            bare.object_store.add_object(folder)
+            inner = ObjectID(folder.id)
+        commit = tip.copy()
+        commit.tree, commit.parents = inner, [ObjectID(tip.id)]
+        bare.object_store.add_object(commit)
+        repository.point(NEW.head, commit.id.decode())
+    page = await code_host.page("p1", opened_pull.number, token(opened_pull))
+    assert page.truncated
+    assert page.mergeable
+    repository.commit("main", {"docs/two.md": "Changed meanwhile\n"})
+    page = await code_host.page("p1", opened_pull.number, token(opened_pull))
+    assert page.truncated

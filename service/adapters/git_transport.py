@@ -121,7 +121,7 @@ def connected(remote: Remote) -> Iterator[tuple[GitClient, bytes]]:
         path = b""
     else:
         client, path = (OwnGitClient if remote.ours else LocalGitClient)(), os.fsencode(remote.path)
-    where = remote.url or remote.path
+    where = remote.url or ("the hosted repository" if remote.ours else remote.path)  # its folder is nobody's business
     try:
         yield client, path
     except ServiceError:

@@ -301,8 +301,9 @@ class TestManyJobs:
         lock = data / "hosted" / "p1.git" / "refs" / "heads" / "docs" / "new.lock"
         lock.parent.mkdir(parents=True)
         lock.touch()
-        with pytest.raises(Unavailable):
+        with pytest.raises(Unavailable) as refused:
             await docs.push(LOCAL, branch="docs/new", commit=written.commit)
+        assert str(tmp_path) not in str(refused.value)  # who asked for the job is told this
         await HostedCodeHost(data, base_url=lambda: "http://x").recover()
         await docs.push(LOCAL, branch="docs/new", commit=written.commit)
 

@@ -39,7 +39,10 @@ COLUMNS = (
 )
 """As ``recorded_events`` takes them; the casts save decoding text only to encode it again."""
 
-FOLDED_COLUMNS = "type, CAST(data AS BLOB), schema_version, sealed, CASE WHEN sealed IS NOT NULL THEN id END"
+FOLDED_COLUMNS = (
+    "type, CAST(data AS BLOB), CASE WHEN sealed IS NULL THEN schema_version"
+    " ELSE CAST(schema_version || ' ' || length(CAST(id AS BLOB)) || ' ' || id || sealed AS BLOB) END"
+)
 """As ``fold_rows`` takes them: few, because their number is most of what reading a row costs."""
 
 _INSERT = (
@@ -385,20 +388,23 @@ def fold_rows(
 ) -> tuple[S, int]:
     """The state, and the version, after rows of ``FOLDED_COLUMNS`` that follow the given version of a stream."""
     decoders, encoded_stream = codec.decoders, stream.encode()
-    for type_, data, schema_version, sealed, id_ in rows:
+    unknown = (0, None)
+    for type_, data, rest in rows:
         version += 1  # they have no gaps
-        known = decoders.get(type_)
-        if known is None:
+        current, decode = decoders.get(type_, unknown)
+        if decode is None:
             continue
         try:
-            if sealed is None and known[0] == schema_version:
-                event = known[1](data)
+            if rest == current:
+                event = decode(data)
+            elif isinstance(rest, int):
+                event = codec.decode_stored(type_, rest, data, None, erased=False)
             else:
-                personal = None
-                if sealed is not None and (key := vault.find(stream)) is not None:
-                    personal = key.open(sealed, encoded_stream, version, id_.encode())
-                erased = sealed is not None and personal is None
-                event = codec.decode_stored(type_, schema_version, data, personal, erased)
+                schema_version, length, both = rest.split(b" ", 2)
+                id_, sealed = both[: int(length)], both[int(length) :]
+                key = vault.find(stream)
+                personal = None if key is None else key.open(sealed, encoded_stream, version, id_)
+                event = codec.decode_stored(type_, int(schema_version), data, personal, erased=personal is None)
         except UnknownEventType:
             continue
         except (msgspec.MsgspecError, Undecodable) as error:

@@ -221,6 +221,15 @@ class EventStoreContract:
         folded = await store.fold_stream("tally-1", CODEC, evolve, 7, after_version=2501)
         assert (folded.state, folded.version, folded.position) == (7, 2501, 0)
 
+    async def test_personal_fields_are_folded_whatever_the_ids_look_like(self, store):
+        ids = ["an id", " ", "1 2 3", "\u00e4\x00\U0001f9ea", "plain"]
+        new = [noted(number, f"text {number}", event_id=event_id) for number, event_id in enumerate(ids)]
+        await store.append("note-1", new, expected_version=0)
+        texts = await store.fold_stream(
+            "note-1", CODEC, lambda texts, event: (*texts, event.text) if isinstance(event, Noted) else texts, ()
+        )
+        assert texts.state == tuple(f"text {number}" for number in range(len(ids)))
+
     async def test_a_stream_that_is_folded_again_begins_where_it_ended(self, store):
         await store.append("tally-1", [counted(by) for by in range(1, 201)], expected_version=0)
         seen = []

@@ -1,0 +1,137 @@
+"""A log that cannot be written for a while stops nobody for good."""
+
+import asyncio
+from contextlib import aclosing
+from datetime import UTC, datetime
+
+import pytest
+
+from eventstore import SQLiteEventStore, StoreFull, Views, execute
+from service.agent.loop import Budgets
+from service.assistant.answer import AnswerSettings
+from service.domain.jobs import Message, RequestJob
+from service.domain.projects import CreateProject
+from service.domain.replies import ReplyBroken, ReplyDone
+from service.domain.threads import PostMessage, SearchFilter, StartThread, digest_of
+from service.projections import all_projections
+from service.streams import JOBS, PROJECTS, THREADS, decoded
+from service.workers.broadcast import Broadcast
+from service.workers.job_runner import JobRunner
+from service.workers.replier import Replier
+from tests.fakes.code_host import FakeCodeHost
+from tests.fakes.docs_source import FakeDocsSource
+from tests.fakes.model import FakeModel, Says, call, calls
+from tests.fakes.search_index import FakeSearchIndex
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+
+
+class FillingStore:
+    """The store, on a disk that is full for the next few appends of some streams."""
+
+    def __init__(self, store):
+        self._store = store
+        self.refuses = {}
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+    async def append(self, stream, events, *, expected_version):
+        category = stream.partition("-")[0]
+        if self.refuses.get(category, 0) > 0:
+            self.refuses[category] -= 1
+            raise StoreFull("no room left")
+        return await self._store.append(stream, events, expected_version=expected_version)
+
+
+class OneModel:
+    def __init__(self, model):
+        self._model = model
+
+    def for_agent(self, _alias):
+        return self._model
+
+    def for_assistant(self):
+        return self._model
+
+
+@pytest.fixture
+async def store(tmp_path):
+    real = await SQLiteEventStore.open(tmp_path / "events.db", vault_path=tmp_path / "keys.db")
+    yield FillingStore(real)
+    await real.close()
+
+
+@pytest.fixture
+async def views(store, tmp_path):
+    views = await Views.open(tmp_path / "views.db", store, all_projections())
+    following = asyncio.create_task(views.run())
+    yield views
+    following.cancel()
+    await asyncio.wait([following])
+    await views.close()
+
+
+@pytest.mark.parametrize("refused", [1, 2, 5])
+async def test_a_job_waits_until_there_is_room_and_goes_on(store, views, refused):
+    await execute(store, PROJECTS, "p", CreateProject("o", "Guide", "repo", "main", "", "guide", "local", NOW))
+    write = calls(call("write", path="new.md", text="# New\n"))
+    done = calls(call("finish", title="Add a page", summary="Added."))
+    host = FakeCodeHost()
+    runner = JobRunner(
+        store, views, models=OneModel(FakeModel([write, done])), docs=FakeDocsSource({"index.md": "# Hi\n"}),
+        index=FakeSearchIndex(), code_hosts={"local": host}, instance="here", is_alive=lambda _: False,
+        concurrent_jobs=1, budgets=Budgets(), author="D <d@example.com>", retry_seconds=0,
+    )  # fmt: skip
+    request = RequestJob(
+        "o", "p", "repo", "main", "", "fake/model", (Message("user", "Add a page"),), "Add a page", "docs/x",
+        branch_named=False, as_draft=False, api_version=2, now=NOW,
+    )  # fmt: skip
+    await execute(store, JOBS, "j", request)
+    store.refuses = {"job": refused}
+    running = asyncio.create_task(runner.run())
+    types = []
+    async with asyncio.timeout(20), aclosing(store.subscribe(stream="job-j")) as events:
+        async for recorded in events:
+            for _, event in decoded(JOBS, [recorded]):
+                types.append(event.__struct_config__.tag)
+            if types[-1] in ("job-completed", "job-failed"):
+                break
+    running.cancel()
+    await asyncio.wait([running])
+    assert types[-1] == "job-completed"
+    assert types.count("committed") == types.count("pull-request-opened") == 1
+    assert len(host.pull_requests) == 1
+
+
+async def test_a_reply_that_cannot_be_recorded_is_told_and_the_next_one_is_answered(store, views):
+    broadcast = Broadcast()
+    index = FakeSearchIndex()
+    index.put("guide", {"install.md": "# Install\n\nRun the installer.\n"})
+    replier = Replier(
+        store, views, broadcast, models=OneModel(FakeModel([Says("Run it [1]."), Says("Run it [1].")])), index=index,
+        instance="here", is_alive=lambda _: False, settings=AnswerSettings(), concurrent_replies=2,
+    )  # fmt: skip
+    ready = asyncio.Event()
+    replying = asyncio.create_task(replier.run(ready=ready))
+    await ready.wait()
+
+    async def ask(thread_id, reply_id, refused):
+        message = PostMessage(
+            "m", "", "How to install?", (), "", SearchFilter(), 5, 2, reply_id, "here", "guide", "x", NOW
+        )
+        topic = broadcast.open(reply_id)
+        await execute(store, THREADS, thread_id, StartThread("o", "p", "guide", "x", digest_of("k"), message))
+        store.refuses = {"thread": refused}
+        async with asyncio.timeout(20):
+            return [event async for event in topic.listen()]
+
+    broken = await ask("one", "r1", 1000)
+    assert isinstance(broken[-1], ReplyBroken)
+    assert broken[-1].code == "unavailable"
+    store.refuses = {}
+    done = await ask("two", "r2", 0)
+    assert isinstance(done[-1], ReplyDone)
+    assert not replying.done()
+    replying.cancel()
+    await asyncio.wait([replying])

@@ -18,6 +18,7 @@ from service.cli.audit_reading import (
     PAGE,
     Filter,
     add_filter_options,
+    at_least_1,
     fields_of,
     log_of,
     one_line,
@@ -54,7 +55,7 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     one.add_argument("--public-key", type=Path, metavar="FILE", help="the key that has to have signed --checkpoint")
     one.add_argument(
-        "--from", type=_position, default=1, metavar="POSITION", dest="start", help="trust what is before it"
+        "--from", type=at_least_1, default=1, metavar="POSITION", dest="start", help="trust what is before it"
     )
     one.set_defaults(command=verify, works_alone=True)
 
@@ -64,7 +65,7 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
 
     one = actions.add_parser("show", parents=[common], help="print events, oldest first; that is recorded, too")
     add_filter_options(one)
-    one.add_argument("--limit", type=int, default=1000)
+    one.add_argument("--limit", type=at_least_1, default=1000, metavar="N", help="at most so many (default: 1000)")
     one.set_defaults(command=show, works_alone=True)
 
     one = actions.add_parser(
@@ -81,18 +82,16 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     audit_export.add_commands(actions, common)
 
 
-def _position(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError("positions begin at 1")
-    return int(text)
-
-
 async def verify(options: argparse.Namespace, output: Output) -> int:
     log, start = log_of(options.data), options.start
     kept: list[tuple[Path, SignedCheckpoint]] = []
-    for file in [*options.checkpoint, options.data / CHECKPOINTS]:
-        if file in options.checkpoint or file.exists():
-            kept += [(file, one) for one in parse_checkpoints(file.read_bytes(), str(file))]
+    for file in options.checkpoint:
+        kept += [(file, one) for one in parse_checkpoints(file.read_bytes(), str(file))]
+    own: Path = options.data / CHECKPOINTS
+    try:
+        kept += [(own, one) for one in parse_checkpoints(_content(own), str(own))]
+    except Invalid as error:
+        return _report(Verified(0, b"", None, str(error)), options, kept, output)
     expected = read_public_key(options.public_key) if options.public_key is not None else None
     for file, one in kept:
         if problem := _signature_problem(file, one, expected if file in options.checkpoint else None):
@@ -112,6 +111,13 @@ async def verify(options: argparse.Namespace, output: Output) -> int:
     if other is not None and (found.bad_position is None or other < found.bad_position):
         found = Verified(found.position, found.hash, other, "it is not the event of the signed checkpoint")
     return _report(found, options, kept, output)
+
+
+def _content(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except FileNotFoundError:
+        return b""
 
 
 def _signature_problem(file: Path, one: SignedCheckpoint, expected: Ed25519PublicKey | None) -> str | None:

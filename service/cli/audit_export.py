@@ -24,7 +24,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventstore import RecordedEvent
-from service.cli.audit_reading import Filter, add_filter_options, fields_of, pages, reading, state_of
+from service.cli.audit_reading import Filter, add_filter_options, at_least_1, fields_of, pages, reading, state_of
 from service.cli.output import DONE, VERIFICATION_FAILED, Output
 from service.domain.errors import Conflict, Invalid
 from service.system import now
@@ -78,18 +78,12 @@ def add_commands(actions: Any, common: argparse.ArgumentParser) -> None:
     one.add_argument("--output", type=Path, required=True, metavar="FOLDER")
     one.add_argument("--format", choices=("jsonl", "csv"), default="jsonl")
     one.add_argument("--personal", action="store_true", help="also what people typed; else only that it is there")
-    one.add_argument("--events-per-file", type=_positive, default=MAX_EVENTS, metavar="N")
+    one.add_argument("--events-per-file", type=at_least_1, default=MAX_EVENTS, metavar="N")
     add_filter_options(one)
     one.set_defaults(command=export, works_alone=True)
     one = actions.add_parser("verify-export", parents=[common], help="check that an export is what was written")
     one.add_argument("folder", type=Path, metavar="FOLDER")
     one.set_defaults(command=verify_export, works_alone=True)
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError("at least 1")
-    return int(text)
 
 
 async def export(options: argparse.Namespace, output: Output) -> int:

@@ -1,8 +1,12 @@
 """Auditing: what anybody can check of the log, who has read it, and what is signed."""
 
 import json
+import os
+import shutil
 import sqlite3
 import stat
+import subprocess
+import sys
 from contextlib import closing
 
 import pytest
@@ -109,7 +113,8 @@ def test_events_are_chosen_by_what_auditors_know_of_them(filled):
     assert names("--type", "organization-created", "--after", "1", "--limit", "1") == ["Bolt"]
     assert names("--category", "organization", "--actor", "system") == []
     assert names("--until", "2020-01-01") == []
-    assert filled.run("audit", "show", "--since", "yesterday").returncode == 2
+    for options in (("--since", "yesterday"), ("--limit", "0")):
+        assert filled.run("audit", "show", *options).returncode == 2
 
 
 def test_reading_the_log_is_on_the_record_before_anything_is_shown(filled):
@@ -120,6 +125,44 @@ def test_reading_the_log_is_on_the_record_before_anything_is_shown(filled):
     assert read["data"]["command"] == "audit show"
     assert read["data"]["filters"] == {"type": "key-created", "after": "1"}
     assert (read["data"]["after"], read["data"]["through"]) == (1, read["position"] - 1)
+
+
+AS_ANYBODY = ["setpriv", "--inh-caps", "-all", "--bounding-set", "-all"] if os.geteuid() == 0 else []
+"""What root has to run a command with, to be told that something cannot be written."""
+
+
+@pytest.mark.skipif(bool(AS_ANYBODY) and shutil.which("setpriv") is None, reason="root may write everywhere")
+def test_a_folder_that_cannot_be_written_can_be_read_with_a_warning(service, tmp_path):
+    service.cli("organization", "create", "--name", "Acme")
+    for file in service.data.iterdir():
+        file.chmod(0o400)
+    service.data.chmod(0o500)
+    try:
+        for command in (("show",), ("export", "--output", str(tmp_path / "export")), ("verify",)):
+            done = subprocess.run(
+                [*AS_ANYBODY, sys.executable, "-m", "service", "audit", *command, "--data", str(service.data)],
+                capture_output=True, text=True, check=False,
+            )  # fmt: skip
+            assert (done.returncode, bool(done.stdout)) == (0, True), done.stderr
+            assert ("it is not recorded" in done.stderr) == (command != ("verify",))
+    finally:
+        service.data.chmod(0o700)
+    assert service.cli("audit", "verify")["events"] == 1
+
+
+def test_checkpoints_that_somebody_wrote_into_are_found(service):
+    service.cli("organization", "create", "--name", "Acme")
+    made = service.cli("audit", "checkpoint")
+    file = service.data / "checkpoints.jsonl"
+    with file.open("a") as opened:
+        opened.write('{"half a li')  # of a process that was killed
+    assert len(service.cli("audit", "verify")["checkpoints"]) == 1
+    service.cli("audit", "checkpoint")
+    assert len(service.cli("audit", "verify")["checkpoints"]) == 2
+    file.write_text("nonsense\n" + file.read_text())
+    assert "not a checkpoint" in service.cli("audit", "verify", status=3)["problem"]
+    file.write_text(json.dumps(made | {"hash": "00" * 32}) + "\n")
+    assert "does not fit its signature" in service.cli("audit", "verify", status=3)["problem"]
 
 
 def test_where_there_is_no_log_nothing_is_made(tmp_path):

@@ -5,13 +5,15 @@ from contextlib import suppress
 
 import pytest
 
-from eventstore import Metadata, load
+from eventstore import Metadata, execute, load
 from service.domain.errors import NotFound
+from service.domain.jobs import Finished, Message, RequestJob
 from service.operations import erase_subject
-from service.streams import THREADS
+from service.projections.jobs import find_job
+from service.streams import JOBS, THREADS
 from service.workers.broadcast import Broadcast
 from service.workers.erasures import Erasures, repeat_erasures
-from tests.workers.test_replier import OneModel, ask, replying, until
+from tests.workers.test_replier import NOW, OneModel, ask, replying, until
 
 
 class PatientModel(OneModel):
@@ -78,3 +80,18 @@ async def test_what_was_erased_elsewhere_is_erased_here(store, followed):
     task.cancel()
     with suppress(asyncio.CancelledError):
         await task
+
+
+async def test_a_job_that_waits_is_not_begun_once_it_is_erased(store, followed):
+    command = RequestJob(
+        "o", "p", "docs", "main", "", "builtin", (Message("user", "Tell Ermentrude"),), "Tell Ermentrude",
+        "docs/tell-ermentrude", False, False, 2, NOW,
+    )  # fmt: skip
+    await execute(store, JOBS, "1", command)
+    await followed.wait_for(1)
+    await erase_subject(store, followed, "job-1", Metadata())
+    job = (await load(store, JOBS, "1")).state
+    assert isinstance(job, Finished)
+    assert (job.outcome.code, job.request.title, job.request.messages) == ("erased", "[erased]", ())
+    row = await find_job(followed, "1")
+    assert (row.status, row.title, row.branch) == ("failed", "[erased]", "[erased]")

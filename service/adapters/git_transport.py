@@ -50,6 +50,9 @@ from service.domain.projects import CodeHostKind
 MAX_PACK_BYTES = 1024 * 1024 * 1024
 """The largest documentation repository measured (MDN) has 0.1 GB at depth 1, 0.45 GB with its whole history."""
 
+UNREACHABLE = re.compile(r"(?:NewConnectionError|NameResolutionError)\(.*\[Errno -?\d+\] ([^\"'()]+)")
+"""urllib3's words for a server that is not there; the reason is the system's."""
+
 SOCKET_SECONDS = 120.0
 """Without a byte. A server that packs a large repository may think for a minute."""
 
@@ -148,6 +151,8 @@ def connected(remote: Remote) -> Iterator[tuple[GitClient, bytes]]:
             raise Forbidden(_no_access(remote)) from None
         if "http resp 429" in text:
             raise RateLimited(f"{where} asks for fewer requests.") from None
+        if unreachable := UNREACHABLE.search(text):
+            raise Unavailable(f"{where} cannot be reached: {unreachable[1]}.") from None
         raise Unavailable(f"{where} did not answer as a git server does: {_plain(text)}") from None
     except PermissionError:
         raise Forbidden(f"{where} may not be read by the user that runs this service.") from None

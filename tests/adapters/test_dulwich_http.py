@@ -231,3 +231,8 @@ async def test_a_commit_that_is_no_branchs_tip_any_more_is_fetched_again_where_t
     await someone_pushes("main", "README.md", "Later\n")
     shutil.rmtree(docs._data / "repos")
     assert {file.path for file in await docs.list_files(source, base)} == set(FILES)
+
+
+async def test_a_server_that_is_not_there_is_told_in_few_words(docs):
+    with pytest.raises(Unavailable, match=r"^http://127.0.0.1:1/x.git cannot be reached: Connection refused\.$"):
+        await docs.default_branch(Source("p1", "http://127.0.0.1:1/x.git", "main", "", "local"))

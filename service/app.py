@@ -1,6 +1,7 @@
 """The composition root: builds every part, wires them, starts and stops them."""
 
 import asyncio
+import errno
 import fcntl
 import gc
 import logging
@@ -358,7 +359,8 @@ def _socket_of(host: str, port: int) -> socket.socket:
         listening.bind(address)
     except OSError as error:
         listening.close()
-        raise OSError(error.errno, f"cannot listen on {host} port {port}: {error.strerror}") from None
+        hint = "; choose another with --port, or 0 for a free one" if error.errno == errno.EADDRINUSE else ""
+        raise OSError(error.errno, f"cannot listen on {host} port {port}: {error.strerror}{hint}") from None
     return listening
 
 

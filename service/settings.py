@@ -6,10 +6,10 @@ import types
 import typing
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from service.domain.errors import Invalid
 
@@ -26,7 +26,8 @@ class BadSettings(Invalid):
 
 class ServerSection(Struct, frozen=True, forbid_unknown_fields=True):
     host: str = "127.0.0.1"
-    port: int = 8080
+    port: Annotated[int, Meta(ge=0, le=65535)] = 8080
+    """0 for a free one."""
     public_url: str = ""
     """How people reach the service, for the links that it gives out; what it listens on when empty."""
 

@@ -1,12 +1,14 @@
 """``docsmith job``."""
 
 import argparse
+import shlex
 from contextlib import aclosing
 from typing import Any
 
 from eventstore import Metadata
-from service.cli.output import DONE, FAILED, Output
-from service.cli.runtime import Runtime
+from service.cli.output import DONE, FAILED, Output, failure
+from service.cli.parsing import add_command
+from service.cli.runtime import Runtime, is_served
 from service.domain.errors import Invalid, NotFound
 from service.domain.jobs import (
     FileChanged,
@@ -28,20 +30,35 @@ from service.wire.job_stream import public
 
 
 def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
-    job = commands.add_parser("job", help="agent jobs")
+    job = add_command(commands, "job", "give jobs to the agent and follow them")
     actions = job.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    one = actions.add_parser("create", parents=[common], help="ask for a change; a running service carries it out")
-    one.add_argument("prompt", metavar="INSTRUCTION")
-    one.add_argument("--project", metavar="ID_OR_DOMAIN", help="needed only when there are several")
-    one.add_argument("--model", default="", help="an alias of the settings")
-    one.add_argument("--branch", default="")
-    one.add_argument("--draft", action="store_true")
+    one = add_command(
+        actions,
+        "create",
+        "ask for a change; a running service carries it out",
+        examples=[
+            'job create "Fix broken links"',
+            'job create \'Replace "sign in" with "log in"\' --project guide --draft',
+        ],
+        parents=[common],
+    )
+    one.add_argument("prompt", metavar="INSTRUCTION", help="what to change, in quotes")
+    one.add_argument(
+        "--project", metavar="ID_OR_DOMAIN", help="whose documentation; needed only when there are several"
+    )
+    one.add_argument("--model", default="", metavar="ALIAS", help="a model of the settings (default: the agent's)")
+    one.add_argument("--branch", default="", help="the branch to work on (default: a new one, named after the job)")
+    one.add_argument("--draft", action="store_true", help="open the pull request as a draft")
     one.set_defaults(command=create)
-    one = actions.add_parser("show", parents=[common], help="how a job stands")
-    one.add_argument("id")
+    one = add_command(
+        actions, "show", "show how a job stands", more="Exit status 1 when it has failed.", parents=[common]
+    )
+    one.add_argument("id", metavar="ID", help="of the job")
     one.set_defaults(command=show)
-    one = actions.add_parser("watch", parents=[common], help="follow a job to its end")
-    one.add_argument("id")
+    one = add_command(
+        actions, "watch", "follow a job to its end", more="Exit status 1 when it fails.", parents=[common]
+    )
+    one.add_argument("id", metavar="ID", help="of the job")
     one.set_defaults(command=watch)
 
 
@@ -50,8 +67,20 @@ async def create(runtime: Runtime, options: argparse.Namespace, output: Output) 
     new = NewJob((Message("user", options.prompt),), 2, options.model, options.branch, options.draft)
     created = await request_job(runtime.store, runtime.models, project, new, Metadata(actor=cli_actor()))
     await runtime.views.catch_up()
-    output.result(await find_job(runtime.views, created.id), f"job {created.id}\nbranch {created.branch}")
+    output.result(
+        await find_job(runtime.views, created.id),
+        f"job {created.id}\nbranch {created.branch}\nfollow it with: docsmith job watch {created.id}",
+    )
+    _tell_when_not_served(runtime)
     return DONE
+
+
+def _tell_when_not_served(runtime: Runtime) -> None:
+    if not is_served(runtime.data):
+        failure(
+            f"Nobody serves {runtime.data} just now, so the job waits.",
+            next_step=f"Start the service: docsmith serve --data {shlex.quote(str(runtime.data))}",
+        )
 
 
 async def show(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
@@ -79,8 +108,11 @@ def _text(row: JobRow) -> str:
 
 async def watch(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
     """With ``--json`` the document is printed at the job's end."""
-    if await find_job(runtime.views, options.id) is None:
+    row = await find_job(runtime.views, options.id)
+    if row is None:
         raise NotFound(f"There is no job {options.id}.")
+    if row.status == "active":
+        _tell_when_not_served(runtime)
     job: Job = JOBS.initial
     shown: list[dict[str, object]] = []
     async with aclosing(runtime.store.subscribe(after=0, stream=JOBS.stream(options.id))) as events:

@@ -14,6 +14,7 @@ import structlog
 from eventstore import EventStoreError
 from service.cli import audit, backup, demo, jobs, keys, projects, sites, threads
 from service.cli.output import DONE, FAILED, Output, failure
+from service.cli.parsing import Formatter, add_command, port
 from service.cli.runtime import Program, Runtime
 from service.domain.errors import ServiceError
 from service.settings import Settings, load_settings
@@ -24,12 +25,20 @@ Command = Callable[[Runtime, argparse.Namespace, Output], Awaitable[int]]
 LoneCommand = Callable[[argparse.Namespace, Output], Awaitable[int]]
 
 EXAMPLES = """\
-examples:
-  docsmith serve --data data
+to begin:
+  docsmith demo
+  docsmith demo --docs ../guide
+
+or step by step:
   docsmith organization create --name Acme
   docsmith project create --name Guide --repository ../guide --domain guide
-  docsmith key create --kind assistant --domain guide
+  docsmith index guide
   docsmith ask guide "How do I install it?"
+  docsmith key create --kind admin
+  docsmith key create --kind assistant --domain guide
+  docsmith serve
+
+docsmith COMMAND --help explains each.
 """
 
 
@@ -52,8 +61,18 @@ def run(arguments: Sequence[str], program: Program) -> int:
         failure(str(error))
         return FAILED
     except OSError as error:
-        failure(f"{error.filename or ''}: {error.strerror or error}".lstrip(": "))
+        failure(_reason(error, getattr(options, "data", None)))
         return FAILED
+
+
+def _reason(error: OSError, data: Path | None) -> str:
+    reason = error.strerror or str(error)
+    if not error.filename:
+        return reason
+    file = Path(os.fsdecode(error.filename))
+    if data is not None and (file.is_relative_to(data) or data.is_relative_to(file)):
+        return f"{data} cannot be the data folder ({file}: {reason}); name another one with --data DIR"
+    return f"{file}: {reason}"
 
 
 async def _run(options: argparse.Namespace, output: Output, program: Program) -> int:
@@ -100,38 +119,52 @@ def _parser() -> argparse.ArgumentParser:
         prog="docsmith",
         description="Self-hosted documentation agent and assistant: one service, two APIs, one log.",
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Formatter,
     )
-    common = argparse.ArgumentParser(add_help=False)
+    parent = argparse.ArgumentParser(add_help=False)
+    common = parent.add_argument_group("common options")
     common.add_argument(
         "--data",
         type=Path,
+        metavar="DIR",
         default=Path(os.environ.get("DOCSMITH_DATA", DEFAULT_DATA)),
         help="the data folder (DOCSMITH_DATA; default: %(default)s)",
     )
-    common.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
+    common.add_argument(
+        "--json", action="store_true", help="print one JSON document on standard output and nothing else"
+    )
     common.add_argument(
         "--config",
         type=Path,
+        metavar="FILE",
         default=Path(os.environ["DOCSMITH_CONFIG"]) if os.environ.get("DOCSMITH_CONFIG") else None,
-        help="a settings file (DOCSMITH_CONFIG; default: docsmith.toml, when it is there)",
+        help="the settings file (DOCSMITH_CONFIG; default: docsmith.toml, when it is there)",
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
 
-    one = commands.add_parser("serve", parents=[common], help="run the service")
-    one.add_argument("--host", help="the address to listen on (default: 127.0.0.1)")
-    one.add_argument("--port", type=int, help="the port to listen on; 0 picks a free one (default: 8080)")
+    one = add_command(
+        commands,
+        "serve",
+        "run the service",
+        more="It prints listening on http://HOST:PORT when it takes requests, and stops at Ctrl-C or SIGTERM.",
+        examples=["serve", "serve --host 0.0.0.0 --port 80 --data /var/lib/docsmith"],
+        parents=[parent],
+    )
+    one.add_argument("--host", metavar="ADDRESS", help="the address to listen on (default: 127.0.0.1)")
+    one.add_argument(
+        "--port", type=port, help="the port to listen on, from 0 to 65535; 0 picks a free one (default: 8080)"
+    )
     one.set_defaults(command=serve)
 
-    projects.add_commands(commands, common)
-    keys.add_commands(commands, common)
-    sites.add_commands(commands, common)
-    threads.add_commands(commands, common)
-    jobs.add_commands(commands, common)
-    audit.add_commands(commands, common)
-    backup.add_commands(commands, common)
-    demo.add_command(commands, common)
+    projects.add_commands(commands, parent)
+    keys.add_commands(commands, parent)
+    sites.add_commands(commands, parent)
+    threads.add_commands(commands, parent)
+    jobs.add_commands(commands, parent)
+    audit.add_commands(commands, parent)
+    backup.add_commands(commands, parent)
+    demo.add_command(commands, parent)
 
-    one = commands.add_parser("version", parents=[common], help="print the version")
+    one = add_command(commands, "version", "print the version", parents=[parent])
     one.set_defaults(command=print_version)
     return parser

@@ -7,6 +7,7 @@ from typing import Any
 
 from eventstore import Metadata
 from service.cli.output import DONE, Output, table
+from service.cli.parsing import add_command
 from service.cli.runtime import Runtime
 from service.domain.errors import Invalid, NotFound
 from service.operations import NewProject, create_organization, create_project
@@ -16,27 +17,52 @@ from service.system import cli_actor
 
 
 def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
-    organization = commands.add_parser("organization", help="organizations: who owns projects and keys")
+    organization = add_command(commands, "organization", "make and list organizations: who owns projects and keys")
     actions = organization.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    one = actions.add_parser("create", parents=[common], help="make an organization")
-    one.add_argument("--name", required=True)
+    one = add_command(
+        actions, "create", "make an organization", examples=["organization create --name Acme"], parents=[common]
+    )
+    one.add_argument("--name", required=True, help="what people call it")
     one.set_defaults(command=create_organization_)
-    one = actions.add_parser("list", parents=[common], help="list them")
+    one = add_command(actions, "list", "list the organizations", parents=[common])
     one.set_defaults(command=list_organizations_)
 
-    project = commands.add_parser("project", help="projects: a repository, its code host, its site")
+    project = add_command(commands, "project", "make and list projects: a repository, its code host, its site")
     actions = project.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    one = actions.add_parser("create", parents=[common], help="make a project")
-    one.add_argument("--name", required=True)
+    one = add_command(
+        actions,
+        "create",
+        "make a project",
+        more=(
+            "Pull requests go to the embedded code host, which begins with a copy of the repository; "
+            "the original is never changed."
+        ),
+        examples=[
+            "project create --name Guide --repository ../guide --domain guide",
+            "project create --name Guide --repository https://git.example.com/guide.git --docs docs \\\n"
+            "      --git-token-env GUIDE_TOKEN",
+        ],
+        parents=[common],
+    )
+    one.add_argument("--name", required=True, help="what people call it")
     one.add_argument("--repository", required=True, metavar="URL_OR_PATH", help="a git repository, or a plain folder")
     one.add_argument("--ref", default="", help="the branch to work from (default: the repository's)")
-    one.add_argument("--docs", default="", metavar="SUBFOLDER", help="where the documentation is in it")
+    one.add_argument(
+        "--docs",
+        default="",
+        metavar="SUBFOLDER",
+        help="the folder of it that holds the documentation (default: all of it)",
+    )
     one.add_argument("--domain", help="what the site is called in the assistant's addresses (default: from the name)")
-    one.add_argument("--code-host", default="local", choices=("local",), help="where pull requests go")
-    one.add_argument("--git-token-env", default="", metavar="VARIABLE", help="the variable that holds git's token")
+    one.add_argument(
+        "--code-host", default="local", choices=("local",), help="where pull requests go (default: %(default)s)"
+    )
+    one.add_argument(
+        "--git-token-env", default="", metavar="VARIABLE", help="the environment variable that holds git's token"
+    )
     one.add_argument("--organization", metavar="ID", help="whose it is; needed only when there are several")
     one.set_defaults(command=create_project_)
-    one = actions.add_parser("list", parents=[common], help="list them")
+    one = add_command(actions, "list", "list the projects", parents=[common])
     one.set_defaults(command=list_projects_)
 
 

@@ -1,5 +1,6 @@
 """What the commands work with: built by the composition root, which alone knows the adapters."""
 
+import os
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -23,6 +24,19 @@ class Runtime:
     docs: DocsSource
     models: Models
     index: FtsIndex
+
+
+def is_served(data: Path) -> bool:
+    """Whether a service runs on the data folder, by the process id in its lock file. Good enough for a hint: the id of
+    a killed one may belong to another process by now, but locking the file could keep a service from starting.
+    """
+    try:
+        os.kill(int((data / "server.lock").read_text()), 0)
+    except PermissionError:
+        return True  # it is somebody else's
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 @dataclass(frozen=True)

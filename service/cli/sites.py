@@ -4,26 +4,41 @@ import argparse
 from typing import Any
 
 from eventstore import Metadata
-from service.cli.output import DONE, Output
+from service.cli.output import DONE, Output, failure
+from service.cli.parsing import add_command, count
 from service.cli.runtime import Runtime
 from service.domain.errors import NotFound
+from service.projections.projects import project_of_domain
 from service.projections.sites import get_site
+from service.retrieval.markdown import SUFFIXES
 from service.system import cli_actor
 from service.workers.indexer import Indexer
 
 
 def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
-    one = commands.add_parser("index", parents=[common], help="index a site's newest commit now")
-    one.add_argument("domain", metavar="DOMAIN")
+    one = add_command(
+        commands,
+        "index",
+        "index a site's newest commit now",
+        more="A running service does so by itself after each push and merge.",
+        examples=["index guide"],
+        parents=[common],
+    )
+    one.add_argument("domain", metavar="DOMAIN", help="of the site, as docsmith project list shows it")
     one.set_defaults(command=index)
-    one = commands.add_parser("search", parents=[common], help="search a site")
-    one.add_argument("domain", metavar="DOMAIN")
-    one.add_argument("query", metavar="QUERY")
-    one.add_argument("--limit", type=int, default=10)
+    one = add_command(
+        commands, "search", "search a site", examples=['search guide "retry a failed job" --limit 3'], parents=[common]
+    )
+    one.add_argument("domain", metavar="DOMAIN", help="of the site, as docsmith project list shows it")
+    one.add_argument("query", metavar="QUERY", help="words, or a question")
+    one.add_argument("--limit", type=count, default=10, metavar="N", help="the most to print (default: %(default)s)")
     one.set_defaults(command=search)
 
 
 async def index(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
+    project = await project_of_domain(runtime.views, options.domain)
+    if project is None:
+        raise no_site(options.domain)
     indexer = Indexer(runtime.store, runtime.views, runtime.docs, runtime.index, runtime.data)
     report = await indexer.index(
         options.domain,
@@ -32,16 +47,26 @@ async def index(runtime: Runtime, options: argparse.Namespace, output: Output) -
     )
     assert report is not None  # it was asked for whatever the commit
     skipped = f", {len(report.skipped)} skipped" if report.skipped else ""
-    text = f"{report.pages} pages, {report.sections} sections{skipped} in {report.seconds:.1f} s"
+    text = f"{report.pages:,} pages, {report.sections:,} sections{skipped} in {report.seconds:.1f} s"
+    if not report.pages:
+        where = f"{project.docs_folder} of {project.repository}" if project.docs_folder else project.repository
+        failure(
+            f"There is no page of documentation in {where}, branch {project.ref}.",
+            next_step=f"Pages are files that end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}.",
+        )
     output.result(report, "\n".join([text, *(f"  skipped {one.path}: {one.reason}" for one in report.skipped)]))
     return DONE
+
+
+def no_site(domain: str) -> NotFound:
+    return NotFound(f"There is no site {domain}; see: docsmith project list")
 
 
 async def open_site(runtime: Runtime, domain: str) -> None:
     """Make a site's index ready for questions."""
     site = await get_site(runtime.views, domain)
     if site is None:
-        raise NotFound(f"There is no site {domain}; see: docsmith project list")
+        raise no_site(domain)
     if site.file is None or not (runtime.data / "index" / domain / site.file).is_file():
         raise NotFound(f"{domain} is not indexed yet; do it with: docsmith index {domain}")
     await runtime.index.use(domain, site.file)

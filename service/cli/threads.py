@@ -8,6 +8,7 @@ from typing import Any
 from eventstore import Metadata
 from service.assistant.answer import AnswerSettings
 from service.cli.output import DONE, FAILED, Output, failure
+from service.cli.parsing import add_command
 from service.cli.runtime import Runtime
 from service.cli.sites import open_site
 from service.domain.replies import ReplyBroken, ReplyDone, ReplyEvent, SearchFinished, TextDelta
@@ -21,9 +22,16 @@ from service.workers.replier import Replier
 
 
 def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
-    one = commands.add_parser("ask", parents=[common], help="ask the assistant about a site")
-    one.add_argument("domain", metavar="DOMAIN")
-    one.add_argument("question", metavar="QUESTION")
+    one = add_command(
+        commands,
+        "ask",
+        "ask the assistant about a site",
+        more="It answers in the terminal, from the site's index; no service has to run.",
+        examples=['ask guide "How do I install it?"'],
+        parents=[common],
+    )
+    one.add_argument("domain", metavar="DOMAIN", help="of the site, as docsmith project list shows it")
+    one.add_argument("question", metavar="QUESTION", help="in quotes")
     one.set_defaults(command=ask)
 
 

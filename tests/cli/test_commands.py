@@ -1,6 +1,8 @@
 """The command line as operators and their scripts use it."""
 
 import json
+import re
+import socket
 import sqlite3
 
 import pytest
@@ -23,7 +25,10 @@ def test_without_a_command_it_explains_itself(tmp_path):
     assert "docsmith serve" in done.stdout
 
 
-@pytest.mark.parametrize("arguments", [("nonsense",), ("project",), ("key", "create"), ("serve", "--port", "x")])
+@pytest.mark.parametrize(
+    "arguments",
+    [("nonsense",), ("project",), ("key", "create"), ("serve", "--port", "x"), ("serve", "--port", "65536")],
+)
 def test_wrong_usage_is_exit_status_2(tmp_path, arguments):
     done = Service(tmp_path / "data").run(*arguments)
     assert done.returncode == 2
@@ -64,11 +69,13 @@ def test_a_search_finds_the_right_page_first(service):
     ("arguments", "says"),
     [
         (("search", "nowhere", "x"), "docsmith project list"),
-        (("index", "nowhere"), "no such site"),
+        (("index", "nowhere"), "docsmith project list"),
+        (("ask", "nowhere", "x"), "docsmith project list"),
         (("job", "show", "nothing"), "no job nothing"),
         (("job", "create", "x", "--project", "nowhere"), "docsmith project list"),
         (("key", "create", "--kind", "assistant"), "names the domains"),
-        (("key", "create", "--kind", "assistant", "--domain", "nowhere"), "no site nowhere"),
+        (("key", "create", "--kind", "assistant", "--domain", "nowhere"), "docsmith project list"),
+        (("key", "revoke", "nothing"), "docsmith key list"),
         (("project", "create", "--name", "X", "--repository", "/does/not/exist"), "/does/not/exist"),
         (("project", "create", "--name", "Two", "--repository", "DOCS", "--domain", "kite"), "another project"),
         (("organization", "create", "--name", " "), "printable"),
@@ -82,8 +89,53 @@ def test_a_failure_is_one_line_with_the_next_step(service, arguments, says):
     assert says in done.stderr
     assert done.stderr.count("\n") == 1
     assert "Traceback" not in done.stderr
-    if arguments[0] != "index":  # that an index could not be made is worth recording
-        assert service.cli("audit", "verify")["events"] == events
+    assert service.cli("audit", "verify")["events"] == events
+
+
+@pytest.mark.parametrize(("file", "inside"), [("plain", ""), ("plain", "deeper/data")])
+def test_a_data_folder_that_cannot_be_one_is_told(tmp_path, file, inside):
+    (tmp_path / file).write_text("")
+    for command in (("project", "list"), ("serve", "--port", "0")):
+        done = Service(tmp_path / file / inside).run(*command)
+        assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+        assert "cannot be the data folder" in done.stderr
+        assert "--data" in done.stderr
+
+
+def test_a_port_that_is_taken_is_told(tmp_path):
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        done = Service(tmp_path / "data").run("serve", "--port", str(port))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"cannot listen on 127.0.0.1 port {port}: Address already in use; choose another" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "command", ["", "serve", "project create", "key create", "job create", "search", "ask", "index"]
+)
+def test_help_explains_every_option(tmp_path, command):
+    done = Service(tmp_path / "data").run(*command.split(), "--help")
+    assert done.returncode == 0
+    assert "docsmith" in done.stdout.split("\n\n")[-1], "no example"
+    bare = [
+        line
+        for line in re.findall(r"^  (?:-|[A-Z])[^\n]*(?=\n  \S|\n\n)", done.stdout, re.MULTILINE)
+        if "  " not in line
+    ]
+    assert not bare
+
+
+def test_documentation_without_a_page_is_told(tmp_path):
+    service = Service(tmp_path / "data")
+    service.cli("organization", "create", "--name", "Acme")
+    code = write_docs(tmp_path / "code", {"main.c": "int main;"})
+    service.cli("project", "create", "--name", "Code", "--repository", str(code))
+    done = service.run("index", "code")
+    assert done.returncode == 0
+    assert f"no page of documentation in {code}" in done.stderr
+    assert ".mdx" in done.stderr
 
 
 def test_settings_that_cannot_be_used_are_told(tmp_path):
@@ -94,8 +146,10 @@ def test_settings_that_cannot_be_used_are_told(tmp_path):
 
 
 def test_a_job_waits_in_the_log_for_a_service_to_carry_it_out(service):
-    job = service.cli("job", "create", 'Append "Kites rise." to index.md')
+    done = service.run("job", "create", 'Append "Kites rise." to index.md', "--json")
+    job = json.loads(done.stdout)
     assert job["status"] == "active"
+    assert "docsmith serve" in done.stderr
     service.start()
     watched = service.cli("job", "watch", job["id"])
     assert watched["status"] == "completed"

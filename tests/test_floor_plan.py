@@ -30,7 +30,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "service.web": {
         "service.workers", "service.operations", "service.projections", "service.streams", "service.wire",
-        "service.ports", "service.domain", "service.system", "eventstore",
+        "service.ports", "service.domain", "service.processes", "service.system", "eventstore",
     },
     "service.cli": {
         "service.workers", "service.operations", "service.projections", "service.streams", "service.wire",

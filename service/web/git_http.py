@@ -6,26 +6,24 @@ the answer. dulwich walks the objects and writes the packs; here are the door, t
 - A project that does not exist and one that the caller may not see look alike: the caller's rights are asked first.
 - dulwich's handlers block, so they run in threads of their own (a slow client must not hold those that everything else
   shares), reading and writing the connection piece by piece: no body is ever in memory as a whole.
+- A pack that was pushed is taken apart in a child process with a memory limit (git_pack.py).
 - dulwich reports a ref as updated although it lost the race for it, takes a pack whose objects are missing, and does
   not know the ``shallow`` lines of a push from a shallow clone. So pushes are received by our own handler.
 """
 
 import asyncio
-import os
-import re
-import shutil
 import tempfile
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import structlog
 from aiohttp import web
 from dulwich.config import StackedConfig
 from dulwich.errors import (
-    ApplyDeltaError,
-    ChecksumMismatch,
     GitProtocolError,
     HangupException,
     NotGitRepository,
@@ -33,12 +31,15 @@ from dulwich.errors import (
 )
 from dulwich.file import FileLocked
 from dulwich.object_store import DiskObjectStore, PackInputTooLarge
-from dulwich.objects import ZERO_SHA, Commit, ObjectID, ShaFile, Tag, Tree, valid_hexsha
-from dulwich.pack import Pack, UnresolvedDeltas
+from dulwich.objects import ZERO_SHA, ObjectID, valid_hexsha
 from dulwich.protocol import ReceivableProtocol, extract_capabilities
 from dulwich.refs import Ref, SymrefLoop, check_ref_format
 from dulwich.repo import Repo
 from dulwich.server import Backend, BackendRepo, PackHandler, ReceivePackHandler, UploadPackHandler
+
+from service.domain.errors import ServiceError
+from service.processes import run_in_child
+from service.web.git_pack import Received, receive
 
 log = structlog.get_logger()
 
@@ -53,15 +54,17 @@ THREADS = 8
 
 PIECE = 64 * 1024
 
-UNPACK_LIMIT = 100
-"""Objects in a push that are kept as single files: git's ``receive.unpackLimit``."""
+UNPACK_SECONDS = 600.0
+UNPACK_BYTES = 1536 * 1024 * 1024
+"""Address space, about 300 MB of it the interpreter's own."""
 
 NO_CACHE = {"Cache-Control": "no-cache, max-age=0, must-revalidate", "Pragma": "no-cache", "Expires": "0"}
 
 SERVICES = ("git-upload-pack", "git-receive-pack")
 
 Authorize = Callable[[web.Request, str], Awaitable[bool]]
-Pushed = Callable[[web.Request, str], Awaitable[None]]
+Pushed = Callable[[web.Request, str], Coroutine[None, None, None]]
+T = TypeVar("T")
 
 
 class BodyTooLarge(Exception):
@@ -97,7 +100,8 @@ def git_routes(
 ) -> list[web.RouteDef]:
     """Routes for ``/hosted/<project id>.git``.
 
-    ``authorize`` says whether the request may use the project; ``pushed`` is called after a push, to whatever branch.
+    ``authorize`` says whether the request may use the project; ``pushed`` is called for each branch or tag that a push
+    has moved.
     """
     threads = ThreadPoolExecutor(THREADS, thread_name_prefix="git-http")
 
@@ -122,11 +126,8 @@ def git_routes(
         service = request.match_info["service"]
         if request.content_type != f"application/x-{service}-request":  # also: no form of a browser can send it
             raise web.HTTPUnsupportedMediaType(text="This is not a request of git's.\n")
-        try:
-            return await _Exchange(request, service, max_push_bytes).run(threads, path, advertise=False)
-        finally:
-            if service == "git-receive-pack" and pushed is not None:
-                await asyncio.shield(pushed(request, request.match_info["project_id"]))
+        told = None if pushed is None else partial(pushed, request, request.match_info["project_id"])
+        return await _Exchange(request, service, max_push_bytes, told).run(threads, path, advertise=False)
 
     root = f"/hosted/{{project_id:{PROJECT}}}.git"
     return [
@@ -138,8 +139,15 @@ def git_routes(
 class _Exchange:
     """One request, its handler in a thread and the connection on the event loop."""
 
-    def __init__(self, request: web.Request, service: str, max_push_bytes: int) -> None:
+    def __init__(
+        self,
+        request: web.Request,
+        service: str,
+        max_push_bytes: int,
+        pushed: Callable[[], Coroutine[None, None, None]] | None = None,
+    ) -> None:
         self._request = request
+        self._pushed = pushed
         self._service = service
         self._limit = max_push_bytes if service == "git-receive-pack" else MAX_REQUEST_BYTES
         self._loop = asyncio.get_running_loop()
@@ -194,6 +202,7 @@ class _Exchange:
             handler: PackHandler = kind(_One(repo), [""], proto, stateless_rpc=True, advertise_refs=advertise)
             if isinstance(handler, Receive):
                 handler.max_input_bytes = self._limit
+                handler.path, handler.apart, handler.moved = path, self._apart, self._moved
             if advertise:
                 self._kind = "advertisement"
                 proto.write_pkt_line(f"# service={self._service}\n".encode())
@@ -204,6 +213,15 @@ class _Exchange:
             repo.close()
 
     _kind = "result"
+
+    def _apart(self, function: Callable[..., T], *args: object) -> T:
+        run = run_in_child(function, *args, timeout_seconds=UNPACK_SECONDS, memory_bytes=UNPACK_BYTES)
+        return asyncio.run_coroutine_threadsafe(run, self._loop).result()
+
+    def _moved(self) -> None:
+        """Also when the client has left meanwhile: what it pushed is there."""
+        if self._pushed is not None:
+            asyncio.run_coroutine_threadsafe(self._pushed(), self._loop).result()
 
     def _read(self, size: int) -> bytes:
         if not self._incoming:
@@ -243,6 +261,12 @@ class Receive(ReceivePackHandler):
     """git-receive-pack with git's own rules (``receive.fsckObjects``, ``receive.denyDeleteCurrent``), without hooks."""
 
     max_input_bytes = MAX_PUSH_BYTES
+    path: Path
+    """Of the repository."""
+    apart: Callable[..., Received]
+    """Runs a function in a process of its own."""
+    moved: Callable[[], None]
+    """Is told of each ref that was updated."""
 
     def handle(self) -> None:
         if self.advertise_refs:
@@ -272,15 +296,15 @@ class Receive(ReceivePackHandler):
         )
 
     def _apply(self, commands: list[tuple[ObjectID, ObjectID, Ref]]) -> Iterator[tuple[bytes, bytes]]:
-        if any(new != ZERO_SHA for _, new, _ in commands):
-            problem = self._unpack()
-            if problem is not None:
-                yield b"unpack", problem
-                for _, _, name in commands:
-                    yield name, b"unpacker error"
-                return
+        tips = [new for _, new, _ in commands if new != ZERO_SHA]
+        received = self._receive(tips) if tips else Received()
+        if received.problem is not None:
+            yield b"unpack", received.problem
+            for _, _, name in commands:
+                yield name, b"unpacker error"
+            return
         yield b"unpack", b"ok"
-        problems = {name: self._problem(new, name) for _, new, name in commands}
+        problems = {name: self._problem(new, name, received.kinds) for _, new, name in commands}
         if self.has_capability(b"atomic") and any(problems.values()):
             for name, problem in problems.items():
                 yield name, problem or b"atomic push failed"
@@ -288,39 +312,27 @@ class Receive(ReceivePackHandler):
         for old, new, name in commands:
             yield name, problems[name] or self._update(old, new, name) or b"ok"
 
-    def _unpack(self) -> bytes | None:
-        """Store the pack, or say why not. What is refused is never seen, as in git's quarantine: whatever is in the
-        store is complete.
+    def _receive(self, tips: list[ObjectID]) -> Received:
+        """Keep the pack in a file, however large, and take it apart in a process of its own: a few bytes of it may be
+        gigabytes of an object.
         """
-        store = self.repo.object_store
-        assert isinstance(store, DiskObjectStore)
         assert isinstance(self.proto, ReceivableProtocol)
-        incoming = Path(tempfile.mkdtemp(prefix="tmp_objdir-incoming-", dir=store.path))
-        try:
-            DiskObjectStore.init(incoming / "objects").close()
-            quarantine = DiskObjectStore(incoming / "objects", alternates=[store.path], fsync_object_files=True)
+        with tempfile.TemporaryDirectory(prefix="docsmith-push-") as folder:
+            spool = Path(folder) / "incoming.pack"
+            size = 0
+            with spool.open("wb") as file:
+                while piece := self.proto.recv(PIECE):
+                    size += len(piece)
+                    if size > self.max_input_bytes:
+                        raise PackInputTooLarge
+                    file.write(piece)
             try:
-                pack = quarantine.add_thin_pack(self.proto.read, self.proto.recv, max_input_size=self.max_input_bytes)
-                problem = _fsck(pack, store)
-                if problem is None:
-                    _move_in(pack, Path(quarantine.pack_dir), store)
-                return problem
-            finally:
-                for alternate in quarantine.alternates:
-                    alternate.close()
-                quarantine.close()
-        except (PackInputTooLarge, HangupException):
-            raise
-        except (
-            ChecksumMismatch, ApplyDeltaError, UnresolvedDeltas, ObjectFormatException, GitProtocolError,
-            AssertionError, ValueError, KeyError, OSError, EOFError,
-        ) as error:  # fmt: skip
-            log.info("pack refused", reason=type(error).__name__)
-            return b"index-pack abnormal exit"
-        finally:
-            shutil.rmtree(incoming, ignore_errors=True)
+                return self.apart(receive, self.path, spool, tuple(tips))
+            except ServiceError as error:
+                log.info("pack refused", code=error.code)
+                return Received(b"the pack takes more memory or time than a push may")
 
-    def _problem(self, new: ObjectID, name: Ref) -> bytes | None:
+    def _problem(self, new: ObjectID, name: Ref, kinds: Mapping[ObjectID, str]) -> bytes | None:
         if not check_ref_format(name) or not name.startswith((b"refs/heads/", b"refs/tags/")):
             return b"deny updating a hidden ref" if name.startswith(b"refs/") else b"funny refname"
         if new == ZERO_SHA:
@@ -328,11 +340,9 @@ class Receive(ReceivePackHandler):
                 if self.repo.refs.follow(Ref(b"HEAD"))[0][-1] == name:
                     return b"deletion of the current branch prohibited"
             return None
-        try:
-            found = self.repo.object_store[new]
-        except KeyError:
+        if new not in kinds:
             return b"missing necessary objects"
-        if name.startswith(b"refs/heads/") and not isinstance(found, Commit):
+        if name.startswith(b"refs/heads/") and kinds[new] != "commit":
             return b"not a commit"
         return None
 
@@ -344,78 +354,7 @@ class Receive(ReceivePackHandler):
                 done = self.repo.refs.set_if_equals(name, old, new)
         except (OSError, KeyError, FileLocked):
             return b"failed to update ref"
-        return None if done else b"fetch first"
-
-
-def _fsck(pack: Pack, store: DiskObjectStore) -> bytes | None:
-    """What git's fsck would refuse in the new objects, and whether what they name is there."""
-    names = set(pack)
-    for one in pack.iterobjects():
-        try:
-            if not isinstance(one, (Commit, Tree, Tag)):
-                continue
-            one.check()
-            if isinstance(one, Tree) and any(_looks_like_dot_git(name) for name, _, _ in one.iteritems()):
-                return b"hasDotgit: contains '.git'"
-        except (ObjectFormatException, ValueError, AssertionError):
-            return b"fsck error in packed object"
-        if any(name not in names and name not in store for name in _links(one)):
-            return b"missing necessary objects"
-    return None
-
-
-def _links(one: ShaFile) -> Iterator[ObjectID]:
-    if isinstance(one, Commit):
-        yield one.tree
-        yield from one.parents
-    elif isinstance(one, Tag):
-        yield one.object[1]
-    elif isinstance(one, Tree):
-        for _, mode, name in one.iteritems():
-            if mode & 0o170000 != 0o160000:
-                yield name
-
-
-def _looks_like_dot_git(name: bytes) -> bool:
-    """``.git`` on HFS+ or NTFS (git's fsck.c: hasDotgit)."""
-    plain = re.sub("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]", "", name.decode("utf-8", "replace"))
-    return any(re.fullmatch(r"(?:\.git|git~1)[ .]*(?::.*)?", part, re.IGNORECASE) for part in plain.split("\\"))
-
-
-def _move_in(pack: Pack, folder: Path, store: DiskObjectStore) -> None:
-    """A small pack as single files, children first: a pack for each push would mean two open files for each."""
-    if len(pack) > UNPACK_LIMIT:
-        for suffix in (".pack", ".idx"):  # in this order: a pack counts when it has an index
-            file = folder / f"pack-{pack.name().decode()}{suffix}"
-            file.rename(Path(store.pack_dir) / file.name)
-        return
-    found = {ObjectID(one.id): one for one in pack.iterobjects()}
-    todo = list(found)
-    while todo:
-        one = found.get(todo[-1])
-        below = [] if one is None else [name for name in _links(one) if name in found]
-        if one is None:
-            todo.pop()
-        elif below:
-            todo.extend(below)
-        else:
-            _add(store, found.pop(todo.pop()))
-
-
-def _add(store: DiskObjectStore, one: ShaFile) -> None:
-    """dulwich's own fails when two write the same object at once, and for ever after one was killed meanwhile."""
-    name = one.id.decode()
-    file = Path(store.path) / name[:2] / name[2:]
-    if file.exists():
-        return
-    file.parent.mkdir(exist_ok=True)
-    descriptor, partial = tempfile.mkstemp(prefix="tmp_obj_", dir=file.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as written:
-            written.write(one.as_legacy_object())
-            written.flush()
-            os.fsync(descriptor)
-        Path(partial).chmod(0o444)
-        Path(partial).replace(file)
-    finally:
-        Path(partial).unlink(missing_ok=True)
+        if not done:
+            return b"fetch first"
+        self.moved()
+        return None

@@ -1,11 +1,8 @@
 """The agent, from an instruction over HTTP to a pull request."""
 
 import asyncio
-import subprocess
 
-import pytest
-
-from tests.end_to_end.talk import create_job, get_job, head, job_events, recorded
+from tests.end_to_end.talk import create_job, get_job, job_events, recorded
 
 
 async def test_an_instruction_becomes_a_pull_request(http, service):
@@ -59,21 +56,6 @@ async def test_the_hosted_repository_is_one_that_git_can_clone(http, service, tm
     git("-C", str(service.data / "hosted" / f"{service.project_id}.git"), "fsck", "--strict")
     log = git("-C", str(tmp_path / "clone"), "log", "-1", "--format=%B", f"origin/{branch}")
     assert job["id"] in log
-
-
-@pytest.fixture
-def git():
-    import shutil
-
-    if shutil.which("git") is None:
-        pytest.skip("asks git itself; install git to run it")
-
-    def run(*arguments):
-        done = subprocess.run(["git", *arguments], capture_output=True, text=True, check=False, timeout=60)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    return run
 
 
 async def test_version_1_streams_the_job_as_data_lines(http, service):
@@ -135,17 +117,3 @@ async def test_a_merge_is_recorded_and_indexed(http, service):
     await recorded(service, f"site-{service.domain}", until="site-indexed", after=shown["events"][-1]["position"])
     found = service.cli("search", service.domain, "zebra stripes")["results"]
     assert found[0]["path"] == "zebra.md"
-
-
-async def test_what_is_pushed_to_the_hosted_repository_is_found(http, service, tmp_path, git):
-    url = service.url.replace("http://", f"http://docsmith:{service.admin_key}@")
-    clone = str(tmp_path / "clone")
-    git("clone", "-q", f"{url}/hosted/{service.project_id}.git", clone)
-    (tmp_path / "clone" / "quagga.md").write_text("# Quagga\n\nQuaggas were half striped.\n")
-    git("-C", clone, "add", "quagga.md")
-    git("-C", clone, "-c", "user.name=Ann", "-c", "user.email=ann@example.com", "commit", "-qm", "Add quaggas")
-    before = head(service)
-    git("-C", clone, "push", "-q", "origin", "main")
-    await recorded(service, f"site-{service.domain}", until="site-indexed", after=before)
-    found = service.cli("search", service.domain, "quagga stripes")["results"]
-    assert found[0]["path"] == "quagga.md"

@@ -1,0 +1,148 @@
+"""What a push brings: a pack is looked through, and moved into the repository when all of it is sound.
+
+It runs in a process of its own, for a few bytes of a pack may be gigabytes of an object.
+"""
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+
+from dulwich.errors import ApplyDeltaError, ChecksumMismatch, GitProtocolError, ObjectFormatException
+from dulwich.object_store import DiskObjectStore
+from dulwich.objects import Commit, ObjectID, ShaFile, Tag, Tree
+from dulwich.pack import Pack, UnresolvedDeltas
+from msgspec import Struct
+
+UNPACK_LIMIT = 100
+"""Objects in a push that are kept as single files: git's ``receive.unpackLimit``."""
+MAX_OBJECT_BYTES = 100 * 1024 * 1024
+"""As other code hosts have it (GitHub, "About large files on GitHub")."""
+MAX_MESSAGE_BYTES = 1024 * 1024
+"""Of a commit or an annotated tag: they are shown on pages."""
+
+
+class Received(Struct, frozen=True):
+    problem: bytes | None = None
+    """Why nothing of it was stored, in git's words."""
+    kinds: Mapping[ObjectID, str] = {}
+    """Of the tips that are in the repository now: ``commit``, ``tag``, ``tree`` or ``blob``."""
+
+
+def receive(repository: Path, pack: Path, tips: tuple[ObjectID, ...]) -> Received:
+    """Store a pack and say what the tips are. What is refused is never seen, as in git's quarantine: whatever is in the
+    store is complete.
+    """
+    store = DiskObjectStore(repository / "objects", fsync_object_files=True)
+    with closing(store):
+        problem = _unpack(store, pack)
+        if problem is not None:
+            return Received(problem)
+        return Received(kinds={tip: store[tip].type_name.decode() for tip in tips if tip in store})
+
+
+def _unpack(store: DiskObjectStore, spooled: Path) -> bytes | None:
+    incoming = Path(tempfile.mkdtemp(prefix="tmp_objdir-incoming-", dir=store.path))
+    try:
+        DiskObjectStore.init(incoming / "objects").close()
+        quarantine = DiskObjectStore(incoming / "objects", alternates=[store.path], fsync_object_files=True)
+        try:
+            with spooled.open("rb") as file:
+                pack = quarantine.add_thin_pack(file.read, file.read)
+            problem = _fsck(pack, store)
+            if problem is None:
+                _move_in(pack, Path(quarantine.pack_dir), store)
+            return problem
+        finally:
+            for alternate in quarantine.alternates:
+                alternate.close()
+            quarantine.close()
+    except (
+        ChecksumMismatch, ApplyDeltaError, UnresolvedDeltas, ObjectFormatException, GitProtocolError,
+        AssertionError, ValueError, KeyError, OSError, EOFError,
+    ):  # fmt: skip
+        return b"index-pack abnormal exit"
+    finally:
+        shutil.rmtree(incoming, ignore_errors=True)
+
+
+def _fsck(pack: Pack, store: DiskObjectStore) -> bytes | None:
+    """What git's fsck would refuse in the new objects, and whether what they name is there."""
+    names = set(pack)
+    for one in pack.iterobjects():
+        try:
+            size = one.raw_length()
+            if size > MAX_OBJECT_BYTES:
+                return b"object is larger than 100 MB"
+            if not isinstance(one, (Commit, Tree, Tag)):
+                continue
+            if size > MAX_MESSAGE_BYTES and not isinstance(one, Tree):
+                return b"message is larger than 1 MB"
+            one.check()
+            if isinstance(one, Tree) and any(_looks_like_dot_git(name) for name, _, _ in one.iteritems()):
+                return b"hasDotgit: contains '.git'"
+        except (ObjectFormatException, ValueError, AssertionError):
+            return b"fsck error in packed object"
+        if any(name not in names and name not in store for name in _links(one)):
+            return b"missing necessary objects"
+    return None
+
+
+def _links(one: ShaFile) -> Iterator[ObjectID]:
+    if isinstance(one, Commit):
+        yield one.tree
+        yield from one.parents
+    elif isinstance(one, Tag):
+        yield one.object[1]
+    elif isinstance(one, Tree):
+        for _, mode, name in one.iteritems():
+            if mode & 0o170000 != 0o160000:
+                yield name
+
+
+def _looks_like_dot_git(name: bytes) -> bool:
+    """``.git`` on HFS+ or NTFS (git's fsck.c: hasDotgit)."""
+    plain = re.sub("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]", "", name.decode("utf-8", "replace"))
+    return any(re.fullmatch(r"(?:\.git|git~1)[ .]*(?::.*)?", part, re.IGNORECASE) for part in plain.split("\\"))
+
+
+def _move_in(pack: Pack, folder: Path, store: DiskObjectStore) -> None:
+    """A small pack as single files, children first: a pack for each push would mean two open files for each."""
+    if len(pack) > UNPACK_LIMIT:
+        for suffix in (".pack", ".idx"):  # in this order: a pack counts when it has an index
+            file = folder / f"pack-{pack.name().decode()}{suffix}"
+            file.rename(Path(store.pack_dir) / file.name)
+        return
+    found = {ObjectID(one.id): one for one in pack.iterobjects()}
+    todo = list(found)
+    while todo:
+        one = found.get(todo[-1])
+        below = [] if one is None else [name for name in _links(one) if name in found]
+        if one is None:
+            todo.pop()
+        elif below:
+            todo.extend(below)
+        else:
+            _add(store, found.pop(todo.pop()))
+
+
+def _add(store: DiskObjectStore, one: ShaFile) -> None:
+    """dulwich's own fails when two write the same object at once, and for ever after one was killed meanwhile."""
+    name = one.id.decode()
+    file = Path(store.path) / name[:2] / name[2:]
+    if file.exists():
+        return
+    file.parent.mkdir(exist_ok=True)
+    descriptor, partial = tempfile.mkstemp(prefix="tmp_obj_", dir=file.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as written:
+            written.write(one.as_legacy_object())
+            written.flush()
+            os.fsync(descriptor)
+        Path(partial).chmod(0o444)
+        Path(partial).replace(file)
+    finally:
+        Path(partial).unlink(missing_ok=True)

@@ -1,0 +1,75 @@
+"""Pushing to the embedded code host with plain git."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.talk import head, recorded
+
+IDENTITY = ("-c", "user.name=Ann", "-c", "user.email=ann@example.com")
+
+
+@pytest.fixture
+def clone(service, tmp_path, git):
+    """A clone that may push."""
+    url = service.url.replace("http://", f"http://docsmith:{service.admin_key}@")
+    folder = tmp_path / "clone"
+    git("clone", "-q", f"{url}/hosted/{service.project_id}.git", str(folder))
+    return folder
+
+
+def commit(git, clone, message="Change"):
+    git("-C", str(clone), "add", "-A")
+    (clone.parent / "message").write_text(message)
+    git("-C", str(clone), *IDENTITY, "commit", "-qF", str(clone.parent / "message"))
+
+
+def refused(clone, *arguments):
+    """What git says when a push is refused."""
+    command = ["git", "-C", str(clone), "push", "-q", "origin", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode != 0
+    return done.stderr
+
+
+def peak_megabytes(service):
+    status = Path(f"/proc/{service.process.pid}/status").read_text()
+    return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) // 1024
+
+
+async def test_what_is_pushed_to_the_hosted_repository_is_found(service, clone, git):
+    (clone / "quagga.md").write_text("# Quagga\n\nQuaggas were half striped.\n")
+    commit(git, clone)
+    before = head(service)
+    git("-C", str(clone), "push", "-q", "origin", "main")
+    await recorded(service, f"site-{service.domain}", until="site-indexed", after=before)
+    found = service.cli("search", service.domain, "quagga stripes")["results"]
+    assert found[0]["path"] == "quagga.md"
+
+
+async def test_a_small_push_of_a_huge_object_is_refused_and_costs_the_service_no_memory(service, clone, git):
+    with (clone / "zeros.md").open("wb") as file:
+        file.truncate(300 * 1024 * 1024)
+    commit(git, clone)
+    events, before = head(service), peak_megabytes(service)
+    assert "larger than 100 MB" in refused(clone, "HEAD:refs/heads/huge")
+    assert peak_megabytes(service) - before < 50
+    assert head(service) == events
+
+
+async def test_a_commit_message_that_no_page_can_show_is_refused(service, clone, git):
+    (clone / "one.md").write_text("One.\n")
+    commit(git, clone, "Long\n\n" + "word " * 400_000)
+    events = head(service)
+    assert "message is larger than 1 MB" in refused(clone, "HEAD:refs/heads/talkative")
+    assert head(service) == events
+
+
+async def test_a_push_that_is_refused_leaves_no_trace(service, clone, git):
+    (clone / "two.md").write_text("Two.\n")
+    commit(git, clone)
+    events = head(service)
+    assert "hidden ref" in refused(clone, "HEAD:refs/pull/1/head")
+    assert head(service) == events

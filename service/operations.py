@@ -213,8 +213,8 @@ class ErasedSubject(Struct, frozen=True, rename="camel"):
     """Of the record of its erasure."""
     again: bool
     """It had been erased before."""
-    published: tuple[str, ...]
-    """What a job had published, which is the repository's, and stays there: branch, commit, pull request."""
+    kept: tuple[str, ...]
+    """What a job did to the repository, or was about to, is not erased: changed files, commit, branch, pull request."""
 
 
 async def erase_subject(store: EventStore, views: Views, subject: str, metadata: Metadata) -> ErasedSubject:
@@ -227,17 +227,17 @@ async def erase_subject(store: EventStore, views: Views, subject: str, metadata:
     category, _, entity_id = subject.partition("-")
     if category not in CATEGORIES or not entity_id or await store.stream_version(subject) == 0:
         raise NotFound(f"There is no {subject}: name a stream, such as thread-ID or job-ID.")
-    published = await _end(store, category, entity_id, metadata)
+    kept = await _end(store, category, entity_id, metadata)
     await store.erase(subject)
     await _end(store, category, entity_id, metadata)  # what began meanwhile; nothing can from now on
     done = await execute(store, ERASURES, subject, EraseSubject(now()), metadata=metadata)
     await views.catch_up()
     await views.scrub()
-    return ErasedSubject(subject, done.position, again=not done.events, published=published)
+    return ErasedSubject(subject, done.position, again=not done.events, kept=kept)
 
 
 async def _end(store: EventStore, category: str, entity_id: str, metadata: Metadata) -> tuple[str, ...]:
-    """End a job, or a thread's replies; what the job had published."""
+    """End a job, or a thread's replies; what of the job is kept."""
     if category == THREADS.category:
         thread = (await load(store, THREADS, entity_id)).state
         for turn in thread.turns if isinstance(thread, Thread) else ():
@@ -248,9 +248,14 @@ async def _end(store: EventStore, category: str, entity_id: str, metadata: Metad
     with suppress(Conflict):  # it has ended
         await execute(store, JOBS, entity_id, FailJob("erased", ERASED_MEANWHILE, now()), metadata=metadata)
     job = (await load(store, JOBS, entity_id)).state
-    if isinstance(job, Absent) or job.work.pushed is None:
+    if isinstance(job, Absent):
         return ()
-    published = [f"branch {job.work.pushed.branch}", f"commit {job.work.pushed.commit}"]
-    if job.work.pull_request is not None:
-        published.append(f"pull request {job.work.pull_request.url}")
-    return tuple(published)
+    work = job.work
+    kept = [f"changed file {path}" for path in sorted(work.changes)]
+    if work.commit is not None:
+        kept.append(f"commit {work.commit.commit}")
+    if work.pushed is not None:
+        kept.append(f"branch {work.pushed.branch}")
+    if work.pull_request is not None:
+        kept.append(f"pull request {work.pull_request.url}")
+    return tuple(kept)

@@ -205,8 +205,8 @@ async def erase(runtime: Runtime, options: argparse.Namespace, output: Output) -
         done = await erase_subject(runtime.store, runtime.views, subject, Metadata(actor=cli_actor()))
         erased.append(done)
         output.line(f"{subject}: {'had been erased before' if done.again else 'erased'}")
-        for one in done.published:
-            output.line(f"  published, and not erased: {one}")
+        for one in done.kept:
+            output.line(f"  not erased, since it is the repository's: {one}")
     output.result({"erased": erased}, "")
     return DONE
 

@@ -74,7 +74,7 @@ async def test_a_job_that_was_erased_tells_nothing_of_its_instruction(http, serv
     assert "Ermentrude" in (await get_job(http, service, job["id"]))["title"]
     assert files_with(WORD, service.data) != []
     (erased,) = service.cli("audit", "erase", f"job-{job['id']}", "--yes")["erased"]
-    assert erased["published"] == []
+    assert erased["kept"] == []
     shown = await get_job(http, service, job["id"])
     assert (shown["title"], shown["branch"], shown["status"]) == ("[erased]", "[erased]", "completed")
     assert "ermentrude" not in str(await job_events(http, service, job["id"])).lower()
@@ -82,11 +82,11 @@ async def test_a_job_that_was_erased_tells_nothing_of_its_instruction(http, serv
     assert service.cli("audit", "erase", f"job-{job['id']}", "--yes")["erased"][0]["again"]
 
 
-async def test_what_a_job_published_is_named(http, service):
+async def test_what_a_job_did_to_the_repository_is_named(http, service):
     job = await create_job(http, service, 'Append "Kites rise." to index.md')
     await job_events(http, service, job["id"])
     (erased,) = service.cli("audit", "erase", f"job-{job['id']}", "--yes")["erased"]
-    assert [one.split()[0] for one in erased["published"]] == ["branch", "commit", "pull"]
+    assert [one.split()[0] for one in erased["kept"]] == ["changed", "commit", "branch", "pull"]
 
 
 async def test_a_reply_under_way_ends_and_the_service_goes_on(service):

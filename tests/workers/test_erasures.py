@@ -55,7 +55,7 @@ async def test_a_reply_whose_thread_loses_its_key_fails_and_others_go_on(store, 
 async def test_erasing_ends_what_is_under_way_and_refuses_what_comes(store, followed):
     await ask(store, "a")  # nobody is there to answer it
     done = await erase_subject(store, followed, "thread-a", Metadata(actor="cli:me"))
-    assert (done.again, done.published) == (False, ())
+    assert (done.again, done.kept) == (False, ())
     events = await store.read_stream("thread-a")
     assert [(event.type, event.erased) for event in events] == [
         ("thread-started", True), ("message-posted", True), ("reply-started", False), ("reply-failed", False),

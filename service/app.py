@@ -303,7 +303,11 @@ async def serving(data: Path, settings: Settings) -> AsyncIterator[str]:
             # Without handler_cancellation, handlers whose client has left pile up (only in production: aiohttp's test
             # server cancels them).
             runner = web.AppRunner(
-                server.app, handler_cancellation=True, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS
+                server.app,
+                handler_cancellation=True,
+                access_log=None,
+                shutdown_timeout=SHUTDOWN_SECONDS,
+                logger=_http_logger(),
             )
             await runner.setup()
             try:
@@ -367,6 +371,20 @@ def _socket_of(host: str, port: int) -> socket.socket:
 def _url_of(listening: socket.socket) -> str:
     host, port = listening.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+class _KindsOnly(logging.Handler):
+    """What aiohttp logs of requests that it cannot read quotes them, keys included: only the kind of error is told."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        log.warning("request not read", kind=type(error).__name__ if error is not None else "unknown")
+
+
+def _http_logger() -> logging.Logger:
+    logger = logging.Logger("docsmith.http")
+    logger.addHandler(_KindsOnly())
+    return logger
 
 
 def _configure_logging() -> None:

@@ -231,10 +231,16 @@ async def read_body(request: web.Request, kind: type[T]) -> T:
         raw = await request.read()
     except web.RequestPayloadError:
         raise Invalid("The body is not what its headers say: its encoding, or its length.") from None
+    return decoded_at("$", raw, kind)
+
+
+def decoded_at(place: str, raw: bytes | msgspec.Raw, kind: type[T]) -> T:
+    """A part of the body as the given type; ``place`` is its JSON path. Raises Invalid, as ``read_body``."""
     try:
         return msgspec.json.decode(raw, type=kind)
     except msgspec.ValidationError as error:
         message, path = _message_and_path(str(error))
+        path = place + path.removeprefix("$")
         raise Invalid(f"{path}: {message}", problems=((path, message),)) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise Invalid("The body is not valid JSON.", code="invalid_json") from None

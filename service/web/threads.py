@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from aiohttp import web
 from aiohttp_sse import EventSourceResponse
-from msgspec import Meta, Struct, field
+from msgspec import Meta, Raw, Struct, field
 
 from service.domain.errors import Invalid
 from service.domain.threads import (
@@ -26,7 +26,7 @@ from service.system import new_id, now
 from service.web.access import site_for
 from service.web.keys import BROADCAST, INSTANCE, KEY_REQUIRED, REPLIER, STORE
 from service.web.live import with_keep_alives
-from service.web.problems import metadata_of, read_body
+from service.web.problems import decoded_at, metadata_of, read_body
 from service.web.versioning import deprecated
 from service.wire import data_stream, ui_messages
 
@@ -58,7 +58,8 @@ class FilterBody(Struct):
 
 class ThreadBody(Struct, rename="camel"):
     fp: Annotated[str, Meta(min_length=1, max_length=MAX_FP_CHARACTERS)]
-    messages: Annotated[list[ChatMessage], Meta(min_length=1)]
+    messages: Annotated[list[Raw], Meta(min_length=1)]
+    """Raw, since clients send the whole chat each time, and only the last question of it counts."""
     thread_id: Annotated[str, Meta(max_length=200)] | None = None
     thread_key: Annotated[str, Meta(max_length=200)] | None = None
     retrieval_page_size: Annotated[float, Meta(ge=1, le=MAX_PAGE_SIZE)] | None = None
@@ -160,27 +161,27 @@ def _message(body: ThreadBody, domain: str, request: web.Request, api_version: L
     )
 
 
-def _last_question(messages: list[ChatMessage]) -> tuple[ChatMessage, str]:
+def _last_question(messages: list[Raw]) -> tuple[ChatMessage, str]:
     """The last message of the user, and its text: of its text parts, where it has parts, else its content.
 
     What the client says that the assistant or the system said is not looked at: the thread's own record is.
     """
-    index, message = next(
-        ((index, message) for index, message in reversed(list(enumerate(messages))) if message.role == "user"),
-        (0, None),
-    )
-    if message is None:
-        raise Invalid(
-            "$.messages: has no message of the user", problems=(("$.messages", "has no message of the user"),)
-        )
+    for index in reversed(range(len(messages))):
+        path = f"$.messages[{index}]"
+        message = decoded_at(path, messages[index], ChatMessage)
+        if message.role == "user":
+            return message, _checked_text(message, path)
+    raise Invalid("$.messages: has no message of the user", problems=(("$.messages", "has no message of the user"),))
+
+
+def _checked_text(message: ChatMessage, path: str) -> str:
     text = _text_of(message)
-    path = f"$.messages[{index}]"
     if not text.strip():
         raise Invalid(f"{path}: has no text", problems=((path, "has no text"),))
     if len(text) > MAX_QUESTION_CHARACTERS:
         sentence = f"has more than {MAX_QUESTION_CHARACTERS} characters"
         raise Invalid(f"{path}: {sentence}", problems=((path, sentence),))
-    return message, text
+    return text
 
 
 def _text_of(message: ChatMessage) -> str:

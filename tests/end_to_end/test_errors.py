@@ -1,5 +1,6 @@
 """What is refused at the door: the answer says why, and the log holds no trace of it."""
 
+import asyncio
 import io
 import json
 
@@ -230,3 +231,25 @@ async def test_keys_and_questions_are_not_in_the_servers_output(http, service):
     assert "My secret" not in output
     assert service.assistant_key not in output
     assert service.admin_key not in output
+
+
+async def test_a_request_that_is_no_http_is_not_quoted_in_the_servers_output(service):
+    host, port = service.url.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(b"GET / HTTP/1.1\r\nAuthorization: Bearer " + b"docsmith_secret" * 1000 + b"\r\n\r\n")
+    answer = await reader.read()
+    writer.close()
+    await writer.wait_closed()
+    assert answer.startswith((b"HTTP/1.0 400", b"HTTP/1.1 400"))
+    assert "docsmith_secret" not in service.log()
+    assert "Traceback" not in service.log()
+
+
+async def test_a_long_chat_is_answered_by_its_last_question(http, service):
+    body = question("How do I install Kite?")
+    echoed = {"id": "a", "role": "assistant", "parts": [{"type": "text", "text": "x" * 100}]}
+    body["messages"] = [*[echoed] * 30_000, *body["messages"], echoed]
+    data, headers = io.BytesIO(json.dumps(body).encode()), {**service.assistant, "Content-Type": "application/json"}
+    async with http.post(message_url(service), data=data, headers=headers) as response:
+        assert response.status == 200
+        assert "kite.example" in await response.text()

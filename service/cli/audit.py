@@ -26,6 +26,7 @@ from service.cli.audit_reading import (
     reading,
 )
 from service.cli.output import DONE, FAILED, VERIFICATION_FAILED, WRONG_USAGE, Output, failure
+from service.cli.parsing import add_command
 from service.cli.runtime import Runtime
 from service.domain.errors import Invalid
 from service.domain.threads import ANONYMOUS, ThreadStarted
@@ -45,35 +46,59 @@ SHOWN_CHARACTERS = 200
 
 
 def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
-    audit = commands.add_parser("audit", help="check and read the log")
+    audit = add_command(commands, "audit", "check, sign, read, replay and export the log; erase from it")
     actions = audit.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
-    one = actions.add_parser("verify", parents=[common], help="check the log's hash chain, against checkpoints too")
+    one = add_command(
+        actions,
+        "verify",
+        "check the log's hash chain, against signed checkpoints too",
+        more="It exits with 3 when the log is not sound.",
+        examples=["audit verify", "audit verify --checkpoint kept.json --public-key kept.pub"],
+        parents=[common],
+    )
     one.add_argument(
         "--checkpoint", type=Path, action="append", default=[], metavar="FILE",
         help="a signed checkpoint that somebody kept, or several, one in each line",
     )  # fmt: skip
-    one.add_argument("--public-key", type=Path, metavar="FILE", help="the key that has to have signed --checkpoint")
+    one.add_argument("--public-key", type=Path, metavar="FILE", help="the key that has to have signed them")
     one.add_argument(
         "--from", type=at_least_1, default=1, metavar="POSITION", dest="start", help="trust what is before it"
     )
     one.set_defaults(command=verify, works_alone=True)
 
-    one = actions.add_parser("checkpoint", parents=[common], help="sign what the log is now, for somebody to keep")
+    one = add_command(
+        actions,
+        "checkpoint",
+        "sign what the log is now, for somebody to keep",
+        examples=["audit checkpoint --output kept.json"],
+        parents=[common],
+    )
     one.add_argument("--output", type=Path, metavar="FILE", help="write the checkpoint to a file, too")
     one.set_defaults(command=checkpoint, works_alone=True)
 
-    one = actions.add_parser("show", parents=[common], help="print events, oldest first; that is recorded, too")
+    one = add_command(
+        actions,
+        "show",
+        "print events, oldest first",
+        more="That they were read is recorded, too.",
+        examples=["audit show --stream job-ID", "audit show --category thread --since 2026-01-31 --json"],
+        parents=[common],
+    )
     add_filter_options(one)
     one.add_argument("--limit", type=at_least_1, default=1000, metavar="N", help="at most so many (default: 1000)")
     one.set_defaults(command=show, works_alone=True)
 
-    one = actions.add_parser(
-        "erase", parents=[common], help="make what people typed into a thread or job unreadable for good",
-        description="Deletes the data key of each subject: what was sealed with it can be read nowhere any more, in no"
-        " copy and no backup. The hash chain stays whole. What a job has published (branch, commit, pull request, the"
-        " changed files) is in the repository, and in the log: that is not erased.",
-    )  # fmt: skip
+    one = add_command(
+        actions,
+        "erase",
+        "make what people typed into a thread or job unreadable for good",
+        more="It deletes the data key of each: what was sealed with it can be read nowhere any more, in no copy and no"
+        " backup, and the hash chain stays whole. What a job did to the repository (changed files, commit, branch, pull"
+        " request) is not erased.",
+        examples=["audit erase thread-ID", "audit erase thread-ID --yes"],
+        parents=[common],
+    )
     one.add_argument("subject", nargs="*", metavar="SUBJECT", help="a stream, such as thread-ID or job-ID")
     one.add_argument("--fp", help="every thread that was started with this fp")
     one.add_argument("--yes", action="store_true", help="do it; without this it only says what it would do")
@@ -93,8 +118,12 @@ async def verify(options: argparse.Namespace, output: Output) -> int:
     except Invalid as error:
         return _report(Verified(0, b"", None, str(error)), options, kept, output)
     expected = read_public_key(options.public_key) if options.public_key is not None else None
+    if expected is not None and not kept:
+        none = f"there is no checkpoint that {options.public_key} could be checked with"
+        return _report(Verified(0, b"", None, none), options, kept, output)
+    asked_for = options.checkpoint or [own]
     for file, one in kept:
-        if problem := _signature_problem(file, one, expected if file in options.checkpoint else None):
+        if problem := _signature_problem(file, one, expected if file in asked_for else None):
             return _report(Verified(0, b"", None, problem), options, kept, output)
     checkpoints = [one.checkpoint() for _, one in kept]
     try:

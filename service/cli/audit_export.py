@@ -26,6 +26,7 @@ from msgspec.structs import replace
 from eventstore import RecordedEvent
 from service.cli.audit_reading import Filter, add_filter_options, at_least_1, fields_of, pages, reading, state_of
 from service.cli.output import DONE, VERIFICATION_FAILED, Output
+from service.cli.parsing import add_command
 from service.domain.errors import Conflict, Invalid
 from service.system import now
 
@@ -71,17 +72,27 @@ class NotSound(Invalid):
 
 
 def add_commands(actions: Any, common: argparse.ArgumentParser) -> None:
-    one = actions.add_parser(
-        "export", parents=[common], help="write events to files; again to go on where it ended",
-        description="Goes on when the folder has an export with the same options already.",
-    )  # fmt: skip
+    one = add_command(
+        actions,
+        "export",
+        "write events to files; again to go on where it ended",
+        more="It goes on when the folder has an export with the same options already.",
+        examples=["audit export --output export", "audit export --output jobs --category job --format csv --personal"],
+        parents=[common],
+    )
     one.add_argument("--output", type=Path, required=True, metavar="FOLDER")
     one.add_argument("--format", choices=("jsonl", "csv"), default="jsonl")
     one.add_argument("--personal", action="store_true", help="also what people typed; else only that it is there")
     one.add_argument("--events-per-file", type=at_least_1, default=MAX_EVENTS, metavar="N")
     add_filter_options(one)
     one.set_defaults(command=export, works_alone=True)
-    one = actions.add_parser("verify-export", parents=[common], help="check that an export is what was written")
+    one = add_command(
+        actions,
+        "verify-export",
+        "check that an export is what was written",
+        examples=["audit verify-export export"],
+        parents=[common],
+    )
     one.add_argument("folder", type=Path, metavar="FOLDER")
     one.set_defaults(command=verify_export, works_alone=True)
 

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from eventstore import EventStore, Projection, RecordedEvent, Views
 from eventstore.files import connect_offline
+from service.cli import parsing
 from service.cli.audit_reading import moment, one_line, reading
 from service.cli.output import DONE, FAILED, VERIFICATION_FAILED, WRONG_USAGE, Output, failure
 from service.cli.runtime import Runtime
@@ -38,8 +39,13 @@ class Difference(Struct, frozen=True):
 
 
 def add_command(actions: Any, common: argparse.ArgumentParser) -> None:
-    one = actions.add_parser(
-        "replay", parents=[common], help="make all read models again from the log and compare them with those in use"
+    one = parsing.add_command(
+        actions,
+        "replay",
+        "make all read models again from the log and compare them with those in use",
+        more="It exits with 3 when they differ.",
+        examples=["audit replay", "audit replay --until 2026-01-31T17:00Z --output then.db"],
+        parents=[common],
     )
     one.add_argument(
         "--until", type=_until, metavar="POSITION|TIME",

@@ -40,6 +40,7 @@ from eventstore import verify as verify_chain
 from eventstore.files import connect_offline
 from service.cli.audit_reading import log_of, reading
 from service.cli.output import DONE, FAILED, VERIFICATION_FAILED, Output, failure
+from service.cli.parsing import add_command
 from service.domain.errors import Invalid
 from service.system import now
 from service.workers.checkpoints import CHECKPOINTS, KEY, PUBLIC_KEY, parse_checkpoints
@@ -85,7 +86,13 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
         help="also copy the keys of what is encrypted, into a file of its own, in place of the last one",
     )  # fmt: skip
     one.set_defaults(command=backup, works_alone=True)
-    one = commands.add_parser("restore", parents=[common], help="make a data folder from a backup")
+    one = add_command(
+        commands,
+        "restore",
+        "make a data folder from a backup, after a check",
+        examples=["restore /backups/2026-01-31.tar --vault /elsewhere/vault.tar --data data --dry-run"],
+        parents=[common],
+    )
     one.add_argument("file", type=Path, metavar="FILE")
     one.add_argument("--vault", type=Path, metavar="FILE", help="without it nobody can read what people had typed")
     one.add_argument("--dry-run", action="store_true", help="check the backup and say what would be done")

@@ -52,8 +52,11 @@ def test_a_checkpoint_that_somebody_kept_shows_that_the_log_was_written_again(se
     for file in service.data.iterdir():  # everything made anew, as somebody with access to the folder could
         file.unlink()
     service.cli("organization", "create", "--name", "Evil")
+    assert "no checkpoint" in service.cli("audit", "verify", "--public-key", str(key), status=3)["problem"]
     service.cli("audit", "checkpoint")
     assert service.cli("audit", "verify")["sound"]
+    found = service.cli("audit", "verify", "--public-key", str(key), status=3)
+    assert "another key" in found["problem"]
     found = service.cli(*checked, status=3)
     assert (found["sound"], found["badPosition"]) == (False, 1)
     found = service.cli(*checked, "--from", "2", status=3)

@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import zipfile
@@ -280,6 +281,39 @@ def test_the_demo_keeps_serving_and_its_commands_can_be_pasted(program):
     assert "event: pull-request-opened" in answers[1].stdout
     assert "lantern jobs retry ID" in "".join(re.findall(r'"delta":"([^"]*)"', answers[2].stdout))
     assert (code, rest.strip()) == (0, "Stopping.")
+
+
+def test_the_demo_asks_how_to_do_what_a_page_tells(program, tmp_path):
+    docs = tmp_path / "anvil"
+    docs.mkdir()
+    (docs / "index.md").write_text("# Anvil\n\n" + "An anvil is a block of iron on which a smith forges metal. " * 8)
+    (docs / "set-up.md").write_text(
+        "# Set up your forge\n\n" + "Put the forge where the wind is, with an elm stump beside it. " * 8
+    )
+    code, out = finished(program("demo", "--exit", "--port", "0", "--docs", str(docs)))
+    assert code == 0, out
+    assert "The assistant is asked: How do I set up my forge?" in out
+    assert "elm stump" in out
+
+
+def test_a_folder_without_a_page_ends_the_demo(program, tmp_path):
+    docs = tmp_path / "code"
+    docs.mkdir()
+    (docs / "main.c").write_text("int main;")
+    code, out = finished(program("demo", "--exit", "--port", "0", "--docs", str(docs)))
+    assert code == 1
+    assert "no page of documentation in" in out.splitlines()[-1]
+
+
+def test_a_port_that_is_taken_ends_the_demo(program):
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        code, out = finished(program("demo", "--exit", "--port", str(other.getsockname()[1])))
+    assert code == 1
+    *_, step, last = out.splitlines()
+    assert re.fullmatch(r"  service +failed", step)
+    assert "Address already in use; choose another with --port" in last
 
 
 @pytest.mark.parametrize(

@@ -26,8 +26,11 @@ from msgspec import Struct
 
 from service.cli.demo_api import Api, ProjectMade, ask, models_of, run_job, show, show_addresses
 from service.cli.output import DONE
+from service.cli.parsing import add_command as declare
+from service.cli.parsing import port as port_number
 from service.cli.projects import domain_from
 from service.domain.errors import ServiceError, Unavailable
+from service.retrieval.markdown import SUFFIXES
 
 SAMPLE = Path(__file__).parent.parent / "sample"
 SAMPLE_NAME = "Lantern"
@@ -49,6 +52,15 @@ NO_THING = re.compile(
     r"(how|what|why|when|where|which|who|can|do|does|is|are|\w+ing)\b.*)"
 )
 """Titles that do not fit into "What is …?"."""
+TASK = re.compile(
+    r"(?i)(install|deploy|create|configure|set up|add|connect|build|run|enable|upgrade|customi[sz]e|write|test|manage|"
+    r"use)\b[^:.!?()`/_]{4,50}"
+)
+"""Titles and headings that fit into "How do I …?"."""
+TASK_SEARCH = "How do I install, create, configure, set up or deploy it?"
+TASKS_TRIED = 4
+SLOW_SECONDS = 2
+"""After which a step shows, on a terminal, that it goes on."""
 BUILTIN_NOTE = """\
 The builtin models need no key: they quote the documentation and carry out simple instructions. For a language model,
 set its key (ANTHROPIC_API_KEY, for one) and run this again.
@@ -82,6 +94,7 @@ class Indexed(Struct, frozen=True):
 class Section(Struct, frozen=True):
     path: str
     title: str
+    heading: str
     text: str
 
 
@@ -103,21 +116,31 @@ class Docs:
 
     def jobs(self) -> Sequence[str]:
         """Instructions in the order to try them, until one changes something; the last one always does."""
-        at = datetime.now(UTC)
-        page = (
-            f'Create page docsmith-demo-{at:%Y%m%d-%H%M%S}.md with title "Hello from Docsmith" and text '
-            f'"This page was written by docsmith demo on {at:%Y-%m-%d} at {at:%H:%M} UTC. Close the pull request, '
-            'or merge it and see how soon the assistant knows."'
-        )
-        return (SAMPLE_JOB, page) if self.is_sample else (page,)
+        unlike_others = f"hello-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+        pages = [
+            f'Create page {name}.md with title "Hello from Docsmith" and text "Docsmith wrote this page to show a pull '
+            'request. Close it, or merge it and ask the assistant what Docsmith wrote."'
+            for name in ("hello-from-docsmith", unlike_others)
+        ]
+        return (SAMPLE_JOB, *pages) if self.is_sample else pages
 
 
 def add_command(commands: Any, _common: argparse.ArgumentParser) -> None:
-    one = commands.add_parser("demo", help="see the whole service at work, on a sample site or on your documentation")
-    one.add_argument("--docs", metavar="FOLDER", help="documentation of your own: a folder or a git repository")
+    one = declare(
+        commands,
+        "demo",
+        "see the whole service at work, on a sample site or on your documentation",
+        more="It works on a copy, and keeps serving until Ctrl-C. Remove the data folder to begin anew.",
+        examples=["demo", "demo --docs ../guide", "demo --exit"],
+    )
+    one.add_argument(
+        "--docs", metavar="FOLDER", help="documentation of your own: a folder or a git repository (default: the sample)"
+    )
     one.add_argument("--exit", action="store_true", help="stop when everything has been shown")
-    one.add_argument("--data", type=Path, default=DEFAULT_DATA, help="the data folder (default: %(default)s)")
-    one.add_argument("--port", type=int, help=f"the port to listen on (default: {DEFAULT_PORT}, or a free one)")
+    one.add_argument(
+        "--data", type=Path, metavar="DIR", default=DEFAULT_DATA, help="the data folder (default: %(default)s)"
+    )
+    one.add_argument("--port", type=port_number, help=f"the port to listen on (default: {DEFAULT_PORT}, or a free one)")
     one.set_defaults(command=run, json=False, config=None)
 
 
@@ -149,6 +172,8 @@ async def demo(docs: Docs, data: Path, port: int, *, then_exit: bool) -> None:
     with Step("index") as step:
         indexed = await _command(data, Indexed, "index", project.domain)
         step.says(f"{indexed.pages:,} pages, {indexed.sections:,} sections")
+    if not indexed.pages:
+        raise ServiceError(f"There is no page of documentation in {docs.folder}; pages end in {', '.join(SUFFIXES)}.")
     question = SAMPLE_QUESTION if docs.is_sample else await _question(docs, data, project)
     with Step("keys") as step:
         admin, assistant = await asyncio.gather(
@@ -235,7 +260,17 @@ def _key(kind: str) -> tuple[str, ...]:
 
 
 async def _question(docs: Docs, data: Path, project: ProjectMade) -> str:
-    """About a page that has something to say: the best match of this very question, best with a short title."""
+    """One that the documentation answers: how to do what a page says in its title or a heading, if a search for that
+    finds it; else what something is that has a page of its own, best with a short title.
+    """
+    found = await _command(data, Found, "search", project.domain, TASK_SEARCH, "--limit", "30")
+    filled = [one for one in found.results if len(one.text) >= WELL_FILLED]
+    names = dict.fromkeys([one.title for one in filled] + [one.heading for one in filled])
+    for name in islice(filter(TASK.fullmatch, names), TASKS_TRIED):
+        question = f"How do I {name[0].lower()}{name[1:].replace(' your ', ' my ')}?"
+        (best,) = (await _command(data, Found, "search", project.domain, question, "--limit", "1")).results
+        if name in (best.title, best.heading):
+            return question
     for query in (f"What is {docs.name}?", _page_names(docs.folder)):
         found = await _command(data, Found, "search", project.domain, query, "--limit", "30")
         pages = [one for one in found.results if len(one.text) >= WELL_FILLED and not NO_THING.fullmatch(one.title)]
@@ -315,6 +350,7 @@ async def _listening(process: Process, log: Path) -> str:
                 words = line.decode().strip()
                 if words.startswith("listening on "):
                     return words.removeprefix("listening on ")
+            await process.wait()
     except TimeoutError:
         raise Unavailable(f"The service did not start within {START_SECONDS} s; its log: {log}") from None
     reason = _last_words(log)
@@ -349,6 +385,7 @@ class Step:
         self._title = title
         self._result = ""
         self._begun = time.monotonic()
+        self._ticking = asyncio.create_task(self._tick()) if sys.stdout.isatty() else None
 
     def says(self, result: str) -> None:
         self._result = result
@@ -357,5 +394,17 @@ class Step:
         show(f"  {self._title:<{STEP_WIDTH}}", end="")
         return self
 
-    def __exit__(self, failed: object, *_: object) -> None:
-        show("stopped" if failed else f"{self._result}  ({time.monotonic() - self._begun:.1f} s)")
+    async def _tick(self) -> None:
+        """The line is written again over itself, so only on a terminal."""
+        while True:
+            await asyncio.sleep(SLOW_SECONDS)
+            show(f"\r  {self._title:<{STEP_WIDTH}}{time.monotonic() - self._begun:.0f} s …", end="")
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._ticking is not None:
+            self._ticking.cancel()
+            show(f"\r  {self._title:<{STEP_WIDTH}}", end="")  # its result is longer than what is there
+        if kind is None:
+            show(f"{self._result}  ({time.monotonic() - self._begun:.1f} s)")
+        else:
+            show("stopped" if issubclass(kind, asyncio.CancelledError) else "failed")

@@ -92,8 +92,6 @@ async def run_job(api: Api, instruction: str) -> JobSeen:
     if job.status != "completed":
         reason = f"{job.failure.message} ({job.failure.code})" if job.failure else f"it is {job.status}"
         raise ServiceError(f"The job did not complete: {reason}")
-    if job.pr_link:
-        show(f"\n  Pull request: {job.pr_link}")
     return job
 
 
@@ -162,7 +160,7 @@ async def ask(api: Api, question: str) -> None:
                     raise ServiceError(f"The assistant could not answer: {event.get('errorText')}")
     printer.close()
     if sources:
-        show("\n  Sources:")
+        show("\n  Pages that were found:")
         for title, url in sources:
             show(f"    {title}  {url}")
 
@@ -181,6 +179,7 @@ class Printer:
         self._line = ""
         self._shown = 0
         self._inside = False
+        self._blank = 0
 
     def write(self, text: str) -> None:
         first, *more = text.split("\n")
@@ -197,17 +196,25 @@ class Printer:
         self._line += text
         may_be_fence = "```suggestions".startswith(self._line) or self._line.startswith("```suggestions")
         if not self._inside and not may_be_fence:
-            show(("" if self._shown else "  ") + self._line[self._shown :], end="")
+            self._put(self._line[self._shown :], end="")
             self._shown = len(self._line)
 
     def _end_line(self) -> None:
-        line, self._line, shown, self._shown = self._line, "", self._shown, 0
+        line = self._line
         if self._inside:
             self._inside = line.strip() != "```"
         elif line.startswith("```suggestions"):
             self._inside = True
+        elif line:
+            self._put(line[self._shown :], end="\n")
         else:
-            show(("" if shown or not line else "  ") + line[shown:])
+            self._blank += 1
+        self._line, self._shown = "", 0
+
+    def _put(self, text: str, end: str) -> None:
+        """Blank lines come out before what follows them, if anything does."""
+        show("\n" * self._blank + ("" if self._shown else "  ") + text, end=end)
+        self._blank = 0
 
 
 async def _events(response: aiohttp.ClientResponse) -> AsyncIterator[dict[str, Any]]:

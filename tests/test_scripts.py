@@ -287,13 +287,15 @@ def test_the_demo_asks_how_to_do_what_a_page_tells(program, tmp_path):
     docs = tmp_path / "anvil"
     docs.mkdir()
     (docs / "index.md").write_text("# Anvil\n\n" + "An anvil is a block of iron on which a smith forges metal. " * 8)
-    (docs / "set-up.md").write_text(
+    (docs / "at home").mkdir()
+    (docs / "at home" / "set-up.md").write_text(
         "# Set up your forge\n\n" + "Put the forge where the wind is, with an elm stump beside it. " * 8
     )
     code, out = finished(program("demo", "--exit", "--port", "0", "--docs", str(docs)))
     assert code == 0, out
     assert "The assistant is asked: How do I set up my forge?" in out
     assert "elm stump" in out
+    assert 'The agent is asked: Create page "at home/hello-from-docsmith.md"' in out
 
 
 def test_a_folder_without_a_page_ends_the_demo(program, tmp_path):

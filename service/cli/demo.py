@@ -17,7 +17,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Self, TypeVar
 
 import aiohttp
@@ -114,15 +114,24 @@ class Docs:
     def name(self) -> str:
         return SAMPLE_NAME if self.is_sample else Path(self.folder.rstrip("/")).stem or "docs"
 
-    def jobs(self) -> Sequence[str]:
-        """Instructions in the order to try them, until one changes something; the last one always does."""
+    def jobs(self, beside: str) -> Sequence[str]:
+        """Instructions in the order to try them, until one changes something; the last one always does. A new page goes
+        beside one that the site shows.
+        """
+        folder = PurePosixPath(beside).parent
         unlike_others = f"hello-{datetime.now(UTC):%Y%m%d-%H%M%S}"
         pages = [
-            f'Create page {name}.md with title "Hello from Docsmith" and text "Docsmith wrote this page to show a pull '
-            'request. Close it, or merge it and ask the assistant what Docsmith wrote."'
-            for name in ("hello-from-docsmith", unlike_others)
+            f'Create page {_quoted(folder / name)} with title "Hello from Docsmith" and text "Docsmith wrote this page '
+            'to show a pull request. Close it, or merge it and ask the assistant who wrote the hello page."'
+            for name in ("hello-from-docsmith.md", f"{unlike_others}.md")
         ]
         return (SAMPLE_JOB, *pages) if self.is_sample else pages
+
+
+def _quoted(path: PurePosixPath) -> str:
+    if '"' in str(path):
+        return path.name
+    return str(path) if re.fullmatch(r"[\w./-]+", str(path)) else f'"{path}"'
 
 
 def add_command(commands: Any, _common: argparse.ArgumentParser) -> None:
@@ -174,7 +183,7 @@ async def demo(docs: Docs, data: Path, port: int, *, then_exit: bool) -> None:
         step.says(f"{indexed.pages:,} pages, {indexed.sections:,} sections")
     if not indexed.pages:
         raise ServiceError(f"There is no page of documentation in {docs.folder}; pages end in {', '.join(SUFFIXES)}.")
-    question = SAMPLE_QUESTION if docs.is_sample else await _question(docs, data, project)
+    question, page = (SAMPLE_QUESTION, "") if docs.is_sample else await _question(docs, data, project)
     with Step("keys") as step:
         admin, assistant = await asyncio.gather(
             _command(data, KeyMade, *_key("admin"), "--organization", project.organization_id),
@@ -185,7 +194,7 @@ async def demo(docs: Docs, data: Path, port: int, *, then_exit: bool) -> None:
         models = await models_of(http, url)
         show(f"  {'models':<{STEP_WIDTH}}{', '.join(f'{work}: {model}' for work, model in models.items())}")
         api = Api(http, url, project, admin.token, assistant.token)
-        for instruction in docs.jobs():
+        for instruction in docs.jobs(page):
             job = await run_job(api, instruction)
             if job.pr_link:
                 break
@@ -259,25 +268,29 @@ def _key(kind: str) -> tuple[str, ...]:
     return ("key", "create", "--kind", kind, "--name", "demo")
 
 
-async def _question(docs: Docs, data: Path, project: ProjectMade) -> str:
-    """One that the documentation answers: how to do what a page says in its title or a heading, if a search for that
-    finds it; else what something is that has a page of its own, best with a short title.
+async def _question(docs: Docs, data: Path, project: ProjectMade) -> tuple[str, str]:
+    """One that the documentation answers, and the page that does: how to do what it says in its title or a heading, if
+    a search for that finds it; else what something is that has a page of its own, best with a short title.
     """
     found = await _command(data, Found, "search", project.domain, TASK_SEARCH, "--limit", "30")
     filled = [one for one in found.results if len(one.text) >= WELL_FILLED]
     names = dict.fromkeys([one.title for one in filled] + [one.heading for one in filled])
     for name in islice(filter(TASK.fullmatch, names), TASKS_TRIED):
         question = f"How do I {name[0].lower()}{name[1:].replace(' your ', ' my ')}?"
-        (best,) = (await _command(data, Found, "search", project.domain, question, "--limit", "1")).results
-        if name in (best.title, best.heading):
-            return question
+        for best in (await _command(data, Found, "search", project.domain, question, "--limit", "1")).results:
+            if name in (best.title, best.heading):
+                return question, best.path
     for query in (f"What is {docs.name}?", _page_names(docs.folder)):
         found = await _command(data, Found, "search", project.domain, query, "--limit", "30")
-        pages = [one for one in found.results if len(one.text) >= WELL_FILLED and not NO_THING.fullmatch(one.title)]
+        pages = [
+            one
+            for one in found.results
+            if len(one.text) >= WELL_FILLED and not NO_THING.fullmatch(one.title) and not TASK.fullmatch(one.title)
+        ]
         if pages:
-            title = min(pages, key=lambda one: len(one.title.split()) > 3).title  # the first of those
-            return f"What is {title.rstrip('?')}?"
-    return f"What is {docs.name}?"
+            page = min(pages, key=lambda one: len(one.title.split()) > 3)  # the first of those
+            return f"What is {page.title.rstrip('?')}?", page.path
+    return f"What is {docs.name}?", found.results[0].path if found.results else ""
 
 
 def _page_names(folder: str) -> str:

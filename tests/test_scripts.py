@@ -196,6 +196,39 @@ def test_a_wheel_holds_the_sample_site_and_the_templates(tmp_path):
                 assert file.relative_to(ROOT).as_posix() in held
 
 
+# The README
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl on this machine")
+def test_the_first_five_minutes_go_as_the_readme_says(tmp_path):
+    section = (ROOT / "README.md").read_text().split("## The first five minutes")[1].split("\n## ")[0]
+    commands = "".join(re.findall(r"```sh\n(.*?)```", section, re.DOTALL))
+    with socket.socket() as trial:
+        trial.bind(("127.0.0.1", 0))
+        port = str(trial.getsockname()[1])
+    begun = re.search(r"^docsmith serve &.*$", commands, re.MULTILINE)[0]
+    wait = "trap 'kill $!' EXIT\nuntil curl -s $URL/readyz; do kill -0 $! || exit 1; done"
+    (tmp_path / ".venv").symlink_to(sys.prefix)
+    shutil.copytree(ROOT / "service" / "sample", tmp_path / "service" / "sample")
+    done = subprocess.run(
+        ["sh", "-e"],
+        input=commands.replace(begun, f"{begun}\n{wait}").replace("8080", port),
+        cwd=tmp_path,
+        env={
+            "PATH": os.environ["PATH"], "HOME": str(tmp_path), "PS1": "", "DOCSMITH_SERVER__PORT": port,
+            "URL": f"http://127.0.0.1:{port}",
+        },
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert f"listening on http://127.0.0.1:{port}" in done.stdout
+    assert "lantern jobs retry ID" in done.stdout.split("listening")[0]
+    assert "event: job-completed" in done.stdout
+    assert '"status":"completed"' in done.stdout
+    assert "lantern jobs retry ID" in "".join(re.findall(r'"delta":"([^"]*)"', done.stdout))
+    assert (tmp_path / "data" / "events.db").is_file()
+
+
 # The demo
 
 

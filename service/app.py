@@ -389,14 +389,15 @@ def _http_logger() -> logging.Logger:
 
 def _configure_logging() -> None:
     """Lines for people on a terminal, else JSON; always on standard error."""
-    render: structlog.typing.Processor = (
-        structlog.dev.ConsoleRenderer() if sys.stderr.isatty() else structlog.processors.JSONRenderer()
-    )
+    stamp: structlog.typing.Processor = structlog.processors.TimeStamper(fmt="iso", utc=True)
+    render: structlog.typing.Processor = structlog.processors.JSONRenderer()
+    if sys.stderr.isatty():
+        stamp, render = structlog.processors.TimeStamper("%H:%M:%S", utc=False), structlog.dev.ConsoleRenderer()
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            stamp,
             structlog.processors.format_exc_info,
             render,
         ],

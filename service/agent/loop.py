@@ -5,18 +5,18 @@ goes on from its last step: a reply that was paid for is never asked again, and 
 what the first one left.
 """
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from service.agent import conversation, gates, pull_request
+from service.agent.asking import ask
 from service.agent.links import Links
-from service.agent.tools import Outcome, Toolbox, bounded, descriptions
+from service.agent.tools import Outcome, Toolbox, bounded
 from service.agent.workspace import Workspace
-from service.domain.errors import Conflict, Invalid, NotFound, ServiceError, Unavailable
+from service.domain.errors import Conflict, Invalid, NotFound, ServiceError
 from service.domain.jobs import (
     ChecksReported,
     CompleteJob,
@@ -28,7 +28,6 @@ from service.domain.jobs import (
     RecordChecks,
     RecordCommit,
     RecordFinish,
-    RecordModelReply,
     RecordPullRequest,
     RecordPush,
     RecordToolResult,
@@ -39,13 +38,12 @@ from service.domain.jobs import (
 from service.domain.model import ToolCall
 from service.ports.code_host import CodeHost, NewPullRequest
 from service.ports.docs_source import DocsSource, NewCommit, Source
-from service.ports.model import Model, ModelEnd, ModelRequest, ModelText
+from service.ports.model import Model
 from service.ports.search_index import SearchIndex
 
 MAX_CHECK_ROUNDS = 3
 """How often the checks' findings go back to the model."""
 MAX_CALLS_OF_A_REPLY = 400
-MAX_REPLY_CHARACTERS = 1_000_000
 
 Clock = Callable[[], datetime]
 
@@ -116,7 +114,10 @@ async def work(
             state = _running(await recorder.record(RecordFinish(state.request.title, summary, now())))
         if state.work.finish is None:
             _check_budgets(state.work, budgets, now() - started)
-            state = await _asked(state, model, repository, recorder, now, budgets, on_text)
+            reply = await ask(
+                state, model=model, repository=repository, reply_tokens=budgets.reply_tokens, now=now, on_text=on_text
+            )
+            state = _running(await recorder.record(reply))
             continue
         state = await _checked(state, workspace, links, recorder, now, budgets, now() - started)
         if state.work.remaining_problems is not None:
@@ -265,63 +266,6 @@ def _last_word(done: Work) -> str | None:
     if isinstance(last, ModelReplied) and not last.tool_calls and not last.cut_off:
         return last.text.strip()
     return None
-
-
-async def _asked(
-    state: Running,
-    model: Model,
-    repository: str,
-    recorder: Recorder,
-    now: Clock,
-    budgets: Budgets,
-    on_text: Callable[[str], None] | None,
-) -> Running:
-    request = ModelRequest(
-        conversation.messages(state.request, state.work, repository),
-        descriptions(),
-        max_output_tokens=budgets.reply_tokens,
-    )
-    text: list[str] = []
-    room = MAX_REPLY_CHARACTERS
-    end: ModelEnd | None = None
-    chunks = model.reply(request)
-    try:
-        async for chunk in chunks:
-            if isinstance(chunk, ModelEnd):
-                end = chunk
-                break
-            assert isinstance(chunk, ModelText)
-            room -= len(chunk.text)
-            if room < 0:
-                raise Unavailable("The model's reply has no end.", code="model_reply_too_long")
-            text.append(chunk.text)
-            if on_text is not None:
-                on_text(chunk.text)
-    finally:
-        if isinstance(chunks, AsyncGenerator):
-            await chunks.aclose()
-    if end is None:
-        raise Unavailable("The model's reply broke off.", code="model_reply_broke_off")
-    if end.reason == "refused" and not end.tool_calls:
-        raise ServiceError("The model refuses to do this.", code="model_refused")
-    return _running(
-        await recorder.record(
-            RecordModelReply(
-                end.model, "".join(text), _named_apart(end.tool_calls), end.usage, now(), cut_off=end.reason == "length"
-            )
-        )
-    )
-
-
-def _named_apart(calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
-    """Some providers leave ids out or use one twice in a reply; results could not be told apart."""
-    seen: set[str] = set()
-    apart = []
-    for number, call in enumerate(calls, 1):
-        unique = call if call.id and call.id not in seen else replace(call, id=f"{call.id or 'call'}-{number}")
-        seen.add(unique.id)
-        apart.append(unique)
-    return tuple(apart)
 
 
 def _check_budgets(done: Work, budgets: Budgets, spent: timedelta) -> None:

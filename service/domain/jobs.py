@@ -98,6 +98,8 @@ class ModelReplied(Event, frozen=True, tag="model-replied"):
     replied_at: datetime
     cut_off: bool = False
     """It reached the limit of its length, so that its end is not the end of the work."""
+    squeezed: int = 0
+    """How many times over its prompt was shortened more than usual: the provider had found a longer one too long."""
 
 
 class FileChanged(Event, frozen=True, tag="file-changed"):
@@ -244,6 +246,7 @@ class RecordModelReply(Struct, frozen=True):
     usage: Usage
     now: datetime
     cut_off: bool = False
+    squeezed: int = 0
 
 
 class RecordToolResult(Struct, frozen=True):
@@ -450,7 +453,13 @@ def _step(command: JobCommand, work: Work) -> list[JobEvent]:
                 raise Conflict("The calls of the last reply have no results yet.")
             return [
                 ModelReplied(
-                    reply.model, reply.text, reply.tool_calls, reply.usage, replied_at=reply.now, cut_off=reply.cut_off
+                    reply.model,
+                    reply.text,
+                    reply.tool_calls,
+                    reply.usage,
+                    replied_at=reply.now,
+                    cut_off=reply.cut_off,
+                    squeezed=reply.squeezed,
                 )
             ]
         case RecordToolResult() as done:

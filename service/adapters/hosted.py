@@ -94,6 +94,22 @@ class HostedCodeHost:
         pull = await asyncio.to_thread(_open, self._path(source.project_id), new, datetime.now(UTC))
         return self._public(source.project_id, pull)
 
+    async def get_pull_request(self, source: Source, number: int) -> PullRequest:
+        def look() -> Pull:
+            path, known = self._known(source.project_id, number)
+            with _pulls(path) as pulls:
+                return _look(pulls, known, datetime.now(UTC))
+
+        return self._public(source.project_id, await asyncio.to_thread(look))
+
+    async def update_pull_request(self, source: Source, number: int, *, title: str, body: str) -> PullRequest:
+        def update() -> Pull:
+            path, known = self._known(source.project_id, number)
+            with _pulls(path) as pulls:
+                return _update(pulls, known, title, body, datetime.now(UTC))
+
+        return self._public(source.project_id, await asyncio.to_thread(update))
+
     async def page(self, project_id: str, number: int, token: str) -> PullRequestPage:
         return await asyncio.to_thread(self._page, project_id, number, token, _look, datetime.now(UTC))
 
@@ -110,7 +126,15 @@ class HostedCodeHost:
 
     def _public(self, project_id: str, pull: Pull) -> PullRequest:
         url = f"{self._base_url()}/hosted/{project_id}/pulls/{pull.number}-{pull.token}"
-        return PullRequest(pull.number, url, pull.head, pull.base, pull.title, pull.state, pull.draft)
+        return PullRequest(pull.number, url, pull.head, pull.base, pull.title, pull.state, pull.draft, pull.body)
+
+    def _known(self, project_id: str, number: int) -> tuple[Path, Pull]:
+        """The repository, and a pull request of it. Raises NotFound."""
+        path = self._path(project_id)
+        try:
+            return path, _read(path, number)
+        except (FileNotFoundError, NotADirectoryError):
+            raise NotFound("There is no such pull request.", code="pull_request_not_found") from None
 
     def _page(
         self,
@@ -121,11 +145,10 @@ class HostedCodeHost:
         now: datetime,
     ) -> PullRequestPage:
         try:
-            path = self._path(project_id)
-            known = _read(path, number)
-        except (NotFound, FileNotFoundError, NotADirectoryError):
-            known = None
-        if known is None or not hmac.compare_digest(known.token.encode(), token.encode("utf-8", "replace")):
+            path, known = self._known(project_id, number)
+        except NotFound:
+            raise NotFound("There is no such pull request.") from None
+        if not hmac.compare_digest(known.token.encode(), token.encode("utf-8", "replace")):
             raise NotFound("There is no such pull request.")
         with _pulls(path) as pulls:
             pull = act(pulls, known, now)
@@ -167,6 +190,18 @@ def _look(pulls: "Pulls", known: Pull, now: datetime) -> Pull:
         return known
     with pulls.locked():
         return pulls.refreshed(pulls.again(known), now)
+
+
+def _update(pulls: "Pulls", known: Pull, title: str, body: str, now: datetime) -> Pull:
+    with pulls.locked():
+        pull = pulls.refreshed(pulls.again(known), now)
+        if pull.state == "merged":
+            raise Conflict("This pull request is merged.", code="pull_request_merged")
+        if pull.state == "closed":
+            raise Conflict("This pull request is closed.", code="pull_request_closed")
+        if (pull.title, pull.body) == (title, body):
+            return pull
+        return pulls.save(msgspec.structs.replace(pull, title=title, body=body))
 
 
 def _close(pulls: "Pulls", known: Pull, now: datetime) -> Pull:

@@ -28,6 +28,7 @@ class PullRequest(Struct, frozen=True):
     title: str
     state: PullRequestState
     draft: bool
+    body: str = ""
 
 
 class CodeHost(Protocol):
@@ -40,6 +41,17 @@ class CodeHost(Protocol):
 
         Raises:
             Conflict: refused; the same call will be refused again.
+        """
+
+    async def get_pull_request(self, source: Source, number: int) -> PullRequest:
+        """As it is now, whoever changed it. Raises NotFound (``pull_request_not_found``)."""
+
+    async def update_pull_request(self, source: Source, number: int, *, title: str, body: str) -> PullRequest:
+        """Change the title and text of an open one; a draft stays a draft. Safe to repeat.
+
+        Raises:
+            NotFound: there is none of this number (``pull_request_not_found``).
+            Conflict: it is merged (``pull_request_merged``) or closed (``pull_request_closed``).
         """
 
 

@@ -119,6 +119,20 @@ class TestFakeCodeHost(CodeHostContract):
     def source(self):
         return SOURCE
 
+    @pytest.fixture
+    def close(self, code_host):
+        async def close(pull_request):
+            code_host.end(pull_request.number, "closed")
+
+        return close
+
+    @pytest.fixture
+    def merge(self, code_host):
+        async def merge(pull_request):
+            code_host.end(pull_request.number, "merged")
+
+        return merge
+
 
 class TestHostedCodeHost(CodeHostContract):
     @pytest.fixture
@@ -128,6 +142,20 @@ class TestHostedCodeHost(CodeHostContract):
     @pytest.fixture
     def source(self):
         return SOURCE
+
+    @pytest.fixture
+    def close(self, code_host):
+        async def close(pull_request):
+            await code_host.close("p1", pull_request.number, token(pull_request), now=NOW)
+
+        return close
+
+    @pytest.fixture
+    def merge(self, code_host):
+        async def merge(pull_request):
+            await code_host.merge("p1", pull_request.number, token(pull_request), now=NOW)
+
+        return merge
 
 
 class TestOpening:

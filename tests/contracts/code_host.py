@@ -1,14 +1,21 @@
 """What every CodeHost does. A subclass gives the fixtures ``code_host`` and ``source``, a repository with the branches
-``main``, ``docs/one`` and ``docs/two``, the latter two ahead of the first.
+``main``, ``docs/one`` and ``docs/two``, the latter two ahead of the first; ``close``, which closes a pull request as a
+person does; and ``merge``, likewise.
 """
+
+from collections.abc import Awaitable, Callable
 
 import pytest
 from msgspec.structs import replace
 
-from service.ports.code_host import CodeHost, NewPullRequest
+from service.domain.errors import Conflict, NotFound
+from service.ports.code_host import CodeHost, NewPullRequest, PullRequest
 from service.ports.docs_source import Source
 
 NEW = NewPullRequest("Describe --retry", "It was **missing**.", head="docs/one", base="main", draft=False)
+
+Someone = Callable[[PullRequest], Awaitable[None]]
+"""Someone who does something to a pull request, not through the port."""
 
 
 class CodeHostContract:
@@ -18,6 +25,14 @@ class CodeHostContract:
 
     @pytest.fixture
     def source(self) -> Source:
+        raise NotImplementedError
+
+    @pytest.fixture
+    def close(self) -> Someone:
+        raise NotImplementedError
+
+    @pytest.fixture
+    def merge(self) -> Someone:
         raise NotImplementedError
 
     async def test_a_pull_request_is_opened(self, code_host, source):
@@ -42,3 +57,52 @@ class CodeHostContract:
         opened = await code_host.open_pull_request(source, replace(NEW, draft=True))
         assert opened.draft
         assert opened.title == NEW.title
+
+    async def test_a_pull_request_is_found_by_its_number(self, code_host, source):
+        opened = await code_host.open_pull_request(source, NEW)
+        found = await code_host.get_pull_request(source, opened.number)
+        assert found == opened
+        assert found.body == NEW.body
+
+    async def test_title_and_text_of_an_open_one_can_be_changed(self, code_host, source):
+        opened = await code_host.open_pull_request(source, NEW)
+        for _ in range(2):
+            changed = await code_host.update_pull_request(source, opened.number, title="Retries", body="Now *there*.")
+            assert changed == replace(opened, title="Retries", body="Now *there*.")
+        assert await code_host.get_pull_request(source, opened.number) == changed
+        assert await code_host.open_pull_request(source, NEW) == changed
+
+    async def test_a_draft_with_another_title_is_still_a_draft(self, code_host, source):
+        opened = await code_host.open_pull_request(source, replace(NEW, draft=True))
+        changed = await code_host.update_pull_request(source, opened.number, title="Retries", body="Now *there*.")
+        assert changed == replace(opened, title="Retries", body="Now *there*.")
+        assert changed.draft
+
+    async def test_a_number_that_nobody_gave_is_not_found(self, code_host, source):
+        with pytest.raises(NotFound) as missing:
+            await code_host.get_pull_request(source, 987_654)
+        assert missing.value.code == "pull_request_not_found"
+        with pytest.raises(NotFound) as missing:
+            await code_host.update_pull_request(source, 987_654, title="x", body="")
+        assert missing.value.code == "pull_request_not_found"
+
+    async def test_a_closed_one_stays_as_it_is_and_another_can_be_opened(self, code_host, source, close):
+        opened = await code_host.open_pull_request(source, NEW)
+        await close(opened)
+        closed = await code_host.get_pull_request(source, opened.number)
+        assert closed == replace(opened, state="closed")
+        with pytest.raises(Conflict) as refused:
+            await code_host.update_pull_request(source, opened.number, title="x", body="")
+        assert refused.value.code == "pull_request_closed"
+        assert await code_host.get_pull_request(source, opened.number) == closed
+        assert (await code_host.open_pull_request(source, NEW)).number != opened.number
+
+    async def test_a_merged_one_is_known_as_merged_and_stays_as_it_is(self, code_host, source, merge):
+        opened = await code_host.open_pull_request(source, NEW)
+        await merge(opened)
+        merged = await code_host.get_pull_request(source, opened.number)
+        assert (merged.state, merged.title) == ("merged", NEW.title)
+        with pytest.raises(Conflict) as refused:
+            await code_host.update_pull_request(source, opened.number, title="x", body="")
+        assert refused.value.code == "pull_request_merged"
+        assert await code_host.get_pull_request(source, opened.number) == merged

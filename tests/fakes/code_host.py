@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from service.domain.errors import ServiceError
+from service.domain.errors import Conflict, NotFound, ServiceError
 from service.ports.code_host import NewPullRequest, PullRequest, PullRequestState
 from service.ports.docs_source import Source
 
@@ -22,8 +22,22 @@ class FakeCodeHost:
                 return known
         number = len(self.pull_requests) + 1
         url = f"https://code.example/{source.project_id}/pulls/{number}"
-        self.pull_requests.append(PullRequest(number, url, new.head, new.base, new.title, "open", new.draft))
+        self.pull_requests.append(PullRequest(number, url, new.head, new.base, new.title, "open", new.draft, new.body))
         return self.pull_requests[-1]
+
+    async def get_pull_request(self, source: Source, number: int) -> PullRequest:
+        if self.errors:
+            raise self.errors.pop(0)
+        if not 1 <= number <= len(self.pull_requests):
+            raise NotFound(f"There is no pull request {number}.", code="pull_request_not_found")
+        return self.pull_requests[number - 1]
+
+    async def update_pull_request(self, source: Source, number: int, *, title: str, body: str) -> PullRequest:
+        known = await self.get_pull_request(source, number)
+        if known.state != "open":
+            raise Conflict(f"Pull request {number} is {known.state}.", code=f"pull_request_{known.state}")
+        self.pull_requests[number - 1] = replace(known, title=title, body=body)
+        return self.pull_requests[number - 1]
 
     def end(self, number: int, state: PullRequestState) -> None:
         """A person merged or closed it."""

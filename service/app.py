@@ -12,6 +12,7 @@ import sys
 from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -32,6 +33,7 @@ from service.domain.jobs import ClosePullRequest, PullRequestOutcome
 from service.domain.replies import ReplyEvent
 from service.operations import request_index
 from service.ports.code_host import PullRequestPage
+from service.ports.docs_source import DocsSource
 from service.projections import all_projections
 from service.projections.jobs import jobs_of_pull_request
 from service.projections.projects import get_project
@@ -128,7 +130,12 @@ async def open_runtime(data: Path, settings: Settings, models: ConfiguredModels)
         index = FtsIndex(data / "index")
         stack.push_async_callback(index.close)
         stack.push_async_callback(models.close)
-        yield Runtime(data, settings, store, views, DulwichDocs(data, env=os.environ), models, index)
+        docs = DulwichDocs(data, env=os.environ)
+        yield Runtime(data, settings, store, views, docs, partial(_scratch_docs, data), models, index)
+
+
+def _scratch_docs(data: Path, scratch: Path) -> DocsSource:
+    return DulwichDocs(data, env=os.environ, scratch=scratch)
 
 
 @asynccontextmanager

@@ -39,10 +39,13 @@ PROJECT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 
 
 class DulwichDocs:
-    """``env`` holds the tokens, under the names that the sources give."""
+    """``env`` holds the tokens, under the names that the sources give. With ``scratch``, a folder, nothing is written
+    into the clones in ``repos/``: those made there borrow the objects of ours.
+    """
 
-    def __init__(self, data: Path, *, env: Mapping[str, str]) -> None:
+    def __init__(self, data: Path, *, env: Mapping[str, str], scratch: Path | None = None) -> None:
         self._data = data
+        self._scratch = scratch
         self._env = env
         self._locks: dict[str, asyncio.Lock] = {}
 
@@ -134,9 +137,15 @@ class DulwichDocs:
             yield
 
     async def _clone(self, source: Source) -> Path:
-        clone = self._data / "repos" / f"{_checked(source.project_id)}.git"
+        own = self._data / "repos" / f"{_checked(source.project_id)}.git"
+        clone = own if self._scratch is None else self._scratch / own.name
         if not (clone / "objects").is_dir():
-            borrowed = self._hosted(source) if source.code_host == "local" else None
+            lenders = [self._hosted(source)] if source.code_host == "local" else []
+            if self._scratch is None:  # named relatively: the data folder may move
+                borrowed = [Path("..", "..", "..", one.parent.name, one.name, "objects") for one in lenders]
+            else:
+                there = [one for one in (own, *lenders) if (one / "objects").is_dir()]
+                borrowed = [one.absolute() / "objects" for one in there]
             await asyncio.to_thread(_make_clone, clone, borrowed, source.ref)
         return clone
 
@@ -185,12 +194,11 @@ def _check_branch(remote: Remote, ref: str) -> None:
         raise _no_branch(remote, ref)
 
 
-def _make_clone(clone: Path, borrowed: Path | None, ref: str) -> None:
+def _make_clone(clone: Path, borrowed: Sequence[Path], ref: str) -> None:
     def fill(made: Path) -> None:
-        if borrowed is not None:
-            objects = Path("..", "..", "..", borrowed.parent.name, borrowed.name, "objects")
+        if borrowed:
             (made / "objects" / "info").mkdir(exist_ok=True)
-            (made / "objects" / "info" / "alternates").write_text(f"{objects}\n")  # relative: the data folder may move
+            (made / "objects" / "info" / "alternates").write_text("".join(f"{objects}\n" for objects in borrowed))
 
     create(clone, fill, branch=ref)
 

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from eventstore import Checkpoint, EventStore, Metadata, RecordedEvent, SQLiteEventStore, StoreCorrupt, Verified
 from eventstore import verify as verify_chain
 from eventstore.files import connect_offline
-from service.cli import audit_export, audit_replay
+from service.cli import audit_export, audit_replay, audit_reproduce
 from service.cli.audit_reading import (
     PAGE,
     Filter,
@@ -104,6 +104,7 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     one.add_argument("--yes", action="store_true", help="do it; without this it only says what it would do")
     one.set_defaults(command=erase)
     audit_replay.add_command(actions, common)
+    audit_reproduce.add_command(actions, common)
     audit_export.add_commands(actions, common)
 
 

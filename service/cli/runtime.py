@@ -22,6 +22,8 @@ class Runtime:
     store: EventStore
     views: Views
     docs: DocsSource
+    scratch_docs: Callable[[Path], DocsSource]
+    """``docs`` as seen from a scratch folder, which takes whatever is written."""
     models: Models
     index: FtsIndex
 

@@ -1,13 +1,16 @@
 """The service as its users run it: a process of its own, set up by its own command line."""
 
+import atexit
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +68,26 @@ class Service:
         )  # fmt: skip
 
     def set_up(self, docs: Path, *, domain: str = "kite", index: bool = True) -> None:
-        """An organization, a project for the documentation, a key of each kind, an index."""
+        """An organization, a project for the documentation, a key of each kind, an index.
+
+        It takes seconds, so a data folder is a copy of the first one that was made for the same documentation.
+        """
+        found = sorted(file for file in docs.rglob("*") if file.is_file())
+        files = tuple((str(file.relative_to(docs)), file.read_bytes()) for file in found)
+        made = _FOLDERS.get((files, domain, index))
+        if made is None or self.data.exists():
+            self._make(docs, domain=domain, index=index)
+            if made is None:
+                kept = Path(tempfile.mkdtemp(prefix="docsmith-tests-"))
+                atexit.register(shutil.rmtree, kept, ignore_errors=True)
+                shutil.copytree(self.data, kept / "data")
+                _FOLDERS[files, domain, index] = replace(self, data=kept / "data", environment={}, process=None, url="")
+            return
+        shutil.copytree(made.data, self.data)
+        self.organization_id, self.project_id, self.domain = made.organization_id, made.project_id, made.domain
+        self.admin_key, self.assistant_key = made.admin_key, made.assistant_key
+
+    def _make(self, docs: Path, *, domain: str, index: bool) -> None:
         self.organization_id = self.cli("organization", "create", "--name", "Acme")["id"]
         project = self.cli("project", "create", "--name", domain, "--repository", str(docs), "--domain", domain)
         self.project_id, self.domain = project["id"], project["domain"]
@@ -119,6 +141,10 @@ class Service:
     @property
     def assistant(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.assistant_key}"}
+
+
+_FOLDERS: dict[tuple[tuple[tuple[str, bytes], ...], str, bool], Service] = {}
+"""Data folders as ``set_up`` made them, by what they were made from."""
 
 
 @contextmanager

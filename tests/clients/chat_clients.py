@@ -6,6 +6,7 @@ they are missing or the lock has changed, and skips the test where there is no n
 """
 
 import asyncio
+import fcntl
 import hashlib
 import json
 import shutil
@@ -33,14 +34,19 @@ def require_clients() -> None:
     for command in ("node", "npm"):
         if shutil.which(command) is None:
             pytest.skip(f"{command} is missing: install Node.js 20 or later; `{' '.join(INSTALL)}` gets the rest")
-    lock = hashlib.sha256((HERE / "package-lock.json").read_bytes()).hexdigest()
-    if INSTALLED.is_file() and INSTALLED.read_text() == lock:
+    with (HERE / "package-lock.json").open("rb") as lock:  # several test processes may find them missing at once
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _install(hashlib.sha256(lock.read()).hexdigest())
+
+
+def _install(wanted: str) -> None:
+    if INSTALLED.is_file() and INSTALLED.read_text() == wanted:
         return
     done = subprocess.run(INSTALL, cwd=HERE, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False)
     if done.returncode != 0:
         said = done.stderr.strip().splitlines()[-1:] or ["no reason given"]
         pytest.skip(f"the npm packages cannot be installed ({' '.join(INSTALL)} in tests/clients): {said[0]}")
-    INSTALLED.write_text(lock)
+    INSTALLED.write_text(wanted)
 
 
 async def run_chat(version: str, url: str, key: str = "", *, turns: list[str], **more: Any) -> Outcome:

@@ -71,5 +71,5 @@ async def test_a_push_that_is_refused_leaves_no_trace(service, clone, git):
     (clone / "two.md").write_text("Two.\n")
     commit(git, clone)
     events = head(service)
-    assert "hidden ref" in refused(clone, "HEAD:refs/pull/1/head")
+    assert "hidden ref" in refused(clone, "HEAD:refs/pull/4711/head")
     assert head(service) == events

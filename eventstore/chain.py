@@ -62,6 +62,7 @@ _HEADER = {
     72: bytes(20),
 }
 """The header's constants (https://sqlite.org/fileformat2.html#the_database_header)."""
+_NOT_SIGNED = "it is not the event of the signed checkpoint"
 _FIRST_PAGE = 4096
 _PAGE = 1000
 _KNOWN_STREAMS = 1_000_000
@@ -130,8 +131,8 @@ def verify(
     """Check the log from a position on, with nothing but the file: it may be in use, or a copy on a read-only disk.
 
     Events are read in pages, without holding a snapshot. Whoever starts later than at 1 trusts the hash stored for the
-    event before. The log must also contain each of the ``checkpoints``; verify their signatures first. ``progress`` is
-    called after each page with the position reached and the last one.
+    event before. The log must also contain each of the ``checkpoints``, earlier ones too; verify their signatures
+    first. ``progress`` is called after each page with the position reached and the last one.
 
     The file's structure and indexes are checked meanwhile on another thread, all of them wherever the events begin.
     That is one statement, of about two seconds for a million events, and while it runs the WAL of a log in use cannot
@@ -220,7 +221,9 @@ class _Verification:
         types: str,
     ) -> None:
         self._db, self._progress, self._types = db, progress, types
-        self._checkpoints = {checkpoint.position: checkpoint.hash for checkpoint in checkpoints}
+        self._checkpoints: dict[int, set[bytes]] = {}
+        for one in checkpoints:  # two of one position that differ cannot both be of this log
+            self._checkpoints.setdefault(one.position, set()).add(one.hash)
         self._versions: dict[bytes, int] = {}
 
     def run(self, from_position: int) -> Verified:
@@ -234,6 +237,8 @@ class _Verification:
             if row is None:
                 return Verified(0, GENESIS, last, "the event is missing")
             (last_hash,) = row
+            if (other := self._other_before(from_position)) is not None:
+                return Verified(0, GENESIS, other, _NOT_SIGNED)
         start = last
         while True:
             rows, damage = self._page(last)
@@ -275,11 +280,20 @@ class _Verification:
             before = versions.get(stream)
             if version != (self._version_before(stream, position, version) if before is None else before) + 1:
                 return last, last_hash, "its stream version does not follow the one before"
-            if signed and signed.get(position, hash_) != hash_:
-                return last, last_hash, "it is not the event of the signed checkpoint"
+            if signed and signed.get(position, {hash_}) != {hash_}:
+                return last, last_hash, _NOT_SIGNED
             versions[stream] = version
             last, last_hash = position, hash_
         return last, last_hash, None
+
+    def _other_before(self, from_position: int) -> int | None:
+        """The first position that is not looked at otherwise, and where another event is stored than was signed."""
+        for position, signed in sorted(self._checkpoints.items()):
+            if position < from_position:
+                row = self._db.execute("SELECT hash FROM events WHERE position = ?", (position,)).fetchone()
+                if row is None or signed != set(row):
+                    return position
+        return None
 
     def _version_before(self, stream: bytes, position: int, version: int) -> int:
         if version == 1:

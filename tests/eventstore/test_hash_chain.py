@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from eventstore import (
     GENESIS,
+    Checkpoint,
     StoreCorrupt,
     StoreUnavailable,
     event_hash,
@@ -302,6 +303,17 @@ def test_a_checkpoint_is_its_signers_and_nobody_elses(log):
         replace(checkpoint, signature=bytes(64)),
     ):
         assert not verify_checkpoint(key.public_key(), changed)
+
+
+def test_every_checkpoint_counts_wherever_the_verification_begins(log):
+    head = verify(log)
+    stored = {row[0]: row[-1] for row in rows(log)}
+    true = [Checkpoint(position, stored[position], NOW) for position in (1, EVENTS // 2, EVENTS)]
+    for start in (1, EVENTS // 2, EVENTS):
+        assert verify(log, from_position=start, checkpoints=true) == head
+        for one in true:
+            for kept in ([one, replace(one, hash=bytes(32))], [replace(one, hash=bytes(32)), one]):
+                assert verify(log, from_position=start, checkpoints=kept).bad_position == one.position
 
 
 def test_a_tail_that_was_cut_or_written_again_is_found_by_a_checkpoint(log, copy):

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import resource
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -162,19 +163,35 @@ async def test_a_log_without_its_vault_is_read_as_erased(tmp_path):
         assert [CODEC.decode(event) for event in await store.read_all()] == [Noted(1, "[erased]"), Noted(2, "new")]
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-async def test_a_copy_where_nothing_may_be_written_is_read_and_verified(tmp_path):
-    async with await opened(tmp_path) as store:
-        await store.append("note-1", [noted(1)], expected_version=0)
-    tmp_path.chmod(0o500)
+@pytest.fixture
+async def unprivileged(tmp_path):
+    """A folder of one's own, as somebody whom permissions bind: root may write everywhere, so it acts as another."""
+    if os.geteuid() != 0:
+        yield tmp_path
+        return
+    await (await opened(tmp_path)).close()  # imports what it needs, perhaps from where only root may read
+    verify(tmp_path / "events.db")
+    nobody = 65534
+    folder = Path(tempfile.mkdtemp())  # not below the test's own folder, which only root may enter
+    os.chown(folder, nobody, nobody)
+    os.seteuid(nobody)
     try:
-        async with await opened(tmp_path, read_only=True) as reader:
-            assert len(await reader.read_all()) == 1
-        assert verify(tmp_path / "events.db").position == 1
-        with pytest.raises(StoreUnavailable):
-            await SQLiteEventStore.open(tmp_path / "other.db", vault_path=tmp_path / "keys.db")
+        yield folder
     finally:
-        tmp_path.chmod(0o700)
+        os.seteuid(0)
+        shutil.rmtree(folder)
+
+
+async def test_a_copy_where_nothing_may_be_written_is_read_and_verified(unprivileged):
+    async with await opened(unprivileged) as store:
+        await store.append("note-1", [noted(1)], expected_version=0)
+    unprivileged.chmod(0o500)
+    async with await opened(unprivileged, read_only=True) as reader:
+        assert len(await reader.read_all()) == 1
+    assert verify(unprivileged / "events.db").position == 1
+    with pytest.raises(StoreUnavailable):
+        await SQLiteEventStore.open(unprivileged / "other.db", vault_path=unprivileged / "keys.db")
+    unprivileged.chmod(0o700)
 
 
 async def test_a_file_that_is_no_log_is_refused(tmp_path):

@@ -2,11 +2,13 @@
 
 import re
 from datetime import datetime
-from typing import Literal, assert_never
+from typing import Any, Literal, assert_never
+from urllib.parse import urlsplit
 
-from msgspec import Struct
+from msgspec import Struct, convert
+from msgspec.structs import asdict, replace
 
-from service.domain.errors import Conflict, Invalid
+from service.domain.errors import Conflict, Invalid, NotFound
 from service.domain.events import Event
 from service.domain.organizations import checked_name
 
@@ -14,6 +16,8 @@ CodeHostKind = Literal["local", "github", "gitlab", "gitea"]
 
 DOMAIN = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,98}[a-z0-9])?")
 """A domain identifier: a URL path segment that people can read and type."""
+
+MAX_LABELS = 20
 
 MAX_BRANCH_PART_BYTES = 240
 """Of the 255 that file systems allow a name, some are git's: ``.lock``."""
@@ -31,11 +35,38 @@ class ProjectCreated(Event, frozen=True, tag="project-created"):
     code_host: CodeHostKind
     created_at: datetime
     api_url: str = ""
+    """Where the code host's API is; empty for where it is on such hosts."""
     git_token_env: str = ""
     """The *name* of the environment variable that holds the token; never the token."""
+    github_app_id: str = ""
+    """A GitHub App's tokens instead of one token."""
+    github_app_key_env: str = ""
+    """The *name* of the environment variable that holds the App's private key."""
+    labels: tuple[str, ...] = ()
+    """Of each pull request."""
+    reviewers: tuple[str, ...] = ()
+    """Who is asked to review each pull request: ``name``, or ``organization/team`` where the host has teams."""
 
 
-ProjectEvent = ProjectCreated
+class ProjectChanged(Event, frozen=True, tag="project-changed"):
+    """What is not None has a new value."""
+
+    changed_at: datetime
+    name: str | None = None
+    repository: str | None = None
+    ref: str | None = None
+    docs_folder: str | None = None
+    api_url: str | None = None
+    git_token_env: str | None = None
+    github_app_id: str | None = None
+    github_app_key_env: str | None = None
+    labels: tuple[str, ...] | None = None
+    reviewers: tuple[str, ...] | None = None
+
+
+ProjectEvent = ProjectCreated | ProjectChanged
+
+CHANGEABLE = tuple(name for name in ProjectChanged.__struct_fields__ if name != "changed_at")
 
 
 class CreateProject(Struct, frozen=True):
@@ -49,9 +80,29 @@ class CreateProject(Struct, frozen=True):
     now: datetime
     api_url: str = ""
     git_token_env: str = ""
+    github_app_id: str = ""
+    github_app_key_env: str = ""
+    labels: tuple[str, ...] = ()
+    reviewers: tuple[str, ...] = ()
 
 
-ProjectCommand = CreateProject
+class ChangeProject(Struct, frozen=True):
+    """What is None stays."""
+
+    now: datetime
+    name: str | None = None
+    repository: str | None = None
+    ref: str | None = None
+    docs_folder: str | None = None
+    api_url: str | None = None
+    git_token_env: str | None = None
+    github_app_id: str | None = None
+    github_app_key_env: str | None = None
+    labels: tuple[str, ...] | None = None
+    reviewers: tuple[str, ...] | None = None
+
+
+ProjectCommand = CreateProject | ChangeProject
 
 
 class Absent(Struct, frozen=True):
@@ -68,6 +119,10 @@ class Project(Struct, frozen=True):
     code_host: CodeHostKind
     api_url: str
     git_token_env: str
+    github_app_id: str
+    github_app_key_env: str
+    labels: tuple[str, ...]
+    reviewers: tuple[str, ...]
 
 
 ProjectState = Absent | Project
@@ -76,35 +131,72 @@ ProjectState = Absent | Project
 def decide(command: ProjectCommand, state: ProjectState) -> list[ProjectEvent]:
     match command, state:
         case CreateProject() as new, Absent():
-            return [
-                ProjectCreated(
-                    organization_id=new.organization_id,
-                    name=checked_name(new.name),
-                    repository=checked_repository(new.repository),
-                    ref=checked_ref(new.ref),
-                    docs_folder=checked_folder(new.docs_folder),
-                    domain=checked_domain(new.domain),
-                    code_host=new.code_host,
-                    created_at=new.now,
-                    api_url=new.api_url,
-                    git_token_env=checked_variable(new.git_token_env),
-                )
-            ]
+            project = checked(convert(new, Project, from_attributes=True))
+            return [ProjectCreated(**asdict(project), created_at=new.now)]
         case CreateProject(), Project():
             raise Conflict("This project exists already.")
+        case ChangeProject() as change, Project() as project:
+            wanted = checked(replace(project, **_given(change)))
+            if wanted.repository != project.repository and project.code_host == "local":
+                raise Conflict(
+                    "The embedded code host keeps this repository; make another project for another repository."
+                )
+            changes = {
+                name: getattr(wanted, name) for name in CHANGEABLE if getattr(wanted, name) != getattr(project, name)
+            }
+            return [ProjectChanged(change.now, **changes)] if changes else []
+        case ChangeProject(), Absent():
+            raise NotFound("There is no such project.")
         case _:
             raise AssertionError(command)
 
 
-def evolve(_state: ProjectState, event: ProjectEvent) -> ProjectState:
+def evolve(state: ProjectState, event: ProjectEvent) -> ProjectState:
     match event:
         case ProjectCreated() as made:
-            return Project(
-                made.organization_id, made.name, made.repository, made.ref, made.docs_folder, made.domain,
-                made.code_host, made.api_url, made.git_token_env,
-            )  # fmt: skip
+            return convert(made, Project, from_attributes=True)
+        case ProjectChanged() as change:
+            assert isinstance(state, Project)
+            return replace(state, **_given(change))
         case _:
             assert_never(event)
+
+
+def _given(change: ChangeProject | ProjectChanged) -> dict[str, Any]:
+    return {name: value for name in CHANGEABLE if (value := getattr(change, name)) is not None}
+
+
+def checked(project: Project) -> Project:
+    """With every value in its one form. Raises Invalid, also when they do not go together."""
+    project = replace(
+        project,
+        name=checked_name(project.name),
+        repository=checked_repository(project.repository),
+        ref=checked_ref(project.ref),
+        docs_folder=checked_folder(project.docs_folder),
+        domain=checked_domain(project.domain),
+        api_url=checked_api_url(project.api_url),
+        git_token_env=checked_variable(project.git_token_env),
+        github_app_id=checked_app(project.github_app_id),
+        github_app_key_env=checked_variable(project.github_app_key_env),
+        labels=tuple(dict.fromkeys(checked_label(label) for label in project.labels)),
+        reviewers=tuple(dict.fromkeys(checked_reviewer(reviewer) for reviewer in project.reviewers)),
+    )
+    if max(len(project.labels), len(project.reviewers)) > MAX_LABELS:
+        raise Invalid(f"A pull request has at most {MAX_LABELS} labels and as many reviewers.")
+    if bool(project.github_app_id) != bool(project.github_app_key_env):
+        raise Invalid("A GitHub App needs both: its id, and the variable that holds its private key.")
+    if project.github_app_id and (project.code_host != "github" or project.git_token_env):
+        raise Invalid("A GitHub App is for the code host github, and instead of a token.")
+    if project.code_host == "local":
+        if project.api_url or project.labels or project.reviewers:
+            raise Invalid("The embedded code host has no API of its own, no labels and no reviewers.")
+        return project
+    if not re.match(r"https?://", project.repository, re.IGNORECASE):
+        raise Invalid(f"On {project.code_host} a repository is the https:// URL that git clones it from.")
+    if not (project.git_token_env or project.github_app_id):
+        raise Invalid(f"Name the environment variable that holds a token for {project.code_host}.")
+    return project
 
 
 def checked_domain(domain: str) -> str:
@@ -138,6 +230,38 @@ def checked_ref(ref: str) -> str:
 def checked_variable(name: str) -> str:
     if name and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise Invalid("Give the name of an environment variable, not a token.")
+    return name
+
+
+def checked_api_url(url: str) -> str:
+    if not url:
+        return ""
+    parts = urlsplit(url)
+    if parts.scheme.lower() not in ("http", "https") or not parts.hostname or not url.isprintable() or len(url) > 2000:
+        raise Invalid("The address of an API is an https:// URL, such as https://git.example.com/api/v4.")
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        raise Invalid("The address of an API has no credentials, no ? and no # in it.")
+    return url.rstrip("/")
+
+
+def checked_app(app_id: str) -> str:
+    """The number of an App, or its client id: GitHub takes either."""
+    if app_id and not re.fullmatch(r"[A-Za-z0-9.]{1,40}", app_id):
+        raise Invalid("The id of a GitHub App is a number, or begins with Iv; its settings page shows it.")
+    return app_id
+
+
+def checked_label(label: str) -> str:
+    label = label.strip()
+    if not label or len(label) > 100 or not label.isprintable() or "," in label:
+        raise Invalid("A label is 1 to 100 printable characters without a comma.")
+    return label
+
+
+def checked_reviewer(name: str) -> str:
+    name = name.strip().removeprefix("@")
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}(?:/[A-Za-z0-9_][A-Za-z0-9_.-]{0,99})?", name):
+        raise Invalid("A reviewer is the name of an account, or organization/team.")
     return name
 
 

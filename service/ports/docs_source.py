@@ -21,6 +21,12 @@ class Source(Struct, frozen=True):
     code_host: CodeHostKind
     api_url: str = ""
     git_token_env: str = ""
+    """The variable that holds the token. Its value, or that of the same name with ``_FILE`` at its end: a file."""
+    github_app_id: str = ""
+    github_app_key_env: str = ""
+    """The variable, or with ``_FILE`` the file, that holds the App's private key."""
+    labels: tuple[str, ...] = ()
+    reviewers: tuple[str, ...] = ()
 
 
 class Fetched(Struct, frozen=True):

@@ -2,12 +2,14 @@
 
 import sqlite3
 from collections.abc import Sequence
-from typing import cast
+from typing import assert_never, cast
 
+import msgspec
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from eventstore import RecordedEvent, Views
-from service.domain.projects import CodeHostKind
+from service.domain.projects import CHANGEABLE, CodeHostKind, ProjectChanged, ProjectCreated
 from service.streams import PROJECTS, decoded
 
 
@@ -22,6 +24,10 @@ class ProjectRow(Struct, frozen=True):
     code_host: CodeHostKind
     api_url: str
     git_token_env: str
+    github_app_id: str
+    github_app_key_env: str
+    labels: tuple[str, ...]
+    reviewers: tuple[str, ...]
     created_at: str
 
 
@@ -29,7 +35,7 @@ COLUMNS = ", ".join(ProjectRow.__struct_fields__)
 
 
 class ProjectsView:
-    name = "projects-1"
+    name = "projects-2"
     tables = """
         CREATE TABLE projects (
             id TEXT PRIMARY KEY,
@@ -42,24 +48,42 @@ class ProjectsView:
             code_host TEXT NOT NULL,
             api_url TEXT NOT NULL,
             git_token_env TEXT NOT NULL,
+            github_app_id TEXT NOT NULL,
+            github_app_key_env TEXT NOT NULL,
+            labels TEXT NOT NULL,  -- JSON
+            reviewers TEXT NOT NULL,  -- JSON
             created_at TEXT NOT NULL
         ) STRICT;
     """
 
     def apply(self, db: sqlite3.Connection, events: Sequence[RecordedEvent]) -> None:
-        for project_id, made in decoded(PROJECTS, events):
-            db.execute(
-                f"INSERT INTO projects ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608  (no input)
-                (
-                    project_id, made.organization_id, made.name, made.repository, made.ref,
-                    made.docs_folder, made.domain, made.code_host, made.api_url, made.git_token_env,
-                    made.created_at.isoformat(),
-                ),
-            )  # fmt: skip
+        for project_id, event in decoded(PROJECTS, events):
+            match event:
+                case ProjectCreated():
+                    values = {**asdict(event), "id": project_id, "created_at": event.created_at.isoformat()}
+                    row = [_stored(values[name]) for name in ProjectRow.__struct_fields__]
+                    marks = ", ".join("?" * len(row))
+                    db.execute(f"INSERT INTO projects ({COLUMNS}) VALUES ({marks})", row)  # noqa: S608  (no input)
+                case ProjectChanged():
+                    for name in CHANGEABLE:
+                        value = getattr(event, name)
+                        if value is not None:
+                            db.execute(
+                                f"UPDATE projects SET {name} = ? WHERE id = ?",  # noqa: S608  (no input)
+                                (_stored(value), project_id),
+                            )
+                case _:
+                    assert_never(event)
+
+
+def _stored(value: str | tuple[str, ...]) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 def _row(row: sqlite3.Row) -> ProjectRow:
     values = dict(zip(ProjectRow.__struct_fields__, row, strict=True))
+    for name in ("labels", "reviewers"):
+        values[name] = msgspec.json.decode(values[name], type=tuple[str, ...])
     return ProjectRow(**{**values, "code_host": cast("CodeHostKind", values["code_host"])})
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from service.domain.errors import Conflict, Invalid
-from service.domain.projects import Absent, CreateProject, decide, evolve, legal_branch
+from service.domain.errors import Conflict, Invalid, NotFound
+from service.domain.projects import Absent, ChangeProject, CreateProject, decide, evolve, legal_branch
 from service.domain.sites import Absent as NoSite
 from service.domain.sites import RegisterSite
 from service.domain.sites import decide as decide_site
@@ -43,6 +43,20 @@ def create(**changes):
         {"domain": "Guide"},
         {"domain": "a/b"},
         {"git_token_env": "ghp_0123 secret"},
+        {"labels": ("docs",)},  # the embedded host has none
+        {"api_url": "https://git.example/api/v4"},
+        {"code_host": "gitlab"},  # without a token
+        {"code_host": "gitlab", "git_token_env": "T", "repository": "/srv/guide"},
+        {"code_host": "gitlab", "git_token_env": "T", "api_url": "ftp://git.example"},
+        {"code_host": "gitlab", "git_token_env": "T", "api_url": "https://token@git.example"},
+        {"code_host": "gitlab", "git_token_env": "T", "api_url": "https://git.example/?private_token=x"},
+        {"code_host": "gitlab", "git_token_env": "T", "labels": ("a,b",)},
+        {"code_host": "gitlab", "git_token_env": "T", "labels": tuple(map(str, range(21)))},
+        {"code_host": "gitlab", "git_token_env": "T", "reviewers": ("a/b/c",)},
+        {"code_host": "gitlab", "github_app_id": "1", "github_app_key_env": "K"},
+        {"code_host": "github", "github_app_id": "1"},
+        {"code_host": "github", "github_app_id": "1 or 2", "github_app_key_env": "K"},
+        {"code_host": "github", "github_app_id": "1", "github_app_key_env": "K", "git_token_env": "T"},
     ],
 )
 def test_what_cannot_be_a_project_is_refused(changes):
@@ -54,6 +68,57 @@ def test_a_folder_is_kept_in_one_form():
     (event,) = decide(create(docs_folder="./docs//en/"), Absent())
     assert event.docs_folder == "docs/en"
     assert evolve(Absent(), event).docs_folder == "docs/en"
+
+
+REMOTE = create(code_host="github", git_token_env="T", labels=("docs",))
+
+
+def changed(*changes, of=REMOTE):
+    """The project after the changes, and the last one's events."""
+    project, events = Absent(), []
+    for command in (of, *changes):
+        events = decide(command, project)
+        for event in events:
+            project = evolve(project, event)
+    return project, events
+
+
+def test_a_change_records_what_changes_and_nothing_else():
+    project, (event,) = changed(
+        ChangeProject(
+            NOW, name="Guide", ref="next", docs_folder="./docs/", labels=("docs", " bot "), reviewers=("@ada",)
+        )
+    )
+    assert (event.ref, event.docs_folder, event.labels, event.reviewers) == ("next", "docs", ("docs", "bot"), ("ada",))
+    assert (event.name, event.repository, event.git_token_env) == (None, None, None)
+    assert (project.name, project.ref, project.labels, project.git_token_env) == ("Guide", "next", ("docs", "bot"), "T")
+
+
+def test_a_value_can_be_taken_away():
+    project, _ = changed(ChangeProject(NOW, labels=()))
+    assert project.labels == ()
+    project, _ = changed(ChangeProject(NOW, git_token_env="", github_app_id="7", github_app_key_env="KEY"))
+    assert (project.git_token_env, project.github_app_id) == ("", "7")
+
+
+def test_what_is_so_already_is_no_change():
+    assert changed(ChangeProject(NOW, ref="main", labels=("docs", "docs")))[1] == []
+
+
+@pytest.mark.parametrize("change", [{"ref": "a b"}, {"git_token_env": ""}, {"repository": "/srv/guide"}])
+def test_a_change_to_what_cannot_be_is_refused(change):
+    with pytest.raises(Invalid):
+        changed(ChangeProject(NOW, **change))
+
+
+def test_the_repository_of_the_embedded_host_stays():
+    with pytest.raises(Conflict):
+        changed(ChangeProject(NOW, repository="https://git.example/other.git"), of=create())
+
+
+def test_what_is_not_there_cannot_be_changed():
+    with pytest.raises(NotFound):
+        decide(ChangeProject(NOW, ref="next"), Absent())
 
 
 def test_a_domain_belongs_to_the_first():

@@ -663,6 +663,9 @@ class BuiltinEditor:
     def name(self) -> str:
         return NAME
 
+    async def window_tokens(self) -> int | None:
+        return None
+
     async def reply(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
         step, number = _next_step(request.messages)
         for piece in re.findall(r"\S+\s*", step.text):

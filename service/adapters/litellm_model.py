@@ -12,15 +12,15 @@ import random
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
-from typing import Any, Protocol, assert_never
+from typing import Any, Protocol
 
 import aiohttp
-import msgspec
 from msgspec import Struct
 
 from service.adapters.model_errors import MODEL_KEY_REFUSED, MODEL_REFUSED_REQUEST, ContentRefused, Retries, error_of
 from service.adapters.model_exchange import EXCHANGE, Exchange, open_session
 from service.adapters.model_library import Library, load
+from service.adapters.model_messages import in_openai_form, mark_for_cache
 from service.adapters.model_streams import (
     ChatCompletionsReader,
     Ending,
@@ -31,18 +31,19 @@ from service.adapters.model_streams import (
     end_reason,
 )
 from service.domain.errors import Forbidden, Invalid, ServiceError, Unavailable
-from service.domain.model import ToolCall, Usage
+from service.domain.model import Usage
 from service.ports.model import (
-    AssistantMessage,
     ModelChunk,
     ModelEnd,
-    ModelMessage,
     ModelRequest,
     ModelText,
     SystemMessage,
-    ToolMessage,
     UserMessage,
 )
+
+LEAST_WINDOW_TOKENS = 8_000
+USUAL_WINDOW_TOKENS = 100_000
+"""Of a model that litellm's table does not know."""
 
 
 class ModelSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -61,6 +62,10 @@ class ModelSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """Both or neither; without them the price is that of litellm's table."""
     max_output_tokens: int | None = None
     """The most that is ever asked for; without it, what litellm's table says of the model."""
+    context_tokens: int | None = None
+    """What a prompt and its reply may have together; without it, what litellm's table says of the model."""
+    fallback: str = ""
+    """The alias of the model to ask when this one is down, overloaded or refuses its key."""
     connect_timeout_seconds: float = 10.0
     first_token_timeout_seconds: float = 120.0
     """Until the provider's first bytes of an answer."""
@@ -70,6 +75,10 @@ class ModelSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     def __post_init__(self) -> None:
         if (self.input_usd_per_million_tokens is None) != (self.output_usd_per_million_tokens is None):
             raise ValueError("give the price of both input and output tokens, or of neither")
+        if self.context_tokens is not None and self.context_tokens < LEAST_WINDOW_TOKENS:
+            raise ValueError(
+                f"context_tokens is at least {LEAST_WINDOW_TOKENS}: our own instructions take half of that"
+            )
 
 
 # Providers whose requests litellm makes through a client that can be handed in (1.106: those of its
@@ -141,6 +150,12 @@ class LitellmModel:
         """Whether the settings name a variable for the key that is not set."""
         return bool(self._spec.api_key_env) and not self._env.get(self._spec.api_key_env)
 
+    async def window_tokens(self) -> int | None:
+        """Of the settings, else of litellm's table."""
+        if self._spec.context_tokens is not None:
+            return self._spec.context_tokens
+        return (await self._learn(await load())).window_tokens or USUAL_WINDOW_TOKENS
+
     async def prepare(self) -> None:
         """Import litellm and rehearse a call without network, so that the first real one is as fast as the next.
 
@@ -148,14 +163,14 @@ class LitellmModel:
             NotFound: litellm knows no provider for the model (``code`` ``unknown_model``).
         """
         library = await load()
-        facts = self._learn(library)
+        facts = await self._learn(library)
         if self.key_is_missing:
             return
         request = ModelRequest(messages=(SystemMessage("Rehearse."), UserMessage("Say nothing.")))
         exchange = Exchange(None, first_token_timeout_seconds=self._spec.first_token_timeout_seconds)
         # Through us, everything but the network is rehearsed; litellm's own way to answer without it stops earlier.
         more = {} if facts.speaks_through_us else {"mock_response": "Nothing."}
-        stream = await self._ask(library, request, exchange, **more)
+        stream = await self._ask(library, facts, request, exchange, **more)
         await stream.aclose()
 
     async def close(self) -> None:
@@ -189,7 +204,7 @@ class LitellmModel:
         if self.key_is_missing:
             raise Forbidden(f"{self._spec.api_key_env} is not set", code=MODEL_KEY_REFUSED)
         library = await load()
-        facts = self._learn(library)
+        facts = await self._learn(library)
         if request.tools and not facts.has_tools:
             raise Invalid(f"{self.name} cannot use tools", code=MODEL_REFUSED_REQUEST)
         exchange = Exchange(
@@ -198,7 +213,7 @@ class LitellmModel:
         written = 0
         try:
             try:
-                stream = await self._ask(library, request, exchange)
+                stream = await self._ask(library, facts, request, exchange)
             except ContentRefused:
                 yield self._end(library, facts, request, Ending("refused", (), Tokens(0, 0), ""), 0)
                 return
@@ -215,11 +230,13 @@ class LitellmModel:
         finally:
             exchange.close()
 
-    async def _ask(self, library: Library, request: ModelRequest, exchange: Exchange, **more: str) -> Any:
+    async def _ask(
+        self, library: Library, facts: "_Facts", request: ModelRequest, exchange: Exchange, **more: str
+    ) -> Any:
         """Have litellm make the request; what it returns is its own reading of the answer."""
         token = EXCHANGE.set(exchange)
         try:
-            return await library.module.acompletion(**self._arguments(library, request), **more)
+            return await library.module.acompletion(**self._arguments(facts, request), **more)
         except Exception as error:  # noqa: BLE001  litellm raises of all kinds; error_of says which
             if exchange.failure is not None:
                 raise exchange.failure from None
@@ -234,11 +251,11 @@ class LitellmModel:
         finally:
             EXCHANGE.reset(token)
 
-    def _arguments(self, library: Library, request: ModelRequest) -> dict[str, Any]:
-        facts, spec = self._learn(library), self._spec
+    def _arguments(self, facts: "_Facts", request: ModelRequest) -> dict[str, Any]:
+        spec = self._spec
         arguments: dict[str, Any] = {
             "model": spec.model,
-            "messages": [_message(message) for message in request.messages],
+            "messages": [in_openai_form(message) for message in request.messages],
             "stream": True,
             "stream_options": {"include_usage": True},
             "max_tokens": min(request.max_output_tokens, facts.max_output_tokens or request.max_output_tokens),
@@ -261,7 +278,7 @@ class LitellmModel:
                 for tool in request.tools
             ]
             if facts.provider == "anthropic":
-                _mark_for_cache(arguments["messages"])
+                mark_for_cache(arguments["messages"])
         if facts.client is not None:
             arguments["client"] = facts.client
         return arguments
@@ -271,9 +288,9 @@ class LitellmModel:
             return self._env.get(self._spec.api_key_env, "")
         return _NO_KEY if self._spec.api_base else ""
 
-    def _learn(self, library: Library) -> "_Facts":
-        if self._facts is None:
-            self._facts = _learn(library, self._spec)
+    async def _learn(self, library: Library) -> "_Facts":
+        if self._facts is None:  # in a thread: for models of Ollama litellm asks its server, and waits for it
+            self._facts = await asyncio.to_thread(_learn, library, self._spec)
         return self._facts
 
     def _open_session(self, library: Library) -> aiohttp.ClientSession:
@@ -318,6 +335,7 @@ class _Facts(Struct, frozen=True):
     has_tools: bool
     has_price: bool
     max_output_tokens: int | None
+    window_tokens: int | None
     speaks_through_us: bool
     """Whether its requests go through our transport."""
     client: Any
@@ -331,7 +349,9 @@ def _learn(library: Library, spec: ModelSettings) -> _Facts:
     except Exception as error:  # noqa: BLE001  as in _ask
         raise error_of(error, model=spec.model, status=0, headers={}, secret="") from None
     try:
-        info: dict[str, Any] = litellm.get_model_info(model=model, custom_llm_provider=provider)
+        info: dict[str, Any] = litellm.get_model_info(
+            model=model, custom_llm_provider=provider, api_base=spec.api_base or None
+        )
     except Exception:  # noqa: BLE001  a bare Exception is what it raises for a model that is not in its table
         info = {}
     supported = litellm.get_supported_openai_params(model=model, custom_llm_provider=provider)
@@ -342,6 +362,7 @@ def _learn(library: Library, spec: ModelSettings) -> _Facts:
         has_tools=supported is None or "tools" in supported,
         has_price=bool(info),
         max_output_tokens=spec.max_output_tokens or info.get("max_output_tokens"),
+        window_tokens=info.get("max_input_tokens") or info.get("max_tokens"),
         speaks_through_us=client is not None
         or (
             (provider in ("openai", "custom_openai", "azure") or provider in litellm.openai_compatible_providers)
@@ -350,48 +371,6 @@ def _learn(library: Library, spec: ModelSettings) -> _Facts:
         ),
         client=client,
     )
-
-
-def _message(message: ModelMessage) -> dict[str, Any]:
-    match message:
-        case SystemMessage(text=text):
-            return {"role": "system", "content": text}
-        case UserMessage(text=text):
-            return {"role": "user", "content": text}
-        case ToolMessage(call_id=call_id, name=name, text=text):
-            return {"role": "tool", "tool_call_id": call_id, "name": name, "content": text}
-        case AssistantMessage(text=text, tool_calls=()):
-            return {"role": "assistant", "content": text}
-        case AssistantMessage(text=text, tool_calls=calls):
-            return {"role": "assistant", "content": text or None, "tool_calls": [_tool_call(call) for call in calls]}
-        case _:
-            assert_never(message)
-
-
-def _mark_for_cache(messages: list[dict[str, Any]]) -> None:
-    """Have Anthropic keep tools, system message and conversation so far, which a loop with tools sends again each time.
-
-    Reading them back costs a tenth, writing them a quarter more (Anthropic's docs, "Prompt caching"), so it pays from
-    the second call on; without tools there is none. Other providers keep prefixes without being told.
-    """
-    for message in {id(message): message for message in (messages[0], messages[-1])}.values():
-        mark = {"type": "ephemeral"}
-        if message["role"] == "tool":
-            message["cache_control"] = mark
-        elif message["content"]:
-            message["content"] = [{"type": "text", "text": message["content"], "cache_control": mark}]
-
-
-def _tool_call(call: ToolCall) -> dict[str, Any]:
-    """As the model made it. Arguments that are no JSON object would be refused; the model is shown what it wrote."""
-    arguments = call.arguments
-    try:
-        is_object = isinstance(msgspec.json.decode(arguments), dict)
-    except msgspec.DecodeError:
-        is_object = False
-    if not is_object:
-        arguments = msgspec.json.encode({"not_json": arguments}).decode()
-    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
 
 
 def _estimate(request: ModelRequest, written: int) -> Tokens:

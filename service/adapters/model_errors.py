@@ -11,10 +11,10 @@ from email.utils import parsedate_to_datetime
 from msgspec import Struct
 
 from service.domain.errors import Forbidden, Invalid, NotFound, RateLimited, ServiceError, Unavailable
+from service.ports.model import CONTEXT_WINDOW_EXCEEDED
 
 MODEL_KEY_REFUSED = "model_key_refused"
 MODEL_REFUSED_REQUEST = "model_refused_request"
-CONTEXT_WINDOW_EXCEEDED = "context_window_exceeded"
 
 MAX_QUOTED_CHARACTERS = 300
 

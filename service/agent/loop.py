@@ -106,7 +106,7 @@ async def work(
     state, workspace = await _opened(state, docs, source, recorder, now)
     links = Links(workspace)
     toolbox = Toolbox(workspace, links, index, domain)
-    repository = await conversation.facts(workspace)
+    repository = await conversation.facts(workspace, await model.window_tokens())
     while True:
         state = await _answered(state, toolbox, workspace, recorder, now)
         if state.work.finish is None and (said := _last_word(state.work)) is not None:
@@ -261,11 +261,15 @@ def _answered_calls_of_last_reply(done: Work) -> list[ToolReturned]:
 
 
 def _last_word(done: Work) -> str | None:
-    """The text of a reply that ended the model's turn without calling a tool."""
-    last = done.transcript[-1] if done.transcript else None
-    if isinstance(last, ModelReplied) and not last.tool_calls and not last.cut_off:
-        return last.text.strip()
-    return None
+    """The text of a reply that ended the model's turn without calling a tool; an empty one does so the second time."""
+    last, before = done.transcript[-1:], done.transcript[-2:-1]
+    match last, before:
+        case (ModelReplied(text=text, tool_calls=(), cut_off=False),), _ if text.strip():
+            return text.strip()
+        case (ModelReplied(tool_calls=(), cut_off=False),), (ModelReplied(tool_calls=()),):
+            return ""
+        case _:
+            return None
 
 
 def _check_budgets(done: Work, budgets: Budgets, spent: timedelta) -> None:

@@ -7,6 +7,8 @@ from msgspec import Struct
 
 from service.domain.model import ToolCall, Usage
 
+CONTEXT_WINDOW_EXCEEDED = "context_window_exceeded"
+
 
 class SystemMessage(Struct, frozen=True, tag="system"):
     """Ours alone: nothing that a client or a document says ever goes into one."""
@@ -98,6 +100,9 @@ class Model(Protocol):
     def name(self) -> str:
         """``provider/model``, for people and for events."""
 
+    async def window_tokens(self) -> int | None:
+        """How many tokens a prompt and its reply may have together; None where it need not be thought of."""
+
     def reply(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
         """One reply: texts as they come, then one ``ModelEnd``. Closing the iterator ends the call at the provider.
 
@@ -106,7 +111,8 @@ class Model(Protocol):
         Raises:
             Unavailable: overloaded, rate limited (``RateLimited``), cut off or down.
             Forbidden: the provider refuses our key (``code`` ``model_key_refused``).
-            Invalid: the provider refuses the request, such as a prompt too long (``code`` ``model_refused_request``).
+            Invalid: the provider refuses the request (``code`` ``model_refused_request``); the prompt is too long for
+                the model (``code`` ``context_window_exceeded``).
         """
 
 

@@ -183,15 +183,24 @@ async def test_a_conversation_goes_out_in_anthropic_form(provider, make):
 
 async def test_anthropic_is_told_what_of_a_conversation_with_tools_to_keep(provider, make):
     keep = {"type": "ephemeral"}
+    more = (AssistantMessage("", (ToolCall("call_3", "search", "{}"),)), ToolMessage("call_3", "search", "here"))
     model = make("anthropic")
-    for request in (CONVERSATION, ModelRequest(CONVERSATION.messages[:-1], CONVERSATION.tools), REQUEST):
+    for messages in (CONVERSATION.messages, CONVERSATION.messages[:-1], (*CONVERSATION.messages, *more)):
         provider.will_reply("ok")
-        await reply(model, request)
-    by_user, by_tool, alone = (asked.body for asked in provider.asked)
-    for body in (by_user, by_tool):
+        await reply(model, ModelRequest(messages, CONVERSATION.tools))
+    provider.will_reply("ok")
+    await reply(model, REQUEST)
+    by_user, by_tool, later, alone = (asked.body for asked in provider.asked)
+    for body, kept in (
+        (by_user, ["Where?", "Go on."]),
+        (by_tool, ["Where?", "not JSON"]),
+        (later, ["Where?", "Go on.", "here"]),
+    ):
         assert body["system"][-1]["cache_control"] == keep
-        marks = [block.get("cache_control") for message in body["messages"] for block in message["content"]]
-        assert marks == [None] * (len(marks) - 1) + [keep]
+        blocks = [block for message in body["messages"] for block in message["content"]]
+        marked = [block for block in blocks if "cache_control" in block]
+        assert [block["cache_control"] for block in marked] == [keep] * len(kept)
+        assert [block.get("text") or block["content"] for block in marked] == kept
     assert "cache_control" not in str(alone)
 
 

@@ -2,11 +2,16 @@
 
 from datetime import UTC, datetime
 
-from service.agent.conversation import LEFT_OUT, MAX_TRANSCRIPT_CHARACTERS, messages
+import pytest
+
+from service.agent.conversation import MAX_GUIDANCE_CHARACTERS, facts, messages
 from service.agent.prompts import prompt
+from service.agent.workspace import Workspace
 from service.domain.jobs import ChecksReported, JobRequested, Message, ModelReplied, Problem, ToolReturned, Work
 from service.domain.model import ToolCall, Usage
-from service.ports.model import AssistantMessage, SystemMessage, ToolMessage, UserMessage
+from service.ports.docs_source import Source
+from service.ports.model import AssistantMessage, SystemMessage, UserMessage
+from tests.fakes.docs_source import FakeDocsSource
 
 AT = datetime(2026, 5, 4, tzinfo=UTC)
 
@@ -46,18 +51,22 @@ def test_findings_are_data():
     assert "<data " in told[-1].text
 
 
-def test_old_results_are_left_out_in_steps_so_that_prompts_stay_the_same_for_long():
-    steps, left_out = [], []
-    for number in range(60):
-        steps += [reply(number), result(number, 10_000)]
-        told = messages(request(Message("user", "A")), Work(transcript=tuple(steps)), "facts")
-        results = [message.text for message in told if isinstance(message, ToolMessage)]
-        left_out.append(results.count(LEFT_OUT))
-        assert sum(map(len, results)) <= MAX_TRANSCRIPT_CHARACTERS + 60 * len(LEFT_OUT)
-        assert results[-1] != LEFT_OUT
-    assert left_out == sorted(left_out)
-    assert len(set(left_out)) <= 7
-
-
 def test_braces_in_values_stay_what_they_are():
     assert "{problems} {folder}" in prompt("checks", problems="{problems} {folder}")
+
+
+def test_a_reply_without_a_word_is_answered_by_telling_the_model_to_go_on():
+    silent = ModelReplied("m", "", (), Usage(), AT)
+    told = messages(request(Message("user", "A")), Work(transcript=(silent,)), "facts")
+    assert told[-1] == UserMessage(prompt("nudge"))
+
+
+@pytest.mark.parametrize(("window_tokens", "most"), [(None, MAX_GUIDANCE_CHARACTERS), (8_000, 1_000)])
+async def test_guidance_of_any_length_is_quoted_as_far_as_there_is_room_and_says_so(window_tokens, most):
+    docs = FakeDocsSource({"AGENTS.md": "Be terse. " * 100_000, "docs/AGENTS.md": "Use metric units."})
+    source = Source("p1", "", "main", "docs", "local")
+    fetched = await docs.fetch(source, branch="b")
+    told = await facts(await Workspace.open(docs, source, fetched.base_commit, {}), window_tokens)
+    assert len(told) < most + 3_000
+    assert "characters more]" in told
+    assert told.index("Be terse.") < told.index("Use metric units.")

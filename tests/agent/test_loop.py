@@ -2,6 +2,7 @@
 
 import pytest
 
+from service.agent.asking import MAX_ASKED_AGAIN
 from service.agent.loop import MAX_CHECK_ROUNDS, BudgetExhausted, Budgets
 from service.domain.errors import Conflict, Invalid, ServiceError, Unavailable
 from service.domain.jobs import (
@@ -237,12 +238,12 @@ async def test_a_model_that_refuses_fails_the_job():
 
 
 async def test_a_reply_that_breaks_off_is_not_recorded_and_its_iterator_is_closed():
-    model = FakeModel([Says("I am", breaks_off=Unavailable("gone"))])
+    model = FakeModel([Says("I am", breaks_off=Unavailable("gone"))] * 9)
     journal = Journal("x")
     with pytest.raises(Unavailable):
         await run_work(journal, FakeDocsSource(FILES), model)
     assert replies(journal) == []
-    assert model.closed == 1
+    assert model.closed == len(model.requests) == 1 + MAX_ASKED_AGAIN
 
 
 async def test_a_named_branch_that_exists_is_worked_on():

@@ -33,15 +33,21 @@ def calls(*tools: ToolCall, text: str = "") -> Says:
 class FakeModel:
     """Replies by its script, first to last; an error in it is raised before the first chunk."""
 
-    def __init__(self, script: Iterable[Says | ServiceError] = (), *, name: str = "fake/model") -> None:
+    def __init__(
+        self, script: Iterable[Says | ServiceError] = (), *, name: str = "fake/model", window_tokens: int | None = None
+    ) -> None:
         self.script = list(script)
         self.requests: list[ModelRequest] = []
         self.closed = 0  # replies that ended, however they did
         self._name = name
+        self._window_tokens = window_tokens
 
     @property
     def name(self) -> str:
         return self._name
+
+    async def window_tokens(self) -> int | None:
+        return self._window_tokens
 
     async def reply(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
         self.requests.append(request)

@@ -1,0 +1,56 @@
+"""Messages as litellm takes them, which is OpenAI's form; and what a provider is told to keep of them."""
+
+from typing import Any, assert_never
+
+import msgspec
+
+from service.domain.model import ToolCall
+from service.ports.model import AssistantMessage, ModelMessage, SystemMessage, ToolMessage, UserMessage
+
+
+def in_openai_form(message: ModelMessage) -> dict[str, Any]:
+    match message:
+        case SystemMessage(text=text):
+            return {"role": "system", "content": text}
+        case UserMessage(text=text):
+            return {"role": "user", "content": text}
+        case ToolMessage(call_id=call_id, name=name, text=text):
+            return {"role": "tool", "tool_call_id": call_id, "name": name, "content": text}
+        case AssistantMessage(text=text, tool_calls=()):
+            return {"role": "assistant", "content": text}
+        case AssistantMessage(text=text, tool_calls=calls):
+            return {"role": "assistant", "content": text or None, "tool_calls": [_tool_call(call) for call in calls]}
+        case _:
+            assert_never(message)
+
+
+def mark_for_cache(messages: list[dict[str, Any]]) -> None:
+    """Have Anthropic keep what a loop with tools sends again each time. Four marks, the most that it takes:
+
+    tools and system message; the instructions, which stay when what follows is shortened; the prompt of the call
+    before, which is found again even when more than the twenty blocks that it looks back were added since; and the end.
+
+    Reading them back costs a tenth, writing them a quarter more (Anthropic's docs, "Prompt caching"), so it pays from
+    the second call on; without tools there is none. Other providers keep prefixes without being told.
+    """
+    replies = [at for at, message in enumerate(messages) if message["role"] == "assistant"]
+    first = next((at for at in replies if messages[at].get("tool_calls")), len(messages))
+    ends = {0, first - 1, (replies[-1] if replies else len(messages)) - 1, len(messages) - 1}
+    for message in (messages[at] for at in sorted(ends) if at >= 0):
+        mark = {"type": "ephemeral"}
+        if message["role"] == "tool":
+            message["cache_control"] = mark
+        elif message["role"] != "assistant" and message["content"]:
+            message["content"] = [{"type": "text", "text": message["content"], "cache_control": mark}]
+
+
+def _tool_call(call: ToolCall) -> dict[str, Any]:
+    """As the model made it. Arguments that are no JSON object would be refused; the model is shown what it wrote."""
+    arguments = call.arguments
+    try:
+        is_object = isinstance(msgspec.json.decode(arguments), dict)
+    except msgspec.DecodeError:
+        is_object = False
+    if not is_object:
+        arguments = msgspec.json.encode({"not_json": arguments}).decode()
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}

@@ -1,0 +1,110 @@
+"""One call of the model: what is asked again, what is not, and what is recorded of it."""
+
+import pytest
+
+from service.agent.asking import ASKED_AGAIN, MAX_ASKED_AGAIN
+from service.agent.loop import Budgets, work
+from service.agent.window import LEFT_OUT
+from service.domain.errors import Forbidden, Invalid, Unavailable
+from service.domain.jobs import ModelReplied
+from service.ports.model import ToolMessage
+from tests.agent.journal import SOURCE, Journal, run_work
+from tests.fakes.docs_source import FakeDocsSource
+from tests.fakes.model import FakeModel, Says, call, calls
+
+FILES = {f"page{number}.md": f"# Page {number}\n" + "word " * 5_000 for number in range(60)}
+TOO_LONG = Invalid("the prompt is too long for fake/model", code="context_window_exceeded")
+DONE = Says("Done.")
+
+
+def reads(first, last):
+    return [calls(call("read", f"c{number}", path=f"page{number}.md")) for number in range(first, last)]
+
+
+def sizes(model):
+    return [sum(len(message.text) for message in request.messages) for request in model.requests]
+
+
+def squeezed(journal):
+    return [event.squeezed for event in journal.events if isinstance(event, ModelReplied)]
+
+
+async def test_a_reply_that_breaks_off_is_asked_again_and_whoever_listens_is_told():
+    model = FakeModel([Says("I am on", breaks_off=Unavailable("gone")), Says("All is well.")])
+    journal, heard = Journal("x"), []
+    await work(
+        journal.start(), model=model, docs=FakeDocsSource({"a.md": "x\n"}), source=SOURCE, index=None, domain="docs",
+        recorder=journal, now=journal.now, budgets=Budgets(), on_text=heard.append,
+    )  # fmt: skip
+    assert model.requests[0] == model.requests[1]
+    assert "".join(heard) == f"I am on{ASKED_AGAIN}All is well."
+    assert [event.text for event in journal.events if isinstance(event, ModelReplied)] == ["All is well."]
+    assert MAX_ASKED_AGAIN < 5
+
+
+@pytest.mark.parametrize("error", [Unavailable("down"), Forbidden("key"), Invalid("bad")])
+async def test_a_failure_before_the_first_text_has_been_tried_again_already(error):
+    model = FakeModel([error])
+    with pytest.raises(type(error)):
+        await run_work(Journal("x"), FakeDocsSource(FILES), model)
+    assert len(model.requests) == 1
+
+
+async def test_a_reply_without_end_is_not_asked_again():
+    model = FakeModel([Says("word " * 250_000)])
+    with pytest.raises(Unavailable) as failed:
+        await run_work(Journal("x"), FakeDocsSource(FILES), model)
+    assert failed.value.code == "model_reply_too_long"
+
+
+async def test_an_empty_reply_is_asked_again_once():
+    model = FakeModel([Says(""), Says("Nothing to do.")])
+    journal = Journal("x")
+    state = await run_work(journal, FakeDocsSource(FILES), model)
+    assert state.work.finish.summary == "Nothing to do."
+    state = await run_work(Journal("x"), FakeDocsSource(FILES), FakeModel([Says(""), Says("")]))
+    assert state.work.finish.summary == "The model ended its turn without a word."
+
+
+async def test_a_job_of_sixty_steps_stays_within_the_window_all_along():
+    window_tokens = 32_000
+    model = FakeModel([*reads(0, 60), DONE], window_tokens=window_tokens)
+    await run_work(Journal("x"), FakeDocsSource(FILES), model)
+    assert len(model.requests) == 61
+    for request, size in zip(model.requests, sizes(model), strict=True):
+        assert size / 3 + request.max_output_tokens < window_tokens
+
+
+async def test_a_prompt_that_the_provider_finds_too_long_is_shortened_harder_from_then_on():
+    model = FakeModel([*reads(0, 12), TOO_LONG, *reads(12, 14), DONE], window_tokens=200_000)
+    journal = Journal("x")
+    await run_work(journal, FakeDocsSource(FILES), model)
+    refused, again, later = sizes(model)[12:15]
+    assert again < refused * 0.7
+    assert later < refused
+    assert squeezed(journal) == [0] * 12 + [1] * 3
+    assert any(LEFT_OUT in message.text for message in model.requests[13].messages if isinstance(message, ToolMessage))
+
+
+async def test_a_prompt_that_is_too_long_however_it_is_shortened_is_told_clearly():
+    model = FakeModel([*reads(0, 12), TOO_LONG, TOO_LONG], window_tokens=200_000)
+    with pytest.raises(Invalid, match="context_tokens") as failed:
+        await run_work(Journal("x"), FakeDocsSource(FILES), model)
+    assert failed.value.code == "context_window_exceeded"
+    model = FakeModel([TOO_LONG], window_tokens=200_000)
+    with pytest.raises(Invalid, match="context_tokens"):
+        await run_work(Journal("x" * 30_000), FakeDocsSource(FILES), model)
+    assert len(model.requests) == 1  # there was nothing to leave out
+
+
+async def test_a_resumed_job_asks_exactly_what_it_would_have_asked():
+    script = [*reads(0, 10), TOO_LONG, *reads(10, 20), DONE]
+    whole = FakeModel(list(script), window_tokens=60_000)
+    journal = Journal("x")
+    await run_work(journal, FakeDocsSource(FILES), whole)
+    resumed = Journal("x")
+    first, second = FakeModel(script[:15], window_tokens=60_000), FakeModel(script[15:], window_tokens=60_000)
+    with pytest.raises(AssertionError, match="script"):
+        await run_work(resumed, FakeDocsSource(FILES), first)
+    await run_work(resumed, FakeDocsSource(FILES), second)
+    assert [*first.requests[:-1], *second.requests] == whole.requests

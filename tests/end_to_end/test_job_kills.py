@@ -1,7 +1,7 @@
 """kill -9 at every step of a job and at any instant between: one branch, one pull request, no reply paid for twice, and
 a log that still gives the pushed commit.
 
-A few kills by default, spread over a job's steps; ``DOCSMITH_KILLS=100`` makes that many for each of the two models:
+A few kills by default, spread over a job's steps; ``JOB_KILLS=100`` makes that many for each of the two models:
 one after each event, the rest at random instants, every third of which is followed by a second kill.
 """
 
@@ -21,8 +21,8 @@ from tests.end_to_end.test_crashes import with_model
 from tests.fakes.provider import Call, Reply, ScriptedProvider
 from tests.service_process import service_in, write_docs
 
-KILLS = int(os.environ.get("DOCSMITH_KILLS", "3"))
-SEED = int(os.environ.get("DOCSMITH_KILLS_SEED", "1"))
+KILLS = int(os.environ.get("JOB_KILLS", "3"))
+SEED = int(os.environ.get("JOB_KILLS_SEED", "1"))
 LOOK_SECONDS = 0.0005
 """Between two looks at the log by whoever kills at an event: far less than a step of a job takes."""
 ONCE = ("committed", "branch-pushed", "pull-request-opened", "job-completed")

@@ -4,10 +4,27 @@ The order is fixed: ``ReplyOpened``, any number of searches (each ``SearchStarte
 the end one of ``ReplyDone`` or ``ReplyBroken``. A further search between two stretches of text is allowed.
 """
 
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+from itertools import groupby
+
 from msgspec import Struct
 
 from service.domain.model import Usage
-from service.domain.threads import Resolution, Source
+from service.domain.threads import (
+    Reply,
+    ReplyCompleted,
+    ReplyFailed,
+    ReplyStarted,
+    ReplyStopped,
+    ReplyWritten,
+    Resolution,
+    Source,
+    SourcesFound,
+    Thread,
+    ThreadEvent,
+    may_write,
+)
 
 
 class ReplyOpened(Struct, frozen=True, tag="opened"):
@@ -61,3 +78,98 @@ class ReplyBroken(Struct, frozen=True, tag="broken"):
 
 
 ReplyEvent = ReplyOpened | SearchStarted | SearchFinished | TextDelta | ReplyDone | ReplyBroken
+
+
+INTERRUPTED = "The answer was interrupted; ask again in a moment."
+STOPPED = "The answer was stopped before its end."
+MERGED_CHARACTERS = 2_000
+FEW_DELTAS = 64
+"""So many go out one by one."""
+RESUMABLE_FOR = timedelta(minutes=5)
+"""How long after its end a reply waits for a reader that had lost it."""
+
+
+class Retelling:
+    """A reply told again, from the start, by what is on record of it: every character once.
+
+    The result of a search has no text of its passages: that is not on record.
+    """
+
+    def __init__(self, thread_id: str, reply_id: str) -> None:
+        self._thread_id, self._reply_id = thread_id, reply_id
+        self._told = 0
+        self._calls = 0
+        self.is_over = False
+
+    def tell(self, event: ThreadEvent) -> list[ReplyEvent]:
+        """What a listener is told for the next event of the thread."""
+        if self.is_over or getattr(event, "reply_id", None) != self._reply_id:
+            return []
+        match event:
+            case ReplyStarted():
+                return [ReplyOpened(self._thread_id, self._reply_id)]
+            case SourcesFound(query=query, sources=sources):
+                self._calls += 1
+                call_id = f"{self._reply_id}-{self._calls}"
+                hits = tuple(SearchHit(s.number, s.path, s.url, s.title, s.heading, "", 0.0) for s in sources)
+                return [SearchStarted(call_id, query), SearchFinished(call_id, query, hits, sources)]
+            case ReplyWritten(text=text):
+                self._told += len(text)
+                return [TextDelta(text)]
+            case ReplyCompleted() as done:
+                self.is_over = True
+                rest = [TextDelta(done.text[self._told :])] if len(done.text) > self._told else []
+                return [*rest, ReplyDone(done.text, done.cited, done.resolution, done.model, done.usage)]
+            case ReplyStopped(reason=reason):
+                self.is_over = True
+                return [ReplyBroken(reason, INTERRUPTED if reason == "interrupted" else STOPPED)]
+            case ReplyFailed(code=code, message=message):
+                self.is_over = True
+                return [ReplyBroken(code, message)]
+            case _:
+                return []
+
+
+def merged(events: Iterable[ReplyEvent]) -> Iterator[ReplyEvent]:
+    """The same events with neighbouring deltas joined, where there are many: who comes late or reads slowly is told in
+    few steps.
+    """
+    held = list(events)
+    if len(held) <= FEW_DELTAS:
+        yield from held
+        return
+    for is_text, run in groupby(held, key=lambda event: isinstance(event, TextDelta)):
+        if is_text:
+            text = "".join(event.text for event in run if isinstance(event, TextDelta))
+            yield from (TextDelta(text[at : at + MERGED_CHARACTERS]) for at in range(0, len(text), MERGED_CHARACTERS))
+        else:
+            yield from run
+
+
+class Resumer(Struct, frozen=True):
+    """Somebody who asks for the reply under way in a chat, by the chat's name, which its client has chosen."""
+
+    domain: str
+    asker: str
+    now: datetime
+    fp: str | None = None
+    thread_key: str | None = None
+    key_required: bool = False
+
+    def may_hear(self, thread: Thread, reply: Reply) -> bool:
+        """Whether this reader may have a reply of the thread: a chat's name can be guessed, so it alone opens nothing.
+
+        Whoever shows the thread's key may; else who is, by all that can be seen, the one who asked.
+        """
+        fp = thread.fp if self.fp is None else self.fp
+        if not may_write(thread, self.domain, fp, self.thread_key, key_required=self.key_required):
+            return False
+        if self.thread_key is not None:
+            return True
+        return bool(reply.asker) and reply.asker == self.asker
+
+    def waits_for(self, reply: Reply) -> bool:
+        """Whether there is something to hear: it is under way, or has lost its reader before its end."""
+        if reply.state == "active":
+            return True
+        return reply.is_undelivered and reply.ended_at is not None and self.now - reply.ended_at < RESUMABLE_FOR

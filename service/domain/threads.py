@@ -2,10 +2,8 @@
 
 import hashlib
 import hmac
-from collections.abc import Iterator, Sequence
 from datetime import datetime
-from itertools import chain
-from typing import Annotated, Literal, assert_never, overload
+from typing import Annotated, Literal, assert_never
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
@@ -13,6 +11,7 @@ from msgspec.structs import replace
 from service.domain.errors import Conflict, Invalid, NotFound
 from service.domain.events import Event, PersonalText
 from service.domain.model import Usage
+from service.domain.turns import Turns
 
 MAX_QUESTION_CHARACTERS = 32_768
 MAX_CONTEXT_CHARACTERS = 50_000
@@ -79,15 +78,24 @@ class MessagePosted(Event, frozen=True, tag="message-posted"):
     page_size: int
     api_version: Literal[1, 2]
     posted_at: datetime
+    replaces: str = ""
+    """The message that its writer has edited: that turn and all that followed it no longer count."""
 
 
 class ReplyStarted(Event, frozen=True, tag="reply-started"):
-    """``instance`` answers it, and no other."""
+    """``instance`` answers it, and no other.
+
+    Where the message had a reply, this one takes its place, and the turns after it no longer count.
+    """
 
     reply_id: str
     message_id: str
     instance: str
     started_at: datetime
+    chat_id: PersonalText = ""
+    """The client's own name for its chat; empty when it did not send one."""
+    asker: PersonalText = ""
+    """What is known of who asked, as a digest: whoever resumes by the chat's name alone must be the same."""
 
 
 class SourcesFound(Event, frozen=True, tag="sources-found"):
@@ -129,16 +137,23 @@ class ReplyFailed(Event, frozen=True, tag="reply-failed"):
     failed_at: datetime
 
 
-ThreadEvent = (
-    ThreadStarted
-    | MessagePosted
-    | ReplyStarted
-    | SourcesFound
-    | ReplyWritten
-    | ReplyCompleted
-    | ReplyStopped
-    | ReplyFailed
-)
+class ReaderLeft(Event, frozen=True, tag="reader-left"):
+    """The last reader's connection ended before the reply was told to its end, and the reply goes on for a while."""
+
+    reply_id: str
+    left_at: datetime
+
+
+class ReaderReturned(Event, frozen=True, tag="reader-returned"):
+    """A reader is there again, or has now been told a reply that had ended without one."""
+
+    reply_id: str
+    returned_at: datetime
+
+
+ReplyNews = SourcesFound | ReplyWritten | ReplyCompleted | ReplyStopped | ReplyFailed | ReaderLeft | ReaderReturned
+"""What happens to a reply that has begun."""
+ThreadEvent = ThreadStarted | MessagePosted | ReplyStarted | ReplyNews
 
 
 class StartThread(Struct, frozen=True):
@@ -168,6 +183,14 @@ class PostMessage(Struct, frozen=True):
     now: datetime
     thread_key: str | None = None
     key_required: bool = False
+    chat_id: str = ""
+    asker: str = ""
+    regenerates: bool = False
+    """The client asks for another reply to a message that it sent before."""
+    edits: bool = False
+    """The client gives each message an id of its own: one that is known, with another text, is an edited message."""
+    listed: int = 0
+    """How many messages the client has in its chat, where too few of them ask for another reply; else 0."""
 
 
 class RecordSources(Struct, frozen=True):
@@ -204,7 +227,18 @@ class FailReply(Struct, frozen=True):
     now: datetime
 
 
-ThreadCommand = StartThread | PostMessage | RecordSources | RecordText | CompleteReply | StopReply | FailReply
+class LeaveReply(Struct, frozen=True):
+    reply_id: str
+    now: datetime
+
+
+class ReturnToReply(Struct, frozen=True):
+    reply_id: str
+    now: datetime
+
+
+ReplyCommand = RecordSources | RecordText | CompleteReply | StopReply | FailReply | LeaveReply | ReturnToReply
+ThreadCommand = StartThread | PostMessage | ReplyCommand
 
 
 class Reply(Struct, frozen=True):
@@ -213,6 +247,11 @@ class Reply(Struct, frozen=True):
     state: ReplyState = "active"
     text: str = ""
     sources: tuple[Source, ...] = ()
+    chat_id: str = ""
+    asker: str = ""
+    is_undelivered: bool = False
+    """Whoever read it has lost the connection before its end, or the process that told it has died."""
+    ended_at: datetime | None = None
 
 
 class Turn(Struct, frozen=True):
@@ -220,59 +259,6 @@ class Turn(Struct, frozen=True):
 
     message: MessagePosted
     reply: Reply | None = None
-
-
-class Turns(Sequence[Turn]):
-    """The turns of a thread, oldest first; never changed in place.
-
-    In chunks, so that a long thread is not copied for each event: ``with_next`` and ``with_changed`` copy one chunk and
-    the list of chunks.
-    """
-
-    __slots__ = ("_chunks", "_last")
-    _SIZE = 64
-
-    def __init__(self, chunks: tuple[tuple[Turn, ...], ...] = (), last: tuple[Turn, ...] = ()) -> None:
-        self._chunks, self._last = chunks, last
-
-    def with_next(self, turn: Turn) -> "Turns":
-        if len(self._last) < self._SIZE:
-            return Turns(self._chunks, (*self._last, turn))
-        return Turns((*self._chunks, self._last), (turn,))
-
-    def with_changed(self, index: int, turn: Turn) -> "Turns":
-        """With another turn at an index from 0."""
-        number, at = divmod(index, self._SIZE)
-        if number == len(self._chunks):
-            return Turns(self._chunks, (*self._last[:at], turn, *self._last[at + 1 :]))
-        chunk = self._chunks[number]
-        changed = (*chunk[:at], turn, *chunk[at + 1 :])
-        return Turns((*self._chunks[:number], changed, *self._chunks[number + 1 :]), self._last)
-
-    def __len__(self) -> int:
-        return len(self._chunks) * self._SIZE + len(self._last)
-
-    @overload
-    def __getitem__(self, index: int) -> Turn: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Turn, ...]: ...
-    def __getitem__(self, index: int | slice) -> Turn | tuple[Turn, ...]:
-        if isinstance(index, slice):
-            return tuple(self)[index]
-        number, at = divmod(range(len(self))[index], self._SIZE)
-        return self._last[at] if number == len(self._chunks) else self._chunks[number][at]
-
-    def __iter__(self) -> Iterator[Turn]:
-        return chain(*self._chunks, self._last)
-
-    def __reversed__(self) -> Iterator[Turn]:
-        return chain(reversed(self._last), *map(reversed, reversed(self._chunks)))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Turns) and (self._chunks, self._last) == (other._chunks, other._last)
-
-    def __hash__(self) -> int:
-        return hash((self._chunks, self._last))
 
 
 class Absent(Struct, frozen=True):
@@ -285,10 +271,36 @@ class Thread(Struct, frozen=True):
     domain: str
     fp: str
     key_digest: str
-    turns: Turns = Turns()
+    turns: Turns[Turn] = Turns()
+
+    def index_of(self, reply_id: str) -> int | None:
+        """Of the turn that has this reply now; None when there is none, or none any more."""
+        for back, turn in enumerate(reversed(self.turns), start=1):  # nearly always the last one
+            if turn.reply is not None and turn.reply.reply_id == reply_id:
+                return len(self.turns) - back
+        return None
 
     def turn_of(self, reply_id: str) -> Turn | None:
-        return next((t for t in reversed(self.turns) if t.reply is not None and t.reply.reply_id == reply_id), None)
+        index = self.index_of(reply_id)
+        return None if index is None else self.turns[index]
+
+    def index_of_message(self, message_id: str) -> int | None:
+        for back, turn in enumerate(reversed(self.turns), start=1):
+            if turn.message.message_id == message_id:
+                return len(self.turns) - back
+        return None
+
+    def index_asked(self, new: PostMessage) -> int | None:
+        """Of the turn that this message is, when it was sent before; None for a new one."""
+        if new.client_message_id:
+            for back, turn in enumerate(reversed(self.turns), start=1):
+                if turn.message.client_message_id == new.client_message_id:
+                    is_same = new.edits or turn.message.text == new.text
+                    return len(self.turns) - back if is_same else None
+        last = len(self.turns) - 1
+        if last >= 0 and _asks_again(new, last) and self.turns[last].message.text == new.text:
+            return last
+        return None
 
 
 ThreadState = Absent | Thread
@@ -302,16 +314,28 @@ def decide(command: ThreadCommand, thread: ThreadState) -> list[ThreadEvent]:
             started = ThreadStarted(
                 new.organization_id, new.project_id, new.domain, new.fp, new.key_digest, started_at=message.now
             )
+            _check(message)
             return [started, *_post(message)]
         case StartThread(), Thread():
             raise Conflict("This thread exists already.")
         case _, Absent():
             raise _no_thread()
         case PostMessage(), Thread():
-            if not _may_post(command, thread):
+            if not may_write(thread, command.domain, command.fp, command.thread_key, key_required=command.key_required):
                 raise _no_thread()
-            return _post(command)
-        case ((RecordSources() | RecordText() | CompleteReply() | StopReply() | FailReply()), Thread()):
+            return _post_to(thread, command)
+        case (
+            (
+                RecordSources()
+                | RecordText()
+                | CompleteReply()
+                | StopReply()
+                | FailReply()
+                | LeaveReply()
+                | ReturnToReply()
+            ),
+            Thread(),
+        ):
             return _about_reply(command, thread)
         case _:
             raise AssertionError(command)
@@ -321,15 +345,39 @@ def _no_thread() -> NotFound:
     return NotFound("There is no such thread.", code="thread_not_found")
 
 
-def _may_post(command: PostMessage, thread: Thread) -> bool:
-    if thread.domain != command.domain or (thread.fp != ANONYMOUS and thread.fp != command.fp):
+def may_write(thread: Thread, domain: str, fp: str, thread_key: str | None, *, key_required: bool) -> bool:
+    if thread.domain != domain or (thread.fp != ANONYMOUS and thread.fp != fp):
         return False
-    if command.thread_key is None:
-        return not command.key_required
-    return hmac.compare_digest(digest_of(command.thread_key), thread.key_digest)
+    if thread_key is None:
+        return not key_required
+    return hmac.compare_digest(digest_of(thread_key), thread.key_digest)
 
 
-def _post(new: PostMessage) -> list[ThreadEvent]:
+def _post_to(thread: Thread, new: PostMessage) -> list[ThreadEvent]:
+    _check(new)
+    index = thread.index_asked(new)
+    if index is None:
+        return _post(new)
+    asked, reply = thread.turns[index].message, thread.turns[index].reply
+    if asked.text != new.text:
+        return [*_stopped_from(thread, index, new.now), *_post(new, replaces=asked.message_id)]
+    if reply is not None and reply.state in ("active", "completed") and not _asks_again(new, index):
+        return []  # sent again: the same reply is told again
+    return [*_stopped_from(thread, index, new.now), _reply_to(new, asked.message_id)]
+
+
+def _asks_again(new: PostMessage, index: int) -> bool:
+    """A chat that ends with the question of that turn has two messages for each turn before it, and one more."""
+    return new.regenerates or 0 < new.listed < 2 * (index + 1)
+
+
+def _stopped_from(thread: Thread, index: int, now: datetime) -> list[ThreadEvent]:
+    """The end of all replies under way that no longer count."""
+    replaced = (thread.turns[at].reply for at in range(index, len(thread.turns)))
+    return [ReplyStopped(reply.reply_id, "stopped", now) for reply in replaced if reply and reply.state == "active"]
+
+
+def _check(new: PostMessage) -> None:
     if not new.text.strip() or len(new.text) > MAX_QUESTION_CHARACTERS:
         raise Invalid(f"A question has 1 to {MAX_QUESTION_CHARACTERS} characters.")
     if any(len(item.value) > MAX_CONTEXT_CHARACTERS for item in new.context):
@@ -338,21 +386,31 @@ def _post(new: PostMessage) -> list[ThreadEvent]:
         raise Invalid(f"currentPath has at most {MAX_PATH_CHARACTERS} characters.")
     if not 1 <= new.page_size <= MAX_PAGE_SIZE:
         raise Invalid(f"retrievalPageSize is 1 to {MAX_PAGE_SIZE}.")
+
+
+def _post(new: PostMessage, *, replaces: str = "") -> list[ThreadEvent]:
     return [
         MessagePosted(
             new.message_id, new.client_message_id, new.text, new.context, new.current_path, new.filter,
-            new.page_size, new.api_version, posted_at=new.now,
+            new.page_size, new.api_version, posted_at=new.now, replaces=replaces,
         ),
-        ReplyStarted(new.reply_id, new.message_id, new.instance, started_at=new.now),
+        _reply_to(new, new.message_id),
     ]  # fmt: skip
 
 
-def _about_reply(
-    command: RecordSources | RecordText | CompleteReply | StopReply | FailReply, thread: Thread
-) -> list[ThreadEvent]:
+def _reply_to(new: PostMessage, message_id: str) -> ReplyStarted:
+    return ReplyStarted(new.reply_id, message_id, new.instance, new.now, chat_id=new.chat_id, asker=new.asker)
+
+
+def _about_reply(command: ReplyCommand, thread: Thread) -> list[ThreadEvent]:
     turn = thread.turn_of(command.reply_id)
     if turn is None or turn.reply is None:
         raise NotFound("There is no such reply.")
+    match command:
+        case LeaveReply(reply_id=reply_id, now=now):
+            return [] if turn.reply.is_undelivered else [ReaderLeft(reply_id, left_at=now)]
+        case ReturnToReply(reply_id=reply_id, now=now):
+            return [ReaderReturned(reply_id, returned_at=now)] if turn.reply.is_undelivered else []
     if turn.reply.state != "active":
         if isinstance(command, StopReply | FailReply):
             return []  # it has ended by itself
@@ -382,43 +440,55 @@ def evolve(thread: ThreadState, event: ThreadEvent) -> ThreadState:
             return Thread(event.organization_id, event.project_id, event.domain, event.fp, event.key_digest)
         case _, Absent():
             raise AssertionError(event)
-        case MessagePosted(), Thread():
-            return replace(thread, turns=thread.turns.with_next(Turn(event)))
-        case ReplyStarted(reply_id=reply_id, message_id=message_id, instance=instance), Thread():
-            for back, asked in enumerate(reversed(thread.turns), start=1):  # nearly always the last one
-                if asked.message.message_id == message_id:
-                    changed = replace(asked, reply=Reply(reply_id, instance))
-                    return replace(thread, turns=thread.turns.with_changed(len(thread.turns) - back, changed))
-            return thread
-        case SourcesFound(reply_id=reply_id, sources=sources), Thread():
-            turn = _reply(thread, reply_id)
-            return _with_reply(thread, replace(turn, sources=(*turn.sources, *sources)))
-        case ReplyWritten(reply_id=reply_id, text=text), Thread():
-            turn = _reply(thread, reply_id)
-            return _with_reply(thread, replace(turn, text=turn.text + text))
-        case ReplyCompleted(reply_id=reply_id, text=text), Thread():
-            return _with_reply(thread, replace(_reply(thread, reply_id), state="completed", text=text))
-        case ReplyStopped(reply_id=reply_id, reason=reason), Thread():
-            return _with_reply(thread, replace(_reply(thread, reply_id), state=reason))
-        case ReplyFailed(reply_id=reply_id), Thread():
-            return _with_reply(thread, replace(_reply(thread, reply_id), state="failed"))
+        case MessagePosted(replaces=replaced), Thread():
+            turns = thread.turns
+            if replaced and (index := thread.index_of_message(replaced)) is not None:
+                turns = turns.first(index)
+            return replace(thread, turns=turns.with_next(Turn(event)))
+        case ReplyStarted(message_id=message_id), Thread():
+            index = thread.index_of_message(message_id)
+            if index is None:
+                return thread
+            reply = Reply(event.reply_id, event.instance, chat_id=event.chat_id, asker=event.asker)
+            asked = thread.turns[index]
+            turns = thread.turns if asked.reply is None else thread.turns.first(index + 1)
+            return replace(thread, turns=turns.with_changed(index, replace(asked, reply=reply)))
+        case _, Thread():
+            return _with_reply(thread, event)
         case _:
             assert_never(event)
 
 
-def _reply(thread: Thread, reply_id: str) -> Reply:
-    turn = thread.turn_of(reply_id)
-    assert turn is not None
+def _with_reply(thread: Thread, event: ReplyNews) -> Thread:
+    index = thread.index_of(event.reply_id)
+    if index is None:  # of a reply that no longer counts
+        return thread
+    turn = thread.turns[index]
     assert turn.reply is not None
-    return turn.reply
+    changed = replace(turn, reply=_changed(turn.reply, event))
+    return replace(thread, turns=thread.turns.with_changed(index, changed))
 
 
-def _with_reply(thread: Thread, reply: Reply) -> Thread:
-    for back, turn in enumerate(reversed(thread.turns), start=1):  # nearly always the last one
-        if turn.reply is not None and turn.reply.reply_id == reply.reply_id:
-            changed = replace(turn, reply=reply)
-            return replace(thread, turns=thread.turns.with_changed(len(thread.turns) - back, changed))
-    return thread
+def _changed(reply: Reply, event: ReplyNews) -> Reply:
+    match event:
+        case SourcesFound(sources=sources):
+            return replace(reply, sources=(*reply.sources, *sources))
+        case ReplyWritten(text=text):
+            return replace(reply, text=reply.text + text)
+        case ReplyCompleted(text=text, completed_at=at):
+            return replace(reply, state="completed", text=text, ended_at=at)
+        case ReplyStopped(reason="interrupted", stopped_at=at):
+            return replace(reply, state="interrupted", ended_at=at, is_undelivered=True)
+        case ReplyStopped(reason=reason, stopped_at=at):
+            return replace(reply, state=reason, ended_at=at)
+        case ReplyFailed(failed_at=at):
+            return replace(reply, state="failed", ended_at=at)
+        case ReaderLeft():
+            return replace(reply, is_undelivered=True)
+        case ReaderReturned():
+            return replace(reply, is_undelivered=False)
+        case _:
+            assert_never(event)
 
 
 def digest_of(thread_key: str) -> str:

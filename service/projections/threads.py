@@ -1,5 +1,9 @@
-"""Threads and their replies, as rows: what is under way, and how each reply ended. No text is kept here."""
+"""Threads and their replies, as rows: what is under way, how each reply ended, and of which chat it is.
 
+No text is kept here; the name that a client gave its chat only as a digest, until the thread is erased.
+"""
+
+import hashlib
 import sqlite3
 from collections.abc import Sequence
 from typing import assert_never
@@ -7,17 +11,24 @@ from typing import assert_never
 from msgspec import Struct
 
 from eventstore import RecordedEvent, Views
+from service.domain.events import ERASED
 from service.domain.threads import (
     MessagePosted,
+    ReaderLeft,
+    ReaderReturned,
     ReplyCompleted,
     ReplyFailed,
     ReplyStarted,
     ReplyStopped,
     ReplyWritten,
     SourcesFound,
+    ThreadEvent,
     ThreadStarted,
 )
-from service.streams import THREADS, decoded
+from service.streams import ERASURES, THREADS, decoded
+
+MAX_CANDIDATES = 50
+"""Of the replies in chats of one name, so many are looked at: people may all have the same."""
 
 
 class ActiveReply(Struct, frozen=True):
@@ -26,8 +37,16 @@ class ActiveReply(Struct, frozen=True):
     instance: str
 
 
+class ChatReply(Struct, frozen=True):
+    """A reply, and the position in the log of its beginning."""
+
+    thread_id: str
+    reply_id: str
+    position: int
+
+
 class ThreadsView:
-    name = "threads-1"
+    name = "threads-2"
     tables = """
         CREATE TABLE threads (
             id TEXT PRIMARY KEY,
@@ -45,42 +64,65 @@ class ThreadsView:
             state TEXT NOT NULL DEFAULT 'active',
             resolution TEXT,
             model TEXT,
-            started_at TEXT NOT NULL
+            started_at TEXT NOT NULL,
+            position INTEGER NOT NULL,
+            chat TEXT,
+            asker TEXT
         ) STRICT;
+        CREATE INDEX replies_by_chat ON replies (chat, position) WHERE chat IS NOT NULL;
+        CREATE INDEX replies_by_thread ON replies (thread_id);
         CREATE INDEX replies_active ON replies (state) WHERE state = 'active';
     """
 
     def apply(self, db: sqlite3.Connection, events: Sequence[RecordedEvent]) -> None:
-        for thread_id, event in decoded(THREADS, events):
-            match event:
-                case ThreadStarted() as new:
-                    db.execute(
-                        "INSERT INTO threads (id, organization_id, project_id, domain, started_at)"
-                        " VALUES (?, ?, ?, ?, ?)",
-                        (thread_id, new.organization_id, new.project_id, new.domain, new.started_at.isoformat()),
-                    )
-                case MessagePosted():
-                    db.execute("UPDATE threads SET messages = messages + 1 WHERE id = ?", (thread_id,))
-                case ReplyStarted() as reply:
-                    db.execute(
-                        "INSERT INTO replies (id, thread_id, message_id, instance, started_at) VALUES (?, ?, ?, ?, ?)",
-                        (
-                            reply.reply_id, thread_id, reply.message_id, reply.instance, reply.started_at.isoformat()
-                        ),
-                    )  # fmt: skip
-                case ReplyCompleted() as done:
-                    db.execute(
-                        "UPDATE replies SET state = 'completed', resolution = ?, model = ? WHERE id = ?",
-                        (done.resolution, done.model, done.reply_id),
-                    )
-                case ReplyStopped(reply_id=reply_id, reason=reason):
-                    db.execute("UPDATE replies SET state = ? WHERE id = ?", (reason, reply_id))
-                case ReplyFailed(reply_id=reply_id):
-                    db.execute("UPDATE replies SET state = 'failed' WHERE id = ?", (reply_id,))
-                case SourcesFound() | ReplyWritten():
-                    pass
-                case unknown:
-                    assert_never(unknown)
+        for recorded in events:
+            for thread_id, event in decoded(THREADS, [recorded]):
+                self._apply(db, thread_id, event, recorded.position)
+            for subject, _ in decoded(ERASURES, [recorded]):
+                if subject.startswith(f"{THREADS.category}-"):
+                    thread_id = THREADS.entity_id(subject)
+                    db.execute("UPDATE replies SET chat = NULL, asker = NULL WHERE thread_id = ?", (thread_id,))
+
+    def _apply(self, db: sqlite3.Connection, thread_id: str, event: ThreadEvent, position: int) -> None:
+        match event:
+            case ThreadStarted() as new:
+                db.execute(
+                    "INSERT INTO threads (id, organization_id, project_id, domain, started_at) VALUES (?, ?, ?, ?, ?)",
+                    (thread_id, new.organization_id, new.project_id, new.domain, new.started_at.isoformat()),
+                )
+            case MessagePosted():
+                db.execute("UPDATE threads SET messages = messages + 1 WHERE id = ?", (thread_id,))
+            case ReplyStarted() as reply:
+                db.execute(
+                    "INSERT INTO replies (id, thread_id, message_id, instance, started_at, position, chat, asker)"
+                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                    (
+                        reply.reply_id, thread_id, reply.message_id, reply.instance, reply.started_at.isoformat(),
+                        position, _digest_of_chat(reply.chat_id), _unless_erased(reply.asker),
+                    ),
+                )  # fmt: skip
+            case ReplyCompleted() as done:
+                db.execute(
+                    "UPDATE replies SET state = 'completed', resolution = ?, model = ? WHERE id = ?",
+                    (done.resolution, done.model, done.reply_id),
+                )
+            case ReplyStopped(reply_id=reply_id, reason=reason):
+                db.execute("UPDATE replies SET state = ? WHERE id = ?", (reason, reply_id))
+            case ReplyFailed(reply_id=reply_id):
+                db.execute("UPDATE replies SET state = 'failed' WHERE id = ?", (reply_id,))
+            case SourcesFound() | ReplyWritten() | ReaderLeft() | ReaderReturned():
+                pass
+            case unknown:
+                assert_never(unknown)
+
+
+def _unless_erased(text: str) -> str | None:
+    return text if text and text != ERASED else None
+
+
+def _digest_of_chat(chat_id: str) -> str | None:
+    known = _unless_erased(chat_id)
+    return None if known is None else hashlib.sha256(known.encode("utf-8", "replace")).hexdigest()
 
 
 async def active_replies(views: Views) -> list[ActiveReply]:
@@ -89,3 +131,19 @@ async def active_replies(views: Views) -> list[ActiveReply]:
         "SELECT thread_id, id, instance FROM replies WHERE state = 'active' ORDER BY started_at, id", ()
     )
     return [ActiveReply(*row) for row in rows]
+
+
+async def replies_in_chat(views: Views, domain: str, chat_id: str, asker: str | None) -> list[ChatReply]:
+    """The last replies in a site's chats of that name, newest first; ``asker``: only those that one asked for."""
+    rows = await views.query(
+        "SELECT r.thread_id, r.id, r.position FROM replies r JOIN threads t ON t.id = r.thread_id"
+        " WHERE r.chat = ? AND t.domain = ? AND (r.asker = ? OR ?) ORDER BY r.position DESC LIMIT ?",
+        (_digest_of_chat(chat_id), domain, asker, asker is None, MAX_CANDIDATES),
+    )
+    return [ChatReply(*row) for row in rows]
+
+
+async def position_of_reply(views: Views, reply_id: str) -> int | None:
+    """Where in the log a reply begins."""
+    row = await views.query_one("SELECT position FROM replies WHERE id = ?", (reply_id,))
+    return None if row is None else int(row[0])

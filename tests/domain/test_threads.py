@@ -1,6 +1,6 @@
 """A chat thread: who may post, and how a reply ends."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
@@ -9,24 +9,29 @@ from msgspec.structs import replace
 
 from service.domain.errors import Conflict, Invalid, NotFound
 from service.domain.model import Usage
+from service.domain.replies import Resumer
 from service.domain.threads import (
     Absent,
     CompleteReply,
     ContextItem,
     FailReply,
+    LeaveReply,
     PostMessage,
     RecordSources,
     RecordText,
+    ReplyStarted,
+    ReplyStopped,
+    ReturnToReply,
     SearchFilter,
     Source,
     StartThread,
     StopReply,
     Turn,
-    Turns,
     decide,
     digest_of,
     evolve,
 )
+from service.domain.turns import Turns
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 POST = PostMessage("m1", "", "How?", (), "", SearchFilter(), 5, 2, "r1", "one", "guide", "ann", NOW)
@@ -132,6 +137,10 @@ def test_turns_are_what_a_tuple_would_be(changes):
     assert [turns[index] for index in range(-len(expected), len(expected))] == [*expected, *expected]
     with pytest.raises(IndexError):
         turns[len(expected)]
+    for count in {0, 1, 63, 64, 65, 128, len(expected) // 2, len(expected), len(expected) + 1}:
+        first = turns.first(count)
+        assert tuple(first) == expected[:count]
+        assert tuple(first.with_next(Turn(message))) == (*expected[:count], Turn(message))
 
 
 def test_a_late_event_of_an_earlier_reply_goes_to_that_reply():
@@ -139,3 +148,147 @@ def test_a_late_event_of_an_earlier_reply_goes_to_that_reply():
     thread = after(START, *questions, RecordText("r7", "late"))
     assert [turn.reply.reply_id for turn in thread.turns if turn.reply.text] == ["r7"]
     assert thread.turn_of("r7").message.message_id == "m7"
+
+
+NAMED = replace(POST, client_message_id="c1", chat_id="chat", asker="ann's browser")
+FIRST = replace(START, message=NAMED)
+FOLLOW_UP = replace(AGAIN, client_message_id="c2", edits=True)
+DONE = CompleteReply("r1", "Like this.", (), "answered", "m", Usage(), NOW)
+
+
+def texts(thread):
+    return [turn.message.text for turn in thread.turns]
+
+
+def replies(thread):
+    return [turn.reply.reply_id for turn in thread.turns]
+
+
+@pytest.mark.parametrize("progress", [[], [DONE]])
+def test_a_message_that_is_sent_again_is_not_asked_twice(progress):
+    again = replace(NAMED, message_id="m9", reply_id="r9")
+    assert decide(again, after(FIRST, *progress)) == []
+
+
+@pytest.mark.parametrize("end", [StopReply("r1", "stopped", NOW), FailReply("r1", "unavailable", "Try again.", NOW)])
+def test_a_message_that_is_sent_again_is_asked_again_when_it_got_no_whole_reply(end):
+    again = replace(NAMED, message_id="m9", reply_id="r9")
+    thread = after(FIRST, end, again)
+    assert (texts(thread), replies(thread), thread.turns[0].reply.text) == (["How?"], ["r9"], "")
+
+
+def test_another_reply_takes_the_place_of_the_last_one_and_both_are_on_record():
+    again = replace(NAMED, message_id="m9", reply_id="r9", regenerates=True)
+    events = decide(again, after(FIRST, DONE))
+    assert [(type(event), event.reply_id, event.message_id) for event in events] == [(ReplyStarted, "r9", "m1")]
+    thread = after(FIRST, DONE, again)
+    assert (texts(thread), replies(thread)) == (["How?"], ["r9"])
+
+
+def test_another_reply_to_an_earlier_message_replaces_what_followed_it():
+    again = replace(NAMED, reply_id="r9", regenerates=True)
+    thread = after(FIRST, DONE, FOLLOW_UP, again)
+    assert (texts(thread), replies(thread)) == (["How?"], ["r9"])
+    assert [type(event) for event in decide(again, after(FIRST, DONE, FOLLOW_UP))] == [ReplyStopped, ReplyStarted]
+
+
+def test_a_client_without_message_ids_may_ask_for_another_reply_to_its_last_question():
+    unnamed = replace(POST, message_id="m9", reply_id="r9")
+    thread = after(START, AGAIN, replace(unnamed, text="And then?", regenerates=True))
+    assert (texts(thread), replies(thread)) == (["How?", "And then?"], ["r1", "r9"])
+    new = after(START, replace(unnamed, text="Something else?", regenerates=True))
+    assert texts(new) == ["How?", "Something else?"]
+
+
+@pytest.mark.parametrize(("listed", "expected"), [(0, ["r1", "r2", "r9"]), (3, ["r1", "r9"]), (5, ["r1", "r2", "r9"])])
+def test_a_chat_as_long_as_before_with_the_same_question_asks_for_another_reply(listed, expected):
+    again = replace(AGAIN, message_id="m9", reply_id="r9", listed=listed)
+    assert replies(after(START, AGAIN, again)) == expected
+
+
+def test_an_edited_message_replaces_its_turn_and_what_followed():
+    edited = replace(NAMED, message_id="m9", reply_id="r9", text="How on Windows?", edits=True)
+    events = decide(edited, after(FIRST, DONE, FOLLOW_UP))
+    assert [event.__struct_config__.tag for event in events] == ["reply-stopped", "message-posted", "reply-started"]
+    assert events[0].reply_id == "r2"
+    thread = after(FIRST, DONE, FOLLOW_UP, edited)
+    assert (texts(thread), replies(thread)) == (["How on Windows?"], ["r9"])
+
+
+def test_a_caller_that_gives_all_its_messages_one_id_edits_nothing():
+    thread = after(FIRST, replace(NAMED, message_id="m2", reply_id="r2", text="And then?"))
+    assert texts(thread) == ["How?", "And then?"]
+
+
+def test_only_who_may_write_can_ask_again():
+    stranger = replace(NAMED, fp="bob", regenerates=True)
+    with pytest.raises(NotFound):
+        decide(stranger, after(FIRST, DONE))
+
+
+def test_what_comes_late_of_a_replaced_reply_changes_nothing():
+    again = replace(NAMED, reply_id="r9", regenerates=True)
+    thread = after(FIRST, again)
+    for late in (RecordText("r1", "late"), StopReply("r1", "stopped", NOW), LeaveReply("r1", NOW)):
+        with pytest.raises(NotFound):
+            decide(late, thread)
+
+
+def test_a_reply_knows_whether_its_reader_has_had_it():
+    thread = after(FIRST, LeaveReply("r1", NOW))
+    assert thread.turns[0].reply.is_undelivered
+    assert decide(LeaveReply("r1", NOW), thread) == []
+    back = after(FIRST, LeaveReply("r1", NOW), DONE, ReturnToReply("r1", NOW))
+    assert (back.turns[0].reply.is_undelivered, back.turns[0].reply.state) == (False, "completed")
+    assert decide(ReturnToReply("r1", NOW), back) == []
+    assert after(FIRST, StopReply("r1", "interrupted", NOW)).turns[0].reply.is_undelivered
+
+
+SELF = Resumer("guide", "ann's browser", NOW)
+
+
+@pytest.mark.parametrize(
+    ("reader", "may"),
+    [
+        (SELF, True),
+        (replace(SELF, fp="ann"), True),
+        (replace(SELF, fp="bob"), False),
+        (replace(SELF, domain="other"), False),
+        (replace(SELF, asker="another browser"), False),
+        (replace(SELF, asker=""), False),
+        (replace(SELF, asker="another browser", fp="ann"), False),
+        (replace(SELF, asker="another browser", thread_key="key"), True),
+        (replace(SELF, thread_key="wrong"), False),
+        (replace(SELF, key_required=True), False),
+        (replace(SELF, key_required=True, thread_key="key"), True),
+    ],
+)
+def test_the_name_of_a_chat_alone_opens_nothing(reader, may):
+    thread = after(FIRST)
+    assert reader.may_hear(thread, thread.turns[0].reply) == may
+
+
+def test_nobody_resumes_a_reply_whose_asker_is_not_known():
+    thread = after(replace(START, message=replace(NAMED, asker="")))
+    assert not replace(SELF, asker="").may_hear(thread, thread.turns[0].reply)
+
+
+@pytest.mark.parametrize(
+    ("progress", "waits"),
+    [
+        ([], True),
+        ([LeaveReply("r1", NOW)], True),
+        ([DONE], False),
+        ([LeaveReply("r1", NOW), DONE], True),
+        ([DONE, LeaveReply("r1", NOW)], True),
+        ([LeaveReply("r1", NOW), DONE, ReturnToReply("r1", NOW)], False),
+        ([StopReply("r1", "stopped", NOW)], False),
+        ([StopReply("r1", "interrupted", NOW)], True),
+        ([FailReply("r1", "unavailable", "Try again.", NOW)], False),
+    ],
+)
+def test_what_a_reader_has_lost_waits_for_it(progress, waits):
+    reply = after(FIRST, *progress).turns[0].reply
+    assert SELF.waits_for(reply) == waits
+    much_later = replace(SELF, now=NOW + timedelta(minutes=6))
+    assert much_later.waits_for(reply) == (reply.state == "active")

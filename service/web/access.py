@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+from collections.abc import Awaitable, Callable
 from typing import Literal
 
 from aiohttp import web
@@ -60,7 +61,7 @@ async def project_for(request: web.Request) -> ProjectRow:
     """The project that the path names, for a caller with an admin key of its organization."""
     caller = await authenticate(request)
     _require(caller, "admin")
-    project = await get_project(request.app[VIEWS], request.match_info["projectId"])
+    project = await _known(request, get_project, request.match_info["projectId"])
     if project is None or project.organization_id != caller.organization_id:
         raise NotFound("There is no such project.", code="project_not_found")
     return project
@@ -70,11 +71,23 @@ async def site_for(request: web.Request) -> ProjectRow:
     """The project whose site the path names, for a caller with an assistant key for that domain."""
     caller = await authenticate(request)
     _require(caller, "assistant")
-    project = await project_of_domain(request.app[VIEWS], request.match_info["domain"])
+    project = await _known(request, project_of_domain, request.match_info["domain"])
     if project is None or project.organization_id != caller.organization_id:
         raise NotFound("There is no such site.", code="domain_not_found")
     if project.domain not in caller.domains:
         raise Forbidden("This key does not serve this site.")
+    return project
+
+
+async def _known(
+    request: web.Request, find: Callable[[Views, str], Awaitable[ProjectRow | None]], name: str
+) -> ProjectRow | None:
+    """What the read models have; or have once they have caught up, since it may be a moment old, as a key may."""
+    store, views = request.app[STORE], request.app[VIEWS]
+    project = await find(views, name)
+    if project is None:
+        await views.wait_for(await store.head())
+        project = await find(views, name)
     return project
 
 

@@ -106,6 +106,7 @@ async def test_ten_jobs_on_one_repository(http, tmp_path, git):
 async def test_ten_jobs_on_ten_repositories(http, tmp_path):
     with service_in(tmp_path, {"DOCSMITH_AGENT__CONCURRENT_JOBS": str(JOBS)}) as service:
         await asyncio.to_thread(service.set_up, write_docs(tmp_path / "docs-0", docs("Star 0")), index=False)
+        await asyncio.to_thread(service.start)
         projects = [service.project_id]
         async with open_for_command(service.data, Settings()) as runtime:
             for number in range(1, JOBS):
@@ -113,11 +114,10 @@ async def test_ten_jobs_on_ten_repositories(http, tmp_path):
                 new = NewProject(service.organization_id, "Star", folder, "main", "", f"star-{number}", "local")
                 created = await create_project(runtime.store, runtime.views, runtime.docs, new, Metadata())
                 projects.append(created.id)
-        await asyncio.to_thread(service.start)
-        asked = [finished(http, service, project_id, number) for number, project_id in enumerate(projects)]
-        jobs = await asyncio.gather(*asked)
+            asked = [finished(http, service, project_id, number) for number, project_id in enumerate(projects)]
+            jobs = await asyncio.gather(*asked[::-1])  # first the project that is not a moment old
         assert [(job["status"], job["failure"]) for job in jobs] == [("completed", None)] * JOBS
-        for number, (job, project_id) in enumerate(zip(jobs, projects, strict=True)):
+        for number, (job, project_id) in enumerate(zip(jobs[::-1], projects, strict=True)):
             with hosted(service, project_id) as repository:
                 heads = repository.refs.as_dict(b"refs/heads")
                 assert heads.keys() == {b"main", job["branch"].encode()}

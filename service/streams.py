@@ -4,7 +4,19 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 from eventstore import Codec, Decider, RecordedEvent, UnknownEventType
-from service.domain import audit, erasures, jobs, keys, organizations, projects, sites, threads
+from service.domain import (
+    audit,
+    deliveries,
+    erasures,
+    incoming,
+    jobs,
+    keys,
+    organizations,
+    projects,
+    sites,
+    threads,
+    webhooks,
+)
 
 C = TypeVar("C")
 S = TypeVar("S")
@@ -54,6 +66,15 @@ AUDIT: Decider[audit.AuditCommand, audit.Reading, audit.AuditEvent] = Decider(
 )
 ERASURES: Decider[erasures.ErasureCommand, erasures.Erasure, erasures.ErasureEvent] = Decider(
     "erasure", erasures.NotErased(), erasures.decide, erasures.evolve, Codec(erasures.ErasureEvent)
+)
+WEBHOOKS: Decider[webhooks.WebhookCommand, webhooks.WebhookState, webhooks.WebhookEvent] = Decider(
+    "webhook", webhooks.Absent(), webhooks.decide, webhooks.evolve, Codec(webhooks.WebhookEvent)
+)
+DELIVERIES: Decider[deliveries.DeliveryCommand, deliveries.DeliveryState, deliveries.DeliveryEvent] = Decider(
+    "delivery", deliveries.Waiting(), deliveries.decide, deliveries.evolve, Codec(deliveries.DeliveryEvent)
+)
+INCOMING: Decider[incoming.IncomingCommand, incoming.IncomingState, incoming.IncomingEvent] = Decider(
+    "incoming", incoming.Closed(), incoming.decide, incoming.evolve, Codec(incoming.IncomingEvent)
 )
 
 

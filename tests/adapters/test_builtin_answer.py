@@ -36,7 +36,7 @@ Colours are set in `theme.toml`. See [the reference][ref] or [TOML](https://toml
 """
 PASSAGES = (
     Passage(1, "Deploy", "Deploy › Vercel", "/deploy#vercel", VERCEL, 1.0),  # noqa: RUF001
-    Passage(2, "Theme", "", "/theme", THEME, 0.8),
+    Passage(2, "Theme", "", "/theme", THEME, 0.3),
 )
 
 
@@ -57,13 +57,13 @@ def test_the_sentence_the_steps_and_the_code_that_answer_are_quoted_in_reading_o
 
 
 def test_a_row_is_quoted_with_the_head_of_its_table():
-    assert quoted(answer("Which key sets the accent of buttons?")).endswith(
+    assert quoted(answer("Which key sets the accent of buttons?", PASSAGES[1])).endswith(
         "| key | use |\n| --- | --- |\n| accent | buttons and links |"
     )
 
 
 def test_what_has_no_place_in_a_chat_is_left_out():
-    text = answer("Where is the TOML reference for the colours that are set?")
+    text = answer("Where is the TOML reference for the colours that are set?", PASSAGES[1])
     assert "> Colours are set in `theme.toml`. See the reference or [TOML](https://toml.io)." in text
     assert "![" not in text
     assert "](../" not in answer("How do I open the dashboard to deploy?")
@@ -75,6 +75,61 @@ def test_what_has_no_place_in_a_chat_is_left_out():
 def test_without_a_passage_that_matches_the_documentation_does_not_say(question):
     assert answer(question).startswith("[0] The documentation does not say")
     assert extract(Grounding(question, ())).startswith("[0] ")
+
+
+PODS = (
+    Passage(1, "Upgrade", "", "/upgrade", "Upgrade the client with `pip`. Then restart your app.", 1.0),
+    Passage(2, "Sharing", "", "/sharing", "Anybody in your cluster of readers may open a link to an app.", 0.9),
+    Passage(3, "Nodes", "", "/nodes", "The page is a tree of nodes. Each version of an app has its own.", 0.8),
+)
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["Perform a version upgrade on a cluster", "How do I upgrade worker nodes?", "How to restart Kubernetes nodes?"],
+)
+def test_the_words_of_a_question_scattered_over_a_site_are_no_answer(question):
+    assert answer(question, *PODS).startswith("[0] ")
+
+
+def test_all_words_of_a_question_in_one_place_are_an_answer():
+    assert "> The page is a tree of nodes." in answer("Is a page a tree of nodes?", *PODS)
+
+
+def test_a_name_that_no_passage_has_speaks_against_an_answer():
+    upload = Passage(1, "Data", "Upload a file", "/data", "To upload a file, choose it. It may have 200 MB.", 1.0)
+    other = Passage(2, "Limits", "", "/limits", "A file has 200 MB.", 0.9)
+    assert not answer("How do I choose and upload a file to snowflake from streamlit?", upload, other).startswith("[0]")
+    assert answer("How do I choose and upload a file to Snowflake from Streamlit?", upload, other).startswith("[0]")
+
+
+@pytest.mark.parametrize(("lines", "is_quoted"), [(60, True), (61, False)])
+def test_code_is_quoted_whole_or_not_at_all(lines, is_quoted):
+    code = "\n".join(f"deploy --step {number}" for number in range(lines))
+    text = answer("How do I deploy?", Passage(1, "Deploy", "", "/d", f"To deploy, run:\n\n```sh\n{code}\n```\n", 1.0))
+    assert ("> deploy --step 0\n" in text, f"> deploy --step {lines - 1}\n" in text) == (is_quoted, is_quoted)
+    assert "> To deploy, run:" in text
+
+
+def test_code_that_the_passage_has_only_a_part_of_is_not_quoted():
+    cut_off = Passage(1, "Deploy", "", "/d", "To deploy, run:\n\n```sh\ndeploy --all\n…", 1.0)
+    assert quoted(answer("How do I deploy?", cut_off)) == "To deploy, run:"
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "opening"),
+    [
+        ("認証トークンの作成方法は？", "認証トークンを作成するには、設定を開きます。", "ご質問に最も近い"),  # noqa: RUF001
+        ("如何创建访问令牌？", "要创建访问令牌，请打开设置。", "以下是文档中"),  # noqa: RUF001
+        ("Come posso creare un token?", "Per creare un token, apri le impostazioni.", "Questi sono i passaggi"),
+        ("Hoe kan ik een token maken?", "Open de instellingen om een token te maken.", "Deze passages"),
+    ],
+)
+def test_it_answers_from_documentation_in_other_languages(question, text, opening):
+    said = answer(question, Passage(1, "Token", "", "/token", text, 1.0))
+    assert said.startswith(opening)
+    assert f"> {text}" in said
+    assert answer("天気はどうですか", Passage(1, "Token", "", "/token", text, 1.0)).startswith("[0] ドキュメント")
 
 
 def test_a_greeting_is_no_question():

@@ -38,7 +38,7 @@ from service.projections import all_projections
 from service.projections.jobs import jobs_of_pull_request
 from service.projections.projects import get_project
 from service.retrieval.query import FtsIndex
-from service.settings import ModelSection, Settings
+from service.settings import BadSettings, ModelSection, Settings
 from service.streams import JOBS
 from service.web import access, errors, health, jobs, pull_requests, threads
 from service.web.cors import allow_origin, cors
@@ -157,15 +157,20 @@ def _models(settings: Settings) -> ConfiguredModels:
 
 
 def _model_settings(alias: str, section: ModelSection) -> ModelSettings:
-    return ModelSettings(
-        alias=alias,
-        model=section.model,
-        api_base=section.api_base,
-        api_key_env=section.api_key_env,
-        input_usd_per_million_tokens=section.input_usd_per_million_tokens,
-        output_usd_per_million_tokens=section.output_usd_per_million_tokens,
-        max_output_tokens=section.max_output_tokens,
-    )
+    try:
+        return ModelSettings(
+            alias=alias,
+            model=section.model,
+            api_base=section.api_base,
+            api_key_env=section.api_key_env,
+            input_usd_per_million_tokens=section.input_usd_per_million_tokens,
+            output_usd_per_million_tokens=section.output_usd_per_million_tokens,
+            max_output_tokens=section.max_output_tokens,
+            context_tokens=section.context_tokens,
+            fallback=section.fallback,
+        )
+    except ValueError as error:
+        raise BadSettings(f"[models.{alias}]: {error}") from None
 
 
 class Server:

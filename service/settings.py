@@ -70,6 +70,10 @@ class ModelSection(Struct, frozen=True, forbid_unknown_fields=True):
     input_usd_per_million_tokens: float | None = None
     output_usd_per_million_tokens: float | None = None
     max_output_tokens: int | None = None
+    context_tokens: int | None = None
+    """Of a prompt and its reply together, for models that litellm does not know."""
+    fallback: str = ""
+    """The alias of the model to ask when this one is down, overloaded or refuses its key."""
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from service.adapters.litellm_model import LitellmModel, ModelSettings
-from service.domain.errors import NotFound, ServiceError
+from service.adapters.model_errors import Retries
+from service.adapters.model_fallback import FallbackModel
+from service.domain.errors import Invalid, NotFound, ServiceError
 from service.ports.model import Model
 
 __all__ = ["ConfiguredModels", "LitellmModel", "ModelSettings"]
@@ -29,6 +31,9 @@ _USUAL = (
     _Usual("OPENAI_API_KEY", {"sonnet": "openai/gpt-5.2", "opus": "openai/gpt-5.2"}),
 )
 
+_SOON_ANOTHER = Retries(tries=2, total_seconds=10.0)
+"""Of a model that another stands in for: asking that one is better than waiting long."""
+
 ALWAYS = ("sonnet", "opus")
 """Aliases that exist whatever the settings say: callers of the agent API name them."""
 
@@ -40,7 +45,8 @@ class ConfiguredModels:
     Without them the default is ``sonnet`` if that is a real model, else the first that is configured, else builtin.
 
     Raises:
-        NotFound: a default is no alias (``code`` ``unknown_model``).
+        NotFound: a default or a fallback is no alias (``code`` ``unknown_model``).
+        Invalid: a fallback is builtin, or leads back to its own model (``code`` ``bad_settings``).
     """
 
     def __init__(
@@ -57,6 +63,9 @@ class ConfiguredModels:
         self._env = env
         self._settings = {usual.alias: usual for usual in _usual(env)} | {spec.alias: spec for spec in settings}
         self._models: dict[str, LitellmModel] = {}
+        self._with_fallbacks: dict[str, FallbackModel] = {}
+        for alias in self._settings:
+            self._chain(alias)
         first = "sonnet" if "sonnet" in self._settings else next(iter(self._settings), BUILTIN)
         self._agent = self._default(agent or first)
         self._assistant = self._default(assistant or first)
@@ -68,22 +77,59 @@ class ConfiguredModels:
         return alias
 
     def for_agent(self, alias: str) -> Model:
-        return self._resolve(alias or self._agent) or self._builtin_agent
+        return self._model(alias or self._agent) or self._builtin_agent
 
     def for_assistant(self) -> Model:
-        return self._resolve(self._assistant) or self._builtin_assistant
+        return self._model(self._assistant) or self._builtin_assistant
+
+    def _model(self, alias: str) -> Model | None:
+        """The model behind an alias, with those that stand in for it; None: builtin."""
+        model = self._resolve(alias)
+        if model is None or not model.settings.fallback:
+            return model
+        if alias not in self._with_fallbacks:
+            chain = [self._resolve(each) for each in self._chain(alias)]
+            self._with_fallbacks[alias] = FallbackModel([each for each in chain if each is not None])
+        return self._with_fallbacks[alias]
+
+    def _chain(self, alias: str) -> list[str]:
+        """The alias, its fallback, that one's fallback, and so on."""
+        chain = [alias]
+        while alias in self._settings and (fallback := self._settings[alias].fallback):
+            if fallback in chain:
+                circle = " to ".join([*chain[chain.index(fallback) :], fallback])
+                raise Invalid(f"the fallbacks of the models lead in a circle: {circle}", code="bad_settings")
+            if self._is_builtin(alias):
+                raise Invalid(f"the model {alias!r} is builtin and needs no fallback", code="bad_settings")
+            if fallback not in self._settings and fallback not in (BUILTIN, *ALWAYS):
+                raise NotFound(
+                    f"the fallback of the model {alias!r}, {fallback!r}, is not in the settings", code="unknown_model"
+                )
+            if self._is_builtin(fallback):
+                raise Invalid(
+                    f"the fallback of the model {alias!r} cannot be {fallback!r}, which is builtin and cannot go on "
+                    "with what a language model began",
+                    code="bad_settings",
+                )
+            chain.append(alias := fallback)
+        return chain
+
+    def _is_builtin(self, alias: str) -> bool:
+        spec = self._settings.get(alias)
+        return spec is None or spec.model == BUILTIN or spec.model.startswith(f"{BUILTIN}/")
 
     def _resolve(self, alias: str) -> LitellmModel | None:
-        """The model behind an alias; None: builtin."""
+        """The model of an alias alone; None: builtin."""
         spec = self._settings.get(alias)
         if spec is None:
             if alias == BUILTIN or alias in ALWAYS:
                 return None
             raise NotFound(f"there is no model {alias!r} in the settings", code="unknown_model")
-        if spec.model == BUILTIN or spec.model.startswith(f"{BUILTIN}/"):
+        if self._is_builtin(alias):
             return None
         if alias not in self._models:
-            self._models[alias] = LitellmModel(spec, env=self._env)
+            retries = _SOON_ANOTHER if spec.fallback else Retries()
+            self._models[alias] = LitellmModel(spec, env=self._env, retries=retries)
         return self._models[alias]
 
     @property
@@ -121,8 +167,12 @@ class ConfiguredModels:
         agent, assistant = self.for_agent("").name, self.for_assistant().name
         models = filter(None, map(self._resolve, self._settings))
         missing = sorted({model.settings.api_key_env for model in models if model.key_is_missing})
-        line = f"agent {agent}, assistant {assistant}"
+        line = f"agent {agent}{self._else(self._agent)}, assistant {assistant}{self._else(self._assistant)}"
         return f"{line}; not set: {', '.join(missing)}" if missing else line
+
+    def _else(self, alias: str) -> str:
+        names = [self._settings[each].model for each in self._chain(alias)[1:]]
+        return f" (else {', else '.join(names)})" if names else ""
 
 
 def _usual(env: Mapping[str, str]) -> list[ModelSettings]:

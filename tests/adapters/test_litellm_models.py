@@ -7,9 +7,12 @@ import msgspec
 import pytest
 
 from service.adapters.models import ALWAYS, ConfiguredModels, LitellmModel, ModelSettings
-from service.domain.errors import NotFound
+from service.domain.errors import Invalid, NotFound
 from service.domain.model import Usage
 from service.ports.model import ModelEnd
+
+# pydantic on litellm's types; as model_library has it.
+pytestmark = pytest.mark.filterwarnings("ignore:Item '.*' on TypedDict class .* `ReadOnly`:UserWarning")
 
 
 class Named:
@@ -103,6 +106,53 @@ def test_a_missing_key_is_told_at_the_start():
 def test_the_same_alias_is_the_same_model():
     chosen = models(LOCAL)
     assert chosen.for_agent("local") is chosen.for_assistant()
+
+
+def test_a_fallback_stands_behind_its_model():
+    near = ModelSettings(alias="near", model="ollama_chat/qwen3", fallback="sonnet")
+    chosen = models(near, SONNET, agent="near", assistant="sonnet", env={"ROUTER_KEY": "k"})
+    assert chosen.for_agent("").name == near.model
+    assert chosen.for_agent("") is chosen.for_agent("near")
+    assert chosen.for_assistant().name == SONNET.model
+    assert chosen.describe() == f"agent {near.model} (else {SONNET.model}), assistant {SONNET.model}"
+
+
+@pytest.mark.parametrize(
+    ("fallbacks", "error", "said"),
+    [
+        ({"a": "a"}, Invalid, "circle: a to a"),
+        ({"a": "b", "b": "c", "c": "a"}, Invalid, "circle: a to b to c to a"),
+        ({"a": "b", "b": "c", "c": "b"}, Invalid, "circle: b to c to b"),
+        ({"a": "nobody"}, NotFound, "'nobody'"),
+        ({"a": "builtin"}, Invalid, "cannot be 'builtin'"),
+        ({"a": "opus"}, Invalid, "cannot be 'opus'"),
+    ],
+)
+def test_fallbacks_that_cannot_be_are_refused_at_the_start(fallbacks, error, said):
+    settings = [ModelSettings(alias=alias, model="x/y", fallback=other) for alias, other in fallbacks.items()]
+    with pytest.raises(error, match=said):
+        models(*settings)
+
+
+def test_a_builtin_model_needs_no_fallback():
+    with pytest.raises(Invalid, match="needs no fallback"):
+        models(LOCAL, ModelSettings(alias="mine", model="builtin/editor", fallback="local"))
+
+
+@pytest.mark.parametrize("tokens", [0, 7_999])
+def test_a_window_that_our_own_words_would_fill_is_refused(tokens):
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert({"alias": "a", "model": "b", "context_tokens": tokens}, ModelSettings)
+
+
+async def test_the_window_is_that_of_the_settings_else_of_the_table_else_a_usual_one():
+    chosen = models(
+        ModelSettings(alias="set", model="openai/gpt-4.1", context_tokens=50_000),
+        ModelSettings(alias="known", model="anthropic/claude-opus-4-1"),
+        ModelSettings(alias="unknown", model="openai/our-own", api_base="http://127.0.0.1:9"),
+    )
+    windows = [await chosen.for_agent(alias).window_tokens() for alias in ("set", "known", "unknown")]
+    assert windows == [50_000, 200_000, 100_000]
 
 
 def test_aliases_are_listed_once():

@@ -41,6 +41,7 @@ NAME = "builtin/editor"
 FACTS = "About the repository"
 CHECKS = "The checks before the pull request"
 NUDGE = "Go on with the task."
+ROUND = "The work so far "
 
 MAX_INSTRUCTIONS = 20
 MAX_EDITS = 200
@@ -701,7 +702,7 @@ def _own(messages: Sequence[ModelMessage]) -> Sequence[ModelMessage]:
 
 
 def _instructs(message: ModelMessage) -> bool:
-    return isinstance(message, UserMessage) and not message.text.startswith((FACTS, CHECKS, NUDGE))
+    return isinstance(message, UserMessage) and not message.text.startswith((FACTS, CHECKS, NUDGE, ROUND))
 
 
 def _turns(messages: Sequence[ModelMessage]) -> Iterable[Turn]:

@@ -67,6 +67,7 @@ async def ask(
         now(),
         cut_off=end.reason == "length",
         squeezed=squeezed,
+        messages_seen=state.work.messages,
     )
 
 

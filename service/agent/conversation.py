@@ -79,7 +79,7 @@ def messages(
         else:
             told.append(UserMessage(message.content))
     room = None if prompt_bytes is None else max(window.LEAST_ROOM, prompt_bytes - window.size(told) - _tools_bytes())
-    told += window.told(work.transcript, room)
+    told += window.told((*work.transcript, *work.waiting), room)
     if isinstance(told[-1], AssistantMessage):
         told.append(UserMessage(prompt("nudge")))
     return tuple(told)

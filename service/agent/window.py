@@ -16,11 +16,18 @@ from msgspec import Struct
 
 from service.agent.prompts import prompt
 from service.agent.tools import as_data, bounded
-from service.domain.jobs import ChecksReported, ModelReplied, Problem, ToolReturned
+from service.domain.jobs import (
+    ChecksReported,
+    JobReopened,
+    MessageAdded,
+    ModelReplied,
+    Problem,
+    RoundStarted,
+    ToolReturned,
+    TranscriptStep,
+)
 from service.domain.model import ToolCall
 from service.ports.model import AssistantMessage, ModelMessage, ToolMessage, UserMessage
-
-Step = ModelReplied | ToolReturned | ChecksReported
 
 BYTES_PER_TOKEN = 3
 """Of UTF-8, for an estimate on the safe side: English prose has more than four, code and Chinese about three."""
@@ -58,23 +65,31 @@ def limits(window_tokens: int, reply_tokens: int, squeezed: int) -> Limits:
     return Limits((prompt_tokens * BYTES_PER_TOKEN) >> squeezed, reply_tokens)
 
 
-def told(steps: Sequence[Step], room: int | None) -> list[ModelMessage]:
-    """The steps as messages; in full for None, else of at most about ``room`` bytes."""
+def told(steps: Sequence[TranscriptStep], room: int | None) -> list[ModelMessage]:
+    """The steps as messages; in full for None, else of at most about ``room`` bytes.
+
+    What people said meanwhile is instructions: neither shortened nor left out.
+    """
     if room is None:
         return [message for step in steps for message in in_full(step, None)]
+    said = [size(in_full(step, None)) if isinstance(step, MessageAdded) else 0 for step in steps]
+    room = max(LEAST_ROOM, room - sum(said))
     most = max(2_000, room // 3)
     full = [in_full(step, most) for step in steps]
     short = [in_short(step) for step in steps]
-    left_out, shortened = _cuts(steps, [size(m) for m in full], [size(m) for m in short], room)
+    sizes_in_full = [size(m) - more for m, more in zip(full, said, strict=True)]
+    sizes_in_short = [size(m) - more for m, more in zip(short, said, strict=True)]
+    left_out, shortened = _cuts(steps, sizes_in_full, sizes_in_short, room)
     messages: list[ModelMessage] = []
     if left_out:
         messages.append(UserMessage(_note(steps[:left_out])))
+        messages += [m for step in steps[:left_out] if isinstance(step, MessageAdded) for m in in_full(step, None)]
     for index in range(left_out, len(steps)):
         messages += short[index] if index < shortened else full[index]
     return messages
 
 
-def _cuts(steps: Sequence[Step], full: Sequence[int], short: Sequence[int], room: int) -> tuple[int, int]:
+def _cuts(steps: Sequence[TranscriptStep], full: Sequence[int], short: Sequence[int], room: int) -> tuple[int, int]:
     """The steps before the first index are left out, those before the second are told in short.
 
     Each call that was made is gone through in order, since what was shortened for one stays so for the next. The last
@@ -114,7 +129,7 @@ def _bytes(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode(errors="replace"))
 
 
-def in_full(step: Step, most: int | None) -> list[ModelMessage]:
+def in_full(step: TranscriptStep, most: int | None) -> list[ModelMessage]:
     """``most``: the characters of one tool's result; what is more is cut, with a note."""
     match step:
         case ModelReplied(text=text, tool_calls=calls, cut_off=cut_off):
@@ -127,9 +142,15 @@ def in_full(step: Step, most: int | None) -> list[ModelMessage]:
             return [ToolMessage(call_id, name, shown, is_error)]
         case ChecksReported(problems=problems):
             return [UserMessage(prompt("checks", problems=_listed(problems)))]
+        case MessageAdded(text=text):
+            return [UserMessage(text)]
+        case JobReopened(keeps_changes=True):
+            return [UserMessage(prompt("round-kept"))]
+        case JobReopened() | RoundStarted():
+            return [UserMessage(prompt("round"))]
 
 
-def in_short(step: Step) -> list[ModelMessage]:
+def in_short(step: TranscriptStep) -> list[ModelMessage]:
     match step:
         case ModelReplied(text=text, tool_calls=calls):
             shown = bounded(text, _SHORT_TEXT)
@@ -138,6 +159,8 @@ def in_short(step: Step) -> list[ModelMessage]:
             return [ToolMessage(call_id, name, _short_result(name, result), is_error)]
         case ChecksReported(problems=problems):
             return [UserMessage(f"[The checks found problems here: {len(problems)}. The list was left out.]")]
+        case MessageAdded() | JobReopened() | RoundStarted():
+            return in_full(step, None)
 
 
 _FENCE = re.compile(r"<data ([0-9a-f]{8})>\n")
@@ -188,7 +211,7 @@ def _short_value(value: object) -> object:
     return value if isinstance(value, bool | int | float | None) else "[left out]"
 
 
-def _note(steps: Sequence[Step]) -> str:
+def _note(steps: Sequence[TranscriptStep]) -> str:
     """What stands for steps that are left out. Paths are the model's own words, but quoted as data all the same."""
     calls = {call.id: call for step in steps if isinstance(step, ModelReplied) for call in step.tool_calls}
     done = [step for step in steps if isinstance(step, ToolReturned) and not step.is_error]

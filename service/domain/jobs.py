@@ -1,404 +1,165 @@
-"""An agent job: requested, worked on in steps, ended by a pull request, by nothing to change, or by a failure.
+"""An agent job: requested, worked on in steps, ended by a pull request, by nothing to change, or by a failure; and
+active again, for a further round, when its caller says more.
 
 Every step is an event, so a job whose process died goes on from its last step: ``evolve`` rebuilds the conversation
 with the model, the files as the job has changed them, and what was already committed, pushed and opened.
+
+Other layers import from here what they need of the events, commands and states, too.
 """
 
-from datetime import datetime
-from typing import Annotated, Literal, assert_never
+from typing import assert_never
 
-from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from service.domain.errors import Conflict, Invalid, NotFound
-from service.domain.events import Event, PersonalText
-from service.domain.model import ToolCall, Usage
+from service.domain.job_commands import (
+    AddMessage,
+    ArchiveJob,
+    CancelJob,
+    ClosePullRequest,
+    CompleteJob,
+    FailJob,
+    InterruptJob,
+    JobCommand,
+    OpenWorkspace,
+    Rebase,
+    RecordChecks,
+    RecordCommit,
+    RecordFinish,
+    RecordModelReply,
+    RecordPullRequest,
+    RecordPush,
+    RecordToolResult,
+    RequestJob,
+    StartJob,
+    StepBy,
+)
+from service.domain.job_events import (
+    BranchChanged,
+    BranchPushed,
+    ChecksReported,
+    Committed,
+    FileChange,
+    FileChanged,
+    JobArchived,
+    JobCompleted,
+    JobEvent,
+    JobFailed,
+    JobInterrupted,
+    JobReopened,
+    JobRequested,
+    JobStarted,
+    JobStatus,
+    Message,
+    MessageAdded,
+    ModelReplied,
+    PlanChanged,
+    Problem,
+    PullRequestClosed,
+    PullRequestOpened,
+    PullRequestOutcome,
+    PullRequestUpdated,
+    RoundStarted,
+    Todo,
+    TodoStatus,
+    ToolReturned,
+    WorkFinished,
+    WorkRebased,
+    WorkspaceOpened,
+)
+from service.domain.job_states import (
+    Absent,
+    Finished,
+    Job,
+    Queued,
+    Round,
+    Running,
+    TranscriptStep,
+    Work,
+    branch_of,
+)
+from service.domain.model import Usage
+
+__all__ = [
+    "MAX_ATTEMPTS",
+    "MAX_MESSAGES",
+    "MAX_PROMPT_CHARACTERS",
+    "NEEDS_FRESH_START",
+    "Absent",
+    "AddMessage",
+    "ArchiveJob",
+    "BranchChanged",
+    "BranchPushed",
+    "CancelJob",
+    "ChecksReported",
+    "ClosePullRequest",
+    "Committed",
+    "CompleteJob",
+    "FailJob",
+    "FileChange",
+    "FileChanged",
+    "Finished",
+    "InterruptJob",
+    "Job",
+    "JobArchived",
+    "JobCommand",
+    "JobCompleted",
+    "JobEvent",
+    "JobFailed",
+    "JobInterrupted",
+    "JobReopened",
+    "JobRequested",
+    "JobStarted",
+    "JobStatus",
+    "Message",
+    "MessageAdded",
+    "ModelReplied",
+    "OpenWorkspace",
+    "PlanChanged",
+    "Problem",
+    "PullRequestClosed",
+    "PullRequestOpened",
+    "PullRequestOutcome",
+    "PullRequestUpdated",
+    "Queued",
+    "Rebase",
+    "RecordChecks",
+    "RecordCommit",
+    "RecordFinish",
+    "RecordModelReply",
+    "RecordPullRequest",
+    "RecordPush",
+    "RecordToolResult",
+    "RequestJob",
+    "Round",
+    "RoundStarted",
+    "Running",
+    "StartJob",
+    "StepBy",
+    "Todo",
+    "TodoStatus",
+    "ToolReturned",
+    "TranscriptStep",
+    "Work",
+    "WorkFinished",
+    "WorkRebased",
+    "WorkspaceOpened",
+    "branch_for",
+    "branch_of",
+    "decide",
+    "evolve",
+    "status_of",
+    "title_from",
+]
 
 MAX_PROMPT_CHARACTERS = 32_768
 MAX_ATTEMPTS = 5
-"""How often a job is taken up again after its process died, the first time included."""
-
-JobStatus = Literal["active", "completed", "failed"]
-TodoStatus = Literal["pending", "in_progress", "completed", "cancelled"]
-PullRequestOutcome = Literal["merged", "closed"]
-
-
-class Message(Struct, frozen=True):
-    """One message that the caller gave to the agent."""
-
-    role: Literal["system", "user", "assistant"]
-    content: str
-
-
-class Todo(Struct, frozen=True):
-    """A step of the agent's plan."""
-
-    id: str
-    content: str
-    status: TodoStatus
-    priority: Literal["high", "medium", "low"] = "medium"
-
-
-class FileChange(Struct, frozen=True):
-    """A file as a job leaves it; ``content`` None means deleted."""
-
-    path: str
-    content: str | None
-
-
-class Problem(Struct, frozen=True):
-    """What a gate found in the changes."""
-
-    gate: str
-    """``links``, ``front-matter``, ``markup``, ``navigation``, ``secrets``, ``size``."""
-    path: str
-    message: str
-    line: int | None = None
-
-
-class JobRequested(Event, frozen=True, tag="job-requested"):
-    organization_id: str
-    project_id: str
-    repository: str
-    ref: str
-    model_alias: str
-    model: str
-    """What the alias meant then, such as ``anthropic/claude-sonnet-4-5`` or ``builtin/editor``."""
-    messages: Annotated[tuple[Message, ...], Meta(extra={"personal": []})]
-    title: PersonalText
-    branch: PersonalText
-    """The branch to work on, made legal; made from the job's title and id when the caller named none."""
-    branch_named: bool
-    """The caller named it: an existing branch is then worked on."""
-    as_draft: bool
-    api_version: Literal[1, 2]
-    requested_at: datetime
-
-
-class JobStarted(Event, frozen=True, tag="job-started"):
-    """An instance took the job up; ``attempt`` counts from 1."""
-
-    attempt: int
-    instance: str
-    started_at: datetime
-
-
-class WorkspaceOpened(Event, frozen=True, tag="workspace-opened"):
-    """The state of the repository that all of the job's changes stand on."""
-
-    base_commit: str
-    opened_at: datetime
-
-
-class ModelReplied(Event, frozen=True, tag="model-replied"):
-    model: str
-    text: PersonalText
-    tool_calls: Annotated[tuple[ToolCall, ...], Meta(extra={"personal": []})]
-    usage: Usage
-    replied_at: datetime
-    cut_off: bool = False
-    """It reached the limit of its length, so that its end is not the end of the work."""
-    squeezed: int = 0
-    """How many times over its prompt was shortened more than usual: the provider had found a longer one too long."""
-
-
-class FileChanged(Event, frozen=True, tag="file-changed"):
-    """Not personal: it is what the pull request publishes, and what the commit is reproduced from."""
-
-    path: str
-    content: str | None
-
-
-class PlanChanged(Event, frozen=True, tag="plan-changed"):
-    todos: Annotated[tuple[Todo, ...], Meta(extra={"personal": []})]
-
-
-class ToolReturned(Event, frozen=True, tag="tool-returned"):
-    call_id: str
-    name: str
-    result: PersonalText
-    is_error: bool
-    returned_at: datetime
-
-
-class WorkFinished(Event, frozen=True, tag="work-finished"):
-    """The model says that it is done."""
-
-    title: PersonalText
-    summary: PersonalText
-    finished_at: datetime
-
-
-class ChecksReported(Event, frozen=True, tag="checks-reported"):
-    """What the gates found; with ``returned`` they went back to the model, else they go into the pull request."""
-
-    round: int
-    problems: tuple[Problem, ...]
-    returned: bool
-    reported_at: datetime
-
-
-class Committed(Event, frozen=True, tag="committed"):
-    """All that a commit's id depends on, besides the base commit and the files' contents."""
-
-    commit: str
-    tree: str
-    parent: str
-    author: str
-    """``Name <mail>``, also the committer."""
-    message: str
-    committed_at: datetime
-    """To the second, in UTC."""
-
-
-class BranchPushed(Event, frozen=True, tag="branch-pushed"):
-    branch: str
-    commit: str
-    pushed_at: datetime
-
-
-class PullRequestOpened(Event, frozen=True, tag="pull-request-opened"):
-    number: int
-    url: str
-    opened_at: datetime
-
-
-class JobCompleted(Event, frozen=True, tag="job-completed"):
-    message: PersonalText
-    """The agent's last word: a summary, or why nothing was changed."""
-    completed_at: datetime
-
-
-class JobFailed(Event, frozen=True, tag="job-failed"):
-    code: str
-    message: str
-    failed_at: datetime
-
-
-class JobInterrupted(Event, frozen=True, tag="job-interrupted"):
-    """The process that worked on it is gone; the job waits to be taken up again."""
-
-    attempt: int
-    """How many attempts count so far."""
-    interrupted_at: datetime
-
-
-class PullRequestClosed(Event, frozen=True, tag="pull-request-closed"):
-    """Somebody merged or closed it on the embedded code host."""
-
-    outcome: PullRequestOutcome
-    closed_at: datetime
-    merge_commit: str | None = None
-
-
-JobEvent = (
-    JobRequested
-    | JobStarted
-    | WorkspaceOpened
-    | ModelReplied
-    | FileChanged
-    | PlanChanged
-    | ToolReturned
-    | WorkFinished
-    | ChecksReported
-    | Committed
-    | BranchPushed
-    | PullRequestOpened
-    | JobCompleted
-    | JobFailed
-    | JobInterrupted
-    | PullRequestClosed
-)
-
-
-class RequestJob(Struct, frozen=True):
-    organization_id: str
-    project_id: str
-    repository: str
-    ref: str
-    model_alias: str
-    model: str
-    messages: tuple[Message, ...]
-    title: str
-    branch: str
-    branch_named: bool
-    as_draft: bool
-    api_version: Literal[1, 2]
-    now: datetime
-
-
-class StartJob(Struct, frozen=True):
-    """Also the claim: one writer wins."""
-
-    instance: str
-    now: datetime
-
-
-class OpenWorkspace(Struct, frozen=True):
-    base_commit: str
-    now: datetime
-
-
-class RecordModelReply(Struct, frozen=True):
-    model: str
-    text: str
-    tool_calls: tuple[ToolCall, ...]
-    usage: Usage
-    now: datetime
-    cut_off: bool = False
-    squeezed: int = 0
-
-
-class RecordToolResult(Struct, frozen=True):
-    """What a tool did and said: its file changes, plan and result are recorded together or not at all."""
-
-    call_id: str
-    name: str
-    result: str
-    is_error: bool
-    now: datetime
-    changes: tuple[FileChange, ...] = ()
-    todos: tuple[Todo, ...] | None = None
-    finished: tuple[str, str] | None = None
-    """Title and summary, when the tool was ``finish``."""
-
-
-class RecordFinish(Struct, frozen=True):
-    """The model ended its turn without calling ``finish``."""
-
-    title: str
-    summary: str
-    now: datetime
-
-
-class RecordChecks(Struct, frozen=True):
-    problems: tuple[Problem, ...]
-    returned: bool
-    now: datetime
-
-
-class RecordCommit(Struct, frozen=True):
-    commit: str
-    tree: str
-    parent: str
-    author: str
-    message: str
-    now: datetime
-
-
-class RecordPush(Struct, frozen=True):
-    branch: str
-    commit: str
-    now: datetime
-
-
-class RecordPullRequest(Struct, frozen=True):
-    number: int
-    url: str
-    now: datetime
-
-
-class CompleteJob(Struct, frozen=True):
-    message: str
-    now: datetime
-
-
-class FailJob(Struct, frozen=True):
-    code: str
-    message: str
-    now: datetime
-
-
-class InterruptJob(Struct, frozen=True):
-    """``instance`` is the one that is gone; a job that another has taken up meanwhile is left alone."""
-
-    instance: str
-    now: datetime
-    parked: bool = False
-    """It was stopped on purpose: that does not count as an attempt."""
-
-
-class ClosePullRequest(Struct, frozen=True):
-    outcome: PullRequestOutcome
-    now: datetime
-    merge_commit: str | None = None
-
-
-JobCommand = (
-    RequestJob
-    | StartJob
-    | OpenWorkspace
-    | RecordModelReply
-    | RecordToolResult
-    | RecordFinish
-    | RecordChecks
-    | RecordCommit
-    | RecordPush
-    | RecordPullRequest
-    | CompleteJob
-    | FailJob
-    | InterruptJob
-    | ClosePullRequest
-)
-
-
-class Absent(Struct, frozen=True):
-    pass
-
-
-class Work(Struct, frozen=True):
-    """What a job has done so far."""
-
-    base_commit: str | None = None
-    transcript: tuple[ModelReplied | ToolReturned | ChecksReported, ...] = ()
-    """In order, after the request's own messages; of checks only those that went back to the model."""
-    changes: dict[str, str | None] = {}
-    """Path to content, None when deleted; never changed in place."""
-    todos: tuple[Todo, ...] = ()
-    finish: WorkFinished | None = None
-    """Unset again when gates send the work back."""
-    check_rounds: int = 0
-    remaining_problems: tuple[Problem, ...] | None = None
-    """Set once the gates have let the work pass, with what remains."""
-    commit: Committed | None = None
-    pushed: BranchPushed | None = None
-    pull_request: PullRequestOpened | None = None
-    usage: Usage = Usage()
-
-    def unanswered_calls(self) -> tuple[ToolCall, ...]:
-        """Calls of the last reply that have no result yet, in order."""
-        answered: set[str] = set()
-        for step in reversed(self.transcript):
-            if isinstance(step, ToolReturned):
-                answered.add(step.call_id)
-            elif isinstance(step, ModelReplied):
-                return tuple(call for call in step.tool_calls if call.id not in answered)
-        return ()
-
-
-class Queued(Struct, frozen=True):
-    """Waits to be taken up, for the first time or again (``attempt`` counts what was tried)."""
-
-    request: JobRequested
-    work: Work = Work()
-    attempt: int = 0
-
-
-class Running(Struct, frozen=True):
-    request: JobRequested
-    work: Work
-    attempt: int
-    instance: str
-
-
-class Finished(Struct, frozen=True):
-    request: JobRequested
-    work: Work
-    outcome: JobCompleted | JobFailed
-    pull_request_outcome: PullRequestOutcome | None = None
-
-
-Job = Absent | Queued | Running | Finished
+"""How often a round is taken up again after its process died, the first time included."""
+MAX_MESSAGES = 500
+"""Follow-ups of one job."""
+
+NEEDS_FRESH_START = frozenset({"branch_moved", "commit_differs"})
+"""Failures after which the changes cannot be handed in as they are: a further round begins without them."""
 
 
 def decide(command: JobCommand, job: Job) -> list[JobEvent]:
@@ -408,7 +169,11 @@ def decide(command: JobCommand, job: Job) -> list[JobEvent]:
         case RequestJob(), _:
             return []  # the same request sent twice
         case _, Absent():
-            raise NotFound("There is no such job.")
+            raise NotFound("There is no such job.", code="job_not_found")
+        case StepBy(instance=instance, run=run), _:
+            if not (isinstance(job, Running) and (job.instance, job.work.runs) == (instance, run)):
+                raise Conflict("The job has ended, or is somebody else's by now.", code="not_held")
+            return decide(command.command, job)
         case StartJob(instance=instance, now=now), Queued(attempt=attempt):
             return [JobStarted(attempt + 1, instance, started_at=now)]
         case InterruptJob(instance=instance, now=now), Running() if job.instance == instance:
@@ -422,9 +187,19 @@ def decide(command: JobCommand, job: Job) -> list[JobEvent]:
             return []
         case FailJob(code=code, message=message, now=now), Queued() | Running():
             return [JobFailed(code, message, failed_at=now)]
-        case ClosePullRequest() as closed, Finished(pull_request_outcome=None) if job.work.pull_request:
+        case CancelJob(now=now), Queued() | Running():
+            return [JobFailed("cancelled", "The job was cancelled.", failed_at=now)]
+        case CancelJob(), Finished(outcome=JobFailed(code="cancelled")):
+            return []
+        case CancelJob(), Finished():
+            raise Conflict("The job has ended already: there is nothing to cancel.", code="job_ended")
+        case ArchiveJob(now=now), _:
+            return [] if job.work.archived_at else [JobArchived(now)]
+        case AddMessage(), _:
+            return _message_added(command, job)
+        case ClosePullRequest() as closed, _ if job.work.pull_request and job.work.pull_request_outcome is None:
             return [PullRequestClosed(closed.outcome, closed_at=closed.now, merge_commit=closed.merge_commit)]
-        case ClosePullRequest(outcome=outcome), Finished(pull_request_outcome=before) if outcome == before:
+        case ClosePullRequest(outcome=outcome), _ if outcome == job.work.pull_request_outcome:
             return []
         case _, Running():
             return _step(command, job.work)
@@ -443,11 +218,36 @@ def _requested(new: RequestJob) -> JobRequested:
     )  # fmt: skip
 
 
+def _message_added(message: AddMessage, job: Queued | Running | Finished) -> list[JobEvent]:
+    if not message.text.strip():
+        raise Invalid("The message is blank.")
+    work, now = job.work, message.now
+    if work.messages >= MAX_MESSAGES:
+        raise Conflict(f"A job takes {MAX_MESSAGES} messages; begin a new one.", code="too_many_messages")
+    added = MessageAdded(message.text, added_at=now)
+    if not isinstance(job, Finished):
+        return [added]
+    failed = isinstance(job.outcome, JobFailed) and job.outcome.code not in NEEDS_FRESH_START
+    keeps = failed and work.pushed is None and bool(work.changes)
+    not_run = [
+        ToolReturned(call.id, call.name, "Not run: the job had ended.", is_error=True, returned_at=now)
+        for call in work.unanswered_calls()
+    ]
+    return [*not_run, JobReopened(work.round + 1, keeps, reopened_at=now), added]
+
+
 def _step(command: JobCommand, work: Work) -> list[JobEvent]:
-    """What a running job records next. A step that is there already is not recorded twice."""
+    """What a running job records next. A step that is there already is not recorded twice.
+
+    While a message waits the model has not had its last word: what it finished without knowing of the message is not
+    taken for the end, and nothing is recorded for it.
+    """
     match command:
-        case OpenWorkspace(base_commit=base_commit, now=now):
-            return [] if work.base_commit else [WorkspaceOpened(base_commit, opened_at=now)]
+        case OpenWorkspace(base_commit=base_commit, branch=branch, now=now):
+            if work.base_commit:
+                return []
+            opened = WorkspaceOpened(base_commit, opened_at=now)
+            return [BranchChanged(branch, changed_at=now), opened] if branch else [opened]
         case RecordModelReply() as reply:
             if work.unanswered_calls():
                 raise Conflict("The calls of the last reply have no results yet.")
@@ -460,6 +260,7 @@ def _step(command: JobCommand, work: Work) -> list[JobEvent]:
                     replied_at=reply.now,
                     cut_off=reply.cut_off,
                     squeezed=reply.squeezed,
+                    messages_seen=reply.messages_seen,
                 )
             ]
         case RecordToolResult() as done:
@@ -469,23 +270,38 @@ def _step(command: JobCommand, work: Work) -> list[JobEvent]:
             if done.todos is not None:
                 events.append(PlanChanged(done.todos))
             events.append(ToolReturned(done.call_id, done.name, done.result, done.is_error, returned_at=done.now))
-            if done.finished is not None:
+            if done.finished is not None and not work.waiting:
                 events.append(WorkFinished(*done.finished, finished_at=done.now))
             return events
         case RecordFinish(title=title, summary=summary, now=now):
-            return [WorkFinished(title, summary, finished_at=now)]
+            return [] if work.waiting else [WorkFinished(title, summary, finished_at=now)]
         case RecordChecks() as checks:
+            if work.waiting:
+                return []
             return [ChecksReported(work.check_rounds + 1, checks.problems, checks.returned, reported_at=checks.now)]
+        case Rebase(onto=onto, now=now):
+            if work.pushed is not None or work.base_commit is None:
+                raise Conflict("What is pushed, or has not begun, cannot be put on another commit.")
+            instead_of = work.commit.parent if work.commit else work.base_commit
+            return [] if instead_of == onto else [WorkRebased(onto, instead_of, rebased_at=now)]
         case RecordCommit() as made:
             if work.commit is not None:
                 raise Conflict("The work is committed already.")
+            if work.waiting:
+                return []
             return [Committed(made.commit, made.tree, made.parent, made.author, made.message, committed_at=made.now)]
         case RecordPush(branch=branch, commit=commit, now=now):
             return [] if work.pushed else [BranchPushed(branch, commit, pushed_at=now)]
         case RecordPullRequest(number=number, url=url, now=now):
-            return [] if work.pull_request else [PullRequestOpened(number, url, opened_at=now)]
+            if work.presented:
+                return []
+            if work.pull_request is not None and work.pull_request.number == number:
+                return [PullRequestUpdated(number, url, updated_at=now)]
+            return [PullRequestOpened(number, url, opened_at=now)]
         case CompleteJob(message=message, now=now):
-            return [JobCompleted(message, completed_at=now)]
+            if not work.waiting:
+                return [JobCompleted(message, completed_at=now)]
+            return [RoundStarted(work.round + 1, started_at=now)] if work.commit else []
         case _:
             raise Conflict(f"{type(command).__name__} does not fit a running job.")
 
@@ -497,25 +313,23 @@ def evolve(job: Job, event: JobEvent) -> Job:
         case _, Absent():
             raise AssertionError(event)
         case JobStarted(attempt=attempt, instance=instance), _:
-            return Running(job.request, job.work, attempt, instance)
+            return Running(job.request, _with(job.work, runs=job.work.runs + 1), attempt, instance)
         case JobInterrupted(attempt=attempt), _:
             return Queued(job.request, job.work, attempt)
         case ((JobCompleted() | JobFailed()), _):
             return Finished(job.request, job.work, event)
-        case PullRequestClosed(outcome=outcome), Finished():
-            return Finished(job.request, job.work, job.outcome, outcome)
-        case _, Running():
-            return Running(job.request, _evolve_work(job.work, event), job.attempt, job.instance)
+        case JobReopened(), _:
+            return Queued(job.request, _evolve_work(job.work, event))
         case _:
-            raise AssertionError(event)
+            return replace(job, work=_evolve_work(job.work, event))
 
 
 def _evolve_work(work: Work, event: JobEvent) -> Work:
     match event:
         case WorkspaceOpened(base_commit=base_commit):
             return _with(work, base_commit=base_commit)
-        case ModelReplied(usage=usage):
-            return _with(work, transcript=(*work.transcript, event), usage=work.usage + usage)
+        case ModelReplied():
+            return _replied(work, event)
         case FileChanged(path=path, content=content):
             return _with(work, changes={**work.changes, path: content})
         case PlanChanged(todos=todos):
@@ -528,16 +342,72 @@ def _evolve_work(work: Work, event: JobEvent) -> Work:
             if returned:
                 return _with(work, transcript=(*work.transcript, event), finish=None, check_rounds=number)
             return _with(work, check_rounds=number, remaining_problems=problems)
+        case MessageAdded():
+            work = _with(work, waiting=(*work.waiting, event), messages=work.messages + 1)
+            return work if work.commit else _sent_back(work)
+        case WorkRebased(onto=onto):
+            work = _with(work, base_commit=onto, commit=None)
+            return _sent_back(work) if work.waiting else work
         case Committed():
             return _with(work, commit=event)
         case BranchPushed():
             return _with(work, pushed=event)
+        case BranchChanged(branch=branch):
+            return _with(work, branch=branch, pull_request=None, pull_request_outcome=None, rounds=())
         case PullRequestOpened():
-            return _with(work, pull_request=event)
-        case JobRequested() | JobStarted() | JobInterrupted() | JobCompleted() | JobFailed() | PullRequestClosed():
+            return _with(work, pull_request=event, pull_request_outcome=None, presented=True)
+        case PullRequestUpdated():
+            return _with(work, presented=True)
+        case PullRequestClosed(outcome=outcome):
+            return _with(work, pull_request_outcome=outcome)
+        case JobReopened(keeps_changes=keeps_changes):
+            return _with(_next_round(work, event, keeps_changes=keeps_changes), archived_at=None)
+        case RoundStarted():
+            return _next_round(work, event, keeps_changes=False)
+        case JobArchived(archived_at=archived_at):
+            return _with(work, archived_at=archived_at)
+        case JobRequested() | JobStarted() | JobInterrupted() | JobCompleted() | JobFailed():
             raise AssertionError(event)
         case _:
             assert_never(event)
+
+
+def _replied(work: Work, reply: ModelReplied) -> Work:
+    """The messages that the reply has seen stand before it, the others go on waiting."""
+    seen = len(work.waiting) - max(0, work.messages - reply.messages_seen)
+    return _with(
+        work,
+        transcript=(*work.transcript, *work.waiting[:seen], reply),
+        waiting=work.waiting[seen:],
+        usage=work.usage + reply.usage,
+        round_usage=work.round_usage + reply.usage,
+    )
+
+
+def _sent_back(work: Work) -> Work:
+    return _with(work, finish=None, remaining_problems=None)
+
+
+def _next_round(work: Work, event: JobReopened | RoundStarted, *, keeps_changes: bool) -> Work:
+    rounds = work.rounds
+    if work.finish is not None and work.commit is not None and work.pushed is not None:
+        rounds = (*rounds, Round(work.finish, work.changes, work.commit))
+    return _with(
+        work,
+        base_commit=work.base_commit if keeps_changes else None,
+        changes=work.changes if keeps_changes else {},
+        transcript=(*work.transcript, event),
+        round_start=len(work.transcript),
+        finish=None,
+        check_rounds=0,
+        remaining_problems=None,
+        commit=None,
+        pushed=None,
+        presented=False,
+        round=event.round,
+        round_usage=Usage(),
+        rounds=rounds,
+    )
 
 
 def _with(work: Work, **changes: object) -> Work:

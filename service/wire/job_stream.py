@@ -16,24 +16,31 @@ reads.
 import msgspec
 
 from service.domain.jobs import (
+    BranchChanged,
     BranchPushed,
     ChecksReported,
     Committed,
     FileChanged,
+    JobArchived,
     JobCompleted,
     JobEvent,
     JobFailed,
     JobInterrupted,
+    JobReopened,
     JobRequested,
     JobStarted,
+    MessageAdded,
     ModelReplied,
     PlanChanged,
     Problem,
     PullRequestClosed,
     PullRequestOpened,
+    PullRequestUpdated,
+    RoundStarted,
     Todo,
     ToolReturned,
     WorkFinished,
+    WorkRebased,
     WorkspaceOpened,
 )
 from service.domain.model import ToolCall, Usage
@@ -70,7 +77,7 @@ class JobStreamEncoder:
                 return self._model_replied(event)
             case ToolReturned():
                 return self._tool_returned(event)
-            case PullRequestOpened(url=url):
+            case PullRequestOpened(url=url) | PullRequestUpdated(url=url):
                 self._pull_request = url
                 return [self._data(event)]
             case JobCompleted(message=message):
@@ -80,7 +87,7 @@ class JobStreamEncoder:
                 return [line("3", message or "The job failed.")]
             case (
                 JobStarted() | FileChanged() | PlanChanged() | WorkFinished() | ChecksReported() | BranchPushed()
-                | JobInterrupted()
+                | JobInterrupted() | MessageAdded() | RoundStarted() | BranchChanged() | WorkRebased()
             ):  # fmt: skip
                 return [self._data(event)]
             case _:
@@ -217,6 +224,28 @@ def _public_fields(event: JobEvent) -> PublicJson:
         case PullRequestClosed():
             closed: PublicJson = {"outcome": event.outcome, "closedAt": iso_milliseconds(event.closed_at)}
             return closed | ({"mergeCommit": event.merge_commit} if event.merge_commit else {})
+        case MessageAdded():
+            return {"text": event.text, "addedAt": iso_milliseconds(event.added_at)}
+        case JobReopened():
+            return {
+                "round": event.round,
+                "keepsChanges": event.keeps_changes,
+                "reopenedAt": iso_milliseconds(event.reopened_at),
+            }
+        case RoundStarted():
+            return {"round": event.round, "startedAt": iso_milliseconds(event.started_at)}
+        case BranchChanged():
+            return {"branch": event.branch, "changedAt": iso_milliseconds(event.changed_at)}
+        case WorkRebased():
+            return {
+                "onto": event.onto,
+                "insteadOf": event.instead_of,
+                "rebasedAt": iso_milliseconds(event.rebased_at),
+            }
+        case PullRequestUpdated():
+            return {"number": event.number, "url": event.url, "updatedAt": iso_milliseconds(event.updated_at)}
+        case JobArchived():
+            return {"archivedAt": iso_milliseconds(event.archived_at)}
 
 
 def _arguments(call: ToolCall) -> dict[str, object]:

@@ -1,0 +1,262 @@
+"""What happens to an agent job, as the log keeps it. ``jobs.py`` says what may follow what."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from service.domain.events import Event, PersonalText
+from service.domain.model import ToolCall, Usage
+
+JobStatus = Literal["active", "completed", "failed"]
+TodoStatus = Literal["pending", "in_progress", "completed", "cancelled"]
+PullRequestOutcome = Literal["merged", "closed"]
+
+
+class Message(Struct, frozen=True):
+    """One message that the caller gave to the agent."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+class Todo(Struct, frozen=True):
+    """A step of the agent's plan."""
+
+    id: str
+    content: str
+    status: TodoStatus
+    priority: Literal["high", "medium", "low"] = "medium"
+
+
+class FileChange(Struct, frozen=True):
+    """A file as a job leaves it; ``content`` None means deleted."""
+
+    path: str
+    content: str | None
+
+
+class Problem(Struct, frozen=True):
+    """What a gate found in the changes."""
+
+    gate: str
+    """``links``, ``front-matter``, ``markup``, ``navigation``, ``secrets``, ``size``."""
+    path: str
+    message: str
+    line: int | None = None
+
+
+class JobRequested(Event, frozen=True, tag="job-requested"):
+    organization_id: str
+    project_id: str
+    repository: str
+    ref: str
+    model_alias: str
+    model: str
+    """What the alias meant then, such as ``anthropic/claude-sonnet-4-5`` or ``builtin/editor``."""
+    messages: Annotated[tuple[Message, ...], Meta(extra={"personal": []})]
+    title: PersonalText
+    branch: PersonalText
+    """The branch to work on, made legal; made from the job's title and id when the caller named none."""
+    branch_named: bool
+    """The caller named it: an existing branch is then worked on."""
+    as_draft: bool
+    api_version: Literal[1, 2]
+    requested_at: datetime
+
+
+class JobStarted(Event, frozen=True, tag="job-started"):
+    """An instance took the job up; ``attempt`` counts from 1."""
+
+    attempt: int
+    instance: str
+    started_at: datetime
+
+
+class WorkspaceOpened(Event, frozen=True, tag="workspace-opened"):
+    """The state of the repository that all of the job's changes stand on."""
+
+    base_commit: str
+    opened_at: datetime
+
+
+class ModelReplied(Event, frozen=True, tag="model-replied"):
+    model: str
+    text: PersonalText
+    tool_calls: Annotated[tuple[ToolCall, ...], Meta(extra={"personal": []})]
+    usage: Usage
+    replied_at: datetime
+    cut_off: bool = False
+    """It reached the limit of its length, so that its end is not the end of the work."""
+    squeezed: int = 0
+    """How many times over its prompt was shortened more than usual: the provider had found a longer one too long."""
+    messages_seen: int = 0
+    """How many of the follow-up messages its prompt had: one that came while it was on its way is for the next."""
+
+
+class FileChanged(Event, frozen=True, tag="file-changed"):
+    """Not personal: it is what the pull request publishes, and what the commit is reproduced from."""
+
+    path: str
+    content: str | None
+
+
+class PlanChanged(Event, frozen=True, tag="plan-changed"):
+    todos: Annotated[tuple[Todo, ...], Meta(extra={"personal": []})]
+
+
+class ToolReturned(Event, frozen=True, tag="tool-returned"):
+    call_id: str
+    name: str
+    result: PersonalText
+    is_error: bool
+    returned_at: datetime
+
+
+class WorkFinished(Event, frozen=True, tag="work-finished"):
+    """The model says that it is done."""
+
+    title: PersonalText
+    summary: PersonalText
+    finished_at: datetime
+
+
+class ChecksReported(Event, frozen=True, tag="checks-reported"):
+    """What the gates found; with ``returned`` they went back to the model, else they go into the pull request."""
+
+    round: int
+    problems: tuple[Problem, ...]
+    returned: bool
+    reported_at: datetime
+
+
+class Committed(Event, frozen=True, tag="committed"):
+    """All that a commit's id depends on, besides the base commit and the files' contents."""
+
+    commit: str
+    tree: str
+    parent: str
+    author: str
+    """``Name <mail>``, also the committer."""
+    message: str
+    committed_at: datetime
+    """To the second, in UTC."""
+
+
+class BranchPushed(Event, frozen=True, tag="branch-pushed"):
+    branch: str
+    commit: str
+    pushed_at: datetime
+
+
+class PullRequestOpened(Event, frozen=True, tag="pull-request-opened"):
+    number: int
+    url: str
+    opened_at: datetime
+
+
+class JobCompleted(Event, frozen=True, tag="job-completed"):
+    message: PersonalText
+    """The agent's last word: a summary, or why nothing was changed."""
+    completed_at: datetime
+
+
+class JobFailed(Event, frozen=True, tag="job-failed"):
+    code: str
+    message: str
+    failed_at: datetime
+
+
+class JobInterrupted(Event, frozen=True, tag="job-interrupted"):
+    """The process that worked on it is gone; the job waits to be taken up again."""
+
+    attempt: int
+    """How many attempts count so far."""
+    interrupted_at: datetime
+
+
+class PullRequestClosed(Event, frozen=True, tag="pull-request-closed"):
+    """Somebody merged or closed it."""
+
+    outcome: PullRequestOutcome
+    closed_at: datetime
+    merge_commit: str | None = None
+
+
+class MessageAdded(Event, frozen=True, tag="message-added"):
+    """The caller said more: for the next call of the model, or for a further round of a job that had ended."""
+
+    text: PersonalText
+    added_at: datetime
+
+
+class JobReopened(Event, frozen=True, tag="job-reopened"):
+    """A job that had ended is active again, and waits to be taken up for a further round."""
+
+    round: int
+    keeps_changes: bool
+    """What was changed and never handed in is still there; else the round begins with no changes."""
+    reopened_at: datetime
+
+
+class RoundStarted(Event, frozen=True, tag="round-started"):
+    """A message came too late for what was being handed in: the job goes on with a further round."""
+
+    round: int
+    started_at: datetime
+
+
+class BranchChanged(Event, frozen=True, tag="branch-changed"):
+    """The earlier pull request is merged or closed: this round is for a new one, on a branch of its own."""
+
+    branch: PersonalText
+    changed_at: datetime
+
+
+class WorkRebased(Event, frozen=True, tag="work-rebased"):
+    """Others had moved the branch, and left alone what the job changes: its changes stand on their commit now."""
+
+    onto: str
+    instead_of: str
+    rebased_at: datetime
+
+
+class PullRequestUpdated(Event, frozen=True, tag="pull-request-updated"):
+    """A further round is in the pull request: its commit, and its words."""
+
+    number: int
+    url: str
+    updated_at: datetime
+
+
+class JobArchived(Event, frozen=True, tag="job-archived"):
+    """Put out of sight; how it ended is not changed."""
+
+    archived_at: datetime
+
+
+JobEvent = (
+    JobRequested
+    | JobStarted
+    | WorkspaceOpened
+    | ModelReplied
+    | FileChanged
+    | PlanChanged
+    | ToolReturned
+    | WorkFinished
+    | ChecksReported
+    | Committed
+    | BranchPushed
+    | PullRequestOpened
+    | JobCompleted
+    | JobFailed
+    | JobInterrupted
+    | PullRequestClosed
+    | MessageAdded
+    | JobReopened
+    | RoundStarted
+    | BranchChanged
+    | WorkRebased
+    | PullRequestUpdated
+    | JobArchived
+)

@@ -196,6 +196,7 @@ class Server:
                 suggestions=settings.assistant.suggestions, max_searches=settings.assistant.max_searches
             ),
             concurrent_replies=settings.assistant.concurrent_replies,
+            grace_seconds=settings.threads.grace_seconds,
         )
         self._job_runner = JobRunner(
             runtime.store,

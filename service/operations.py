@@ -201,6 +201,10 @@ async def post_message(store: EventStore, thread_id: str, message: PostMessage, 
         done = await execute(store, THREADS, thread_id, message, metadata=metadata)
     except SubjectErased as error:
         raise NotFound("There is no such thread.", code="thread_not_found") from error
+    if not done.events and isinstance(done.state, Thread) and (index := done.state.index_asked(message)) is not None:
+        reply = done.state.turns[index].reply  # it was sent before: its reply is told again
+        if reply is not None:
+            return PostedMessage(thread_id, None, reply.reply_id, done.position)
     return PostedMessage(thread_id, None, message.reply_id, done.position)
 
 

@@ -54,6 +54,11 @@ class AssistantSection(Struct, frozen=True, forbid_unknown_fields=True):
 
 class ThreadsSection(Struct, frozen=True, forbid_unknown_fields=True):
     require_key: bool = False
+    grace_seconds: Annotated[float, Meta(ge=0, le=3600)] = 0.0
+    """How long a reply goes on after its reader's connection has broken, for a client that can resume it (it has sent a
+    chat id). 0: not at all. A client's stop is a broken connection like any other, so with more than 0 the model writes
+    on for so long after it.
+    """
 
 
 class AuditSection(Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,14 +1,15 @@
 """The assistant's endpoints: a message in, a streamed reply out."""
 
-from collections.abc import Iterator
-from contextlib import aclosing, contextmanager
+import hashlib
+from contextlib import suppress
 from typing import Annotated, Any, Literal
 
 from aiohttp import web
-from aiohttp_sse import EventSourceResponse
 from msgspec import Meta, Raw, Struct, field
 
-from service.domain.errors import Invalid
+from eventstore import load
+from service.domain.errors import Invalid, NotFound
+from service.domain.replies import ReplyEvent, Resumer
 from service.domain.threads import (
     DEFAULT_PAGE_SIZE,
     MAX_CONTEXT_CHARACTERS,
@@ -19,18 +20,26 @@ from service.domain.threads import (
     ContextItem,
     PostMessage,
     SearchFilter,
+    Thread,
 )
 from service.operations import PostedMessage, post_message, start_thread
 from service.projections.projects import ProjectRow
+from service.projections.threads import replies_in_chat
+from service.streams import THREADS
 from service.system import new_id, now
 from service.web.access import site_for
-from service.web.keys import BROADCAST, INSTANCE, KEY_REQUIRED, REPLIER, STORE
-from service.web.live import with_keep_alives
-from service.web.problems import decoded_at, metadata_of, read_body
+from service.web.keys import BROADCAST, INSTANCE, KEY_REQUIRED, REPLIER, STORE, VIEWS
+from service.web.problems import ACTOR, decoded_at, metadata_of, read_body
+from service.web.replies import HeardReply, send_data_stream, send_ui_messages
 from service.web.versioning import deprecated
-from service.wire import data_stream, ui_messages
+from service.wire import ui_messages
+from service.workers.broadcast import Topic
 
 routes = web.RouteTableDef()
+
+MAX_ID_CHARACTERS = 200
+MAX_ECHOES = 20
+"""Of the last messages of a chat, so many are looked at for the thread that they name."""
 
 
 class ChatMessage(Struct):
@@ -40,6 +49,14 @@ class ChatMessage(Struct):
     id: str | None = None
     content: Any = None
     parts: Any = None
+
+
+class EchoedMessage(Struct):
+    """What of an earlier message may name its thread: the metadata of AI SDK 5 and later, the annotations of 4."""
+
+    role: Any = None
+    metadata: Any = None
+    annotations: Any = None
 
 
 class ContextBody(Struct):
@@ -60,13 +77,16 @@ class ThreadBody(Struct, rename="camel"):
     fp: Annotated[str, Meta(min_length=1, max_length=MAX_FP_CHARACTERS)]
     messages: Annotated[list[Raw], Meta(min_length=1)]
     """Raw, since clients send the whole chat each time, and only the last question of it counts."""
-    thread_id: Annotated[str, Meta(max_length=200)] | None = None
-    thread_key: Annotated[str, Meta(max_length=200)] | None = None
+    thread_id: Annotated[str, Meta(max_length=MAX_ID_CHARACTERS)] | None = None
+    thread_key: Annotated[str, Meta(max_length=MAX_ID_CHARACTERS)] | None = None
     retrieval_page_size: Annotated[float, Meta(ge=1, le=MAX_PAGE_SIZE)] | None = None
     filter: FilterBody | None = None
     context: Annotated[list[ContextBody], Meta(max_length=100)] | None = None
     current_path: Annotated[str, Meta(max_length=MAX_PATH_CHARACTERS)] | None = None
+    id: Any = None
+    """The client's own name for its chat."""
     trigger: Any = None
+    message_id: Any = None
 
 
 @routes.post("/discovery/v2/assistant/{domain}/message")
@@ -74,22 +94,34 @@ async def post_message_v2(request: web.Request) -> web.StreamResponse:
     """AI SDK 5 and later: server-sent events."""
     project = await site_for(request)
     body = await read_body(request, ThreadBody)
-    posted = await _post(request, project, body, api_version=2)
+    reply = await _post(request, project, body, api_version=2)
     has_trigger = isinstance(body.trigger, str)
     plain = ui_messages.is_plain_reader(request.headers.get("User-Agent", ""), body_has_trigger=has_trigger)
-    encoder = ui_messages.UiMessageEncoder(plain=plain)
-    response = EventSourceResponse(sep="\n", allow_all_methods=True)
-    response.headers.update({**ui_messages.HEADERS, **_thread_headers(posted)})
-    with _stops_reply(request, posted.reply_id):
-        await response.prepare(request)
-        async with response, aclosing(request.app[BROADCAST].open(posted.reply_id).listen()) as events:
-            async for event in events:
-                for told in encoder.events(event):
-                    if told.is_ordinary:
-                        await response.send(told.data)
-                    else:
-                        await response.write(told.raw)
-    return response
+    return await send_ui_messages(request, reply, plain=plain)
+
+
+@routes.get("/discovery/v2/assistant/{domain}/message/{chatId:.+}/stream")
+async def resume_reply(request: web.Request) -> web.StreamResponse:
+    """The reply under way in a chat, from its start; 204 when there is none, or none for this reader.
+
+    A chat's name is chosen by its client and can be guessed. So whoever asks either shows the thread's key
+    (``X-Thread-Key``, or ``threadKey`` in the query), or is the one who asked, by API key, address and User-Agent.
+    ``fp`` in the query must be the thread's own, where it has one. The plain client sends none of these.
+    """
+    project = await site_for(request)
+    key = request.headers.get("X-Thread-Key") or request.query.get("threadKey") or None
+    reader = Resumer(
+        project.domain,
+        _asker(request),
+        now(),
+        fp=request.query.get("fp") or None,
+        thread_key=key,
+        key_required=request.app[KEY_REQUIRED],
+    )
+    reply = await _reply_in_chat(request, request.match_info["chatId"][:MAX_ID_CHARACTERS], reader)
+    if reply is None:
+        return web.Response(status=204)
+    return await send_ui_messages(request, reply, plain=False)
 
 
 @routes.post("/discovery/v1/assistant/{domain}/message")
@@ -97,46 +129,72 @@ async def post_message_v1(request: web.Request) -> web.StreamResponse:
     """AI SDK 4: a data stream."""
     project = await site_for(request)
     body = await read_body(request, ThreadBody)
-    posted = await _post(request, project, body, api_version=1)
-    encoder = data_stream.DataStreamEncoder()
+    reply = await _post(request, project, body, api_version=1)
     successor = deprecated(f"/discovery/v2/assistant/{project.domain}/message")
-    response = web.StreamResponse(headers={**data_stream.HEADERS, **_thread_headers(posted), **successor})
-    with _stops_reply(request, posted.reply_id):
-        await response.prepare(request)
-        async with aclosing(request.app[BROADCAST].open(posted.reply_id).listen()) as heard:
-            async for event in with_keep_alives(heard):
-                lines = [data_stream.KEEP_ALIVE] if event is None else encoder.encode(event)
-                if lines:
-                    await response.write(b"".join(lines))
-        await response.write_eof()
-    return response
+    return await send_data_stream(request, reply, headers=successor)
 
 
-@contextmanager
-def _stops_reply(request: web.Request, reply_id: str) -> Iterator[None]:
-    """When its reader goes away, a reply is stopped: nobody reads it any more."""
-    try:
-        yield
-    except BaseException:
-        request.app[REPLIER].stop(reply_id)
-        raise
+async def _reply_in_chat(request: web.Request, chat_id: str, reader: Resumer) -> HeardReply | None:
+    """The newest reply in the chat that this reader may have and still waits for."""
+    store, views, replier = request.app[STORE], request.app[VIEWS], request.app[REPLIER]
+    await views.wait_for(await store.head())
+    found = await replies_in_chat(
+        views, reader.domain, chat_id, asker=None if reader.thread_key is not None else reader.asker
+    )
+    for one in found:
+        thread = (await load(store, THREADS, one.thread_id)).state
+        turn = thread.turn_of(one.reply_id) if isinstance(thread, Thread) else None
+        if not isinstance(thread, Thread) or turn is None or turn.reply is None:
+            continue  # another reply has taken its place, or it is erased
+        if reader.may_hear(thread, turn.reply):
+            if not reader.waits_for(turn.reply):
+                return None
+            if turn.reply.state == "active":
+                await replier.end_if_orphaned(one.thread_id, one.reply_id, turn.reply.instance)
+                await replier.note_return(one.thread_id, one.reply_id)
+            topic = request.app[BROADCAST].find(one.reply_id)
+            return HeardReply(one.thread_id, one.reply_id, topic, may_return=True, is_lost=True)
+    return None
 
 
 async def _post(
     request: web.Request, project: ProjectRow, body: ThreadBody, *, api_version: Literal[1, 2]
-) -> PostedMessage:
+) -> HeardReply:
     message = _message(body, project.domain, request, api_version)
+    topics, replier = request.app[BROADCAST], request.app[REPLIER]
+    topic: Topic[ReplyEvent] | None = topics.open(message.reply_id)  # before the reply can begin
+    try:
+        posted = await _record(request, project, body, message)
+    except BaseException:
+        replier.stop(message.reply_id)  # whoever asked may have left
+        raise
+    if posted.reply_id != message.reply_id:  # it was asked before
+        topics.close(message.reply_id)
+        topic = topics.find(posted.reply_id)
+    return HeardReply(
+        posted.thread_id, posted.reply_id, topic, thread_key=posted.thread_key, may_return=bool(message.chat_id)
+    )
+
+
+async def _record(request: web.Request, project: ProjectRow, body: ThreadBody, message: PostMessage) -> PostedMessage:
+    """In the thread that the request names; or in the one that the chat's earlier messages name, if it is the sender's
+    to write to: clients send metadata back without being asked to, so a wrong one is no mistake of theirs.
+    """
     store, metadata = request.app[STORE], metadata_of(request)
-    request.app[BROADCAST].open(message.reply_id)  # before the reply can begin
-    with _stops_reply(request, message.reply_id):
-        if body.thread_id:
-            return await post_message(store, body.thread_id, message, metadata)
-        return await start_thread(store, project, message, metadata)
+    named = body.thread_id or request.headers.get("X-Thread-Id")
+    if named:
+        return await post_message(store, named[:MAX_ID_CHARACTERS], message, metadata)
+    echoed = _echoed_thread(body.messages)
+    if echoed is not None:
+        with suppress(NotFound):
+            return await post_message(store, echoed, message, metadata)
+    return await start_thread(store, project, message, metadata)
 
 
 def _message(body: ThreadBody, domain: str, request: web.Request, api_version: Literal[1, 2]) -> PostMessage:
     asked, text = _last_question(body.messages)
     wanted = body.filter or FilterBody()
+    chat_id = body.id[:MAX_ID_CHARACTERS] if isinstance(body.id, str) else ""
     page_size = body.retrieval_page_size
     if page_size is not None and page_size != int(page_size):
         raise Invalid(
@@ -144,7 +202,7 @@ def _message(body: ThreadBody, domain: str, request: web.Request, api_version: L
         )
     return PostMessage(
         message_id=new_id(),
-        client_message_id=(asked.id or "")[:200],
+        client_message_id=(asked.id or "")[:MAX_ID_CHARACTERS],
         text=text,
         context=tuple(ContextItem(item.type, item.value, item.path, item.element_id) for item in body.context or ()),
         current_path=body.current_path or "",
@@ -156,8 +214,13 @@ def _message(body: ThreadBody, domain: str, request: web.Request, api_version: L
         domain=domain,
         fp=body.fp,
         now=now(),
-        thread_key=body.thread_key or None,
+        thread_key=body.thread_key or request.headers.get("X-Thread-Key") or None,
         key_required=request.app[KEY_REQUIRED],
+        chat_id=chat_id,
+        asker=_asker(request) if chat_id else "",
+        regenerates=body.trigger == "regenerate-message",
+        edits=bool(chat_id) or isinstance(body.trigger, str) or isinstance(body.message_id, str),
+        listed=len(body.messages) if api_version == 1 and chat_id else 0,
     )
 
 
@@ -191,8 +254,21 @@ def _text_of(message: ChatMessage) -> str:
     return message.content if isinstance(message.content, str) else ""
 
 
-def _thread_headers(posted: PostedMessage) -> dict[str, str]:
-    headers = {"X-Thread-Id": posted.thread_id}
-    if posted.thread_key is not None:
-        headers["X-Thread-Key"] = posted.thread_key
-    return headers
+def _echoed_thread(messages: list[Raw]) -> str | None:
+    """The thread that the last of the assistant's messages names."""
+    for index in reversed(range(max(0, len(messages) - MAX_ECHOES), len(messages))):
+        message = decoded_at(f"$.messages[{index}]", messages[index], EchoedMessage)
+        if message.role != "assistant":
+            continue
+        annotations = message.annotations if isinstance(message.annotations, list) else []
+        for told in (message.metadata, *reversed(annotations)):
+            thread_id = told.get("threadId") if isinstance(told, dict) else None
+            if isinstance(thread_id, str) and 0 < len(thread_id) <= MAX_ID_CHARACTERS:
+                return thread_id
+    return None
+
+
+def _asker(request: web.Request) -> str:
+    """Who asks, as far as it can be seen without being told: one page in one browser, reloaded, is the same."""
+    seen = (request[ACTOR], request.remote or "", request.headers.get("User-Agent", ""))
+    return hashlib.sha256("\0".join(seen).encode("utf-8", "surrogateescape")).hexdigest()

@@ -1,15 +1,24 @@
 """Live events from whoever makes them to whoever listens, in this process.
 
 A topic keeps what was told while it is open, and each listener has its own place in it: one that comes late gets all
-from the start, one that is slow is only behind, and neither costs the teller or the other listeners anything. What a
-topic can hold is bounded by what it is about: one reply.
+from the start, one that is slow is only behind, and neither costs the teller or the other listeners anything: there is
+no queue for each of them that could fill up. What a topic can hold is bounded by what it is about, one reply, and by
+``MAX_EVENTS``.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
+
+MAX_EVENTS = 250_000
+"""In one topic: more than any reply has."""
+
+
+class TopicFull(RuntimeError):
+    """A topic has got more events than it can be about."""
 
 
 class Topic(Generic[T]):
@@ -19,8 +28,11 @@ class Topic(Generic[T]):
         self._news = asyncio.Event()
 
     def tell(self, event: T) -> None:
+        """Raises TopicFull, and RuntimeError once it is closed."""
         if self._closed:
             raise RuntimeError("the topic is closed")
+        if len(self._told) >= MAX_EVENTS:
+            raise TopicFull(f"a topic has at most {MAX_EVENTS} events")
         self._told.append(event)
         self._wake()
 
@@ -31,12 +43,21 @@ class Topic(Generic[T]):
 
     async def listen(self) -> AsyncGenerator[T, None]:
         """All that was and will be told, in order, until the topic is closed."""
+        async with aclosing(self.batches()) as batches:
+            async for events in batches:
+                for event in events:
+                    yield event
+
+    async def batches(self) -> AsyncGenerator[Sequence[T], None]:
+        """As ``listen``, as many at a time as there are; never none."""
         place = 0
         while True:
             news = self._news
-            while place < len(self._told):
-                yield self._told[place]
-                place += 1
+            if place < len(self._told):
+                told = self._told[place:]
+                place += len(told)
+                yield told
+                continue
             if self._closed:
                 return
             await news.wait()

@@ -1,8 +1,14 @@
-"""Answers what people ask: each reply a task of its own, told live, recorded in segments and once whole."""
+"""Answers what people ask: each reply a task of its own, told live, recorded in segments and once whole.
+
+A reply that nobody reads any more is stopped, and the model's call with it; at once, or where the client could ask for
+the rest of it (it has named its chat) after ``grace_seconds``. Readers of a reply may be in other processes of the same
+store: their coming and going is on record, as is the end of a reply that another process has put to it.
+"""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing, suppress
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing, contextmanager, suppress
 from functools import partial
 
 import structlog
@@ -11,16 +17,23 @@ from eventstore import EventStore, Metadata, StoreUnavailable, SubjectErased, Vi
 from service.assistant.answer import AnswerSettings, Question, answer
 from service.assistant.context import Exchange
 from service.domain.errors import Conflict, NotFound
-from service.domain.replies import ReplyBroken, ReplyDone, ReplyEvent, ReplyOpened, SearchFinished, TextDelta
+from service.domain.replies import STOPPED, ReplyBroken, ReplyDone, ReplyEvent, ReplyOpened, SearchFinished, TextDelta
 from service.domain.threads import (
     CompleteReply,
     FailReply,
+    LeaveReply,
+    ReaderLeft,
+    ReaderReturned,
     RecordSources,
     RecordText,
+    ReplyFailed,
     ReplyStarted,
+    ReplyStopped,
+    ReturnToReply,
     StopReply,
     Thread,
     ThreadCommand,
+    ThreadEvent,
 )
 from service.ports.model import Models
 from service.ports.search_index import SearchIndex
@@ -36,8 +49,11 @@ SEGMENT_SECONDS = 0.25
 """How much of a reply a crash can lose, and how many events a reply costs."""
 MAX_EARLIER_TURNS = 50
 """More than fits any prompt; the assistant takes what fits of them, newest first."""
+MAX_REPLY_CHARACTERS = 200_000
+"""Several times what all calls of the model for one reply may write; a provider that goes on is cut off here."""
 INTERNAL = "Something went wrong on our side; it has been logged."
 UNAVAILABLE = "The service cannot do this right now; try again."
+TOO_LONG = ReplyBroken("reply_too_long", "The answer became too long and was cut off.")
 
 
 class Replier:
@@ -55,14 +71,20 @@ class Replier:
         is_alive: Callable[[str], bool],
         settings: AnswerSettings,
         concurrent_replies: int,
+        grace_seconds: float = 0.0,
     ) -> None:
+        """``grace_seconds``: how long a reply goes on without a reader that could come back; 0: not at all."""
         self._store, self._views, self._broadcast = store, views, broadcast
         self._models, self._index = models, index
         self._instance, self._is_alive = instance, is_alive
         self._settings = settings
         self._slots = asyncio.Semaphore(concurrent_replies)
-        self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._stopped: set[str] = set()
+        self._grace_seconds = grace_seconds
+        self._underway: dict[str, _Underway] = {}
+        self._readers: Counter[str] = Counter()
+        self._deadlines: dict[str, asyncio.TimerHandle] = {}
+        """Of replies that nobody reads."""
+        self._group: asyncio.TaskGroup | None = None
 
     async def run(self, *, ready: asyncio.Event | None = None) -> None:
         """Until cancelled: mark what dead processes left as interrupted, then answer whatever is asked here.
@@ -75,6 +97,7 @@ class Replier:
             asyncio.TaskGroup() as replies,
             aclosing(self._store.subscribe(after=after, category=THREADS.category)) as subscription,
         ):
+            self._group = replies
             if ready is not None:
                 ready.set()
             replies.create_task(self._end_orphans(after), name="orphaned replies")
@@ -82,37 +105,111 @@ class Replier:
                 for thread_id, event in decoded(THREADS, [recorded]):
                     if isinstance(event, ReplyStarted) and event.instance == self._instance:
                         self._begin(replies, thread_id, event.reply_id, recorded.position)
+                    else:
+                        self._heed(event)
 
     def stop(self, reply_id: str) -> None:
         """Nobody reads this reply any more. What is written stays on the thread, marked as stopped."""
-        task = self._tasks.get(reply_id)
-        if task is None:
-            self._broadcast.close(reply_id)  # it has ended, or it has yet to begin and will find nobody
+        if reply_id in self._underway:
+            self._cancel(reply_id, ReplyBroken("stopped", STOPPED))
         else:
-            self._stopped.add(reply_id)
+            self._broadcast.close(reply_id)  # it has ended, or it has yet to begin and will find nobody
+
+    @contextmanager
+    def reading(self, thread_id: str, reply_id: str, *, may_return: bool) -> Iterator[None]:
+        """Somebody reads a reply; who leaves by an exception, as when a connection is cut, has lost the rest of it.
+
+        ``may_return``: the client has named its chat, so it could ask for it.
+        """
+        self._readers[reply_id] += 1
+        self._end_wait(reply_id)
+        try:
+            yield
+        except BaseException:
+            self._readers[reply_id] -= 1
+            if self._readers[reply_id] == 0:
+                self._lose(thread_id, reply_id, may_return=may_return)
+            raise
+        else:
+            self._readers[reply_id] -= 1
+        finally:
+            if self._readers[reply_id] == 0:
+                del self._readers[reply_id]
+
+    async def note_return(self, thread_id: str, reply_id: str) -> None:
+        """Record, where a reply had lost its reader, that somebody reads it again, or has now read it to its end."""
+        await self._record(thread_id, ReturnToReply(reply_id, now()))
+
+    async def end_if_orphaned(self, thread_id: str, reply_id: str, instance: str) -> None:
+        """Mark a reply under way as interrupted when the process that gave it has died."""
+        if instance != self._instance and not self._is_alive(instance):
+            await self._record(thread_id, StopReply(reply_id, "interrupted", now()))
+
+    def _lose(self, thread_id: str, reply_id: str, *, may_return: bool) -> None:
+        if self._grace_seconds <= 0 or not may_return:
+            self.stop(reply_id)
+            return
+        self._await_reader(reply_id)
+        if self._group is not None:
+            leaving = self._record(thread_id, LeaveReply(reply_id, now()))
+            try:
+                self._group.create_task(leaving, name="reader left")
+            except RuntimeError:  # the service goes down: the reply is interrupted, so it waits for its reader
+                leaving.close()
+
+    def _await_reader(self, reply_id: str) -> None:
+        if self._broadcast.find(reply_id) is not None and reply_id not in self._deadlines:
+            loop = asyncio.get_running_loop()
+            self._deadlines[reply_id] = loop.call_later(self._grace_seconds, self.stop, reply_id)
+
+    def _end_wait(self, reply_id: str) -> None:
+        deadline = self._deadlines.pop(reply_id, None)
+        if deadline is not None:
+            deadline.cancel()
+
+    def _heed(self, event: ThreadEvent) -> None:
+        """What any process has recorded about a reply that this one gives."""
+        match event:
+            case ReaderLeft(reply_id=reply_id) if reply_id in self._underway and not self._readers[reply_id]:
+                self._await_reader(reply_id)
+            case ReaderReturned(reply_id=reply_id):
+                self._end_wait(reply_id)
+            case ReplyStopped(reply_id=reply_id) if reply_id in self._underway:
+                self._cancel(reply_id, ReplyBroken("stopped", STOPPED))
+            case ReplyFailed(reply_id=reply_id, code=code, message=message) if reply_id in self._underway:
+                self._cancel(reply_id, ReplyBroken(code, message))
+            case _:
+                pass
+
+    def _cancel(self, reply_id: str, told: ReplyBroken) -> None:
+        underway = self._underway[reply_id]
+        if not underway.writer.is_ending:
+            underway.stopped = told
             # Not at once: a task that is cancelled before its first step never runs, and would record nothing.
-            asyncio.get_running_loop().call_soon(task.cancel)
+            asyncio.get_running_loop().call_soon(underway.task.cancel)
 
     def _begin(self, replies: asyncio.TaskGroup, thread_id: str, reply_id: str, position: int) -> None:
-        task = replies.create_task(self._reply(thread_id, reply_id, position), name=f"reply {reply_id}")
-        self._tasks[reply_id] = task
+        writer = _Writer(self._store, thread_id, reply_id, position)
+        task = replies.create_task(self._reply(thread_id, reply_id, writer), name=f"reply {reply_id}")
+        self._underway[reply_id] = _Underway(task, writer)
         task.add_done_callback(lambda _: self._forget(reply_id))
 
     def _forget(self, reply_id: str) -> None:
         """The reply's task has ended; when the service goes down, perhaps before its first step."""
-        del self._tasks[reply_id]
-        self._stopped.discard(reply_id)
+        del self._underway[reply_id]
+        self._end_wait(reply_id)
         self._broadcast.close(reply_id)
 
     async def _end_orphans(self, position: int) -> None:
         await self._views.wait_for(position, timeout_seconds=3600)  # views may be rebuilt at this very start
         for reply in await active_replies(self._views):
-            if reply.instance != self._instance and not self._is_alive(reply.instance):
-                command = StopReply(reply.reply_id, "interrupted", now())
-                await patiently(partial(execute, self._store, THREADS, reply.thread_id, command))
+            await self.end_if_orphaned(reply.thread_id, reply.reply_id, reply.instance)
 
-    async def _reply(self, thread_id: str, reply_id: str, position: int) -> None:
-        writer = _Writer(self._store, thread_id, reply_id, position)
+    async def _record(self, thread_id: str, command: ThreadCommand) -> None:
+        with suppress(Conflict, NotFound, SubjectErased):  # another reply has taken its place, or it is erased
+            await patiently(partial(execute, self._store, THREADS, thread_id, command))
+
+    async def _reply(self, thread_id: str, reply_id: str, writer: "_Writer") -> None:
         topic = self._broadcast.find(reply_id)
         try:
             if topic is None:  # whoever asked opens it before asking, and has left already
@@ -121,12 +218,15 @@ class Replier:
             async with self._slots:
                 await self._answer(thread_id, reply_id, topic, writer)
         except asyncio.CancelledError:
-            if reply_id not in self._stopped:
+            stopped = self._underway[reply_id].stopped
+            if stopped is None:
                 if topic is not None:
                     topic.tell(ReplyBroken("interrupted", "The service is restarting; ask again in a moment."))
                 with suppress(StoreUnavailable):  # then the next start finds it interrupted
                     await asyncio.shield(writer.end(StopReply(reply_id, "interrupted", now())))
                 raise
+            if topic is not None:
+                topic.tell(stopped)
             await patiently(lambda: writer.end(StopReply(reply_id, "stopped", now())))
         except Exception as error:  # a reply's edge
             log.exception("reply crashed")
@@ -143,9 +243,15 @@ class Replier:
         assert isinstance(loaded.state, Thread)
         question = question_of(loaded.state, reply_id)
         flushing = asyncio.create_task(writer.run(), name="segments")
+        characters = 0
         try:
             async with aclosing(self._events(question)) as events:
-                async for event in events:
+                async for given in events:
+                    event = given
+                    if isinstance(event, TextDelta):
+                        characters += len(event.text)
+                        if characters > MAX_REPLY_CHARACTERS:
+                            event = TOO_LONG
                     match event:
                         case ReplyDone() as done:
                             await writer.end(
@@ -162,6 +268,8 @@ class Replier:
                         case _:
                             pass
                     topic.tell(event)
+                    if event is TOO_LONG:
+                        return
         finally:
             flushing.cancel()
             await asyncio.wait([flushing])
@@ -174,24 +282,34 @@ class Replier:
 
 def question_of(thread: Thread, reply_id: str) -> Question:
     """What a reply is to answer, with the turns before it as the thread's own record has them."""
-    turn = thread.turn_of(reply_id)
-    assert turn is not None
-    asked = turn.message
-    earlier = tuple(
-        Exchange(before.message.text, before.reply.text)
-        for before in thread.turns[: thread.turns.index(turn)]
-        if before.reply is not None and before.reply.text
-    )
+    index = thread.index_of(reply_id)
+    assert index is not None
+    asked = thread.turns[index].message
+    earlier: list[Exchange] = []
+    while index > 0 and len(earlier) < MAX_EARLIER_TURNS:
+        index -= 1
+        before = thread.turns[index]
+        if before.reply is not None and before.reply.text:
+            earlier.append(Exchange(before.message.text, before.reply.text))
     return Question(
         domain=thread.domain,
         reply_id=reply_id,
         text=asked.text,
-        earlier=earlier[-MAX_EARLIER_TURNS:],
+        earlier=tuple(reversed(earlier)),
         context=asked.context,
         current_path=asked.current_path,
         filter=asked.filter,
         page_size=asked.page_size,
     )
+
+
+class _Underway:
+    """A reply that this process gives."""
+
+    def __init__(self, task: asyncio.Task[None], writer: "_Writer") -> None:
+        self.task, self.writer = task, writer
+        self.stopped: ReplyBroken | None = None
+        """What whoever still reads is told, once it is to end early."""
 
 
 class _Writer:
@@ -203,6 +321,7 @@ class _Writer:
         self._waiting: list[ThreadCommand] = []
         self._text: list[str] = []
         self._lock = asyncio.Lock()
+        self.is_ending = False
 
     def add(self, command: ThreadCommand) -> None:
         self._cut()
@@ -227,6 +346,7 @@ class _Writer:
 
     async def end(self, command: ThreadCommand) -> None:
         """Write down what is left, then how it ended."""
+        self.is_ending = True
         with suppress(Conflict, NotFound):  # another has ended it
             await self.flush()
             await self._execute(command)

@@ -1,0 +1,123 @@
+"""Replies to those who read them: live from this process, or from the record."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing
+
+from aiohttp import web
+from aiohttp_sse import EventSourceResponse
+from msgspec import Struct
+
+from service.domain.replies import ReplyBroken, ReplyEvent, Retelling, merged
+from service.projections.threads import position_of_reply
+from service.streams import THREADS, decoded
+from service.web.keys import CLOSING, REPLIER, STORE, VIEWS
+from service.web.live import with_keep_alives
+from service.wire import data_stream, ui_messages
+from service.workers.broadcast import Topic
+
+STALLED_SECONDS = 60.0
+"""A reader that takes nothing for so long is cut off; it can catch up from the record."""
+GOING_DOWN = ReplyBroken("unavailable", "The service is restarting; ask again in a moment.")
+
+
+class HeardReply(Struct, frozen=True):
+    """A reply that somebody is about to read."""
+
+    thread_id: str
+    reply_id: str
+    topic: Topic[ReplyEvent] | None
+    """Where this process tells it; None when it has ended, or another process gives it: then it is on record."""
+    thread_key: str | None = None
+    """Only of a new thread."""
+    may_return: bool = False
+    """The reader's client could ask for the rest when its connection breaks."""
+    is_lost: bool = False
+    """An earlier reader has lost it: once it is read to its end, nobody waits for it any more."""
+
+
+async def send_ui_messages(request: web.Request, reply: HeardReply, *, plain: bool) -> web.StreamResponse:
+    """As server-sent events; ``plain``: as ``ui_messages.is_plain_reader`` says."""
+    encoder = ui_messages.UiMessageEncoder(plain=plain)
+    response = EventSourceResponse(sep="\n", allow_all_methods=True)
+    response.headers.update({**ui_messages.HEADERS, **_headers_of(reply)})
+    with request.app[REPLIER].reading(reply.thread_id, reply.reply_id, may_return=reply.may_return):
+        await response.prepare(request)
+        async with response, aclosing(_told(request, reply)) as told:
+            async for events in told:
+                await _send(request, response, [piece for event in events for piece in encoder.encode(event)])
+        await _note_end(request, reply)
+    return response
+
+
+async def send_data_stream(request: web.Request, reply: HeardReply, *, headers: dict[str, str]) -> web.StreamResponse:
+    """As the lines of AI SDK 4."""
+    encoder = data_stream.DataStreamEncoder()
+    response = web.StreamResponse(headers={**data_stream.HEADERS, **_headers_of(reply), **headers})
+    with request.app[REPLIER].reading(reply.thread_id, reply.reply_id, may_return=reply.may_return):
+        await response.prepare(request)
+        async with aclosing(_told(request, reply)) as told:
+            async for events in with_keep_alives(told):
+                lines = [data_stream.KEEP_ALIVE] if events is None else _lines(encoder, events)
+                await _send(request, response, lines)
+        await response.write_eof()
+        await _note_end(request, reply)
+    return response
+
+
+def _lines(encoder: data_stream.DataStreamEncoder, events: Iterable[ReplyEvent]) -> list[bytes]:
+    return [line for event in events for line in encoder.encode(event)]
+
+
+async def _send(request: web.Request, response: web.StreamResponse, pieces: list[bytes]) -> None:
+    """Waits while the reader is behind. Raises ConnectionError when it has gone, or has taken nothing for too long."""
+    if not pieces:
+        return
+    try:
+        async with asyncio.timeout(STALLED_SECONDS):
+            await response.write(b"".join(pieces))
+    except TimeoutError:
+        if request.transport is not None:
+            request.transport.abort()
+        raise ConnectionResetError("the reader takes nothing") from None
+    await asyncio.sleep(0)  # a write that need not wait gives nobody else a turn
+
+
+async def _told(request: web.Request, reply: HeardReply) -> AsyncGenerator[Iterable[ReplyEvent], None]:
+    if reply.topic is None:
+        async with aclosing(_on_record(request, reply)) as recorded:
+            async for event in recorded:
+                yield (event,)
+    else:
+        async with aclosing(reply.topic.batches()) as batches:
+            async for events in batches:
+                yield merged(events)
+
+
+async def _on_record(request: web.Request, reply: HeardReply) -> AsyncGenerator[ReplyEvent, None]:
+    """What is on record of a reply, and what comes to be, to its end."""
+    store, views = request.app[STORE], request.app[VIEWS]
+    await views.wait_for(await store.head())
+    position = await position_of_reply(views, reply.reply_id)
+    telling = Retelling(reply.thread_id, reply.reply_id)
+    after = 0 if position is None else position - 1
+    async with aclosing(store.subscribe(after=after, stream=THREADS.stream(reply.thread_id))) as subscription:
+        async for recorded in with_keep_alives(subscription, request.app[CLOSING]):
+            for _, event in decoded(THREADS, [recorded] if recorded is not None else []):
+                for told in telling.tell(event):
+                    yield told
+            if telling.is_over:
+                return
+    yield GOING_DOWN
+
+
+async def _note_end(request: web.Request, reply: HeardReply) -> None:
+    if reply.is_lost:
+        await request.app[REPLIER].note_return(reply.thread_id, reply.reply_id)
+
+
+def _headers_of(reply: HeardReply) -> dict[str, str]:
+    headers = {ui_messages.THREAD_ID_HEADER: reply.thread_id}
+    if reply.thread_key is not None:
+        headers[ui_messages.THREAD_KEY_HEADER] = reply.thread_key
+    return headers

@@ -8,8 +8,10 @@ from typing import Annotated, Literal, assert_never
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from service.domain import feedback
 from service.domain.errors import Conflict, Invalid, NotFound
 from service.domain.events import Event, PersonalText
+from service.domain.feedback import Feedback, FeedbackGiven, GiveFeedback
 from service.domain.model import Usage
 from service.domain.turns import Turns
 
@@ -151,7 +153,16 @@ class ReaderReturned(Event, frozen=True, tag="reader-returned"):
     returned_at: datetime
 
 
-ReplyNews = SourcesFound | ReplyWritten | ReplyCompleted | ReplyStopped | ReplyFailed | ReaderLeft | ReaderReturned
+ReplyNews = (
+    SourcesFound
+    | ReplyWritten
+    | ReplyCompleted
+    | ReplyStopped
+    | ReplyFailed
+    | ReaderLeft
+    | ReaderReturned
+    | FeedbackGiven
+)
 """What happens to a reply that has begun."""
 ThreadEvent = ThreadStarted | MessagePosted | ReplyStarted | ReplyNews
 
@@ -238,7 +249,7 @@ class ReturnToReply(Struct, frozen=True):
 
 
 ReplyCommand = RecordSources | RecordText | CompleteReply | StopReply | FailReply | LeaveReply | ReturnToReply
-ThreadCommand = StartThread | PostMessage | ReplyCommand
+ThreadCommand = StartThread | PostMessage | ReplyCommand | GiveFeedback
 
 
 class Reply(Struct, frozen=True):
@@ -252,6 +263,7 @@ class Reply(Struct, frozen=True):
     is_undelivered: bool = False
     """Whoever read it has lost the connection before its end, or the process that told it has died."""
     ended_at: datetime | None = None
+    feedback: Feedback | None = None
 
 
 class Turn(Struct, frozen=True):
@@ -324,6 +336,13 @@ def decide(command: ThreadCommand, thread: ThreadState) -> list[ThreadEvent]:
             if not may_write(thread, command.domain, command.fp, command.thread_key, key_required=command.key_required):
                 raise _no_thread()
             return _post_to(thread, command)
+        case GiveFeedback(reply_id=reply_id), Thread():
+            if thread.domain != command.domain:
+                raise _no_thread()
+            turn = thread.turn_of(reply_id)
+            if turn is None or turn.reply is None:
+                raise NotFound("There is no such message of the assistant.", code="message_not_found")
+            return [*feedback.decide(command, turn.reply.feedback)]
         case (
             (
                 RecordSources()
@@ -487,6 +506,8 @@ def _changed(reply: Reply, event: ReplyNews) -> Reply:
             return replace(reply, is_undelivered=True)
         case ReaderReturned():
             return replace(reply, is_undelivered=False)
+        case FeedbackGiven():
+            return replace(reply, feedback=feedback.evolve(reply.feedback, event))
         case _:
             assert_never(event)
 

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from eventstore import RecordedEvent, Views
 from service.domain.events import ERASED
+from service.domain.feedback import FeedbackGiven
 from service.domain.threads import (
     MessagePosted,
     ReaderLeft,
@@ -110,7 +111,7 @@ class ThreadsView:
                 db.execute("UPDATE replies SET state = ? WHERE id = ?", (reason, reply_id))
             case ReplyFailed(reply_id=reply_id):
                 db.execute("UPDATE replies SET state = 'failed' WHERE id = ?", (reply_id,))
-            case SourcesFound() | ReplyWritten() | ReaderLeft() | ReaderReturned():
+            case SourcesFound() | ReplyWritten() | ReaderLeft() | ReaderReturned() | FeedbackGiven():
                 pass
             case unknown:
                 assert_never(unknown)

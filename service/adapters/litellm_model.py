@@ -212,13 +212,9 @@ class LitellmModel:
         )
         written = 0
         try:
-            try:
-                stream = await self._ask(library, facts, request, exchange)
-            except ContentRefused:
-                yield self._end(library, facts, request, Ending("refused", (), Tokens(0, 0), ""), 0)
-                return
+            stream = await self._ask(library, facts, request, exchange)
             self._used_own_clients |= exchange.response is None
-            source: _Source = _LitellmSource(stream, self._spec, self._key())
+            source: _Source = _LitellmSource(stream, exchange, self._spec, self._key())
             if exchange.taken is not None and exchange.response is not None:
                 reader = ChatCompletionsReader() if exchange.taken == "chat_completions" else MessagesReader()
                 source = _OurSource(exchange.response, reader, self._spec)
@@ -226,9 +222,12 @@ class LitellmModel:
                 async for text in texts:
                     written += len(text)
                     yield ModelText(text)
-            yield self._end(library, facts, request, source.ending(), written)
+            ending = source.ending()
+        except ContentRefused:
+            ending = Ending("refused", (), Tokens(0, 0), "")
         finally:
             exchange.close()
+        yield self._end(library, facts, request, ending, written)
 
     async def _ask(
         self, library: Library, facts: "_Facts", request: ModelRequest, exchange: Exchange, **more: str
@@ -238,17 +237,10 @@ class LitellmModel:
         try:
             return await library.module.acompletion(**self._arguments(facts, request), **more)
         except Exception as error:  # noqa: BLE001  litellm raises of all kinds; error_of says which
-            if exchange.failure is not None:
-                raise exchange.failure from None
             # Not "from error": its frames and request hold the prompt and the key.
-            raise error_of(
-                error,
-                model=self.name,
-                status=exchange.status if exchange.status >= 400 else 0,
-                headers=exchange.headers or _headers_of(error),
-                secret=self._key(),
-            ) from None
+            raise _told(error, exchange, self._spec, self._key()) from None
         finally:
+            exchange.is_asked = True
             EXCHANGE.reset(token)
 
     def _arguments(self, facts: "_Facts", request: ModelRequest) -> dict[str, Any]:
@@ -378,6 +370,17 @@ def _estimate(request: ModelRequest, written: int) -> Tokens:
     return Tokens(read // CHARACTERS_PER_TOKEN, written // CHARACTERS_PER_TOKEN)
 
 
+def _told(error: BaseException, exchange: Exchange, spec: ModelSettings, secret: str) -> Exception:
+    """Our error for litellm's, by what the exchange knows of it. Raises ContentRefused."""
+    return exchange.failure or error_of(
+        error,
+        model=spec.model,
+        status=exchange.status if exchange.status >= 400 else 0,
+        headers=exchange.headers or _headers_of(error),
+        secret=secret,
+    )
+
+
 def _headers_of(error: BaseException) -> Mapping[str, str]:
     """The headers of the answer behind an error, in either of the places where litellm leaves them."""
     headers = getattr(error, "litellm_response_headers", None)
@@ -423,10 +426,11 @@ class _OurSource:
 
 
 class _LitellmSource:
-    """A stream read through litellm, in OpenAI's form."""
+    """A stream read through litellm, in OpenAI's form. Of some providers it makes the request only now."""
 
-    def __init__(self, stream: Any, spec: ModelSettings, secret: str) -> None:
+    def __init__(self, stream: Any, exchange: Exchange, spec: ModelSettings, secret: str) -> None:
         self._stream = stream
+        self._exchange = exchange
         self._spec = spec
         self._secret = secret
         self._tool_calls = ToolCalls()
@@ -440,13 +444,11 @@ class _LitellmSource:
             while True:
                 try:
                     async with asyncio.timeout(timeout_seconds):
-                        chunk = await anext(self._stream, None)
+                        chunk = await self._next()
                 except TimeoutError:
                     raise Unavailable(f"the provider of {self._spec.model} fell silent") from None
                 except Exception as error:  # noqa: BLE001  as in _ask
-                    raise error_of(
-                        error, model=self._spec.model, status=0, headers=_headers_of(error), secret=self._secret
-                    ) from None
+                    raise _told(error, self._exchange, self._spec, self._secret) from None
                 if chunk is None:
                     return
                 timeout_seconds = self._spec.idle_timeout_seconds
@@ -455,6 +457,13 @@ class _LitellmSource:
                     yield text
         finally:
             await self._stream.aclose()
+
+    async def _next(self) -> Any:
+        token = EXCHANGE.set(self._exchange)
+        try:
+            return await anext(self._stream, None)
+        finally:
+            EXCHANGE.reset(token)
 
     def _read(self, chunk: Any) -> str:
         self._model = self._model or chunk.model or ""

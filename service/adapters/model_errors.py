@@ -69,8 +69,9 @@ def error_of(error: BaseException, *, model: str, status: int, headers: Mapping[
     Raises:
         ContentRefused: it is no error.
     """
+    wrapper, error = error, getattr(error, "original_exception", None) or error  # litellm's, of what fails in a stream
     said = str(error)
-    names = [kind.__name__ for kind in type(error).__mro__]
+    names = [kind.__name__ for kind in (*type(error).__mro__, *type(wrapper).__mro__)]
     if names[0] == "APIError":  # litellm's for every status that it has no class for
         status = status or getattr(error, "status_code", 0)
     if "ContentPolicyViolationError" in names:

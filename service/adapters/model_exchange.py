@@ -25,6 +25,8 @@ class Exchange:
         self.response: aiohttp.ClientResponse | None = None
         self.taken: Protocol | None = None
         """The protocol of the stream, if it is ours to read."""
+        self.is_asked = False
+        """litellm has given its reading of the answer back: of a request made after that, the stream is litellm's."""
         self.status = 0
         self.headers: Mapping[str, str] = {}
         self.failure: Unavailable | None = None

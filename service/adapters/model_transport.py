@@ -70,7 +70,7 @@ class ProviderTransport(httpx.AsyncBaseTransport):
         if body is not None:
             response.close()
             return httpx.Response(response.status, headers=answer_headers, content=body)
-        if response.status == 200 and response.content_type != "application/json":
+        if response.status == 200 and response.content_type != "application/json" and not exchange.is_asked:
             exchange.taken = _protocol(request.url.path)
         stream = httpx.ByteStream(b"") if exchange.taken is not None else _Body(response)
         return httpx.Response(response.status, headers=answer_headers, stream=stream)

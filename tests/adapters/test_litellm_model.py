@@ -1,6 +1,7 @@
 """LitellmModel over real HTTP, against a provider on this machine that speaks as the real ones do."""
 
 import asyncio
+import json
 import logging
 import random
 import re
@@ -38,14 +39,17 @@ REQUEST = ModelRequest((SystemMessage("Answer."), UserMessage(PROMPT)))
 WITH_TOOLS = ModelRequest(REQUEST.messages, (SEARCH,))
 
 # How the request is made and the stream is read: OpenAI's client and our reader; Anthropic's way and our reader;
-# litellm's way for servers like OpenAI's and our reader; litellm's client and litellm's reader.
+# litellm's way for servers like OpenAI's and our reader; litellm's client and litellm's reader; our transport and
+# litellm's reader, which makes the request only when the first chunk is asked for.
 WAYS = {
     "openai": "openai/gpt-5.2",
     "anthropic": "anthropic/claude-sonnet-5-5",
     "like openai": "deepseek/deepseek-chat",
+    "azure": "azure/our-deployment",
     "litellm": "openai/responses/gpt-5.5",
+    "gemini": "gemini/gemini-2.5-pro",
 }
-OURS = ["openai", "anthropic", "like openai"]
+OURS = ["openai", "anthropic", "like openai", "azure"]
 
 
 class Waits:
@@ -78,7 +82,7 @@ async def make(provider, waits):
     made = []
 
     def make(way, *, env=None, retries=None, **settings):
-        base = provider.anthropic_base if way == "anthropic" else provider.openai_base
+        base = provider.url if way in ("anthropic", "azure", "gemini") else provider.openai_base
         fields = {"alias": "a", "model": WAYS.get(way, way), "api_base": base, "api_key_env": "MODEL_KEY", **settings}
         made.append(
             LitellmModel(
@@ -141,12 +145,13 @@ async def test_parallel_calls_with_split_arguments_are_put_together(provider, mo
     texts, end = await reply(model, WITH_TOOLS)
     assert "".join(texts) == "I look. "
     assert end.reason == "tool_calls"
-    assert [(call.name, call.arguments) for call in end.tool_calls] == [
-        ("search", '{"q": "a b"}'), ("search", '{"q":"c"}'), ("search", "{}"),
+    assert [(call.name, json.loads(call.arguments)) for call in end.tool_calls] == [
+        ("search", {"q": "a b"}), ("search", {"q": "c"}), ("search", {}),
     ]  # fmt: skip
     assert len({call.id for call in end.tool_calls}) == 3
 
 
+@pytest.mark.parametrize("way", [*OURS, "litellm"], indirect=True)  # Gemini's arguments are objects, not texts of JSON
 async def test_a_call_without_text_and_malformed_arguments_come_through_as_text(provider, model):
     provider.will_reply(calls=(Call("search", ('{"q": ', "oops")),))
     texts, end = await reply(model, WITH_TOOLS)
@@ -223,7 +228,8 @@ async def test_the_key_goes_out_and_so_do_limits(provider, make, way):
     await reply(model)
     asked = provider.asked[0]
     assert asked.key == KEY
-    assert 77 in (asked.body.get(f) for f in ("max_tokens", "max_completion_tokens", "max_output_tokens"))
+    limits = {**asked.body, **asked.body.get("generationConfig", {})}
+    assert 77 in (limits.get(f) for f in ("max_tokens", "max_completion_tokens", "max_output_tokens"))
 
 
 async def test_no_key_meant_for_others_goes_to_an_own_address(provider, make):

@@ -7,7 +7,8 @@ from service.projections.organizations import OrganizationsView
 from service.projections.projects import ProjectsView
 from service.projections.sites import SitesView
 from service.projections.threads import ThreadsView
+from service.projections.webhooks import WebhooksView
 
 
 def all_projections() -> tuple[Projection, ...]:
-    return OrganizationsView(), ProjectsView(), SitesView(), KeysView(), JobsView(), ThreadsView()
+    return OrganizationsView(), ProjectsView(), SitesView(), KeysView(), JobsView(), ThreadsView(), WebhooksView()

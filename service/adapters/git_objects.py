@@ -35,6 +35,8 @@ MAX_BLOB_BYTES = 2 * 1024 * 1024
 MAX_INFLATED_BYTES = 64 * 1024 * 1024
 """Of any object that a wanted one is a delta of."""
 
+OWN_FOLDER, OWN_FILE = ".docsmith", "assistant.md"
+"""What a site's owner tells the assistant."""
 SITE_FILES = frozenset(
     {
         "docs.json",
@@ -308,7 +310,7 @@ def export(repository: Repo, commit: Commit, docs_folder: str, archive: Path) ->
 
 
 def _exported(objects: Objects, tree: ObjectID, docs_folder: str) -> Iterator[tuple[bytes, int, ObjectID]]:
-    """The site's configuration in the folders above, then everything in the docs folder, each in order."""
+    """The site's configuration and its own file in the folders above, then everything in the docs folder, in order."""
     parts = [part.encode() for part in docs_folder.split("/") if part]
     for depth in range(len(parts)):
         above = objects.entry(tree, parts[:depth])
@@ -317,6 +319,10 @@ def _exported(objects: Objects, tree: ObjectID, docs_folder: str) -> Iterator[tu
         for name, mode, sha in objects.entries(above.id):
             if stat.S_ISREG(mode) and is_plain(name) and name.decode() in SITE_FILES:
                 yield b"/".join([*parts[:depth], name]), mode, sha
+        own = [*parts[:depth], OWN_FOLDER.encode(), OWN_FILE.encode()]
+        found = objects.entry(tree, own)
+        if found is not None and stat.S_ISREG(found.mode):
+            yield b"/".join(own), found.mode, found.id
     docs = objects.entry(tree, parts)
     if docs is not None and stat.S_ISDIR(docs.mode):
         yield from sorted(objects.files(docs.id, folder=b"/".join(parts)))

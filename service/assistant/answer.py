@@ -38,7 +38,7 @@ from service.domain.replies import (
     SearchStarted,
     TextDelta,
 )
-from service.domain.threads import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, ContextItem, SearchFilter, Source
+from service.domain.threads import DEFAULT_PAGE_SIZE, ContextItem, SearchFilter, Source
 from service.ports.model import (
     AssistantMessage,
     Grounding,
@@ -271,15 +271,9 @@ class _Answering:
         yield ToolMessage(call.id, call.name, text)
 
     async def _page(self, path: str) -> Page | None:
-        """A page to read whole: one that this reader's searches may find, so the filter holds for it too."""
+        """A page to read whole, if it is for this reader. Version and language say what to prefer, not what to hide."""
         question = self._question
-        page = await self._index.read_page(question.domain, page_of(path))
-        if page is None or any(source.path == page.path for source in self._found.values()):
-            return page
-        result = await self._index.search(
-            question.domain, page.title, limit=MAX_PAGE_SIZE, filter=question.filter, current_path=page.path
-        )
-        return page if any(section.path == page.path for section in result.sections) else None
+        return await self._index.read_page(question.domain, page_of(path), readers=question.filter.groups)
 
     def _next_call(self) -> str:
         self._calls += 1

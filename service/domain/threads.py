@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from service.domain import feedback
 from service.domain.errors import Conflict, Invalid, NotFound
-from service.domain.events import Event, PersonalText
+from service.domain.events import ERASED, Event, PersonalText
 from service.domain.feedback import Feedback, FeedbackGiven, GiveFeedback
 from service.domain.model import Usage
 from service.domain.turns import Turns
@@ -337,7 +337,7 @@ def decide(command: ThreadCommand, thread: ThreadState) -> list[ThreadEvent]:
                 raise _no_thread()
             return _post_to(thread, command)
         case GiveFeedback(reply_id=reply_id), Thread():
-            if thread.domain != command.domain:
+            if thread.domain != command.domain or thread.fp == ERASED:
                 raise _no_thread()
             turn = thread.turn_of(reply_id)
             if turn is None or turn.reply is None:

@@ -44,6 +44,8 @@ class SearchResult(Struct, frozen=True):
     commit: str
     sections: Sequence[Section]
     """Best first; at most a few of one page."""
+    instructions: str = ""
+    """What the site's owner tells the assistant (``.docsmith/assistant.md``), as of that commit; bounded."""
 
 
 class SearchIndex(Protocol):
@@ -63,5 +65,8 @@ class SearchIndex(Protocol):
     ) -> SearchResult:
         """Up to ``limit`` sections; none when no word of the query is on the site."""
 
-    async def read_page(self, domain: str, path: str) -> Page | None:
-        """By path in the repository, with or without its suffix, or by URL path of the site."""
+    async def read_page(self, domain: str, path: str, *, readers: Sequence[str] | None = None) -> Page | None:
+        """By path in the repository, with or without its suffix, or by URL path of the site.
+
+        ``readers``: the groups of whoever will see it; a page for other groups is none. None: it is for ourselves.
+        """

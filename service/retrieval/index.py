@@ -42,6 +42,9 @@ PAGE_SHIFT = 16
 MAX_SECTIONS = 1 << PAGE_SHIFT
 MAX_LINK_WORDS = 2000
 """Characters of what other pages call one."""
+INSTRUCTIONS = ".docsmith/assistant.md"
+MAX_INSTRUCTIONS = 8_000
+"""Characters of the site owner's word to the assistant: they are part of every prompt."""
 COMMON = 0.02
 """Words in more of the sections than this are counted at building, so that a query knows them by a look-up."""
 
@@ -265,8 +268,22 @@ class _Writer:
         for field in FIELDS:
             self._db.execute(f"INSERT INTO main.{field}({field}) VALUES ('optimize')")  # noqa: S608  (ours)
         meta = {"format": FORMAT, "commit": commit, "docs_folder": self._docs_folder, "kind": site.kind}
-        meta |= {"pages": str(self.pages), "sections": str(self.sections)}
+        meta |= {"pages": str(self.pages), "sections": str(self.sections), "instructions": self._instructions()}
         self._db.executemany("INSERT INTO meta VALUES (?, ?)", meta.items())
+
+    def _instructions(self) -> str:
+        """Of the site's owner to the assistant: in the docs folder, or else in the nearest folder above that has it."""
+        folder = self._docs_folder
+        while True:
+            data = self._files.read(f"{folder}/{INSTRUCTIONS}" if folder else INSTRUCTIONS, 4 * MAX_INSTRUCTIONS)
+            if data is not None or not folder:
+                break
+            folder = folder.rpartition("/")[0]
+        text = (data or b"").decode("utf-8", "replace").replace("\x00", "").lstrip("\ufeff").strip()
+        if len(text) > MAX_INSTRUCTIONS:
+            reason = f"It has more than {MAX_INSTRUCTIONS} characters; the assistant is told the first ones."
+            self.skipped.append(Skipped(f"{folder}/{INSTRUCTIONS}" if folder else INSTRUCTIONS, reason))
+        return text[:MAX_INSTRUCTIONS]
 
 
 def _bracketed(words: Iterable[str]) -> str:

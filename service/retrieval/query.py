@@ -130,6 +130,7 @@ class _Index:
             raise Invalid(f"The index has format {meta.get('format')!r}; this is made for {FORMAT!r}.")
         self.commit = str(meta["commit"])
         self._sections = int(meta["sections"])
+        self._instructions = str(meta.get("instructions", ""))
         self._guarded = self._db.execute("SELECT 1 FROM pages WHERE groups != '' LIMIT 1").fetchone() is not None
         # The tokenizer's own view of a query's words: the same stems as in the index, by construction.
         self._db.execute(f"CREATE VIRTUAL TABLE temp.asked USING fts5(words, content='', tokenize=\"{TOKENIZER}\")")
@@ -146,10 +147,10 @@ class _Index:
         terms = self._terms(query)
         limit = min(limit, MAX_LIMIT)
         if not terms.words or limit < 1:
-            return SearchResult(self.commit, ())
+            return SearchResult(self.commit, (), self._instructions)
         restricted = self._restrict(wanted)
         ranked = self._ranked(terms, current_path, restricted=restricted, count=limit)
-        return SearchResult(self.commit, self._shown(ranked, limit))
+        return SearchResult(self.commit, self._shown(ranked, limit), self._instructions)
 
     def _terms(self, query: str) -> _Terms:
         """Words of the question by their first use, one per stem."""
@@ -343,11 +344,13 @@ class _Index:
 
     # Pages
 
-    def read_page(self, path: str) -> Page | None:
+    def read_page(self, path: str, readers: Sequence[str] | None) -> Page | None:
         row = self._page_at(path)
         if row is None:
             return None
-        content = self._db.execute("SELECT content FROM pages WHERE id = ?", (row.id,)).fetchone()[0]
+        content, groups = self._db.execute("SELECT content, groups FROM pages WHERE id = ?", (row.id,)).fetchone()
+        if readers is not None and groups and not any(f"\n{group.casefold()}\n" in groups for group in readers):
+            return None
         return Page(row.path, row.url, row.title, zlib.decompress(content).decode())
 
     def _page_at(self, path: str) -> _PageRow | None:
@@ -435,8 +438,8 @@ class FtsIndex:
     ) -> SearchResult:
         return await self._run(self._ask, domain, lambda index: index.search(query, limit, filter, current_path))
 
-    async def read_page(self, domain: str, path: str) -> Page | None:
-        return await self._run(self._ask, domain, lambda index: index.read_page(path))
+    async def read_page(self, domain: str, path: str, *, readers: Sequence[str] | None = None) -> Page | None:
+        return await self._run(self._ask, domain, lambda index: index.read_page(path, readers))
 
     async def close(self) -> None:
         """Wait for the queries under way, then close every file."""

@@ -232,3 +232,13 @@ class DocsSourceContract(TransportContract):
         await docs.export(replace(source, docs_folder=""), base, archive)
         with tarfile.open(archive) as tar:
             assert set(tar.getnames()) == set(FILES)
+
+    async def test_what_the_owner_tells_the_assistant_is_exported_from_the_folders_above(self, docs, source, tmp_path):
+        await docs.register(source)
+        base = (await docs.fetch(source)).base_commit
+        texts = {".docsmith/assistant.md": "Be brief.\n", ".docsmith/other.md": "x", "src/.docsmith/assistant.md": "x"}
+        written = await docs.write_commit(source, commit(base, dict(texts)))
+        archive = tmp_path / "docs.tar"
+        await docs.export(replace(source, docs_folder="docs"), written.commit, archive)
+        with tarfile.open(archive) as tar:
+            assert texts.keys() & set(tar.getnames()) == {".docsmith/assistant.md"}

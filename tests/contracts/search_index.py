@@ -91,6 +91,13 @@ class SearchIndexContract:
         assert "## Authentication" in page.content
         assert "tags:" not in page.content
 
+    async def test_a_page_for_a_group_of_readers_is_read_only_by_them(self, index):
+        assert await index.read_page(DOMAIN, "internal/runbook", readers=()) is None
+        assert await index.read_page(DOMAIN, "internal/runbook", readers=("customers",)) is None
+        assert await index.read_page(DOMAIN, "internal/runbook", readers=("customers", "staff")) is not None
+        assert await index.read_page(DOMAIN, "internal/runbook") is not None
+        assert await index.read_page(DOMAIN, "guide/quickstart", readers=()) is not None
+
     async def test_no_page_is_none(self, index):
         assert await index.read_page(DOMAIN, "guide/nowhere") is None
         assert await index.read_page(DOMAIN, "../../etc/passwd") is None

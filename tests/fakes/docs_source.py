@@ -8,7 +8,7 @@ from hashlib import sha1
 from pathlib import Path
 
 from service.adapters.git_names import checked_path, folded
-from service.adapters.git_objects import SITE_FILES
+from service.adapters.git_objects import OWN_FILE, OWN_FOLDER, SITE_FILES
 from service.domain.errors import Conflict, Invalid, NotFound, ServiceError
 from service.ports.docs_source import Fetched, NewCommit, Source, TreeFile, WrittenCommit
 
@@ -160,6 +160,8 @@ def _id(kind: str, content: bytes) -> str:
 def _exported(path: str, folder: str) -> bool:
     if not folder or path.startswith(f"{folder}/"):
         return True
+    if path == f"{OWN_FOLDER}/{OWN_FILE}" or path.endswith(f"/{OWN_FOLDER}/{OWN_FILE}"):
+        path = path.removesuffix(f"{OWN_FOLDER}/{OWN_FILE}") + "docs.json"  # it goes where the configuration goes
     above, _, name = path.rpartition("/")
     return name in SITE_FILES and (not above or f"{folder}/".startswith(f"{above}/"))
 

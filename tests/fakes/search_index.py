@@ -1,7 +1,7 @@
 """Sites in memory, searched by counting the words of a question: small, and told when to fail."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from service.domain.errors import NotFound, ServiceError
 from service.domain.sites import Skipped
@@ -17,6 +17,7 @@ class FakeSearchIndex:
     def __init__(self) -> None:
         self.errors: list[ServiceError] = []  # raised by the next calls, first to last
         self.queries: list[str] = []
+        self.instructions = ""  # of every site's owner
         self._sites: dict[str, tuple[str, Site, dict[str, ParsedPage]]] = {}
 
     def put(self, domain: str, pages: Mapping[str, str], *, commit: str = "0" * 40) -> None:
@@ -47,12 +48,14 @@ class FakeSearchIndex:
                     found.append((score, place, section))
         found.sort(key=lambda item: -item[0])
         best = found[0][0] if found else 1
-        return SearchResult(commit, tuple(_section(place, each, score / best) for score, place, each in found[:limit]))
+        sections = tuple(_section(place, each, score / best) for score, place, each in found[:limit])
+        return SearchResult(commit, sections, self.instructions)
 
-    async def read_page(self, domain: str, path: str) -> Page | None:
+    async def read_page(self, domain: str, path: str, *, readers: Sequence[str] | None = None) -> Page | None:
         _, site, parsed = self._site(domain)
         found = path if path in site.pages else site.path_of(path)
-        if found is None:
+        groups = site.pages[found].groups if found is not None else ()
+        if found is None or (readers is not None and groups and not set(groups) & set(readers)):
             return None
         return Page(found, site.pages[found].url, site.pages[found].title, parsed[found].content)
 

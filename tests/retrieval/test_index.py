@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from service.domain.sites import Skipped
-from service.retrieval.index import IndexReport, build_index
-from tests.retrieval.sites import COMMIT, archive_of, build
+from service.retrieval.index import MAX_INSTRUCTIONS, IndexReport, build_index
+from tests.retrieval.sites import COMMIT, DOMAIN, archive_of, build
 
 
 def test_a_report_tells_what_was_indexed_and_what_was_not(tmp_path):
@@ -110,3 +110,27 @@ def test_the_same_archive_gives_the_same_index(tmp_path):
 
 def test_an_archive_without_pages_gives_an_index_without_pages(tmp_path):
     assert build({"main.py": "x"}, tmp_path / "index.db").pages == 0
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ({}, ""),
+        ({".docsmith/assistant.md": "\ufeff Call them spaces.\n"}, "Call them spaces."),
+        ({".docsmith/assistant.md": "Root.", "docs/.docsmith/assistant.md": "Folder."}, "Folder."),
+        ({".docsmith/assistant.md": "a\0b"}, "ab"),
+    ],
+)
+async def test_what_the_owner_tells_the_assistant_is_of_the_indexed_commit_and_is_no_page(indexed, files, told):
+    report = await indexed.fill({"docs/a.md": "# Spaces\n\nText.", **files}, docs_folder="docs")
+    assert report.pages == 1
+    for query in ("text", "", "nothing-has-this"):
+        assert (await indexed.index.search(DOMAIN, query)).instructions == told
+    await indexed.fill({"docs/a.md": "# Spaces\n\nText."}, docs_folder="docs")
+    assert (await indexed.index.search(DOMAIN, "text")).instructions == ""
+
+
+async def test_what_the_owner_tells_the_assistant_is_bounded(indexed):
+    report = await indexed.fill({"a.md": "# A", ".docsmith/assistant.md": "é" * 20_000})
+    assert (await indexed.index.search(DOMAIN, "a")).instructions == "é" * MAX_INSTRUCTIONS
+    assert [one.path for one in report.skipped] == [".docsmith/assistant.md"]

@@ -208,6 +208,7 @@ class Server:
             instance=instance.name,
             is_alive=instance.is_alive,
             concurrent_jobs=settings.agent.concurrent_jobs,
+            concurrent_jobs_per_project=settings.agent.concurrent_jobs_per_project,
             budgets=Budgets(
                 steps=settings.agent.max_steps,
                 tokens=settings.agent.max_tokens,

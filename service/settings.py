@@ -35,7 +35,9 @@ class ServerSection(Struct, frozen=True, forbid_unknown_fields=True):
 class AgentSection(Struct, frozen=True, forbid_unknown_fields=True):
     model: str = ""
     """An alias, or ``builtin``; empty chooses by the keys in the environment."""
-    concurrent_jobs: int = 4
+    concurrent_jobs: Annotated[int, Meta(ge=1)] = 8
+    """In all projects; further ones wait in a queue."""
+    concurrent_jobs_per_project: Annotated[int, Meta(ge=1)] = 4
     max_steps: int = 60
     max_tokens: int = 2_000_000
     max_cost_usd: float = 10.0

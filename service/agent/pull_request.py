@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 
 from service.agent.workspace import Workspace
-from service.domain.jobs import ModelReplied, Problem, Running
+from service.domain.jobs import ModelReplied, Problem, Round, Running
 
 MAX_SUBJECT = 72
 """Of the commit: what ``git log --oneline`` and the code hosts show of it."""
@@ -14,6 +14,7 @@ MAX_BODY = 60_000
 """GitHub refuses more than 65,536 characters, the strictest limit we know."""
 MAX_TEMPLATE = 10_000
 MAX_FILES_LISTED = 60
+MAX_ROUNDS_LISTED = 30
 MAX_PROBLEMS_LISTED = 50
 
 TEMPLATES = (
@@ -47,7 +48,8 @@ def commit_message(subject: str, summary: str, job_id: str) -> str:
 
 
 async def body(state: Running, workspace: Workspace, changes: Mapping[str, str | None], job_id: str) -> str:
-    """Summary, changed files, remaining problems, how it was made; within the repository's own template if it has one.
+    """Summary, what earlier rounds did, changed files, remaining problems, how it was made; within the repository's own
+    template if it has one.
 
     The template is the base commit's, so that nothing the job wrote can shape it.
     """
@@ -55,7 +57,9 @@ async def body(state: Running, workspace: Workspace, changes: Mapping[str, str |
     assert finish is not None
     summary = _quiet(_visible(finish.summary))[: MAX_BODY // 2]
     models = list(dict.fromkeys(step.model for step in state.work.transcript if isinstance(step, ModelReplied)))
-    details = [_files(workspace, changes)]
+    earlier = {path: text for done in state.work.rounds for path, text in done.changes.items()}
+    details = [_earlier(state.work.rounds)] if state.work.rounds else []
+    details.append(_files(workspace, {**earlier, **changes}))
     if state.work.remaining_problems:
         details.append(_problems(state.work.remaining_problems))
     made_with = f" with {', '.join(f'`{model}`' for model in models[:5])}" if models else ""
@@ -89,6 +93,12 @@ def _filled(template: str, summary: str) -> tuple[str, bool]:
             parts = [template[: heading.end()], summary, kept, template[end:].strip()]
             return "\n\n".join(part for part in parts if part), True
     return template, False
+
+
+def _earlier(rounds: Sequence[Round]) -> str:
+    """What the rounds before this one handed in, the newest first."""
+    told = [f"- {_quiet(_one_line(done.finish.title))}" for done in reversed(rounds[-MAX_ROUNDS_LISTED:])]
+    return "\n".join(["Before that, in the same pull request:", "", *told])
 
 
 def _files(workspace: Workspace, changes: Mapping[str, str | None]) -> str:

@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from weakref import WeakValueDictionary
 
 import structlog
 
 from eventstore import EventStore, Executed, Metadata, StoreUnavailable, Views, execute, load
-from service.agent.loop import Budgets, publish, work
+from service.agent.loop import Budgets, work
+from service.agent.publishing import publish
 from service.domain.errors import Conflict, ServiceError, Unavailable
 from service.domain.jobs import (
     FailJob,
@@ -18,11 +18,15 @@ from service.domain.jobs import (
     Job,
     JobCommand,
     JobEvent,
+    JobFailed,
     JobInterrupted,
+    JobReopened,
     JobRequested,
     Queued,
     Running,
     StartJob,
+    StepBy,
+    branch_of,
 )
 from service.domain.projects import CodeHostKind
 from service.operations import source_of
@@ -34,13 +38,18 @@ from service.projections.jobs import active_jobs
 from service.projections.projects import get_project
 from service.streams import JOBS, decoded
 from service.system import now
+from service.workers.job_queue import JobQueue
 from service.workers.patience import FIRST_WAIT_SECONDS, patiently
 
 log = structlog.get_logger()
 
 
 class JobRunner:
-    """Jobs as asyncio tasks, a bounded number at a time. A job whose process died goes on from its last step."""
+    """Jobs as asyncio tasks, a bounded number at a time. A job whose process died goes on from its last step.
+
+    It follows the log for what others do with its jobs, in whichever process: one that somebody has ended is stopped,
+    its call of the model with it.
+    """
 
     def __init__(
         self,
@@ -54,6 +63,7 @@ class JobRunner:
         instance: str,
         is_alive: Callable[[str], bool],
         concurrent_jobs: int,
+        concurrent_jobs_per_project: int,
         budgets: Budgets,
         author: str,
         retry_seconds: float = FIRST_WAIT_SECONDS,
@@ -61,10 +71,10 @@ class JobRunner:
         self._store, self._views = store, views
         self._models, self._docs, self._index, self._code_hosts = models, docs, index, code_hosts
         self._instance, self._is_alive = instance, is_alive
-        self._slots = asyncio.Semaphore(concurrent_jobs)
+        self._queue = JobQueue(in_all=concurrent_jobs, per_project=concurrent_jobs_per_project)
+        self._tasks: dict[str, asyncio.Task[None]] = {}
         self._budgets, self._author = budgets, author
         self._retry_seconds = retry_seconds
-        self._branches: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
     async def run(self) -> None:
         """Until cancelled: what waits now, what dead processes left, then whatever is asked for.
@@ -77,24 +87,30 @@ class JobRunner:
             for job_id in await active_jobs(self._views):
                 loaded = await load(self._store, JOBS, job_id)
                 if isinstance(loaded.state, Queued):
-                    running.create_task(self._run_job(job_id), name=f"job {job_id}")
+                    self._begin(job_id, running)
                 elif isinstance(loaded.state, Running) and not self._is_alive(loaded.state.instance):
                     dead = loaded.state.instance
                     await patiently(partial(self._interrupt, job_id, dead))  # and the subscription takes it up
             async for recorded in self._store.subscribe(after=after, category=JOBS.category):
                 for job_id, event in decoded(JOBS, [recorded]):
-                    if isinstance(event, JobRequested | JobInterrupted):
-                        running.create_task(self._run_job(job_id), name=f"job {job_id}")
+                    if isinstance(event, JobRequested | JobInterrupted | JobReopened):
+                        self._begin(job_id, running)
+                    elif isinstance(event, JobFailed) and (ended := self._tasks.get(job_id)) is not None:
+                        ended.cancel()  # cancelled or erased by somebody; of our own making when it is ending anyway
+
+    def _begin(self, job_id: str, running: asyncio.TaskGroup) -> None:
+        task = running.create_task(self._run_job(job_id), name=f"job {job_id}")
+        self._tasks[job_id] = task  # an earlier one is ending, or finds that the job is not its own
+        task.add_done_callback(lambda done: self._tasks.pop(job_id) if self._tasks.get(job_id) is done else None)
 
     async def _run_job(self, job_id: str) -> None:
         waiting = (await load(self._store, JOBS, job_id)).state
         if not isinstance(waiting, Queued):
             return  # somebody else has it, or it has ended
-        request = waiting.request
-        async with self._branch(request.project_id, request.branch), self._slots:  # no slot while it waits for another
-            recorder = _Recorder(self._store, job_id, self._retry_seconds)
+        async with self._queue.turn(waiting.request.project_id, branch_of(waiting)):
+            recorder = _Recorder(self._store, job_id, self._instance, self._retry_seconds)
             try:
-                state = _running(await recorder.execute(StartJob(self._instance, now())))
+                state = await recorder.start()
             except Conflict:
                 return  # somebody else was faster, or it has ended meanwhile
             structlog.contextvars.bind_contextvars(job_id=job_id)
@@ -107,6 +123,9 @@ class JobRunner:
                     await asyncio.shield(self._interrupt(job_id, self._instance, parked=True))
                 raise
             except ServiceError as error:
+                if error.code == "not_held":
+                    log.info("job was ended by somebody")
+                    return
                 log.warning("job failed", code=error.code)
                 await recorder.fail(error.code, str(error))
             except Exception:  # a job's edge
@@ -119,31 +138,24 @@ class JobRunner:
         project = await get_project(self._views, request.project_id)
         if project is None:
             raise Unavailable("The job's project is not in the read models.", code="project_unknown")
-        source = source_of(project)
-        state = await work(
-            state,
-            model=self._models.for_agent(request.model_alias),
-            docs=self._docs,
-            source=source,
-            index=self._index,
-            domain=project.domain,
-            recorder=recorder,
-            now=now,
-            budgets=self._budgets,
-        )
-        await publish(
-            state,
-            docs=self._docs,
-            source=source,
-            host=self._code_hosts[project.code_host],
-            recorder=recorder,
-            now=now,
-            author=self._author,
-        )
-
-    def _branch(self, project_id: str, branch: str) -> asyncio.Lock:
-        """One job at a time on a branch."""
-        return self._branches.setdefault((project_id, branch), asyncio.Lock())
+        source, host = source_of(project), self._code_hosts[project.code_host]
+        job: Running | Finished = state
+        while isinstance(job, Running):  # again when a message came while it was handed in
+            job = await work(
+                job,
+                model=self._models.for_agent(request.model_alias),
+                docs=self._docs,
+                source=source,
+                host=host,
+                index=self._index,
+                domain=project.domain,
+                recorder=recorder,
+                now=now,
+                budgets=self._budgets,
+            )
+            job = await publish(
+                job, docs=self._docs, source=source, host=host, recorder=recorder, now=now, author=self._author
+            )
 
     async def _interrupt(self, job_id: str, instance: str, *, parked: bool = False) -> None:
         with suppress(Conflict):
@@ -151,23 +163,32 @@ class JobRunner:
 
 
 class _Recorder:
-    """A job's steps as events, each caused by the one before."""
+    """A job's steps as events, each caused by the one before, for as long as the job is ours."""
 
-    def __init__(self, store: EventStore, job_id: str, retry_seconds: float) -> None:
-        self._store, self._job_id, self._retry_seconds = store, job_id, retry_seconds
+    def __init__(self, store: EventStore, job_id: str, instance: str, retry_seconds: float) -> None:
+        self._store, self._job_id, self._instance, self._retry_seconds = store, job_id, instance, retry_seconds
+        self._run = 0
         self.position = 0
 
     @property
     def job_id(self) -> str:
         return self._job_id
 
+    async def start(self) -> Running:
+        """Take the job up. Raises Conflict when it does not wait."""
+        state = (await self._execute(StartJob(self._instance, now()))).state
+        if not isinstance(state, Running):
+            raise Conflict("The job was not taken up.")
+        self._run = state.work.runs
+        return state
+
     async def record(self, command: JobCommand) -> Running | Finished:
-        state = (await self.execute(command)).state
+        state = (await self._execute(StepBy(self._instance, self._run, command))).state
         if not isinstance(state, Running | Finished):
             raise Conflict("The job has been parked.")
         return state
 
-    async def execute(self, command: JobCommand) -> Executed[Job, JobEvent]:
+    async def _execute(self, command: JobCommand) -> Executed[Job, JobEvent]:
         metadata = Metadata(causation=self.position or None)
         done = await patiently(
             lambda: execute(self._store, JOBS, self._job_id, command, metadata=metadata),
@@ -178,10 +199,4 @@ class _Recorder:
 
     async def fail(self, code: str, message: str) -> None:
         with suppress(Conflict):  # it was ended meanwhile
-            await self.execute(FailJob(code, message, now()))
-
-
-def _running(done: Executed[Job, JobEvent]) -> Running:
-    if not isinstance(done.state, Running):
-        raise Conflict("The job was not taken up.")
-    return done.state
+            await self.record(FailJob(code, message, now()))

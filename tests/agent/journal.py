@@ -2,15 +2,16 @@
 
 from datetime import UTC, datetime, timedelta
 
-from service.agent.loop import Budgets, publish, work
+from service.agent.loop import Budgets, work
+from service.agent.publishing import publish
 from service.domain.jobs import (
     Absent,
+    AddMessage,
     Finished,
     Job,
     JobCommand,
     JobEvent,
     Message,
-    Queued,
     RequestJob,
     Running,
     StartJob,
@@ -76,11 +77,14 @@ class Journal:
             state = evolve(state, event)
         return state
 
+    def say(self, text: str) -> None:
+        """A message of the caller."""
+        self._execute(AddMessage(text, self.now()))
+
     def _execute(self, command: JobCommand) -> None:
         for event in decide(command, self.state):
             self.events.append(event)
             self.state = evolve(self.state, event)
-        assert not isinstance(self.state, Queued) or len(self.events) == 1
 
 
 async def run_work(
@@ -88,13 +92,14 @@ async def run_work(
     docs: DocsSource,
     model: Model,
     *,
+    host: CodeHost | None = None,
     source: Source = SOURCE,
     index: SearchIndex | None = None,
     budgets: Budgets = Budgets(),  # noqa: B008  (immutable)
 ) -> Running:
     return await work(
-        journal.start(), model=model, docs=docs, source=source, index=index, domain="docs", recorder=journal,
-        now=journal.now, budgets=budgets,
+        journal.start(), model=model, docs=docs, source=source, host=host or FakeCodeHost(), index=index, domain="docs",
+        recorder=journal, now=journal.now, budgets=budgets,
     )  # fmt: skip
 
 
@@ -107,7 +112,12 @@ async def run_job(
     source: Source = SOURCE,
     budgets: Budgets = Budgets(),  # noqa: B008
 ) -> Running | Finished:
-    state = await run_work(journal, docs, model, source=source, budgets=budgets)
-    return await publish(
-        state, docs=docs, source=source, host=host or FakeCodeHost(), recorder=journal, now=journal.now, author=AUTHOR
-    )
+    """From any recorded state to the job's end, as the job runner does it."""
+    host = host or FakeCodeHost()
+    state: Running | Finished = journal.start()
+    while isinstance(state, Running):
+        state = await run_work(journal, docs, model, host=host, source=source, budgets=budgets)
+        state = await publish(
+            state, docs=docs, source=source, host=host, recorder=journal, now=journal.now, author=AUTHOR
+        )
+    return state

@@ -9,6 +9,7 @@ from service.domain.errors import Forbidden, Invalid, Unavailable
 from service.domain.jobs import ModelReplied
 from service.ports.model import ToolMessage
 from tests.agent.journal import SOURCE, Journal, run_work
+from tests.fakes.code_host import FakeCodeHost
 from tests.fakes.docs_source import FakeDocsSource
 from tests.fakes.model import FakeModel, Says, call, calls
 
@@ -33,8 +34,8 @@ async def test_a_reply_that_breaks_off_is_asked_again_and_whoever_listens_is_tol
     model = FakeModel([Says("I am on", breaks_off=Unavailable("gone")), Says("All is well.")])
     journal, heard = Journal("x"), []
     await work(
-        journal.start(), model=model, docs=FakeDocsSource({"a.md": "x\n"}), source=SOURCE, index=None, domain="docs",
-        recorder=journal, now=journal.now, budgets=Budgets(), on_text=heard.append,
+        journal.start(), model=model, docs=FakeDocsSource({"a.md": "x\n"}), source=SOURCE, host=FakeCodeHost(),
+        index=None, domain="docs", recorder=journal, now=journal.now, budgets=Budgets(), on_text=heard.append,
     )  # fmt: skip
     assert model.requests[0] == model.requests[1]
     assert "".join(heard) == f"I am on{ASKED_AGAIN}All is well."

@@ -81,7 +81,8 @@ async def test_a_job_waits_until_there_is_room_and_goes_on(store, views, refused
     runner = JobRunner(
         store, views, models=OneModel(FakeModel([write, done])), docs=FakeDocsSource({"index.md": "# Hi\n"}),
         index=FakeSearchIndex(), code_hosts={"local": host}, instance="here", is_alive=lambda _: False,
-        concurrent_jobs=1, budgets=Budgets(), author="D <d@example.com>", retry_seconds=0,
+        concurrent_jobs=1, concurrent_jobs_per_project=1, budgets=Budgets(), author="D <d@example.com>",
+        retry_seconds=0,
     )  # fmt: skip
     request = RequestJob(
         "o", "p", "repo", "main", "", "fake/model", (Message("user", "Add a page"),), "Add a page", "docs/x",

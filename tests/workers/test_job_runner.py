@@ -45,8 +45,8 @@ class OneModel:
 async def running(store, views, docs, *, concurrent_jobs=2):
     runner = JobRunner(
         store, views, models=OneModel(), docs=docs, index=FakeSearchIndex(), code_hosts={"local": FakeCodeHost()},
-        instance="here", is_alive=lambda _: False, concurrent_jobs=concurrent_jobs, budgets=Budgets(),
-        author="D <d@example.com>",
+        instance="here", is_alive=lambda _: False, concurrent_jobs=concurrent_jobs,
+        concurrent_jobs_per_project=concurrent_jobs, budgets=Budgets(), author="D <d@example.com>",
     )  # fmt: skip
     task = asyncio.create_task(runner.run())
     try:

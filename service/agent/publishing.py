@@ -1,0 +1,177 @@
+"""What a round has changed becomes one commit on one branch, in one pull request.
+
+Each outside effect is recorded before the next begins, and is looked for before it is repeated. When others move the
+branch meanwhile, the changes are put on their commit, as long as they left alone what the job changes; that is recorded
+too, so the log goes on to reproduce the commit that was pushed.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC
+from hashlib import sha1
+
+from service.agent import pull_request
+from service.agent.opening import open_workspace
+from service.agent.recorder import Clock, Recorder, still_running
+from service.agent.workspace import Workspace
+from service.domain.errors import Conflict, NotFound
+from service.domain.jobs import (
+    CompleteJob,
+    Finished,
+    Rebase,
+    RecordCommit,
+    RecordPullRequest,
+    RecordPush,
+    Running,
+    branch_of,
+)
+from service.ports.code_host import CodeHost, NewPullRequest, PullRequest
+from service.ports.docs_source import DocsSource, NewCommit, Source
+
+MAX_PUSHES = 4
+"""Of one round: a branch that moves faster than we can follow is left to its people."""
+
+
+async def publish(
+    state: Running,
+    *,
+    docs: DocsSource,
+    source: Source,
+    host: CodeHost,
+    recorder: Recorder,
+    now: Clock,
+    author: str,
+) -> Running | Finished:
+    """Hand in what passed the checks; nothing, when nothing changed. Safe to repeat from any recorded state.
+
+    Still running afterwards when a message came meanwhile: there is more to do.
+
+    Raises:
+        Conflict: others changed the same files on the branch (``branch_moved``); it is protected; the code host
+            refuses the pull request.
+        Forbidden, NotFound, Unavailable, Invalid: as the ports raise them.
+    """
+    finish = state.work.finish
+    if finish is None or state.work.remaining_problems is None:
+        raise Conflict("The work is not done yet.")
+    if not state.work.presented:
+        state, workspace = await open_workspace(state, docs=docs, source=source, host=host, recorder=recorder, now=now)
+        publication = _Publication(docs, source, host, recorder, now, author)
+        state, workspace, is_there = await publication.pushed(state, workspace)
+        if state.work.finish is None:
+            return state
+        if is_there or (state.work.rounds and state.work.pull_request is None):
+            state = await publication.presented(state, workspace)
+    return await recorder.record(CompleteJob(finish.summary, now()))
+
+
+class _Publication:
+    def __init__(
+        self, docs: DocsSource, source: Source, host: CodeHost, recorder: Recorder, now: Clock, author: str
+    ) -> None:
+        self._docs, self._source, self._host = docs, source, host
+        self._recorder, self._now, self._author = recorder, now, author
+
+    async def pushed(self, state: Running, workspace: Workspace) -> tuple[Running, Workspace, bool]:
+        """The round's commit on its branch; False when there is nothing to commit.
+
+        Not so, yet without an error, when a message came before there was a commit: the round has no finish then.
+        """
+        changes = await workspace.effective_changes()
+        if not changes:
+            return state, workspace, False
+        if state.work.commit is None:
+            state, workspace, is_there = await self._on_head(state, workspace, changes)
+            if is_there:
+                return state, workspace, True
+        for _ in range(MAX_PUSHES):
+            changes = await workspace.effective_changes()
+            if not changes:  # the documentation's own branch has them by now
+                return state, workspace, False
+            state = await self._committed(state, workspace, changes)
+            commit, branch = state.work.commit, branch_of(state)
+            if commit is None:
+                return state, workspace, False
+            is_there = state.work.pushed is not None
+            if not is_there:
+                try:
+                    await self._docs.push(self._source, branch=branch, commit=commit.commit)
+                    is_there = True
+                except Conflict as error:
+                    if error.code != "branch_moved":
+                        raise
+                    state, workspace, is_there = await self._on_head(state, workspace, changes)
+            if is_there:
+                pushed = RecordPush(branch, commit.commit, self._now())
+                return still_running(await self._recorder.record(pushed)), workspace, True
+        sentence = f"{branch_of(state)} moved each time that the job pushed to it. Send the job a message to try again."
+        raise Conflict(sentence, code="branch_moved")
+
+    async def presented(self, state: Running, workspace: Workspace) -> Running:
+        """The pull request has the round's words: the one that is open, else a new one."""
+        finish, request, known = state.work.finish, state.request, state.work.pull_request
+        assert finish is not None
+        title = pull_request.title(finish.title)
+        body = await pull_request.body(state, workspace, await workspace.effective_changes(), self._recorder.job_id)
+        shown: PullRequest | None = None
+        if known is not None:
+            try:
+                shown = await self._host.update_pull_request(self._source, known.number, title=title, body=body)
+            except (NotFound, Conflict):  # merged or closed since the round began
+                shown = None
+        if shown is None:
+            new = NewPullRequest(title, body, head=branch_of(state), base=request.ref, draft=request.as_draft)
+            shown = await self._host.open_pull_request(self._source, new)
+        return still_running(await self._recorder.record(RecordPullRequest(shown.number, shown.url, self._now())))
+
+    async def _committed(self, state: Running, workspace: Workspace, changes: Mapping[str, str | None]) -> Running:
+        """The commit, recorded before anything leaves the house, and in our clone: written anew if that was lost."""
+        recorded, finish = state.work.commit, state.work.finish
+        if recorded is not None:
+            new = NewCommit(recorded.parent, changes, recorded.author, recorded.message, recorded.committed_at)
+            written = await self._docs.write_commit(self._source, new)
+            if written.commit != recorded.commit:
+                raise Conflict("The recorded changes do not give the recorded commit.", code="commit_differs")
+            return state
+        if finish is None:
+            return state
+        message = pull_request.commit_message(finish.title, finish.summary, self._recorder.job_id)
+        at = self._now().astimezone(UTC).replace(microsecond=0)
+        new = NewCommit(workspace.commit, changes, self._author, message, at)
+        written = await self._docs.write_commit(self._source, new)
+        command = RecordCommit(written.commit, written.tree, new.parent, new.author, new.message, now=new.at)
+        return still_running(await self._recorder.record(command))
+
+    async def _on_head(
+        self, state: Running, workspace: Workspace, changes: Mapping[str, str | None]
+    ) -> tuple[Running, Workspace, bool]:
+        """The changes on the commit where the branch now ends (that of the documentation, when there is no such
+        branch yet); True when the branch has all of them already.
+
+        Raises Conflict ``branch_moved``: others changed one of the same files.
+        """
+        branch = branch_of(state)
+        fetched = await self._docs.fetch(self._source, branch=branch)
+        head = fetched.branch_commit or fetched.base_commit
+        if head == workspace.commit:
+            return state, workspace, False
+        before = {file.path: file.blob for file in await self._docs.list_files(self._source, workspace.commit)}
+        after = {file.path: file.blob for file in await self._docs.list_files(self._source, head)}
+        ours = {path: None if text is None else _blob_id(text) for path, text in changes.items()}
+        if fetched.branch_commit and all(after.get(path) == blob for path, blob in ours.items()):
+            return state, workspace, True
+        for path, blob in ours.items():
+            if after.get(path) not in (before.get(path), blob):
+                where = branch if fetched.branch_commit else state.request.ref
+                raise Conflict(
+                    f"Somebody else changed {path} on {where} while the job worked on it. Send the job a message to"
+                    " have it done again on what is there now.",
+                    code="branch_moved",
+                )
+        state = still_running(await self._recorder.record(Rebase(head, self._now())))
+        return state, await Workspace.open(self._docs, self._source, head, state.work.changes), False
+
+
+def _blob_id(text: str) -> str:
+    """As git names it."""
+    content = text.encode()
+    return sha1(b"blob %d\0" % len(content) + content).hexdigest()  # noqa: S324  (git's)

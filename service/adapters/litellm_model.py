@@ -46,6 +46,12 @@ USUAL_WINDOW_TOKENS = 100_000
 """Of a model that litellm's table does not know."""
 
 
+_OLLAMA = ("ollama", "ollama_chat")
+_OLLAMA_WINDOW_TOKENS = 32_768
+"""Ollama takes a window that is told with each request, cuts what is longer without a word, and has 4,096 for its usual
+one; a large one costs it memory."""
+
+
 class ModelSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One model that the settings name."""
 
@@ -152,9 +158,7 @@ class LitellmModel:
 
     async def window_tokens(self) -> int | None:
         """Of the settings, else of litellm's table."""
-        if self._spec.context_tokens is not None:
-            return self._spec.context_tokens
-        return (await self._learn(await load())).window_tokens or USUAL_WINDOW_TOKENS
+        return self._spec.context_tokens or (await self._learn(await load())).window_tokens
 
     async def prepare(self) -> None:
         """Import litellm and rehearse a call without network, so that the first real one is as fast as the next.
@@ -271,6 +275,8 @@ class LitellmModel:
             ]
             if facts.provider == "anthropic":
                 mark_for_cache(arguments["messages"])
+        if facts.provider in _OLLAMA:
+            arguments["num_ctx"] = spec.context_tokens or facts.window_tokens
         if facts.client is not None:
             arguments["client"] = facts.client
         return arguments
@@ -327,7 +333,7 @@ class _Facts(Struct, frozen=True):
     has_tools: bool
     has_price: bool
     max_output_tokens: int | None
-    window_tokens: int | None
+    window_tokens: int
     speaks_through_us: bool
     """Whether its requests go through our transport."""
     client: Any
@@ -346,6 +352,7 @@ def _learn(library: Library, spec: ModelSettings) -> _Facts:
         )
     except Exception:  # noqa: BLE001  a bare Exception is what it raises for a model that is not in its table
         info = {}
+    window_tokens = info.get("max_input_tokens") or info.get("max_tokens") or USUAL_WINDOW_TOKENS
     supported = litellm.get_supported_openai_params(model=model, custom_llm_provider=provider)
     client = library.client if provider in _TAKE_A_CLIENT else None
     return _Facts(
@@ -354,7 +361,7 @@ def _learn(library: Library, spec: ModelSettings) -> _Facts:
         has_tools=supported is None or "tools" in supported,
         has_price=bool(info),
         max_output_tokens=spec.max_output_tokens or info.get("max_output_tokens"),
-        window_tokens=info.get("max_input_tokens") or info.get("max_tokens"),
+        window_tokens=min(window_tokens, _OLLAMA_WINDOW_TOKENS) if provider in _OLLAMA else window_tokens,
         speaks_through_us=client is not None
         or (
             (provider in ("openai", "custom_openai", "azure") or provider in litellm.openai_compatible_providers)

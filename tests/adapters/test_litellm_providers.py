@@ -1,5 +1,7 @@
 """What litellm makes of our requests for providers that have ways of their own."""
 
+import asyncio
+
 import pytest
 
 from service.adapters.litellm_model import LitellmModel, ModelSettings
@@ -113,3 +115,15 @@ async def test_ids_that_anthropic_refuses_are_made_ones_that_it_takes(provider, 
     used = asked.body["messages"][1]["content"][1]["id"]
     assert used.replace("_", "").replace("-", "").isalnum()
     assert asked.body["messages"][2]["content"][0]["tool_use_id"] == used
+
+
+async def test_ollama_is_asked_for_its_window_and_told_which_to_use(provider, asked_by):
+    """litellm waits for the answer to the first question, which comes from this very event loop."""
+    settings = ModelSettings(alias="a", model="ollama_chat/qwen3", api_base=provider.url)
+    async with asyncio.timeout(10):
+        assert await LitellmModel(settings, env={}).window_tokens() == 16_384
+        provider.will_fail(400, "invalid_request_error", "not today")
+        asked, _ = await asked_by("ollama_chat/qwen3")
+    assert asked.path == "/api/chat"
+    assert asked.body["options"] == {"num_predict": 77, "num_ctx": 16_384}
+    assert [tool["function"]["name"] for tool in asked.body["tools"]] == ["read"]

@@ -114,6 +114,8 @@ class ScriptedProvider:
         app.router.add_post("/v1/messages", self._anthropic)
         app.router.add_post("/openai/deployments/{deployment}/chat/completions", self._openai)
         app.router.add_post("/models/{model}:streamGenerateContent", self._gemini)
+        app.router.add_post("/api/chat", self._openai)  # Ollama's: the same
+        app.router.add_post("/api/show", self._ollama_model)
         app.router.add_post("/model/{model}/converse-stream", self._openai)  # Bedrock's: only failures can be scripted
         self._runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0)
         await self._runner.setup()
@@ -137,6 +139,9 @@ class ScriptedProvider:
 
     async def _gemini(self, request: web.Request) -> web.StreamResponse:
         return await self._serve("gemini", request)
+
+    async def _ollama_model(self, _request: web.Request) -> web.Response:
+        return web.json_response({"model_info": {"general.context_length": 16_384}, "template": "{{ .Tools }}"})
 
     async def _serve(self, protocol: Protocol, request: web.Request) -> web.StreamResponse:
         asked = Asked(protocol, request, await request.json())

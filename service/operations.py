@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from eventstore import Append, EventStore, Metadata, SubjectErased, Views, execute, load, plan
 from service.domain.erasures import CATEGORIES, EraseSubject
 from service.domain.errors import Conflict, Invalid, NotFound
+from service.domain.feedback import GiveFeedback
 from service.domain.jobs import Absent, FailJob, Message, RequestJob, branch_for, title_from
 from service.domain.keys import CreateKey, KeyKind, RevokeKey
 from service.domain.organizations import CreateOrganization
@@ -206,6 +207,15 @@ async def post_message(store: EventStore, thread_id: str, message: PostMessage, 
         if reply is not None:
             return PostedMessage(thread_id, None, reply.reply_id, done.position)
     return PostedMessage(thread_id, None, message.reply_id, done.position)
+
+
+async def give_feedback(store: EventStore, thread_id: str, feedback: GiveFeedback, metadata: Metadata) -> Created:
+    """Raises NotFound: ``thread_not_found`` when that site has no such thread, ``message_not_found``; and Conflict."""
+    try:
+        done = await execute(store, THREADS, thread_id, feedback, metadata=metadata)
+    except SubjectErased as error:
+        raise NotFound("There is no such thread.", code="thread_not_found") from error
+    return Created(thread_id, done.position)
 
 
 ERASED_MEANWHILE = "What people had typed for this was erased."

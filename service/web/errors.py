@@ -72,6 +72,18 @@ EXPLAINED: dict[str, Explained] = {
         "A thread belongs to its site, and to the fp that began it unless that was anonymous; a threadKey must be the"
         " one that came with its first reply. Leave threadId out to begin a new one.",
     ),
+    "message_not_found": Explained(
+        "There is no such message",
+        "messageId names a reply of that thread, as the stream's start told it; one that another reply has replaced is"
+        " gone.",
+    ),
+    "page_not_found": Explained(
+        "There is no such page",
+        "Take the path of a search result. A page for certain groups of readers is there only for those who name one.",
+    ),
+    "feedback_changed_too_often": Explained(
+        "The feedback was changed too often", "What was said last stays; it can be changed no more."
+    ),
     "not_indexed": Explained(
         "The site has no index yet", "It is made soon after the project is; at once with: docsmith index DOMAIN"
     ),

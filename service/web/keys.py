@@ -8,11 +8,13 @@ from aiohttp import web
 from eventstore import EventStore, Views
 from service.domain.replies import ReplyEvent
 from service.ports.model import Models
+from service.ports.search_index import SearchIndex
 from service.workers.broadcast import Broadcast
 from service.workers.replier import Replier
 
 STORE: web.AppKey[EventStore] = web.AppKey("STORE")
 VIEWS: web.AppKey[Views] = web.AppKey("VIEWS")
+INDEX: web.AppKey[SearchIndex] = web.AppKey("INDEX")
 MODELS: web.AppKey[Models] = web.AppKey("MODELS")
 BROADCAST: web.AppKey[Broadcast[ReplyEvent]] = web.AppKey("BROADCAST")
 REPLIER: web.AppKey[Replier] = web.AppKey("REPLIER")

@@ -40,8 +40,9 @@ from service.projections.projects import get_project
 from service.retrieval.query import FtsIndex
 from service.settings import BadSettings, ModelSection, Settings
 from service.streams import JOBS
-from service.web import access, errors, health, jobs, pull_requests, threads
+from service.web import access, errors, health, jobs, pull_requests, reference, threads
 from service.web.cors import allow_origin, cors
+from service.web.description import description
 from service.web.git_http import git_routes
 from service.web.keys import (
     BROADCAST,
@@ -236,6 +237,7 @@ class Server:
         app.on_response_prepare.append(allow_origin)
         app.add_routes(health.routes)
         app.add_routes(errors.routes)
+        app.add_routes(reference.routes)
         app.add_routes(jobs.routes)
         app.add_routes(threads.routes)
         app.add_routes(pull_requests.routes)
@@ -423,4 +425,4 @@ def _configure_logging() -> None:
 
 def main(arguments: Sequence[str]) -> int:
     """The ``docsmith`` command."""
-    return run(arguments, Program(open=open_for_command, serve=serve))
+    return run(arguments, Program(open=open_for_command, serve=serve, openapi=description))

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import json
 import os
 import sys
 from collections.abc import Awaitable, Callable, Sequence
@@ -79,6 +80,9 @@ async def _run(options: argparse.Namespace, output: Output, program: Program) ->
     if options.command is print_version:
         print_version(output)
         return DONE
+    if options.command is print_openapi:
+        print(json.dumps(program.openapi(), indent=2, ensure_ascii=False))
+        return DONE
     command = options.command
     if command == demo.run:
         return await demo.run(options)
@@ -101,6 +105,10 @@ def serve() -> None:
 def print_version(output: Output) -> None:
     number = version("docsmith")
     output.result({"version": number}, f"docsmith {number}")
+
+
+def print_openapi() -> None:
+    """Marks the command that prints the API's description."""
 
 
 def _settings(options: argparse.Namespace) -> Settings:
@@ -165,6 +173,15 @@ def _parser() -> argparse.ArgumentParser:
     backup.add_commands(commands, parent)
     demo.add_command(commands, parent)
 
+    one = add_command(
+        commands,
+        "openapi",
+        "print the API's description (OpenAPI 3.1)",
+        more="The service itself serves it at /openapi.json, and for people at /docs.",
+        examples=["openapi > openapi.json"],
+        parents=[parent],
+    )
+    one.set_defaults(command=print_openapi)
     one = add_command(commands, "version", "print the version", parents=[parent])
     one.set_defaults(command=print_version)
     return parser

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from eventstore import EventStore, Views
 from service.ports.docs_source import DocsSource
@@ -49,3 +50,5 @@ class Program:
     """Open a data folder for a command; works beside a running server. The views are up to date."""
     serve: Callable[[Path, Settings], Awaitable[None]]
     """Until SIGTERM or SIGINT."""
+    openapi: Callable[[], dict[str, Any]]
+    """The API's description, as ``/openapi.json`` serves it."""

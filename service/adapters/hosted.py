@@ -40,6 +40,8 @@ from service.adapters.hosted_diff import diff
 from service.adapters.hosted_merge import Unmergeable, merged_tree
 from service.domain.errors import Conflict, NotFound
 from service.ports.code_host import (
+    NO_SUCH_REPOSITORY,
+    CheckedRepository,
     NewPullRequest,
     PullRequest,
     PullRequestCommit,
@@ -89,6 +91,11 @@ class HostedCodeHost:
     async def recover(self) -> None:
         """Free what a killed process held; call it before anybody else may be at work in the repositories."""
         await asyncio.to_thread(_recover, self._data / "hosted")
+
+    async def check_repository(self, source: Source) -> CheckedRepository:
+        if not await asyncio.to_thread(self._path(source.project_id).is_dir):
+            raise NotFound("There is no such repository.", code=NO_SUCH_REPOSITORY)
+        return CheckedRepository()
 
     async def open_pull_request(self, source: Source, new: NewPullRequest) -> PullRequest:
         pull = await asyncio.to_thread(_open, self._path(source.project_id), new, datetime.now(UTC))

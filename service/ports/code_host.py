@@ -10,6 +10,17 @@ from service.ports.docs_source import Source
 
 PullRequestState = Literal["open", "merged", "closed"]
 
+# Codes of errors: API, and a job's ``failure.code``. The DocsSource raises those that can happen with git, too.
+TOKEN_MISSING = "token_missing"  # noqa: S105
+TOKEN_REFUSED = "token_refused"  # noqa: S105
+RIGHTS_MISSING = "rights_missing"
+NO_SUCH_REPOSITORY = "no_such_repository"
+REPOSITORY_MOVED = "repository_moved"
+REPOSITORY_ARCHIVED = "repository_archived"
+PULL_REQUEST_REFUSED = "pull_request_refused"
+PULL_REQUEST_NOT_FOUND = "pull_request_not_found"
+CODE_HOST_UNAVAILABLE = "code_host_unavailable"
+
 
 class NewPullRequest(Struct, frozen=True):
     title: str
@@ -31,16 +42,33 @@ class PullRequest(Struct, frozen=True):
     body: str = ""
 
 
+class CheckedRepository(Struct, frozen=True):
+    """What a code host tells of a repository and of what the token may do there."""
+
+    warnings: tuple[str, ...] = ()
+    """Sentences for the operator: what could not be found out, what will soon be a problem."""
+
+
 class CodeHost(Protocol):
-    """Errors of every method, besides its own: Forbidden (rights or token), NotFound (no such repository, or none that
-    the token may see), Unavailable (rate limited or down).
+    """Errors of every method, besides its own:
+
+    Forbidden: no token (``token_missing``), not taken (``token_refused``), lacking rights (``rights_missing``).
+    NotFound: no such repository, or none that the token may see (``no_such_repository``).
+    Conflict: it has another address by now (``repository_moved``), takes no changes (``repository_archived``).
+    RateLimited, Unavailable (``code_host_unavailable``): still so after what was waited for.
     """
+
+    async def check_repository(self, source: Source) -> CheckedRepository:
+        """Look whether pull requests can be opened there, as far as the host tells. Changes nothing."""
 
     async def open_pull_request(self, source: Source, new: NewPullRequest) -> PullRequest:
         """Open a pull request, or return the one already open for the same head and base branch. Safe to repeat.
 
+        The source's labels and reviewers are added as far as the host does it; one that it refuses stops nothing.
+
         Raises:
-            Conflict: refused; the same call will be refused again.
+            Conflict: refused, the same call will be refused again: nothing to merge (``no_commits``), a branch that is
+                not there (``no_such_branch``), or what else the host says (``pull_request_refused``).
         """
 
     async def get_pull_request(self, source: Source, number: int) -> PullRequest:

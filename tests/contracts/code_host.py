@@ -35,6 +35,9 @@ class CodeHostContract:
     def merge(self) -> Someone:
         raise NotImplementedError
 
+    async def test_a_repository_that_takes_pull_requests_passes_the_check(self, code_host, source):
+        assert (await code_host.check_repository(source)).warnings == ()
+
     async def test_a_pull_request_is_opened(self, code_host, source):
         opened = await code_host.open_pull_request(source, NEW)
         assert (opened.head, opened.base, opened.title, opened.state) == ("docs/one", "main", NEW.title, "open")

@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from service.domain.errors import Conflict, NotFound, ServiceError
-from service.ports.code_host import NewPullRequest, PullRequest, PullRequestState
+from service.ports.code_host import CheckedRepository, NewPullRequest, PullRequest, PullRequestState
 from service.ports.docs_source import Source
 
 
@@ -12,6 +12,11 @@ class FakeCodeHost:
         self.pull_requests: list[PullRequest] = []  # the newest last
         self.asked: list[NewPullRequest] = []
         self.errors: list[ServiceError] = []  # raised by the next calls, first to last
+
+    async def check_repository(self, source: Source) -> CheckedRepository:
+        if self.errors:
+            raise self.errors.pop(0)
+        return CheckedRepository()
 
     async def open_pull_request(self, source: Source, new: NewPullRequest) -> PullRequest:
         if self.errors:

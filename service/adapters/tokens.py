@@ -1,0 +1,104 @@
+"""The secrets that projects name by their variables: a token, or the private key of a GitHub App and the tokens that it
+gets from GitHub.
+
+A secret is the value of the variable, or the content of the file that the variable of the same name with ``_FILE`` at
+its end names, as container platforms mount them. It is read at each use, so a renewed one counts at once.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from service.adapters.api_client import ApiClient
+from service.adapters.github_protocol import InstallationToken, installation_token, place_of
+from service.domain.errors import Forbidden
+from service.ports.code_host import TOKEN_MISSING, TOKEN_REFUSED
+from service.ports.docs_source import Source
+
+MAX_SECRET_BYTES = 64 * 1024
+
+RENEW_SECONDS = 600.0
+"""Before an installation token expires: what is begun with it may take minutes."""
+
+
+def secret(env: Mapping[str, str], variable: str, purpose: str) -> str:
+    """Raises Forbidden (``token_missing``): neither variable is set, or the file cannot be read."""
+    if value := env.get(variable, "").strip():
+        return value
+    file = env.get(f"{variable}_FILE", "").strip()
+    if not file:
+        raise Forbidden(
+            f"The variable {variable}, named for {purpose}, is not set; set it, or {variable}_FILE to a file's name.",
+            code=TOKEN_MISSING,
+        )
+    try:
+        with Path(file).open("rb") as opened:
+            value = opened.read(MAX_SECRET_BYTES).decode().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise Forbidden(
+            f"{file}, which {variable}_FILE names for {purpose}, cannot be read: {reason}.", code=TOKEN_MISSING
+        ) from None
+    if not value:
+        raise Forbidden(f"{file}, which {variable}_FILE names for {purpose}, is empty.", code=TOKEN_MISSING)
+    return value
+
+
+def token_from(env: Mapping[str, str], source: Source) -> str:
+    """The token that a source names, "" when it names none. Raises Forbidden."""
+    if not source.git_token_env:
+        return ""
+    token = secret(env, source.git_token_env, f"the token of {source.repository}")
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise Forbidden(
+            f"What {source.git_token_env} holds is no token: those have no spaces or line breaks.", code=TOKEN_MISSING
+        )
+    return token
+
+
+class Tokens:
+    """For each source the token to use now."""
+
+    def __init__(self, env: Mapping[str, str], client: ApiClient, *, now: Callable[[], float] = time.time) -> None:
+        self._env, self._client, self._now = env, client, now
+        self._of_apps: dict[tuple[str, ...], InstallationToken] = {}
+
+    async def token(self, source: Source) -> str:
+        """Raises Forbidden, and for an App whatever a ``CodeHost`` raises."""
+        if not source.github_app_id:
+            return await asyncio.to_thread(token_from, self._env, source)
+        known = self._of_apps.get(_key(source))
+        if known is None or known.expires_at.timestamp() - self._now() < RENEW_SECONDS:
+            known = await self._of_app(source)
+            self._of_apps[_key(source)] = known
+        return known.token
+
+    def forget(self, source: Source) -> None:
+        """The code host refused it: the next one is a new one."""
+        self._of_apps.pop(_key(source), None)
+
+    async def _of_app(self, source: Source) -> InstallationToken:
+        key = await asyncio.to_thread(
+            secret, self._env, source.github_app_key_env, f"the private key of the GitHub App {source.github_app_id}"
+        )
+        jwt = await asyncio.to_thread(_signed, source.github_app_id, key, source.github_app_key_env)
+        place = place_of(source.repository, source.api_url)
+        return await self._client.run(installation_token(place, source.github_app_id, jwt))
+
+
+def _key(source: Source) -> tuple[str, ...]:
+    return source.repository, source.api_url, source.github_app_id, source.github_app_key_env
+
+
+def _signed(app_id: str, key: str, variable: str) -> str:
+    from gidgethub.apps import get_jwt  # late: 90 ms, for PyJWT
+    from jwt import PyJWTError
+
+    try:
+        return get_jwt(app_id=app_id, private_key=key.replace("\\n", "\n"))  # many secret stores keep one line
+    except (PyJWTError, ValueError, TypeError):
+        raise Forbidden(
+            f"What {variable} holds is not the private key of a GitHub App, as GitHub gives it (PEM).",
+            code=TOKEN_REFUSED,
+        ) from None

@@ -58,6 +58,19 @@ _BY_STATUS = {
 _SPENT = ("insufficient_quota", "exceeded your current quota", "credit balance is too low")
 """Words of refusals for lack of money, which come as 429 (OpenAI) and 400 (Anthropic) and do not pass by waiting."""
 
+_TOO_LONG = (
+    "context_length_exceeded",
+    "maximum context length",
+    "context window",
+    "context length",
+    "prompt is too long",
+    "input is too long",
+    "input token count",
+    "exceeds the available context size",
+)
+"""Words of refusals of a prompt for its length, of which litellm knows only some: OpenAI and its imitators, Anthropic,
+Bedrock, Gemini, llama.cpp."""
+
 _UNKNOWN_PROVIDER = "LLM Provider NOT provided"
 
 
@@ -80,6 +93,8 @@ def error_of(error: BaseException, *, model: str, status: int, headers: Mapping[
         names = ["PaymentRequiredError"]
     elif _UNKNOWN_PROVIDER in said:
         names = ["LiteLLMUnknownProvider"]
+    elif status in (400, 413, 422) and any(words in said.lower() for words in _TOO_LONG):
+        names = ["ContextWindowExceededError"]
     elif status in _BY_STATUS or status >= 500:
         names = [_BY_STATUS.get(status, "InternalServerError")]
     found = next((_KINDS[name] for name in names if name in _KINDS), None)

@@ -48,6 +48,33 @@ def test_a_fault_of_our_own_is_not_blamed_on_the_provider():
     assert "prompt inside" not in str(error)
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens",
+        "Your input exceeds the context window of this model.",
+        "prompt is too long: 210000 tokens > 200000 maximum",
+        "Input is too long for requested model.",
+        "The input token count (2000000) exceeds the maximum number of tokens allowed (1048576).",
+        "the request exceeds the available context size, try increasing it",
+    ],
+)
+def test_a_prompt_too_long_is_known_by_the_words_of_many_providers(said):
+    class BadRequestError(Exception):
+        pass
+
+    error = error_of(BadRequestError(said), model="a/b", status=400, headers={}, secret="s")
+    assert (type(error), error.code) == (Invalid, "context_window_exceeded")
+
+
+def test_what_fails_within_a_stream_is_told_by_what_it_was():
+    class Wrapper(Exception):
+        original_exception = type("AuthenticationError", (Exception,), {})("no")
+
+    error = error_of(Wrapper("wrapped"), model="a/b", status=0, headers={}, secret="s")
+    assert (type(error), error.code) == (Forbidden, "model_key_refused")
+
+
 def test_what_a_provider_says_of_a_request_is_shortened_and_without_the_key():
     class BadRequestError(Exception):
         pass

@@ -3,22 +3,44 @@
 Each returns the position in the log of what it recorded, for whoever must read its own write.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Literal
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventstore import Append, EventStore, Metadata, SubjectErased, Views, execute, load, plan
+from eventstore import (
+    Append,
+    EventStore,
+    Metadata,
+    SubjectErased,
+    Views,
+    WrongExpectedVersion,
+    execute,
+    load,
+    plan,
+)
 from service.domain.erasures import CATEGORIES, EraseSubject
 from service.domain.errors import Conflict, Invalid, NotFound
 from service.domain.feedback import GiveFeedback
-from service.domain.jobs import Absent, FailJob, Message, RequestJob, branch_for, title_from
+from service.domain.jobs import (
+    Absent,
+    AddMessage,
+    ArchiveJob,
+    CancelJob,
+    FailJob,
+    Message,
+    RequestJob,
+    branch_for,
+    title_from,
+)
 from service.domain.keys import CreateKey, KeyKind, RevokeKey
 from service.domain.organizations import CreateOrganization
 from service.domain.projects import CodeHostKind, CreateProject, legal_branch
+from service.domain.requests import Claimed, ClaimRequest, claim_id, fingerprint_of
 from service.domain.sites import RegisterSite, RequestIndex
 from service.domain.threads import FailReply, PostMessage, StartThread, Thread, digest_of
 from service.ports.docs_source import DocsSource, Source
@@ -26,7 +48,7 @@ from service.ports.model import Models
 from service.projections.organizations import get_organization
 from service.projections.projects import ProjectRow, project_of_domain
 from service.projections.sites import get_site
-from service.streams import ERASURES, JOBS, KEYS, ORGANIZATIONS, PROJECTS, SITES, THREADS
+from service.streams import ERASURES, JOBS, KEYS, ORGANIZATIONS, PROJECTS, REQUESTS, SITES, THREADS
 from service.system import new_capability, new_id, new_job_id, new_key_token, now
 
 
@@ -148,9 +170,17 @@ class CreatedJob(Struct, frozen=True):
 
 
 async def request_job(
-    store: EventStore, models: Models, project: ProjectRow, new: NewJob, metadata: Metadata
+    store: EventStore, models: Models, project: ProjectRow, new: NewJob, metadata: Metadata, *, key: str = ""
 ) -> CreatedJob:
-    """A job for the job runner to take up. Raises NotFound ``unknown_model``."""
+    """A job for the job runner to take up; the same one again for the same ``key`` of a caller, unless it is empty.
+
+    Raises NotFound ``unknown_model``, KeyReused.
+    """
+    fingerprint = fingerprint_of(key, b"job\n" + msgspec.json.encode(new))
+    if key and (known := await _claimed(store, project.id, key, fingerprint)):
+        job = await load(store, JOBS, known)
+        assert not isinstance(job.state, Absent)
+        return CreatedJob(known, job.state.request.branch, job.position)
     job_id, title = new_job_id(), title_from(new.messages)
     branch = legal_branch(new.branch) if new.branch else branch_for(job_id, title)
     if branch == project.ref:
@@ -173,8 +203,74 @@ async def request_job(
         api_version=new.api_version,
         now=now(),
     )
-    done = await execute(store, JOBS, job_id, command, metadata=metadata)
-    return CreatedJob(job_id, branch, done.position)
+    if not key:
+        done = await execute(store, JOBS, job_id, command, metadata=metadata)
+        return CreatedJob(job_id, branch, done.position)
+    claim = ClaimRequest(project.id, job_id, fingerprint, now())
+    position = await _record_once(
+        store, key, claim, lambda: plan(store, JOBS, job_id, command, metadata=metadata), metadata
+    )
+    if position is None:  # the same request, sent at the same time
+        return await request_job(store, models, project, new, metadata, key=key)
+    return CreatedJob(job_id, branch, position)
+
+
+async def add_message(
+    store: EventStore, project_id: str, job_id: str, text: str, metadata: Metadata, *, key: str = ""
+) -> Created:
+    """Steer a job, or have one that has ended go on; once for the same ``key`` of a caller, unless it is empty.
+
+    Raises NotFound, Invalid, Conflict (``too_many_messages``, ``job_erased``), KeyReused.
+    """
+    command = AddMessage(text, now())
+    try:
+        if not key:
+            return Created(job_id, (await execute(store, JOBS, job_id, command, metadata=metadata)).position)
+        claim = ClaimRequest(project_id, job_id, fingerprint_of(key, f"message {job_id}\n{text}".encode()), now())
+        await _record_once(store, key, claim, lambda: plan(store, JOBS, job_id, command, metadata=metadata), metadata)
+    except SubjectErased as error:
+        raise Conflict("What was typed for this job was erased: begin a new one.", code="job_erased") from error
+    return Created(job_id, await store.head())
+
+
+async def cancel_job(store: EventStore, job_id: str, metadata: Metadata) -> Created:
+    """End a job as failed, ``cancelled``; again does nothing. Raises NotFound, and Conflict ``job_ended``."""
+    return Created(job_id, (await execute(store, JOBS, job_id, CancelJob(now()), metadata=metadata)).position)
+
+
+async def archive_job(store: EventStore, job_id: str, metadata: Metadata) -> Created:
+    """Put a job out of sight; again does nothing. Raises NotFound."""
+    return Created(job_id, (await execute(store, JOBS, job_id, ArchiveJob(now()), metadata=metadata)).position)
+
+
+async def _claimed(store: EventStore, project_id: str, key: str, fingerprint: str) -> str | None:
+    """The job that an earlier request with the key was about. Raises KeyReused."""
+    claim = ClaimRequest(project_id, "", fingerprint, now())
+    if await plan(store, REQUESTS, claim_id(project_id, key), claim) is not None:
+        return None
+    state = (await load(store, REQUESTS, claim_id(project_id, key))).state
+    return state.job_id if isinstance(state, Claimed) else None
+
+
+async def _record_once(
+    store: EventStore,
+    key: str,
+    claim: ClaimRequest,
+    planned: Callable[[], Awaitable[Append | None]],
+    metadata: Metadata,
+) -> int | None:
+    """Record what is planned and the claim of its key, both or none; its position, or None when the key was claimed
+    for the same before. Raises KeyReused, and what planning raises.
+    """
+    while True:
+        claimed = await plan(store, REQUESTS, claim_id(claim.project_id, key), claim, metadata=metadata)
+        if claimed is None:
+            return None
+        write = await planned()
+        try:
+            return (await store.append_all([claimed, *([write] if write else [])])).position
+        except WrongExpectedVersion:  # somebody was faster, with the claim or on the job: look again
+            continue
 
 
 class PostedMessage(Struct, frozen=True):

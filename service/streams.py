@@ -13,6 +13,7 @@ from service.domain import (
     keys,
     organizations,
     projects,
+    requests,
     sites,
     threads,
     webhooks,
@@ -63,6 +64,9 @@ THREADS: Decider[threads.ThreadCommand, threads.ThreadState, threads.ThreadEvent
 )
 AUDIT: Decider[audit.AuditCommand, audit.Reading, audit.AuditEvent] = Decider(
     "audit", audit.Unread(), audit.decide, audit.evolve, Codec(audit.AuditEvent)
+)
+REQUESTS: Decider[requests.RequestCommand, requests.RequestState, requests.RequestEvent] = Decider(
+    "request", requests.Unclaimed(), requests.decide, requests.evolve, Codec(requests.RequestEvent)
 )
 ERASURES: Decider[erasures.ErasureCommand, erasures.Erasure, erasures.ErasureEvent] = Decider(
     "erasure", erasures.NotErased(), erasures.decide, erasures.evolve, Codec(erasures.ErasureEvent)

@@ -24,6 +24,7 @@ from service.adapters.builtin_editor import BuiltinEditor
 from service.adapters.dulwich_docs import DulwichDocs
 from service.adapters.hosted import HostedCodeHost
 from service.adapters.models import ConfiguredModels, ModelSettings
+from service.adapters.webhook_sender import AiohttpWebhookSender
 from service.agent.loop import Budgets
 from service.assistant.answer import AnswerSettings
 from service.cli.main import run
@@ -40,7 +41,7 @@ from service.projections.projects import get_project
 from service.retrieval.query import FtsIndex
 from service.settings import BadSettings, ModelSection, Settings
 from service.streams import JOBS
-from service.web import access, errors, health, jobs, pull_requests, reference, threads
+from service.web import access, errors, health, jobs, pull_requests, reference, threads, webhooks
 from service.web.cors import allow_origin, cors
 from service.web.description import description
 from service.web.git_http import git_routes
@@ -64,6 +65,7 @@ from service.workers.indexer import Indexer
 from service.workers.instances import Instance
 from service.workers.job_runner import JobRunner
 from service.workers.replier import Replier
+from service.workers.webhooks import Webhooks
 
 log = structlog.get_logger()
 
@@ -221,6 +223,16 @@ class Server:
         minutes = settings.audit.checkpoint_minutes
         self._checkpoints = Checkpoints(runtime.store, runtime.data, minutes) if minutes > 0 else None
         self._erasures = Erasures(runtime.store, runtime.views)
+        self._webhook_sender = AiohttpWebhookSender(
+            allow_private=settings.network.allow_private, timeout_seconds=settings.webhooks.timeout_seconds
+        )
+        self._webhooks = Webhooks(
+            runtime.store,
+            runtime.views,
+            self._webhook_sender,
+            describe=jobs.job_view,
+            concurrent_deliveries=settings.webhooks.concurrent_deliveries,
+        )
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self.app = self._build_app(instance)
 
@@ -241,6 +253,7 @@ class Server:
         app.add_routes(jobs.routes)
         app.add_routes(threads.routes)
         app.add_routes(pull_requests.routes)
+        app.add_routes(webhooks.routes)
         app.add_routes(git_routes(runtime.data / "hosted", access.may_use_git, pushed=self._pushed))
         return app
 
@@ -258,6 +271,7 @@ class Server:
         self._begin("job-runner", self._job_runner.run())
         self._begin("indexer", self._indexer.run())
         self._begin("erasures", self._erasures.run())
+        self._begin("webhooks", self._webhooks.run())
         if self._checkpoints is not None:
             self._begin("checkpoints", self._checkpoints.run())
         await self._replies_ready.wait()
@@ -268,11 +282,12 @@ class Server:
     async def stop(self) -> None:
         """End streams properly, park jobs. Views follow to the end, since parking is recorded, too."""
         self._closing.set()
-        for name in ("checkpoints", "erasures", "replier", "job-runner", "indexer", "views"):
+        for name in ("checkpoints", "erasures", "webhooks", "replier", "job-runner", "indexer", "views"):
             task = self._tasks.get(name)
             if task is not None:
                 task.cancel()
                 await asyncio.wait([task], timeout=SHUTDOWN_SECONDS)
+        await self._webhook_sender.close()
         if self._checkpoints is not None:
             await self._checkpoints.make()
 

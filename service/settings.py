@@ -68,6 +68,17 @@ class AuditSection(Struct, frozen=True, forbid_unknown_fields=True):
     """How often the log's state is signed while it grows; 0 for never."""
 
 
+class NetworkSection(Struct, frozen=True, forbid_unknown_fields=True):
+    allow_private: bool = False
+    """Addresses that people name (webhooks) may be on this machine and in private networks, and may be plain http."""
+
+
+class WebhooksSection(Struct, frozen=True, forbid_unknown_fields=True):
+    concurrent_deliveries: Annotated[int, Meta(ge=1, le=1000)] = 50
+    timeout_seconds: Annotated[float, Meta(gt=0, le=60)] = 15.0
+    """For one attempt, from looking up the name to the answer."""
+
+
 class ModelSection(Struct, frozen=True, forbid_unknown_fields=True):
     model: str
     """Any name that litellm knows, such as ``anthropic/claude-sonnet-5-5``."""
@@ -89,6 +100,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     assistant: AssistantSection = AssistantSection()
     threads: ThreadsSection = ThreadsSection()
     audit: AuditSection = AuditSection()
+    network: NetworkSection = NetworkSection()
+    webhooks: WebhooksSection = WebhooksSection()
     models: dict[str, ModelSection] = {}
 
 

@@ -13,7 +13,7 @@ from typing import cast
 import structlog
 
 from eventstore import EventStoreError
-from service.cli import audit, backup, demo, jobs, keys, projects, sites, threads
+from service.cli import audit, backup, demo, jobs, keys, projects, sites, threads, webhooks
 from service.cli.output import DONE, FAILED, Output, failure
 from service.cli.parsing import Formatter, add_command, port
 from service.cli.runtime import Program, Runtime
@@ -169,6 +169,7 @@ def _parser() -> argparse.ArgumentParser:
     sites.add_commands(commands, parent)
     threads.add_commands(commands, parent)
     jobs.add_commands(commands, parent)
+    webhooks.add_commands(commands, parent)
     audit.add_commands(commands, parent)
     backup.add_commands(commands, parent)
     demo.add_command(commands, parent)

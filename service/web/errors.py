@@ -84,6 +84,11 @@ EXPLAINED: dict[str, Explained] = {
     "feedback_changed_too_often": Explained(
         "The feedback was changed too often", "What was said last stays; it can be changed no more."
     ),
+    "hook_not_found": Explained(
+        "There is no such hook",
+        "Either the project in the address does not exist or takes no webhooks yet, or what was sent is not signed with"
+        " its secret. Make a new secret with: docsmith webhook incoming PROJECT, and give it to the code host.",
+    ),
     "not_indexed": Explained(
         "The site has no index yet", "It is made soon after the project is; at once with: docsmith index DOMAIN"
     ),

@@ -1,0 +1,228 @@
+"""``docsmith webhook``."""
+
+import argparse
+import secrets
+from typing import Any
+
+from eventstore import Append, Metadata, WrongExpectedVersion, execute, plan
+from service.cli.jobs import the_project
+from service.cli.output import DONE, Output, failure, table
+from service.cli.parsing import add_command, count
+from service.cli.projects import the_organization
+from service.cli.runtime import Runtime, is_served
+from service.domain.deliveries import RequestDelivery
+from service.domain.erasures import EraseSubject
+from service.domain.errors import Conflict, NotFound
+from service.domain.incoming import SetIncomingSecret
+from service.domain.webhooks import (
+    JOB_EVENT_NAMES,
+    SECRET_BYTES,
+    CreateWebhook,
+    DeleteWebhook,
+    EnableWebhook,
+    make_secret,
+)
+from service.projections.webhooks import WebhookRow, get_delivery, get_webhook, list_deliveries, list_webhooks
+from service.streams import DELIVERIES, ERASURES, INCOMING, WEBHOOKS
+from service.system import cli_actor, new_id, now
+
+MAX_WEBHOOKS = 20
+"""Of one organization: each is sent two messages at a time, of the fifty that all share."""
+
+
+def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
+    webhook = add_command(
+        commands,
+        "webhook",
+        "tell other services of jobs, and be told of pushes",
+        more="What is sent is signed as Standard Webhooks has it (https://www.standardwebhooks.com).",
+    )
+    actions = webhook.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    one = add_command(
+        actions,
+        "create",
+        "have an address told of jobs; its secret is shown this once",
+        examples=[
+            "webhook create --url https://example.com/hooks/docsmith",
+            "webhook create --url https://example.com/hooks/failed --event job.failed --project guide",
+        ],
+        parents=[common],
+    )
+    one.add_argument("--url", required=True, help="where to send to: https, on the public internet")
+    one.add_argument(
+        "--event",
+        action="append",
+        choices=JOB_EVENT_NAMES,
+        default=[],
+        help="what to tell: %(choices)s; repeatable (default: all)",
+    )
+    one.add_argument("--project", metavar="ID_OR_DOMAIN", help="only of its jobs (default: of all of the organization)")
+    one.add_argument("--organization", metavar="ID", help="whose it is; needed only when there are several")
+    one.set_defaults(command=create)
+    one = add_command(actions, "list", "list the webhooks, without their secrets", parents=[common])
+    one.set_defaults(command=list_)
+    one = add_command(
+        actions, "delete", "send nothing there any more, and forget address and secret for good", parents=[common]
+    )
+    one.add_argument("id", metavar="ID", help="of the webhook, as docsmith webhook list shows it")
+    one.set_defaults(command=delete)
+    one = add_command(
+        actions,
+        "enable",
+        "send to it again, after it was disabled because it answered 410 or kept failing",
+        more="What failed meanwhile is not sent by itself; see docsmith webhook redeliver.",
+        parents=[common],
+    )
+    one.add_argument("id", metavar="ID", help="of the webhook, as docsmith webhook list shows it")
+    one.set_defaults(command=enable)
+    one = add_command(
+        actions,
+        "deliveries",
+        "list what was sent, newest first, and how it went",
+        examples=["webhook deliveries --state failed", "webhook deliveries ID --limit 5"],
+        parents=[common],
+    )
+    one.add_argument("id", metavar="ID", nargs="?", help="of a webhook (default: all)")
+    one.add_argument("--state", choices=("pending", "delivered", "failed"), help="only these")
+    one.add_argument("--limit", type=count, default=50, metavar="N", help="the most to print (default: %(default)s)")
+    one.set_defaults(command=deliveries)
+    one = add_command(
+        actions,
+        "redeliver",
+        "send something again, now, with the same webhook-id; a running service does it",
+        examples=["webhook redeliver msg_0a1b2c…"],
+        parents=[common],
+    )
+    one.add_argument("id", metavar="ID", help="of the delivery, as docsmith webhook deliveries shows it")
+    one.set_defaults(command=redeliver)
+    one = add_command(
+        actions,
+        "incoming",
+        "make the secret with which a code host may tell a project of pushes; it is shown this once",
+        more=(
+            "GitHub, GitLab, Gitea and Forgejo: add a webhook for pushes and pull requests, content type JSON, to the "
+            "address that is printed, with this secret; GitLab takes it as secret token, or as signing token. "
+            "A secret that was made before is of no use from then on."
+        ),
+        examples=["webhook incoming guide"],
+        parents=[common],
+    )
+    one.add_argument("project", metavar="ID_OR_DOMAIN", help="of the project, as docsmith project list shows it")
+    one.set_defaults(command=incoming)
+
+
+async def create(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
+    project = await the_project(runtime, options.project) if options.project is not None else None
+    named = options.organization or (project.organization_id if project is not None else None)
+    organization_id = await the_organization(runtime, named)
+    if project is not None and project.organization_id != organization_id:
+        raise NotFound(f"Organization {organization_id} has no project {options.project}; see: docsmith project list")
+    theirs = [row for row in await list_webhooks(runtime.views) if row.organization_id == organization_id]
+    if len(theirs) >= MAX_WEBHOOKS:
+        raise Conflict(f"An organization has at most {MAX_WEBHOOKS} webhooks; delete one: docsmith webhook delete ID")
+    webhook_id, secret = new_id(), make_secret(secrets.token_bytes(SECRET_BYTES))
+    command = CreateWebhook(
+        organization_id,
+        project.id if project is not None else None,
+        tuple(options.event) or JOB_EVENT_NAMES,
+        options.url,
+        secret,
+        runtime.settings.network.allow_private,
+        now(),
+    )
+    await execute(runtime.store, WEBHOOKS, webhook_id, command, metadata=Metadata(actor=cli_actor()))
+    await runtime.views.catch_up()
+    row = await _row(runtime, webhook_id)
+    value = {"id": row.id, "url": row.url, "events": row.events, "projectId": row.project_id, "secret": secret}
+    output.result(value, f"webhook {webhook_id}\nsecret {secret}")
+    return DONE
+
+
+async def list_(runtime: Runtime, _options: argparse.Namespace, output: Output) -> int:
+    rows = await list_webhooks(runtime.views)
+    cells = [
+        (row.id, row.url, ",".join(row.events), row.project_id or "all", row.pending, row.disabled or "enabled")
+        for row in rows
+    ]
+    output.result({"webhooks": rows}, table(("ID", "URL", "EVENTS", "PROJECT", "PENDING", "STATE"), cells))
+    return DONE
+
+
+async def delete(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
+    """The record of its erasure goes into the log with it, so that a restored vault does not bring it back."""
+    await _row(runtime, options.id)
+    metadata, at, subject = Metadata(actor=cli_actor()), now(), WEBHOOKS.stream(options.id)
+    while True:
+        deleted = await plan(runtime.store, WEBHOOKS, options.id, DeleteWebhook(at), metadata=metadata)
+        erased = await plan(runtime.store, ERASURES, subject, EraseSubject(at), metadata=metadata)
+        writes: list[Append] = [write for write in (deleted, erased) if write is not None]
+        try:
+            await runtime.store.append_all(writes)
+            break
+        except WrongExpectedVersion:
+            continue  # it was disabled just now
+    await runtime.store.erase(subject)
+    await runtime.views.catch_up()
+    await runtime.views.scrub()
+    output.result({"id": options.id, "deleted": True}, f"deleted {options.id}")
+    return DONE
+
+
+async def enable(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
+    await _row(runtime, options.id)
+    await execute(runtime.store, WEBHOOKS, options.id, EnableWebhook(now()), metadata=Metadata(actor=cli_actor()))
+    output.result({"id": options.id, "enabled": True}, f"enabled {options.id}")
+    return DONE
+
+
+async def deliveries(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
+    if options.id is not None:
+        await _row(runtime, options.id)
+    rows = await list_deliveries(runtime.views, webhook_id=options.id, state=options.state, limit=options.limit)
+    cells = [
+        (
+            row.id, row.event, row.job_id, row.state, row.attempts, row.error or row.status or "-",
+            row.next_attempt_at or "-",
+        )
+        for row in rows
+    ]  # fmt: skip
+    head = ("ID", "EVENT", "JOB", "STATE", "ATTEMPTS", "LAST", "NEXT ATTEMPT")
+    output.result({"deliveries": rows}, table(head, cells))
+    return DONE
+
+
+async def redeliver(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
+    row = await get_delivery(runtime.views, options.id)
+    if row is None:
+        raise NotFound(f"There is no delivery {options.id}; see: docsmith webhook deliveries")
+    webhook = await _row(runtime, row.webhook_id)
+    if webhook.disabled is not None:
+        raise Conflict(f"Its webhook is disabled; first: docsmith webhook enable {webhook.id}")
+    command = RequestDelivery(row.webhook_id, now())
+    await execute(runtime.store, DELIVERIES, row.id, command, metadata=Metadata(actor=cli_actor()))
+    output.result({"id": row.id, "requested": True}, f"asked for {row.id}")
+    if not is_served(runtime.data):
+        failure(f"Nobody serves {runtime.data} just now, so it waits.", next_step="Start the service: docsmith serve")
+    return DONE
+
+
+async def incoming(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
+    project = await the_project(runtime, options.project)
+    secret = make_secret(secrets.token_bytes(SECRET_BYTES))
+    command = SetIncomingSecret(secret, now())
+    await execute(runtime.store, INCOMING, project.id, command, metadata=Metadata(actor=cli_actor()))
+    path = f"/hooks/{project.id}"
+    base = runtime.settings.server.public_url.rstrip("/")
+    url = base + path if base else None
+    where = url or f"{path} of this service, as code hosts reach it"
+    output.result(
+        {"projectId": project.id, "path": path, "url": url, "secret": secret}, f"address {where}\nsecret {secret}"
+    )
+    return DONE
+
+
+async def _row(runtime: Runtime, webhook_id: str) -> WebhookRow:
+    row = await get_webhook(runtime.views, webhook_id)
+    if row is None:
+        raise NotFound(f"There is no webhook {webhook_id}; see: docsmith webhook list")
+    return row

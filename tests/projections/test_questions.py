@@ -1,0 +1,225 @@
+"""What the operator reads of what was asked: as it happens, and made again from the log."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from msgspec.structs import replace
+
+from eventstore import Metadata, SQLiteEventStore, Views, execute
+from service.domain.feedback import GiveFeedback
+from service.domain.model import Usage
+from service.domain.threads import (
+    CompleteReply,
+    FailReply,
+    PostMessage,
+    RecordSources,
+    RecordText,
+    SearchFilter,
+    Source,
+    StartThread,
+    StopReply,
+    digest_of,
+)
+from service.domain.wording import wording
+from service.operations import erase_subject
+from service.projections.questions import (
+    EVER,
+    Period,
+    QuestionsView,
+    list_feedback,
+    list_questions,
+    list_unanswered,
+    stamp,
+    thread_with_questions,
+)
+from service.streams import THREADS
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+LAST = 1 << 62
+
+
+@pytest.fixture
+async def store(tmp_path):
+    async with await SQLiteEventStore.open(tmp_path / "events.db", vault_path=tmp_path / "keys.db") as store:
+        yield store
+
+
+@pytest.fixture
+async def views(store, tmp_path):
+    async with await Views.open(tmp_path / "views.db", store, [QuestionsView()]) as views:
+        yield views
+
+
+def post(number, text, current_path="/open"):
+    at = NOW + timedelta(hours=number)
+    return PostMessage(
+        f"m{number}", "", text, (), current_path, SearchFilter(), 5, 2, f"r{number}", "one", "guide", "ann", at
+    )
+
+
+def source(number):
+    return Source(number, f"p{number}.md", f"/p{number}#a", f"Page {number}", "A", 3, 9, "c" * 40)
+
+
+class Site:
+    """Threads of one site, recorded as the service does."""
+
+    def __init__(self, store, views, project="project"):
+        self.store, self.views, self.project = store, views, project
+
+    async def do(self, thread, *commands):
+        for command in commands:
+            await execute(self.store, THREADS, thread, command)
+        await self.views.catch_up()
+
+    async def start(self, thread, message):
+        await self.do(thread, StartThread("org", self.project, "guide", "ann", digest_of("k"), message))
+
+    async def answer(self, thread, message, text="So it is [2].", cited=(2,), resolution="answered"):
+        found = RecordSources(message.reply_id, message.text, (source(1), source(2)))
+        done = CompleteReply(message.reply_id, text, cited, resolution, "fake/model", Usage(), NOW)
+        await self.do(thread, found, RecordText(message.reply_id, text[:3]), done)
+
+    async def questions(self, period=EVER, *, before=LAST, limit=100, resolution=None):
+        return await list_questions(
+            self.views, self.project, period, before=before, limit=limit, resolution=resolution
+        )  # fmt: skip
+
+
+@pytest.fixture
+def site(store, views):
+    return Site(store, views)
+
+
+async def test_a_question_is_told_with_its_answer_and_the_sources_that_it_cites(site):
+    asked = post(1, "How do I install Kite?")
+    await site.start("t", asked)
+    await site.answer("t", asked)
+    await site.do("t", GiveFeedback("r1", "guide", "up", "Thanks", NOW))
+    [row] = await site.questions()
+    assert (row.id, row.thread_id, row.reply_id, row.page) == ("m1", "t", "r1", "/open")
+    assert (row.question, row.answer, row.resolution) == ("How do I install Kite?", "So it is [2].", "answered")
+    assert [(one.number, one.path, one.commit) for one in row.sources] == [(2, "p2.md", "c" * 40)]
+    assert (row.feedback.rating, row.feedback.comment) == ("up", "Thanks")
+    assert await list_questions(site.views, "other", EVER, before=LAST, limit=10) == []
+
+
+async def test_the_period_has_its_start_and_not_its_end(site):
+    for number in range(4):
+        await site.start(f"t{number}", post(number, "How?"))
+    period = Period(stamp(NOW + timedelta(hours=1)), stamp(NOW + timedelta(hours=3)))
+    assert [row.id for row in await site.questions(period)] == ["m2", "m1"]
+
+
+async def test_pages_of_rows_go_on_where_the_last_one_ended(site):
+    for number in range(5):
+        await site.start(f"t{number}", post(number, "How?"))
+    seen, before = [], LAST
+    while rows := await site.questions(before=before, limit=2):
+        seen += [row.id for row in rows]
+        before = rows[-1].position
+    assert seen == ["m4", "m3", "m2", "m1", "m0"]
+
+
+async def test_what_was_not_answered_for_any_reason_is_unanswered(site):
+    endings = {
+        1: CompleteReply("r1", "x", (), "unanswered", "m", Usage(), NOW),
+        2: StopReply("r2", "stopped", NOW),
+        3: FailReply("r3", "unavailable", "Down.", NOW),
+        4: CompleteReply("r4", "x [1]", (1,), "answered", "m", Usage(), NOW),
+    }
+    for number, ending in endings.items():
+        await site.start(f"t{number}", post(number, "How?"))
+        await site.do(f"t{number}", RecordText(f"r{number}", "So "), RecordText(f"r{number}", "far"), ending)
+    states = {row.id: (row.state, row.answer) for row in await site.questions(resolution="unanswered")}
+    assert states == {"m1": ("completed", "x"), "m2": ("stopped", "So far"), "m3": ("failed", "So far")}
+    assert [row.id for row in await site.questions(resolution="answered")] == ["m4"]
+
+
+async def test_an_edited_question_and_a_new_reply_leave_the_thread_as_it_stands(site):
+    first, second = post(1, "How do I install?"), post(2, "And then?")
+    await site.start("t", first)
+    await site.answer("t", first)
+    await site.do("t", second)
+    await site.answer("t", second)
+    again = replace(second, reply_id="r9", regenerates=True, message_id="m9")
+    await site.do("t", again)
+    await site.answer("t", again, "Anew.", ())
+    thread, rows = await thread_with_questions(site.views, "project", "t")
+    assert [(row.id, row.reply_id, row.answer) for row in rows] == [
+        ("m1", "r1", "So it is [2]."),
+        ("m2", "r9", "Anew."),
+    ]
+    assert thread.started_at == stamp(first.now)
+    assert await thread_with_questions(site.views, "other", "t") is None
+    assert await thread_with_questions(site.views, "project", "none") is None
+
+
+async def test_questions_without_an_answer_are_grouped_by_their_wording(site):
+    texts = ["How do I export a chart?", "export chart", "Where is the TOML file?", "How can I export the chart?!", "?"]
+    for number, text in enumerate(texts):
+        asked = post(number, text)
+        await site.start(f"t{number}", asked)
+        await site.answer(f"t{number}", asked, "No.", (), "answered" if number == 1 else "unanswered")
+    groups = await list_unanswered(site.views, "project", EVER, limit=10, offset=0, examples=1)
+    assert [(group.wording, group.count) for group in groups] == [("export chart", 2), ("toml file", 1)]
+    assert [row.question for row in groups[0].examples] == ["How can I export the chart?!"]
+    assert await list_unanswered(site.views, "project", EVER, limit=10, offset=2, examples=1) == []
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        ("How do I install Kite?", "install kite"),
+        ("  INSTALL   kite!! ", "install kite"),
+        ("How are you?", "how are you"),
+        ("What's `retry_delay`?", "retry delay"),
+        ("Ｆｕｌｌ width", "full width"),  # noqa: RUF001
+        ("???", ""),
+        ("x" * 1000, "x" * 200),
+    ],
+)
+def test_the_wording_of_a_question(question, words):
+    assert wording(question) == words
+
+
+async def test_feedback_is_listed_newest_first_with_what_it_is_about(site):
+    for number in (1, 2, 3):
+        asked = post(number, f"Question {number}")
+        await site.start(f"t{number}", asked)
+        await site.answer(f"t{number}", asked)
+    for number, rating in ((2, "up"), (1, "down"), (3, "up"), (2, "down")):
+        await site.do(f"t{number}", GiveFeedback(f"r{number}", "guide", rating, "", NOW))
+    rows = await list_feedback(site.views, "project", EVER, before=LAST, limit=10)
+    assert [(row.reply_id, row.feedback.rating, row.question) for row in rows] == [
+        ("r2", "down", "Question 2"), ("r3", "up", "Question 3"), ("r1", "down", "Question 1")
+    ]  # fmt: skip
+    down = await list_feedback(site.views, "project", EVER, before=rows[0].position, limit=10, rating="down")
+    assert [row.reply_id for row in down] == ["r1"]
+
+
+async def rows_of(views):
+    tables = ("asked_threads", "asked", "answers", "answer_sources")
+    return {name: [tuple(row) for row in await views.query(f"SELECT * FROM {name} ORDER BY 1, 2")] for name in tables}
+
+
+async def test_an_erased_thread_keeps_its_numbers_and_loses_its_words_in_any_way_of_making_the_rows(
+    site, store, tmp_path
+):
+    asked, stopped = post(1, "Ask Ermentrude"), post(2, "Ermentrude again", current_path="")
+    await site.start("t", asked)
+    await site.answer("t", asked, "Ermentrude says no.", (), "unanswered")
+    await site.do("t", GiveFeedback("r1", "guide", "down", "Poor Ermentrude", NOW), stopped)
+    await site.do("t", RecordText("r2", "Erm"), RecordText("r2", "entrude"), StopReply("r2", "stopped", NOW))
+    await site.start("other", post(3, "How?"))
+    await site.do("other", GiveFeedback("r3", "guide", "up", "", NOW))
+    await erase_subject(store, site.views, "thread-t", Metadata())
+    live = await rows_of(site.views)
+    assert "rmentrude" not in str(live).lower()
+    [_, again, first] = await site.questions()
+    assert (first.question, first.answer, first.feedback.comment) == ("[erased]", "[erased]", "[erased]")
+    assert (first.resolution, first.feedback.rating, again.state) == ("unanswered", "down", "stopped")
+    assert await list_unanswered(site.views, "project", EVER, limit=10, offset=0, examples=3) == []
+    async with await Views.open(tmp_path / "again.db", store, [QuestionsView()]) as fresh:
+        await fresh.catch_up()
+        assert await rows_of(fresh) == live

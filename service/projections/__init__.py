@@ -5,10 +5,20 @@ from service.projections.jobs import JobsView
 from service.projections.keys import KeysView
 from service.projections.organizations import OrganizationsView
 from service.projections.projects import ProjectsView
+from service.projections.questions import QuestionsView
 from service.projections.sites import SitesView
 from service.projections.threads import ThreadsView
 from service.projections.webhooks import WebhooksView
 
 
 def all_projections() -> tuple[Projection, ...]:
-    return OrganizationsView(), ProjectsView(), SitesView(), KeysView(), JobsView(), ThreadsView(), WebhooksView()
+    return (
+        OrganizationsView(),
+        ProjectsView(),
+        SitesView(),
+        KeysView(),
+        JobsView(),
+        ThreadsView(),
+        QuestionsView(),
+        WebhooksView(),
+    )

@@ -21,7 +21,8 @@ from typing import TypeVar
 from service.adapters import git_import, git_transport
 from service.adapters.git_objects import checked_id, export, list_files, read_blobs, write_commit
 from service.adapters.git_repositories import commit_of, create, forget_git_locks, locked, opened
-from service.adapters.git_transport import Remote, remote_of
+from service.adapters.git_transport import Remote, remote_of, with_token
+from service.adapters.named_secrets import token_from
 from service.domain.errors import Invalid, NotFound
 from service.ports.docs_source import Fetched, NewCommit, Source, TreeFile, WrittenCommit
 from service.processes import run_in_child
@@ -39,18 +40,27 @@ PROJECT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 
 
 class DulwichDocs:
-    """``env`` holds the tokens, under the names that the sources give. With ``scratch``, a folder, nothing is written
-    into the clones in ``repos/``: those made there borrow the objects of ours.
+    """``env`` holds the tokens, under the names that the sources give; instead, ``token_of`` gives the token of a
+    source, "" for none, and raises what ``register`` raises. With ``scratch``, a folder, nothing is written into the
+    clones in ``repos/``: those made there borrow the objects of ours.
     """
 
-    def __init__(self, data: Path, *, env: Mapping[str, str], scratch: Path | None = None) -> None:
+    def __init__(
+        self,
+        data: Path,
+        *,
+        env: Mapping[str, str],
+        scratch: Path | None = None,
+        token_of: Callable[[Source], Awaitable[str]] | None = None,
+    ) -> None:
         self._data = data
         self._scratch = scratch
         self._env = env
+        self._token_of = token_of
         self._locks: dict[str, asyncio.Lock] = {}
 
     async def default_branch(self, source: Source) -> str:
-        remote = remote_of(source.repository, source.code_host, source.git_token_env, self._env)
+        remote = await self._theirs(source)
         return await run_in_child(
             git_import.default_branch, remote, timeout_seconds=FETCH_SECONDS, memory_bytes=CHILD_BYTES
         )
@@ -58,13 +68,17 @@ class DulwichDocs:
     async def register(self, source: Source) -> None:
         if source.code_host != "local":
             await run_in_child(
-                _check_branch, self._remote(source), source.ref, timeout_seconds=FETCH_SECONDS, memory_bytes=CHILD_BYTES
+                _check_branch,
+                await self._remote(source),
+                source.ref,
+                timeout_seconds=FETCH_SECONDS,
+                memory_bytes=CHILD_BYTES,
             )
             return
         hosted = self._hosted(source)
         async with self._locked(source):
             if not await asyncio.to_thread(hosted.is_dir):
-                remote = remote_of(source.repository, source.code_host, source.git_token_env, self._env)
+                remote = await self._theirs(source)
                 await run_in_child(
                     git_import.take_in,
                     hosted,
@@ -73,13 +87,14 @@ class DulwichDocs:
                     timeout_seconds=IMPORT_SECONDS,
                     memory_bytes=CHILD_BYTES,
                 )
+        await asyncio.to_thread(_check_branch, await self._remote(source), source.ref)
 
     async def fetch(self, source: Source, *, branch: str = "") -> Fetched:
         if source.code_host == "local" and not self._hosted(source).is_dir():
             await self.register(source)
         branches = [source.ref, *([branch] if branch and branch != source.ref else [])]
         clone = await self._clone(source)
-        remote = self._remote(source)
+        remote = await self._remote(source)
         async with self._locked(source):
             found = await self._remotely(source, git_transport.fetch, clone, remote, branches, _depth(source))
         if source.ref not in found:
@@ -120,15 +135,26 @@ class DulwichDocs:
         checked_id(commit)
         clone = await self._clone(source)
         async with self._locked(source):
-            await self._remotely(source, git_transport.push, clone, self._remote(source), branch, commit)
+            await self._remotely(source, git_transport.push, clone, await self._remote(source), branch, commit)
 
     def _hosted(self, source: Source) -> Path:
         return self._data / "hosted" / f"{_checked(source.project_id)}.git"
 
-    def _remote(self, source: Source) -> Remote:
+    async def _remote(self, source: Source) -> Remote:
         if source.code_host == "local":
             return Remote("", os.fspath(self._hosted(source)), ours=True)
-        return remote_of(source.repository, source.code_host, source.git_token_env, self._env)
+        return await self._theirs(source)
+
+    async def _theirs(self, source: Source) -> Remote:
+        """The repository that the source names, whoever keeps it."""
+        remote = remote_of(source.repository)
+        if not remote.url:
+            return remote
+        if self._token_of is not None:
+            token = await self._token_of(source)
+        else:
+            token = await asyncio.to_thread(token_from, self._env, source)
+        return with_token(remote, source.code_host, token) if token else remote
 
     @asynccontextmanager
     async def _locked(self, source: Source) -> AsyncIterator[None]:
@@ -171,7 +197,7 @@ class DulwichDocs:
             if error.code != "commit_not_found" or source.code_host == "local":
                 raise
         async with self._locked(source):
-            await self._remotely(source, git_transport.fetch_commit, clone, self._remote(source), commit)
+            await self._remotely(source, git_transport.fetch_commit, clone, await self._remote(source), commit)
         return await run(clone)
 
 
@@ -186,7 +212,8 @@ def _depth(source: Source) -> int | None:
 
 
 def _no_branch(remote: Remote, ref: str) -> Invalid:
-    return Invalid(f"{remote.url or remote.path} has no branch {ref!r}.", code="no_such_branch")
+    where = remote.url or ("The hosted repository" if remote.ours else remote.path)
+    return Invalid(f"{where} has no branch {ref!r}.", code="no_such_branch")
 
 
 def _check_branch(remote: Remote, ref: str) -> None:

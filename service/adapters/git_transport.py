@@ -40,18 +40,30 @@ from dulwich.pack import UnpackedObject, full_unpacked_object
 from dulwich.refs import Ref
 from dulwich.repo import Repo, UnsupportedExtension, UnsupportedVersion
 from msgspec import Struct
+from msgspec.structs import replace
 from urllib3.util import Retry
 
 from service.adapters.git_history import History, new_objects
 from service.adapters.git_repositories import FETCHED, HEADS, BareRepository, commit_of, move_ref, opened
 from service.domain.errors import Conflict, Forbidden, Invalid, RateLimited, ServiceError, Unavailable
 from service.domain.projects import CodeHostKind
+from service.ports.code_host import (
+    CODE_HOST_UNAVAILABLE,
+    NO_SUCH_REPOSITORY,
+    REPOSITORY_ARCHIVED,
+    RIGHTS_MISSING,
+    TOKEN_MISSING,
+    TOKEN_REFUSED,
+)
 
 MAX_PACK_BYTES = 1024 * 1024 * 1024
 """The largest documentation repository measured (MDN) has 0.1 GB at depth 1, 0.45 GB with its whole history."""
 
 UNREACHABLE = re.compile(r"(?:NewConnectionError|NameResolutionError)\(.*\[Errno -?\d+\] ([^\"'()]+)")
 """urllib3's words for a server that is not there; the reason is the system's."""
+
+MAX_LINES_TOLD = 50
+"""Of what a server says to people during a push."""
 
 SOCKET_SECONDS = 120.0
 """Without a byte. A server that packs a large repository may think for a minute."""
@@ -73,8 +85,8 @@ class Remote(Struct, frozen=True):
         return f"Remote({self.url or self.path!r})"  # no token in a log, a traceback or an assertion
 
 
-def remote_of(repository: str, code_host: CodeHostKind, token_env: str, env: Mapping[str, str]) -> Remote:
-    """Raises Invalid for an address that cannot be used, Forbidden when the token's variable is not set."""
+def remote_of(repository: str) -> Remote:
+    """Raises Invalid for an address that cannot be used."""
     scheme = re.match(r"([a-z][a-z0-9+.-]*)://", repository, re.IGNORECASE)
     if scheme is None:
         if not Path(repository).exists() and re.match(r"[^/]+@[^/:]+:|[^/]{2,}:", repository):
@@ -93,12 +105,11 @@ def remote_of(repository: str, code_host: CodeHostKind, token_env: str, env: Map
             raise Invalid(
                 f"{other}:// is not supported; give the https:// URL of {repository!r}.", code="bad_repository"
             )
-    if not token_env:
-        return Remote(repository, "")
-    token = env.get(token_env, "").strip()
-    if not token:
-        raise Forbidden(f"The variable {token_env}, named for the token of {repository}, is not set.")
-    return Remote(repository, "", "oauth2" if code_host == "gitlab" else "x-access-token", token)
+    return Remote(repository, "")
+
+
+def with_token(remote: Remote, code_host: CodeHostKind, token: str) -> Remote:
+    return replace(remote, username="oauth2" if code_host == "gitlab" else "x-access-token", token=token)
 
 
 class OwnGitClient(LocalGitClient):
@@ -130,9 +141,9 @@ def connected(remote: Remote) -> Iterator[tuple[GitClient, bytes]]:
     except ServiceError:
         raise
     except (HTTPUnauthorized, HTTPProxyUnauthorized):
-        raise Forbidden(_no_access(remote)) from None
+        raise _no_access(remote) from None
     except (NotGitRepository, FileNotFoundError, NotADirectoryError):
-        raise Invalid(_nothing_there(remote), code="no_such_repository") from None
+        raise Invalid(_nothing_there(remote), code=NO_SUCH_REPOSITORY) from None
     except (UnsupportedVersion, UnsupportedExtension) as error:
         raise Invalid(f"The repository at {where} cannot be read here: {error}.", code="bad_repository") from None
     except PackInputTooLarge:
@@ -148,12 +159,14 @@ def connected(remote: Remote) -> Iterator[tuple[GitClient, bytes]]:
     except GitProtocolError as error:
         text = str(error)
         if "http resp 403" in text:
-            raise Forbidden(_no_access(remote)) from None
+            raise _no_access(remote, known=True) from None
         if "http resp 429" in text:
             raise RateLimited(f"{where} asks for fewer requests.") from None
         if unreachable := UNREACHABLE.search(text):
-            raise Unavailable(f"{where} cannot be reached: {unreachable[1]}.") from None
-        raise Unavailable(f"{where} did not answer as a git server does: {_plain(text)}") from None
+            raise Unavailable(f"{where} cannot be reached: {unreachable[1]}.", code=CODE_HOST_UNAVAILABLE) from None
+        raise Unavailable(
+            f"{where} did not answer as a git server does: {_plain(text)}", code=CODE_HOST_UNAVAILABLE
+        ) from None
     except PermissionError:
         raise Forbidden(f"{where} may not be read by the user that runs this service.") from None
     except OSError as error:
@@ -162,10 +175,22 @@ def connected(remote: Remote) -> Iterator[tuple[GitClient, bytes]]:
         client.close()
 
 
-def _no_access(remote: Remote) -> str:
-    if remote.token:
-        return f"{remote.url} refused the token. It may have expired, or lack the right to read and write contents."
-    return f"{remote.url} asks for credentials. Name the variable that holds a token for it."
+def _no_access(remote: Remote, *, known: bool = False) -> Forbidden:
+    """``known``: the server takes the credentials, if there are any, for somebody's."""
+    if not remote.token:
+        return Forbidden(
+            f"{remote.url} asks for credentials. Name the variable that holds a token for it.", code=TOKEN_MISSING
+        )
+    if known:
+        return Forbidden(
+            f"{remote.url} does not let the token in: it lacks the right to read and write contents there, or the "
+            "repository is archived.",
+            code=RIGHTS_MISSING,
+        )
+    return Forbidden(
+        f"{remote.url} refused the token. It may have expired, or lack the right to read and write contents.",
+        code=TOKEN_REFUSED,
+    )
 
 
 def _nothing_there(remote: Remote) -> str:
@@ -330,12 +355,23 @@ def _send(repository: BareRepository, remote: Remote, name: Ref, wanted: ObjectI
             objects.update(dict.fromkeys(new_objects(repository, commit, {*have, *known} - {commit})))
         return len(objects), (full_unpacked_object(repository.object_store[one]) for one in objects)
 
+    told: list[bytes] = []
+
+    def tell(line: bytes) -> None:
+        if len(told) < MAX_LINES_TOLD:
+            told.append(line)
+
     with connected(remote) as (client, path):
         try:
-            result = client.send_pack(path, update, pack)
+            result = client.send_pack(path, update, pack, progress=tell)
         except SendPackError as error:
             return _plain(str(error))
-    return (result.ref_status or {}).get(name)
+    refused = (result.ref_status or {}).get(name)
+    if refused is None or "declined" not in refused:
+        return refused
+    # Why a server's own rules decline a push is told to people only.
+    reason = " ".join(b"".join(told).decode("utf-8", "replace").replace("\r", "\n").split())
+    return f"{refused} ({reason})" if reason else refused
 
 
 def _refusal(branch: str, reason: str) -> ServiceError:
@@ -346,8 +382,12 @@ def _refusal(branch: str, reason: str) -> ServiceError:
         return Conflict(f"{branch} has other commits by now: {plain}", code="branch_moved")
     if re.search(r"missing|unpack", plain):
         return Unavailable(f"The remote could not take the pack for {branch}: {plain}")
-    if re.search(r"refusing to allow|permission|not allowed|denied|scope", plain, re.IGNORECASE):
-        return Forbidden(f"The token may not push {branch}: {plain}")
+    if re.search(r"archived", plain, re.IGNORECASE):
+        return Conflict(f"The repository is archived, nobody can push {branch}: {plain}", code=REPOSITORY_ARCHIVED)
+    if not re.search(r"protected branch|hook declined", plain, re.IGNORECASE) and re.search(
+        r"refusing to allow|permission|not allowed|denied|scope", plain, re.IGNORECASE
+    ):
+        return Forbidden(f"The token may not push {branch}: {plain}", code=RIGHTS_MISSING)
     return Conflict(f"{branch} refuses pushes: {plain}", code="branch_protected")
 
 

@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from msgspec.structs import replace
 
 from service.adapters.dulwich_docs import DulwichDocs
 from service.adapters.git_folder import import_folder
 from service.adapters.git_repositories import create
-from service.domain.errors import Conflict, Forbidden, Invalid, Unavailable
+from service.adapters.git_transport import remote_of, with_token
+from service.domain.errors import Conflict, Forbidden, Invalid, RateLimited, Unavailable
 from service.ports.docs_source import Source
 from tests.contracts.docs_source import FILES, TransportContract, commit
 
@@ -172,6 +174,39 @@ async def test_missing_and_refused_credentials_are_told_apart(docs, server, vari
     with pytest.raises(Forbidden, match="refused the token" if variable else "asks for credentials") as refused:
         await docs.fetch(source)
     assert "0ld" not in str(refused.value)
+    assert refused.value.code == ("token_refused" if variable else "token_missing")
+
+
+async def test_a_variable_that_is_not_set_is_named(docs, source):
+    with pytest.raises(Forbidden, match="NO_TOKEN_FILE") as refused:
+        await docs.fetch(replace(source, git_token_env="NO_TOKEN"))
+    assert refused.value.code == "token_missing"
+
+
+async def test_a_token_can_be_in_a_file_and_may_change(server, source, tmp_path):
+    file = tmp_path / "token"
+    docs = DulwichDocs(tmp_path / "data", env={"THEIR_TOKEN_FILE": str(file)})
+    for content, problem in ((None, "cannot be read: No such file"), (b"\n", "is empty"), (b"a b", "is no token")):
+        if content is not None:
+            file.write_bytes(content)
+        with pytest.raises(Forbidden, match=problem):
+            await docs.fetch(source)
+    file.write_text(f"{TOKEN}\n")
+    assert (await docs.fetch(source)).base_commit
+
+
+async def test_a_token_can_be_asked_for_when_it_is_needed(server, source, tmp_path):
+    asked = []
+
+    async def token_of(one):
+        asked.append(one)
+        return TOKEN
+
+    docs = DulwichDocs(tmp_path / "data", env={}, token_of=token_of)
+    base = (await docs.fetch(source)).base_commit
+    written = await docs.write_commit(source, commit(base, {"docs/index.md": "New\n"}))
+    await docs.push(source, branch="docs/x", commit=written.commit)
+    assert asked == [source, source]
 
 
 async def test_the_token_is_sent_as_each_code_host_wants_it(docs, server):
@@ -189,7 +224,7 @@ async def test_a_token_is_written_nowhere(docs, source, tmp_path):
     secrets = (TOKEN.encode(), base64.b64encode(f"x-access-token:{TOKEN}".encode()))
     for file in (tmp_path / "data").rglob("*"):
         assert file.is_dir() or not any(secret in file.read_bytes() for secret in secrets), file
-    assert TOKEN not in repr(docs._remote(source))
+    assert TOKEN not in repr(with_token(remote_of(source.repository), "gitea", TOKEN))
 
 
 async def test_a_redirect_to_another_origin_gets_no_token(docs, source, server, tmp_path):
@@ -204,22 +239,31 @@ async def test_a_redirect_to_another_origin_gets_no_token(docs, source, server, 
 
 
 @pytest.mark.parametrize(
-    ("status", "kind"), [(403, Forbidden), (404, Invalid), (500, Unavailable), (503, Unavailable), (429, Unavailable)]
+    ("status", "kind", "code"),
+    [
+        (403, Forbidden, "rights_missing"),
+        (404, Invalid, "no_such_repository"),
+        (500, Unavailable, "code_host_unavailable"),
+        (503, Unavailable, "code_host_unavailable"),
+        (429, RateLimited, "rate_limited"),
+    ],
 )
-async def test_a_servers_status_tells_what_to_do(docs, source, server, status, kind):
+async def test_a_servers_status_tells_what_to_do(docs, source, server, status, kind, code):
     server.status = status
-    with pytest.raises(kind):
+    with pytest.raises(kind) as failed:
         await docs.register(source)
+    assert failed.value.code == code
 
 
-async def test_a_protected_branch_is_told_apart(docs, source, server):
-    hook = server.root / "their.git" / "hooks" / "update"
+@pytest.mark.parametrize("name", ["update", "pre-receive"])
+async def test_a_protected_branch_is_told_apart(docs, source, server, name):
+    hook = server.root / "their.git" / "hooks" / name
     hook.parent.mkdir()
-    hook.write_text("#!/bin/sh\necho no >&2\nexit 1\n")
+    hook.write_text("#!/bin/sh\necho You are not allowed to push to protected branches >&2\nexit 1\n")
     hook.chmod(0o755)
     base = (await docs.fetch(source)).base_commit
     written = await docs.write_commit(source, commit(base, {"docs/index.md": "New\n"}))
-    with pytest.raises(Conflict, match="hook declined") as refused:
+    with pytest.raises(Conflict, match=r"hook declined.*not allowed to push to protected branches") as refused:
         await docs.push(source, branch="docs/x", commit=written.commit)
     assert refused.value.code == "branch_protected"
 

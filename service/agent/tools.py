@@ -7,8 +7,7 @@ can put into the text beforehand.
 
 import asyncio
 import hashlib
-from collections.abc import Iterable, Sequence
-from pathlib import PurePosixPath
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, assert_never
 
 import msgspec
@@ -220,7 +219,7 @@ class Toolbox:
         workspace = self._workspace
         match arguments:
             case ListFiles(folder=folder, name=name):
-                return Outcome(_listing(workspace.readable_paths(), folder.strip("/").removeprefix("./"), name))
+                return Outcome(await asyncio.to_thread(_listing, workspace, folder.strip("/").removeprefix("./"), name))
             case Search():
                 return Outcome(await self._search(arguments))
             case Read():
@@ -292,7 +291,7 @@ class Toolbox:
                 sections = [section for section in found.sections if _within(section.path, folder)]
                 if sections:
                     parts.append("Sections:\n" + as_data("\n\n".join(_shown_section(s) for s in sections)))
-        paths = [path for path in self._workspace.readable_paths() if _within(path, folder)]
+        paths = await asyncio.to_thread(_paths_within, self._workspace, folder)
         matches: list[Matches] = []
         async for texts in self._workspace.texts(paths):
             matches += await asyncio.to_thread(find_text, texts, asked.query, exact=asked.exact)
@@ -390,8 +389,12 @@ def _shown_link(link: BrokenLink) -> str:
     return f"{quoted} -> {options}{' (clear)' if link.clear else ''} ({link.reason})"
 
 
-def _listing(paths: Iterable[str], folder: str, name: str) -> str:
-    wanted = [path for path in paths if _within(path, folder) and name.lower() in path.lower()]
+def _paths_within(workspace: Workspace, folder: str) -> list[str]:
+    return [path for path in workspace.readable_paths() if _within(path, folder)]
+
+
+def _listing(workspace: Workspace, folder: str, name: str) -> str:
+    wanted = [path for path in _paths_within(workspace, folder) if name.lower() in path.lower()]
     if not wanted:
         return "No file fits."
     lines = wanted
@@ -409,7 +412,7 @@ def _listing(paths: Iterable[str], folder: str, name: str) -> str:
 def _collapsed(paths: Sequence[str], depth: int) -> list[str]:
     counts: dict[str, int] = {}
     for path in paths:
-        parts = PurePosixPath(path).parts
+        parts = path.split("/", depth)
         key = path if len(parts) <= depth else "/".join(parts[:depth]) + "/"
         counts[key] = counts.get(key, 0) + 1
     return [f"{key} ({_number(count, 'file')})" if key.endswith("/") else key for key, count in counts.items()]

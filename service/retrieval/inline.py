@@ -20,7 +20,7 @@ MAX_LINKS = 5000
 MAX_INDENT = 200
 
 
-class Link(Struct, frozen=True):
+class Link(Struct, frozen=True, gc=False):
     href: str
     text: str
     line: int

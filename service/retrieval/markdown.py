@@ -60,7 +60,7 @@ class PageSection(Struct, frozen=True):
     end_line: int
 
 
-class ParsedPage(Struct, frozen=True):
+class ParsedPage(Struct, frozen=True, gc=False):
     path: str
     title: str
     """By front matter or the first top heading; empty when the page does not say."""

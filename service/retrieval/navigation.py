@@ -51,7 +51,7 @@ class NavEntry(Struct, frozen=True):
     """Of the version or language that a reader sees first."""
 
 
-class SitePage(Struct, frozen=True):
+class SitePage(Struct, frozen=True, gc=False):
     path: str
     url: str
     title: str
@@ -190,7 +190,7 @@ class Layout(Struct, frozen=True):
         return isinstance(build, dict) and str(build.get("render", "")).lower() in ("never", "false")
 
 
-class _Placed(Struct):
+class _Placed(Struct, gc=False):
     """What is kept of a parsed page until the whole site is known."""
 
     path: str

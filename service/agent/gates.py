@@ -12,6 +12,7 @@ from msgspec import Struct
 from service.agent import markup, navigation
 from service.agent.links import Links
 from service.agent.workspace import Workspace
+from service.domain.errors import Invalid
 from service.domain.jobs import Problem
 
 MAX_PROBLEMS = 200
@@ -43,7 +44,8 @@ async def check(workspace: Workspace, links: Links) -> tuple[Problem, ...]:
         Changed(path, before[came_from.get(path, path)] if before[path] is None else before[path], text)
         for path, text in effective.items()
     ]
-    found = await asyncio.to_thread(check_files, changed)
+    found = await _paths(workspace, effective)
+    found += await asyncio.to_thread(check_files, changed)
     found += await _code_navigation(workspace, effective)
     for link in await links.broken_by_changes():
         gate = "navigation" if navigation.is_navigation(link.path) else "links"
@@ -150,13 +152,22 @@ def _changed_lines(before: list[str], after: list[str]) -> int:
     return sum(line[:1] in "+-" and line[:3] not in ("+++", "---") for line in diff)
 
 
+async def _paths(workspace: Workspace, effective: Mapping[str, str | None]) -> list[Problem]:
+    """Names that git's tree does not take: where a link or a submodule is, which no tool shows, or a twin of one."""
+    try:
+        await workspace.rehearse(effective)
+    except Invalid as error:
+        return [Problem("paths", "", f"This cannot be committed: {error}")]
+    return []
+
+
 async def _code_navigation(workspace: Workspace, effective: Mapping[str, str | None]) -> list[Problem]:
     """Deleted pages that a sidebar names which is a program: told, because no tool can change it."""
     gone = [path for path, text in effective.items() if text is None]
     if not gone:
         return []
     found: list[Problem] = []
-    for path in [path for path in workspace.paths() if navigation.is_code_navigation(path)][:5]:
+    for path in await asyncio.to_thread(_sidebars, workspace):
         text = await workspace.text(path) or ""
         root = path.rpartition("/")[0]
         for page in gone:
@@ -165,3 +176,8 @@ async def _code_navigation(workspace: Workspace, effective: Mapping[str, str | N
                 message = f"It names {page}, which is gone; it is a program, which people have to change."
                 found.append(Problem("navigation", path, message, line))
     return found
+
+
+def _sidebars(workspace: Workspace) -> list[str]:
+    """The first few that are programs."""
+    return [path for path in workspace.paths() if navigation.is_code_navigation(path)][:5]

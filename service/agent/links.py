@@ -31,6 +31,8 @@ CONFIGURATIONS = re.compile(
     r"|(?:^|/)sidebars\.\w+$|(?:^|/)(?:hugo|config)\.(?:toml|ya?ml|json)$"
 )
 MAX_CONFIGURATIONS = 60
+MAX_NAVIGATION_FILES = 100
+MAX_NAMED_IN_VAIN = 5_000
 
 _INDEX = frozenset({"index", "_index", "readme"})
 _SUFFIX = re.compile(r"\.(?:mdx?|markdown|html?)$", re.IGNORECASE)
@@ -135,7 +137,7 @@ class Links:
         """Every broken link of the site, in the order of path and line; the clear ones first."""
         now = await self._view()
         suspects: list[_Suspect] = []
-        async for texts in self._workspace.texts(path for path in self._workspace.pages() if now.layout.is_page(path)):
+        async for texts in self._workspace.texts(await asyncio.to_thread(_pages, self._workspace, now.layout)):
             suspects += await asyncio.to_thread(_suspects, texts, now)
         broken = await self._reported(suspects, now)
         broken += await self._navigation(now, changed_only=False)
@@ -187,14 +189,13 @@ class Links:
         base = await self._view(base=True)
         changes = dict(self._workspace.changes)
         layout = base.layout
-        paths = self._workspace.paths()
+        paths = await asyncio.to_thread(self._workspace.paths)
         if any(CONFIGURATIONS.search(path) for path in changes):
             layout = await self._layout(paths, base=False)
         return await asyncio.to_thread(_changed_view, base, layout, self._base_pages, changes, paths)
 
     async def _layout(self, paths: Sequence[str], *, base: bool) -> Layout:
-        files = [path for path in paths if CONFIGURATIONS.search(path)]
-        files = sorted(files, key=lambda path: (path.count("/"), path))[:MAX_CONFIGURATIONS]
+        files = await asyncio.to_thread(_configurations, paths)
         read = self._workspace.base_texts if base else self._workspace.texts
         found: dict[str, str] = {}
         async for texts in read(files):
@@ -292,8 +293,8 @@ class Links:
             return []
         needles = _needles(affected, before)
         suspects: list[_Suspect] = []
-        unchanged = [path for path in self._workspace.pages() if path not in changed and before.layout.is_page(path)]
-        async for texts in self._workspace.texts(unchanged):
+        pages = await asyncio.to_thread(_pages, self._workspace, before.layout)
+        async for texts in self._workspace.texts([path for path in pages if path not in changed]):
             suspects += await asyncio.to_thread(_links_to, texts, affected, needles, before, now, moved)
         return suspects
 
@@ -322,29 +323,30 @@ class Links:
         self, now: _View, *, changed_only: bool, moved: Mapping[str, str] | None = None
     ) -> list[BrokenLink]:
         """Pages that a navigation file names in vain."""
-        moved = moved or {}
-        broken = []
-        names = [path for path in self._workspace.paths() if navigation.is_navigation(path)]
-        had = frozenset(self._workspace.base_paths())
-        for path in names:
-            text, old = await self._workspace.text(path), await self._workspace.base_text(path)
-            if text is None:
-                continue
-            known = {entry.page for entry in navigation.entries(path, old or "")}
-            for entry in await asyncio.to_thread(navigation.entries, path, text):
-                if entry.exists(now.files):
-                    continue
-                if changed_only and entry.page in known and not entry.exists(had):
-                    continue  # named in vain before
-                went = next((moved[file] for file in entry.files if file in moved), None)
-                source = next((file for file in entry.files if file in moved), "")
-                suggestions = (entry.renamed(source, went),) if went else ()
-                reason = f"the navigation names {entry.page}, which does not exist"
-                broken.append(BrokenLink(path, entry.line, entry.found, suggestions, clear=bool(went), reason=reason))
-        return broken
+        names = await asyncio.to_thread(_navigation_files, self._workspace)
+        files = [(path, await self._workspace.text(path), await self._workspace.base_text(path)) for path in names]
+        had = self._base.files if changed_only and self._base is not None else frozenset()
+        return await asyncio.to_thread(_named_in_vain, files, now.files, had, moved or {}, changed_only=changed_only)
 
 
 # Run in threads: functions of values
+
+
+def _pages(workspace: Workspace, layout: Layout) -> list[str]:
+    return [path for path in workspace.pages() if layout.is_page(path)]
+
+
+def _configurations(paths: Sequence[str]) -> list[str]:
+    """Files that may say how the site is laid out, those nearest to the root first."""
+    files = [path for path in paths if CONFIGURATIONS.search(path)]
+    return sorted(files, key=lambda path: (path.count("/"), path))[:MAX_CONFIGURATIONS]
+
+
+def _navigation_files(workspace: Workspace) -> list[str]:
+    """Those that the job changed first, then those nearest to the root."""
+    changes = workspace.changes
+    files = [path for path in workspace.paths() if navigation.is_navigation(path)]
+    return sorted(files, key=lambda path: (path not in changes, path.count("/"), path))[:MAX_NAVIGATION_FILES]
 
 
 def _light_pages(texts: Mapping[str, str], *, many_bases: bool) -> dict[str, ParsedPage]:
@@ -359,7 +361,7 @@ def _light_pages(texts: Mapping[str, str], *, many_bases: bool) -> dict[str, Par
         if not title:
             heading = re.search(r"^#\s+(.+)$", text, re.MULTILINE)
             title = heading[1].strip() if heading else ""
-        pages[path] = ParsedPage(path, title, "", facts, (), frozenset(), links, "")
+        pages[path] = ParsedPage(path, title, "", facts, (), NO_ANCHORS.names, links, "")
     return pages
 
 
@@ -487,6 +489,35 @@ def _most_alike(text: str, candidates: Mapping[str, str]) -> list[str]:
         return []
     best = max(candidates, key=lambda to: len(lines & set(candidates[to].splitlines())))
     return [best] if len(lines & set(candidates[best].splitlines())) > len(lines) / 2 else []
+
+
+def _named_in_vain(
+    files: Iterable[tuple[str, str | None, str | None]],
+    there: Collection[str],
+    had: Collection[str],
+    moved: Mapping[str, str],
+    *,
+    changed_only: bool,
+) -> list[BrokenLink]:
+    """``files`` are navigation files: path, text, and text before."""
+    broken = []
+    for path, text, old in files:
+        if text is None:
+            continue
+        known = {entry.page for entry in navigation.entries(path, old or "")} if changed_only else frozenset()
+        for entry in navigation.entries(path, text):
+            if entry.exists(there):
+                continue
+            if changed_only and entry.page in known and not entry.exists(had):
+                continue  # named in vain before
+            went = next((moved[file] for file in entry.files if file in moved), None)
+            source = next((file for file in entry.files if file in moved), "")
+            suggestions = (entry.renamed(source, went),) if went else ()
+            reason = f"the navigation names {entry.page}, which does not exist"
+            broken.append(BrokenLink(path, entry.line, entry.found, suggestions, clear=bool(went), reason=reason))
+            if len(broken) >= MAX_NAMED_IN_VAIN:
+                return broken
+    return broken
 
 
 # What was meant

@@ -2,6 +2,7 @@
 
 import json
 import re
+from bisect import bisect_left
 from collections.abc import Collection, Iterator, Sequence
 from posixpath import dirname, normpath
 
@@ -12,6 +13,10 @@ from service.agent.workspace import NAVIGATION_FILES, PAGE_SUFFIXES
 from service.retrieval.front_matter import load_strings
 
 MAX_ENTRIES = 50_000
+MAX_SEARCHES = 200
+"""Of a whole text, for names that do not stand in it in the order in which they are read."""
+
+_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
 # The keys of docs.json under which pages stand or nest (mintlify.com/docs/organize/navigation).
 _NESTING = frozenset(
@@ -70,31 +75,54 @@ def parse_problem(path: str, text: str) -> tuple[int, str] | None:
 
 def entries(path: str, text: str) -> Sequence[Entry]:
     """The pages that the file names; none when it cannot be read."""
+    is_json = path.endswith(".json")
     try:
-        if path.endswith(".json"):
-            value, quote = json.loads(text), '"'
-        else:
-            value, quote = load_strings(text), ""
+        value = json.loads(text) if is_json else load_strings(text)
     except (ValueError, RecursionError):
         return ()
-    root = dirname(path)
+    root, places = dirname(path), _Places(text, quoted=is_json)
+    ends = [match.start() for match in re.finditer("\n", text)]
     found: list[Entry] = []
-    at: dict[str, int] = {}
     for page in _pages(path, value):
         if "://" in page or " " in page or not page or page.startswith("#"):
             continue
-        written = f"{quote}{page}{quote}"
-        place = text.find(written, at.get(page, 0))
-        if place < 0:
-            written, place = page, text.find(page)
-        if place < 0:
+        place = places.next_of(page)
+        if place is None:
             continue
-        at[page] = place + 1
-        line = text.count("\n", 0, place) + 1
+        line = bisect_left(ends, place) + 1
+        written = f'"{page}"' if is_json else page
         found.append(Entry(page, line, written, _files(path, root, page, value)))
         if len(found) >= MAX_ENTRIES:
             break
     return found
+
+
+class _Places:
+    """Where the names of pages stand in a text, which is not searched from its start for each of them."""
+
+    def __init__(self, text: str, *, quoted: bool) -> None:
+        self._text, self._at, self._searches = text, 0, MAX_SEARCHES
+        self._quoted: dict[str, list[int]] | None = None
+        if quoted:
+            self._quoted = {}
+            for match in _STRING.finditer(text):
+                self._quoted.setdefault(match[1], []).append(match.start())
+            for places in self._quoted.values():
+                places.reverse()
+
+    def next_of(self, name: str) -> int | None:
+        """The next place of this name, which is the last one when there is no further; None when it is not there."""
+        if self._quoted is not None:
+            places = self._quoted.get(name, [])
+            return None if not places else places.pop() if len(places) > 1 else places[0]
+        place = self._text.find(name, self._at)
+        if place < 0 and self._searches:  # names come in order, but for those of a hostile file
+            self._searches -= 1
+            place = self._text.find(name)
+        if place < 0:
+            return None
+        self._at = place + 1
+        return place
 
 
 def named_in_code(text: str, page: str, root: str) -> int | None:

@@ -7,13 +7,14 @@ of the tree and nothing else. What is refused is refused for the sake of whoever
 import asyncio
 import unicodedata
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
 from msgspec import Struct
 
 from service.domain.errors import Invalid
 from service.domain.jobs import FileChange
-from service.ports.docs_source import DocsSource, Source, TreeFile
+from service.ports.docs_source import DocsSource, NewCommit, Source, TreeFile
 
 WRITABLE_SUFFIXES = frozenset(
     {".md", ".mdx", ".markdown", ".rst", ".adoc", ".txt", ".json", ".yml", ".yaml", ".toml", ".html"}
@@ -45,6 +46,7 @@ LFS_POINTER = "version https://git-lfs"
 
 _RESERVED = frozenset({"con", "prn", "aux", "nul", *(f"{n}{i}" for n in ("com", "lpt") for i in range(1, 10))})
 _READ_AT_ONCE = 400
+_REHEARSAL = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 class Limits(Struct, frozen=True):
@@ -100,7 +102,7 @@ class Workspace:
         files = await docs.list_files(source, commit)
         return await asyncio.to_thread(cls, docs, source, commit, files, changes, limits=limits)
 
-    # What there is
+    # What there is. On a large site, walking all of its paths takes tens of milliseconds: callers do that in a thread.
 
     @property
     def docs_folder(self) -> str:
@@ -161,7 +163,7 @@ class Workspace:
         """The text as it now stands. Refused when there is no such file, or it is not text."""
         path = self.checked(path)
         if not self.exists(path):
-            raise Refused(f"There is no file {path}.{self._nearest(path)}")
+            raise Refused(f"There is no file {path}.{await asyncio.to_thread(self._nearest, path)}")
         text = await self.text(path)
         if text is None:
             raise Refused(f"{path} is not text (binary, or not UTF-8), or larger than {self.limits.file_bytes} bytes.")
@@ -314,6 +316,12 @@ class Workspace:
         """The changes without those that leave a file as it was."""
         before = {path: await self.base_text(path) for path in sorted(self._changes)}
         return {path: self._changes[path] for path, text in before.items() if text != self._changes[path]}
+
+    async def rehearse(self, changes: Mapping[str, str | None]) -> None:
+        """A commit of these changes that nobody will see. Raises Invalid when they cannot be committed."""
+        await self._docs.write_commit(
+            self.source, NewCommit(self.commit, changes, "Rehearsal <rehearsal@localhost>", "Rehearsal\n", _REHEARSAL)
+        )
 
     def _writable(self, path: str) -> str:
         path = self.checked(path)

@@ -40,7 +40,7 @@ class Problem(Struct, frozen=True):
     """What a gate found in the changes."""
 
     gate: str
-    """``links``, ``front-matter``, ``markup``, ``navigation``, ``secrets``, ``size``."""
+    """``paths``, ``links``, ``front-matter``, ``markup``, ``navigation``, ``secrets``, ``size``."""
     path: str
     message: str
     line: int | None = None

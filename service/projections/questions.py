@@ -286,14 +286,16 @@ async def list_questions(
 async def thread_with_questions(
     views: Views, project_id: str, thread_id: str
 ) -> tuple[ThreadRow, list[QuestionRow]] | None:
-    """A thread as it stands: without turns that were edited away or asked anew."""
+    """A thread as it stands, by its id or a question's: without turns that were edited away or asked anew."""
     row = await views.query_one(
-        "SELECT id, started_at FROM asked_threads WHERE id = ? AND project_id = ?", (thread_id, project_id)
+        "SELECT id, started_at FROM asked_threads WHERE project_id = ?"
+        " AND id = coalesce((SELECT thread_id FROM asked WHERE asked.id = ?), ?)",
+        (project_id, thread_id, thread_id),
     )
     if row is None:
         return None
     rows = await views.query(
-        f"{_QUESTIONS} WHERE asked.thread_id = ? AND is_current ORDER BY asked.position", (thread_id,)
+        f"{_QUESTIONS} WHERE asked.thread_id = ? AND is_current ORDER BY asked.position", (row[0],)
     )
     return ThreadRow(*row), await _questions(views, rows)
 

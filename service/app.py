@@ -41,13 +41,26 @@ from service.projections.projects import get_project
 from service.retrieval.query import FtsIndex
 from service.settings import BadSettings, ModelSection, Settings
 from service.streams import JOBS
-from service.web import access, errors, health, jobs, pull_requests, reference, threads, webhooks
+from service.web import (
+    access,
+    analytics,
+    errors,
+    feedback,
+    health,
+    jobs,
+    pull_requests,
+    reference,
+    search,
+    threads,
+    webhooks,
+)
 from service.web.cors import allow_origin, cors
 from service.web.description import description
 from service.web.git_http import git_routes
 from service.web.keys import (
     BROADCAST,
     CLOSING,
+    INDEX,
     INSTANCE,
     KEY_REQUIRED,
     MODEL_NAMES,
@@ -240,6 +253,7 @@ class Server:
         runtime = self._runtime
         app = web.Application(middlewares=[request_ids, cors, problems], client_max_size=MAX_BODY_BYTES)
         app[STORE], app[VIEWS], app[MODELS] = runtime.store, runtime.views, runtime.models
+        app[INDEX] = runtime.index
         app[BROADCAST], app[REPLIER], app[INSTANCE] = self._broadcast, self._replier, instance.name
         app[KEY_REQUIRED] = runtime.settings.threads.require_key
         app[READINESS], app[MODEL_NAMES], app[CLOSING] = self._not_ready, self._model_names(), self._closing
@@ -252,6 +266,9 @@ class Server:
         app.add_routes(reference.routes)
         app.add_routes(jobs.routes)
         app.add_routes(threads.routes)
+        app.add_routes(search.routes)
+        app.add_routes(feedback.routes)
+        app.add_routes(analytics.routes)
         app.add_routes(pull_requests.routes)
         app.add_routes(webhooks.routes)
         app.add_routes(git_routes(runtime.data / "hosted", access.may_use_git, pushed=self._pushed))

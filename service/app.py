@@ -265,6 +265,7 @@ class Server:
         app.add_routes(errors.routes)
         app.add_routes(reference.routes)
         app.add_routes(jobs.routes)
+        app.add_routes(jobs_v1.routes)
         app.add_routes(threads.routes)
         app.add_routes(search.routes)
         app.add_routes(feedback.routes)

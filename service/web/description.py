@@ -7,8 +7,8 @@ from functools import cache
 from importlib.metadata import version
 from typing import Any, get_args
 
-from service.domain.jobs import JobEvent
-from service.web import health, jobs, threads
+from service.domain.jobs import JobEvent, JobStatus
+from service.web import health, jobs, jobs_v1, threads
 from service.web.openapi import Answer, Operation, Parameter, Tag, document
 
 TITLE = "Docsmith"
@@ -58,7 +58,17 @@ JOB_EXAMPLE = {
     "branch": "docs/fix-broken-links-1d8f3a52",
     "failure": None,
     "usage": {"input_tokens": 0, "output_tokens": 0, "cost_usd": 0.0},
+    "queuePosition": None,
 }
+
+IDEMPOTENCY_KEY = Parameter(
+    "Idempotency-Key",
+    "Makes a request that is sent again do nothing again: for the same key and the same body the answer is the same"
+    " job. Of this project's requests only; it does not expire.",
+    where="header",
+    example="8e03978e-40d5-43dd-bc93-6894a57f9324",
+)
+JOB_ANSWER = {200: Answer("The job.", jobs.JobView, example=JOB_EXAMPLE)}
 
 QUESTION: dict[str, Any] = {
     "fp": "anonymous",
@@ -108,7 +118,8 @@ AGENT = (
         key="admin",
         body=jobs.JobBody,
         body_examples={"instruction": {"prompt": "Fix broken links"}},
-        parameters=(PROJECT,),
+        parameters=(PROJECT, IDEMPOTENCY_KEY),
+        errors={400: ("invalid_idempotency_key",), 422: ("idempotency_key_reused",)},
         limited=True,
     ),
     Operation(
@@ -117,7 +128,76 @@ AGENT = (
         "getJob",
         "Agent",
         "Look at a job",
-        {200: Answer("The job.", jobs.JobView, example=JOB_EXAMPLE)},
+        JOB_ANSWER | {304: Answer("It is as it was when it had the entity tag of `If-None-Match`.")},
+        key="admin",
+        parameters=(
+            PROJECT,
+            JOB,
+            Parameter(
+                "wait", "Hold the answer until the job ends, for at most so many seconds (up to 60).", float, example=30
+            ),
+            Parameter("If-None-Match", "The `ETag` of an earlier answer.", where="header", example='W/"5d0c…"'),
+        ),
+        errors={404: ("job_not_found",)},
+    ),
+    Operation(
+        "GET",
+        "/v2/agent/{projectId}/jobs",
+        "listJobs",
+        "Agent",
+        "List jobs",
+        {200: Answer("The newest first.", jobs.JobList)},
+        description="As long as `nextCursor` is not null there are more: send it back as `cursor`.",
+        key="admin",
+        parameters=(
+            PROJECT,
+            Parameter("limit", "How many at most, 1 to 100.", int, example=20),
+            Parameter("cursor", "The `nextCursor` of an earlier answer."),
+            Parameter("status", "Only those that are `active`, `completed` or `failed`.", JobStatus),
+            Parameter("includeArchived", "With the archived ones.", bool),
+        ),
+    ),
+    Operation(
+        "POST",
+        "/v2/agent/{projectId}/job/{id}/message",
+        "messageJob",
+        "Agent",
+        "Say more to a job",
+        JOB_ANSWER,
+        description="An active job is steered: the message is in the next prompt of its model. One that has ended goes"
+        " on, on the same branch and in the same pull request; if that is merged or closed, in a new one.",
+        key="admin",
+        body=jobs.JobBody,
+        body_examples={"more": {"prompt": "Mention it in the changelog, too"}},
+        parameters=(PROJECT, JOB, IDEMPOTENCY_KEY),
+        errors={
+            400: ("invalid_idempotency_key",),
+            404: ("job_not_found",),
+            409: ("job_erased", "too_many_messages"),
+            422: ("idempotency_key_reused",),
+        },
+        limited=True,
+    ),
+    Operation(
+        "POST",
+        "/v2/agent/{projectId}/job/{id}/cancel",
+        "cancelJob",
+        "Agent",
+        "Cancel a job",
+        JOB_ANSWER,
+        description="It ends as failed, with `failure.code` `cancelled`, and its model is stopped. Again does nothing.",
+        key="admin",
+        parameters=(PROJECT, JOB),
+        errors={404: ("job_not_found",), 409: ("job_ended",)},
+    ),
+    Operation(
+        "POST",
+        "/v2/agent/{projectId}/job/{id}/archive",
+        "archiveJob",
+        "Agent",
+        "Put a job out of sight",
+        JOB_ANSWER,
+        description="Its status stays; it is listed only with `includeArchived`. Again does nothing.",
         key="admin",
         parameters=(PROJECT, JOB),
         errors={404: ("job_not_found",)},
@@ -137,7 +217,8 @@ AGENT = (
         },
         description="Each event's `event` is its type, its `id` a position: send the last one seen back as"
         f" `Last-Event-ID` to go on after it. The types are: {', '.join(f'`{tag}`' for tag in JOB_EVENT_TYPES)}."
-        " More may come: pass over those that you do not know.",
+        " More may come: pass over those that you do not know. While a job waits for its turn, events of type"
+        " `queue-position`, without an id, tell its place.",
         key="admin",
         parameters=(
             PROJECT,
@@ -204,12 +285,39 @@ DEPRECATED = (
             )
         },
         key="admin",
-        body=jobs.JobBodyV1,
+        body=jobs_v1.JobBodyV1,
         body_examples={"instruction": {"messages": [{"role": "user", "content": "Fix broken links"}]}},
-        parameters=(PROJECT,),
-        errors={400: ("unknown_model",)},
+        parameters=(PROJECT, IDEMPOTENCY_KEY),
+        errors={400: ("unknown_model", "invalid_idempotency_key"), 422: ("idempotency_key_reused",)},
         deprecated=True,
         limited=True,
+    ),
+    Operation(
+        "GET",
+        "/v1/agent/{projectId}/job/{id}",
+        "getJobV1",
+        "Deprecated",
+        "Look at a job",
+        {200: Answer("The job.", jobs_v1.Session)},
+        key="admin",
+        parameters=(PROJECT, JOB),
+        errors={404: ("job_not_found",)},
+        deprecated=True,
+    ),
+    Operation(
+        "GET",
+        "/v1/agent/{projectId}/jobs",
+        "listJobsV1",
+        "Deprecated",
+        "List jobs",
+        {200: Answer("The newest first.", jobs_v1.Sessions)},
+        key="admin",
+        parameters=(
+            PROJECT,
+            Parameter("skip", "How many to leave out at the start.", int, example=0),
+            Parameter("take", "How many at most, 1 to 100.", int, example=12),
+        ),
+        deprecated=True,
     ),
     Operation(
         "POST",

@@ -126,7 +126,11 @@ EXPLAINED: dict[str, Explained] = {
     "no_such_branch": Explained("The branch is not there", "Name one that is with --ref, or make it."),
     "no_commits": Explained("The repository is empty", "Commit something to it first."),
     "branch_is_base": Explained("The work goes on a branch of its own", "Name another branch than the base branch."),
-    "branch_moved": Explained("The branch has other commits", "Somebody pushed to it. Start the job again."),
+    "branch_moved": Explained(
+        "The branch has other commits",
+        "Somebody else changed the same files while the job worked on them. Send the job a message: it does its work"
+        " again on what is there now.",
+    ),
     "branch_protected": Explained("The branch is protected", "Let the job make a branch of its own: name none."),
     "merge_conflict": Explained("It cannot be merged as it is", "Both sides changed the same lines. Merge it by hand."),
     "pull_request_closed": Explained("The pull request is closed", "Open a new one with a new job."),
@@ -140,6 +144,28 @@ EXPLAINED: dict[str, Explained] = {
     ),
     "secret_in_changes": Explained(
         "The changes hold a secret", "Something that looks like a key or a password would have been published."
+    ),
+    "cancelled": Explained("It was cancelled", "Somebody asked for that. A message to the job has it go on."),
+    "not_held": Explained(
+        "The job is somebody else's by now", "It has ended, or was taken up again, so what came too late is dropped."
+    ),
+    "job_ended": Explained("The job has ended", "There is nothing to cancel any more. Look at how it ended."),
+    "job_erased": Explained(
+        "The job's words were erased", "What was typed for it is gone, so it cannot go on. Begin a new job."
+    ),
+    "too_many_messages": Explained("The job has too many messages", "Begin a new one."),
+    "commit_differs": Explained(
+        "The log does not give the commit again",
+        "What is recorded of the job leads to another commit than the recorded one, so nothing was pushed. Verify the"
+        " log with: docsmith audit verify",
+    ),
+    "idempotency_key_reused": Explained(
+        "The Idempotency-Key was used before",
+        "A key stands for one request. Send a new key with a new request, and the same request with the same key.",
+    ),
+    "invalid_idempotency_key": Explained(
+        "The Idempotency-Key cannot be used",
+        "Send one, of 1 to 255 printable ASCII characters; a UUID is a good choice.",
     ),
     "interrupted": Explained(
         "It was interrupted",

@@ -1,47 +1,44 @@
-"""The agent's endpoints: create a job, look at it, follow it."""
+"""The agent's endpoints: create a job, look at it, list, follow, steer, cancel and archive jobs."""
 
+import asyncio
+import base64
+import binascii
+import re
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from datetime import UTC, datetime
+from hashlib import sha256
 from typing import Annotated, Literal
 
+import msgspec
 from aiohttp import web
 from aiohttp_sse import EventSourceResponse
 from msgspec import Meta, Struct
 
-from service.domain.errors import Invalid, NotFound
-from service.domain.jobs import MAX_PROMPT_CHARACTERS, JobCompleted, JobEvent, JobFailed, JobStatus, Message
+from service.domain.errors import Invalid
+from service.domain.jobs import MAX_PROMPT_CHARACTERS, JobCompleted, JobFailed, JobStarted, JobStatus, Message
 from service.domain.model import Usage
-from service.operations import CreatedJob, NewJob, request_job
-from service.projections.jobs import JobRow, get_job
+from service.operations import NewJob, add_message, archive_job, cancel_job
+from service.projections.jobs import JobRow, list_jobs, queue_position
 from service.projections.projects import ProjectRow
-from service.streams import JOBS, decoded
 from service.web.access import project_for
-from service.web.keys import CLOSING, MODELS, STORE, VIEWS
+from service.web.job_live import idempotency_key, job_row, last_event_id, live_events, new_job, past_events
+from service.web.keys import CLOSING, STORE, VIEWS
 from service.web.live import with_keep_alives
-from service.web.problems import json_response, metadata_of, read_body
-from service.web.versioning import deprecated
-from service.wire.data_stream import HEADERS as DATA_STREAM_HEADERS
-from service.wire.data_stream import KEEP_ALIVE
-from service.wire.job_stream import JobStreamEncoder, live_event
+from service.web.problems import metadata_of, read_body
+from service.wire.job_stream import live_event, queue_event
+
+MAX_WAIT_SECONDS = 60
+MAX_LISTED = 100
+LISTED = 20
+QUEUE_TOLD_SECONDS = 1.0
+"""How often who follows a job that waits is told its place, when that has changed."""
 
 routes = web.RouteTableDef()
 
 
 class JobBody(Struct):
     prompt: Annotated[str, Meta(min_length=1, max_length=MAX_PROMPT_CHARACTERS)]
-
-
-class MessageBody(Struct):
-    role: Literal["system", "user", "assistant"]
-    content: Annotated[str, Meta(max_length=MAX_PROMPT_CHARACTERS)]
-
-
-class JobBodyV1(Struct):
-    messages: Annotated[list[MessageBody], Meta(min_length=1, max_length=1000)]
-    branch: Annotated[str, Meta(max_length=1000)] | None = None
-    asDraft: bool | Literal["true", "false"] | None = None  # noqa: N815  (the API's own name)
-    model: Annotated[str, Meta(max_length=100)] | None = None
 
 
 class JobSource(Struct, frozen=True):
@@ -68,9 +65,16 @@ class JobView(Struct, frozen=True, rename="camel"):
     branch: str
     failure: JobFailure | None
     usage: Usage
+    queue_position: int | None = None
+    """From 1 while the job waits to be taken up, else null."""
 
 
-def job_view(row: JobRow) -> JobView:
+class JobList(Struct, frozen=True, rename="camel"):
+    jobs: list[JobView]
+    next_cursor: str | None
+
+
+def job_view(row: JobRow, queue_position: int | None = None) -> JobView:
     failure = JobFailure(row.failure_code, row.failure_message or "") if row.failure_code else None
     return JobView(
         id=row.id,
@@ -79,11 +83,12 @@ def job_view(row: JobRow) -> JobView:
         model=row.model,
         pr_link=row.pull_request_url if row.status != "active" else None,
         created_at=timestamp(row.created_at),
-        archived_at=None,
+        archived_at=timestamp(row.archived_at) if row.archived_at else None,
         title=row.title,
         branch=row.branch,
         failure=failure,
         usage=row.usage,
+        queue_position=queue_position,
     )
 
 
@@ -95,106 +100,189 @@ def timestamp(time: datetime) -> str:
 @routes.post("/v2/agent/{projectId}/job")
 async def create_job(request: web.Request) -> web.Response:
     project = await project_for(request)
-    body = await read_body(request, JobBody)
-    if not body.prompt.strip():
-        raise Invalid("$.prompt: is blank", problems=(("$.prompt", "is blank"),))
-    created = await _request_job(request, project, NewJob((Message("user", body.prompt),), api_version=2))
-    row = await _row(request, project, created.id)
+    prompt = await _prompt(request)
+    created = await new_job(request, project, NewJob((Message("user", prompt),), api_version=2))
+    row = await job_row(request, project, created.id)
     location = f"/v2/agent/{project.id}/job/{created.id}"
-    return json_response(job_view(row), status=201, headers={"Location": location})
+    return await _job_response(request, row, status=201, headers={"Location": location})
 
 
 @routes.get("/v2/agent/{projectId}/job/{id}")
 async def show_job(request: web.Request) -> web.Response:
+    """With ``?wait=SECONDS`` the answer is held until the job ends, or so long."""
     project = await project_for(request)
-    return json_response(job_view(await _row(request, project, request.match_info["id"])))
+    seconds, after = _wait_of(request), await request.app[STORE].head()
+    row = await job_row(request, project, request.match_info["id"])
+    if seconds and row.status == "active":
+        await _ended(request, row.id, after, seconds)
+        row = await job_row(request, project, row.id)
+    return await _job_response(request, row)
+
+
+@routes.get("/v2/agent/{projectId}/jobs")
+async def show_jobs(request: web.Request) -> web.Response:
+    project = await project_for(request)
+    limit = number_of(request, "limit", LISTED, least=1, most=MAX_LISTED)
+    rows = await list_jobs(
+        request.app[VIEWS],
+        project.id,
+        limit=limit + 1,
+        before=_cursor_of(request),
+        status=_status_of(request),
+        archived=_flag_of(request, "includeArchived"),
+    )
+    views = [job_view(row, await queue_position(request.app[VIEWS], row)) for row in rows[:limit]]
+    return _json(JobList(views, _cursor(rows[limit - 1].id) if len(rows) > limit else None))
+
+
+@routes.post("/v2/agent/{projectId}/job/{id}/message")
+async def post_job_message(request: web.Request) -> web.Response:
+    """Steers an active job before its next call of the model; has one that has ended go on."""
+    project = await project_for(request)
+    prompt, key = await _prompt(request), idempotency_key(request)
+    row = await job_row(request, project, request.match_info["id"])
+    await add_message(request.app[STORE], project.id, row.id, prompt, metadata_of(request), key=key)
+    return await _job_response(request, await job_row(request, project, row.id))
+
+
+@routes.post("/v2/agent/{projectId}/job/{id}/cancel")
+async def post_job_cancel(request: web.Request) -> web.Response:
+    project = await project_for(request)
+    row = await job_row(request, project, request.match_info["id"])
+    await cancel_job(request.app[STORE], row.id, metadata_of(request))
+    return await _job_response(request, await job_row(request, project, row.id))
+
+
+@routes.post("/v2/agent/{projectId}/job/{id}/archive")
+async def post_job_archive(request: web.Request) -> web.Response:
+    project = await project_for(request)
+    row = await job_row(request, project, request.match_info["id"])
+    await archive_job(request.app[STORE], row.id, metadata_of(request))
+    return await _job_response(request, await job_row(request, project, row.id))
 
 
 @routes.get("/v2/agent/{projectId}/job/{id}/events")
 async def follow_job(request: web.Request) -> web.StreamResponse:
     """The job's events, past then live; each event's id is its position, so ``Last-Event-ID`` resumes."""
     project = await project_for(request)
-    after = _last_event_id(request)
-    row = await _row(request, project, request.match_info["id"])
-    events = _events(request, row.id, after) if row.status == "active" else _past_events(request, row.id, after)
+    after = last_event_id(request)
+    row = await job_row(request, project, request.match_info["id"])
     response = EventSourceResponse(sep="\n")
     response.headers["Content-Type"] = "text/event-stream; charset=utf-8"
     response.headers["Cache-Control"] = "no-cache, no-transform"
     await response.prepare(request)
-    async with response, aclosing(events):
-        async for told in with_keep_alives(events, request.app[CLOSING]):
-            if told is not None:  # the response sends its own keep-alives
-                await response.write(live_event(*told))
+    async with response, aclosing(_told(request, project, row, after)) as told:
+        async for piece in told:
+            await response.write(piece)
     return response
 
 
-@routes.post("/v1/agent/{projectId}/job")
-async def create_job_v1(request: web.Request) -> web.StreamResponse:
-    """The job's progress as AI SDK 4 data lines. The job goes on when the caller leaves."""
-    project = await project_for(request)
-    body = await read_body(request, JobBodyV1)
-    messages = tuple(Message(message.role, message.content) for message in body.messages)
-    if not any(message.content.strip() for message in messages):
-        raise Invalid("$.messages: every message is blank", problems=(("$.messages", "every message is blank"),))
-    new = NewJob(
-        messages,
-        api_version=1,
-        model_alias=body.model or "sonnet",
-        branch=(body.branch or "").strip(),
-        as_draft=body.asDraft in (True, "true"),
-    )
-    created = await _request_job(request, project, new)
-    headers = {**DATA_STREAM_HEADERS, "X-Session-Id": created.id, "X-Branch-Name": created.branch}
-    response = web.StreamResponse(headers={**headers, **deprecated(f"/v2/agent/{project.id}/job")})
-    await response.prepare(request)
-    encoder = JobStreamEncoder(created.id)
-    async with aclosing(_events(request, created.id, 0)) as events:
-        async for told in with_keep_alives(events, request.app[CLOSING]):
-            lines = [KEEP_ALIVE] if told is None else encoder.encode(told[1])
-            if lines:
-                await response.write(b"".join(lines))
-    await response.write_eof()
-    return response
+async def _told(request: web.Request, project: ProjectRow, row: JobRow, after: int) -> AsyncGenerator[bytes, None]:
+    """The events as bytes, and while the job waits its place in the queue, whenever that changes."""
+    events = live_events(request, row.id, after) if row.status == "active" else past_events(request, row.id, after)
+    waits, place = row.waiting_since is not None, None
+    async with aclosing(events):
+        async for told in with_keep_alives(events, request.app[CLOSING], seconds=QUEUE_TOLD_SECONDS):
+            if told is not None:
+                yield live_event(*told)
+                waits = waits and not isinstance(told[1], JobStarted)
+            elif waits:  # the response sends its own keep-alives
+                row = await job_row(request, project, row.id)
+                now, waits = await queue_position(request.app[VIEWS], row), row.waiting_since is not None
+                if now is not None and now != place:
+                    place = now
+                    yield queue_event(now)
 
 
-async def _request_job(request: web.Request, project: ProjectRow, new: NewJob) -> CreatedJob:
-    try:
-        return await request_job(request.app[STORE], request.app[MODELS], project, new, metadata_of(request))
-    except NotFound as error:  # a name in the body, not in the address
-        raise Invalid(f"$.model: {error}", code=error.code, problems=(("$.model", str(error)),)) from error
+async def _prompt(request: web.Request) -> str:
+    body = await read_body(request, JobBody)
+    if not body.prompt.strip():
+        raise Invalid("$.prompt: is blank", problems=(("$.prompt", "is blank"),))
+    return body.prompt
 
 
-async def _row(request: web.Request, project: ProjectRow, job_id: str) -> JobRow:
-    """The job as it is at least as of the log's end: who has just made it finds it."""
-    views = request.app[VIEWS]
-    await views.wait_for(await request.app[STORE].head())
-    row = await get_job(views, project.id, job_id)
-    if row is None:
-        raise NotFound("There is no such job.", code="job_not_found")
-    return row
-
-
-async def _events(request: web.Request, job_id: str, after: int) -> AsyncGenerator[tuple[int, JobEvent], None]:
-    """The job's events after a position, past then live, up to its end."""
-    async with aclosing(request.app[STORE].subscribe(after=after, stream=JOBS.stream(job_id))) as subscription:
-        async for recorded in subscription:
-            for _, event in decoded(JOBS, [recorded]):
-                yield recorded.position, event
-                if isinstance(event, JobCompleted | JobFailed):
+async def _ended(request: web.Request, job_id: str, after: int, seconds: float) -> None:
+    """Wait until the job ends, the time is over or the server goes down."""
+    events = live_events(request, job_id, after)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds), aclosing(events):
+            async for told in with_keep_alives(events, request.app[CLOSING]):
+                if told is not None and isinstance(told[1], JobCompleted | JobFailed):
                     return
 
 
-async def _past_events(request: web.Request, job_id: str, after: int) -> AsyncGenerator[tuple[int, JobEvent], None]:
-    """Of a job that has ended: a client that reconnects after its last event would wait in vain for another."""
-    recorded = await request.app[STORE].read_stream(JOBS.stream(job_id))
-    for event in recorded:
-        if event.position > after:
-            for _, told in decoded(JOBS, [event]):
-                yield event.position, told
+async def _job_response(
+    request: web.Request, row: JobRow, *, status: int = 200, headers: dict[str, str] | None = None
+) -> web.Response:
+    """The job with a weak entity tag; 304 without it for a reader who has it already (RFC 9110, section 13.1.2)."""
+    response = _json(job_view(row, await queue_position(request.app[VIEWS], row)), status=status, headers=headers)
+    assert isinstance(response.body, bytes)
+    tag = sha256(response.body).hexdigest()[:32]
+    response.headers["ETag"] = f'W/"{tag}"'
+    known = request.if_none_match or ()
+    if request.method in ("GET", "HEAD") and any(one.value in (tag, "*") for one in known):
+        return web.Response(status=304, headers={"ETag": response.headers["ETag"]})
+    return response
 
 
-def _last_event_id(request: web.Request) -> int:
-    text = request.headers.get("Last-Event-ID", "0")
-    if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise Invalid("Last-Event-ID is the id of an event of this stream.")
+def _json(value: JobView | JobList, *, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
+    """An answer that may be kept, but is asked for again each time."""
+    return web.Response(
+        status=status,
+        body=msgspec.json.encode(value),
+        content_type="application/json",
+        headers={"Cache-Control": "private, no-cache", **(headers or {})},
+    )
+
+
+def number_of(request: web.Request, name: str, default: int, *, least: int, most: int) -> int:
+    """A whole number of the query. Raises Invalid."""
+    text = request.query.get(name, str(default))
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and least <= int(text) <= most):
+        raise _bad_query(name, f"is a whole number from {least} to {most}")
     return int(text)
+
+
+def _wait_of(request: web.Request) -> float:
+    text = request.query.get("wait", "0")
+    if not re.fullmatch(r"[0-9]{1,2}(\.[0-9]{1,3})?", text, re.ASCII) or float(text) > MAX_WAIT_SECONDS:
+        raise _bad_query("wait", f"is a number of seconds from 0 to {MAX_WAIT_SECONDS}")
+    return float(text)
+
+
+def _status_of(request: web.Request) -> JobStatus | None:
+    match request.query.get("status"):
+        case None:
+            return None
+        case "active" | "completed" | "failed" as status:
+            return status
+        case _:
+            raise _bad_query("status", "is active, completed or failed")
+
+
+def _flag_of(request: web.Request, name: Literal["includeArchived"]) -> bool:
+    text = request.query.get(name, "false")
+    if text not in ("true", "false"):
+        raise _bad_query(name, "is true or false")
+    return text == "true"
+
+
+def _cursor(job_id: str) -> str:
+    return base64.urlsafe_b64encode(job_id.encode()).decode().rstrip("=")
+
+
+def _cursor_of(request: web.Request) -> str | None:
+    text = request.query.get("cursor")
+    if text is None:
+        return None
+    try:
+        job_id = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True).decode("ascii")
+    except (binascii.Error, ValueError):
+        job_id = ""
+    if not re.fullmatch(r"[0-9a-f-]{36}", job_id):
+        raise _bad_query("cursor", "is the nextCursor of an earlier answer")
+    return job_id
+
+
+def _bad_query(name: str, rule: str) -> Invalid:
+    return Invalid(f"The query's {name} {rule}.", problems=((f"?{name}", rule),))

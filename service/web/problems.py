@@ -26,6 +26,7 @@ from service.domain.errors import (
     Unauthorized,
     Unavailable,
 )
+from service.domain.requests import KeyReused
 
 log = structlog.get_logger()
 
@@ -54,6 +55,7 @@ TITLES = {
     409: "Conflict",
     413: "Request body too large",
     415: "Unsupported media type",
+    422: "Unprocessable content",
     429: "Too many requests",
     500: "Internal error",
     503: "Unavailable",
@@ -105,6 +107,7 @@ class UnsupportedMediaType(Invalid):
 
 
 STATUS[UnsupportedMediaType] = 415
+STATUS[KeyReused] = 422  # the status that the draft on idempotency keys has for it
 
 
 def problem(

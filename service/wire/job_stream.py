@@ -6,7 +6,8 @@ Two forms of the same events:
   documented client is the chat hook of ``ai@^4.1.15``. The agent's words and its tool calls go into steps of their
   own, and the closing text is the last step, so that ``maxSteps > 1`` does not ask again.
 - ``live_event``: one server-sent event of the v2 job event stream: ``id`` is the event's position in the store, so
-  ``Last-Event-ID`` resumes from there; ``event`` is its tag; ``data`` is ``public(event)``.
+  ``Last-Event-ID`` resumes from there; ``event`` is its tag; ``data`` is ``public(event)``. Between them, without an
+  id, ``queue_event``: the place in the queue of a job that waits.
 
 What stays inside: which instance worked, whose organization it is, the full contents of files (the pull request has
 them). Tool results are cut to ``MAX_RESULT_CHARACTERS``: a client wants to see what the agent does, not each file it
@@ -151,6 +152,12 @@ def live_event(position: int, event: JobEvent) -> bytes:
     """One event of the job's event stream, whole."""
     data = public(event)
     return b"id: %d\nevent: %s\ndata: %s\n\n" % (position, str(data["type"]).encode(), json_line(data))
+
+
+def queue_event(position: int) -> bytes:
+    """The place of a job that waits, from 1: of the moment, so it has no id and is not sent again."""
+    data = json_line({"type": "queue-position", "position": position})
+    return b"event: queue-position\ndata: %s\n\n" % data
 
 
 def public(event: JobEvent) -> PublicJson:

@@ -19,11 +19,14 @@ import structlog
 from aiohttp import web
 
 from eventstore import Metadata, SQLiteEventStore, Views, execute
+from service.adapters.api_client import ApiClient
 from service.adapters.builtin_answer import BuiltinAnswer
 from service.adapters.builtin_editor import BuiltinEditor
 from service.adapters.dulwich_docs import DulwichDocs
 from service.adapters.hosted import HostedCodeHost
 from service.adapters.models import ConfiguredModels, ModelSettings
+from service.adapters.remote_code_host import remote_code_hosts
+from service.adapters.tokens import Tokens
 from service.adapters.webhook_sender import AiohttpWebhookSender
 from service.agent.loop import Budgets
 from service.assistant.answer import AnswerSettings
@@ -146,12 +149,16 @@ async def open_runtime(data: Path, settings: Settings, models: ConfiguredModels)
         index = FtsIndex(data / "index")
         stack.push_async_callback(index.close)
         stack.push_async_callback(models.close)
-        docs = DulwichDocs(data, env=os.environ)
-        yield Runtime(data, settings, store, views, docs, partial(_scratch_docs, data), models, index)
+        client = ApiClient(os.environ)
+        stack.push_async_callback(client.close)
+        tokens = Tokens(os.environ, client)
+        docs, scratch_docs = _docs(data, tokens, None), partial(_docs, data, tokens)
+        hosts = remote_code_hosts(client, tokens)
+        yield Runtime(data, settings, store, views, docs, scratch_docs, hosts, models, index)
 
 
-def _scratch_docs(data: Path, scratch: Path) -> DocsSource:
-    return DulwichDocs(data, env=os.environ, scratch=scratch)
+def _docs(data: Path, tokens: Tokens, scratch: Path | None) -> DocsSource:
+    return DulwichDocs(data, env=os.environ, scratch=scratch, token_of=tokens.token)
 
 
 @asynccontextmanager
@@ -220,7 +227,7 @@ class Server:
             models=runtime.models,
             docs=runtime.docs,
             index=runtime.index,
-            code_hosts={"local": self._hosted},
+            code_hosts={**runtime.code_hosts, "local": self._hosted},
             instance=instance.name,
             is_alive=instance.is_alive,
             concurrent_jobs=settings.agent.concurrent_jobs,

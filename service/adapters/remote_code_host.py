@@ -15,7 +15,15 @@ from service.adapters.gitlab_protocol import GitLabApi
 from service.adapters.gitlab_protocol import place_of as gitlab_place
 from service.adapters.tokens import Tokens
 from service.domain.errors import Forbidden
-from service.ports.code_host import TOKEN_MISSING, TOKEN_REFUSED, CheckedRepository, NewPullRequest, PullRequest
+from service.domain.projects import CodeHostKind
+from service.ports.code_host import (
+    TOKEN_MISSING,
+    TOKEN_REFUSED,
+    CheckedRepository,
+    CodeHost,
+    NewPullRequest,
+    PullRequest,
+)
 from service.ports.docs_source import Source
 
 log = structlog.get_logger()
@@ -36,6 +44,14 @@ def gitlab(source: Source, token: str) -> CodeHostApi:
 
 def gitea(source: Source, token: str) -> CodeHostApi:
     return GiteaApi(gitea_place(source.repository, source.api_url), token)
+
+
+def remote_code_hosts(client: ApiClient, tokens: Tokens) -> dict[CodeHostKind, CodeHost]:
+    return {
+        "github": RemoteCodeHost(github, client, tokens),
+        "gitlab": RemoteCodeHost(gitlab, client, tokens),
+        "gitea": RemoteCodeHost(gitea, client, tokens),
+    }
 
 
 class RemoteCodeHost:

@@ -1,13 +1,15 @@
 """What the commands work with: built by the composition root, which alone knows the adapters."""
 
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from eventstore import EventStore, Views
+from service.domain.projects import CodeHostKind
+from service.ports.code_host import CodeHost
 from service.ports.docs_source import DocsSource
 from service.ports.model import Models
 from service.retrieval.query import FtsIndex
@@ -25,6 +27,8 @@ class Runtime:
     docs: DocsSource
     scratch_docs: Callable[[Path], DocsSource]
     """``docs`` as seen from a scratch folder, which takes whatever is written."""
+    code_hosts: Mapping[CodeHostKind, CodeHost]
+    """Those that are not ours."""
     models: Models
     index: FtsIndex
 

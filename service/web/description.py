@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 from service.domain.jobs import JobEvent, JobStatus
 from service.web import health, jobs, jobs_v1, threads
+from service.web.assistant_description import ANALYTICS, SITE
 from service.web.openapi import Answer, Operation, Parameter, Tag, document
 
 TITLE = "Docsmith"
@@ -28,6 +29,7 @@ the same as leaving a field out.
 TAGS = (
     Tag("Agent", "Jobs that edit the documentation repository of a project. For admin keys."),
     Tag("Assistant", "Answers about one documentation site. For assistant keys; any origin may call it."),
+    Tag("Analytics", "What was asked of a project's assistant, and what readers thought of it. For admin keys."),
     Tag("Service", "Whether the service lives, and what it offers."),
     Tag("Deprecated", "Version 1 of the API, for the clients that still speak it."),
 )
@@ -340,7 +342,7 @@ DEPRECATED = (
     ),
 )
 
-OPERATIONS = (*AGENT, *ASSISTANT, *SERVICE, *DEPRECATED)
+OPERATIONS = (*AGENT, *ASSISTANT, *SITE, *ANALYTICS, *SERVICE, *DEPRECATED)
 
 
 @cache

@@ -5,24 +5,31 @@ import shlex
 from contextlib import aclosing
 from typing import Any
 
-from eventstore import Metadata
-from service.cli.output import DONE, FAILED, Output, failure
-from service.cli.parsing import add_command
+from eventstore import Metadata, load
+from service.cli.audit_reading import one_line
+from service.cli.output import DONE, FAILED, Output, failure, table
+from service.cli.parsing import add_command, count
 from service.cli.runtime import Runtime, is_served
 from service.domain.errors import Invalid, NotFound
 from service.domain.jobs import (
+    MAX_PROMPT_CHARACTERS,
     FileChanged,
     Finished,
     Job,
     JobCompleted,
     JobEvent,
     JobFailed,
+    JobReopened,
     Message,
+    MessageAdded,
     ModelReplied,
+    PlanChanged,
     PullRequestOpened,
+    PullRequestUpdated,
+    RoundStarted,
 )
-from service.operations import NewJob, request_job
-from service.projections.jobs import JobRow, find_job
+from service.operations import NewJob, add_message, archive_job, cancel_job, request_job
+from service.projections.jobs import JobRow, find_job, list_jobs
 from service.projections.projects import ProjectRow, get_project, list_projects, project_of_domain
 from service.streams import JOBS, decoded
 from service.system import cli_actor
@@ -60,6 +67,51 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     )
     one.add_argument("id", metavar="ID", help="of the job")
     one.set_defaults(command=watch)
+    one = add_command(
+        actions,
+        "list",
+        "list jobs, the newest first",
+        examples=["job list", "job list --project guide --status failed --limit 50", "job list --archived --json"],
+        parents=[common],
+    )
+    one.add_argument(
+        "--project", metavar="ID_OR_DOMAIN", help="whose documentation; needed only when there are several"
+    )
+    one.add_argument("--status", choices=("active", "completed", "failed"), help="only those")
+    one.add_argument("--archived", action="store_true", help="the archived ones, too")
+    one.add_argument("--limit", type=count, default=20, metavar="N", help="how many at most (default: %(default)s)")
+    one.set_defaults(command=show_list)
+    one = add_command(
+        actions,
+        "message",
+        "say more to a job",
+        more="It steers a job that is under way; one that has ended goes on, in the same pull request if that is open.",
+        examples=['job message 0198c0de-0000-7000-8000-00000000beef "Mention it in the changelog, too"'],
+        parents=[common],
+    )
+    one.add_argument("id", metavar="ID", help="of the job")
+    one.add_argument("text", metavar="MESSAGE", help="what to do, in quotes")
+    one.set_defaults(command=message)
+    one = add_command(
+        actions,
+        "cancel",
+        "stop a job",
+        more="It ends as failed; what it has done is lost but for what it pushed. A message has it go on.",
+        examples=["job cancel 0198c0de-0000-7000-8000-00000000beef"],
+        parents=[common],
+    )
+    one.add_argument("id", metavar="ID", help="of the job")
+    one.set_defaults(command=cancel)
+    one = add_command(
+        actions,
+        "archive",
+        "put a job out of sight",
+        more="Its status stays; lists show it only when they are asked for archived ones.",
+        examples=["job archive 0198c0de-0000-7000-8000-00000000beef"],
+        parents=[common],
+    )
+    one.add_argument("id", metavar="ID", help="of the job")
+    one.set_defaults(command=archive)
 
 
 async def create(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
@@ -84,9 +136,7 @@ def _tell_when_not_served(runtime: Runtime) -> None:
 
 
 async def show(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
-    row = await find_job(runtime.views, options.id)
-    if row is None:
-        raise NotFound(f"There is no job {options.id}.")
+    row = await _known(runtime, options.id)
     output.result(row, _text(row))
     return FAILED if row.status == "failed" else DONE
 
@@ -106,11 +156,61 @@ def _text(row: JobRow) -> str:
     return "\n".join(lines)
 
 
+async def show_list(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
+    project = await the_project(runtime, options.project)
+    rows = await list_jobs(
+        runtime.views, project.id, limit=options.limit, status=options.status, archived=options.archived
+    )
+    shown = [
+        (row.id, row.status, f"{row.created_at:%Y-%m-%d %H:%M}", one_line(row.title, 60), row.pull_request_url or "")
+        for row in rows
+    ]
+    head = ("ID", "STATUS", "CREATED (UTC)", "TITLE", "PULL REQUEST")
+    output.result({"jobs": rows}, table(head, shown) if rows else "There is no such job yet.")
+    return DONE
+
+
+async def message(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
+    row = await _known(runtime, options.id)
+    if not 0 < len(options.text) <= MAX_PROMPT_CHARACTERS:
+        raise Invalid(f"A message has 1 to {MAX_PROMPT_CHARACTERS} characters.")
+    await add_message(runtime.store, row.project_id, row.id, options.text, Metadata(actor=cli_actor()))
+    follow = f"follow it with: docsmith job watch {row.id}"
+    what = "told" if row.status == "active" else "active again"
+    code = await _result(runtime, row.id, output, f"job {row.id} is {what}\n{follow}")
+    _tell_when_not_served(runtime)
+    return code
+
+
+async def cancel(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
+    row = await _known(runtime, options.id)
+    await cancel_job(runtime.store, row.id, Metadata(actor=cli_actor()))
+    return await _result(runtime, row.id, output, f"job {row.id} is cancelled")
+
+
+async def archive(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
+    row = await _known(runtime, options.id)
+    await archive_job(runtime.store, row.id, Metadata(actor=cli_actor()))
+    return await _result(runtime, row.id, output, f"job {row.id} is archived")
+
+
+async def _known(runtime: Runtime, job_id: str) -> JobRow:
+    row = await find_job(runtime.views, job_id)
+    if row is None:
+        raise NotFound(f"There is no job {job_id}; see: docsmith job list")
+    return row
+
+
+async def _result(runtime: Runtime, job_id: str, output: Output, text: str) -> int:
+    await runtime.views.catch_up()
+    output.result(await find_job(runtime.views, job_id), text)
+    return DONE
+
+
 async def watch(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
     """With ``--json`` the document is printed at the job's end."""
-    row = await find_job(runtime.views, options.id)
-    if row is None:
-        raise NotFound(f"There is no job {options.id}.")
+    row = await _known(runtime, options.id)
+    before = (await load(runtime.store, JOBS, options.id)).version
     if row.status == "active":
         _tell_when_not_served(runtime)
     job: Job = JOBS.initial
@@ -121,7 +221,7 @@ async def watch(runtime: Runtime, options: argparse.Namespace, output: Output) -
                 job = JOBS.evolve(job, event)
                 shown.append(public(event))
                 output.line(_line(event))
-            if isinstance(job, Finished):
+            if isinstance(job, Finished) and recorded.stream_version >= before:  # else others follow already
                 break
     assert isinstance(job, Finished)
     status = "completed" if isinstance(job.outcome, JobCompleted) else "failed"
@@ -138,8 +238,15 @@ def _line(event: JobEvent) -> str:
             )
         case FileChanged(path=path, content=content):
             return f"{tag}  {path}{' (deleted)' if content is None else ''}"
-        case PullRequestOpened(url=url):
+        case PullRequestOpened(url=url) | PullRequestUpdated(url=url):
             return f"{tag}  {url}"
+        case PlanChanged(todos=todos):
+            done = sum(todo.status == "completed" for todo in todos)
+            return f"{tag}  {done} of {len(todos)} done"
+        case MessageAdded(text=text):
+            return f"{tag}  {one_line(text, 100)}"
+        case JobReopened(round=number) | RoundStarted(round=number):
+            return f"{tag}  round {number}"
         case JobCompleted(message=message) | JobFailed(message=message):
             return f"{tag}  {message}"
         case _:

@@ -2,22 +2,11 @@
 
 import pytest
 
-from service.adapters.builtin_editor import (
-    CHECKS,
-    FACTS,
-    FORMS,
-    NUDGE,
-    Add,
-    BuiltinEditor,
-    Create,
-    FixLinks,
-    Rename,
-    Replace,
-    parse,
-)
+from service.adapters.builtin_editor import CHECKS, FACTS, NEW_ROUND, NUDGE, ROUND, BuiltinEditor
+from service.adapters.builtin_forms import FORMS
 from service.agent.prompts import prompt
 from service.agent.tools import descriptions
-from service.domain.jobs import Finished, Message
+from service.domain.jobs import Finished, Message, ModelReplied
 from service.ports.docs_source import Source
 from service.ports.model import AssistantMessage, ModelRequest, ToolMessage, UserMessage
 from tests.agent.journal import Journal, Killed, run_job
@@ -35,54 +24,13 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize(
-    ("text", "instructions"),
-    [
-        ('replace "A" with "B"', [Replace("A", "B")]),
-        ("Please change 'A b' to 'B' everywhere.", [Replace("A b", "B")]),
-        ("Replace all occurrences of “A” by “B” in guides/start.md.", [Replace("A", "B", "guides/start.md")]),
-        ("replace `A` with `B` in the page `my page.md`", [Replace("A", "B", "my page.md")]),
-        ('Replace "A" with "" in all pages', [Replace("A", "")]),
-        ('replace "A.\nB; C and then D" with "x"', [Replace("A.\nB; C and then D", "x")]),
-        ('add "Text." to guides/start', [Add("Text.", "guides/start")]),
-        ('Append the line "Text." to the end of page guides/start.md', [Add("Text.", "guides/start.md")]),
-        ('add "T" to a.md under the heading "Install"', [Add("T", "a.md", "Install")]),
-        ('insert "T" under "Install" in a.md', [Add("T", "a.md", "Install")]),
-        ("Append to a.md:\n```md\nOne; two.\n\nThree.\n```\n", [Add("One; two.\n\nThree.", "a.md")]),
-        ('create a page guides/x with title "X"', [Create("guides/x", "X")]),
-        ('Create the page x.md with title "X" and text "Body."', [Create("x.md", "X", "Body.")]),
-        ('create page x with the title "X": \n```\n# Hi\n```', [Create("x", "X", "# Hi")]),
-        ("rename a.md to b.md", [Rename("a.md", "b.md")]),
-        ("Move the page guides/a to ref/a and fix the links to it.", [Rename("guides/a", "ref/a")]),
-        ("rename a to b and then fix all links to it", [Rename("a", "b")]),
-        ("fix broken links", [FixLinks()]),
-        ("Please fix all the broken links in the docs!", [FixLinks()]),
-        ("repair dead links in guides/", [FixLinks("guides/")]),
-        (
-            '1. replace "A" with "B"\n2. fix broken links; rename a to b',
-            [Replace("A", "B"), FixLinks(), Rename("a", "b")],
-        ),
-        ('Could you please replace "A" with "B", then fix broken links?', [Replace("A", "B"), FixLinks()]),
-    ],
-)
-def test_it_understands(text, instructions):
-    assert parse(text) == (instructions, [])
-
-
-@pytest.mark.parametrize(
-    "text", ["Make it better", "replace A with B", 'delete "A"', "Rewrite the page a.md", "It's fine"]
-)
-def test_it_does_not_pretend_to_understand(text):
-    known, unknown = parse(text)
-    assert known == []
-    assert unknown
-
-
 def test_what_it_looks_for_in_messages_is_what_the_agent_writes():
     facts = {"folder": "x", "pages": "x", "top": "x", "guidance": "x"}
     assert prompt("repository", **facts).startswith(FACTS)
     assert prompt("checks", problems="x").startswith(CHECKS)
     assert prompt("nudge") == NUDGE
+    assert prompt("round").startswith(NEW_ROUND)
+    assert prompt("round-kept").startswith(ROUND)
 
 
 async def job(*messages, files=FILES, source=None):
@@ -123,9 +71,109 @@ async def test_it_adds_at_the_end():
 
 async def test_it_creates_a_page_as_the_others_are_written():
     _, changed, _ = await job('create page guides/more with title "More: all" and text "Hello."')
-    assert changed == {"guides/more.mdx": '---\ntitle: "More: all"\n---\n\nHello.\n'}
+    assert changed.pop("guides/more.mdx") == '---\ntitle: "More: all"\n---\n\nHello.\n'
+    assert list(changed) == ["docs.json"]
     _, changed, _ = await job('create page more with title "More"', files={"a.md": "# A\n"})
     assert changed == {"more.md": "# More\n"}
+
+
+DOCS_JSON = """{
+  "navigation": {
+    "groups": [
+      {"group": "Start", "icon": "guides/start", "pages": ["index"]},
+      {
+        "group": "Guides",
+        "pages": [
+          "guides/start",
+          "guides/end"
+        ]
+      }
+    ]
+  }
+}
+"""
+MKDOCS = "site_name: X\nnav:\n  - Home: index.md\n  - Guides:\n    - Start: guides/start.md\n    - 'guides/end.md'\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "asked", "file", "added"),
+    [
+        ({"docs.json": DOCS_JSON}, "guides/more", "docs.json", '"guides/end",\n          "guides/more"\n'),
+        ({"docs.json": DOCS_JSON}, "other", "docs.json", '"pages": ["index", "other"]'),
+        ({"docs.json": DOCS_JSON}, "guides/deep/x", "docs.json", '          "guides/deep/x"'),
+        ({"mint.json": DOCS_JSON.replace("\n", "\r\n")}, "guides/more", "mint.json", '"guides/more"\r\n        ]'),
+        ({"mkdocs.yml": MKDOCS}, "guides/more", "mkdocs.yml", "    - guides/more.md\n"),
+        ({"mkdocs.yml": MKDOCS}, "other", "mkdocs.yml", "  - Home: index.md\n  - \"New: one\": other.md\n  - Guides:"),
+        ({"sidebars.json": '{"docs": ["index", "guides/start"]}\n'}, "guides/more", "sidebars.json",
+         '"guides/start", "guides/more"]'),
+    ],
+)  # fmt: skip
+async def test_a_new_page_is_named_in_the_navigation_as_its_neighbours_are(files, asked, file, added):
+    docs = "docs/" if file in ("mkdocs.yml", "sidebars.json") else ""
+    pages = {f"{docs}{name}": "# A\n" for name in ("index.md", "guides/start.md", "guides/end.md")}
+    end, changed, _ = await job(f'create page {docs}{asked} with title "New: one"', files={**pages, **files})
+    assert set(changed) == {f"{docs}{asked}.md", file}
+    assert added in changed[file]
+    assert end.work.remaining_problems == ()
+    assert f"Named it in {file}." in end.outcome.message
+
+
+@pytest.mark.parametrize(
+    ("navigation", "said"),
+    [
+        ({"docs.json": '{"navigation": {"pages": ["index", "guides/more"]}}\n'}, ""),
+        ({"mkdocs.yml": "site_name: X\n"}, ""),
+        ({"docs.json": '{"navigation": {"pages": []}}\n'}, "docs.json does not name it yet"),
+        ({}, ""),
+    ],
+)
+async def test_a_navigation_that_shows_no_way_is_left_alone(navigation, said):
+    files = {"index.md": "# A\n", "guides/start.md": "# A\n", **navigation}
+    end, changed, _ = await job('create page guides/more with title "M"', files=files)
+    assert list(changed) == ["guides/more.md"]
+    assert said in end.outcome.message
+
+
+async def test_it_adds_before_a_heading_and_at_the_top():
+    _, changed, _ = await job('add "First this." to guides/start before "Run"')
+    assert "```\n\nFirst this.\n\n## Run" in changed["guides/start.mdx"]
+    _, changed, _ = await job('add "Hello." at the top of index')
+    assert changed["index.mdx"].startswith("---\ntitle: Home\n---\n\nHello.\n\nWelcome")
+    files = {"a.md": "# A\nText.\n", "b.mdx": "---\nt: 1\n---\nimport X from 'x'\n\n# B\n\nText.\n", "c.md": ""}
+    _, changed, _ = await job('add "Hi." at the top of a; add "Hi." at the top of b', files=files)
+    assert changed["a.md"] == "# A\n\nHi.\n\nText.\n"
+    assert changed["b.mdx"].endswith("# B\n\nHi.\n\nText.\n")
+
+
+async def test_it_knows_underlined_headings():
+    files = {"a.md": "Install\n=======\n\nGet it.\n\nRun\n---\n\nGo.\n"}
+    _, changed, _ = await job('add "Then rest." to a under "Install"; add "Now." to a before "Run"', files=files)
+    assert changed["a.md"] == "Install\n=======\n\nGet it.\n\nThen rest.\n\nNow.\n\nRun\n---\n\nGo.\n"
+
+
+async def test_it_adds_to_every_page_and_names_those_that_it_left():
+    end, changed, _ = await job('add "See also." to every page')
+    assert all(text.endswith("\n\nSee also.\n") for text in changed.values())
+    assert set(changed) == {"index.mdx", "guides/start.mdx", "guides/end.mdx"}
+    end, changed, _ = await job('add "Fast." under "Install" in every page')
+    assert list(changed) == ["guides/start.mdx"]
+    assert 'Added "Fast." to 1 page under "Install".' in end.outcome.message
+    assert "guides/end.mdx, index.mdx" in end.outcome.message
+    many = {f"p{number}.md": "x\n" for number in range(201)}
+    end, changed, _ = await job('add "T" to every page', files=many)
+    assert changed == {}
+    assert "more than 200 pages" in end.outcome.message
+
+
+async def test_a_further_message_is_carried_out_and_told_alone():
+    docs, host, journal = FakeDocsSource(FILES), FakeCodeHost(), Journal('replace "Acme" with "Nova"')
+    await run_job(journal, docs, BuiltinEditor(), host=host)
+    journal.say('add "The end." to index')
+    end = await run_job(journal, docs, BuiltinEditor(), host=host)
+    assert docs.files("docs/change")["index.mdx"].endswith("of Nova.\n\nThe end.\n")
+    assert end.outcome.message == '- Added "The end." to index.mdx.'
+    ids = [call.id for event in journal.events if isinstance(event, ModelReplied) for call in event.tool_calls]
+    assert len(set(ids)) == len(ids)
 
 
 async def test_it_does_not_overwrite_a_page():

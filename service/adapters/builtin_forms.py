@@ -1,0 +1,228 @@
+"""The instructions that the builtin editor understands, found in what people write."""
+
+import re
+from collections.abc import Callable
+from typing import assert_never
+
+from msgspec import Struct
+
+FORMS = """\
+- replace "A" with "B" [in PATH, or in every page]
+- add "TEXT" to PATH [under "HEADING", before "HEADING", or at the top], or to every page
+- create page PATH with title "T" [and text "TEXT"]
+- rename page PATH to PATH (the links to it are fixed)
+- fix broken links [in PATH]"""
+
+EVERY_PAGE = "*"
+"""In place of a path."""
+
+Place = str
+"""Where in a page: ``end``, ``top``, ``under`` or ``before`` a heading."""
+
+
+class Replace(Struct, frozen=True):
+    old: str
+    new: str
+    path: str = ""
+
+
+class Add(Struct, frozen=True):
+    text: str
+    path: str
+    heading: str = ""
+    place: Place = "end"
+
+
+class Create(Struct, frozen=True):
+    path: str
+    title: str = ""
+    text: str = ""
+
+
+class Rename(Struct, frozen=True):
+    path: str
+    to: str
+
+
+class FixLinks(Struct, frozen=True):
+    path: str = ""
+
+
+Instruction = Replace | Add | Create | Rename | FixLinks
+
+_TEXT = "\x00\\d+\x00"
+_PATH = "(?:\x00\\d+\x00|[^\\s,;\x00]+)"
+_EVERY = r"(?:all|every|each|the\s+whole|the\s+entire|the)(?:\s+of)?(?:\s+the)?"
+_PAGES = rf"{_EVERY}\s+(?:pages?|files?|docs|documentation|site)(?:\s+of\s+the\s+(?:docs|documentation|site))?"
+_ANYWHERE = rf"(?:\s+(?:everywhere|throughout(?:\s+{_PAGES})?|in\s+{_PAGES}))?"
+_KIND = r"(?:the\s+)?(?:page\s+|file\s+|folder\s+|directory\s+)?"
+_HEADING = rf"(?:the\s+)?(?:heading\s+|section\s+|headline\s+)?(?P<heading>{_TEXT})(?:\s+(?:heading|section))?"
+_PLACE = rf"(?:\s+(?P<place>under|below|after|before|above)\s+{_HEADING}|\s+at\s+the\s+(?P<top>top|start|beginning))"
+_SECTION = rf"(?P<place>under|below|after|before|above|to|in|into)\s+{_HEADING}"
+_ADD = (
+    r"(?:add|append|insert|put|prepend)(?:\s+(?:the|a|an))?(?:\s+(?:following|new))?"
+    r"(?:\s+(?:text|line|sentence|paragraph|note|block|section))?"
+)
+_INTO = r"\s+(?:to|in|into|on|at|of)\s+(?:the\s+)?(?:(?P<edge>end|bottom|top|start|beginning)\s+of\s+)?"
+_WHICH = rf"(?:(?P<every>{_PAGES})|{_KIND}(?P<path>{_PATH}))"
+_TITLE = rf"(?:,?\s+(?:with\s+(?:the\s+|a\s+)?title|titled|entitled)(?:\s+|\s*:\s*)(?P<title>{_TEXT}))?"
+_BODY = (
+    rf"(?:,?\s+(?:and\s+|with\s+|and\s+with\s+|containing\s+)?(?:the\s+)?(?:text|content|contents|body)(?:\s+|\s*:\s*)"
+    rf"(?P<text>{_TEXT})|\s*:\s*(?P<block>{_TEXT}))?"
+)
+
+_RULES: tuple[tuple[type[Instruction], re.Pattern[str]], ...] = tuple(
+    (kind, re.compile(rule, re.IGNORECASE))
+    for kind, rule in (
+        (
+            Replace,
+            r"(?:replace|change|substitute|update|correct)\s+(?:(?:all|every|each)\s+)?(?:(?:the\s+)?(?:occurrences?|"
+            rf"mentions?)\s+of\s+)?(?:the\s+)?(?:(?:text|word|words|phrase|term|name)\s+)?(?P<old>{_TEXT})"
+            rf"\s+(?:with|by|to|into|for)\s+(?P<new>{_TEXT}){_ANYWHERE}(?:\s+(?:in|on|under|within|of)\s+{_WHICH})?"
+            rf"{_ANYWHERE}",
+        ),
+        (Add, rf"{_ADD}\s+(?P<text>{_TEXT}){_INTO}{_WHICH}{_PLACE}?"),
+        (Add, rf"{_ADD}\s+(?P<text>{_TEXT})\s+at\s+the\s+(?P<top>top|start|beginning)\s+of\s+{_WHICH}"),
+        (Add, rf"{_ADD}\s+(?P<text>{_TEXT})\s+{_SECTION}\s+(?:in|on|of|to)\s+{_WHICH}"),
+        (Add, rf"{_ADD}{_INTO}{_WHICH}{_PLACE}?\s*:\s*(?P<text>{_TEXT})"),
+        (Add, rf"{_ADD}\s+{_SECTION}\s+(?:in|on|of|to)\s+{_WHICH}\s*:\s*(?P<text>{_TEXT})"),
+        (
+            Create,
+            rf"(?:create|add|make|write)\s+(?:a\s+|the\s+)?(?:new\s+)?page\s+(?:at\s+|called\s+|named\s+)?(?P<path>{_PATH})"
+            rf"{_TITLE}{_BODY}",
+        ),
+        (
+            Rename,
+            rf"(?:rename|move)\s+{_KIND}(?P<path>{_PATH})\s+(?:to|into|as)\s+{_KIND}(?P<to>{_PATH})"
+            r"(?:,?\s+(?:and\s+)?(?:then\s+)?(?:fix|update|repair|correct)\s+(?:all\s+)?(?:the\s+)?(?:broken\s+)?links"
+            r"(?:\s+to\s+\w+(?:\s+page)?)?)?",
+        ),
+        (
+            FixLinks,
+            r"(?:fix|repair|correct|mend)\s+(?:(?:all|any|every)\s+)?(?:of\s+)?(?:the\s+)?(?:broken\s+|dead\s+)?links?"
+            rf"(?:\s+and\s+anchors)?(?P<to_it>\s+to\s+(?:it|them|this page|that page))?{_ANYWHERE}"
+            rf"(?:\s+(?:in|on|under|within)\s+{_WHICH})?",
+        ),
+    )
+)
+_QUOTED = re.compile(
+    r"^[ \t]*(?P<fence>`{3,}|~{3,})[^\n]*\n(?P<block>.*?)\n?^[ \t]*(?P=fence)[ \t]*$"
+    r'|"((?:[^"\\]|\\.)*)"|“([^“”]*)”|„([^„“”]*)[“”]|«([^«»]*)»|»([^«»]*)«|\u2039([^\u2039\u203a]*)\u203a|「([^」]*)」'
+    r"|\u2018((?:[^\u2018\u2019]|\u2019(?=\w))*)\u2019|``([^\n]+?)``|`([^`\n]+)`|(?<!\w)'((?:[^'\n]|'(?=\w))*)'(?!\w)",
+    re.DOTALL | re.MULTILINE,
+)
+_VERBS = r"(?=(?:replace|change|add|append|insert|create|rename|move|fix\s+(?:all\s+)?(?:the\s+)?(?:broken|dead))\b)"
+_PARTS = re.compile(
+    rf"\s*(?:\n|;|,?\s+and\s+then\s+|,\s*then\s+|,?\s+and\s+(?:also\s+)?{_VERBS}|,\s*{_VERBS}|[.!?](?=\s|$))\s*",
+    re.IGNORECASE,
+)
+_COURTESY = re.compile(
+    r"(?:(?:please|kindly|then|and|also|first|next|finally|now),?\s+)*"
+    r"(?:(?:can|could|would)\s+you\s+(?:please\s+)?)?",
+    re.IGNORECASE,
+)
+_IN_FRONT = re.compile(rf"(?:in|on|to)\s+{_KIND}(?P<path>{_PATH})\s*[,:]\s*(?P<rest>\S.*)", re.IGNORECASE | re.DOTALL)
+
+_FRONT_COMMA = re.compile(rf"((?:^|[\n;.] ?)(?:please )?(?:in|on) {_KIND}{_PATH}) ?, ?{_VERBS}", re.IGNORECASE)
+"""One that does not part instructions: "in PATH, replace …"."""
+
+Quotes = Callable[[str | None], str]
+
+
+def parse(text: str) -> tuple[list[Instruction], list[str]]:
+    """The instructions of known forms, and the sentences that are none."""
+    quotes: list[str] = []
+
+    def keep(match: re.Match[str]) -> str:
+        found = next((group for group in match.groups()[1:] if group is not None), "")
+        quotes.append(found.replace('\\"', '"') if match[0].startswith('"') else found)
+        return f"\x00{len(quotes) - 1}\x00"
+
+    outside = _QUOTED.sub(keep, text.replace("\x00", "").replace("\r\n", "\n"))
+    # White space in single characters: the patterns below would take quadratic time over long runs of it.
+    outside = "\n".join(filter(None, (" ".join(line.split()) for line in outside.split("\n"))))
+    outside = re.sub(r":\n(?=\x00)", ": ", outside)  # a block after a colon belongs to the line above
+    outside = re.sub(r"^(?:[-*+•]|\d{1,2}[.)]) ", "", outside, flags=re.MULTILINE)  # marks of a list
+
+    outside = _FRONT_COMMA.sub(r"\1: ", outside)
+
+    def quoted(mark: str | None) -> str:
+        found = re.fullmatch("\x00(\\d+)\x00", mark or "")
+        return quotes[int(found[1])] if found else (mark or "")
+
+    known: list[Instruction] = []
+    unknown: list[str] = []
+    for part in _PARTS.split(outside):
+        clause = _COURTESY.sub("", part.strip(), count=1).strip(" ,:")
+        if not clause:
+            continue
+        found = _instruction(clause, quoted)
+        if found == "to_it" and known and isinstance(known[-1], Rename):
+            continue  # a renaming does that anyway
+        if found is None or isinstance(found, str):
+            unknown.append(re.sub("\x00\\d+\x00", lambda mark: f'"{quoted(mark[0])}"', clause))
+        else:
+            known.append(found)
+    return known, unknown
+
+
+def _instruction(clause: str, quoted: Quotes) -> Instruction | str | None:
+    """None for none; ``to_it`` for the links to what the instruction before was about."""
+    for kind, rule in _RULES:
+        match = rule.fullmatch(clause)
+        if match is not None and (kind is not Replace or quoted(match["old"])):
+            named = match.groupdict()
+            if named.get("to_it"):
+                return "to_it"
+            return _made(kind, {name: quoted(value) for name, value in named.items()})
+    front = _IN_FRONT.fullmatch(clause)
+    if front is None:
+        return None
+    for word in ("in", "to"):
+        found = _instruction(f"{front['rest'].strip()} {word} {front['path']}", quoted)
+        if found is not None:
+            return found
+    return None
+
+
+def _made(kind: type[Instruction], named: dict[str, str]) -> Instruction | None:
+    path = EVERY_PAGE if named.get("every") else named.get("path", "")
+    if kind is Replace:
+        return Replace(named["old"], named["new"], "" if path == EVERY_PAGE else path)
+    if kind is Add:
+        return Add(named["text"], path, named.get("heading", "").lstrip("# "), _place(named)) if named["text"] else None
+    if kind is Create:
+        return Create(path, named["title"], named["text"] or named["block"])
+    if kind is Rename:
+        return Rename(path, named["to"])
+    return FixLinks("" if path == EVERY_PAGE else path)
+
+
+def _place(named: dict[str, str]) -> Place:
+    if named.get("heading"):
+        return "before" if named["place"].lower() in ("before", "above") else "under"
+    is_top = named.get("top") or named.get("edge", "").lower() in ("top", "start", "beginning")
+    return "top" if is_top else "end"
+
+
+def title_of(instruction: Instruction) -> str:
+    match instruction:
+        case Replace(old=old, new=new, path=path):
+            return f"Replace {short(old)} with {short(new)}{f' in {path}' if path else ''}"
+        case Add(path=path, heading=heading, place=place):
+            where = f", {place} {short(heading)}" if heading else ""
+            return f"Add to {'every page' if path == EVERY_PAGE else path}{where}"
+        case Create(path=path):
+            return f"Create the page {path}"
+        case Rename(path=path, to=to):
+            return f"Rename {path} to {to}"
+        case FixLinks(path=path):
+            return f"Fix broken links{f' in {path}' if path else ''}"
+        case _:
+            assert_never(instruction)
+
+
+def short(text: str, width: int = 60) -> str:
+    """On one line and in quotes."""
+    line = " ".join(text.split())
+    return f'"{line if len(line) <= width else line[: width - 1].rstrip() + "…"}"'

@@ -1,0 +1,245 @@
+"""An agent job that is talked to: steered while it works, gone on with after its end, cancelled, archived."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from service.domain import jobs
+from service.domain.errors import Conflict, Invalid
+from service.domain.jobs import (
+    AddMessage,
+    ArchiveJob,
+    BranchChanged,
+    CancelJob,
+    ClosePullRequest,
+    CompleteJob,
+    FailJob,
+    FileChange,
+    Finished,
+    InterruptJob,
+    JobArchived,
+    JobFailed,
+    JobReopened,
+    MessageAdded,
+    ModelReplied,
+    OpenWorkspace,
+    PullRequestOpened,
+    PullRequestUpdated,
+    Queued,
+    Rebase,
+    RecordChecks,
+    RecordCommit,
+    RecordFinish,
+    RecordModelReply,
+    RecordPullRequest,
+    RecordPush,
+    RecordToolResult,
+    RoundStarted,
+    Running,
+    StartJob,
+    StepBy,
+    ToolReturned,
+    branch_of,
+    decide,
+    status_of,
+)
+from service.domain.model import ToolCall, Usage
+from tests.domain.test_jobs import NOW, OPEN, REQUEST, START, after
+
+MORE = AddMessage("Mention retries, too", NOW)
+CALL = (ToolCall("c1", "write", "{}"),)
+
+
+def reply(calls=(), seen=0):
+    return RecordModelReply("m", "On it.", calls, Usage(10, 5, 0.5), NOW, messages_seen=seen)
+
+
+WROTE = RecordToolResult("c1", "write", "done", False, NOW, changes=(FileChange("a.md", "new"),))
+FINISHED_BY_TOOL = RecordToolResult("c1", "finish", "ok", False, NOW, finished=("Title", "Summary"))
+FINISH = RecordFinish("Title", "Summary", NOW)
+PASS = RecordChecks((), False, NOW)
+COMMIT = RecordCommit("c" * 40, "t" * 40, "a" * 40, "D <d@e>", "docs: x", NOW)
+PUSH = RecordPush("docs/fix-1", "c" * 40, NOW)
+OPENED = RecordPullRequest(1, "http://x/1", NOW)
+DONE = CompleteJob("done", NOW)
+WORKED = (REQUEST, START, OPEN, reply(CALL), WROTE, FINISH, PASS)
+HANDED_IN = (*WORKED, COMMIT, PUSH, OPENED, DONE)
+
+
+def types(events):
+    return [type(event) for event in events]
+
+
+def test_a_message_waits_for_the_next_reply_that_has_seen_it():
+    job = after(REQUEST, START, OPEN, MORE)
+    assert [message.text for message in job.work.waiting] == ["Mention retries, too"]
+    blind = after(REQUEST, START, OPEN, MORE, reply())  # it came while this reply was on its way
+    assert len(blind.work.waiting) == 1
+    seen = after(REQUEST, START, OPEN, MORE, reply(), reply(seen=1))
+    assert seen.work.waiting == ()
+    assert types(seen.work.transcript) == [ModelReplied, MessageAdded, ModelReplied]
+
+
+def test_a_message_between_a_call_and_its_result_is_told_after_the_result():
+    job = after(REQUEST, START, OPEN, reply(CALL), MORE, WROTE, reply(seen=1))
+    assert types(job.work.transcript) == [ModelReplied, ToolReturned, MessageAdded, ModelReplied]
+
+
+def test_of_several_messages_only_those_seen_are_told_before_a_reply():
+    job = after(REQUEST, START, OPEN, MORE, AddMessage("And that", NOW), reply(seen=1))
+    assert [message.text for message in job.work.waiting] == ["And that"]
+    assert job.work.messages == 2
+
+
+@pytest.mark.parametrize("step", [FINISH, PASS, COMMIT, DONE])
+def test_nothing_ends_while_a_message_waits(step):
+    assert decide(step, after(REQUEST, START, OPEN, MORE)) == []
+
+
+def test_a_finish_that_did_not_know_of_the_message_is_only_a_result():
+    job = after(REQUEST, START, OPEN, reply((ToolCall("c1", "finish", "{}"),)), MORE)
+    assert types(decide(FINISHED_BY_TOOL, job)) == [ToolReturned]
+
+
+def test_a_message_sends_work_back_that_has_passed_the_checks():
+    job = after(*WORKED, MORE)
+    assert (job.work.finish, job.work.remaining_problems) == (None, None)
+    assert job.work.changes == {"a.md": "new"}
+
+
+def test_a_message_that_comes_after_the_commit_is_for_a_further_round():
+    job = after(*WORKED, COMMIT, MORE, PUSH, OPENED)
+    assert types(decide(DONE, job)) == [RoundStarted]
+    job = after(*WORKED, COMMIT, MORE, PUSH, OPENED, DONE)
+    assert isinstance(job, Running)
+    assert (job.work.round, job.work.base_commit, job.work.changes, job.work.commit) == (2, None, {}, None)
+    assert job.work.pull_request is not None
+    assert len(job.work.waiting) == 1
+
+
+def test_a_job_that_has_ended_waits_again_to_go_on():
+    job = after(*HANDED_IN, MORE)
+    assert isinstance(job, Queued)
+    assert status_of(job) == "active"
+    assert (job.attempt, job.work.round, job.work.changes, job.work.base_commit) == (0, 2, {}, None)
+    (earlier,) = job.work.rounds
+    assert (earlier.commit.commit, earlier.changes) == ("c" * 40, {"a.md": "new"})
+    assert job.work.usage == Usage(10, 5, 0.5)
+    assert job.work.round_usage == Usage()
+
+
+def test_the_second_rounds_pull_request_is_the_first_ones():
+    again = (*HANDED_IN, MORE, START, OPEN, reply(CALL, 1), WROTE, FINISH, PASS, COMMIT, PUSH)
+    assert types(decide(OPENED, after(*again))) == [PullRequestUpdated]
+    assert types(decide(RecordPullRequest(2, "http://x/2", NOW), after(*again))) == [PullRequestOpened]
+    assert decide(OPENED, after(*again, OPENED)) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "committed", "kept"),
+    [("budget_exhausted", False, True), ("cancelled", True, True), ("branch_moved", True, False)],
+)
+def test_changes_that_were_never_handed_in_are_kept_unless_they_cannot_be(code, committed, kept):
+    steps = (*WORKED, COMMIT) if committed else WORKED
+    job = after(*steps, FailJob(code, "x", NOW), MORE)
+    assert job.work.commit is None
+    assert job.work.changes == ({"a.md": "new"} if kept else {})
+    assert job.work.base_commit == ("a" * 40 if kept else None)
+
+
+def test_calls_that_a_job_left_unanswered_are_answered_when_it_goes_on():
+    job = after(REQUEST, START, OPEN, reply(CALL), FailJob("cancelled", "x", NOW))
+    assert types(decide(MORE, job)) == [ToolReturned, JobReopened, MessageAdded]
+    assert after(REQUEST, START, OPEN, reply(CALL), CancelJob(NOW), MORE).work.unanswered_calls() == ()
+
+
+def test_a_new_branch_means_a_new_pull_request():
+    job = after(*HANDED_IN, MORE, START, OpenWorkspace("b" * 40, NOW, branch="docs/fix-1-2"))
+    assert branch_of(job) == "docs/fix-1-2"
+    assert (job.work.pull_request, job.work.rounds) == (None, ())
+    assert types(decide(OpenWorkspace("b" * 40, NOW, branch="x"), after(*HANDED_IN, MORE, START))) == [
+        BranchChanged,
+        jobs.WorkspaceOpened,
+    ]
+
+
+def test_a_merge_is_recorded_whatever_the_job_does_meanwhile():
+    merged = ClosePullRequest("merged", NOW)
+    for job in (after(*HANDED_IN), after(*HANDED_IN, MORE), after(*HANDED_IN, MORE, START)):
+        assert len(decide(merged, job)) == 1
+    assert after(*HANDED_IN, MORE, merged).work.pull_request_outcome == "merged"
+
+
+def test_work_on_a_moved_branch_is_committed_again():
+    job = after(*WORKED, COMMIT, Rebase("b" * 40, NOW))
+    assert (job.work.base_commit, job.work.commit, job.work.changes) == ("b" * 40, None, {"a.md": "new"})
+    assert job.work.finish is not None
+    assert after(*WORKED, COMMIT, MORE, Rebase("b" * 40, NOW)).work.finish is None  # there is time to heed it now
+    assert decide(Rebase("a" * 40, NOW), after(*WORKED, COMMIT)) == []
+    with pytest.raises(Conflict):
+        decide(Rebase("b" * 40, NOW), after(*WORKED, COMMIT, PUSH))
+
+
+@pytest.mark.parametrize("steps", [(REQUEST,), (REQUEST, START), (REQUEST, START, InterruptJob("one", NOW))])
+def test_an_active_job_can_be_cancelled_and_again(steps):
+    (event,) = decide(CancelJob(NOW), after(*steps))
+    assert isinstance(event, JobFailed)
+    assert event.code == "cancelled"
+    assert decide(CancelJob(NOW), after(*steps, CancelJob(NOW))) == []
+
+
+def test_a_job_that_has_ended_cannot_be_cancelled():
+    with pytest.raises(Conflict) as refused:
+        decide(CancelJob(NOW), after(*HANDED_IN))
+    assert refused.value.code == "job_ended"
+
+
+def test_archiving_changes_nothing_else_and_going_on_undoes_it():
+    for steps in ((REQUEST,), (REQUEST, START), HANDED_IN):
+        before, job = after(*steps), after(*steps, ArchiveJob(NOW))
+        assert job.work.archived_at == NOW
+        assert (type(job), status_of(job)) == (type(before), status_of(before))
+        assert decide(ArchiveJob(datetime(2027, 1, 1, tzinfo=UTC)), job) == []
+    assert types(decide(ArchiveJob(NOW), after(*HANDED_IN))) == [JobArchived]
+    assert after(*HANDED_IN, ArchiveJob(NOW), MORE).work.archived_at is None
+
+
+def test_only_who_took_a_job_up_takes_its_steps():
+    job = after(REQUEST, START)
+    assert len(decide(StepBy("one", 1, OPEN), job)) == 1
+    again = after(REQUEST, START, CancelJob(NOW), MORE, START)  # the same instance, for the second time
+    for command, state in (
+        (StepBy("two", 1, OPEN), job),
+        (StepBy("one", 1, OPEN), again),
+        (StepBy("one", 1, FailJob("x", "late", NOW)), again),
+        (StepBy("one", 1, OPEN), after(REQUEST, START, CancelJob(NOW))),
+    ):
+        with pytest.raises(Conflict) as refused:
+            decide(command, state)
+        assert refused.value.code == "not_held"
+
+
+def test_a_blank_message_is_refused_and_so_is_one_too_many():
+    with pytest.raises(Invalid):
+        decide(AddMessage(" \n", NOW), after(REQUEST))
+    job = after(REQUEST, *[MORE] * jobs.MAX_MESSAGES)
+    with pytest.raises(Conflict) as refused:
+        decide(MORE, job)
+    assert refused.value.code == "too_many_messages"
+
+
+def test_a_round_may_be_interrupted_as_often_as_the_first():
+    job = after(*HANDED_IN, MORE)
+    for _ in range(jobs.MAX_ATTEMPTS - 1):
+        for command in (START, InterruptJob("one", NOW)):
+            for event in decide(command, job):
+                job = jobs.evolve(job, event)
+    assert isinstance(job, Queued)
+    assert not isinstance(job, Finished)
+
+
+def test_budgets_are_of_the_round():
+    job = after(*HANDED_IN, MORE, StartJob("one", NOW), OPEN, reply(seen=1))
+    assert job.work.round_usage == Usage(10, 5, 0.5)
+    assert job.work.usage == Usage(20, 10, 1.0)
+    assert sum(isinstance(step, ModelReplied) for step in job.work.round_steps()) == 1

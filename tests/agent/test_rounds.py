@@ -1,0 +1,376 @@
+"""A job that is talked to, and a branch that moves under it: what is asked of the model, committed and opened."""
+
+import pytest
+
+from service.agent.loop import BudgetExhausted, Budgets
+from service.domain.errors import Conflict, Unavailable
+from service.domain.jobs import (
+    BranchChanged,
+    BranchPushed,
+    CancelJob,
+    Committed,
+    CompleteJob,
+    FailJob,
+    Finished,
+    JobCompleted,
+    JobReopened,
+    PullRequestOpened,
+    PullRequestUpdated,
+    RecordCommit,
+    RecordPush,
+    RoundStarted,
+    WorkRebased,
+)
+from service.ports.docs_source import NewCommit
+from service.ports.model import ToolMessage, UserMessage
+from tests.agent.journal import AUTHOR, SOURCE, START, Journal, Killed, run_job, run_work
+from tests.fakes.code_host import FakeCodeHost
+from tests.fakes.docs_source import FakeDocsSource
+from tests.fakes.model import FakeModel, Says, call, calls
+
+FILES = {"index.md": "# Home\n", "start.md": "# Start\n\nTwice.\n"}
+EDIT = call("replace", path="start.md", old="Twice.", new="Three times.")
+MORE = call("write", path="more.md", text="# More\n")
+
+
+def finish(title="Explain retries", summary="They were not explained."):
+    return call("finish", title=title, summary=summary)
+
+
+def first_round():
+    return [calls(EDIT), calls(finish())]
+
+
+def second_round():
+    return [calls(MORE), calls(finish("Add a page", "It was asked for."))]
+
+
+def kinds(journal, *wanted):
+    return [type(event) for event in journal.events if isinstance(event, wanted)]
+
+
+class TalkedTo(FakeModel):
+    """Somebody says something while the model is at its n-th reply."""
+
+    def __init__(self, script, journal, *, at, text="Also add a page"):
+        super().__init__(script)
+        self.journal, self.at, self.text = journal, at, text
+
+    async def reply(self, request):
+        async for chunk in super().reply(request):
+            if len(self.requests) == self.at:
+                self.journal.say(self.text)
+                self.at = -1
+            yield chunk
+
+
+class MovingDocsSource(FakeDocsSource):
+    """Somebody else commits to a branch just before our push."""
+
+    def __init__(self, files, *moves):
+        super().__init__(files)
+        self.moves = list(moves)  # branch, path, text
+
+    async def theirs(self, branch, path, text):
+        parent = self.branches.get(branch, self.branches["main"])
+        written = await self.write_commit(SOURCE, NewCommit(parent, {path: text}, AUTHOR, "theirs\n", START))
+        self.branches[branch] = written.commit
+
+    async def push(self, source, *, branch, commit):
+        if self.moves:
+            await self.theirs(*self.moves.pop(0))
+        await super().push(source, branch=branch, commit=commit)
+
+
+async def reproduced(journal, files):
+    """The commits that the log gives, made anew over what the repository was."""
+    docs = FakeDocsSource(files)
+    made, changes = [], {}
+    for event in journal.events:
+        if isinstance(event, JobReopened | RoundStarted) and not getattr(event, "keeps_changes", False):
+            changes = {}
+        elif event.__struct_config__.tag == "file-changed":
+            changes[event.path] = event.content
+        elif isinstance(event, Committed):
+            if event.parent in docs.trees:
+                new = NewCommit(event.parent, changes, event.author, event.message, event.committed_at)
+                made.append((await docs.write_commit(SOURCE, new)).commit)
+    return made
+
+
+async def test_a_message_is_in_the_next_prompt_after_the_results_it_came_between():
+    journal = Journal("Explain retries")
+    model = TalkedTo([calls(EDIT), calls(MORE), calls(finish())], journal, at=1)
+    end = await run_job(journal, FakeDocsSource(FILES), model)
+    assert isinstance(model.requests[1].messages[-2], ToolMessage)
+    assert model.requests[1].messages[-1] == UserMessage("Also add a page")
+    assert [message for message in model.requests[2].messages if message == UserMessage("Also add a page")] != []
+    assert set(end.work.changes) == {"start.md", "more.md"}
+    assert len(kinds(journal, Committed)) == 1
+
+
+@pytest.mark.parametrize("last", [calls(finish()), Says("All done.")])
+async def test_a_reply_that_ends_the_work_does_not_when_a_message_came_meanwhile(last):
+    journal, host, docs = Journal("Explain retries"), FakeCodeHost(), FakeDocsSource(FILES)
+    model = TalkedTo([calls(EDIT), last, *second_round()], journal, at=2)
+    end = await run_job(journal, docs, model, host=host)
+    assert isinstance(end.outcome, JobCompleted)
+    assert docs.files("docs/change")["more.md"] == "# More\n"
+    assert len(host.pull_requests) == len(kinds(journal, Committed)) == 1
+
+
+async def test_a_message_during_the_push_is_for_a_further_round_of_the_same_run():
+    class Said(FakeDocsSource):
+        async def push(self, source, *, branch, commit):
+            await super().push(source, branch=branch, commit=commit)
+            if len(self.pushes) == 1:
+                journal.say("Also add a page")
+
+    journal, docs, host = Journal("Explain retries"), Said(FILES), FakeCodeHost()
+    end = await run_job(journal, docs, FakeModel([*first_round(), *second_round()]), host=host)
+    assert isinstance(end, Finished)
+    assert kinds(journal, BranchPushed, PullRequestOpened, RoundStarted, PullRequestUpdated, JobCompleted) == [
+        BranchPushed, PullRequestOpened, RoundStarted, BranchPushed, PullRequestUpdated, JobCompleted,
+    ]  # fmt: skip
+    assert docs.files("docs/change") == {**FILES, "start.md": "# Start\n\nThree times.\n", "more.md": "# More\n"}
+
+
+async def test_a_job_goes_on_in_the_same_pull_request_with_one_commit_more():
+    journal, docs, host = Journal("Explain retries"), FakeDocsSource(FILES), FakeCodeHost()
+    first = await run_job(journal, docs, FakeModel(first_round()), host=host)
+    journal.say("Also add a page")
+    model = FakeModel(second_round())
+    second = await run_job(journal, docs, model, host=host)
+    assert second.work.base_commit == first.work.commit.commit
+    assert docs.parents[second.work.commit.commit] == first.work.commit.commit
+    assert await reproduced(journal, FILES) == [first.work.commit.commit, second.work.commit.commit]
+    assert docs.files("docs/change")["start.md"] == "# Start\n\nThree times.\n"
+    (shown,) = host.pull_requests
+    assert shown.title == "Add a page"
+    assert "It was asked for." in shown.body
+    assert "Explain retries" in shown.body
+    assert "`start.md`" in shown.body
+    assert "`more.md`" in shown.body
+    told = [message.text for message in model.requests[0].messages if isinstance(message, UserMessage)]
+    assert told[-2].startswith("The work so far is over")
+    assert told[-1] == "Also add a page"
+    assert journal.replayed() == second
+
+
+async def test_a_further_round_works_on_what_others_pushed_to_the_branch():
+    journal, docs, host = Journal("Explain retries"), MovingDocsSource(FILES), FakeCodeHost()
+    await run_job(journal, docs, FakeModel(first_round()), host=host)
+    await docs.theirs("docs/change", "start.md", "# Start\n\nFour times, says a reviewer.\n")
+    journal.say("Say it louder")
+    louder = call("replace", path="start.md", old="Four times", new="FOUR TIMES")
+    await run_job(journal, docs, FakeModel([calls(louder), calls(finish())]), host=host)
+    assert docs.files("docs/change")["start.md"] == "# Start\n\nFOUR TIMES, says a reviewer.\n"
+    assert len(host.pull_requests) == 1
+
+
+@pytest.mark.parametrize("state", ["merged", "closed"])
+async def test_a_job_whose_pull_request_is_over_goes_on_in_a_new_one_from_the_base(state):
+    journal, docs, host = Journal("Explain retries"), FakeDocsSource(FILES), FakeCodeHost()
+    await run_job(journal, docs, FakeModel(first_round()), host=host)
+    host.end(1, state)
+    journal.say("Also add a page")
+    end = await run_job(journal, docs, FakeModel(second_round()), host=host)
+    assert [(shown.head, shown.state) for shown in host.pull_requests] == [
+        ("docs/change", state), ("docs/change-2", "open")
+    ]  # fmt: skip
+    assert end.work.pull_request.number == 2
+    assert end.work.base_commit == docs.branches["main"]
+    assert kinds(journal, BranchChanged) == [BranchChanged]
+
+
+async def test_a_round_that_changes_nothing_leaves_the_pull_request_alone():
+    journal, docs, host = Journal("Explain retries"), FakeDocsSource(FILES), FakeCodeHost()
+    await run_job(journal, docs, FakeModel(first_round()), host=host)
+    journal.say("Is that all?")
+    end = await run_job(journal, docs, FakeModel([Says("It is.")]), host=host)
+    assert end.outcome.message == "It is."
+    assert host.pull_requests[0].title == "Explain retries"
+    assert len(docs.pushes) == 1
+
+
+async def test_a_job_that_failed_goes_on_with_the_changes_that_it_had():
+    journal, docs, host = Journal("Explain retries"), FakeDocsSource(FILES), FakeCodeHost()
+    with pytest.raises(BudgetExhausted):
+        await run_job(journal, docs, FakeModel([calls(EDIT)]), host=host, budgets=Budgets(steps=1))
+    await journal.record(FailJob("budget_exhausted", "x", START))
+    journal.say("Go on")
+    model = FakeModel([calls(finish())])
+    await run_job(journal, docs, model, host=host, budgets=Budgets(steps=1))
+    assert docs.files("docs/change")["start.md"] == "# Start\n\nThree times.\n"
+    assert any(
+        isinstance(message, UserMessage) and "what you changed is still there" in message.text.replace("\n", " ")
+        for message in model.requests[0].messages
+    )
+
+
+async def test_a_pull_request_that_could_not_be_opened_is_opened_by_the_next_round():
+    journal, docs, host = Journal("Explain retries"), FakeDocsSource(FILES), FakeCodeHost()
+    host.errors = [Unavailable("down")]
+    with pytest.raises(Unavailable):
+        await run_job(journal, docs, FakeModel(first_round()), host=host)
+    await journal.record(FailJob("unavailable", "down", START))
+    journal.say("Try again")
+    end = await run_job(journal, docs, FakeModel([Says("It is all done.")]), host=host)
+    assert isinstance(end.outcome, JobCompleted)
+    assert [shown.head for shown in host.pull_requests] == ["docs/change"]
+
+
+async def test_a_job_cancelled_between_push_and_pull_request_adopts_what_is_there():
+    journal, docs, host = Journal("Explain retries"), FakeDocsSource(FILES), FakeCodeHost()
+    journal.dies_on = RecordPush
+    with pytest.raises(Killed):
+        await run_job(journal, docs, FakeModel(first_round()), host=host)  # pushed, and nobody knows
+    journal.dies_on = None
+    await journal.record(CancelJob(START))
+    journal.say("No, go on")
+    end = await run_job(journal, docs, FakeModel([calls(finish())]), host=host)
+    assert isinstance(end.outcome, JobCompleted)
+    assert [shown.head for shown in host.pull_requests] == ["docs/change"]
+    assert docs.files("docs/change")["start.md"] == "# Start\n\nThree times.\n"
+
+
+# A branch that moves
+
+
+async def test_the_work_stands_on_the_base_branch_as_it_is_when_it_is_handed_in():
+    class Moving(MovingDocsSource):
+        async def fetch(self, source, *, branch=""):
+            self.fetches = getattr(self, "fetches", 0) + 1
+            if self.fetches == 2:
+                await self.theirs("main", "index.md", "# Theirs\n")
+            return await super().fetch(source, branch=branch)
+
+    journal, docs = Journal("Explain retries"), Moving(FILES)
+    end = await run_job(journal, docs, FakeModel(first_round()))
+    assert docs.parents[end.work.commit.commit] == docs.branches["main"]
+    assert docs.files("docs/change") == {"index.md": "# Theirs\n", "start.md": "# Start\n\nThree times.\n"}
+    assert kinds(journal, WorkRebased, Committed) == [WorkRebased, Committed]
+
+
+async def test_work_is_put_on_a_branch_that_moved_during_the_push():
+    files = {**FILES, "guide.md": "# Guide\n"}
+    journal = Journal("Explain retries", branch="docs/mine", branch_named=True)
+    docs = MovingDocsSource(files, ("docs/mine", "guide.md", "# Theirs\n"), ("docs/mine", "index.md", "# Too\n"))
+    end = await run_job(journal, docs, FakeModel(first_round()))
+    assert isinstance(end.outcome, JobCompleted)
+    assert docs.files("docs/mine") == {
+        "guide.md": "# Theirs\n", "index.md": "# Too\n", "start.md": "# Start\n\nThree times.\n"
+    }  # fmt: skip
+    assert kinds(journal, Committed, WorkRebased) == [Committed, WorkRebased, Committed, WorkRebased, Committed]
+    first = next(event for event in journal.events if isinstance(event, Committed))
+    assert await reproduced(journal, files) == [first.commit]  # the others stand on what somebody else made
+    assert len(kinds(journal, BranchPushed)) == 1
+    assert journal.replayed() == end
+
+
+async def test_work_on_what_somebody_else_changed_fails_and_says_what_to_do():
+    journal = Journal("Explain retries")
+    docs = MovingDocsSource(FILES, ("docs/change", "start.md", "# Start\n\nFive times.\n"))
+    with pytest.raises(Conflict) as failed:
+        await run_job(journal, docs, FakeModel(first_round()))
+    assert failed.value.code == "branch_moved"
+    assert "start.md" in str(failed.value)
+    assert "Send the job a message" in str(failed.value)
+    await journal.record(FailJob("branch_moved", str(failed.value), START))
+    journal.say("Do it again")
+    again = call("replace", path="start.md", old="Five", new="Six")
+    host = FakeCodeHost()
+    model = FakeModel([calls(again), calls(finish())])
+    docs.branches["main"] = docs.branches.pop("docs/change")
+    await run_job(journal, docs, model, host=host)
+    assert docs.files("docs/change")["start.md"] == "# Start\n\nSix times.\n"
+
+
+async def test_a_branch_that_never_stands_still_is_left_alone():
+    journal = Journal("Explain retries", branch="docs/mine", branch_named=True)
+    docs = MovingDocsSource(FILES, *[("docs/mine", f"p{number}.md", "x\n") for number in range(9)])
+    with pytest.raises(Conflict) as failed:
+        await run_job(journal, docs, FakeModel(first_round()))
+    assert failed.value.code == "branch_moved"
+
+
+async def test_somebody_who_builds_on_our_commit_before_we_recorded_the_push_is_no_conflict():
+    journal, docs, host = Journal("Explain retries"), MovingDocsSource(FILES), FakeCodeHost()
+    journal.dies_on = RecordPush
+    with pytest.raises(Killed):
+        await run_job(journal, docs, FakeModel(first_round()), host=host)
+    journal.dies_on = None
+    await docs.theirs("docs/change", "index.md", "# A reviewer's\n")
+    end = await run_job(journal, docs, FakeModel(), host=host)
+    assert isinstance(end.outcome, JobCompleted)
+    assert docs.files("docs/change")["index.md"] == "# A reviewer's\n"
+    assert len(host.pull_requests) == 1
+
+
+@pytest.mark.parametrize("after_keeping", [False, True])
+async def test_two_rounds_killed_at_any_record_end_as_if_they_had_not_been(after_keeping):
+    async def both(journal, docs, host, model_of):
+        await run_job(journal, docs, model_of(0), host=host)
+        journal.say("Also add a page")
+        await run_job(journal, docs, model_of(1), host=host)
+
+    whole = Journal("Explain retries")
+    scripts = [first_round(), second_round()]
+    await both(whole, FakeDocsSource(FILES), FakeCodeHost(), lambda number: FakeModel(scripts[number]))
+    for step in range(1, whole.records + 1):
+        journal, docs, host = Journal("Explain retries"), FakeDocsSource(FILES), FakeCodeHost()
+        journal.dies_at, journal.dies_after_keeping = step, after_keeping
+        model = FakeModel([*first_round(), *second_round()])
+        said = False
+        while True:
+            try:
+                if isinstance(journal.state, Finished):
+                    if said:
+                        break
+                    journal.say("Also add a page")
+                    said = True
+                await run_job(journal, docs, model, host=host)
+            except Killed:
+                journal.dies_at = None
+                done = sum(event.__struct_config__.tag == "model-replied" for event in journal.events)
+                model = FakeModel([*first_round(), *second_round()][done:])
+        assert len({commit for _, commit in docs.pushes}) == 2
+        assert docs.files("docs/change") == {**FILES, "start.md": "# Start\n\nThree times.\n", "more.md": "# More\n"}
+        assert len(host.pull_requests) == 1
+        for kind, number in ((Committed, 2), (BranchPushed, 2), (PullRequestOpened, 1), (PullRequestUpdated, 1)):
+            assert len(kinds(journal, kind)) == number
+
+
+async def test_a_message_between_the_checks_and_the_commit_is_heeded_in_the_same_commit():
+    class Said(Journal):
+        async def record(self, command):
+            if isinstance(command, RecordCommit) and not self.state.work.messages:
+                self.say("Also add a page")
+            return await super().record(command)
+
+    journal, docs = Said("Explain retries"), FakeDocsSource(FILES)
+    await run_job(journal, docs, FakeModel([*first_round(), *second_round()]))
+    assert len(kinds(journal, Committed)) == 1
+    assert docs.files("docs/change")["more.md"] == "# More\n"
+
+
+async def test_a_message_to_a_job_about_to_end_without_changes_has_it_go_on():
+    class Said(Journal):
+        async def record(self, command):
+            if isinstance(command, CompleteJob) and not self.state.work.messages:
+                self.say("Also add a page")
+            return await super().record(command)
+
+    journal, docs = Said("Look around"), FakeDocsSource(FILES)
+    await run_job(journal, docs, FakeModel([Says("Nothing to do."), *second_round()]))
+    assert docs.files("docs/change")["more.md"] == "# More\n"
+
+
+async def test_the_steps_of_earlier_rounds_are_not_charged_to_a_later_one():
+    journal, docs = Journal("Explain retries"), FakeDocsSource(FILES)
+    await run_job(journal, docs, FakeModel(first_round()), budgets=Budgets(steps=2))
+    journal.say("Also add a page")
+    await run_job(journal, docs, FakeModel(second_round()), budgets=Budgets(steps=2))
+    journal.say("And more")
+    with pytest.raises(BudgetExhausted):
+        await run_work(journal, docs, FakeModel([calls(call("list"))] * 3), budgets=Budgets(steps=2))

@@ -91,10 +91,9 @@ async def reproduced(journal, files):
             changes = {}
         elif event.__struct_config__.tag == "file-changed":
             changes[event.path] = event.content
-        elif isinstance(event, Committed):
-            if event.parent in docs.trees:
-                new = NewCommit(event.parent, changes, event.author, event.message, event.committed_at)
-                made.append((await docs.write_commit(SOURCE, new)).commit)
+        elif isinstance(event, Committed) and event.parent in docs.trees:
+            new = NewCommit(event.parent, changes, event.author, event.message, event.committed_at)
+            made.append((await docs.write_commit(SOURCE, new)).commit)
     return made
 
 

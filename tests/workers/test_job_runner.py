@@ -4,10 +4,12 @@ import asyncio
 from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime
 
-from eventstore import execute
+from eventstore import Metadata, SQLiteEventStore, execute
 from service.agent.loop import Budgets
 from service.domain.jobs import FailJob, Message, RequestJob
 from service.domain.projects import CreateProject
+from service.operations import add_message, cancel_job
+from service.projections.jobs import find_job, queue_position
 from service.streams import JOBS, PROJECTS
 from service.workers.job_runner import JobRunner
 from tests.fakes.code_host import FakeCodeHost
@@ -34,17 +36,17 @@ class HeldDocsSource(FakeDocsSource):
 
 
 class OneModel:
-    def __init__(self):
-        self.model = FakeModel([NOTHING_TO_DO] * 10)
+    def __init__(self, model=None):
+        self.model = model or FakeModel([NOTHING_TO_DO] * 10)
 
     def for_agent(self, _alias):
         return self.model
 
 
 @asynccontextmanager
-async def running(store, views, docs, *, concurrent_jobs=2):
+async def running(store, views, docs, *, concurrent_jobs=2, model=None):
     runner = JobRunner(
-        store, views, models=OneModel(), docs=docs, index=FakeSearchIndex(), code_hosts={"local": FakeCodeHost()},
+        store, views, models=OneModel(model), docs=docs, index=FakeSearchIndex(), code_hosts={"local": FakeCodeHost()},
         instance="here", is_alive=lambda _: False, concurrent_jobs=concurrent_jobs,
         concurrent_jobs_per_project=concurrent_jobs, budgets=Budgets(), author="D <d@example.com>",
     )  # fmt: skip
@@ -68,12 +70,30 @@ async def request(store, job_id, branch):
     await execute(store, JOBS, job_id, command)
 
 
-async def ended(store, job_id):
-    async with asyncio.timeout(20), aclosing(store.subscribe(stream=f"job-{job_id}")) as events:
+async def ended(store, job_id, after=0):
+    async with asyncio.timeout(20), aclosing(store.subscribe(stream=f"job-{job_id}", after=after)) as events:
         async for event in events:
             if event.type in ("job-completed", "job-failed"):
                 return event.type
     raise AssertionError
+
+
+class ThinkingModel(FakeModel):
+    """Its replies take until ``release`` is set; it knows whether somebody stopped it."""
+
+    def __init__(self, script):
+        super().__init__(script)
+        self.thinks, self.stopped, self.release = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def reply(self, request):
+        self.thinks.set()
+        try:
+            await self.release.wait()
+        except asyncio.CancelledError:
+            self.stopped.set()
+            raise
+        async for chunk in super().reply(request):
+            yield chunk
 
 
 async def test_jobs_that_wait_for_a_branch_leave_the_slots_to_others(store, followed):
@@ -116,3 +136,90 @@ async def test_a_job_may_be_as_new_as_its_project(store, views):
         finally:
             following.cancel()
             await asyncio.wait([following])
+
+
+async def test_cancelling_stops_the_model_and_gives_the_turn_to_the_next(store, followed):
+    await make_project(store)
+    model = ThinkingModel([NOTHING_TO_DO])
+    async with running(store, followed, FakeDocsSource({"index.md": "# Hi\n"}), concurrent_jobs=1, model=model):
+        await request(store, "cancelled", "docs/a")
+        await model.thinks.wait()
+        await request(store, "next", "docs/b")
+        await cancel_job(store, "cancelled", Metadata())
+        async with asyncio.timeout(1):
+            await model.stopped.wait()
+        model.release.set()
+        assert await ended(store, "next") == "job-completed"
+    types = [event.type for event in await store.read_stream("job-cancelled")]
+    assert types[-1] == "job-failed"
+    assert "job-interrupted" not in types
+
+
+async def test_another_process_can_cancel_a_job(store, followed, tmp_path):
+    await make_project(store)
+    model = ThinkingModel([])
+    async with running(store, followed, FakeDocsSource({"index.md": "# Hi\n"}), model=model):
+        await request(store, "job", "docs/a")
+        await model.thinks.wait()
+        other = await SQLiteEventStore.open(tmp_path / "events.db", vault_path=tmp_path / "keys.db")
+        await cancel_job(other, "job", Metadata())
+        await other.close()
+        async with asyncio.timeout(1):
+            await model.stopped.wait()
+
+
+async def test_a_job_that_waits_can_be_cancelled_and_is_never_begun(store, followed):
+    await make_project(store)
+    model = ThinkingModel([NOTHING_TO_DO])
+    async with running(store, followed, FakeDocsSource({"index.md": "# Hi\n"}), concurrent_jobs=1, model=model):
+        await request(store, "first", "docs/a")
+        await model.thinks.wait()
+        await request(store, "second", "docs/b")
+        await cancel_job(store, "second", Metadata())
+        model.release.set()
+        assert await ended(store, "first") == "job-completed"
+    assert [event.type for event in await store.read_stream("job-second")] == ["job-requested", "job-failed"]
+
+
+async def test_a_job_cancelled_and_gone_on_with_at_once_is_worked_on_once(store, followed):
+    await make_project(store)
+    model = ThinkingModel([NOTHING_TO_DO])
+    async with running(store, followed, FakeDocsSource({"index.md": "# Hi\n"}), model=model):
+        await request(store, "job", "docs/a")
+        await model.thinks.wait()
+        await cancel_job(store, "job", Metadata())
+        position = (await add_message(store, "p", "job", "Go on", Metadata())).position
+        model.release.set()
+        assert await ended(store, "job", after=position) == "job-completed"
+    types = [event.type for event in await store.read_stream("job-job")]
+    assert types.count("job-failed") == types.count("job-completed") == 1
+    assert types.count("job-started") == 2
+
+
+async def test_a_message_reopens_a_job_of_this_runner(store, followed):
+    await make_project(store)
+    async with running(store, followed, FakeDocsSource({"index.md": "# Hi\n"})):
+        await request(store, "job", "docs/a")
+        assert await ended(store, "job") == "job-completed"
+        position = (await add_message(store, "p", "job", "And now?", Metadata())).position
+        assert await ended(store, "job", after=position) == "job-completed"
+    row = await find_job(followed, "job")
+    assert (row.status, row.waiting_since) == ("completed", None)
+
+
+async def test_jobs_that_wait_know_their_place(store, followed):
+    await make_project(store)
+    model = ThinkingModel([NOTHING_TO_DO] * 3)
+    async with running(store, followed, FakeDocsSource({"index.md": "# Hi\n"}), concurrent_jobs=1, model=model):
+        await request(store, "a", "docs/a")
+        await model.thinks.wait()
+        for name in ("b", "c"):
+            await request(store, name, f"docs/{name}")
+        await followed.wait_for(await store.head())
+        rows = [await find_job(followed, name) for name in "abc"]
+        assert [await queue_position(followed, row) for row in rows] == [None, 1, 2]
+        await cancel_job(store, "b", Metadata())
+        await followed.wait_for(await store.head())
+        assert await queue_position(followed, await find_job(followed, "c")) == 1
+        model.release.set()
+        assert await ended(store, "c") == "job-completed"

@@ -6,6 +6,7 @@ import fcntl
 import gc
 import logging
 import os
+import resource
 import signal
 import socket
 import sys
@@ -35,6 +36,7 @@ from service.cli.runtime import Program, Runtime
 from service.domain.errors import Conflict, ServiceError
 from service.domain.jobs import ClosePullRequest, PullRequestOutcome
 from service.domain.replies import ReplyEvent
+from service.domain.usage import Limits
 from service.operations import request_index
 from service.ports.code_host import PullRequestPage
 from service.ports.docs_source import DocsSource
@@ -57,8 +59,11 @@ from service.web import (
     threads,
     webhooks,
 )
-from service.web.cors import allow_origin, cors
+from service.web.client_address import Proxies
+from service.web.connections import ConnectionLimits, connections, listen
+from service.web.cors import cors
 from service.web.description import description
+from service.web.door import Door, DoorSettings
 from service.web.git_http import git_routes
 from service.web.keys import (
     BROADCAST,
@@ -73,7 +78,7 @@ from service.web.keys import (
     STORE,
     VIEWS,
 )
-from service.web.problems import MAX_BODY_BYTES, metadata_of, name_request, problems, request_ids
+from service.web.problems import MAX_BODY_BYTES, metadata_of, problems, request_ids
 from service.workers.broadcast import Broadcast
 from service.workers.checkpoints import Checkpoints
 from service.workers.erasures import Erasures
@@ -88,6 +93,9 @@ log = structlog.get_logger()
 SHUTDOWN_SECONDS = 5.0
 """For streams to end properly; after that they are cut. With what follows, the whole stop stays under 10 seconds."""
 
+
+DESCRIPTORS_ELSEWHERE = 256
+"""File descriptors that are kept for what is no connection of a caller."""
 
 SWITCH_SECONDS = 0.0005
 """How long a thread that computes may keep the event loop from going on. With Python's own 5 ms, a job on 14,500 pages
@@ -254,11 +262,12 @@ class Server:
             concurrent_deliveries=settings.webhooks.concurrent_deliveries,
         )
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self.door = Door(runtime.store, runtime.views, runtime.data, _door_settings(settings))
         self.app = self._build_app(instance)
 
     def _build_app(self, instance: Instance) -> web.Application:
         runtime = self._runtime
-        app = web.Application(middlewares=[request_ids, cors, problems], client_max_size=MAX_BODY_BYTES)
+        app = web.Application(middlewares=[connections, request_ids, cors, problems], client_max_size=MAX_BODY_BYTES)
         app[STORE], app[VIEWS], app[MODELS] = runtime.store, runtime.views, runtime.models
         app[INDEX] = runtime.index
         app[BROADCAST], app[REPLIER], app[INSTANCE] = self._broadcast, self._replier, instance.name
@@ -266,8 +275,7 @@ class Server:
         app[READINESS], app[MODEL_NAMES], app[CLOSING] = self._not_ready, self._model_names(), self._closing
         app[pull_requests.HOSTED] = self._hosted
         app[pull_requests.PULL_REQUEST_CLOSED] = self._pull_request_closed
-        app.on_response_prepare.append(name_request)
-        app.on_response_prepare.append(allow_origin)
+        self.door.install(app)
         app.add_routes(health.routes)
         app.add_routes(errors.routes)
         app.add_routes(reference.routes)
@@ -291,7 +299,11 @@ class Server:
         await self._erasures.repeat()
         await self._hosted.recover()
         await self._indexer.load()
+        await self._runtime.views.catch_up()
+        await self.door.load()
         self._begin("views", self._runtime.views.run())
+        for name, work in self.door.workers():
+            self._begin(name, work)
         self._begin("replier", self._replier.run(ready=self._replies_ready))
         self._begin("job-runner", self._job_runner.run())
         self._begin("indexer", self._indexer.run())
@@ -358,21 +370,15 @@ async def serving(data: Path, settings: Settings) -> AsyncIterator[str]:
             server = Server(runtime, instance, address)
             # Without handler_cancellation, handlers whose client has left pile up (only in production: aiohttp's test
             # server cancels them).
-            runner = web.AppRunner(
-                server.app,
-                handler_cancellation=True,
-                access_log=None,
-                shutdown_timeout=SHUTDOWN_SECONDS,
-                logger=_http_logger(),
-            )
+            runner = web.AppRunner(server.app, handler_cancellation=True, shutdown_timeout=SHUTDOWN_SECONDS)
             await runner.setup()
             try:
                 listening = _socket_of(settings.server.host, settings.server.port)
                 url = _url_of(listening)
                 address.listening_on(url)
-                site = web.SockSite(runner, listening)
                 await server.start()
-                await site.start()
+                assert runner.server is not None
+                taking = await listen(runner.server, listening, server.door.doorkeeper, _http_logger())
                 gc.collect()
                 gc.freeze()  # what is here stays: else each full collection walks all of it, 30 ms of the event loop
                 preparing = asyncio.create_task(_prepare(models), name="models")
@@ -381,7 +387,7 @@ async def serving(data: Path, settings: Settings) -> AsyncIterator[str]:
                 finally:
                     preparing.cancel()
                     await asyncio.wait([preparing])
-                    await site.stop()
+                    taking.close()
             finally:
                 await server.stop()
                 await runner.cleanup()
@@ -408,6 +414,33 @@ async def _prepare(models: ConfiguredModels) -> None:
         await models.prepare()
     except ServiceError as error:
         log.warning("a model cannot be used", code=error.code, reason=str(error))
+
+
+def _door_settings(settings: Settings) -> DoorSettings:
+    server, limits = settings.server, settings.limits
+    return DoorSettings(
+        limits=Limits(limits.assistant_key_month, limits.organization_hour, limits.address_day, limits.project_hour),
+        proxies=Proxies.of(server.trusted_proxies, server.proxy_header),
+        connections=ConnectionLimits(
+            _room_for(server.max_connections),
+            server.max_connections_per_address,
+            server.head_seconds,
+            server.idle_seconds,
+            server.write_seconds,
+        ),
+        body_seconds=server.body_seconds,
+        is_https=server.public_url.startswith("https:"),
+    )
+
+
+def _room_for(connections: int) -> int:
+    """How many connections there can be, with file descriptors left for files, child processes and models' servers."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + DESCRIPTORS_ELSEWHERE
+    if soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return max(min(connections, soft - DESCRIPTORS_ELSEWHERE), 16)
 
 
 def _socket_of(host: str, port: int) -> socket.socket:

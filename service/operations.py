@@ -3,14 +3,14 @@
 Each returns the position in the log of what it recorded, for whoever must read its own write.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Literal
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from eventstore import (
     Append,
@@ -37,12 +37,13 @@ from service.domain.jobs import (
     branch_for,
     title_from,
 )
-from service.domain.keys import CreateKey, KeyKind, RevokeKey
+from service.domain.keys import ChangeKey, CreateKey, KeyKind, NoteUse, RevokeKey
 from service.domain.organizations import CreateOrganization
-from service.domain.projects import CodeHostKind, CreateProject, legal_branch
+from service.domain.projects import ChangeProject, CodeHostKind, CreateProject, Project, legal_branch
 from service.domain.requests import Claimed, ClaimRequest, claim_id, fingerprint_of
 from service.domain.sites import RegisterSite, RequestIndex
 from service.domain.threads import FailReply, PostMessage, StartThread, Thread, digest_of
+from service.ports.code_host import CodeHost
 from service.ports.docs_source import DocsSource, Source
 from service.ports.model import Models
 from service.projections.organizations import get_organization
@@ -60,9 +61,13 @@ class Created(Struct, frozen=True):
 
 
 def source_of(project: ProjectRow) -> Source:
+    return _source(project.id, project)
+
+
+def _source(project_id: str, project: "ProjectRow | Project | NewProject") -> Source:
     return Source(
-        project.id, project.repository, project.ref, project.docs_folder, project.code_host, project.api_url,
-        project.git_token_env,
+        project_id, project.repository, project.ref, project.docs_folder, project.code_host, project.api_url,
+        project.git_token_env, project.github_app_id, project.github_app_key_env, project.labels, project.reviewers,
     )  # fmt: skip
 
 
@@ -83,36 +88,80 @@ class NewProject(Struct, frozen=True):
     code_host: CodeHostKind
     api_url: str = ""
     git_token_env: str = ""
+    github_app_id: str = ""
+    github_app_key_env: str = ""
+    labels: tuple[str, ...] = ()
+    reviewers: tuple[str, ...] = ()
+
+
+class CheckedProject(Struct, frozen=True):
+    """A project that was made or changed, and what its operator should know."""
+
+    id: str
+    position: int
+    warnings: tuple[str, ...]
+
+
+CodeHosts = Mapping[CodeHostKind, CodeHost]
+"""Those that are not ours; the embedded one needs no check."""
 
 
 async def create_project(
-    store: EventStore, views: Views, docs: DocsSource, new: NewProject, metadata: Metadata
-) -> Created:
-    """A project and its site, recorded together once its repository has been reached.
+    store: EventStore, views: Views, docs: DocsSource, code_hosts: CodeHosts, new: NewProject, metadata: Metadata
+) -> CheckedProject:
+    """A project and its site, recorded together once its repository has been reached and its code host asked.
 
-    Raises Conflict ``domain_taken``, and what ``DocsSource.register`` raises.
+    Raises Conflict ``domain_taken``, and what ``DocsSource.register`` and ``CodeHost.check_repository`` raise.
     """
     if await get_organization(views, new.organization_id) is None:
         raise NotFound("There is no such organization.")
     if await project_of_domain(views, new.domain) is not None:
         raise Conflict(f"The domain {new.domain} belongs to another project.", code="domain_taken")
     project_id, at = new_id(), now()
-    source = Source(
-        project_id, new.repository, new.ref, new.docs_folder, new.code_host, new.api_url, new.git_token_env
-    )  # fmt: skip
+    command = CreateProject(**{**asdict(new), "ref": new.ref or "main"}, now=at)
+    await plan(store, PROJECTS, project_id, command)  # refused, if it is, before anybody is asked
+    source = _source(project_id, new)
     source = replace(source, ref=new.ref or await docs.default_branch(source))
-    project = await plan(
-        store, PROJECTS, project_id,
-        CreateProject(
-            new.organization_id, new.name, new.repository, source.ref, new.docs_folder, new.domain, new.code_host, at,
-            new.api_url, new.git_token_env,
-        ),
-        metadata=metadata,
-    )  # fmt: skip
+    project = await plan(store, PROJECTS, project_id, replace(command, ref=source.ref), metadata=metadata)
     site = await plan(store, SITES, new.domain, RegisterSite(project_id, new.organization_id, at), metadata=metadata)
-    await docs.register(source)
+    warnings = await _reached(docs, code_hosts, source)
     writes: list[Append] = [write for write in (project, site) if write is not None]
-    return Created(project_id, (await store.append_all(writes)).position)
+    return CheckedProject(project_id, (await store.append_all(writes)).position, warnings)
+
+
+async def change_project(
+    store: EventStore,
+    docs: DocsSource,
+    code_hosts: CodeHosts,
+    project_id: str,
+    change: ChangeProject,
+    metadata: Metadata,
+) -> CheckedProject:
+    """Change a project, once its repository has been reached as it will be; its site is indexed again if need be.
+
+    Raises NotFound, and what ``create_project`` raises.
+    """
+    before = (await load(store, PROJECTS, project_id)).state
+    after = before
+    for event in PROJECTS.decide(change, before):
+        after = PROJECTS.evolve(after, event)
+    assert isinstance(before, Project)
+    assert isinstance(after, Project)
+    warnings = await _reached(docs, code_hosts, _source(project_id, after))
+    position = (await execute(store, PROJECTS, project_id, change, metadata=metadata)).position
+    if any(getattr(before, name) != getattr(after, name) for name in ("repository", "ref", "docs_folder")):
+        position = (await request_index(store, after.domain, "the project was changed", metadata)).position
+    return CheckedProject(project_id, position, warnings)
+
+
+async def _reached(docs: DocsSource, code_hosts: CodeHosts, source: Source) -> tuple[str, ...]:
+    """Whether all that a job needs from outside is there. The code host first: it tells more than git does."""
+    if source.code_host == "local":
+        await docs.register(source)
+        return ()
+    warnings = (await code_hosts[source.code_host].check_repository(source)).warnings
+    await docs.register(source)
+    return warnings
 
 
 class CreatedKey(Struct, frozen=True):
@@ -132,6 +181,8 @@ async def create_key(
     domains: Sequence[str],
     expires_at: datetime | None,
     metadata: Metadata,
+    allowed_addresses: Sequence[str] = (),
+    allowed_origins: Sequence[str] = (),
 ) -> CreatedKey:
     if await get_organization(views, organization_id) is None:
         raise NotFound("There is no such organization.")
@@ -140,9 +191,21 @@ async def create_key(
         if site is None or site.organization_id != organization_id:
             raise NotFound(f"There is no site {domain}.")
     key_id, token = new_id(), new_key_token(kind)
-    command = CreateKey(kind, organization_id, name, token, tuple(domains), now(), expires_at)
+    command = CreateKey(
+        kind, organization_id, name, token, tuple(domains), now(), expires_at, tuple(allowed_addresses),
+        tuple(allowed_origins),
+    )  # fmt: skip
     done = await execute(store, KEYS, key_id, command, metadata=metadata)
     return CreatedKey(key_id, token, done.position)
+
+
+async def change_key(store: EventStore, key_id: str, change: ChangeKey, metadata: Metadata) -> Created:
+    return Created(key_id, (await execute(store, KEYS, key_id, change, metadata=metadata)).position)
+
+
+async def note_use_of_key(store: EventStore, key_id: str) -> Created:
+    """Record that a key opened something; nothing, when that was recorded within the hour."""
+    return Created(key_id, (await execute(store, KEYS, key_id, NoteUse(now()))).position)
 
 
 async def revoke_key(store: EventStore, key_id: str, metadata: Metadata) -> Created:

@@ -6,7 +6,7 @@ import types
 import typing
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -30,6 +30,23 @@ class ServerSection(Struct, frozen=True, forbid_unknown_fields=True):
     """0 for a free one."""
     public_url: str = ""
     """How people reach the service, for the links that it gives out; what it listens on when empty."""
+    trusted_proxies: str | tuple[str, ...] = ()
+    """Addresses and networks of the reverse proxies in front, whose word for the caller's address is taken; as one
+    text, parted by commas.
+    """
+    proxy_header: Literal["X-Forwarded-For", "Forwarded"] = "X-Forwarded-For"
+    """The one that the proxies set. Only this is read: the other may be the caller's own."""
+    max_connections: Annotated[int, Meta(ge=1)] = 4096
+    max_connections_per_address: Annotated[int, Meta(ge=0)] = 100
+    """From one address that is no trusted proxy and not this machine; 0 for any number."""
+    head_seconds: Annotated[float, Meta(gt=0)] = 15
+    """For a request's line and headers to arrive."""
+    body_seconds: Annotated[float, Meta(gt=0)] = 60
+    """For a request's JSON body to arrive."""
+    idle_seconds: Annotated[float, Meta(gt=0)] = 75
+    """How long a connection is kept that asks nothing; longer than a reverse proxy in front keeps it."""
+    write_seconds: Annotated[float, Meta(gt=0)] = 60
+    """For a client that reads nothing of its answer, or of its stream, before it is cut off."""
 
 
 class AgentSection(Struct, frozen=True, forbid_unknown_fields=True):
@@ -79,6 +96,17 @@ class WebhooksSection(Struct, frozen=True, forbid_unknown_fields=True):
     """For one attempt, from looking up the name to the answer."""
 
 
+class LimitsSection(Struct, frozen=True, forbid_unknown_fields=True):
+    """Accepted requests in a sliding window; 0 for any number."""
+
+    assistant_key_month: Annotated[int, Meta(ge=0)] = 10_000
+    """Of 30 days."""
+    organization_hour: Annotated[int, Meta(ge=0)] = 10_000
+    address_day: Annotated[int, Meta(ge=0)] = 10_000
+    project_hour: Annotated[int, Meta(ge=0)] = 100
+    """Of the agent: jobs created and followed up, together."""
+
+
 class ModelSection(Struct, frozen=True, forbid_unknown_fields=True):
     model: str
     """Any name that litellm knows, such as ``anthropic/claude-sonnet-5-5``."""
@@ -100,6 +128,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     assistant: AssistantSection = AssistantSection()
     threads: ThreadsSection = ThreadsSection()
     audit: AuditSection = AuditSection()
+    limits: LimitsSection = LimitsSection()
     network: NetworkSection = NetworkSection()
     webhooks: WebhooksSection = WebhooksSection()
     models: dict[str, ModelSection] = {}

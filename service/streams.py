@@ -16,6 +16,7 @@ from service.domain import (
     requests,
     sites,
     threads,
+    usage,
     webhooks,
 )
 
@@ -79,6 +80,9 @@ DELIVERIES: Decider[deliveries.DeliveryCommand, deliveries.DeliveryState, delive
 )
 INCOMING: Decider[incoming.IncomingCommand, incoming.IncomingState, incoming.IncomingEvent] = Decider(
     "incoming", incoming.Closed(), incoming.decide, incoming.evolve, Codec(incoming.IncomingEvent)
+)
+USAGE: Decider[usage.UsageCommand, usage.Accepted, usage.UsageEvent] = Decider(
+    "usage", usage.Accepted(), usage.decide, usage.evolve, Codec(usage.UsageEvent)
 )
 
 

@@ -7,11 +7,13 @@ scanners (and we) reject a mistyped one without a look-up. Only its SHA-256 is k
 import hashlib
 import string
 import zlib
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal, assert_never
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from service.domain.callers import checked_networks, checked_origins
 from service.domain.errors import Conflict, Invalid, NotFound
 from service.domain.events import Event
 from service.domain.organizations import checked_name
@@ -22,6 +24,10 @@ PREFIXES: dict[KeyKind, str] = {"assistant": "docsmith_dsc_", "admin": "docsmith
 """In the order in which to test them: the assistant's prefix begins with the admin's."""
 RANDOM_CHARACTERS = 30
 CHECKSUM_CHARACTERS = 6
+LIFETIMES_DAYS = (7, 30, 60, 90)
+"""What a key's life may be, besides for ever."""
+USE_NOTED_EVERY = timedelta(hours=1)
+"""How coarsely it is recorded when a key was last used: an event at most this often, not one for each request."""
 BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
 
 
@@ -36,13 +42,32 @@ class KeyCreated(Event, frozen=True, tag="key-created"):
     """Which sites an assistant key serves; empty for admin keys."""
     created_at: datetime
     expires_at: datetime | None = None
+    allowed_addresses: tuple[str, ...] = ()
+    """Networks, such as ``192.0.2.0/24``, from which alone it may be used; empty for any."""
+    allowed_origins: tuple[str, ...] = ()
+    """Of an assistant key: web origins, such as ``https://*.example.com``; empty for any."""
+
+
+class KeyChanged(Event, frozen=True, tag="key-changed"):
+    """What is None stays as it was."""
+
+    changed_at: datetime
+    name: str | None = None
+    allowed_addresses: tuple[str, ...] | None = None
+    allowed_origins: tuple[str, ...] | None = None
+
+
+class KeyUsed(Event, frozen=True, tag="key-used"):
+    """It opened something; recorded once an hour at most."""
+
+    used_at: datetime
 
 
 class KeyRevoked(Event, frozen=True, tag="key-revoked"):
     revoked_at: datetime
 
 
-KeyEvent = KeyCreated | KeyRevoked
+KeyEvent = KeyCreated | KeyChanged | KeyUsed | KeyRevoked
 
 
 class CreateKey(Struct, frozen=True):
@@ -53,13 +78,28 @@ class CreateKey(Struct, frozen=True):
     domains: tuple[str, ...]
     now: datetime
     expires_at: datetime | None = None
+    allowed_addresses: tuple[str, ...] = ()
+    allowed_origins: tuple[str, ...] = ()
+
+
+class ChangeKey(Struct, frozen=True):
+    """What is None stays as it is."""
+
+    now: datetime
+    name: str | None = None
+    allowed_addresses: tuple[str, ...] | None = None
+    allowed_origins: tuple[str, ...] | None = None
+
+
+class NoteUse(Struct, frozen=True):
+    now: datetime
 
 
 class RevokeKey(Struct, frozen=True):
     now: datetime
 
 
-KeyCommand = CreateKey | RevokeKey
+KeyCommand = CreateKey | ChangeKey | NoteUse | RevokeKey
 
 
 class Absent(Struct, frozen=True):
@@ -68,6 +108,10 @@ class Absent(Struct, frozen=True):
 
 class Key(Struct, frozen=True):
     kind: KeyKind
+    name: str
+    allowed_addresses: tuple[str, ...]
+    allowed_origins: tuple[str, ...]
+    used_at: datetime | None = None
     revoked: bool = False
 
 
@@ -93,12 +137,32 @@ def decide(command: KeyCommand, state: KeyState) -> list[KeyEvent]:
                     domains=new.domains,
                     created_at=new.now,
                     expires_at=new.expires_at,
+                    allowed_addresses=checked_networks(new.allowed_addresses),
+                    allowed_origins=_origins_of(new.kind, new.allowed_origins),
                 )
             ]
         case CreateKey(), Key():
             raise Conflict("This key exists already.")
-        case RevokeKey(), Absent():
+        case ChangeKey() | NoteUse() | RevokeKey(), Absent():
             raise NotFound("There is no such key.")
+        case ChangeKey(), Key(revoked=True):
+            raise Conflict("This key was revoked; make a new one.")
+        case ChangeKey() as change, Key():
+            changed = KeyChanged(
+                changed_at=change.now,
+                name=None if change.name is None else checked_name(change.name),
+                allowed_addresses=None
+                if change.allowed_addresses is None
+                else checked_networks(change.allowed_addresses),
+                allowed_origins=None
+                if change.allowed_origins is None
+                else _origins_of(state.kind, change.allowed_origins),
+            )
+            return [changed] if evolve(state, changed) != state else []
+        case NoteUse(), Key(revoked=True):
+            return []
+        case NoteUse(now=now), Key(used_at=used_at):
+            return [] if used_at is not None and now - used_at < USE_NOTED_EVERY else [KeyUsed(now)]
         case RevokeKey(), Key(revoked=True):
             return []
         case RevokeKey(now=now), Key():
@@ -109,13 +173,32 @@ def decide(command: KeyCommand, state: KeyState) -> list[KeyEvent]:
 
 def evolve(state: KeyState, event: KeyEvent) -> KeyState:
     match event:
-        case KeyCreated(kind=kind):
-            return Key(kind)
+        case KeyCreated() as made:
+            return Key(made.kind, made.name, made.allowed_addresses, made.allowed_origins)
+        case KeyChanged() as changed:
+            assert isinstance(state, Key)
+            return Key(
+                state.kind,
+                state.name if changed.name is None else changed.name,
+                state.allowed_addresses if changed.allowed_addresses is None else changed.allowed_addresses,
+                state.allowed_origins if changed.allowed_origins is None else changed.allowed_origins,
+                state.used_at,
+                state.revoked,
+            )
+        case KeyUsed(used_at=used_at):
+            assert isinstance(state, Key)
+            return replace(state, used_at=used_at)
         case KeyRevoked():
             assert isinstance(state, Key)
-            return Key(state.kind, revoked=True)
+            return replace(state, revoked=True)
         case _:
             assert_never(event)
+
+
+def _origins_of(kind: KeyKind, origins: tuple[str, ...]) -> tuple[str, ...]:
+    if origins and kind == "admin":
+        raise Invalid("An admin key takes no origins: it does not belong in a browser at all.")
+    return checked_origins(origins)
 
 
 def make_token(kind: KeyKind, random: str) -> str:

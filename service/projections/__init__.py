@@ -8,6 +8,7 @@ from service.projections.projects import ProjectsView
 from service.projections.questions import QuestionsView
 from service.projections.sites import SitesView
 from service.projections.threads import ThreadsView
+from service.projections.usage import UsageView
 from service.projections.webhooks import WebhooksView
 
 
@@ -21,4 +22,5 @@ def all_projections() -> tuple[Projection, ...]:
         ThreadsView(),
         QuestionsView(),
         WebhooksView(),
+        UsageView(),
     )

@@ -1,99 +1,110 @@
-"""Who calls: bearer keys, and what they open."""
+"""Who calls: bearer keys, and what they open.
+
+Keys and projects are looked up in memory. What is unknown is looked for once more in the log, since it may be a moment
+old; what is somebody else's, too, so that the time of an answer does not tell the two apart.
+"""
 
 import base64
 import binascii
-from collections.abc import Awaitable, Callable
+from datetime import datetime
 from typing import Literal
 
 from aiohttp import web
-from msgspec import Struct
 
-from eventstore import EventStore, Views
+from service.domain.callers import is_origin_allowed, is_within
 from service.domain.errors import Forbidden, NotFound, Unauthorized
-from service.domain.keys import KeyKind, digest_of, kind_of
-from service.projections.keys import KeyRow, key_of_digest
-from service.projections.projects import ProjectRow, get_project, project_of_domain
+from service.domain.keys import digest_of, kind_of
+from service.projections.directory import ProjectDirectory
+from service.projections.keys import KeyDirectory, KeyRow
+from service.projections.projects import ProjectRow
 from service.system import now
-from service.web.keys import STORE, VIEWS
+from service.web.client_address import client_address
+from service.web.limits import put_in_scope
 from service.web.problems import ACTOR
+from service.workers.key_uses import KeyUses
+
+KEY_DIRECTORY: web.AppKey[KeyDirectory] = web.AppKey("KEY_DIRECTORY")
+PROJECT_DIRECTORY: web.AppKey[ProjectDirectory] = web.AppKey("PROJECT_DIRECTORY")
+KEY_USES: web.AppKey[KeyUses] = web.AppKey("KEY_USES")
+CALLER = web.RequestKey("caller", KeyRow)
+"""The key that was let in."""
 
 MAX_TOKEN_CHARACTERS = 200
 
 
-class Caller(Struct, frozen=True):
-    """The holder of a good key."""
+async def authenticate(request: web.Request) -> KeyRow:
+    """The key of ``Authorization: Bearer``.
 
-    key_id: str
-    kind: KeyKind
-    organization_id: str
-    domains: tuple[str, ...]
-
-
-async def authenticate(request: web.Request) -> Caller:
-    """The caller by ``Authorization: Bearer``.
-
-    Raises Unauthorized: no key, or none that is known and in force; only of an expired one it is said what is wrong.
+    Raises:
+        Unauthorized: no key, or none that is known and in force; only of an expired one it is said what is wrong.
+        Forbidden: ``address_not_allowed``, ``origin_not_allowed``, by the key's own lists. A request without an origin
+            is no browser's of another site; programs can send what they like, so only the list of addresses stops them.
     """
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     if scheme.lower() != "bearer":
         raise Unauthorized("Send your API key as Authorization: Bearer KEY.")
-    row = await _find(request.app[STORE], request.app[VIEWS], token.strip())
-    if row is None or row.revoked_at is not None:
+    key = await _find(request, token.strip())
+    if key is None or key.revoked_at is not None:
         raise Unauthorized("This API key is not valid.")
-    if row.expires_at is not None and row.expires_at <= now():
+    at = now()
+    if key.status(at) == "expired":
         raise Unauthorized("This API key has expired.", code="key_expired")
-    request[ACTOR] = row.id
-    return Caller(row.id, row.kind, row.organization_id, row.domains)
+    _require_place(request, key)
+    _let_in(request, key, at)
+    return key
 
 
-async def _find(store: EventStore, views: Views, token: str) -> KeyRow | None:
+async def _find(request: web.Request, token: str) -> KeyRow | None:
     if len(token) > MAX_TOKEN_CHARACTERS or kind_of(token) is None:
         return None
-    digest = digest_of(token)
-    row = await key_of_digest(views, digest)
-    if row is None:  # made or appended a moment ago, perhaps by the command line beside this server
-        await views.wait_for(await store.head())
-        row = await key_of_digest(views, digest)
-    return row
+    digest, directory = digest_of(token), request.app[KEY_DIRECTORY]
+    key = directory.find(digest)
+    if key is None or key.revoked_at is not None:
+        await directory.catch_up()
+        key = directory.find(digest)
+    return key
+
+
+def _require_place(request: web.Request, key: KeyRow) -> None:
+    if key.allowed_addresses and not is_within(client_address(request), key.allowed_addresses):
+        raise Forbidden("This key may not be used from your address.", code="address_not_allowed")
+    origin = request.headers.get("Origin")
+    if key.allowed_origins and origin is not None and not is_origin_allowed(origin, key.allowed_origins):
+        raise Forbidden("This key may not be used by this website.", code="origin_not_allowed")
+
+
+def _let_in(request: web.Request, key: KeyRow, at: datetime) -> None:
+    request[ACTOR], request[CALLER] = key.id, key
+    request.app[KEY_USES].note(key, at)
 
 
 async def project_for(request: web.Request) -> ProjectRow:
     """The project that the path names, for a caller with an admin key of its organization."""
-    caller = await authenticate(request)
-    _require(caller, "admin")
-    project = await _known(request, get_project, request.match_info["projectId"])
-    if project is None or project.organization_id != caller.organization_id:
+    key = await authenticate(request)
+    _require_kind(key, "admin")
+    project = await request.app[PROJECT_DIRECTORY].by_id(request.match_info["projectId"], key.organization_id)
+    if project is None:
         raise NotFound("There is no such project.", code="project_not_found")
+    put_in_scope(request, key.id, project)
     return project
 
 
 async def site_for(request: web.Request) -> ProjectRow:
     """The project whose site the path names, for a caller with an assistant key for that domain."""
-    caller = await authenticate(request)
-    _require(caller, "assistant")
-    project = await _known(request, project_of_domain, request.match_info["domain"])
-    if project is None or project.organization_id != caller.organization_id:
-        raise NotFound("There is no such site.", code="domain_not_found")
-    if project.domain not in caller.domains:
-        raise Forbidden("This key does not serve this site.")
-    return project
-
-
-async def _known(
-    request: web.Request, find: Callable[[Views, str], Awaitable[ProjectRow | None]], name: str
-) -> ProjectRow | None:
-    """What the read models have; or have once they have caught up, since it may be a moment old, as a key may."""
-    store, views = request.app[STORE], request.app[VIEWS]
-    project = await find(views, name)
+    key = await authenticate(request)
+    _require_kind(key, "assistant")
+    project = await request.app[PROJECT_DIRECTORY].by_domain(request.match_info["domain"], key.organization_id)
     if project is None:
-        await views.wait_for(await store.head())
-        project = await find(views, name)
+        raise NotFound("There is no such site.", code="domain_not_found")
+    if project.domain not in key.domains:
+        raise Forbidden("This key does not serve this site.")
+    put_in_scope(request, key.id, project)
     return project
 
 
-def _require(caller: Caller, kind: Literal["admin", "assistant"]) -> None:
-    if caller.kind != kind:
-        raise Forbidden(f"This takes an {kind} key; yours is an {caller.kind} key.", code="wrong_key_kind")
+def _require_kind(key: KeyRow, kind: Literal["admin", "assistant"]) -> None:
+    if key.kind != kind:
+        raise Forbidden(f"This takes an {kind} key; yours is an {key.kind} key.", code="wrong_key_kind")
 
 
 async def may_use_git(request: web.Request, project_id: str) -> bool:
@@ -105,9 +116,14 @@ async def may_use_git(request: web.Request, project_id: str) -> bool:
         _, _, token = base64.b64decode(encoded, validate=True).decode().partition(":")
     except (binascii.Error, UnicodeDecodeError):
         return False
-    row = await _find(request.app[STORE], request.app[VIEWS], token)
-    if row is None or row.kind != "admin" or row.revoked_at or (row.expires_at and row.expires_at <= now()):
+    key, at = await _find(request, token), now()
+    if key is None or key.kind != "admin" or key.status(at) != "in force":
         return False
-    project = await get_project(request.app[VIEWS], project_id)
-    request[ACTOR] = row.id
-    return project is not None and project.organization_id == row.organization_id
+    try:
+        _require_place(request, key)
+    except Forbidden:
+        return False
+    if await request.app[PROJECT_DIRECTORY].by_id(project_id, key.organization_id) is None:
+        return False
+    _let_in(request, key, at)
+    return True

@@ -1,7 +1,12 @@
-"""CORS for what pages of other origins call: the assistant. Admin keys never belong in a browser, so no other route."""
+"""CORS for what pages of other origins call: the assistant. Admin keys never belong in a browser, so no other route.
+
+A key with a list of origins opens nothing to others; whoever may not use it is told so in an answer that any page may
+read, since it holds nothing, and a developer sees why.
+"""
 
 from aiohttp import web
 
+from service.web.access import CALLER
 from service.web.problems import Handler
 
 PREFIX = "/discovery/"
@@ -30,6 +35,11 @@ async def cors(request: web.Request, handler: Handler) -> web.StreamResponse:
 async def allow_origin(request: web.Request, response: web.StreamResponse) -> None:
     """A signal before every answer's head, errors and streams included."""
     if request.path.startswith(PREFIX):
-        response.headers["Access-Control-Allow-Origin"] = "*"
+        key, origin = request.get(CALLER), request.headers.get("Origin")
+        listed = key is not None and key.allowed_origins
+        if not listed:
+            response.headers["Access-Control-Allow-Origin"] = "*"
+        elif origin is not None:  # it was let in, so it is one of the list
+            response.headers["Access-Control-Allow-Origin"] = origin
         response.headers["Access-Control-Expose-Headers"] = EXPOSE_HEADERS
         response.headers.add("Vary", "Origin")

@@ -33,6 +33,17 @@ EXPLAINED: dict[str, Explained] = {
         "The body is too large",
         "A request's body may have 5 MiB. Chat clients send earlier answers back: begin a new chat.",
     ),
+    "body_too_slow": Explained(
+        "The body did not arrive in time", "The connection is too slow, or it broke. Try again."
+    ),
+    "head_too_large": Explained(
+        "The request's head is too large", "The request line or a header is longer than 8 KiB: send fewer cookies."
+    ),
+    "expectation_failed": Explained("The expectation cannot be met", "Send no Expect header, or 100-continue."),
+    "too_many_connections": Explained(
+        "There are too many connections",
+        "Close those that are not needed, or use one for several requests. A proxy belongs in trusted_proxies.",
+    ),
     "method_not_allowed": Explained(
         "The address does not take that method", "The header Allow of the answer names the methods that it takes."
     ),
@@ -55,6 +66,15 @@ EXPLAINED: dict[str, Explained] = {
         "It is the other kind of key",
         "The agent takes admin keys (docsmith_…), which stay on servers; the assistant takes assistant keys"
         " (docsmith_dsc_…), which may be in a page.",
+    ),
+    "address_not_allowed": Explained(
+        "The key may not be used from this address",
+        "It has a list of networks, and the request came from none of them. Behind a reverse proxy, name it in"
+        " trusted_proxies, or every request seems to come from the proxy. See: docsmith key show ID",
+    ),
+    "origin_not_allowed": Explained(
+        "The key may not be used by this website",
+        "It has a list of origins, and the page that asked is of another. Add it with: docsmith key update ID --origin",
     ),
     # What is not there
     "project_not_found": Explained(

@@ -4,6 +4,7 @@
 one short plain sentence.
 """
 
+import asyncio
 import re
 import secrets
 import time
@@ -27,6 +28,7 @@ from service.domain.errors import (
     Unavailable,
 )
 from service.domain.requests import KeyReused
+from service.web.security_headers import PLAIN_HEADERS
 
 log = structlog.get_logger()
 
@@ -52,11 +54,14 @@ TITLES = {
     403: "Forbidden",
     404: "Not found",
     405: "Method not allowed",
+    408: "Request timeout",
     409: "Conflict",
     413: "Request body too large",
     415: "Unsupported media type",
+    417: "Expectation failed",
     422: "Unprocessable content",
     429: "Too many requests",
+    431: "Request header fields too large",
     500: "Internal error",
     503: "Unavailable",
 }
@@ -66,15 +71,23 @@ CODES = {
     403: "forbidden",
     404: "not_found",
     405: "method_not_allowed",
+    408: "body_too_slow",
     413: "body_too_large",
     415: "unsupported_media_type",
+    417: "expectation_failed",
+    431: "head_too_large",
+    500: "internal",
 }
 SENTENCES = {
     400: "The request could not be read.",
     401: "This takes an API key.",
     404: "There is nothing at this address.",
     405: "This address does not take that method.",
+    408: "The request body did not arrive in time.",
     413: f"The request body is larger than {MAX_BODY_BYTES // 1024 // 1024} MiB.",
+    417: "Send no Expect header, or 100-continue.",
+    431: "The request line or a header is too long.",
+    500: "Something went wrong on our side; it has been logged.",
 }
 
 REQUEST_ID = web.RequestKey("request_id", str)
@@ -106,7 +119,17 @@ class UnsupportedMediaType(Invalid):
     code = "unsupported_media_type"
 
 
+class BodyTooSlow(Invalid):
+    """The body did not arrive in time."""
+
+    code = "body_too_slow"
+
+
 STATUS[UnsupportedMediaType] = 415
+STATUS[BodyTooSlow] = 408
+
+BODY_SECONDS: web.AppKey[float] = web.AppKey("BODY_SECONDS")
+"""For a JSON body to arrive."""
 STATUS[KeyReused] = 422  # the status that the draft on idempotency keys has for it
 
 
@@ -119,6 +142,13 @@ def problem(
     errors: tuple[tuple[str, str], ...] = (),
     headers: dict[str, str] | None = None,
 ) -> web.Response:
+    body = encoded_problem(status, code, detail, request.get(REQUEST_ID, ""), errors)
+    return web.Response(status=status, body=body, content_type="application/problem+json", headers=headers)
+
+
+def encoded_problem(
+    status: int, code: str, detail: str, request_id: str, errors: tuple[tuple[str, str], ...] = ()
+) -> bytes:
     details = ProblemDetails(
         type=f"/docs/errors/{code}",
         title=TITLES.get(status, "Error"),
@@ -126,12 +156,20 @@ def problem(
         detail=detail,
         code=code,
         error=detail,
-        request_id=request.get(REQUEST_ID, ""),
+        request_id=request_id,
         errors=tuple(FieldProblem(path, message) for path, message in errors),
     )
-    return web.Response(
-        status=status, body=msgspec.json.encode(details), content_type="application/problem+json", headers=headers
-    )
+    return msgspec.json.encode(details)
+
+
+def problem_response(request_id: str, status: int) -> web.Response:
+    """For a request that none of our code has seen: what its status alone says."""
+    code = CODES.get(status, f"http_{status}")
+    body = encoded_problem(status, code, SENTENCES.get(status, TITLES.get(status, "Error") + "."), request_id)
+    headers = {**PLAIN_HEADERS, "Cache-Control": "no-store", "X-Request-Id": request_id}
+    response = web.Response(status=status, body=body, content_type="application/problem+json", headers=headers)
+    response.headers["Server"] = ""
+    return response
 
 
 def status_of(error: ServiceError) -> int:
@@ -213,8 +251,6 @@ async def request_ids(request: web.Request, handler: Handler) -> web.StreamRespo
 async def name_request(request: web.Request, response: web.StreamResponse) -> None:
     """A signal before every answer's head."""
     response.headers.setdefault("X-Request-Id", request.get(REQUEST_ID, ""))
-    response.headers.setdefault("X-Content-Type-Options", "nosniff")
-    response.headers.pop("Server", None)
 
 
 def metadata_of(request: web.Request) -> Metadata:
@@ -227,11 +263,15 @@ async def read_body(request: web.Request, kind: type[T]) -> T:
     Raises:
         UnsupportedMediaType: its content type is another than JSON's.
         Invalid: not JSON, or not of that shape; the place is told.
+        BodyTooSlow: it did not arrive in time.
     """
     if request.content_type != "application/json" and not request.content_type.endswith("+json"):
         raise UnsupportedMediaType("Send the body as Content-Type: application/json.")
     try:
-        raw = await request.read()
+        async with asyncio.timeout(request.app[BODY_SECONDS]):
+            raw = await request.read()
+    except TimeoutError:
+        raise BodyTooSlow("The request body did not arrive in time.") from None
     except web.RequestPayloadError:
         raise Invalid("The body is not what its headers say: its encoding, or its length.") from None
     return decoded_at("$", raw, kind)

@@ -1,0 +1,231 @@
+"""Accepted requests, and the limits on them: true sliding windows, each counting exactly.
+
+Every accepted request is one event, in one stream for all: whoever appends the next has seen all before it, so that the
+windows hold across processes, and an auditor can count again.
+"""
+
+from array import array
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Literal, assert_never
+
+from msgspec import Struct
+
+from service.domain.events import Event
+
+Api = Literal["assistant", "agent"]
+Scope = Literal["assistant-key", "organization", "address", "project"]
+
+SCOPES: dict[Api, tuple[Scope, ...]] = {
+    "assistant": ("assistant-key", "organization", "address"),
+    "agent": ("project",),
+}
+WINDOW_SECONDS: dict[Scope, int] = {
+    "assistant-key": 30 * 24 * 3600,
+    "organization": 3600,
+    "address": 24 * 3600,
+    "project": 3600,
+}
+LONGEST_WINDOW_SECONDS = max(WINDOW_SECONDS.values())
+
+STREAM_ID = "requests"
+"""Of the one stream."""
+
+
+class RequestAccepted(Event, frozen=True, tag="request-accepted"):
+    """A request that counts."""
+
+    api: Api
+    accepted_at: datetime
+    organization_id: str
+    project_id: str
+    key_id: str
+    address: str
+    """Whose, told apart but not told: a keyed digest, since an address is personal."""
+
+
+UsageEvent = RequestAccepted
+
+
+class Limits(Struct, frozen=True):
+    """How many requests each window takes; 0 for any number."""
+
+    assistant_key: int = 10_000
+    organization: int = 10_000
+    address: int = 10_000
+    project: int = 100
+
+    def of(self, scope: Scope) -> int:
+        match scope:
+            case "assistant-key":
+                return self.assistant_key
+            case "organization":
+                return self.organization
+            case "address":
+                return self.address
+            case "project":
+                return self.project
+            case _:
+                assert_never(scope)
+
+
+class Standing(Struct, frozen=True):
+    """How far one caller is from a limit."""
+
+    scope: Scope
+    limit: int
+    window_seconds: int
+    remaining: int
+    reset_milliseconds: int
+    """Until the oldest counted request leaves the window, and with it one more fits; the whole window when none is."""
+
+
+class _Window:
+    """The times of one caller's requests, in milliseconds, oldest first; some of them are yet to be recorded."""
+
+    __slots__ = ("start", "times", "unsettled")
+
+    def __init__(self) -> None:
+        self.times = array("q")
+        self.start = 0
+        self.unsettled = 0
+
+    def count(self, after: int) -> int:
+        """How many are later than this; those before are let go of."""
+        self.start = bisect_right(self.times, after, self.start)
+        if self.start > 64 and self.start * 2 > len(self.times):
+            del self.times[: self.start]
+            self.start = 0
+        return len(self.times) - self.start
+
+    def add(self, time: int) -> None:
+        self.times.insert(bisect_right(self.times, time, self.start), time)
+
+    def remove(self, time: int) -> None:
+        place = bisect_right(self.times, time, self.start) - 1
+        if place >= self.start and self.times[place] == time:
+            del self.times[place]
+
+
+class Usage:
+    """Every window in memory. A window that nothing is in any more is let go of.
+
+    Times are milliseconds since 1970. A clock that is set back brings nothing back that had left a window.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._windows: dict[Scope, OrderedDict[str, _Window]] = {scope: OrderedDict() for scope in WINDOW_SECONDS}
+
+    def standings(self, request: RequestAccepted, now: int) -> list[Standing]:
+        """Of each limited scope of a request, whether it is counted already or not."""
+        return [self._standing(scope, caller, now) for scope, caller in self._scopes(request)]
+
+    def refusal(self, request: RequestAccepted, now: int) -> Standing | None:
+        """The scope that has no room for one more, or None: there is room in all. Of several, that which frees last."""
+        full = [standing for standing in self.standings(request, now) if standing.remaining == 0]
+        return max(full, key=lambda standing: standing.reset_milliseconds, default=None)
+
+    def is_settled(self, refusal: Standing, request: RequestAccepted) -> bool:
+        """Whether a refusal stands, however those end that are yet to be recorded."""
+        caller = dict(self._scopes(request))[refusal.scope]
+        window = self._windows[refusal.scope].get(caller)
+        return window is None or len(window.times) - window.start - window.unsettled >= refusal.limit
+
+    def add(self, request: RequestAccepted, *, settled: bool = True) -> None:
+        """Count a request that is recorded, or is about to be: then ``settle`` or ``withdraw`` it."""
+        time = milliseconds(request.accepted_at)
+        for scope, caller in self._scopes(request):
+            windows = self._windows[scope]
+            self._let_go(windows, time - WINDOW_SECONDS[scope] * 1000)
+            window = windows.get(caller)
+            if window is None:
+                window = windows[caller] = _Window()
+            else:
+                windows.move_to_end(caller)
+            window.add(time)
+            window.unsettled += not settled
+
+    def settle(self, request: RequestAccepted) -> None:
+        for window in self._of(request):
+            window.unsettled -= 1
+
+    def withdraw(self, request: RequestAccepted) -> None:
+        time = milliseconds(request.accepted_at)
+        for window in self._of(request):
+            window.unsettled -= 1
+            window.remove(time)
+
+    def __len__(self) -> int:
+        """Windows in memory."""
+        return sum(map(len, self._windows.values()))
+
+    def _standing(self, scope: Scope, caller: str, now: int) -> Standing:
+        limit, seconds = self._limits.of(scope), WINDOW_SECONDS[scope]
+        window = self._windows[scope].get(caller)
+        count = 0 if window is None else window.count(now - seconds * 1000)
+        reset = seconds * 1000
+        if window is not None and count:
+            first = window.times[window.start + max(count - limit, 0)]  # more than the limit: it was lowered since
+            reset = max(first + seconds * 1000 - now, 1)
+        return Standing(scope, limit, seconds, max(limit - count, 0), reset)
+
+    def _scopes(self, request: RequestAccepted) -> Iterator[tuple[Scope, str]]:
+        """The limited scopes of a request, and who is counted there."""
+        for scope in SCOPES[request.api]:
+            if self._limits.of(scope) > 0:
+                match scope:
+                    case "assistant-key":
+                        yield scope, request.key_id
+                    case "organization":
+                        yield scope, request.organization_id
+                    case "address":
+                        yield scope, request.address
+                    case "project":
+                        yield scope, request.project_id
+                    case _:
+                        assert_never(scope)
+
+    def _of(self, request: RequestAccepted) -> Iterator[_Window]:
+        for scope, caller in self._scopes(request):
+            window = self._windows[scope].get(caller)
+            if window is not None:
+                yield window
+
+    def _let_go(self, windows: OrderedDict[str, _Window], before: int) -> None:
+        """Drop the windows that were used last longest ago, as far as they are over: two for each one that may come."""
+        for _ in range(2):
+            caller = next(iter(windows), None)
+            if caller is None or windows[caller].unsettled or windows[caller].count(before):
+                return
+            del windows[caller]
+
+
+def milliseconds(time: datetime) -> int:
+    return round(time.timestamp() * 1000)
+
+
+# As the other things of the log, for what reads all of it: the windows themselves are too large for a state
+
+
+class AcceptRequest(Struct, frozen=True):
+    request: RequestAccepted
+
+
+UsageCommand = AcceptRequest
+
+
+class Accepted(Struct, frozen=True):
+    """How many requests were ever accepted."""
+
+    count: int = 0
+
+
+def decide(command: UsageCommand, _state: Accepted) -> list[UsageEvent]:
+    return [command.request]
+
+
+def evolve(state: Accepted, _event: UsageEvent) -> Accepted:
+    return Accepted(state.count + 1)

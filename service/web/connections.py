@@ -1,0 +1,209 @@
+"""Connections of an open network: how many there may be, how slow they may be, and what is told to who sends no HTTP.
+
+aiohttp answers what it cannot read in plain text, lets a connection take an hour for a request's head, and waits for
+ever for a client that reads nothing. So each connection here has a clock for each of these, and tells every failure as
+a problem.
+
+- A head (request line and headers) that has begun to arrive has ``head_seconds``; a connection that sends nothing is
+  closed after ``idle_seconds``, by aiohttp's own clock.
+- A body has ``body_seconds`` (problems.py): the handler knows when it waits for one.
+- A client that takes nothing of what is sent to it is cut off after ``write_seconds``.
+"""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+from socket import socket
+from typing import cast
+
+from aiohttp import web
+from aiohttp.http_exceptions import LineTooLong
+from msgspec import Struct
+
+from service.domain.callers import address_of, counted_as, is_within
+from service.web.problems import REQUEST_ID, Handler, encoded_problem, problem_response
+from service.web.security_headers import PLAIN_HEADERS
+
+LOCAL = ("127.0.0.0/8", "::1/128")
+MAX_LINE_BYTES = 8190
+MAX_FIELD_BYTES = 16_384
+"""Of one header: a browser's cookies for a whole domain may come along."""
+MAX_FIELDS = 100
+LINGERING_SECONDS = 2.0
+"""How long a refused body is still read, so that the client gets to see the refusal."""
+
+
+class ConnectionLimits(Struct, frozen=True):
+    """See the settings of ``[server]``."""
+
+    in_all: int = 4096
+    per_address: int = 100
+    head_seconds: float = 15
+    idle_seconds: float = 75
+    write_seconds: float = 60
+    unlimited: tuple[str, ...] = LOCAL
+    """Networks from which one address may have any number: trusted proxies, and this machine."""
+
+
+class Doorkeeper:
+    """Counts the connections there are."""
+
+    def __init__(self, limits: ConnectionLimits) -> None:
+        self.limits = limits
+        self.open = 0
+        self._by_address: dict[str, int] = {}
+
+    def enter(self, peer: str) -> str | None:
+        """Whom a connection is counted as until ``leave``; None when there are too many."""
+        address = address_of(peer)
+        caller = "" if address is None or is_within(address, self.limits.unlimited) else counted_as(address)
+        here, most = self._by_address.get(caller, 0), self.limits.per_address
+        if self.open >= self.limits.in_all or (caller and most and here >= most):
+            return None
+        self.open += 1
+        self._by_address[caller] = here + 1
+        return caller
+
+    def leave(self, caller: str) -> None:
+        self.open -= 1
+        self._by_address[caller] -= 1
+        if not self._by_address[caller]:
+            del self._by_address[caller]
+
+
+class Connection(web.RequestHandler):
+    """One connection, with its clocks."""
+
+    __slots__ = ("_busy", "_caller", "_doorkeeper", "_head_clock", "_write_clock")
+
+    def __init__(self, server: web.Server, doorkeeper: Doorkeeper, *, logger: logging.Logger) -> None:
+        limits = doorkeeper.limits
+        super().__init__(
+            server,
+            loop=asyncio.get_running_loop(),
+            keepalive_timeout=limits.idle_seconds,
+            access_log=cast("logging.Logger", None),  # as its own runner does
+            logger=logger,
+            max_line_size=MAX_LINE_BYTES,
+            max_field_size=MAX_FIELD_BYTES,
+            max_headers=MAX_FIELDS,
+            lingering_time=LINGERING_SECONDS,
+        )
+        self._doorkeeper = doorkeeper
+        self._caller: str | None = None
+        self._busy = False
+        self._head_clock: asyncio.TimerHandle | None = None
+        self._write_clock: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        peer = transport.get_extra_info("peername")
+        self._caller = self._doorkeeper.enter(str(peer[0]) if isinstance(peer, tuple) and peer else "")
+        if self._caller is None:
+            there = cast("asyncio.Transport", transport)
+            there.write(_too_many())
+            there.close()
+        else:
+            super().connection_made(transport)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        if self._caller is not None:
+            self._doorkeeper.leave(self._caller)
+            self._caller = None
+            for clock in (self._head_clock, self._write_clock):
+                if clock is not None:
+                    clock.cancel()
+            super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._caller is None:
+            return
+        if not self._busy and self._head_clock is None:
+            self._head_clock = self._loop.call_later(self._doorkeeper.limits.head_seconds, self._cut)
+        super().data_received(data)
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """A request has arrived, and is being answered."""
+        self._busy = True
+        if self._head_clock is not None:
+            self._head_clock.cancel()
+            self._head_clock = None
+        try:
+            yield
+        finally:
+            self._busy = False
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self._write_clock is None:
+            self._write_clock = self._loop.call_later(self._doorkeeper.limits.write_seconds, self._cut)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._write_clock is not None:
+            self._write_clock.cancel()
+            self._write_clock = None
+
+    def _cut(self) -> None:
+        if self.transport is not None:
+            self.transport.abort()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,  # noqa: ARG002  (quotes what was sent)
+    ) -> web.StreamResponse:
+        """The answer to what is no HTTP, or to a failure outside of every handler; the connection ends with it."""
+        self.log_exception("request not read", exc_info=exc)
+        if request.writer.output_size > 0:
+            raise ConnectionError("the answer has begun")
+        if isinstance(exc, LineTooLong):
+            status = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
+        response = problem_response(f"req_{secrets.token_hex(12)}", status)
+        response.force_close()
+        return response
+
+    async def finish_response(
+        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
+    ) -> tuple[web.StreamResponse, bool]:
+        """Errors that aiohttp answers before any of our code is asked become problems, too."""
+        if isinstance(resp, web.HTTPException) and resp.status >= 400:
+            resp = problem_response(request.get(REQUEST_ID) or f"req_{secrets.token_hex(12)}", resp.status)
+        return await super().finish_response(request, resp, start_time)
+
+
+@web.middleware
+async def connections(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """The outermost: tells the connection that a head has arrived."""
+    connection = request.protocol
+    if not isinstance(connection, Connection):  # aiohttp's own, in a test
+        return await handler(request)
+    with connection.at_work():
+        return await handler(request)
+
+
+def _too_many() -> bytes:
+    body = encoded_problem(
+        503, "too_many_connections", "There are too many connections; try again.", f"req_{secrets.token_hex(12)}"
+    )
+    headers = {
+        **PLAIN_HEADERS,
+        "Content-Type": "application/problem+json",
+        "Content-Length": str(len(body)),
+        "Cache-Control": "no-store",
+        "Retry-After": "5",
+        "Connection": "close",
+    }
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    return f"HTTP/1.1 503 Service Unavailable\r\n{lines}\r\n".encode() + body
+
+
+async def listen(server: web.Server, bound: socket, doorkeeper: Doorkeeper, logger: logging.Logger) -> asyncio.Server:
+    """Take connections from a bound socket; to stop, close what is returned."""
+    loop = asyncio.get_running_loop()
+    return await loop.create_server(lambda: Connection(server, doorkeeper, logger=logger), sock=bound, backlog=1024)

@@ -1,0 +1,76 @@
+"""What stands between the open network and the handlers: keys, limits, addresses, connections, headers."""
+
+from collections.abc import Callable, Coroutine, Iterator
+from datetime import datetime
+from pathlib import Path
+
+from aiohttp import web
+from msgspec import Struct
+
+from eventstore import EventStore, Views
+from service.domain.usage import Limits
+from service.projections.directory import ProjectDirectory
+from service.projections.keys import KeyDirectory
+from service.system import now
+from service.web.access import KEY_DIRECTORY, KEY_USES, PROJECT_DIRECTORY
+from service.web.client_address import PROXIES, Proxies
+from service.web.connections import LOCAL, ConnectionLimits, Doorkeeper
+from service.web.cors import allow_origin
+from service.web.limits import ADMISSIONS, tell_limits
+from service.web.problems import BODY_SECONDS, name_request
+from service.web.security_headers import IS_HTTPS, secure
+from service.workers.admissions import Admissions, load_secret
+from service.workers.key_uses import KeyUses
+
+
+class DoorSettings(Struct, frozen=True):
+    """See the settings of ``[server]`` and ``[limits]``."""
+
+    limits: Limits = Limits()
+    proxies: Proxies = Proxies()
+    connections: ConnectionLimits = ConnectionLimits()
+    body_seconds: float = 60
+    is_https: bool = False
+
+
+class Door:
+    def __init__(
+        self,
+        store: EventStore,
+        views: Views,
+        data: Path,
+        settings: DoorSettings,
+        *,
+        clock: Callable[[], datetime] = now,
+    ) -> None:
+        self._views, self._settings = views, settings
+        self._keys, self._projects = KeyDirectory(store), ProjectDirectory(store, views)
+        self._uses = KeyUses(store)
+        self._admissions = Admissions(store, settings.limits, load_secret(data / "usage.key"), clock)
+        proxied = (*LOCAL, *settings.proxies.trusted)
+        self.doorkeeper = Doorkeeper(_unlimited(settings.connections, proxied))
+
+    def install(self, app: web.Application) -> None:
+        settings = self._settings
+        app[KEY_DIRECTORY], app[PROJECT_DIRECTORY], app[KEY_USES] = self._keys, self._projects, self._uses
+        app[ADMISSIONS], app[PROXIES] = self._admissions, settings.proxies
+        app[BODY_SECONDS], app[IS_HTTPS] = settings.body_seconds, settings.is_https
+        app.on_response_prepare.extend([name_request, secure, allow_origin, tell_limits])
+
+    async def load(self) -> None:
+        """Before the first request."""
+        await self._keys.catch_up()
+        await self._projects.load()
+        await self._admissions.load(self._views)
+
+    def workers(self) -> Iterator[tuple[str, Coroutine[None, None, None]]]:
+        """What keeps it up to date, each by its name."""
+        yield "keys", self._keys.run()
+        yield "projects", self._projects.run()
+        yield "key-uses", self._uses.run()
+
+
+def _unlimited(limits: ConnectionLimits, networks: tuple[str, ...]) -> ConnectionLimits:
+    return ConnectionLimits(
+        limits.in_all, limits.per_address, limits.head_seconds, limits.idle_seconds, limits.write_seconds, networks
+    )

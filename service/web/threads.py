@@ -121,7 +121,8 @@ async def resume_reply(request: web.Request) -> web.StreamResponse:
     reply = await _reply_in_chat(request, request.match_info["chatId"][:MAX_ID_CHARACTERS], reader)
     if reply is None:
         return web.Response(status=204)
-    return await send_ui_messages(request, reply, plain=False)
+    plain = ui_messages.is_plain_reader(request.headers.get("User-Agent", ""), body_has_trigger=False)
+    return await send_ui_messages(request, reply, plain=plain)
 
 
 @routes.post("/discovery/v1/assistant/{domain}/message")

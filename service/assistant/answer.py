@@ -5,14 +5,18 @@ model then answers from the numbered passages, and may search and read pages its
 text goes out as it comes, with citations turned into links.
 
 An answer counts as given (``resolution``) when it cites at least one passage and the model did not mark it as missing
-from the documentation (``citations``). Both are read from what was sent, not from what the model claims about itself.
+from the documentation (``citations``). Both are read from what was sent, not from what the model claims about itself. A
+greeting needs no passage.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from contextlib import aclosing, asynccontextmanager
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from service.assistant import suggestions
 from service.assistant.citations import CitationFilter
@@ -25,9 +29,10 @@ from service.assistant.context import (
     passage_limit,
     results_text,
 )
-from service.assistant.query import is_about_this_page, query_for
+from service.assistant.query import is_about_this_page, is_small_talk, query_for
+from service.assistant.room import MAX_SQUEEZED, Room, room_for
 from service.assistant.suggestions import Suggestion, page_of
-from service.domain.errors import ServiceError, Unavailable
+from service.domain.errors import Invalid, ServiceError, Unavailable
 from service.domain.model import ToolCall, Usage
 from service.domain.replies import (
     ReplyBroken,
@@ -53,6 +58,9 @@ from service.ports.model import (
     ToolMessage,
 )
 from service.ports.search_index import Page, SearchIndex, Section
+
+CONTEXT_WINDOW_EXCEEDED = "context_window_exceeded"
+"""The code of a prompt that is too long for its model."""
 
 NO_ANSWER = "I could not find an answer to this in the documentation."
 """When a model ends without a word."""
@@ -138,6 +146,7 @@ class _Answering:
         self._model = model
         self._settings = settings
         self._mark = mark_for(question.reply_id)
+        self._open = _path_in(question.current_path)
         self._found: dict[tuple[str, int, str], Source] = {}
         self._urls: dict[int, str] = {}
         self._commit = ""
@@ -145,6 +154,9 @@ class _Answering:
         self._text: list[str] = []
         self._usage = Usage()
         self._calls = 0
+        self._instructions = ""
+        self._room = Room()
+        self._steps: list[_Step] = []
         self._searches_left = settings.max_searches
         self._reads_left = settings.max_reads
 
@@ -152,7 +164,7 @@ class _Answering:
         question = self._question
         page = None
         if question.current_path and is_about_this_page(question.text):
-            page = await self._page(question.current_path)
+            page = await self._page(self._open)
         earlier_questions = [turn.question for turn in question.earlier]
         title = page.title if page is not None else ""
         asked = query_for(question.text, earlier_questions=earlier_questions, page_title=title)
@@ -165,21 +177,14 @@ class _Answering:
         passages, finished = await self._search(call_id, query, first=page)
         yield finished
 
-        messages = messages_for(
-            question.text,
-            passages,
-            earlier=question.earlier,
-            context=question.context,
-            current_path=question.current_path,
-            mark=self._mark,
-        )
+        # Not before: a provider's library may have to be imported for it, and the reader has something to look at now.
+        self._room = room_for(await self._model.window_tokens(), self._settings.max_output_tokens)
         grounding = Grounding(asked, tuple(passages))
         used = self._model.name
         for _ in range(self._settings.max_searches + self._settings.max_reads + 2):
-            request = ModelRequest(messages, (SEARCH, READ_PAGE), self._settings.max_output_tokens, grounding)
             said: list[str] = []
             end: ModelEnd | None = None
-            async with _closing(self._model.reply(request)) as chunks:
+            async with aclosing(self._chunks(passages, grounding)) as chunks:
                 async for chunk in chunks:
                     match chunk:
                         case ModelText(text=text):
@@ -196,21 +201,21 @@ class _Answering:
             used = end.model
             if not end.tool_calls:
                 break
-            results: list[ModelMessage] = []
+            results: list[_Result] = []
             for call in end.tool_calls:
                 async with aclosing(self._use_tool(call)) as steps:
                     async for step in steps:
-                        if isinstance(step, ToolMessage):
+                        if isinstance(step, _Result):
                             results.append(step)
                         else:
                             yield step
-            messages = (*messages, AssistantMessage("".join(said), end.tool_calls), *results)
+            self._steps.append(_Step(AssistantMessage("".join(said), end.tool_calls), tuple(results)))
 
         if not self._text:
             yield TextDelta(self._sent(NO_ANSWER))
         if self._settings.suggestions and (block := await self._suggestions()):
             yield TextDelta(self._sent(block))
-        answered = bool(self._filter.cited) and not self._filter.says_unanswered
+        answered = not self._filter.says_unanswered and (bool(self._filter.cited) or is_small_talk(question.text))
         yield ReplyDone(
             "".join(self._text),
             tuple(self._filter.cited),
@@ -218,6 +223,60 @@ class _Answering:
             used,
             self._usage,
         )
+
+    async def _chunks(self, passages: Sequence[Passage], grounding: Grounding) -> AsyncGenerator[ModelChunk, None]:
+        """The model's next reply; a prompt that its provider finds too long is asked again with less of everything."""
+        squeezed, has_begun = 0, False
+        while True:
+            request = ModelRequest(
+                await asyncio.to_thread(self._messages, passages),
+                (SEARCH, READ_PAGE),
+                self._room.reply_tokens,
+                grounding,
+            )
+            try:
+                async with _closing(self._model.reply(request)) as chunks:
+                    async for chunk in chunks:
+                        has_begun = True
+                        yield chunk
+                return
+            except Invalid as error:
+                if error.code != CONTEXT_WINDOW_EXCEEDED or has_begun or squeezed == MAX_SQUEEZED:
+                    raise
+            squeezed += 1
+            self._room = self._room.smaller()
+
+    def _messages(self, passages: Sequence[Passage]) -> tuple[ModelMessage, ...]:
+        """What has happened so far, as the model is told it: as much as there is room for."""
+        question, room = self._question, self._room
+        limit = passage_limit(len(passages), room)
+        messages: list[ModelMessage] = [
+            *messages_for(
+                question.text,
+                [_clipped(passage, limit) for passage in passages],
+                earlier=question.earlier,
+                context=question.context,
+                current_path=question.current_path,
+                mark=self._mark,
+                instructions=self._instructions,
+                room=room,
+            )
+        ]
+        for step in self._steps:
+            messages += [step.said, *(self._told(result) for result in step.results)]
+        return tuple(messages)
+
+    def _told(self, result: "_Result") -> ToolMessage:
+        call = result.call
+        if result.refused:
+            return ToolMessage(call.id, call.name, result.refused, is_error=True)
+        if not result.passages:
+            return ToolMessage(call.id, call.name, "Nothing was found.")
+        limit = self._room.of(MAX_PAGE_CHARACTERS, least=800) if call.name == READ_PAGE.name else passage_limit(
+            len(result.passages), self._room
+        )  # fmt: skip
+        passages = [_clipped(passage, limit) for passage in result.passages]
+        return ToolMessage(call.id, call.name, results_text(passages, self._mark))
 
     def _pass_on(self, text: str, *, is_first: bool) -> str:
         """What may be sent of the text; ``is_first`` in this call of the model."""
@@ -234,7 +293,7 @@ class _Answering:
             self._text.append(text)
         return text
 
-    async def _use_tool(self, call: ToolCall) -> AsyncGenerator[ReplyEvent | ToolMessage, None]:
+    async def _use_tool(self, call: ToolCall) -> AsyncGenerator["ReplyEvent | _Result", None]:
         """What the client sees of it, and at last the result for the model."""
         try:
             match call.name:
@@ -267,8 +326,7 @@ class _Answering:
             yield _refused(call, f"The arguments do not fit: {error}.")
             return
         yield finished
-        text = results_text(passages, self._mark) if passages else "Nothing was found."
-        yield ToolMessage(call.id, call.name, text)
+        yield _Result(call, tuple(passages))
 
     async def _page(self, path: str) -> Page | None:
         """A page to read whole, if it is for this reader. Version and language say what to prefer, not what to hide."""
@@ -289,9 +347,9 @@ class _Answering:
             query,
             limit=question.page_size,
             filter=question.filter,
-            current_path=question.current_path,
+            current_path=self._open,
         )
-        self._commit = result.commit
+        self._commit, self._instructions = result.commit, result.instructions
         sections = [*([_whole(first)] if first is not None else []), *result.sections]
         return self._add(call_id, query, sections, limit=passage_limit(len(sections)))
 
@@ -335,7 +393,7 @@ class _Answering:
         """Pages that were found and not cited, best first; not the page that is open."""
         sources = self._found.values()
         known = {page_of(source.url) for source in sources if source.number in self._filter.cited}
-        known.add("/" + page_of(self._question.current_path).strip("/"))
+        known.add("/" + page_of(self._open).strip("/"))
         return [Suggestion(source.title, page_of(source.url)) for source in sources if page_of(source.url) not in known]
 
 
@@ -344,8 +402,32 @@ def _whole(page: Page) -> Section:
     return Section(page.path, page.url, page.title, "", (), page.content, 1, lines, 1.0)
 
 
-def _refused(call: ToolCall, reason: str) -> ToolMessage:
-    return ToolMessage(call.id, call.name, reason, is_error=True)
+def _path_in(place: str) -> str:
+    """Of an address or a path: the path. Clients send either."""
+    return urlsplit(place).path if place.startswith(("http://", "https://")) else place
+
+
+class _Result(Struct, frozen=True):
+    """Of a tool call: what it found, or why it was refused."""
+
+    call: ToolCall
+    passages: tuple[Passage, ...] = ()
+    refused: str = ""
+
+
+class _Step(Struct, frozen=True):
+    """What the model said with its calls, and what they gave."""
+
+    said: AssistantMessage
+    results: tuple[_Result, ...]
+
+
+def _refused(call: ToolCall, reason: str) -> _Result:
+    return _Result(call, refused=reason)
+
+
+def _clipped(passage: Passage, limit: int) -> Passage:
+    return passage if len(passage.text) <= limit else replace(passage, text=clip(passage.text, limit))
 
 
 @asynccontextmanager

@@ -2,7 +2,14 @@
 
 Material could try to close its own tags and go on as if it were us. The tags carry a mark made from the reply's id,
 which is random and unknown to whoever wrote a page, a selection or a message; a text that holds the mark all the same
-loses it. Sizes are in characters; four of them are about a token of English, one or two of CJK text.
+loses it. Sizes are in characters; four of them are about a token of English, one or two of CJK text. They are for a
+usual window; ``Room`` makes them smaller.
+
+What the site's owner tells the assistant is material as well, the first of all, and the rules say what it is worth:
+more than documents and readers, less than they themselves.
+
+Of a long thread the last turns are told whole, and of those before them what was asked and the beginning of what was
+answered. That needs no call of a model, so it delays nothing and cannot be talked into anything.
 """
 
 import hashlib
@@ -14,6 +21,7 @@ from string import Template
 
 from msgspec import Struct
 
+from service.assistant.room import Room
 from service.domain.threads import ContextItem
 from service.ports.model import AssistantMessage, ModelMessage, Passage, SystemMessage, UserMessage
 
@@ -25,8 +33,15 @@ MAX_CONTEXT_CHARACTERS = 16_000
 MAX_TURNS = 6
 MAX_EARLIER_QUESTION_CHARACTERS = 2_000
 MAX_EARLIER_ANSWER_CHARACTERS = 3_000
+MAX_DIGEST_CHARACTERS = 8_000
+"""Of what is told of the turns before the last ones."""
+MAX_DIGEST_QUESTION, MAX_DIGEST_ANSWER = 200, 300
+MAX_QUESTION_CHARACTERS, LEAST_QUESTION_CHARACTERS = 32_768, 2_000
+USUAL = Room()
 
 _CITATION_LINK = re.compile(r" ?\[\d{1,3}\]\([^)\s]*\)")
+_CODE_BLOCK = re.compile(r"^[ >]*(```+|~~~+).*?(?:^[ >]*\1[^\n]*$|\Z)", re.DOTALL | re.MULTILINE)
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s|(?<=[。！？])")  # noqa: RUF001
 _SUGGESTIONS_BLOCK = re.compile(r"```suggestions\n.*?(?:```|\Z)", re.DOTALL)
 
 
@@ -41,9 +56,10 @@ def mark_for(reply_id: str) -> str:
     return hashlib.sha256(reply_id.encode()).hexdigest()[:16]
 
 
-def passage_limit(count: int) -> int:
+def passage_limit(count: int, room: Room = USUAL) -> int:
     """Characters for each of so many passages."""
-    return max(MIN_PASSAGE_CHARACTERS, min(MAX_PASSAGE_CHARACTERS, MAX_PASSAGES_CHARACTERS // max(count, 1)))
+    share = room.of(MAX_PASSAGES_CHARACTERS) // max(count, 1)
+    return max(room.of(MIN_PASSAGE_CHARACTERS, least=200), min(room.of(MAX_PASSAGE_CHARACTERS, least=400), share))
 
 
 def clip(text: str, limit: int) -> str:
@@ -63,14 +79,19 @@ def messages_for(
     context: Sequence[ContextItem],
     current_path: str,
     mark: str,
+    instructions: str = "",
+    room: Room = USUAL,
 ) -> tuple[ModelMessage, ...]:
+    """``instructions``: of the site's owner. The passages are as long as they may be already."""
     asked = Template(_prompt("question.md")).substitute(
         mark=mark,
+        owner=f"{_tagged('site-owner', instructions, mark)}\n" if instructions else "",
         passages=passages_text(passages, mark) or "(Nothing was found.)",
-        reader=_reader(context, current_path, mark),
-        question=_unmarked(question, mark),
+        earlier=_digest(earlier[:-MAX_TURNS], mark, room),
+        reader=_reader(context, current_path, mark, room),
+        question=_unmarked(clip(question, room.of(MAX_QUESTION_CHARACTERS, least=LEAST_QUESTION_CHARACTERS)), mark),
     )
-    return (SystemMessage(_prompt("answer.md")), *_earlier_messages(earlier), UserMessage(asked))
+    return (SystemMessage(_prompt("answer.md")), *_earlier_messages(earlier, room), UserMessage(asked))
 
 
 def results_text(passages: Sequence[Passage], mark: str) -> str:
@@ -88,20 +109,52 @@ def passages_text(passages: Iterable[Passage], mark: str) -> str:
     )  # fmt: skip
 
 
-def _earlier_messages(earlier: Sequence[Exchange]) -> list[ModelMessage]:
-    """The last turns. Numbers of their citations mean nothing now, and would be copied."""
+def _earlier_messages(earlier: Sequence[Exchange], room: Room) -> list[ModelMessage]:
+    """The last turns."""
     messages: list[ModelMessage] = []
     for turn in earlier[-MAX_TURNS:]:
-        answer = _CITATION_LINK.sub("", _SUGGESTIONS_BLOCK.sub("", turn.answer)).strip()
-        messages.append(UserMessage(clip(turn.question, MAX_EARLIER_QUESTION_CHARACTERS)))
-        messages.append(AssistantMessage(clip(answer, MAX_EARLIER_ANSWER_CHARACTERS) or "(No answer was given.)"))
+        answer = clip(_words_of(turn.answer), room.of(MAX_EARLIER_ANSWER_CHARACTERS, least=200))
+        messages.append(UserMessage(clip(turn.question, room.of(MAX_EARLIER_QUESTION_CHARACTERS, least=200))))
+        messages.append(AssistantMessage(answer or "(No answer was given.)"))
     return messages
 
 
-def _reader(context: Sequence[ContextItem], current_path: str, mark: str) -> str:
+def _words_of(answer: str) -> str:
+    """Without numbers of citations, which mean nothing now and would be copied."""
+    return _CITATION_LINK.sub("", _SUGGESTIONS_BLOCK.sub("", answer)).strip()
+
+
+def _digest(earlier: Sequence[Exchange], mark: str, room: Room) -> str:
+    """Of the turns before the last ones, the newest that there is room for, and the first: what it all began with."""
+    left = room.of(MAX_DIGEST_CHARACTERS)
+    lines: list[str] = []
+    for turn in [*earlier[:1], *reversed(earlier[1:])]:
+        line = f"- {_one_line(turn.question, MAX_DIGEST_QUESTION)}"
+        if gist := _one_line(_gist(turn.answer), MAX_DIGEST_ANSWER):
+            line += f"\n  → {gist}"
+        left -= len(line)
+        if left < 0:
+            break
+        lines.append(line)
+    return f"{_tagged('earlier', chr(10).join([*lines[:1], *lines[:0:-1]]), mark)}\n" if lines else ""
+
+
+def _gist(answer: str) -> str:
+    """The first sentences of its prose."""
+    prose = _CODE_BLOCK.sub(" ", _words_of(answer))
+    sentences = _SENTENCE_END.split(" ".join(prose[:2_000].split()))
+    return " ".join(sentences[:2])
+
+
+def _one_line(text: str, limit: int) -> str:
+    words = " ".join(text[: 4 * limit].split())
+    return words if len(words) <= limit else words[: limit - 1].rstrip() + "…"
+
+
+def _reader(context: Sequence[ContextItem], current_path: str, mark: str, room: Room) -> str:
     """What the reader has in view."""
     pieces: list[str] = []
-    left = MAX_CONTEXT_CHARACTERS
+    left = room.of(MAX_CONTEXT_CHARACTERS)
     for item in context:
         if left <= 0:
             break

@@ -27,6 +27,12 @@ le la les un une des et ou est que qui pour dans avec sur je du de puis pourquoi
 el los las una y o es cómo como qué para en con por del se puedo
 """
 _STOP_WORDS = frozenset(_STOP_WORD_LIST.split())
+_GREETING_LIST = """
+hello hi hey thanks thank thx ok okay bye goodbye great cheers hallo danke moin tschüss bonjour salut merci hola gracias
+adiós olá obrigado obrigada ciao grazie hoi bedankt こんにちは ありがとう 你好 谢谢
+"""
+_GREETINGS = frozenset(_GREETING_LIST.split())
+_BESIDE_GREETINGS = frozenset(["you", "there", "very", "much", "so", "a", "lot", "all", "vielen", "dir", "beaucoup"])
 _LEANS = re.compile(
     r"\A\s*(?:and|or|but|also|what about|how about|what if|why|then|same|und|oder|et|ou|y|e|o)\b"
     r"|\b(?:it|its|that|those|them|they|one|ones|this|these|there|instead|above|second|first|last)\b",
@@ -39,6 +45,13 @@ _THIS_PAGE = re.compile(
     r"|\bdeze\s+pagina\b|このページ|这个?页面|本页|이 페이지",
     re.IGNORECASE,
 )
+
+
+def is_small_talk(text: str) -> bool:
+    """A greeting or thanks: it asks nothing."""
+    words = [word.casefold() for word in _WORD.findall(text[:200])]
+    greets = any(word in _GREETINGS for word in words)
+    return greets and len(text) <= 200 and all(word in _GREETINGS or word in _BESIDE_GREETINGS for word in words)
 
 
 def is_about_this_page(question: str) -> bool:

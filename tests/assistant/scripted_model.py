@@ -11,6 +11,10 @@ class ScriptedModel:
     """``replies``: one for each call, as texts, tool calls, and an error to raise at that point."""
 
     name = "scripted/model"
+    window: int | None = None
+
+    async def window_tokens(self) -> int | None:
+        return self.window
 
     def __init__(self, *replies: list[str | ToolCall | ServiceError], cut_off: bool = False) -> None:
         self.replies = list(replies)

@@ -2,18 +2,24 @@
 
 import argparse
 import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
+from urllib.parse import urlsplit
+
+from msgspec.structs import asdict
 
 from eventstore import Metadata
-from service.cli.output import DONE, Output, table
+from service.cli.jobs import the_project
+from service.cli.output import DONE, Output, table, warning
 from service.cli.parsing import add_command
 from service.cli.runtime import Runtime
 from service.domain.errors import Invalid, NotFound
-from service.operations import NewProject, create_organization, create_project
+from service.domain.projects import ChangeProject, CodeHostKind
+from service.operations import NewProject, change_project, create_organization, create_project
 from service.projections.organizations import get_organization, list_organizations
-from service.projections.projects import get_project, list_projects
-from service.system import cli_actor
+from service.projections.projects import ProjectRow, get_project, list_projects
+from service.system import cli_actor, now
 
 
 def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -27,20 +33,27 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     one = add_command(actions, "list", "list the organizations", parents=[common])
     one.set_defaults(command=list_organizations_)
 
-    project = add_command(commands, "project", "make and list projects: a repository, its code host, its site")
+    project = add_command(commands, "project", "make, change and list projects: a repository, its code host, its site")
     actions = project.add_subparsers(title="commands", metavar="COMMAND", required=True)
     one = add_command(
         actions,
         "create",
         "make a project",
         more=(
-            "Pull requests go to the embedded code host, which begins with a copy of the repository; "
-            "the original is never changed."
+            "Pull requests go to the embedded code host, which begins with a copy of the repository (the original is "
+            "never changed), or with --code-host to the one that keeps the repository."
         ),
         examples=[
             "project create --name Guide --repository ../guide --domain guide",
             "project create --name Guide --repository https://git.example.com/guide.git --docs docs \\\n"
             "      --git-token-env GUIDE_TOKEN",
+            "project create --name Guide --code-host github --git-token-env GITHUB_TOKEN \\\n"
+            "      --repository https://github.com/acme/guide --label docs --reviewer acme/writers",
+            "project create --name Guide --code-host github --github-app-id 12345 \\\n"
+            "      --github-app-key-env GUIDE_APP_KEY --repository https://github.com/acme/guide",
+            "project create --name Guide --code-host gitlab --git-token-env GITLAB_TOKEN \\\n"
+            "      --repository https://git.example.com/gitlab/acme/guide.git \\\n"
+            "      --api-url https://git.example.com/gitlab/api/v4",
         ],
         parents=[common],
     )
@@ -55,15 +68,77 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     )
     one.add_argument("--domain", help="what the site is called in the assistant's addresses (default: from the name)")
     one.add_argument(
-        "--code-host", default="local", choices=("local",), help="where pull requests go (default: %(default)s)"
+        "--code-host",
+        default="local",
+        choices=get_args(CodeHostKind),
+        help="where pull requests go; gitea is Forgejo, too (default: %(default)s, the embedded one)",
     )
+    _add_access(one, default="")
+    one.add_argument("--label", action="append", default=[], metavar="LABEL", help="for each pull request; repeatable")
     one.add_argument(
-        "--git-token-env", default="", metavar="VARIABLE", help="the environment variable that holds git's token"
+        "--reviewer",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="whom each pull request asks for a review, a name or organization/team; repeatable",
     )
     one.add_argument("--organization", metavar="ID", help="whose it is; needed only when there are several")
     one.set_defaults(command=create_project_)
+
+    one = add_command(
+        actions,
+        "update",
+        "change a project",
+        more="What is not named stays. The repository and its code host are asked first, as when a project is made.",
+        examples=[
+            "project update guide --ref next --docs site/docs",
+            "project update guide --repository https://github.com/acme/new-name",
+            "project update guide --label docs --label bot --no-reviewers",
+        ],
+        parents=[common],
+    )
+    one.add_argument("project", metavar="ID_OR_DOMAIN")
+    one.add_argument("--name", help="what people call it")
+    one.add_argument("--repository", metavar="URL", help="its new address, where its code host is not the embedded one")
+    one.add_argument("--ref", help="the branch to work from")
+    one.add_argument("--docs", metavar="SUBFOLDER", help='the folder that holds the documentation; "" for all of it')
+    _add_access(one, default=None)
+    labels = one.add_mutually_exclusive_group()
+    labels.add_argument("--label", action="append", metavar="LABEL", help="instead of those so far; repeatable")
+    labels.add_argument("--no-labels", dest="label", action="store_const", const=[], help="none from now on")
+    reviewers = one.add_mutually_exclusive_group()
+    reviewers.add_argument("--reviewer", action="append", metavar="NAME", help="instead of those so far; repeatable")
+    reviewers.add_argument("--no-reviewers", dest="reviewer", action="store_const", const=[], help="none from now on")
+    one.set_defaults(command=update_project_)
+
+    one = add_command(actions, "show", "show all that is set of a project", parents=[common])
+    one.add_argument("project", metavar="ID_OR_DOMAIN")
+    one.set_defaults(command=show_project_)
     one = add_command(actions, "list", "list the projects", parents=[common])
     one.set_defaults(command=list_projects_)
+
+
+def _add_access(parser: argparse.ArgumentParser, *, default: str | None) -> None:
+    """How to reach the code host, and how to be let in."""
+    parser.add_argument(
+        "--api-url",
+        default=default,
+        metavar="URL",
+        help="where the code host's API is, when not where it usually is on the repository's server",
+    )
+    parser.add_argument(
+        "--git-token-env",
+        default=default,
+        metavar="VARIABLE",
+        help="the environment variable that holds the token; with _FILE at its end, the name of a file that does",
+    )
+    parser.add_argument("--github-app-id", default=default, metavar="ID", help="of a GitHub App, instead of a token")
+    parser.add_argument(
+        "--github-app-key-env",
+        default=default,
+        metavar="VARIABLE",
+        help="the environment variable that holds the App's private key; with _FILE at its end, the name of a file",
+    )
 
 
 async def create_organization_(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
@@ -87,19 +162,80 @@ async def create_project_(runtime: Runtime, options: argparse.Namespace, output:
         docs_folder=options.docs,
         domain=options.domain or domain_from(options.name),
         code_host=options.code_host,
+        api_url=options.api_url,
         git_token_env=options.git_token_env,
+        github_app_id=options.github_app_id,
+        github_app_key_env=options.github_app_key_env,
+        labels=tuple(options.label),
+        reviewers=tuple(options.reviewer),
     )
-    created = await create_project(runtime.store, runtime.views, runtime.docs, new, Metadata(actor=cli_actor()))
+    created = await create_project(
+        runtime.store, runtime.views, runtime.docs, runtime.code_hosts, new, Metadata(actor=cli_actor())
+    )
     await runtime.views.catch_up()
     row = await get_project(runtime.views, created.id)
+    assert row is not None
+    _warn(row, created.warnings)
     output.result(row, f"project {created.id}\ndomain {new.domain}")
     return DONE
 
 
+async def update_project_(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
+    row = await the_project(runtime, options.project)
+    change = ChangeProject(
+        now(),
+        name=options.name,
+        repository=options.repository,
+        ref=options.ref,
+        docs_folder=options.docs,
+        api_url=options.api_url,
+        git_token_env=options.git_token_env,
+        github_app_id=options.github_app_id,
+        github_app_key_env=options.github_app_key_env,
+        labels=None if options.label is None else tuple(options.label),
+        reviewers=None if options.reviewer is None else tuple(options.reviewer),
+    )
+    changed = await change_project(
+        runtime.store, runtime.docs, runtime.code_hosts, row.id, change, Metadata(actor=cli_actor())
+    )
+    await runtime.views.catch_up()
+    after = await get_project(runtime.views, row.id)
+    assert after is not None
+    _warn(after, changed.warnings)
+    output.result(after, "It was so already." if after == row else _shown(after))
+    return DONE
+
+
+async def show_project_(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
+    row = await the_project(runtime, options.project)
+    output.result(row, _shown(row))
+    return DONE
+
+
+def _shown(row: ProjectRow) -> str:
+    values = {name: ", ".join(value) if isinstance(value, tuple) else value for name, value in asdict(row).items()}
+    width = max(len(name) for name in values)
+    return "\n".join(f"{name.replace('_', ' ').ljust(width)}  {value or '-'}" for name, value in values.items())
+
+
+def _warn(row: ProjectRow, warnings: Sequence[str]) -> None:
+    """On standard error, so that ``--json`` still prints one document."""
+    unencrypted = {url for url in (row.repository, row.api_url) if _is_unencrypted(url)}
+    if unencrypted and (row.git_token_env or row.github_app_id):
+        warning(f"The token travels to {' and '.join(sorted(unencrypted))} unencrypted; use https:// if it can be had.")
+    for sentence in warnings:
+        warning(sentence)
+
+
+def _is_unencrypted(url: str) -> bool:
+    parts = urlsplit(url)
+    return parts.scheme.lower() == "http" and parts.hostname not in ("localhost", "127.0.0.1", "::1")
+
+
 async def list_projects_(runtime: Runtime, _options: argparse.Namespace, output: Output) -> int:
     rows = await list_projects(runtime.views)
-    cells = [(row.id, row.name, row.domain, row.repository, row.ref) for row in rows]
-    output.result({"projects": rows}, table(("ID", "NAME", "DOMAIN", "REPOSITORY", "REF"), cells))
+    cells = [(row.id, row.name, row.domain, row.code_host, row.repository, row.ref) for row in rows]
+    output.result({"projects": rows}, table(("ID", "NAME", "DOMAIN", "CODE HOST", "REPOSITORY", "REF"), cells))
     return DONE
 
 

@@ -2,7 +2,7 @@
 
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from service.agent.workspace import Workspace
 from service.domain.jobs import ModelReplied, Problem, Round, Running
@@ -19,16 +19,22 @@ MAX_PROBLEMS_LISTED = 50
 
 TEMPLATES = (
     *(
-        f"{folder}{name}.md"
+        f"{folder}pull_request_template.{suffix}"
         for folder in (".github/", ".gitea/", ".forgejo/", "", "docs/")
-        for name in ("pull_request_template", "PULL_REQUEST_TEMPLATE")
+        for suffix in ("md", "txt")
     ),
-    ".gitlab/merge_request_templates/Default.md",
     ".gitlab/merge_request_templates/default.md",
 )
+"""Where the code hosts look for one, in lower case: they take either."""
 
 _CONVENTIONAL = re.compile(r"[a-z]{2,10}(\([\w./ -]{1,40}\))?!?: ")
-_ABOUT_THE_CHANGE = re.compile(r"summary|description|overview|what|changes|purpose|motivation", re.IGNORECASE)
+_SECTIONS: Mapping[str, tuple[str, ...]] = {
+    "summary": (r"summary|description|overview|abstract", r"what|why|purpose|motivation|changes|proposed|context"),
+    "files": (r"files|pages|changes|changed|what",),
+    "checks": (r"test|check(?!list)|verif|validat|quality",),
+}
+"""Words of headings that ask for each thing, the plainest first."""
+_CHECKED = "Links, anchors, front matter, markup, navigation and secrets were checked; "
 _MENTION = re.compile(r"(?<![\w`/.@])@([A-Za-z0-9][\w-]*(?:/[\w.-]+)?)")
 
 
@@ -58,41 +64,69 @@ async def body(state: Running, workspace: Workspace, changes: Mapping[str, str |
     summary = _quiet(_visible(finish.summary))[: MAX_BODY // 2]
     models = list(dict.fromkeys(step.model for step in state.work.transcript if isinstance(step, ModelReplied)))
     earlier = {path: text for done in state.work.rounds for path, text in done.changes.items()}
+    files = _files(workspace, {**earlier, **changes})
+    problems = state.work.remaining_problems or ()
     details = [_earlier(state.work.rounds)] if state.work.rounds else []
-    details.append(_files(workspace, {**earlier, **changes}))
-    if state.work.remaining_problems:
-        details.append(_problems(state.work.remaining_problems))
     made_with = f" with {', '.join(f'`{model}`' for model in models[:5])}" if models else ""
     footer = f"Made by Docsmith{made_with}, job `{job_id}`. Please review it as you would a colleague's change."
     template = await _template(workspace)
     if not template:
-        parts = [summary, *details, f"---\n\n{footer}"]
+        parts = [summary, *details, files, _problems(problems)]
     else:
-        filled, found = _filled(template, summary)
-        parts = [filled] if found else [summary, filled]
-        parts += [*details, f"---\n\n{footer}"]
+        checks = _CHECKED + (f"what they found is below ({len(problems)})." if problems else "nothing was found.")
+        filled, asked = _filled(template, {"summary": summary, "files": files, "checks": checks})
+        parts = [*(() if "summary" in asked else (summary,)), filled, *details]
+        parts += [*(() if "files" in asked else (files,)), _problems(problems)]
+    parts = [*filter(None, parts), f"---\n\n{footer}"]
     return _shortened_text("\n\n".join(parts), MAX_BODY) + "\n"
 
 
 async def _template(workspace: Workspace) -> str:
-    for path in TEMPLATES:
-        if workspace.in_base(path):
-            text = await workspace.base_text(path)
-            if text and len(text) <= MAX_TEMPLATE:
-                return text.replace("\r\n", "\n").strip()
+    found = {path.lower(): path for path in workspace.base_paths() if path.lower() in TEMPLATES}
+    for name in TEMPLATES:
+        text = await workspace.base_text(found[name]) if name in found else None
+        if text and len(text) <= MAX_TEMPLATE:
+            return text.replace("\r\n", "\n").strip()
     return ""
 
 
-def _filled(template: str, summary: str) -> tuple[str, bool]:
-    """The summary under the template's first heading that asks for one, in place of the hint there."""
-    headings = list(re.finditer(r"^#{1,6}[ \t]+(.+)$", template, re.MULTILINE))
-    for index, heading in enumerate(headings):
-        if _ABOUT_THE_CHANGE.search(heading[1]):
-            end = headings[index + 1].start() if index + 1 < len(headings) else len(template)
-            kept = re.sub(r"<!--.*?-->", "", template[heading.end() : end], flags=re.DOTALL).strip()
-            parts = [template[: heading.end()], summary, kept, template[end:].strip()]
-            return "\n\n".join(part for part in parts if part), True
-    return template, False
+def _filled(template: str, texts: Mapping[str, str]) -> tuple[str, set[str]]:
+    """Each text under the first heading that asks for it, in place of the hint there; and which were asked for.
+
+    What else the template has stays as it is: a box is for the person who has looked to tick.
+    """
+    headings = list(_headings(template))
+    chosen: dict[int, str] = {}
+    for name, rules in _SECTIONS.items():
+        fitting = (at for rule in rules for at, (_, _, words) in enumerate(headings)
+                   if at not in chosen and re.search(rf"\b(?:{rule})", words, re.IGNORECASE))  # fmt: skip
+        at = next(fitting, None)
+        if at is not None:
+            chosen[at] = name
+    parts = [template[: headings[0][0]] if headings else template]
+    for at, (start, body_start, _) in enumerate(headings):
+        end = headings[at + 1][0] if at + 1 < len(headings) else len(template)
+        if at in chosen:
+            parts += [template[start:body_start], texts[chosen[at]], _COMMENT.sub("", template[body_start:end])]
+        else:
+            parts.append(template[start:end])
+    return "\n\n".join(part.strip() for part in parts if part.strip()), set(chosen.values())
+
+
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_HEADING = re.compile(r"#{1,6}[ \t]+(\S.*)")
+
+
+def _headings(template: str) -> Iterator[tuple[int, int, str]]:
+    """Where each begins, where what is under it begins, and its words; none of those in comments and code."""
+    plain = _COMMENT.sub(lambda comment: " " * len(comment[0]), template)
+    at, in_code = 0, False
+    for line in plain.splitlines(keepends=True):
+        in_code ^= line.lstrip().startswith(("```", "~~~"))
+        match = None if in_code else _HEADING.match(line)
+        if match is not None:
+            yield at, at + len(line), match[1].strip()
+        at += len(line)
 
 
 def _earlier(rounds: Sequence[Round]) -> str:
@@ -112,6 +146,8 @@ def _files(workspace: Workspace, changes: Mapping[str, str | None]) -> str:
 
 
 def _problems(problems: Sequence[Problem]) -> str:
+    if not problems:
+        return ""
     lines = [
         f"- `{problem.path}`{f', line {problem.line}' if problem.line else ''}: {_quiet(problem.message)}"
         for problem in problems[:MAX_PROBLEMS_LISTED]

@@ -24,7 +24,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventstore import RecordedEvent
-from service.cli.audit_reading import Filter, add_filter_options, at_least_1, fields_of, pages, reading, state_of
+from service.cli.audit_reading import (
+    Filter,
+    add_filter_options,
+    at_least_1,
+    fields_of,
+    pages,
+    personal_fields_of,
+    reading,
+    state_of,
+)
 from service.cli.output import DONE, VERIFICATION_FAILED, Output
 from service.cli.parsing import add_command
 from service.domain.errors import Conflict, Invalid
@@ -206,9 +215,7 @@ class _Writer:
 
 
 def _exported(event: RecordedEvent, personal: bool) -> dict[str, Any]:
-    shown = None
-    if personal and event.personal is not None:
-        shown = msgspec.json.decode(event.personal)
+    shown = personal_fields_of(event) if personal else None
     return {
         "position": event.position, "stream": event.stream, "streamVersion": event.stream_version, "id": event.id,
         "type": event.type, "schemaVersion": event.schema_version, "recordedAt": event.recorded_at.isoformat(),

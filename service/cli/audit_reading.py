@@ -26,6 +26,7 @@ from service.streams import AUDIT
 from service.system import cli_actor, new_id, now
 
 PAGE = 1000
+HIDDEN = "[hidden]"
 
 
 class Filter(Struct, frozen=True, omit_defaults=True):
@@ -145,9 +146,20 @@ async def pages(
 def fields_of(event: RecordedEvent, *, personal: bool) -> dict[str, Any]:
     """An event's fields, those of people only if they are asked for."""
     fields: dict[str, Any] = msgspec.json.decode(event.data, type=dict[str, Any])
-    if personal and event.personal is not None:
-        fields |= msgspec.json.decode(event.personal, type=dict[str, Any])
+    if personal:
+        fields |= personal_fields_of(event) or {}
     return fields
+
+
+def personal_fields_of(event: RecordedEvent) -> dict[str, Any] | None:
+    """What is sealed of an event; None when nothing is, or when it is erased.
+
+    Secrets (of webhooks) are shown to nobody: whoever may read the log need not be able to sign with them.
+    """
+    if event.personal is None:
+        return None
+    fields = msgspec.json.decode(event.personal, type=dict[str, Any])
+    return {name: HIDDEN if name == "secret" else value for name, value in fields.items()}
 
 
 def state_of(event: RecordedEvent) -> str:

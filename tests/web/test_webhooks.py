@@ -1,0 +1,129 @@
+"""What code hosts tell of pull requests, and many of them at once."""
+
+import asyncio
+from datetime import UTC, datetime
+
+import pytest
+from aiohttp import web
+
+from eventstore import SQLiteEventStore, Views, execute
+from service.domain.incoming import SetIncomingSecret
+from service.domain.jobs import (
+    CompleteJob,
+    Message,
+    PullRequestClosed,
+    RecordPullRequest,
+    RequestJob,
+    StartJob,
+)
+from service.domain.projects import CreateProject
+from service.domain.sites import RegisterSite
+from service.domain.webhooks import make_secret
+from service.projections import all_projections
+from service.streams import INCOMING, JOBS, PROJECTS, SITES
+from service.web import webhooks
+from service.web.keys import STORE, VIEWS
+from service.web.problems import problems, request_ids
+from tests.fakes.hooks import signed
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+SECRET = make_secret(bytes(range(32)))
+
+
+@pytest.fixture
+async def store(tmp_path):
+    async with await SQLiteEventStore.open(tmp_path / "events.db", vault_path=tmp_path / "keys.db") as store:
+        yield store
+
+
+@pytest.fixture
+async def client(store, tmp_path, aiohttp_client):
+    views = await Views.open(tmp_path / "views.db", store, all_projections())
+    following = asyncio.create_task(views.run())
+    app = web.Application(middlewares=[request_ids, problems])
+    app[STORE], app[VIEWS] = store, views
+    app.add_routes(webhooks.routes)
+    yield await aiohttp_client(app)
+    following.cancel()
+    await asyncio.wait([following])
+    await views.close()
+
+
+async def make_project(store, code_host, *, secret=SECRET):
+    repository = "https://host.example/acme/guide.git"
+    project = CreateProject("o", "Guide", repository, "main", "", "guide", code_host, NOW, git_token_env="GIT_TOKEN")
+    await execute(store, PROJECTS, "p", project)
+    await execute(store, SITES, "guide", RegisterSite("p", "o", NOW))
+    if secret is not None:
+        await execute(store, INCOMING, "p", SetIncomingSecret(secret, NOW))
+
+
+async def make_job(store, *, number=7):
+    request = RequestJob(
+        "o", "p", "repo", "main", "", "fake/model", (Message("user", "Look around"),), "Look around", "docs/x",
+        branch_named=True, as_draft=False, api_version=2, now=NOW,
+    )  # fmt: skip
+    opened = RecordPullRequest(number, f"https://host.example/{number}", NOW)
+    for command in (request, StartJob("here", NOW), opened, CompleteJob("Done.", NOW)):
+        await execute(store, JOBS, "j", command)
+
+
+async def tell(client, headers, body):
+    async with client.post("/hooks/p", data=body, headers=headers) as response:
+        return response.status
+
+
+async def closed(store):
+    events = [JOBS.codec.decode(event) for event in await store.read_stream("job-j")]
+    return [event for event in events if isinstance(event, PullRequestClosed)]
+
+
+@pytest.mark.parametrize(
+    ("code_host", "name", "outcome"),
+    [
+        ("github", "github-pull-request-merged", "merged"),
+        ("gitea", "gitea-pull-request-closed", "closed"),
+        ("gitlab", "gitlab-merge-request-merged", "merged"),
+        ("gitlab", "gitlab-merge-request-closed", "closed"),
+    ],
+)
+async def test_what_became_of_a_pull_request_is_recorded_once(store, client, code_host, name, outcome):
+    await make_project(store, code_host)
+    await make_job(store)
+    await client.app[VIEWS].wait_for(await store.head())
+    for _ in range(2):
+        assert await tell(client, *signed(name, SECRET)) == 202
+    (event,) = await closed(store)
+    assert event.outcome == outcome
+    assert (event.merge_commit is not None) == (outcome == "merged")
+
+
+async def test_another_number_or_another_host_closes_nothing(store, client):
+    await make_project(store, "gitea")
+    await make_job(store)
+    await client.app[VIEWS].wait_for(await store.head())
+    assert await tell(client, *signed("github-pull-request-merged", SECRET)) == 204
+    assert await tell(client, *signed("gitea-pull-request-closed", SECRET, number=8)) == 202
+    assert await closed(store) == []
+
+
+async def test_a_project_without_a_secret_takes_nothing(store, client):
+    await make_project(store, "github", secret=None)
+    await client.app[VIEWS].wait_for(await store.head())
+    assert await tell(client, *signed("github-push", webhooks.NO_SECRET)) == 404
+    assert await tell(client, *signed("github-ping", SECRET)) == 404
+
+
+async def test_many_pushes_at_once_are_all_recorded_and_one_that_is_told_ten_times_is_recorded_once(store, client):
+    await make_project(store, "github")
+
+    async def push(delivery):
+        headers, body = signed("github-push", SECRET)
+        headers["X-GitHub-Delivery"] = delivery
+        return await tell(client, headers, body)
+
+    statuses = await asyncio.gather(*(push(f"{number % 10}") for number in range(30)))
+    assert statuses == [202] * 30
+    assert len(await store.read_stream("incoming-p")) == 1 + 10
+    types = [event.type for event in await store.read_stream("site-guide")]
+    assert types.count("index-requested") == 10

@@ -28,6 +28,9 @@ class PatientModel(OneModel):
     def for_assistant(self):
         return self
 
+    async def window_tokens(self):
+        return None
+
     async def reply(self, request):
         await self.may_reply.wait()
         async for chunk in self.model.reply(request):

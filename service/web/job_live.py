@@ -13,6 +13,7 @@ from service.projections.jobs import JobRow, get_job
 from service.projections.projects import ProjectRow
 from service.streams import JOBS, decoded
 from service.web.keys import MODELS, STORE, VIEWS
+from service.web.limits import charged
 from service.web.problems import metadata_of
 
 
@@ -20,7 +21,7 @@ async def new_job(request: web.Request, project: ProjectRow, new: NewJob) -> Cre
     """Raises Invalid and KeyReused."""
     key = idempotency_key(request)
     try:
-        return await request_job(request.app[STORE], request.app[MODELS], project, new, metadata_of(request), key=key)
+        return await request_job(charged(request), request.app[MODELS], project, new, metadata_of(request), key=key)
     except NotFound as error:  # a name in the body, not in the address
         raise Invalid(f"$.model: {error}", code=error.code, problems=(("$.model", str(error)),)) from error
 

@@ -24,6 +24,7 @@ from service.projections.projects import ProjectRow
 from service.web.access import project_for
 from service.web.job_live import idempotency_key, job_row, last_event_id, live_events, new_job, past_events
 from service.web.keys import CLOSING, STORE, VIEWS
+from service.web.limits import charged
 from service.web.live import with_keep_alives
 from service.web.problems import metadata_of, read_body
 from service.wire.job_stream import live_event, queue_event
@@ -141,7 +142,7 @@ async def post_job_message(request: web.Request) -> web.Response:
     project = await project_for(request)
     prompt, key = await _prompt(request), idempotency_key(request)
     row = await job_row(request, project, request.match_info["id"])
-    await add_message(request.app[STORE], project.id, row.id, prompt, metadata_of(request), key=key)
+    await add_message(charged(request), project.id, row.id, prompt, metadata_of(request), key=key)
     return await _job_response(request, await job_row(request, project, row.id))
 
 

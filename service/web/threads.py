@@ -29,6 +29,7 @@ from service.streams import THREADS
 from service.system import new_id, now
 from service.web.access import site_for
 from service.web.keys import BROADCAST, INSTANCE, KEY_REQUIRED, REPLIER, STORE, VIEWS
+from service.web.limits import charged
 from service.web.problems import ACTOR, decoded_at, metadata_of, read_body
 from service.web.replies import HeardReply, send_data_stream, send_ui_messages
 from service.web.versioning import deprecated
@@ -181,7 +182,7 @@ async def _record(request: web.Request, project: ProjectRow, body: ThreadBody, m
     """In the thread that the request names; or in the one that the chat's earlier messages name, if it is the sender's
     to write to: clients send metadata back without being asked to, so a wrong one is no mistake of theirs.
     """
-    store, metadata = request.app[STORE], metadata_of(request)
+    store, metadata = charged(request), metadata_of(request)
     named = body.thread_id or request.headers.get("X-Thread-Id")
     if named:
         return await post_message(store, named[:MAX_ID_CHARACTERS], message, metadata)

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from eventstore import verify
-from tests.end_to_end.talk import ask, create_job, get_job, job_events, message_url, question, recorded, text_of
+from tests.end_to_end.talk import ask, create_job, get_job, head, job_events, message_url, question, recorded, text_of
 from tests.fakes.provider import Call, ScriptedProvider
 from tests.service_process import service_in, write_docs
 
@@ -166,3 +166,108 @@ async def test_read_tables_are_rebuilt_when_they_are_gone(http, crashing, provid
         file.unlink()
     await asyncio.to_thread(crashing.start)
     assert await get_job(http, crashing, job["id"]) == before
+
+
+async def post(http, service, *parts, body=None, **headers):
+    url = "/".join([service.url, "v2", "agent", service.project_id, *parts])
+    async with http.post(url, json=body, headers={**service.admin, **headers}) as response:
+        assert response.status in (200, 201), await response.text()
+        return await response.json()
+
+
+async def test_cancelling_ends_the_models_call_and_a_message_has_the_job_go_on(http, crashing, provider):
+    provider.will_reply("Hm", "…", after=1, hold=asyncio.Event())
+    job = await create_job(http, crashing, "Think about it")
+    asked = await provider.next_asked()
+    cancelled = await post(http, crashing, "job", job["id"], "cancel")
+    async with asyncio.timeout(1):
+        await asked.disconnected.wait()
+    assert (cancelled["status"], cancelled["failure"]["code"]) == ("failed", "cancelled")
+    assert await post(http, crashing, "job", job["id"], "cancel") == cancelled
+    finish = Call("finish", (json.dumps({"title": "Nothing", "summary": "Nothing to do."}),), id="call_1")
+    provider.will_reply(calls=(finish,))
+    await post(http, crashing, "job", job["id"], "message", body={"prompt": "Go on after all"})
+    await job_events(http, crashing, job["id"])
+    assert (await get_job(http, crashing, job["id"]))["status"] == "completed"
+    told = (await provider.next_asked()).body["messages"]
+    assert told[-1] == {"role": "user", "content": "Go on after all"}
+
+
+async def test_the_command_line_cancels_a_job_of_the_running_service(http, crashing, provider):
+    provider.will_reply("Hm", "…", after=1, hold=asyncio.Event())
+    job = await create_job(http, crashing, "Think about it")
+    asked = await provider.next_asked()
+    assert (await asyncio.to_thread(crashing.cli, "job", "cancel", job["id"]))["failure_code"] == "cancelled"
+    async with asyncio.timeout(1):
+        await asked.disconnected.wait()
+
+
+async def test_a_message_is_in_the_next_prompt_also_after_a_crash(http, crashing, provider):
+    look = Call("list", ("{}",), id="call_1")
+    provider.will_reply("I look first.", calls=(look,))
+    provider.will_reply("Hm", "…", after=1, hold=asyncio.Event())
+    job = await create_job(http, crashing, "Add a page")
+    await provider.next_asked()
+    second = await provider.next_asked()
+    await post(http, crashing, "job", job["id"], "message", body={"prompt": "Call it zebra"})
+    await restart(crashing)
+    finish = Call("finish", (json.dumps({"title": "Nothing", "summary": "Nothing to do."}),), id="call_2")
+    provider.will_reply(calls=(finish,))
+    await job_events(http, crashing, job["id"])
+    third = await provider.next_asked()
+    assert third.body["messages"] == [*second.body["messages"], {"role": "user", "content": "Call it zebra"}]
+
+
+async def test_a_job_that_goes_on_is_handed_in_once_whenever_it_is_killed(http, tmp_path):
+    with service_in(tmp_path) as service:
+        await asyncio.to_thread(service.set_up, write_docs(tmp_path / "docs"), index=False)
+        await asyncio.to_thread(service.start)
+        job = await create_job(http, service, 'Replace "20 MB" with "25 MB" in install.md')
+        await job_events(http, service, job["id"])
+        ends = 1
+        for moment in ("job-reopened", "committed", "branch-pushed"):
+            before = head(service)
+            await post(http, service, "job", job["id"], "message", body={"prompt": f'Append "{moment}." to retry.md'})
+            await recorded(service, f"job-{job['id']}", until=moment, after=before)
+            await restart(service)
+            await job_events(http, service, job["id"])
+            ends += 1
+        types = [event["type"] for event in service.cli("audit", "show", "--stream", f"job-{job['id']}")["events"]]
+        for once_a_round in ("committed", "branch-pushed", "job-completed"):
+            assert types.count(once_a_round) == ends
+        assert (types.count("pull-request-opened"), types.count("pull-request-updated")) == (1, ends - 1)
+        assert len(pull_requests(service)) == 1
+
+
+async def test_a_request_that_was_answered_is_not_done_again_after_a_crash(http, crashing, provider):
+    finish = Call("finish", (json.dumps({"title": "Nothing", "summary": "Nothing to do."}),), id="call_1")
+    provider.will_reply(calls=(finish,))
+    key = {"Idempotency-Key": "one-and-only"}
+    job = await post(http, crashing, "job", body={"prompt": "Nothing"}, **key)
+    await restart(crashing)
+    assert (await post(http, crashing, "job", body={"prompt": "Nothing"}, **key))["id"] == job["id"]
+    await job_events(http, crashing, job["id"])
+
+
+async def test_jobs_that_wait_are_told_their_place(http, tmp_path, provider):
+    settings = with_model(provider) | {"DOCSMITH_AGENT__CONCURRENT_JOBS": "1"}
+    finish = Call("finish", (json.dumps({"title": "Nothing", "summary": "Nothing to do."}),), id="call_1")
+    held = asyncio.Event()
+    with service_in(tmp_path, settings) as service:
+        await asyncio.to_thread(service.set_up, write_docs(tmp_path / "docs"), index=False)
+        await asyncio.to_thread(service.start)
+        provider.will_reply("Hm", "…", after=1, hold=held)
+        first = await create_job(http, service, "Think about it")
+        await provider.next_asked()
+        second = await create_job(http, service, "Look around")
+        third = await create_job(http, service, "Look around, too")
+        assert [(await get_job(http, service, job["id"]))["queuePosition"] for job in (first, second, third)] == [
+            None, 1, 2
+        ]  # fmt: skip
+        assert (await job_events(http, service, third["id"], until="queue-position"))[-1]["position"] == 2
+        provider.will_reply(calls=(finish,))
+        provider.will_reply(calls=(finish,))
+        await post(http, service, "job", first["id"], "cancel")
+        for job in (second, third):
+            await job_events(http, service, job["id"])
+            assert (await get_job(http, service, job["id"]))["queuePosition"] is None

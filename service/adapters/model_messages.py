@@ -1,5 +1,6 @@
 """Messages as litellm takes them, which is OpenAI's form; and what a provider is told to keep of them."""
 
+import re
 from typing import Any, assert_never
 
 import msgspec
@@ -15,7 +16,7 @@ def in_openai_form(message: ModelMessage) -> dict[str, Any]:
         case UserMessage(text=text):
             return {"role": "user", "content": text}
         case ToolMessage(call_id=call_id, name=name, text=text):
-            return {"role": "tool", "tool_call_id": call_id, "name": name, "content": text}
+            return {"role": "tool", "tool_call_id": call_id, "name": _name(name), "content": text}
         case AssistantMessage(text=text, tool_calls=()):
             return {"role": "assistant", "content": text}
         case AssistantMessage(text=text, tool_calls=calls):
@@ -53,4 +54,12 @@ def _tool_call(call: ToolCall) -> dict[str, Any]:
         is_object = False
     if not is_object:
         arguments = msgspec.json.encode({"not_json": arguments}).decode()
-    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
+    return {"id": call.id, "type": "function", "function": {"name": _name(call.name), "arguments": arguments}}
+
+
+def _name(name: str) -> str:
+    """A tool's name; of one that a model invented, what providers take (OpenAI and Anthropic: 64 of these characters).
+
+    Else the next request would be refused for what the model wrote in the last one, instead of its being told.
+    """
+    return re.sub(r"[^A-Za-z0-9_-]", "_", name)[:64] or "_"

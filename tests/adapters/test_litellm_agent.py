@@ -129,6 +129,17 @@ async def test_what_the_model_gets_wrong_is_told_to_it_and_the_work_goes_on(prov
     assert json.dumps(said)[1:-1] in told(provider.asked[1])
 
 
+async def test_a_name_that_the_provider_would_refuse_does_not_go_back_to_it(provider, model, protocol):
+    provider.will_reply(calls=(Call(f"functions.read file!{'x' * 90}", ("{}",)),))
+    provider.will_reply("Nothing to do.")
+    journal = Journal("x")
+    await run_work(journal, FakeDocsSource(FILES), model)
+    assert "There is no tool 'functions.read file!" in results(journal)[0].result
+    reply = next(message for message in provider.asked[1].body["messages"] if message["role"] == "assistant")
+    call = reply["tool_calls"][0]["function"] if protocol == "openai" else reply["content"][0]
+    assert call["name"] == f"functions_read_file_{'x' * 44}"
+
+
 async def test_calls_that_share_an_id_are_answered_apart(provider, model):
     provider.will_reply(calls=(call("list", "same"), call("read", "same", path="index.md")))
     provider.will_reply("Nothing to do.")

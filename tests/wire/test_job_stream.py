@@ -7,9 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.domain.jobs import JobEvent
-from service.wire.job_stream import MAX_RESULT_CHARACTERS, JobStreamEncoder, live_event, public
+from service.domain.jobs import (
+    BranchChanged,
+    JobArchived,
+    JobEvent,
+    JobReopened,
+    MessageAdded,
+    PullRequestUpdated,
+    RoundStarted,
+    WorkRebased,
+)
+from service.wire.job_stream import MAX_RESULT_CHARACTERS, JobStreamEncoder, live_event, public, queue_event
 from tests.wire.sample_jobs import AT, FAILED, LINK, STEPS, WITH_PULL_REQUEST, WITHOUT_CHANGES
+
+WHEN = "2026-03-14T09:26:53.589Z"
 
 
 def lines_of(events: list[JobEvent]) -> list[tuple[str, Any]]:
@@ -104,3 +115,26 @@ def test_a_live_event_is_always_three_lines(position, words):
     event = live_event(position, type(FAILED[-1])("code", words, AT))
     assert len(event.decode().splitlines()) == 4
     assert event.endswith(b"\n\n")
+
+
+def test_what_happens_in_further_rounds_is_told():
+    told = [
+        (MessageAdded("Go on", AT), {"text": "Go on", "addedAt": WHEN}),
+        (JobReopened(2, True, AT), {"round": 2, "keepsChanges": True, "reopenedAt": WHEN}),
+        (RoundStarted(3, AT), {"round": 3, "startedAt": WHEN}),
+        (BranchChanged("docs/x-2", AT), {"branch": "docs/x-2", "changedAt": WHEN}),
+        (WorkRebased("b" * 40, "a" * 40, AT), {"onto": "b" * 40, "insteadOf": "a" * 40, "rebasedAt": WHEN}),
+        (PullRequestUpdated(7, LINK, AT), {"number": 7, "url": LINK, "updatedAt": WHEN}),
+        (JobArchived(AT), {"archivedAt": WHEN}),
+    ]
+    for event, fields in told:
+        assert public(event) == {"type": event.__struct_config__.tag, **fields}
+
+
+def test_the_closing_text_of_a_further_round_has_the_link_of_the_pull_request():
+    lines = lines_of([*STEPS, PullRequestUpdated(7, LINK, AT), WITH_PULL_REQUEST[-1]])
+    assert lines[-1][1]["pullRequestLink"] == LINK
+
+
+def test_a_place_in_the_queue_has_no_id_so_that_a_reader_resumes_where_it_was():
+    assert queue_event(3) == b'event: queue-position\ndata: {"type":"queue-position","position":3}\n\n'

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import re
 from contextlib import aclosing
 from typing import Any
 
@@ -13,12 +14,14 @@ from service.cli.runtime import Runtime
 from service.cli.sites import open_site
 from service.domain.replies import ReplyBroken, ReplyDone, ReplyEvent, SearchFinished, TextDelta
 from service.domain.threads import ANONYMOUS, DEFAULT_PAGE_SIZE, PostMessage, SearchFilter, Source
-from service.operations import start_thread
+from service.operations import PostedMessage, post_message, start_thread
 from service.projections.projects import project_of_domain
 from service.system import cli_actor, new_id, now
 from service.workers.broadcast import Broadcast
 from service.workers.instances import Instance
 from service.workers.replier import Replier
+
+_CITATION = re.compile(r"\[(\d{1,3})\]\([^)\s]*\)")
 
 
 def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -26,12 +29,17 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
         commands,
         "ask",
         "ask the assistant about a site",
-        more="It answers in the terminal, from the site's index; no service has to run.",
-        examples=['ask guide "How do I install it?"'],
+        more="It answers in the terminal as the answer is written, from the site's index; no service has to run.",
+        examples=[
+            'ask guide "How do I install it?"',
+            'ask guide "And on Windows?" --thread THREAD',
+            'ask guide "How do I install it?" --json',
+        ],
         parents=[common],
     )
     one.add_argument("domain", metavar="DOMAIN", help="of the site, as docsmith project list shows it")
     one.add_argument("question", metavar="QUESTION", help="in quotes")
+    one.add_argument("--thread", metavar="THREAD", help="go on with this thread, as the end of its last answer told it")
     one.set_defaults(command=ask)
 
 
@@ -74,17 +82,21 @@ async def ask(runtime: Runtime, options: argparse.Namespace, output: Output) -> 
                 now=now(),
             )
             topic = broadcast.open(message.reply_id)
-            posted = await start_thread(runtime.store, project, message, Metadata(actor=cli_actor()))
+            metadata = Metadata(actor=cli_actor())
+            if options.thread:
+                posted = await post_message(runtime.store, options.thread, message, metadata)
+            else:
+                posted = await start_thread(runtime.store, project, message, metadata)
             async with aclosing(topic.listen()) as events:
                 sources: dict[int, Source] = {}
                 async for event in events:
                     match event:
                         case TextDelta(text=text):
-                            output.word(text)
+                            output.word(_readable(text, sources))
                         case SearchFinished(sources=found):
                             sources.update((source.number, source) for source in found)
                         case ReplyDone() as done:
-                            return _done(done, sources, posted.thread_id, output)
+                            return _done(done, sources, posted, options.domain, output)
                         case ReplyBroken(message=sentence):
                             output.line("")
                             failure(sentence)
@@ -97,7 +109,12 @@ async def ask(runtime: Runtime, options: argparse.Namespace, output: Output) -> 
             await asyncio.wait([replying])
 
 
-def _done(done: ReplyDone, sources: dict[int, Source], thread_id: str, output: Output) -> int:
+def _readable(text: str, sources: dict[int, Source]) -> str:
+    """Citations without their links, which stand below; a delta has them whole."""
+    return _CITATION.sub(lambda match: f"[{match[1]}]" if int(match[1]) in sources else match[0], text)
+
+
+def _done(done: ReplyDone, sources: dict[int, Source], posted: PostedMessage, domain: str, output: Output) -> int:
     output.line("")
     cited = [sources[number] for number in done.cited if number in sources]
     if cited:
@@ -107,6 +124,15 @@ def _done(done: ReplyDone, sources: dict[int, Source], thread_id: str, output: O
             output.line(
                 f"  [{source.number}] {source.title}{heading}  {source.url}  ({source.path}:{source.start_line})"
             )
-    value = {"threadId": thread_id, "text": done.text, "resolution": done.resolution, "model": done.model}
-    output.result({**value, "sources": cited}, "")
+    output.line(f'\nTo go on: docsmith ask {domain} "…" --thread {posted.thread_id}')
+    value = {
+        "threadId": posted.thread_id,
+        "messageId": posted.reply_id,
+        "text": done.text,
+        "resolution": done.resolution,
+        "model": done.model,
+        "usage": done.usage,
+        "sources": cited,
+    }
+    output.result(value, "")
     return DONE

@@ -10,7 +10,7 @@ from service.web.access import CALLER
 from service.web.problems import Handler
 
 PREFIX = "/discovery/"
-ALLOW_HEADERS = "Authorization, Content-Type, User-Agent, Idempotency-Key, Last-Event-ID"
+ALLOW_HEADERS = "Authorization, Content-Type, User-Agent, Idempotency-Key, Last-Event-ID, X-Thread-Id, X-Thread-Key"
 """By name, since ``*`` does not cover Authorization; some chat clients set User-Agent (WIRE.md, section 8)."""
 ALLOW_METHODS = "POST, GET, OPTIONS"
 EXPOSE_HEADERS = "X-Thread-Id, X-Thread-Key, X-Request-Id, Retry-After, RateLimit, RateLimit-Policy"

@@ -28,6 +28,7 @@ from service.projections.threads import replies_in_chat
 from service.streams import THREADS
 from service.system import new_id, now
 from service.web.access import site_for
+from service.web.client_address import client_address
 from service.web.keys import BROADCAST, INSTANCE, KEY_REQUIRED, REPLIER, STORE, VIEWS
 from service.web.limits import charged
 from service.web.problems import ACTOR, decoded_at, metadata_of, read_body
@@ -272,5 +273,5 @@ def _echoed_thread(messages: list[Raw]) -> str | None:
 
 def _asker(request: web.Request) -> str:
     """Who asks, as far as it can be seen without being told: one page in one browser, reloaded, is the same."""
-    seen = (request[ACTOR], request.remote or "", request.headers.get("User-Agent", ""))
+    seen = (request[ACTOR], str(client_address(request)), request.headers.get("User-Agent", ""))
     return hashlib.sha256("\0".join(seen).encode("utf-8", "surrogateescape")).hexdigest()

@@ -7,6 +7,7 @@ import pytest
 from aiohttp import web
 
 from eventstore import SQLiteEventStore, Views, execute
+from service.cli.audit_reading import fields_of, personal_fields_of
 from service.domain.incoming import SetIncomingSecret
 from service.domain.jobs import (
     CompleteJob,
@@ -127,3 +128,20 @@ async def test_many_pushes_at_once_are_all_recorded_and_one_that_is_told_ten_tim
     assert len(await store.read_stream("incoming-p")) == 1 + 10
     types = [event.type for event in await store.read_stream("site-guide")]
     assert types.count("index-requested") == 10
+
+
+async def test_a_new_secret_ends_the_old_one(store, client):
+    await make_project(store, "github")
+    newer = make_secret(bytes(32))
+    assert await tell(client, *signed("github-ping", SECRET)) == 200
+    await execute(store, INCOMING, "p", SetIncomingSecret(newer, NOW))
+    assert await tell(client, *signed("github-ping", SECRET)) == 404
+    assert await tell(client, *signed("github-ping", newer)) == 200
+
+
+async def test_neither_the_secret_nor_a_webhooks_is_shown_to_auditors(store):
+    await execute(store, INCOMING, "p", SetIncomingSecret(SECRET, NOW))
+    (event,) = await store.read_stream("incoming-p")
+    assert SECRET.encode() in event.personal
+    assert personal_fields_of(event) == {"secret": "[hidden]"}
+    assert fields_of(event, personal=True)["secret"] == "[hidden]"

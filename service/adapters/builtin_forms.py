@@ -121,6 +121,10 @@ _COURTESY = re.compile(
     r"(?:(?:can|could|would)\s+you\s+(?:please\s+)?)?",
     re.IGNORECASE,
 )
+_COURTESY_ALONE = re.compile(
+    r"(?:please|kindly|hello|hi|hey|dear\s+\w+|thanks|thank\s+you|many\s+thanks|cheers)(?:\s+(?:in\s+advance|very\s+much|there|all))?",
+    re.IGNORECASE,
+)
 _IN_FRONT = re.compile(rf"(?:in|on|to)\s+{_KIND}(?P<path>{_PATH})\s*[,:]\s*(?P<rest>\S.*)", re.IGNORECASE | re.DOTALL)
 
 _FRONT_COMMA = re.compile(rf"((?:^|[\n;.] ?)(?:please )?(?:in|on) {_KIND}{_PATH}) ?, ?{_VERBS}", re.IGNORECASE)
@@ -154,7 +158,7 @@ def parse(text: str) -> tuple[list[Instruction], list[str]]:
     unknown: list[str] = []
     for part in _PARTS.split(outside):
         clause = _COURTESY.sub("", part.strip(), count=1).strip(" ,:")
-        if not clause:
+        if not clause or _COURTESY_ALONE.fullmatch(clause):
             continue
         found = _instruction(clause, quoted)
         if found == "to_it" and known and isinstance(known[-1], Rename):

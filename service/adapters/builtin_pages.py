@@ -17,9 +17,16 @@ class Link(Struct, frozen=True):
     found: str
     to: str | None
     """None when more than one page fits, or none."""
+    guess: str | None = None
+    """What it may mean all the same."""
 
     def shown(self) -> str:
-        return self.found.strip("()<>\"' ")
+        could_be = f", perhaps `{_bare(self.guess)}`" if self.guess and not self.to else ""
+        return f"`{_bare(self.found)}`{could_be}"
+
+
+def _bare(link: str) -> str:
+    return link.strip("()<>\"' ")
 
 
 FOUND_IN = re.compile(r"(\S.*) \((\d+)\)")
@@ -40,8 +47,8 @@ def broken_links(text: str) -> Iterable[Link]:
         if not line.startswith("  "):
             path = line
         elif match := _BROKEN.fullmatch(line):
-            to = json.loads(match[3]) if match[4] else None
-            yield Link(path, int(match[1]), json.loads(match[2]), to)
+            guess = json.loads(match[3]) if match[3] else None
+            yield Link(path, int(match[1]), json.loads(match[2]), guess if match[4] else None, guess)
 
 
 def first_number(text: str) -> int:

@@ -374,7 +374,7 @@ class Session:
         if mendable:
             self._say(f"This is as many as one job fixes; {_count(remaining, 'broken link')} left: ask again.")
         elif remaining:
-            listed = "".join(f"\n  - `{link.path}`, line {link.line}: `{link.shown()}`" for link in links[:MAX_NAMED])
+            listed = "".join(f"\n  - `{link.path}`, line {link.line}: {link.shown()}" for link in links[:MAX_NAMED])
             rest = f"\n  - and {remaining - MAX_NAMED} more" if remaining > MAX_NAMED else ""
             self._say(f"{_count(remaining, 'broken link')} left, for which no one page clearly fits:{listed}{rest}")
 

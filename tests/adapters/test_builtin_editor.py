@@ -215,8 +215,15 @@ async def test_it_mends_broken_links_that_have_one_clear_meaning_and_names_the_o
     }
     end, changed, _ = await job("fix broken links", files=files)
     assert changed == {"index.mdx": "[a](/guides/start) [b](/guides/start#install) [c](/nowhere/at-all)\n"}
-    assert "/nowhere/at-all" in end.outcome.message
+    assert "line 1: `/nowhere/at-all`" in end.outcome.message
     assert end.work.pull_request is not None
+
+
+async def test_it_says_what_a_link_may_mean_when_that_is_not_sure():
+    files = {**FILES, "index.mdx": "[a](/begining)\n", "guides/end.mdx": "# End\n", "beginning.mdx": "# B\n"}
+    end, changed, _ = await job("fix broken links", files=files)
+    assert changed == {}
+    assert "`/begining`, perhaps `/beginning`" in end.outcome.message
 
 
 async def test_it_says_what_it_understands_when_it_does_not():

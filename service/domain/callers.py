@@ -26,7 +26,9 @@ def checked_networks(texts: Iterable[str]) -> tuple[str, ...]:
         try:
             network = ip_network(text.strip(), strict=False)
         except ValueError:
-            raise Invalid(f"{text!r} is no address or network, such as 192.0.2.0/24 or 2001:db8::/32.") from None
+            network = None
+        if network is None or "%" in text:  # a zone means something on one machine only
+            raise Invalid(f"{text!r} is no address or network, such as 192.0.2.0/24 or 2001:db8::/32.")
         if isinstance(network, IPv6Network) and network.network_address.ipv4_mapped and network.prefixlen >= 96:
             network = ip_network((network.network_address.ipv4_mapped, network.prefixlen - 96))
         networks[str(network)] = None

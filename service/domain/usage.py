@@ -83,14 +83,13 @@ class Standing(Struct, frozen=True):
 
 
 class _Window:
-    """The times of one caller's requests, in milliseconds, oldest first; some of them are yet to be recorded."""
+    """The times of one caller's requests, in milliseconds, oldest first."""
 
-    __slots__ = ("start", "times", "unsettled")
+    __slots__ = ("start", "times")
 
     def __init__(self) -> None:
         self.times = array("q")
         self.start = 0
-        self.unsettled = 0
 
     def count(self, after: int) -> int:
         """How many are later than this; those before are let go of."""
@@ -128,14 +127,8 @@ class Usage:
         full = [standing for standing in self.standings(request, now) if standing.remaining == 0]
         return max(full, key=lambda standing: standing.reset_milliseconds, default=None)
 
-    def is_settled(self, refusal: Standing, request: RequestAccepted) -> bool:
-        """Whether a refusal stands, however those end that are yet to be recorded."""
-        caller = dict(self._scopes(request))[refusal.scope]
-        window = self._windows[refusal.scope].get(caller)
-        return window is None or len(window.times) - window.start - window.unsettled >= refusal.limit
-
-    def add(self, request: RequestAccepted, *, settled: bool = True) -> None:
-        """Count a request that is recorded, or is about to be: then ``settle`` or ``withdraw`` it."""
+    def add(self, request: RequestAccepted) -> None:
+        """Count a request; ``withdraw`` it should it not be recorded after all."""
         time = milliseconds(request.accepted_at)
         for scope, caller in self._scopes(request):
             windows = self._windows[scope]
@@ -146,17 +139,13 @@ class Usage:
             else:
                 windows.move_to_end(caller)
             window.add(time)
-            window.unsettled += not settled
-
-    def settle(self, request: RequestAccepted) -> None:
-        for window in self._of(request):
-            window.unsettled -= 1
 
     def withdraw(self, request: RequestAccepted) -> None:
         time = milliseconds(request.accepted_at)
-        for window in self._of(request):
-            window.unsettled -= 1
-            window.remove(time)
+        for scope, caller in self._scopes(request):
+            window = self._windows[scope].get(caller)
+            if window is not None:
+                window.remove(time)
 
     def __len__(self) -> int:
         """Windows in memory."""
@@ -188,17 +177,11 @@ class Usage:
                     case _:
                         assert_never(scope)
 
-    def _of(self, request: RequestAccepted) -> Iterator[_Window]:
-        for scope, caller in self._scopes(request):
-            window = self._windows[scope].get(caller)
-            if window is not None:
-                yield window
-
     def _let_go(self, windows: OrderedDict[str, _Window], before: int) -> None:
         """Drop the windows that were used last longest ago, as far as they are over: two for each one that may come."""
         for _ in range(2):
             caller = next(iter(windows), None)
-            if caller is None or windows[caller].unsettled or windows[caller].count(before):
+            if caller is None or windows[caller].count(before):
                 return
             del windows[caller]
 

@@ -68,6 +68,7 @@ class Door:
         yield "keys", self._keys.run()
         yield "projects", self._projects.run()
         yield "key-uses", self._uses.run()
+        yield "admissions", self._admissions.run()
 
 
 def _unlimited(limits: ConnectionLimits, networks: tuple[str, ...]) -> ConnectionLimits:

@@ -4,15 +4,16 @@ So a request that is recorded is counted, one that is refused or fails is not, a
 request that is told again and records nothing (its job is there already) is not counted twice.
 
 All accepted requests are one stream. An append names the version that it was decided on, so what another process
-accepted meanwhile makes it fail: then that is read, and decided again. Within this process nobody waits for anybody:
-each append names the version that it will find if those before it, which are on their way to the same writer in the
-same order, are stored.
+accepted meanwhile makes it fail: then that is read, and decided again. Within this process one append is on its way at
+a time, for all who wait. (Sending each its own, with the version that it will find if those before it are stored, is
+wrong: when another process takes that version instead, the next one fits again, and does not know what it missed.)
 """
 
 import asyncio
 import hmac
 import os
 import secrets
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -21,8 +22,19 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from eventstore import Append, Appended, EventStore, Metadata, Views, WrongExpectedVersion
-from service.domain.errors import RateLimited, Unavailable
+from eventstore import (
+    Append,
+    Appended,
+    EventStore,
+    EventStoreError,
+    Metadata,
+    StoreClosed,
+    StoreUnavailable,
+    SubjectErased,
+    Views,
+    WrongExpectedVersion,
+)
+from service.domain.errors import RateLimited
 from service.domain.usage import (
     LONGEST_WINDOW_SECONDS,
     SCOPES,
@@ -37,8 +49,8 @@ from service.domain.usage import (
 from service.projections.usage import accepted_since
 from service.streams import USAGE, decoded
 
-MAX_TRIES = 1_000
-"""Each time that one is in vain, another process got through."""
+MAX_TOGETHER = 256
+"""Requests in one append."""
 STREAM = USAGE.stream(STREAM_ID)
 
 SENTENCES: dict[Scope, str] = {
@@ -59,39 +71,48 @@ class OverLimit(RateLimited):
         self.refusal = refusal
 
 
+class _Wanted:
+    """A request at the door, and who waits for what becomes of it."""
+
+    __slots__ = ("metadata", "outcome", "request", "writes")
+
+    def __init__(self, request: RequestAccepted, metadata: Metadata, writes: Sequence[Append]) -> None:
+        self.request, self.metadata, self.writes = request, metadata, writes
+        self.outcome: asyncio.Future[Appended] = asyncio.get_running_loop().create_future()
+
+    def fail(self, error: BaseException) -> None:
+        if not self.outcome.done():
+            self.outcome.set_exception(error)
+            self.outcome.exception()  # whoever waited may have gone
+
+
 class Admissions:
-    """``clock`` gives the time in UTC."""
+    """``clock`` gives the time in UTC. Nobody is let in unless ``run`` runs."""
 
     def __init__(self, store: EventStore, limits: Limits, secret: bytes, clock: Callable[[], datetime]) -> None:
         self._store, self._limits, self._secret, self._clock = store, limits, secret, clock
         self._usage = Usage(limits)
-        self._seen = 0
-        """The stream up to this version is counted."""
-        self._next = 0
-        """The version that the next append will find, if those on their way are stored."""
-        self._on_their_way = 0
-        self._is_behind = False
-        self._catching_up = asyncio.Lock()
-        self._ended = asyncio.Event()
+        self._version = 0
+        """The stream up to here is counted."""
+        self._waiting: deque[_Wanted] = deque()
+        self._any = asyncio.Event()
+        self._is_closed = False
 
     async def load(self, views: Views) -> None:
         """Count what was accepted in the last 30 days: from the rows as far as they go, then from the log."""
         since = milliseconds(self._clock()) - LONGEST_WINDOW_SECONDS * 1000
         while True:
-            requests, version = await accepted_since(views, since, self._seen)
+            requests, version = await accepted_since(views, since, self._version)
             for request in requests:
                 self._usage.add(request)
             if not requests:
                 break
-            self._seen = version
+            self._version = version
         await self._catch_up()
 
     def digest_of(self, address: str) -> str:
         """What stands for an address in the log: the same for the same, and nothing without the secret."""
         return hmac.digest(self._secret, address.encode(), sha256).hex()[:24]
-
-    def is_limited(self, request: RequestAccepted) -> bool:
-        return any(self._limits.of(scope) > 0 for scope in SCOPES[request.api])
 
     def standing(self, request: RequestAccepted) -> Standing | None:
         """Of the scope that is closest to its limit; None when none is limited."""
@@ -103,63 +124,115 @@ class Admissions:
 
         Raises:
             OverLimit: one of the limits has no room; nothing was recorded or counted.
-            Unavailable: other processes were faster again and again.
             Whatever ``EventStore.append_all`` raises; of WrongExpectedVersion only that of the writes' own streams.
         """
-        if not self.is_limited(request):
+        if all(self._limits.of(scope) == 0 for scope in SCOPES[request.api]):
             return await self._store.append_all(writes)
-        for _ in range(MAX_TRIES):
-            if self._is_behind:
-                await self._until_up_to_date()
-            request = replace(request, accepted_at=self._clock())
-            refusal = self._usage.refusal(request, milliseconds(request.accepted_at))
-            if refusal is not None:
-                if self._usage.is_settled(refusal, request):
-                    raise OverLimit(refusal)
-                await self._ended.wait()  # one of those on their way may fail, and leave room
-                continue
-            appended = await self._try(request, metadata, writes)
-            if appended is not None:
-                return appended
-        raise Unavailable("Too many requests came at once; try again.", retry_after_seconds=1)
+        if self._is_closed:
+            raise StoreClosed("nobody is let in any more")
+        wanted = _Wanted(request, metadata, writes)
+        self._waiting.append(wanted)
+        self._any.set()
+        return await wanted.outcome
 
-    async def _try(self, request: RequestAccepted, metadata: Metadata, writes: Sequence[Append]) -> Appended | None:
-        """None: another process was faster."""
-        accepted = Append(STREAM, (USAGE.codec.encode(request, metadata),), self._next)
-        self._usage.add(request, settled=False)
-        self._next += 1
-        self._on_their_way += 1
+    async def run(self) -> None:
+        """Let requests in until cancelled."""
+        taken: list[_Wanted] = []
         try:
-            appended = await self._store.append_all([accepted, *writes])
-        except BaseException as error:
-            # Not stored; or, when the caller was cancelled, perhaps: then the log has it, and is read.
-            self._usage.withdraw(request)
-            self._is_behind = True
-            if isinstance(error, WrongExpectedVersion) and error.stream == STREAM:
-                return None
-            raise
-        else:
-            self._usage.settle(request)
-            self._seen = max(self._seen, accepted.expected_version + 1)
-            return appended
+            while True:
+                await self._any.wait()
+                while self._waiting and len(taken) < MAX_TOGETHER:
+                    taken.append(self._waiting.popleft())
+                if not self._waiting:
+                    self._any.clear()
+                await self._let_in(taken)
+                taken.clear()
         finally:
-            self._on_their_way -= 1
-            ended, self._ended = self._ended, asyncio.Event()
-            ended.set()
+            self._is_closed = True
+            for wanted in (*taken, *self._waiting):
+                wanted.fail(StoreClosed("nobody is let in any more"))
 
-    async def _until_up_to_date(self) -> None:
-        while self._on_their_way:  # they name versions that are to come, and some may yet be stored
-            await self._ended.wait()
-        async with self._catching_up:
-            if self._is_behind and not self._on_their_way:
-                await self._catch_up()
+    async def _let_in(self, wanted: Sequence[_Wanted]) -> None:
+        """Give each an outcome. One that cannot be recorded is taken out, and the others are tried again."""
+        refused: list[tuple[_Wanted, Standing]] = []
+        while left := [one for one in wanted if not one.outcome.done()]:
+            admitted, refused = self._admit(left)
+            if not admitted:
+                break
+            try:
+                accepted = tuple(USAGE.codec.encode(request, one.metadata) for one, request in admitted)
+                writes = [write for one, _ in admitted for write in one.writes]
+                appended = await self._store.append_all([Append(STREAM, accepted, self._version), *writes])
+            except BaseException as error:
+                for _, request in admitted:
+                    self._usage.withdraw(request)
+                if not isinstance(error, Exception):
+                    raise
+                await self._failed([one for one, _ in admitted], error)
+            else:
+                self._version += len(admitted)
+                self._tell([one for one, _ in admitted], appended)
+                break
+        for one, refusal in refused:  # not before it is certain that those who took the room have it
+            one.fail(OverLimit(refusal))
+
+    def _admit(
+        self, wanted: Sequence[_Wanted]
+    ) -> tuple[list[tuple[_Wanted, RequestAccepted]], list[tuple[_Wanted, Standing]]]:
+        """Those whom every limit has room for, counted; and the others, each with the limit that has none."""
+        admitted, refused = [], []
+        for one in wanted:
+            request = replace(one.request, accepted_at=self._clock())
+            refusal = self._usage.refusal(request, milliseconds(request.accepted_at))
+            if refusal is None:
+                self._usage.add(request)
+                admitted.append((one, request))
+            else:
+                refused.append((one, refusal))
+        return admitted, refused
+
+    def _tell(self, wanted: Sequence[_Wanted], appended: Appended) -> None:
+        """Positions are given in order, so each one's last is as far from the end as there are events after it."""
+        position = appended.position
+        for one in reversed(wanted):
+            last = one.writes[-1]
+            version = last.expected_version + len(last.events)
+            if not one.outcome.done():
+                one.outcome.set_result(Appended(position, version))
+            position -= sum(len(write.events) for write in one.writes)
+
+    async def _failed(self, wanted: Sequence[_Wanted], error: Exception) -> None:
+        """Nothing of an append was stored: find out on whose account."""
+        if isinstance(error, WrongExpectedVersion) and error.stream == STREAM:
+            await self._try_to_catch_up(wanted)
+            return
+        stream = ""
+        if isinstance(error, WrongExpectedVersion):
+            stream = error.stream
+        elif isinstance(error, SubjectErased):
+            stream = error.subject
+        at_fault = [one for one in wanted if any(write.stream == stream for write in one.writes)]
+        if at_fault:
+            at_fault[-1].fail(error)  # of two for one stream, the first may fit
+        elif isinstance(error, StoreUnavailable | StoreClosed) or len(wanted) == 1:
+            for one in wanted:
+                one.fail(error)
+        else:  # it does not say: each on its own
+            for one in wanted:
+                await self._let_in([one])
+
+    async def _try_to_catch_up(self, wanted: Sequence[_Wanted]) -> None:
+        try:
+            await self._catch_up()
+        except EventStoreError as error:
+            for one in wanted:
+                one.fail(error)
 
     async def _catch_up(self) -> None:
-        async for recorded in self._store.iterate_stream(STREAM, after_version=self._seen):
+        async for recorded in self._store.iterate_stream(STREAM, after_version=self._version):
             for _, request in decoded(USAGE, [recorded]):
                 self._usage.add(request)
-            self._seen = recorded.stream_version
-        self._next, self._is_behind = self._seen, False
+            self._version = recorded.stream_version
 
 
 def load_secret(file: Path) -> bytes:

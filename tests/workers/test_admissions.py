@@ -1,0 +1,187 @@
+"""Requests at the door: as many as the limits say, to the last one, whoever counts and whatever ends in between."""
+
+import asyncio
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from contextlib import asynccontextmanager, closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from eventstore import Metadata, NewEvent, SQLiteEventStore, Views, WrongExpectedVersion
+from service.domain.usage import Limits
+from service.projections import all_projections
+from service.projections.usage import count_accepted
+from service.system import now
+from service.workers.admissions import STREAM, OverLimit
+from tests.workers.admitter import REQUEST, admissions_of, ask, something
+
+FULL = int(os.environ.get("LIMITS_TEST_REQUESTS", "400"))
+"""The limit of the test with several processes; 10000 is the service's own."""
+OVER = 50
+ADMITTER = Path(__file__).with_name("admitter.py")
+
+
+@asynccontextmanager
+async def opened(data, limits, clock=now):
+    """A store, and who lets in at it."""
+    async with await SQLiteEventStore.open(data / "events.db", vault_path=data / "keys.db") as store:
+        admissions = await admissions_of(data, limits, store, clock)
+        letting_in = asyncio.create_task(admissions.run())
+        yield store, admissions
+        letting_in.cancel()
+        await asyncio.wait([letting_in])
+
+
+def accepted_in_log(data):
+    """Accepted requests, and what they asked for: always as many."""
+    with closing(sqlite3.connect(data / "events.db")) as db:
+        counts = dict(db.execute("SELECT category, count(*) FROM events GROUP BY category"))
+    assert counts.get("usage", 0) == counts.get("asked", 0)
+    return counts.get("usage", 0)
+
+
+async def test_all_at_once_exactly_the_limit_is_accepted(tmp_path):
+    async with opened(tmp_path, Limits(100, 0, 0, 0)) as (_, admissions):
+        outcomes = await asyncio.gather(*(ask(admissions) for _ in range(130)))
+    assert sum(outcomes) == 100
+    assert accepted_in_log(tmp_path) == 100
+
+
+async def test_two_stores_on_one_file_share_a_limit(tmp_path):
+    limits = Limits(60, 0, 0, 0)
+    async with opened(tmp_path, limits) as (_, one), opened(tmp_path, limits) as (_, two):
+        doors = [one, two]
+        outcomes = await asyncio.gather(*(ask(doors[number % 2]) for number in range(100)))
+        assert sum(outcomes) == 60
+        assert not await ask(doors[0])
+        assert not await ask(doors[1])
+    assert accepted_in_log(tmp_path) == 60
+
+
+async def test_what_fails_leaves_its_room_to_others(tmp_path):
+    async with opened(tmp_path, Limits(10, 0, 0, 0)) as (store, admissions):
+        bad = something()
+        await store.append(bad.stream, [NewEvent("asked", b"{}")], expected_version=0)
+
+        async def fail():
+            with pytest.raises((WrongExpectedVersion, OverLimit)):
+                await admissions.append(REQUEST, Metadata(), [bad])
+
+        outcomes = await asyncio.gather(*(fail() if number % 3 == 0 else ask(admissions) for number in range(30)))
+    assert sum(1 for outcome in outcomes if outcome) == 10
+
+
+async def test_what_is_cancelled_is_counted_only_if_it_is_recorded(tmp_path):
+    async with opened(tmp_path, Limits(20, 0, 0, 0)) as (_, admissions):
+        tasks = [asyncio.create_task(ask(admissions)) for _ in range(30)]
+        await asyncio.sleep(0)
+        for task in tasks[::2]:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        more = [await ask(admissions) for _ in range(30)]
+        assert not more[-1]
+    assert accepted_in_log(tmp_path) == 20
+
+
+async def test_a_refusal_says_when_to_come_back_and_then_it_is_so(tmp_path):
+    at = datetime(2026, 1, 2, tzinfo=UTC)
+    agent = REQUEST.__class__("agent", at, "org", "project", "key", "address")
+
+    def clock():
+        return at
+
+    async with opened(tmp_path, Limits(0, 0, 0, 2), clock) as (_, admissions):
+        assert await ask(admissions, agent)
+        at += timedelta(minutes=10)
+        assert await ask(admissions, agent)
+        at += timedelta(minutes=10)
+        with pytest.raises(OverLimit) as refused:
+            await admissions.append(agent, Metadata(), [something()])
+        assert refused.value.retry_after_seconds == 40 * 60
+        at += timedelta(minutes=40, milliseconds=-1)
+        assert not await ask(admissions, agent)
+        at += timedelta(milliseconds=1)
+        assert await ask(admissions, agent)
+        assert not await ask(admissions, agent)
+        other = REQUEST.__class__("agent", at, "org", "another", "key", "address")
+        assert await ask(admissions, other)
+
+
+async def test_refused_by_one_scope_charged_to_none(tmp_path):
+    other = REQUEST.__class__("assistant", REQUEST.accepted_at, "org", "project", "another key", "another address")
+    async with opened(tmp_path, Limits(2, 3, 0, 0)) as (_, admissions):
+        assert [await ask(admissions) for _ in range(4)] == [True, True, False, False]
+        standing = admissions.standing(other)
+        assert (standing.scope, standing.remaining) == ("organization", 1)
+        assert [await ask(admissions, other) for _ in range(2)] == [True, False]
+
+
+async def test_counting_again_from_the_log_gives_the_same(tmp_path):
+    """From the rows, from rows made again, and with rows that are behind."""
+    async with opened(tmp_path, Limits(50, 0, 0, 0)) as (store, admissions):
+        for _ in range(7):
+            assert await ask(admissions)
+        known = admissions.standing(REQUEST).remaining
+        assert (await admissions_of(tmp_path, Limits(50, 0, 0, 0), store)).standing(REQUEST).remaining == known
+        for file in tmp_path.glob("views.db*"):
+            file.unlink()
+        assert (await admissions_of(tmp_path, Limits(50, 0, 0, 0), store)).standing(REQUEST).remaining == known
+        async with await Views.open(tmp_path / "views.db", store, all_projections()) as views:
+            await views.catch_up()
+            assert await count_accepted(views, datetime(2026, 1, 1, tzinfo=UTC)) == {"assistant": 7}
+        assert await store.stream_version(STREAM) == 7
+
+
+def admitter(data, limit, requests):
+    return subprocess.Popen(
+        [sys.executable, str(ADMITTER), str(data), str(limit), str(requests)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": str(ADMITTER.parents[2])},
+    )  # fmt: skip
+
+
+def start_together(processes):
+    for process in processes:
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        process.stdin.write("go\n")
+        process.stdin.flush()
+
+
+def test_two_processes_a_restart_and_exactly_the_limit(tmp_path):
+    tmp_path.joinpath("data").mkdir()
+    data, share = tmp_path / "data", (FULL + OVER) // 4
+    asked = [share, share, share, FULL + OVER - 3 * share]
+    told = []
+    for pair in (asked[:2], asked[2:]):
+        processes = [admitter(data, FULL, requests) for requests in pair]
+        start_together(processes)
+        for process in processes:
+            out, _ = process.communicate(timeout=600)
+            assert process.returncode == 0
+            told.append(json.loads(out))
+    assert sum(one["accepted"] for one in told) == FULL
+    assert sum(one["refused"] for one in told) == OVER
+    assert accepted_in_log(data) == FULL
+
+
+def test_a_process_that_is_killed_loses_and_repeats_no_count(tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    killed, other = admitter(data, 150, 1000), admitter(data, 150, 100)
+    start_together([killed, other])
+    while accepted_in_log(data) == 0:
+        pass
+    killed.kill()
+    killed.communicate()
+    out, _ = other.communicate(timeout=60)
+    last = admitter(data, 150, 200)
+    start_together([last])
+    out, _ = last.communicate(timeout=60)
+    assert json.loads(out)["refused"] > 0
+    assert accepted_in_log(data) == 150

@@ -180,7 +180,7 @@ def _changed(event: JobEvent, position: int) -> dict[str, str | int | None]:
             assert_never(unknown)
 
 
-def _row(row: sqlite3.Row) -> JobRow:
+def job_row(row: sqlite3.Row) -> JobRow:
     values = tuple(row)
     plain = dict(zip(JobRow.__struct_fields__, values[:12], strict=False))
     archived_at, last_word, todos, created_by, waiting_since = values[16:]
@@ -202,13 +202,13 @@ async def get_job(views: Views, project_id: str, job_id: str) -> JobRow | None:
         f"SELECT {COLUMNS} FROM jobs WHERE id = ? AND project_id = ?",  # noqa: S608  (no input)
         (job_id, project_id),
     )
-    return _row(row) if row else None
+    return job_row(row) if row else None
 
 
 async def find_job(views: Views, job_id: str) -> JobRow | None:
     """A job by its id alone: for the operator's command line."""
     row = await views.query_one(f"SELECT {COLUMNS} FROM jobs WHERE id = ?", (job_id,))  # noqa: S608  (no input)
-    return _row(row) if row else None
+    return job_row(row) if row else None
 
 
 async def list_jobs(
@@ -236,7 +236,7 @@ async def list_jobs(
         " ORDER BY id DESC LIMIT ? OFFSET ?",
         (*values, limit, skip),
     )
-    return [_row(row) for row in rows]
+    return [job_row(row) for row in rows]
 
 
 async def queue_position(views: Views, row: JobRow) -> int | None:
@@ -248,8 +248,9 @@ async def queue_position(views: Views, row: JobRow) -> int | None:
 
 
 async def active_jobs(views: Views) -> list[str]:
-    """The ids of all jobs that have not ended, oldest first."""
-    return [row[0] for row in await views.query("SELECT id FROM jobs WHERE status = 'active' ORDER BY id", ())]
+    """The ids of all jobs that have not ended: first those that were taken up, then the others as they wait."""
+    rows = await views.query("SELECT id FROM jobs WHERE status = 'active' ORDER BY waiting_since, id", ())
+    return [row[0] for row in rows]
 
 
 async def jobs_of_pull_request(views: Views, project_id: str, number: int) -> list[str]:

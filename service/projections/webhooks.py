@@ -24,8 +24,7 @@ from service.domain.webhooks import (
     WebhookEvent,
 )
 from service.projections.jobs import COLUMNS as JOB_COLUMNS
-from service.projections.jobs import JobRow, JobsView
-from service.projections.jobs import _row as job_row
+from service.projections.jobs import JobRow, JobsView, job_row
 from service.streams import DELIVERIES, JOBS, WEBHOOKS, decoded
 
 MAX_ENDED = 1000

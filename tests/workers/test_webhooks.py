@@ -10,7 +10,7 @@ from standardwebhooks.webhooks import Webhook as Oracle
 
 from eventstore import Metadata, Views, execute, load
 from service.domain.deliveries import RecordAttempt, RequestDelivery
-from service.domain.jobs import CompleteJob, FailJob, Message, RecordPullRequest, RequestJob, StartJob
+from service.domain.jobs import AddMessage, CompleteJob, FailJob, Message, RecordPullRequest, RequestJob, StartJob
 from service.domain.webhooks import CreateWebhook, DeleteWebhook, EnableWebhook, Webhook, make_secret
 from service.operations import erase_subject
 from service.ports.webhook_sender import Answer
@@ -144,6 +144,22 @@ async def test_each_change_of_a_job_is_told_signed_and_in_order(store, followed,
     assert (active["status"], active["prLink"], active["title"]) == ("active", None, "Look around")
     assert (completed["status"], completed["prLink"]) == ("completed", "https://code.example/pulls/7")
     assert sent[0].headers["webhook-id"] != sent[1].headers["webhook-id"]
+
+
+async def test_a_job_that_goes_on_is_told_as_active_again(store, followed, sender, time):
+    await create(store)
+    async with running(store, followed, sender, time):
+        await request(store)
+        await execute(store, JOBS, "j", FailJob("timed_out", "It took too long.", NOW))
+        await sender.until_sent(2)
+        await execute(store, JOBS, "j", AddMessage("Go on.", NOW))
+        sent = await sender.until_sent(3)
+        await attempts(store, 3)
+    assert told(sent) == ["job.active", "job.failed", "job.active"]
+    failed, again = (json.loads(one.body)["data"] for one in sent[1:])
+    assert (failed["status"], failed["failure"]["code"]) == ("failed", "timed_out")
+    assert (again["status"], again["failure"]) == ("active", None)
+    assert len({one.headers["webhook-id"] for one in sent}) == 3
 
 
 async def test_a_webhook_is_told_of_what_it_asked_for(store, followed, sender, time):

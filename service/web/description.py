@@ -34,8 +34,8 @@ TAGS = (
     Tag("Deprecated", "Version 1 of the API, for the clients that still speak it."),
 )
 
-NOT_OF_THE_API = ("/assets/", "/docs", "/hosted/", "/openapi.json")
-"""Pages for people, and git's own protocol; by how their paths begin."""
+NOT_OF_THE_API = ("/assets/", "/docs", "/hooks/", "/hosted/", "/openapi.json")
+"""Pages for people, git's own protocol, and what code hosts send in their own forms; by how their paths begin."""
 
 JOB_EVENT_TYPES = tuple(kind.__struct_config__.tag for kind in get_args(JobEvent))
 

@@ -1,0 +1,254 @@
+"""The flows of the code hosts without a network: each request in order, and what each answer makes of it.
+
+GitHub's words are those of its documentation and of well-known replies; its emulator does not refuse what it does.
+"""
+
+import json
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from msgspec.structs import replace
+
+from service.adapters import gitea_protocol, github_protocol, gitlab_protocol
+from service.adapters.code_host_protocol import ApiAnswer, NoAnswer, opened, updated
+from service.adapters.github_protocol import GitHubApi, installation_token
+from service.domain.errors import Conflict, Forbidden, Invalid, NotFound, Unavailable
+from tests.contracts.code_host import NEW
+
+REPOSITORY = "https://github.com/octo/guide.git"
+PLACE = github_protocol.place_of(REPOSITORY, "")
+
+
+def pull(**changes):
+    here = {"repo": {"full_name": "octo/guide"}}
+    return {
+        "number": 5, "html_url": "https://github.com/octo/guide/pull/5", "title": NEW.title, "body": NEW.body,
+        "state": "open", "draft": False, "merged_at": None,
+        "head": {"ref": "docs/one", **here}, "base": {"ref": "main", **here}, **changes,
+    }  # fmt: skip
+
+
+def says(status, body, **headers):
+    return ApiAnswer(status, headers, json.dumps(body).encode())
+
+
+def invalid(*errors):
+    return says(422, {"message": "Validation Failed", "errors": list(errors), "documentation_url": "https://docs"})
+
+
+EXISTS = invalid({"resource": "PullRequest", "code": "custom", "message": "A pull request already exists for octo:x."})
+NOTHING = says(200, [])
+
+
+def run(steps, *answers):
+    """The flow's result, and its requests. An answer that is an exception is thrown in, as the sender does."""
+    requests, coming = [], iter(answers)
+    try:
+        request = next(steps)
+        while True:
+            requests.append(request)
+            answer = next(coming)
+            request = steps.throw(answer) if isinstance(answer, Exception) else steps.send(answer)
+    except StopIteration as end:
+        assert next(coming, None) is None, "not all answers were asked for"
+        return end.value, requests
+
+
+def github():
+    return GitHubApi(PLACE, "ghp_s3cret")
+
+
+def methods(requests):
+    return [request.method for request in requests]
+
+
+def test_one_is_looked_for_before_it_is_made():
+    made, requests = run(opened(github(), NEW), NOTHING, says(201, pull()))
+    assert (made.number, methods(requests)) == (5, ["GET", "POST"])
+    asked = parse_qs(urlsplit(requests[0].url).query)
+    assert (asked["head"], asked["base"], asked["state"]) == (["octo:docs/one"], ["main"], ["open"])
+    assert json.loads(requests[1].body) == {
+        "title": NEW.title, "body": NEW.body, "head": "docs/one", "base": "main", "draft": False,
+    }  # fmt: skip
+
+
+def test_one_that_is_open_is_adopted():
+    found, requests = run(opened(github(), NEW), says(200, [pull(title="Theirs")]))
+    assert (found.title, methods(requests)) == ("Theirs", ["GET"])
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pull(head={"ref": "docs/one", "repo": {"full_name": "somebody/guide"}}),
+        pull(head={"ref": "docs/one", "repo": None}),
+        pull(head={"ref": "docs/other", "repo": {"full_name": "octo/guide"}}),
+        pull(base={"ref": "next", "repo": {"full_name": "octo/guide"}}),
+        pull(state="closed"),
+    ],
+)
+def test_another_one_is_not_taken_for_ours(other):
+    made, _ = run(opened(github(), NEW), says(200, [other]), says(201, pull(number=6)))
+    assert made.number == 6
+
+
+def test_one_whose_answer_was_lost_is_found_and_not_made_twice():
+    found, requests = run(opened(github(), NEW), NOTHING, NoAnswer("lost"), says(200, [pull()]))
+    assert (found.number, methods(requests)) == (5, ["GET", "POST", "GET"])
+    assert requests[2].after_seconds == 2.0
+
+
+def test_one_that_somebody_else_made_meanwhile_is_adopted():
+    found, requests = run(opened(github(), NEW), NOTHING, EXISTS, says(200, [pull()]))
+    assert (found.number, methods(requests)) == (5, ["GET", "POST", "GET"])
+
+
+def test_looking_and_making_has_an_end():
+    with pytest.raises(Unavailable):
+        run(opened(github(), NEW), *(3 * [NOTHING, NoAnswer("lost")]))
+    with pytest.raises(Conflict, match="already exists for octo:x"):
+        run(opened(github(), NEW), *(3 * [NOTHING, EXISTS]))
+
+
+def test_where_there_are_no_drafts_an_ordinary_one_is_made():
+    refused = says(422, {"message": "Draft pull requests are not supported in this repository."})
+    made, requests = run(opened(github(), replace(NEW, draft=True)), NOTHING, refused, says(201, pull()))
+    assert not made.draft
+    assert [json.loads(request.body)["draft"] for request in requests[1:]] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "code", "words"),
+    [
+        (invalid({"message": "No commits between main and docs/one"}), Conflict, "no_commits", "nothing that main"),
+        (
+            invalid({"resource": "PullRequest", "field": "head", "code": "invalid"}),
+            Conflict, "no_such_branch", "'docs/one'",
+        ),
+        (invalid("something else"), Conflict, "pull_request_refused", "GitHub says: Validation Failed; something else"),
+        (says(401, {"message": "Bad credentials"}), Forbidden, "token_refused", "Make a new one.*Bad credentials"),
+        (
+            says(403, {"message": "Resource not accessible by personal access token"}),
+            Forbidden, "rights_missing", "needs the right to write contents and pull requests.*not accessible",
+        ),
+        (
+            says(403, {"message": "Repository was archived so is read-only."}),
+            Conflict, "repository_archived", "Unarchive it",
+        ),
+        (says(404, {"message": "Not Found"}), NotFound, "no_such_repository", "is private"),
+        (says(301, {"message": "Moved Permanently"}), Conflict, "repository_moved", "project update"),
+        (says(410, {"message": "Pull requests are disabled"}), Conflict, "pull_request_refused", "are disabled"),
+        (says(451, {"message": "Repository access blocked"}), Forbidden, "rights_missing", "blocked"),
+        (says(500, {}), Unavailable, "code_host_unavailable", "status 500"),
+        (ApiAnswer(200, {}, b"<html>Sign in</html>"), Unavailable, "code_host_unavailable", "--api-url"),
+        (ApiAnswer(422, {}, b"\xff\x00"), Conflict, "pull_request_refused", "no reason"),
+        (says(201, pull(html_url="javascript:alert(1)")), Unavailable, "code_host_unavailable", "no address"),
+    ],
+)  # fmt: skip
+def test_why_it_was_refused_and_what_to_do(answer, kind, code, words):
+    with pytest.raises(kind, match=words) as refused:
+        run(opened(github(), NEW), NOTHING, answer)
+    assert refused.value.code == code
+    assert "s3cret" not in str(refused.value)
+    assert str(refused.value).isprintable()
+
+
+def test_a_host_s_words_are_shortened_and_on_one_line():
+    with pytest.raises(Conflict) as refused:
+        run(opened(github(), NEW), NOTHING, says(422, {"message": "a\n\x1b[31m" + 5000 * "x"}))
+    assert str(refused.value).isprintable()
+    assert len(str(refused.value)) < 600
+
+
+def test_a_title_that_is_so_already_is_not_sent():
+    same, requests = run(updated(github(), 5, NEW.title, NEW.body), says(200, pull()))
+    assert (same.number, methods(requests)) == (5, ["GET"])
+
+
+def repository(**changes):
+    return {"full_name": "octo/guide", "archived": False, "permissions": {"push": True}, **changes}
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "kind", "code"),
+    [
+        (repository(archived=True), {}, Conflict, "repository_archived"),
+        (repository(full_name="octo/handbook"), {}, Conflict, "repository_moved"),
+        (repository(permissions={"push": False, "pull": True}), {}, Forbidden, "rights_missing"),
+        (repository(), {"x-oauth-scopes": "gist, read:org"}, Forbidden, "rights_missing"),
+    ],
+)
+def test_the_check_finds_what_a_job_would_fail_of(body, headers, kind, code):
+    with pytest.raises(kind) as refused:
+        run(github().check(), says(200, body, **headers))
+    assert refused.value.code == code
+
+
+def test_the_check_says_what_it_could_not_find_out():
+    checked, _ = run(github().check(), says(200, repository(full_name="Octo/Guide"), **{"x-oauth-scopes": "repo"}))
+    assert checked.warnings == ()
+    expiry = {"github-authentication-token-expiration": "2026-12-24 00:00:00 UTC"}
+    checked, _ = run(github().check(), says(200, repository(permissions=None), **expiry))
+    assert [("not tell" in one, "2026-12-24" in one) for one in checked.warnings] == [(True, False), (False, True)]
+
+
+WRITE = {"contents": "write", "pull_requests": "write", "metadata": "read"}
+
+
+@pytest.mark.parametrize(
+    ("installation", "kind", "code", "words"),
+    [
+        (says(404, {"message": "Not Found"}), NotFound, "no_such_repository", "is not installed on"),
+        (says(401, {"message": "A JSON web token could not be decoded"}), Forbidden, "token_refused", "clock"),
+        (
+            says(200, {"id": 1, "permissions": WRITE, "suspended_at": "2026-01-01T00:00:00Z"}),
+            Forbidden, "token_refused", "suspended",
+        ),
+        (
+            says(200, {"id": 1, "permissions": {**WRITE, "contents": "read"}}),
+            Forbidden, "rights_missing", "contents: write",
+        ),
+    ],
+)  # fmt: skip
+def test_an_app_that_may_not(installation, kind, code, words):
+    with pytest.raises(kind, match=words) as refused:
+        run(installation_token(PLACE, "7", "jwt"), installation)
+    assert refused.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("place_of", "repository", "api_url", "api", "path"),
+    [
+        (github_protocol.place_of, REPOSITORY, "", "https://api.github.com", "octo/guide"),
+        (github_protocol.place_of, "https://ghe.example/o/r/", "", "https://ghe.example/api/v3", "o/r"),
+        (github_protocol.place_of, "https://ghe.example/o/r", "https://api.example", "https://api.example", "o/r"),
+        (gitlab_protocol.place_of, "https://gl.example/g/s/p.git", "", "https://gl.example/api/v4", "g/s/p"),
+        (
+            gitlab_protocol.place_of, "https://gl.example:8443/lab/g/s/p", "https://gl.example:8443/lab/api/v4",
+            "https://gl.example:8443/lab/api/v4", "g/s/p",
+        ),
+        (
+            gitlab_protocol.place_of, "https://git.example/lab/g/p", "https://api.example/lab/api/v4",
+            "https://api.example/lab/api/v4", "lab/g/p",
+        ),
+        (gitea_protocol.place_of, "https://gt.example/o/r.git", "", "https://gt.example/api/v1", "o/r"),
+        (gitea_protocol.place_of, "http://h.example/a b/git/o/r", "", "http://h.example/a%20b/git/api/v1", "o/r"),
+        (gitea_protocol.place_of, "https://gt.example/o/na%20me", "", "https://gt.example/api/v1", "o/na me"),
+    ],
+)  # fmt: skip
+def test_where_the_api_of_a_repository_is(place_of, repository, api_url, api, path):
+    place = place_of(repository, api_url)
+    assert (place.api, place.path) == (api, path)
+
+
+@pytest.mark.parametrize("module", [github_protocol, gitlab_protocol, gitea_protocol])
+@pytest.mark.parametrize(
+    "repository",
+    ["", "/srv/guide", "git@github.com:octo/guide", "https://github.com", "https://github.com/octo",
+     "https://x:y@github.com/o/r", "https://github.com/o/..", "https://github.com/o%2f/r", "https://github.com/o/.git",
+     "https://github.com/o/r?x=1", "https://github.com/o/r%0a"],
+)  # fmt: skip
+def test_what_names_no_repository_is_refused(module, repository):
+    with pytest.raises(Invalid) as refused:
+        module.place_of(repository, "")
+    assert refused.value.code == "bad_repository"

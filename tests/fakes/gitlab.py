@@ -25,6 +25,7 @@ class FakeGitLab:
         self.scopes = ["api"]
         self.expires_at: str | None = None
         self.asked: list[tuple[str, str]] = []  # method, path with query as it was sent
+        self.received: list[tuple[str, str, str, bytes]] = []  # besides, the token and the body
         self.server = TestServer(self._app())
 
     @property
@@ -46,7 +47,9 @@ class FakeGitLab:
     @web.middleware
     async def _enter(self, request: web.Request, handler: Any) -> web.StreamResponse:
         self.asked.append((request.method, request.rel_url.raw_path_qs))
-        if request.headers.get("PRIVATE-TOKEN") != self.token:
+        token = request.headers.get("PRIVATE-TOKEN", "")
+        self.received.append((*self.asked[-1], token, await request.read()))
+        if token != self.token:
             return web.json_response({"message": "401 Unauthorized"}, status=401)
         if "project" in request.match_info and request.match_info["project"] not in ("group/sub/guide", str(PROJECT)):
             return told(404, "404 Project Not Found")

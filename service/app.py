@@ -53,6 +53,7 @@ from service.web import (
     feedback,
     health,
     jobs,
+    jobs_v1,
     pull_requests,
     reference,
     search,
@@ -199,6 +200,8 @@ def _model_settings(alias: str, section: ModelSection) -> ModelSettings:
             max_output_tokens=section.max_output_tokens,
             context_tokens=section.context_tokens,
             fallback=section.fallback,
+            first_token_timeout_seconds=section.first_token_timeout_seconds,
+            idle_timeout_seconds=section.idle_timeout_seconds,
         )
     except ValueError as error:
         raise BadSettings(f"[models.{alias}]: {error}") from None

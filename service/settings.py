@@ -120,6 +120,10 @@ class ModelSection(Struct, frozen=True, forbid_unknown_fields=True):
     """Of a prompt and its reply together, for models that litellm does not know."""
     fallback: str = ""
     """The alias of the model to ask when this one is down, overloaded or refuses its key."""
+    first_token_timeout_seconds: Annotated[float, Meta(gt=0)] = 120.0
+    """Until the first bytes of an answer; a large model on a small machine takes long to read a prompt."""
+    idle_timeout_seconds: Annotated[float, Meta(gt=0)] = 60.0
+    """Between one piece of an answer and the next."""
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):

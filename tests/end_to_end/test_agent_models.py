@@ -16,6 +16,7 @@ MODELS = {
     "small": {
         "model": "openai/our-own",
         "context_tokens": "16000",
+        "idle_timeout_seconds": "0.3",
         "input_usd_per_million_tokens": "1",
         "output_usd_per_million_tokens": "1",
     },
@@ -124,6 +125,17 @@ async def test_a_job_over_many_long_pages_stays_within_a_small_window(http, serv
     assert len(asked) == 13
     assert all(len(json.dumps(each.body)) / 3 + each.body["max_tokens"] < 16_000 for each in asked)
     assert shown["usage"]["cost_usd"] == pytest.approx(13 * 46 / 1_000_000)
+
+
+async def test_a_model_that_falls_silent_longer_than_the_settings_allow_is_asked_again(http, served, provider, player):
+    player.steps = (Reply(("I am", " on it."), after=1, hold=asyncio.Event()),)
+    job = await asyncio.to_thread(served.cli, "job", "create", "Look", "--model", "small")
+    async with asyncio.timeout(20):
+        await provider.next_asked()
+        player.steps = (Reply(("Nothing to do.",)),)
+        await job_events(http, served, job["id"])
+    assert (await get_job(http, served, job["id"]))["status"] == "completed"
+    assert len(provider.asked) == 2
 
 
 async def test_cancelling_a_job_ends_its_call_at_the_provider_within_a_second(http, served, provider, player):

@@ -4,7 +4,7 @@ Each returns the position in the log of what it recorded, for whoever must read 
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from datetime import datetime
 from typing import Literal
 
@@ -30,9 +30,13 @@ from service.domain.jobs import (
     Absent,
     AddMessage,
     ArchiveJob,
+    BranchPushed,
     CancelJob,
+    Committed,
     FailJob,
+    FileChanged,
     Message,
+    PullRequestOpened,
     RequestJob,
     branch_for,
     title_from,
@@ -49,7 +53,7 @@ from service.ports.model import Models
 from service.projections.organizations import get_organization
 from service.projections.projects import ProjectRow, project_of_domain
 from service.projections.sites import get_site
-from service.streams import ERASURES, JOBS, KEYS, ORGANIZATIONS, PROJECTS, REQUESTS, SITES, THREADS
+from service.streams import ERASURES, JOBS, KEYS, ORGANIZATIONS, PROJECTS, REQUESTS, SITES, THREADS, decoded
 from service.system import new_capability, new_id, new_job_id, new_key_token, now
 
 
@@ -420,15 +424,20 @@ async def _end(store: EventStore, category: str, entity_id: str, metadata: Metad
         return ()
     with suppress(Conflict):  # it has ended
         await execute(store, JOBS, entity_id, FailJob("erased", ERASED_MEANWHILE, now()), metadata=metadata)
-    job = (await load(store, JOBS, entity_id)).state
-    if isinstance(job, Absent):
-        return ()
-    work = job.work
-    kept = [f"changed file {path}" for path in sorted(work.changes)]
-    if work.commit is not None:
-        kept.append(f"commit {work.commit.commit}")
-    if work.pushed is not None:
-        kept.append(f"branch {work.pushed.branch}")
-    if work.pull_request is not None:
-        kept.append(f"pull request {work.pull_request.url}")
-    return tuple(kept)
+    files: set[str] = set()
+    kept: dict[str, None] = {}  # of all rounds, in order
+    async with aclosing(store.iterate_stream(JOBS.stream(entity_id))) as events:
+        async for recorded in events:
+            for _, event in decoded(JOBS, [recorded]):
+                match event:
+                    case FileChanged(path=path):
+                        files.add(path)
+                    case Committed(commit=commit):
+                        kept[f"commit {commit}"] = None
+                    case BranchPushed(branch=branch):
+                        kept[f"branch {branch}"] = None
+                    case PullRequestOpened(url=url):
+                        kept[f"pull request {url}"] = None
+                    case _:
+                        pass
+    return (*(f"changed file {path}" for path in sorted(files)), *kept)

@@ -58,9 +58,9 @@ async def _is_open(state: Running, source: Source, host: CodeHost) -> bool:
 
 async def _free_branch(state: Running, docs: DocsSource, source: Source) -> tuple[str, Fetched]:
     """``<the job's branch>-<number>``, the first that is not there."""
-    for number in range(state.work.round, state.work.round + MAX_BRANCHES_TRIED):
+    for number in range(2, 2 + MAX_BRANCHES_TRIED):
         branch = f"{state.request.branch}-{number}"
         fetched = await docs.fetch(source, branch=branch)
         if fetched.branch_commit is None:
             return branch, fetched
-    raise Conflict(f"Every branch from {state.request.branch}-{state.work.round} on is taken.", code="branch_moved")
+    raise Conflict(f"Every branch from {state.request.branch}-2 on is taken.", code="branch_moved")

@@ -5,7 +5,8 @@ branch meanwhile, the changes are put on their commit, as long as they left alon
 too, so the log goes on to reproduce the commit that was pushed.
 """
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Container, Mapping, Sequence
 from datetime import UTC
 from hashlib import sha1
 
@@ -25,7 +26,7 @@ from service.domain.jobs import (
     branch_of,
 )
 from service.ports.code_host import CodeHost, NewPullRequest, PullRequest
-from service.ports.docs_source import DocsSource, NewCommit, Source
+from service.ports.docs_source import DocsSource, NewCommit, Source, TreeFile
 
 MAX_PUSHES = 4
 """Of one round: a branch that moves faster than we can follow is left to its people."""
@@ -154,9 +155,9 @@ class _Publication:
         head = fetched.branch_commit or fetched.base_commit
         if head == workspace.commit:
             return state, workspace, False
-        before = {file.path: file.blob for file in await self._docs.list_files(self._source, workspace.commit)}
-        after = {file.path: file.blob for file in await self._docs.list_files(self._source, head)}
-        ours = {path: None if text is None else _blob_id(text) for path, text in changes.items()}
+        files = [await self._docs.list_files(self._source, commit) for commit in (workspace.commit, head)]
+        before, after = [await asyncio.to_thread(_blobs, listed, changes) for listed in files]
+        ours = await asyncio.to_thread(_written, changes)
         if fetched.branch_commit and all(after.get(path) == blob for path, blob in ours.items()):
             return state, workspace, True
         for path, blob in ours.items():
@@ -171,7 +172,15 @@ class _Publication:
         return state, await Workspace.open(self._docs, self._source, head, state.work.changes), False
 
 
-def _blob_id(text: str) -> str:
-    """As git names it."""
-    content = text.encode()
-    return sha1(b"blob %d\0" % len(content) + content).hexdigest()  # noqa: S324  (git's)
+def _blobs(files: Sequence[TreeFile], paths: Container[str]) -> dict[str, str]:
+    """Of some of a commit's files: path to blob."""
+    return {file.path: file.blob for file in files if file.path in paths}
+
+
+def _written(changes: Mapping[str, str | None]) -> dict[str, str | None]:
+    """What git names the blobs that the changes make."""
+    contents = {path: None if text is None else text.encode() for path, text in changes.items()}
+    return {
+        path: None if content is None else sha1(b"blob %d\0" % len(content) + content).hexdigest()  # noqa: S324
+        for path, content in contents.items()
+    }

@@ -158,7 +158,7 @@ MAX_ATTEMPTS = 5
 MAX_MESSAGES = 500
 """Follow-ups of one job."""
 
-NEEDS_FRESH_START = frozenset({"branch_moved", "commit_differs"})
+NEEDS_FRESH_START = frozenset({"branch_moved", "commit_differs", "commit_not_found"})
 """Failures after which the changes cannot be handed in as they are: a further round begins without them."""
 
 

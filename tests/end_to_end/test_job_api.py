@@ -214,8 +214,11 @@ async def test_a_blank_message_is_refused_and_an_archived_job_comes_back(http, s
 
 
 async def test_an_erased_job_takes_no_messages(http, service):
-    job = await ended(http, service, "Look around")
-    service.cli("audit", "erase", f"job-{job['id']}", "--yes")
+    job = await ended(http, service, 'Append "Erase me." to index.md')
+    await told(http, service, job["id"], 'Append "And me." to retry.md')
+    await job_events(http, service, job["id"])
+    erased = await asyncio.to_thread(service.cli, "audit", "erase", f"job-{job['id']}", "--yes")
+    assert [kept.split()[0] for kept in erased["kept"]] == ["changed", "changed", "commit", "branch", "pull", "commit"]
     assert (await told(http, service, job["id"], "Look again", status=409))["code"] == "job_erased"
 
 

@@ -27,7 +27,7 @@ from service.streams import DELIVERIES, ERASURES, INCOMING, WEBHOOKS
 from service.system import cli_actor, new_id, now
 
 MAX_WEBHOOKS = 20
-"""Of one organization: each is sent two messages at a time, of the fifty that all share."""
+"""Of one organization: each is sent two messages at a time, so one organization cannot take all that there may be."""
 
 
 def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:

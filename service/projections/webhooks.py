@@ -92,6 +92,7 @@ class WebhooksView:
             disabled TEXT,
             created_at TEXT NOT NULL,
             delivered_at REAL,
+            tried_at REAL NOT NULL DEFAULT 0,
             hold_until REAL NOT NULL DEFAULT 0
         ) STRICT;
         CREATE TABLE webhook_jobs (
@@ -115,7 +116,9 @@ class WebhooksView:
             next_attempt_at REAL NOT NULL DEFAULT 0
         ) STRICT;
         CREATE INDEX webhook_deliveries_by_webhook ON webhook_deliveries (webhook_id, position);
-        CREATE INDEX webhook_deliveries_pending ON webhook_deliveries (webhook_id, job_id, position)
+        CREATE INDEX webhook_deliveries_of_job ON webhook_deliveries (webhook_id, job_id, position)
+            WHERE state = 'pending';
+        CREATE INDEX webhook_deliveries_due ON webhook_deliveries (webhook_id, next_attempt_at, position)
             WHERE state = 'pending';
     """
 
@@ -198,8 +201,9 @@ def _apply_delivery(db: sqlite3.Connection, delivery: str, event: DeliveryEvent,
                     next_attempt_at, delivery,
                 ),
             )  # fmt: skip
+            at = tried.attempted_at.timestamp()
+            db.execute("UPDATE webhooks SET tried_at = ? WHERE id = ?", (at, tried.webhook_id))
             if tried.outcome == "delivered":
-                at = tried.attempted_at.timestamp()
                 db.execute("UPDATE webhooks SET delivered_at = ? WHERE id = ?", (at, tried.webhook_id))
             if tried.hold_until is not None:
                 until = tried.hold_until.timestamp()
@@ -289,18 +293,21 @@ async def get_delivery(views: Views, delivery: str) -> DeliveryRow | None:
 
 
 async def due_deliveries(views: Views, now: datetime, *, for_each_webhook: int, limit: int) -> list[DueDelivery]:
-    """What may be sent now, at most so many for one webhook, those that have waited longest first."""
+    """What may be sent now, at most so many for one webhook, those first to which nothing was sent for longest: however
+    many are slow and have long queues, each of the others has its turn.
+    """
     rows = await views.query(
         """
-        SELECT id, webhook_id, job_id, job_version, event, occurred_at, position FROM (
-            SELECT d.*, row_number() OVER (PARTITION BY d.webhook_id ORDER BY d.next_attempt_at, d.position) AS place
-            FROM webhook_deliveries d JOIN webhooks w ON w.id = d.webhook_id
-            WHERE d.state = 'pending' AND d.next_attempt_at <= :now AND w.hold_until <= :now AND w.disabled IS NULL
-            AND NOT EXISTS (
-                SELECT 1 FROM webhook_deliveries e WHERE e.webhook_id = d.webhook_id AND e.job_id = d.job_id
-                AND e.position < d.position AND e.state = 'pending' AND e.attempts < :patience
+        SELECT d.id, d.webhook_id, d.job_id, d.job_version, d.event, d.occurred_at, d.position
+        FROM webhooks w CROSS JOIN webhook_deliveries d ON d.id IN (
+            SELECT due.id FROM webhook_deliveries due
+            WHERE due.webhook_id = w.id AND due.state = 'pending' AND due.next_attempt_at <= :now AND NOT EXISTS (
+                SELECT 1 FROM webhook_deliveries e WHERE e.webhook_id = due.webhook_id AND e.job_id = due.job_id
+                AND e.position < due.position AND e.state = 'pending' AND e.attempts < :patience
             )
-        ) WHERE place <= :for_each ORDER BY place, position LIMIT :limit
+            ORDER BY due.next_attempt_at, due.position LIMIT :for_each
+        )
+        WHERE w.hold_until <= :now AND w.disabled IS NULL ORDER BY w.tried_at, d.position LIMIT :limit
         """,
         {"now": now.timestamp(), "patience": PATIENT_ATTEMPTS, "for_each": for_each_webhook, "limit": limit},
     )
@@ -310,9 +317,15 @@ async def due_deliveries(views: Views, now: datetime, *, for_each_webhook: int, 
 async def next_due(views: Views, now: datetime) -> datetime | None:
     """When the next delivery that has to wait may be sent."""
     row = await views.query_one(
-        "SELECT min(due) FROM (SELECT max(d.next_attempt_at, w.hold_until) AS due FROM webhook_deliveries d"
-        " JOIN webhooks w ON w.id = d.webhook_id WHERE d.state = 'pending' AND w.disabled IS NULL) WHERE due > ?",
-        (now.timestamp(),),
+        """
+        SELECT min(CASE WHEN w.hold_until > :now THEN max(w.hold_until, (
+            SELECT min(next_attempt_at) FROM webhook_deliveries d WHERE d.webhook_id = w.id AND d.state = 'pending'
+        )) ELSE (
+            SELECT min(next_attempt_at) FROM webhook_deliveries d WHERE d.webhook_id = w.id AND d.state = 'pending'
+            AND d.next_attempt_at > :now
+        ) END) FROM webhooks w WHERE w.disabled IS NULL
+        """,
+        {"now": now.timestamp()},
     )
     return datetime.fromtimestamp(row[0], UTC) if row is not None and row[0] is not None else None
 

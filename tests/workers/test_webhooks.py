@@ -319,6 +319,19 @@ async def test_a_slow_webhook_holds_up_nobody_else(store, followed, sender, time
     assert told_slowly == {f"j{number}" for number in range(5)}
 
 
+async def test_of_those_that_wait_the_one_that_waited_longest_has_its_turn(store, followed, sender, time):
+    for number in range(3):
+        await create(store, f"slow{number}", f"https://slow{number}.example/")
+    for number in range(3):
+        await request(store, f"j{number}")
+    await create(store, "late", OTHER)
+    await request(store, "last")
+    async with running(store, followed, sender, time, concurrent_deliveries=1):
+        sent = await sender.until_sent(5)
+        await attempts(store, 5)
+    assert OTHER in [one.url for one in sent[:4]]
+
+
 async def test_no_more_than_so_many_are_sent_at_once(store, followed, sender, time):
     for number in range(6):
         await create(store, f"w{number}", f"https://{number}.example/")

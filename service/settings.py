@@ -91,7 +91,7 @@ class NetworkSection(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class WebhooksSection(Struct, frozen=True, forbid_unknown_fields=True):
-    concurrent_deliveries: Annotated[int, Meta(ge=1, le=1000)] = 50
+    concurrent_deliveries: Annotated[int, Meta(ge=1, le=1000)] = 100
     timeout_seconds: Annotated[float, Meta(gt=0, le=60)] = 15.0
     """For one attempt, from looking up the name to the answer."""
 

@@ -218,7 +218,8 @@ async def test_an_erased_job_takes_no_messages(http, service):
     await told(http, service, job["id"], 'Append "And me." to retry.md')
     await job_events(http, service, job["id"])
     erased = await asyncio.to_thread(service.cli, "audit", "erase", f"job-{job['id']}", "--yes")
-    assert [kept.split()[0] for kept in erased["kept"]] == ["changed", "changed", "commit", "branch", "pull", "commit"]
+    kept = erased["erased"][0]["kept"]
+    assert [one.split()[0] for one in kept] == ["changed", "changed", "commit", "branch", "pull", "commit"]
     assert (await told(http, service, job["id"], "Look again", status=409))["code"] == "job_erased"
 
 

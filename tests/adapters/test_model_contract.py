@@ -4,8 +4,11 @@ import pytest
 
 from service.adapters.builtin_answer import BuiltinAnswer
 from service.adapters.litellm_model import LitellmModel, ModelSettings
+from service.adapters.model_fallback import FallbackModel
+from service.domain.errors import Unavailable
 from service.ports.model import Grounding, ModelRequest, Passage, Tool, UserMessage
 from tests.contracts.model import ModelContract, ToolModelContract
+from tests.fakes.model import FakeModel, Says, call
 from tests.fakes.provider import Asked, Call, Reply, ScriptedProvider
 
 PASSAGE = Passage(1, "Install", "", "/install", "To install Kite, run the installer. It needs 20 MB of disk.", 1.0)
@@ -27,6 +30,24 @@ def plays(asked: Asked) -> Reply:
     if asked.body.get("tools"):
         return Reply(("Let me look.",), (Call("search", ('{"query": ', '"install"}')),))
     return Reply(("To install ", "Kite, run ", "the installer."))
+
+
+class TestFallbackModel(ToolModelContract):
+    """The first of two is down all the time."""
+
+    @pytest.fixture
+    def model(self):
+        down = FakeModel([Unavailable("down")] * 9, name="down/model")
+        say = Says("Let me look.", (call("search", query="install"),))
+        return FallbackModel([down, FakeModel([say] * 9, name="up/model", window_tokens=32_000)])
+
+    @pytest.fixture
+    def request_for_text(self):
+        return ModelRequest((UserMessage("How do I install Kite?"),))
+
+    @pytest.fixture
+    def request_for_tool(self):
+        return ModelRequest((UserMessage("How do I install Kite?"),), tools=(TOOL,))
 
 
 @pytest.mark.filterwarnings("ignore:Item .* on TypedDict class .* `ReadOnly`:UserWarning")

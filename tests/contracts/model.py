@@ -30,6 +30,10 @@ class ModelContract:
         assert slash
         assert name
 
+    async def test_its_window_is_known_or_of_no_concern(self, model):
+        window_tokens = await model.window_tokens()
+        assert window_tokens is None or window_tokens >= 8_000
+
     async def test_texts_come_first_and_one_end_last(self, model, request_for_text):
         *texts, end = await chunks_of(model, request_for_text)
         assert texts

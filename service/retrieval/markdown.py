@@ -215,7 +215,7 @@ class _Reader:
         sections: list[PageSection] = []
         content: list[str] = []
         above: list[tuple[int, str]] = []
-        last = len(self._lines)
+        last = len(self._lines) - (len(self._lines) > 1 and not self._lines[-1])  # a line's end begins no other line
         bounds = [*headings, None]
         first_line = headings[0].line if headings else last
         top_parts = self._parts(0, first_line)

@@ -69,7 +69,7 @@ def test_sections_know_their_place():
         ("", (), "", "Intro.", 4, 6),
         ("One", ("One",), "one", "First.", 7, 10),
         ("Part", ("One", "Part"), "part", "Deeper.", 11, 14),
-        ("Two", ("Two",), "two", "Second.", 15, 18),
+        ("Two", ("Two",), "two", "Second.", 15, 17),
     ]
 
 
@@ -369,3 +369,11 @@ def test_anchors_of_headings_are_distinct(names):
     page = page_of("".join(f"## x{name}\n\ntext\n\n" for name in names))
     anchors = [section.anchor for section in page.sections]
     assert len(anchors) == len(set(anchors)) == len(names)
+
+
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_the_last_section_ends_with_the_last_line(end):
+    page = parse_page(f"---\ntitle: A\n---\n\nText.\n\n## B\n\nMore.{end}".encode(), "a.md")
+    assert [(section.start_line, section.end_line) for section in page.sections] == [(4, 6), (7, 9)]
+    page = parse_page(f"Text.{end}".encode(), "a.md")
+    assert [(section.start_line, section.end_line) for section in page.sections] == [(1, 1)]

@@ -1,0 +1,96 @@
+"""The same request sent twice: at once, by several processes, to a disk that is full in between."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+
+import pytest
+
+from eventstore import Metadata, SQLiteEventStore, StoreFull, execute, load
+from service.domain.jobs import Message, RequestJob
+from service.domain.requests import KeyReused, claim_id, fingerprint_of
+from service.operations import NewJob, add_message, request_job
+from service.projections.projects import get_project
+from service.streams import JOBS, REQUESTS
+from tests.workers.test_job_runner import OneModel, make_project
+
+NEW = NewJob((Message("user", "Look around"),), api_version=2)
+OTHER = NewJob((Message("user", "Look elsewhere"),), api_version=2)
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+
+
+@pytest.fixture
+async def project(store, followed):
+    await make_project(store)
+    await followed.wait_for(await store.head())
+    return await get_project(followed, "p")
+
+
+async def jobs_in(store):
+    return {event.stream for event in await store.read_all(category="job") if event.type == "job-requested"}
+
+
+async def test_of_requests_of_several_processes_with_one_key_one_becomes_a_job(store, project, tmp_path):
+    async with AsyncExitStack() as stack:
+        stores = [store]
+        for _ in range(2):
+            other = await SQLiteEventStore.open(tmp_path / "events.db", vault_path=tmp_path / "keys.db")
+            stack.push_async_callback(other.close)
+            stores.append(other)
+        asked = [request_job(one, OneModel(), project, NEW, Metadata(), key="k") for one in stores for _ in range(10)]
+        made = await asyncio.gather(*asked)
+    assert {f"job-{job.id}" for job in made} == await jobs_in(store)
+    assert len({(job.id, job.branch) for job in made}) == 1
+
+
+async def test_of_different_requests_at_once_with_one_key_one_is_refused(store, project):
+    asked = [request_job(store, OneModel(), project, new, Metadata(), key="k") for new in (NEW, OTHER)]
+    made = await asyncio.gather(*asked, return_exceptions=True)
+    assert [isinstance(one, KeyReused) for one in made].count(True) == 1
+    assert len(await jobs_in(store)) == 1
+
+
+async def test_a_request_that_was_not_recorded_left_no_claim(store, project):
+    class Full:
+        def __getattr__(self, name):
+            return getattr(store, name)
+
+        async def append_all(self, writes):
+            raise StoreFull("no room left")
+
+    with pytest.raises(StoreFull):
+        await request_job(Full(), OneModel(), project, NEW, Metadata(), key="k")
+    assert await store.stream_version(REQUESTS.stream(claim_id("p", "k"))) == 0
+    assert f"job-{(await request_job(store, OneModel(), project, OTHER, Metadata(), key='k')).id}" in await jobs_in(
+        store
+    )
+
+
+async def test_messages_at_once_are_each_said_once(store, project):
+    job = await request_job(store, OneModel(), project, NEW, Metadata())
+    asked = [
+        add_message(store, "p", job.id, f"Message {number % 5}", Metadata(), key=f"k{number % 5}")
+        for number in range(20)
+    ]
+    await asyncio.gather(*asked)
+    state = (await load(store, JOBS, job.id)).state
+    assert sorted(message.text for message in state.work.waiting) == [f"Message {number}" for number in range(5)]
+
+
+async def test_keys_of_two_projects_never_meet(store, project):
+    command = RequestJob(
+        "o", "q", "repo", "main", "", "fake/model", NEW.messages, "x", "docs/x", False, False, 2, NOW,
+    )  # fmt: skip
+    await execute(store, JOBS, "theirs", command)
+    await add_message(store, "q", "theirs", "Hello", Metadata(), key="k")
+    mine = await request_job(store, OneModel(), project, NEW, Metadata(), key="k")
+    assert mine.id != "theirs"
+
+
+async def test_the_log_tells_neither_the_key_nor_what_was_asked(store, project):
+    await request_job(store, OneModel(), project, NEW, Metadata(), key="a-key-of-mine")
+    claims = await store.read_all(category="request")
+    assert len(claims) == 1
+    assert b"a-key-of-mine" not in claims[0].data
+    assert "a-key-of-mine" not in claims[0].stream
+    assert fingerprint_of("other", b"x") != fingerprint_of("key", b"x")

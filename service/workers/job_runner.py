@@ -104,7 +104,7 @@ class JobRunner:
         task.add_done_callback(lambda done: self._tasks.pop(job_id) if self._tasks.get(job_id) is done else None)
 
     async def _run_job(self, job_id: str) -> None:
-        waiting = (await load(self._store, JOBS, job_id)).state
+        waiting = (await patiently(lambda: load(self._store, JOBS, job_id))).state
         if not isinstance(waiting, Queued):
             return  # somebody else has it, or it has ended
         async with self._queue.turn(waiting.request.project_id, branch_of(waiting)):

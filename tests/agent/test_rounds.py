@@ -2,6 +2,7 @@
 
 import pytest
 
+from service.agent import window
 from service.agent.loop import BudgetExhausted, Budgets
 from service.domain.errors import Conflict, Unavailable
 from service.domain.jobs import (
@@ -14,13 +15,17 @@ from service.domain.jobs import (
     Finished,
     JobCompleted,
     JobReopened,
+    MessageAdded,
+    ModelReplied,
     PullRequestOpened,
     PullRequestUpdated,
     RecordCommit,
     RecordPush,
     RoundStarted,
+    ToolReturned,
     WorkRebased,
 )
+from service.domain.model import ToolCall, Usage
 from service.ports.docs_source import NewCommit
 from service.ports.model import ToolMessage, UserMessage
 from tests.agent.journal import AUTHOR, SOURCE, START, Journal, Killed, run_job, run_work
@@ -373,3 +378,17 @@ async def test_the_steps_of_earlier_rounds_are_not_charged_to_a_later_one():
     journal.say("And more")
     with pytest.raises(BudgetExhausted):
         await run_work(journal, docs, FakeModel([calls(call("list"))] * 3), budgets=Budgets(steps=2))
+
+
+def test_what_people_said_is_never_left_out_of_a_prompt():
+    steps = []
+    for number in range(60):
+        one = ToolCall(f"c{number}", "read", '{"path": "a.md"}')
+        steps.append(ModelReplied("m", "", (one,), Usage(), START))
+        steps.append(ToolReturned(one.id, "read", "x" * 3_000, is_error=False, returned_at=START))
+        if number % 10 == 0:
+            steps.append(MessageAdded(f"Instruction {number}", START))
+    told = window.told(steps, 10_000)
+    texts = [message.text for message in told]
+    assert [text for text in texts if text.startswith("Instruction")] == [f"Instruction {n}" for n in range(0, 60, 10)]
+    assert window.size(told) < 20_000

@@ -11,12 +11,13 @@ class FakeCodeHost:
     def __init__(self) -> None:
         self.pull_requests: list[PullRequest] = []  # the newest last
         self.asked: list[NewPullRequest] = []
+        self.warnings: tuple[str, ...] = ()  # of a check
         self.errors: list[ServiceError] = []  # raised by the next calls, first to last
 
     async def check_repository(self, source: Source) -> CheckedRepository:
         if self.errors:
             raise self.errors.pop(0)
-        return CheckedRepository()
+        return CheckedRepository(self.warnings)
 
     async def open_pull_request(self, source: Source, new: NewPullRequest) -> PullRequest:
         if self.errors:

@@ -1,0 +1,125 @@
+"""Projects on somebody else's code host, from the command line to the pull request: git over HTTP and the host's API.
+
+Each process takes a second to start, so there is one service, for one project on each host.
+"""
+
+import asyncio
+import json
+from types import SimpleNamespace
+
+import aiohttp
+import pytest
+import pytest_asyncio
+
+from service.adapters.git_folder import import_folder
+from service.adapters.git_repositories import create
+from tests.end_to_end.talk import create_job, get_job, job_events
+from tests.fakes.git_server import GIT, GitServer, git
+from tests.fakes.gitea import FakeGitea
+from tests.fakes.gitlab import FakeGitLab
+from tests.service_process import service_in, write_docs
+
+pytestmark = [
+    pytest.mark.skipif(GIT is None, reason="asks git itself; install git to run it"),
+    pytest.mark.asyncio(loop_scope="module"),
+]
+
+TOKEN = "gt-s3cret-t0ken"
+PATHS = {"gitea": "octo/guide.git", "gitlab": "group/sub/guide.git"}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def setting(tmp_path_factory):
+    """The service with its projects, the fakes and the git server."""
+    folder = tmp_path_factory.mktemp("code-hosts")
+    docs = write_docs(folder / "docs")
+    for path in PATHS.values():
+        create(folder / "served" / path, lambda made: import_folder(made, docs, "main"), branch="main")
+    (folder / "token").write_text(f"{TOKEN}\n")
+    server = GitServer(folder / "served", password=TOKEN)
+
+    def branches(kind):
+        listed = git("for-each-ref", "--format=%(refname:short) %(objectname)", cwd=folder / "served" / PATHS[kind])
+        return dict(line.split() for line in listed.splitlines())
+
+    gitea, gitlab = (
+        FakeGitea(lambda: branches("gitea"), token=TOKEN),
+        FakeGitLab(lambda: branches("gitlab"), token=TOKEN),
+    )
+    environment = {"GUIDE_TOKEN_FILE": str(folder / "token"), "WRONG": "wr0ng"}
+    async with server.server, gitea.server, gitlab.server, aiohttp.ClientSession() as http:
+        with service_in(folder / "service", environment) as service:
+            here = SimpleNamespace(
+                service=service, http=http, server=server, folder=folder, fakes={"gitea": gitea, "gitlab": gitlab},
+                apis={"gitea": f"{gitea.url}/api/v1", "gitlab": f"{gitlab.url}/api/v4"}, projects={},
+            )  # fmt: skip
+            await cli(here, "organization", "create", "--name", "Acme")
+            for kind in PATHS:
+                here.projects[kind] = await cli(
+                    here, "project", "create", "--name", kind, "--repository", server.url(PATHS[kind]),
+                    "--code-host", kind, "--api-url", here.apis[kind], "--git-token-env", "GUIDE_TOKEN",
+                )  # fmt: skip
+            service.admin_key = (await cli(here, "key", "create", "--kind", "admin"))["token"]
+            await asyncio.to_thread(service.start)
+            yield here
+
+
+async def cli(here, *arguments):
+    return await asyncio.to_thread(here.service.cli, *arguments)
+
+
+async def said(here, *arguments):
+    """What a command that fails says."""
+    done = await asyncio.to_thread(here.service.run, *arguments)
+    assert done.returncode == 1, done.stdout
+    return done.stderr
+
+
+async def finished(here, kind, instruction):
+    here.service.project_id = here.projects[kind]["id"]
+    job = await create_job(here.http, here.service, instruction)
+    await job_events(here.http, here.service, job["id"])
+    return await get_job(here.http, here.service, job["id"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "page"), [("gitea", "octo/guide/pulls"), ("gitlab", "group/sub/guide/-/merge_requests")]
+)
+async def test_a_job_ends_in_one_pull_request_there(setting, kind, page):
+    done = await finished(setting, kind, 'Replace "20 MB" with "25 MB" in install.md')
+    assert done["failure"] is None
+    assert done["prLink"] == f"{setting.fakes[kind].url}/{page}/1"
+    changed = git("diff", "--stat", "main", done["branch"], cwd=setting.server.root / PATHS[kind])
+    assert "install.md" in changed
+    for file in (setting.folder / "service").rglob("*"):  # the data folder and the log
+        assert file.is_dir() or TOKEN.encode() not in file.read_bytes(), file
+
+
+async def test_what_the_host_refuses_is_the_job_s_failure(setting):
+    setting.fakes["gitea"].token = "another"
+    try:
+        done = await finished(setting, "gitea", 'Replace "20 MB" with "30 MB" in install.md')
+    finally:
+        setting.fakes["gitea"].token = TOKEN
+    assert (done["status"], done["failure"]["code"], done["prLink"]) == ("failed", "token_refused", None)
+    assert "Make a new one" in done["failure"]["message"]
+
+
+async def test_a_project_is_changed_and_shown(setting):
+    assert "no branch 'nowhere'" in await said(setting, "project", "update", "gitlab", "--ref", "nowhere")
+    changed = await cli(
+        setting, "project", "update", "gitlab", "--name", "Handbook", "--label", "docs", "--reviewer", "@ada"
+    )
+    assert (changed["name"], changed["labels"], changed["reviewers"]) == ("Handbook", ["docs"], ["ada"])
+    shown = await asyncio.to_thread(setting.service.run, "project", "show", changed["id"])
+    assert "reviewers           ada\n" in shown.stdout
+    assert TOKEN not in json.dumps(changed) + shown.stdout
+
+
+async def test_a_token_that_the_host_refuses_makes_no_project(setting):
+    words = await said(
+        setting, "project", "create", "--name", "Two", "--repository", setting.server.url(PATHS["gitea"]),
+        "--ref", "main", "--code-host", "gitea", "--api-url", setting.apis["gitea"], "--git-token-env", "WRONG",
+    )  # fmt: skip
+    assert "Gitea refuses the token" in words
+    assert "wr0ng" not in words

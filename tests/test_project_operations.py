@@ -1,0 +1,113 @@
+"""Making and changing projects: what is asked of git and the code host first, what is recorded, and what is not."""
+
+import pytest
+
+from eventstore import Metadata, SQLiteEventStore, Views
+from service.domain.errors import Conflict, Forbidden, Invalid, NotFound
+from service.domain.projects import ChangeProject
+from service.operations import NewProject, change_project, create_organization, create_project
+from service.projections import all_projections
+from service.projections.projects import get_project
+from service.system import now
+from tests.fakes.code_host import FakeCodeHost
+from tests.fakes.docs_source import FakeDocsSource
+
+METADATA = Metadata(actor="test")
+
+
+@pytest.fixture
+async def store(tmp_path):
+    store = await SQLiteEventStore.open(tmp_path / "events.db", vault_path=tmp_path / "keys.db")
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+async def views(tmp_path, store):
+    views = await Views.open(tmp_path / "views.db", store, all_projections())
+    yield views
+    await views.close()
+
+
+@pytest.fixture
+def docs():
+    return FakeDocsSource({"index.md": "# Hi\n"})
+
+
+@pytest.fixture
+def host():
+    return FakeCodeHost()
+
+
+@pytest.fixture
+async def make(store, views, docs, host):
+    organization = await create_organization(store, "Acme", METADATA)
+    await views.catch_up()
+
+    async def make(**changes):
+        plain = {
+            "organization_id": organization.id, "name": "Guide", "repository": "https://git.example/octo/guide",
+            "ref": "main", "docs_folder": "", "domain": "guide", "code_host": "gitea", "git_token_env": "TOKEN",
+        }  # fmt: skip
+        made = await create_project(store, views, docs, {"gitea": host}, NewProject(**{**plain, **changes}), METADATA)
+        await views.catch_up()
+        return made
+
+    return make
+
+
+@pytest.fixture
+def change(store, views, docs, host):
+    async def change(project_id, **changes):
+        changed = await change_project(
+            store, docs, {"gitea": host}, project_id, ChangeProject(now(), **changes), METADATA
+        )
+        await views.catch_up()
+        return changed
+
+    return change
+
+
+async def test_a_project_has_all_that_it_was_given(make, views, host):
+    host.warnings = ("The token expires on 2026-12-24.",)
+    made = await make(labels=("docs", "bot"), reviewers=("ada",), api_url="https://git.example/api/v1/")
+    row = await get_project(views, made.id)
+    assert (row.labels, row.reviewers, row.api_url) == (("docs", "bot"), ("ada",), "https://git.example/api/v1")
+    assert made.warnings == host.warnings
+
+
+async def test_a_project_that_its_code_host_refuses_is_not_made(make, store, host):
+    before = await store.head()
+    host.errors = [Forbidden("The token may not do this.", code="rights_missing")]
+    with pytest.raises(Forbidden):
+        await make()
+    assert await store.head() == before
+
+
+async def test_nobody_is_asked_about_what_is_refused_anyway(make, host):
+    host.errors = [Forbidden("asked")]
+    with pytest.raises(Invalid):
+        await make(labels=("a,b",))
+    assert len(host.errors) == 1
+
+
+async def test_a_change_that_matters_to_the_site_indexes_it_again(make, change, store, views, docs):
+    made = await make()
+    registered = await store.stream_version("site-guide")
+    await change(made.id, name="Handbook", labels=("docs",))
+    assert await store.stream_version("site-guide") == registered
+    assert (await get_project(views, made.id)).name == "Handbook"
+    await change(made.id, docs_folder="docs")
+    assert await store.stream_version("site-guide") == registered + 1
+    assert docs.registered[-1].docs_folder == "docs"
+
+
+async def test_a_change_that_cannot_be_is_not_recorded(make, change, store, docs, host):
+    made = await make()
+    before = await store.head()
+    host.errors = [Conflict("It is archived.", code="repository_archived")]
+    with pytest.raises(Conflict):
+        await change(made.id, ref="next")
+    with pytest.raises(NotFound):
+        await change("nothing", ref="next")
+    assert await store.head() == before

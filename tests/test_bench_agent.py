@@ -1,0 +1,83 @@
+"""The benchmark of the agent runs, and its checks tell right from wrong."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from scripts.agent_cases import CASES, Case
+from scripts.agent_score import wrongs
+from service.ports.docs_source import NewCommit, Source
+from tests.contracts.docs_source import AT, AUTHOR
+from tests.fakes.docs_source import FakeDocsSource
+
+ROOT = Path(__file__).parent.parent
+SOURCE = Source("p1", "", "main", "", "local")
+PAGES = {"a.md": "# A\n\nOld words.\n\nMore.\n", "b.md": "# B\n\nSee [A](/a).\n", "c.md": "# C\n"}
+CASE = Case(
+    "one", "corpus", "Change it", only=("a.md",), has={"a.md": ("new words",)}, lacks={"a.md": ("old words",)}, lines=2
+)  # fmt: skip
+
+
+async def found_wrong(case, changes):
+    docs = FakeDocsSource(PAGES)
+    base = (await docs.fetch(SOURCE)).base_commit
+    written = await docs.write_commit(SOURCE, NewCommit(base, changes, AUTHOR, "docs: x\n", AT))
+    await docs.push(SOURCE, branch="docs/x", commit=written.commit)
+    job = {"status": "completed", "branch": "docs/x", "prLink": "http://x", "failure": None}
+    return " | ".join(await wrongs(case, job, docs, SOURCE))
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"a.md": "# A\n\nNew words.\n\nMore.\n"}, ""),
+        ({"a.md": "# A\n\nNew and old words.\n\nMore.\n"}, "lacks 'new words' | a.md has 'old words'"),
+        ({"a.md": "# A\n\nNew words.\n\nMore.\n", "c.md": "# D\n"}, "c.md was changed"),
+        ({"a.md": "# A\n\nNew words.\n\nMore.\nAnd more.\n"}, "3 lines are changed"),
+        ({"a.md": "# A\n\nNew words, [there](/d).\n\nMore.\n"}, "/d is broken"),
+        ({"c.md": "# D\n"}, "a.md was not changed"),
+    ],
+)
+async def test_a_change_is_judged_by_what_is_in_it(changes, said):
+    wrong = await found_wrong(CASE, changes)
+    assert (said in wrong) if said else wrong == ""
+
+
+async def test_a_page_that_is_to_go_must_be_gone_and_not_linked_to():
+    case = Case("gone", "corpus", "Remove A", only=("a.md", "b.md"), gone=("a.md",), lines=20)
+    assert "still there" in await found_wrong(case, {"a.md": "# A\n"})
+    assert "/a is broken" in await found_wrong(case, {"a.md": None})
+    assert await found_wrong(case, {"a.md": None, "b.md": "# B\n"}) == ""
+
+
+async def test_where_nothing_is_to_be_done_a_pull_request_is_wrong():
+    case = Case("nothing", "corpus", "Do nothing")
+    job = {"status": "completed", "branch": "docs/x", "prLink": None, "failure": None}
+    assert await wrongs(case, job, FakeDocsSource(PAGES), SOURCE) == []
+    assert await wrongs(case, {**job, "prLink": "http://x"}, FakeDocsSource(PAGES), SOURCE)
+    assert await wrongs(CASE, job, FakeDocsSource(PAGES), SOURCE) == ["nothing was changed"]
+
+
+def test_there_are_thirty_instructions_of_different_names():
+    assert len({case.name for case in CASES}) == len(CASES) >= 30
+
+
+def test_the_overhead_is_measured_and_told_as_json(tmp_path):
+    for number in range(90):
+        prose = f"A line of prose about browser compatibility and the number {number}, which is long enough."
+        text = f"---\ntitle: Page {number}\n---\n\n{prose}\n"
+        (tmp_path / "small" / f"folder-{number}").mkdir(parents=True)
+        (tmp_path / "small" / f"folder-{number}" / "index.md").write_text(text)
+    done = subprocess.run(
+        [sys.executable, "scripts/bench_agent.py", "--corpora", str(tmp_path), "--large", "small", "--part", "overhead",
+         "--jobs", "1", "--json"],
+        cwd=ROOT, capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["bench"] == "agent"
+    assert {"name", "goal", "measured", "met"} == told["goals"][0].keys()
+    assert {"job: push", "job: whole job"} <= {row["what"] for row in told["rows"]}

@@ -11,14 +11,15 @@ from service.cli.projects import the_organization
 from service.cli.runtime import Runtime
 from service.cli.sites import no_site
 from service.domain.errors import Invalid, NotFound
-from service.operations import create_key, revoke_key
-from service.projections.keys import list_keys
+from service.domain.keys import LIFETIMES_DAYS, ChangeKey
+from service.operations import change_key, create_key, revoke_key
+from service.projections.keys import KeyRow, get_key, list_keys
 from service.projections.sites import get_site
 from service.system import cli_actor, now
 
 
 def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
-    key = add_command(commands, "key", "make, list and revoke API keys")
+    key = add_command(commands, "key", "make, change, list and revoke API keys")
     actions = key.add_subparsers(title="commands", metavar="COMMAND", required=True)
     one = add_command(
         actions,
@@ -28,20 +29,57 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
             "An admin key is a secret: it gives jobs to the agent, and sees the organization's pull requests. "
             "An assistant key may be public: it asks about the sites that it names."
         ),
-        examples=["key create --kind admin --expires-days 90", "key create --kind assistant --domain guide"],
+        examples=[
+            "key create --kind admin --expires-days 90 --address 192.0.2.0/24",
+            "key create --kind assistant --domain guide --origin https://docs.example.com",
+        ],
         parents=[common],
     )
     one.add_argument("--kind", required=True, choices=("admin", "assistant"), help="which of the two APIs it opens")
     one.add_argument("--domain", action="append", default=[], help="a site that an assistant key serves; repeatable")
     one.add_argument("--name", default="", help="what it is for, for the list (default: by its kind)")
-    one.add_argument("--expires-days", type=int, choices=(7, 30, 60, 90), help="when it ends (default: never)")
+    one.add_argument("--expires-days", type=int, choices=LIFETIMES_DAYS, help="when it ends (default: never)")
+    _add_lists(one)
     one.add_argument("--organization", metavar="ID", help="whose it is; needed only when there are several")
     one.set_defaults(command=create_key_)
     one = add_command(actions, "list", "list the keys, without their secret part", parents=[common])
     one.set_defaults(command=list_keys_)
+    one = add_command(actions, "show", "show one key, without its secret part", parents=[common])
+    one.add_argument("id", metavar="ID", help="of the key, as docsmith key list shows it")
+    one.set_defaults(command=show_key)
+    one = add_command(
+        actions,
+        "update",
+        "change a key's name, or from where it may be used",
+        more="What is not named stays as it is; a list that is named replaces the one before. The secret stays.",
+        examples=[
+            "key update ID --name CI",
+            "key update ID --origin https://docs.example.com --origin 'https://*.preview.example.com'",
+            "key update ID --any-origin --any-address",
+        ],
+        parents=[common],
+    )
+    one.add_argument("id", metavar="ID", help="of the key, as docsmith key list shows it")
+    one.add_argument("--name", help="what it is for, for the list")
+    _add_lists(one)
+    one.add_argument("--any-address", action="store_true", help="take it from anywhere again")
+    one.add_argument("--any-origin", action="store_true", help="let every website use it again")
+    one.set_defaults(command=update_key)
     one = add_command(actions, "revoke", "end a key, at once and for good", parents=[common])
     one.add_argument("id", metavar="ID", help="of the key, as docsmith key list shows it")
     one.set_defaults(command=revoke_key_)
+
+
+def _add_lists(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--address", action="append", metavar="CIDR", help="an address or network that it may be used from; repeatable"
+    )
+    parser.add_argument(
+        "--origin",
+        action="append",
+        metavar="ORIGIN",
+        help="a website whose pages may use it, such as https://*.example.com; repeatable, assistant keys only",
+    )
 
 
 async def create_key_(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
@@ -64,6 +102,8 @@ async def create_key_(runtime: Runtime, options: argparse.Namespace, output: Out
         domains=options.domain,
         expires_at=expires_at,
         metadata=Metadata(actor=cli_actor()),
+        allowed_addresses=options.address or (),
+        allowed_origins=options.origin or (),
     )
     value = {"id": created.id, "token": created.token, "kind": options.kind, "domains": options.domain}
     output.result({**value, "expiresAt": expires_at}, created.token)
@@ -71,22 +111,71 @@ async def create_key_(runtime: Runtime, options: argparse.Namespace, output: Out
 
 
 async def list_keys_(runtime: Runtime, _options: argparse.Namespace, output: Output) -> int:
-    rows = await list_keys(runtime.views)
-    at = now()
+    rows, at = await list_keys(runtime.views), now()
     cells = [
         (
             row.id, row.kind, row.name, f"…{row.last_four}", ",".join(row.domains) or "-",
-            "revoked" if row.revoked_at else "expired" if row.expires_at and row.expires_at <= at else "in force",
+            row.used_at.date() if row.used_at else "never", row.status(at),
         )
         for row in rows
     ]  # fmt: skip
-    output.result({"keys": rows}, table(("ID", "KIND", "NAME", "ENDS IN", "DOMAINS", "STATE"), cells))
+    head = ("ID", "KIND", "NAME", "ENDS IN", "DOMAINS", "LAST USED", "STATE")
+    output.result({"keys": rows}, table(head, cells))
     return DONE
 
 
+async def show_key(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
+    row = await _the_key(runtime, options.id)
+    output.result(row, _shown(row))
+    return DONE
+
+
+async def update_key(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
+    if (options.address and options.any_address) or (options.origin and options.any_origin):
+        raise Invalid("Name a list, or --any-address or --any-origin, not both.")
+    row = await _the_key(runtime, options.id)
+    change = ChangeKey(
+        now(),
+        name=options.name,
+        allowed_addresses=() if options.any_address else tuple(options.address) if options.address else None,
+        allowed_origins=() if options.any_origin else tuple(options.origin) if options.origin else None,
+    )
+    done = await change_key(runtime.store, row.id, change, Metadata(actor=cli_actor()))
+    await runtime.views.catch_up()
+    await runtime.views.wait_for(done.position)
+    row = await _the_key(runtime, options.id)
+    output.result(row, _shown(row))
+    return DONE
+
+
+def _shown(row: KeyRow) -> str:
+    origins = ", ".join(row.allowed_origins)
+    lines = [
+        ("id", row.id),
+        ("kind", row.kind),
+        ("name", row.name),
+        ("ends in", f"…{row.last_four}"),
+        ("organization", row.organization_id),
+        ("state", row.status(now())),
+        ("created", f"{row.created_at:%Y-%m-%d}"),
+        ("expires", f"{row.expires_at:%Y-%m-%d}" if row.expires_at else "never"),
+        ("last used", f"{row.used_at:%Y-%m-%d %H:00} UTC" if row.used_at else "never"),
+        ("addresses", ", ".join(row.allowed_addresses) or "any"),
+    ]
+    if row.kind == "assistant":
+        lines += [("domains", ", ".join(row.domains)), ("origins", origins or "any: every website may use this key")]
+    return "\n".join(f"{name + ':':14}{value}" for name, value in lines)
+
+
+async def _the_key(runtime: Runtime, key_id: str) -> KeyRow:
+    row = await get_key(runtime.views, key_id)
+    if row is None:
+        raise NotFound(f"There is no key {key_id}; see: docsmith key list")
+    return row
+
+
 async def revoke_key_(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
-    if all(row.id != options.id for row in await list_keys(runtime.views)):
-        raise NotFound(f"There is no key {options.id}; see: docsmith key list")
-    await revoke_key(runtime.store, options.id, Metadata(actor=cli_actor()))
-    output.result({"id": options.id, "revoked": True}, f"revoked {options.id}")
+    row = await _the_key(runtime, options.id)
+    await revoke_key(runtime.store, row.id, Metadata(actor=cli_actor()))
+    output.result({"id": row.id, "revoked": True}, f"revoked {row.id}")
     return DONE

@@ -1,0 +1,48 @@
+"""``docsmith key``, beside the service or without one."""
+
+import pytest
+
+from tests.service_process import service_in, write_docs
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("keys")
+    with service_in(folder) as service:
+        service.set_up(write_docs(folder / "docs"), index=False)
+        yield service
+
+
+def test_the_lists_of_a_key_are_kept_in_one_form_and_replaced(service):
+    made = service.cli(
+        "key", "create", "--kind", "assistant", "--domain", "kite", "--address", "192.0.2.9/24", "--origin",
+        "docs.example.com", "--expires-days", "7",
+    )  # fmt: skip
+    shown = service.cli("key", "show", made["id"])
+    assert shown["allowed_addresses"] == ["192.0.2.0/24"]
+    assert shown["allowed_origins"] == ["https://docs.example.com"]
+    assert shown["expires_at"] > shown["created_at"]
+    changed = service.cli("key", "update", made["id"], "--name", "Shop", "--any-origin")
+    assert (changed["name"], changed["allowed_origins"]) == ("Shop", [])
+    assert changed["allowed_addresses"] == ["192.0.2.0/24"]
+    said = service.run("key", "show", made["id"]).stdout
+    assert "every website may use this key" in said
+    assert made["token"] not in said
+    assert made["token"][-4:] in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("create", "--kind", "admin", "--origin", "https://x.example"), "browser"),
+        (("create", "--kind", "admin", "--address", "example.com"), "192.0.2.0/24"),
+        (("create", "--kind", "assistant", "--domain", "kite", "--origin", "*.com"), "https://*.example.com"),
+        (("show", "nothing"), "docsmith key list"),
+        (("update", "nothing", "--name", "x"), "docsmith key list"),
+    ],
+)
+def test_a_list_that_makes_no_sense_is_told(service, arguments, says):
+    done = service.run("key", *arguments)
+    assert done.returncode == 1
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1

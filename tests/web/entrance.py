@@ -1,0 +1,122 @@
+"""The door on a real socket, with handlers behind it that do nothing: what gets through to them is what counts."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+from socket import socket
+
+from aiohttp import web
+from msgspec import Struct
+
+from eventstore import Append, NewEvent, SQLiteEventStore, Views, execute
+from service.domain.keys import CreateKey
+from service.domain.organizations import CreateOrganization
+from service.domain.projects import CreateProject
+from service.projections import all_projections
+from service.streams import KEYS, ORGANIZATIONS, PROJECTS
+from service.system import new_id, new_key_token, now
+from service.web import errors
+from service.web.access import project_for, site_for
+from service.web.connections import connections, listen
+from service.web.cors import cors
+from service.web.door import Door, DoorSettings
+from service.web.keys import STORE, VIEWS
+from service.web.limits import charged
+from service.web.problems import MAX_BODY_BYTES, json_response, problems, read_body, request_ids
+
+ORGANIZATIONS_PROJECTS = {"one": ("alpha", "beta"), "two": ("gamma",)}
+
+
+class Body(Struct):
+    text: str = ""
+    tree: object = None
+
+
+async def agent(request: web.Request) -> web.Response:
+    project = await project_for(request)
+    return await _answer(request, project.id)
+
+
+async def assistant(request: web.Request) -> web.Response:
+    project = await site_for(request)
+    return await _answer(request, project.id)
+
+
+async def _answer(request: web.Request, project_id: str) -> web.Response:
+    if request.method == "POST":
+        await read_body(request, Body)
+        write = Append(f"asked-{new_id()}", (NewEvent("asked", b"{}"),), 0)
+        await charged(request).append_all([write])
+    return json_response({"project": project_id})
+
+
+async def much(_: web.Request) -> web.Response:
+    """More than a socket's buffers hold."""
+    return web.Response(body=b"x" * 50_000_000)
+
+
+class Entrance:
+    """One door, and who may make keys and projects behind it."""
+
+    def __init__(self, url: str, port: int, store: SQLiteEventStore, door: Door) -> None:
+        self.url, self.port, self.store, self.door = url, port, store, door
+
+    async def key(self, kind="admin", organization="one", *, domains=(), store=None, expired=False, **lists) -> str:
+        """The token of a new key; its id is the token's last part."""
+        token, at = new_key_token(kind), now() - timedelta(days=31)
+        expires_at = at + timedelta(days=30 if expired else 60)
+        if kind == "assistant":
+            domains = domains or ORGANIZATIONS_PROJECTS[organization]
+        command = CreateKey(kind, organization, "key", token, tuple(domains), at, expires_at, **lists)
+        await execute(store or self.store, KEYS, key_id(token), command)
+        return token
+
+
+def key_id(token: str) -> str:
+    return f"id{token[-20:]}"
+
+
+@asynccontextmanager
+async def entrance(data: Path, settings: DoorSettings | None = None) -> AsyncIterator[Entrance]:
+    async with await SQLiteEventStore.open(data / "events.db", vault_path=data / "keys.db") as store:
+        if await store.head() == 0:
+            await _make_tenants(store)
+        async with await Views.open(data / "views.db", store, all_projections()) as views:
+            await views.catch_up()
+            door = Door(store, views, data, settings or DoorSettings())
+            await door.load()
+            app = web.Application(
+                middlewares=[connections, request_ids, cors, problems], client_max_size=MAX_BODY_BYTES
+            )
+            app[STORE], app[VIEWS] = store, views
+            door.install(app)
+            app.router.add_route("*", "/v2/agent/{projectId}/job", agent)
+            app.router.add_route("*", "/discovery/v2/assistant/{domain}/message", assistant)
+            app.router.add_get("/much", much)
+            app.add_routes(errors.routes)
+            runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=1)
+            await runner.setup()
+            tasks = [asyncio.create_task(work) for _, work in (("views", views.run()), *door.workers())]
+            bound = socket()
+            bound.bind(("127.0.0.1", 0))
+            server = await listen(runner.server, bound, door.doorkeeper, logging.Logger("nobody"))
+            port = bound.getsockname()[1]
+            try:
+                yield Entrance(f"http://127.0.0.1:{port}", port, store, door)
+            finally:
+                server.close()
+                await runner.cleanup()
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _make_tenants(store: SQLiteEventStore) -> None:
+    for organization, projects in ORGANIZATIONS_PROJECTS.items():
+        await execute(store, ORGANIZATIONS, organization, CreateOrganization(organization, now()))
+        for project in projects:
+            command = CreateProject(organization, project, "/nowhere", "main", "", project, "local", now())
+            await execute(store, PROJECTS, project, command)

@@ -1,0 +1,168 @@
+"""Who may do what: random histories of keys and requests, against a model of a few lines."""
+
+import asyncio
+import tempfile
+from contextlib import aclosing
+from pathlib import Path
+
+import aiohttp
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec import Struct
+
+from eventstore import SQLiteEventStore, execute
+from service.domain.callers import address_of, is_origin_allowed, is_within
+from service.domain.keys import ChangeKey, RevokeKey
+from service.streams import KEYS
+from service.system import new_key_token, now
+from service.web.client_address import Proxies
+from service.web.door import DoorSettings
+from tests.web.entrance import ORGANIZATIONS_PROJECTS, entrance, key_id
+
+ADDRESSES = ("", "192.0.2.1", "2001:db8::1")
+ORIGINS = ("", "https://docs.example.com", "https://evil.example", "null")
+PLACES = ("alpha", "beta", "gamma", "nowhere")
+LISTS = st.tuples(
+    st.sampled_from([(), ("192.0.2.0/24",), ("2001:db8::/32", "198.51.100.7/32")]),
+    st.sampled_from([(), ("https://docs.example.com",), ("https://*.example.com",)]),
+)
+
+
+class Key(Struct):
+    token: str
+    kind: str
+    organization: str
+    domains: tuple[str, ...]
+    expired: bool
+    addresses: tuple[str, ...]
+    origins: tuple[str, ...]
+    revoked: bool = False
+
+
+def expected(key, api, place, address, origin):
+    """Status and code of the answer."""
+    if key is None or key.revoked:
+        return 401, "unauthorized"
+    if key.expired:
+        return 401, "key_expired"
+    if key.addresses and not is_within(address_of(address or "127.0.0.1"), key.addresses):
+        return 403, "address_not_allowed"
+    if key.origins and origin and not is_origin_allowed(origin, key.origins):
+        return 403, "origin_not_allowed"
+    if key.kind != ("admin" if api == "agent" else "assistant"):
+        return 403, "wrong_key_kind"
+    if place not in ORGANIZATIONS_PROJECTS[key.organization]:
+        return 404, "project_not_found" if api == "agent" else "domain_not_found"
+    if api == "assistant" and place not in key.domains:
+        return 403, "forbidden"
+    return 200, ""
+
+
+STEPS = st.one_of(
+    st.tuples(
+        st.just("create"), st.sampled_from(["admin", "assistant"]), st.sampled_from(["one", "two"]), st.booleans(),
+        LISTS, st.sampled_from([True, False, False, False]),
+    ),
+    st.tuples(st.just("revoke"), st.integers(0, 9)),
+    st.tuples(st.just("change"), st.integers(0, 9), LISTS),
+    *[
+        st.tuples(
+            st.just("ask"), st.integers(-1, 9), st.sampled_from(["agent", "assistant"]), st.sampled_from(PLACES),
+            st.sampled_from(ADDRESSES), st.sampled_from(ORIGINS),
+        )
+    ] * 3,
+)  # fmt: skip
+
+
+async def play(steps, elsewhere):
+    """Each change is by this process or, as ``elsewhere`` says, by another one, whose changes are seen in a second."""
+    with tempfile.TemporaryDirectory() as folder:
+        data = Path(folder)
+        behind_proxy = DoorSettings(proxies=Proxies.of("127.0.0.1", "X-Forwarded-For"))
+        async with (
+            entrance(data, behind_proxy) as door,
+            await SQLiteEventStore.open(data / "events.db", vault_path=data / "keys.db") as other,
+            aiohttp.ClientSession() as http,
+        ):
+            keys: list[Key] = []
+            for number, step in enumerate(steps):
+                store = other if elsewhere[number % len(elsewhere)] else door.store
+                match step:
+                    case ("create", kind, organization, all_domains, (addresses, origins), expired):
+                        places = ORGANIZATIONS_PROJECTS[organization]
+                        domains = () if kind == "admin" else places if all_domains else places[:1]
+                        origins = origins if kind == "assistant" else ()
+                        token = await door.key(
+                            kind, organization, domains=domains, store=store, expired=expired,
+                            allowed_addresses=addresses, allowed_origins=origins,
+                        )  # fmt: skip
+                        keys.append(Key(token, kind, organization, domains, expired, addresses, origins))
+                    case ("revoke", which) if which < len(keys):
+                        keys[which].revoked = True
+                        await execute(store, KEYS, key_id(keys[which].token), RevokeKey(now()))
+                    case ("change", which, (addresses, origins)) if which < len(keys) and not keys[which].revoked:
+                        key = keys[which]
+                        key.addresses, key.origins = addresses, origins if key.kind == "assistant" else ()
+                        change = ChangeKey(now(), allowed_addresses=key.addresses, allowed_origins=key.origins)
+                        await execute(store, KEYS, key_id(key.token), change)
+                    case ("ask", which, api, place, address, origin) if which < len(keys):
+                        key = keys[which] if which >= 0 else None
+                        wanted = expected(key, api, place, address, origin)
+                        async with asyncio.timeout(1):
+                            while await ask(http, door.url, key, api, place, address, origin) != wanted:
+                                assert any(elsewhere)  # what this process did is known at once
+
+
+async def ask(http, url, key, api, place, address, origin):
+    headers = {"Authorization": f"Bearer {key.token if key else new_key_token('admin')}"}
+    if address:
+        headers["X-Forwarded-For"] = f"203.0.113.7, {address}"
+    if origin:
+        headers["Origin"] = origin
+    path = f"/v2/agent/{place}/job" if api == "agent" else f"/discovery/v2/assistant/{place}/message"
+    async with http.post(url + path, headers=headers, json={}) as response:
+        body = await response.json()
+        assert ("Access-Control-Allow-Origin" in response.headers) == (api == "assistant")
+        if api == "assistant" and response.status == 200:
+            allowed = response.headers["Access-Control-Allow-Origin"] if origin or not key.origins else "*"
+            assert allowed == (origin if key.origins and origin else "*")
+        return response.status, body.get("code", "")
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(STEPS, min_size=5, max_size=40), st.lists(st.booleans(), min_size=1, max_size=5))
+def test_a_key_opens_what_the_model_says(steps, elsewhere):
+    asyncio.run(play(steps, elsewhere))
+
+
+async def test_what_is_not_there_and_what_is_somebody_elses_are_answered_alike(tmp_path):
+    async with entrance(tmp_path) as door, aiohttp.ClientSession() as http:
+        token = await door.key(organization="two")
+        bodies = []
+        for place in ("alpha", "nowhere"):
+            headers = {"Authorization": f"Bearer {token}", "X-Request-Id": "same"}
+            async with http.get(f"{door.url}/v2/agent/{place}/job", headers=headers) as response:
+                bodies.append((response.status, await response.read(), sorted(response.headers.items())))
+        assert bodies[0] == bodies[1]
+
+
+async def test_that_a_key_was_used_is_recorded_once_an_hour(tmp_path):
+    async with entrance(tmp_path) as door, aiohttp.ClientSession() as http:
+        token = await door.key()
+        for _ in range(20):
+            async with http.get(f"{door.url}/v2/agent/alpha/job", headers={"Authorization": f"Bearer {token}"}) as done:
+                assert done.status == 200
+        async with asyncio.timeout(5), aclosing(door.store.subscribe(stream=KEYS.stream(key_id(token)))) as events:
+            async for event in events:
+                if event.type == "key-used":
+                    break
+        assert await door.store.stream_version(KEYS.stream(key_id(token))) == 2
+
+
+async def test_the_preflight_of_a_page_needs_no_key(tmp_path):
+    headers = {"Origin": "https://docs.example.com", "Access-Control-Request-Method": "POST"}
+    async with entrance(tmp_path) as door, aiohttp.ClientSession() as http:
+        async with http.options(f"{door.url}/discovery/v2/assistant/alpha/message", headers=headers) as response:
+            assert (response.status, response.headers["Access-Control-Allow-Origin"]) == (204, "*")
+        async with http.options(f"{door.url}/v2/agent/alpha/job", headers=headers) as response:
+            assert "Access-Control-Allow-Origin" not in response.headers

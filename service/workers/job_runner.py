@@ -6,6 +6,7 @@ from contextlib import suppress
 from functools import partial
 
 import structlog
+from msgspec.structs import replace
 
 from eventstore import EventStore, Executed, Metadata, StoreUnavailable, Views, execute, load
 from service.agent.loop import Budgets, work
@@ -138,7 +139,8 @@ class JobRunner:
         project = await get_project(self._views, request.project_id)
         if project is None:
             raise Unavailable("The job's project is not in the read models.", code="project_unknown")
-        source, host = source_of(project), self._code_hosts[project.code_host]
+        # The branch that it was asked to start from, whatever the project's is by now.
+        source, host = replace(source_of(project), ref=request.ref), self._code_hosts[project.code_host]
         job: Running | Finished = state
         while isinstance(job, Running):  # again when a message came while it was handed in
             job = await work(

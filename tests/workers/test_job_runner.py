@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from eventstore import Metadata, SQLiteEventStore, execute
 from service.agent.loop import Budgets
 from service.domain.jobs import FailJob, Message, RequestJob
-from service.domain.projects import CreateProject
+from service.domain.projects import ChangeProject, CreateProject
 from service.operations import add_message, cancel_job
 from service.projections.jobs import find_job, queue_position
 from service.streams import JOBS, PROJECTS
@@ -56,6 +56,15 @@ async def running(store, views, docs, *, concurrent_jobs=2, model=None):
     finally:
         task.cancel()
         await asyncio.wait([task])
+
+
+async def test_a_job_keeps_to_the_branch_that_it_was_asked_to_start_from(store, followed):
+    docs = FakeDocsSource({"index.md": "# Hi\n"})
+    await make_project(store)
+    await request(store, "j", "docs/one")
+    await execute(store, PROJECTS, "p", ChangeProject(NOW, ref="gone"))
+    async with running(store, followed, docs):
+        assert await ended(store, "j") == "job-completed"
 
 
 async def make_project(store):

@@ -181,17 +181,32 @@ async def _post(
 
 async def _record(request: web.Request, project: ProjectRow, body: ThreadBody, message: PostMessage) -> PostedMessage:
     """In the thread that the request names; or in the one that the chat's earlier messages name, if it is the sender's
-    to write to: clients send metadata back without being asked to, so a wrong one is no mistake of theirs.
+    to write to: clients send metadata back without being asked to, so a wrong one is no mistake of theirs. Who wants
+    another reply to a chat's first message, or edits it, has no earlier message to send back: the chat's name tells.
     """
     store, metadata = charged(request), metadata_of(request)
     named = body.thread_id or request.headers.get("X-Thread-Id")
     if named:
         return await post_message(store, named[:MAX_ID_CHARACTERS], message, metadata)
-    echoed = _echoed_thread(body.messages)
-    if echoed is not None:
+    meant = _echoed_thread(body.messages)
+    if meant is None and message.chat_id and (message.regenerates or isinstance(body.message_id, str)):
+        meant = await _thread_of_chat(request, message)
+    if meant is not None:
         with suppress(NotFound):
-            return await post_message(store, echoed, message, metadata)
+            return await post_message(store, meant, message, metadata)
     return await start_thread(store, project, message, metadata)
+
+
+async def _thread_of_chat(request: web.Request, message: PostMessage) -> str | None:
+    """The thread in which whoever asks has sent this very message before, in a chat of that name."""
+    store, views = request.app[STORE], request.app[VIEWS]
+    await views.wait_for(await store.head())
+    found = await replies_in_chat(views, message.domain, message.chat_id, asker=message.asker)
+    for thread_id in dict.fromkeys(one.thread_id for one in found):
+        thread = (await load(store, THREADS, thread_id)).state
+        if isinstance(thread, Thread) and message.client_message_id and thread.index_asked(message) is not None:
+            return thread_id
+    return None
 
 
 def _message(body: ThreadBody, domain: str, request: web.Request, api_version: Literal[1, 2]) -> PostMessage:

@@ -4,15 +4,13 @@
 //
 //   {version, url, key?, turns: ["question", ...], body?, userAgent?, stopAfterDeltas?, resumeChat?}
 //
-// version: an alias of package.json (ai4old … ai7): the client's own transport and state, as its useChat hook drives
+// version: a client by the name of packages.mjs (ai4old … ai7): the client's own transport and state, as its useChat hook drives
 // them; or a raw reader of the v2 stream: "raw-lines" (splits at LF, takes lines that begin with "data: ", parses each
 // without a try) and "raw-spec" (eventsource-parser).
 // body: fields beside the messages (fp, retrievalPageSize, ...). Later turns add the threadId of the first.
 
-import { createRequire } from "node:module";
 import { createParser } from "eventsource-parser";
-
-const require = createRequire(import.meta.url);
+import { chatPackage, uiUtils } from "./packages.mjs";
 
 const input = await new Promise((resolve, reject) => {
   let text = "";
@@ -86,8 +84,8 @@ function bodyOf(conversation, outcome) {
 
 // AI SDK 5 and later: AbstractChat with its default transport, which is all that useChat wraps.
 async function converse5(conversation, outcome) {
-  const { AbstractChat, DefaultChatTransport, lastAssistantMessageIsCompleteWithToolCalls } = await import(
-    conversation.version
+  const { AbstractChat, DefaultChatTransport, lastAssistantMessageIsCompleteWithToolCalls } = await chatPackage(
+    conversation.version,
   );
   let turn = newTurn("");
   const state = {
@@ -173,9 +171,7 @@ function textOf(message) {
 
 // AI SDK 4: what useChat of @ai-sdk/react 1 does around callChatApi, with the options that our v1 documents.
 async function converse4(conversation, outcome) {
-  const ownRequire = createRequire(require.resolve(`${conversation.version}/package.json`));
-  const utils = ownRequire("@ai-sdk/ui-utils");
-  const { callChatApi, shouldResubmitMessages } = utils;
+  const { callChatApi, shouldResubmitMessages } = uiUtils(conversation.version);
   let count = 0;
   const generateId = () => `id-${(count += 1)}`;
   let messages = [];

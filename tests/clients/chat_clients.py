@@ -80,19 +80,28 @@ def conversation(
 
 async def run_chats(conversations: list[dict[str, Any]]) -> list[Outcome]:
     """What became of each, in the same order. A client that crashed fails the test with its stack."""
+    return await _run("chat.mjs", conversations)
+
+
+async def run_hooks(scripts: list[dict[str, Any]]) -> list[Outcome]:
+    """As ``run_chats``, with the React hooks in a page; ``hooks.mjs`` says what a script is."""
+    return await _run("hooks.mjs", scripts)
+
+
+async def _run(program: str, given: list[dict[str, Any]]) -> list[Outcome]:
     node = await asyncio.create_subprocess_exec(
-        "node", str(HERE / "chat.mjs"),
+        "node", str(HERE / program),
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
     try:
         async with asyncio.timeout(RUN_SECONDS):
-            out, err = await node.communicate(json.dumps(conversations).encode())
+            out, err = await node.communicate(json.dumps(given).encode())
     finally:
         if node.returncode is None:
             node.kill()
             await node.wait()
     assert node.returncode == 0, err.decode()
     outcomes: list[Outcome] = json.loads(out)
-    crashes = [outcome["crash"] for outcome in outcomes if outcome["crash"]]
+    crashes = [f"{outcome['version']}: {outcome['crash']}" for outcome in outcomes if outcome["crash"]]
     assert not crashes, "\n".join(crashes)
     return outcomes

@@ -13,5 +13,9 @@ def main() -> None:
 if __name__ == "__main__":
     import multiprocessing
 
-    multiprocessing.freeze_support()
+    multiprocessing.freeze_support()  # does not return in a child of the single binary
+    if getattr(sys, "frozen", False):
+        from service.frozen import prepare
+
+        prepare()
     main()

@@ -38,6 +38,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "service.processes", "service.system", "service.settings", "service.sample", "eventstore",
     },
     "service.sample": set(),
+    "service.frozen": set(),
 }  # fmt: skip
 """``service.app`` and ``service.__main__``, the composition root, may import everything."""
 ROOTS = {"service.app", "service.__main__", "service"}

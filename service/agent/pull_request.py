@@ -49,7 +49,7 @@ def commit_subject(text: str) -> str:
 
 
 def commit_message(subject: str, summary: str, job_id: str) -> str:
-    text = _wrapped(_visible(summary))
+    text = _wrapped(_quiet(_visible(summary)))
     return f"{commit_subject(subject)}\n\n{f'{text}{chr(10)}{chr(10)}' if text else ''}Docsmith-Job: {job_id}\n"
 
 

@@ -3,8 +3,11 @@
 What the filter promises:
 
 - A number that names no passage is never sent, nor the blank before it.
-- Code blocks, code spans, images (``![1](…)``) and escaped brackets are left as they are.
-- It holds back only what may still become a citation (or the marker, or a block of suggestions), so words pass at once.
+- Code blocks, code spans and escaped brackets are left as they are, and so are images of the site (``![1](/a.png)``).
+- Outside of code no other image is sent as one: a client would fetch it by itself, and its address could carry away
+  what was read. ``![a](https://…)`` becomes a link, which somebody has to follow.
+- It holds back only what may still become a citation, an image, the marker or a block of suggestions: words pass at
+  once.
 - The result does not depend on where the chunks were cut.
 
 ``[0]`` is the marker that a model is told to write when the documentation does not answer the question. It is taken out
@@ -34,6 +37,9 @@ _LINE_START = re.compile(r"[\s>]*(?:(?:[-*+]|\d{1,9}[.)])\s+)*")
 _IN_BRACKET = re.compile(r"[\d\s,;–-]")  # noqa: RUF001  (models write ranges with an en dash)
 _NUMBERS = re.compile(r"\s*\d{1,3}(?:\s*(?:[,;]|[-–])\s*\d{1,3})*\s*")  # noqa: RUF001
 _PART = re.compile(r"(\d+)(?:\s*[-–]\s*(\d+))?")  # noqa: RUF001
+_IMAGE = re.compile(r"\[[^\[\]\\`<\n]{0,300}\]\((?!//)[\w./#?=&%~-]{0,300}\)")
+_IMAGE_SO_FAR = re.compile(r"\[[^\[\]\\`<\n]{0,300}(?:\](?:\((?!//)[\w./#?=&%~-]{0,300})?)?")
+"""Of the site itself, in the plainest form: no scheme, no other host, nothing that could be read in two ways."""
 _SUGGESTIONS = "suggestions"
 
 
@@ -44,6 +50,8 @@ class _Mode(Enum):
     CITED = auto()
     """After the ``]`` of a citation: a target may follow."""
     TARGET = auto()
+    IMAGE = auto()
+    """After ``![``, until it is known where it would be fetched from."""
     RUN = auto()
     """In a run of backticks or tildes."""
     INFO = auto()
@@ -73,6 +81,8 @@ class CitationFilter:
         self._previous = ""
         self._is_glued = False
         """The bracket stands right behind a word: ``argv[0]``."""
+        self._is_behind_citation = False
+        """So ``[2][0]`` is a citation and the marker."""
         self._line = ""
         """The line so far, its beginning at least."""
         self._outer = _Mode.TEXT
@@ -104,6 +114,8 @@ class CitationFilter:
                     self._out.append(self._spaces + self._held)
             case _Mode.CITED | _Mode.TARGET:
                 self._cite()
+            case _Mode.IMAGE:
+                self._end_image()
             case _Mode.RUN | _Mode.INFO:
                 self._out.append(self._held)
             case _Mode.SUGGESTIONS:
@@ -150,6 +162,8 @@ class CitationFilter:
                 self._cited(character)
             case _Mode.TARGET:
                 self._target(character)
+            case _Mode.IMAGE:
+                self._image(character)
             case _Mode.RUN:
                 self._run(character)
             case _Mode.INFO:
@@ -168,9 +182,12 @@ class CitationFilter:
     def _text(self, character: str) -> None:
         if character == " ":
             self._spaces += character
-        elif character == "[" and self._previous not in ("!", "\\"):
+        elif character == "[" and self._previous == "!":
+            self._mode, self._held = _Mode.IMAGE, character
+        elif character == "[" and self._previous != "\\":
             self._mode, self._held = _Mode.BRACKET, character
-            self._is_glued = self._previous.isalnum() or self._previous in ("_", ")", "]")
+            is_behind_word = self._previous.isalnum() or self._previous in ("_", ")", "]")
+            self._is_glued = is_behind_word and not self._is_behind_citation
         elif character in "`~":
             self._begin_run(character, _Mode.TEXT)
         else:
@@ -207,6 +224,23 @@ class CitationFilter:
             self._text(character)
         else:
             self._held += character
+
+    def _image(self, character: str) -> None:
+        held = self._held + character
+        if _IMAGE.fullmatch(held):
+            self._emit(held)
+            self._mode, self._held = _Mode.TEXT, ""
+        elif _IMAGE_SO_FAR.fullmatch(held):
+            self._held = held
+        else:
+            self._end_image()
+            self._take_in(character)
+
+    def _end_image(self) -> None:
+        """It is none of ours, or is yet to be seen: a blank between ``!`` and the bracket makes it no image at all."""
+        self._emit((" " if len(self._held) > 1 else "") + self._held)
+        self._previous = self._held[-1]
+        self._mode, self._held = _Mode.TEXT, ""
 
     def _begin_run(self, character: str, outer: _Mode) -> None:
         self._emit("")
@@ -286,6 +320,7 @@ class CitationFilter:
     def _emit(self, text: str) -> None:
         self._out.append(self._spaces + text)
         self._spaces = ""
+        self._is_behind_citation = False
 
     def _cite(self) -> None:
         links: list[str] = []
@@ -299,6 +334,7 @@ class CitationFilter:
         if links:
             self._emit(" ".join(links))
         self._mode, self._held, self._spaces = _Mode.TEXT, "", ""
+        self._is_behind_citation = not self._is_glued
 
 
 def _numbers(inside: str) -> list[int]:

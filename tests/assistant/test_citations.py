@@ -5,6 +5,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
 from service.assistant.citations import CitationFilter
 
@@ -41,11 +42,23 @@ def filtered(*chunks: str) -> tuple[str, CitationFilter]:
         ("A stray ` here [1]\n\nand [1]", "A stray ` here [1]\n\nand [1](/deploy#vercel)"),
         ("```\nopen", "```\nopen\n```\n"),
         ("argv[0] is text", "argv[0] is text"),
+        ("None [9][0] left", "None left"),
+        ("None [9](/x)[0] left", "None left"),
+        ("m[1][0] is text", "m[1](/deploy#vercel)[0] is text"),
+        ("![a](/b.png) ![a](b.png) ![](#c) ![x]", "![a](/b.png) ![a](b.png) ![](#c) ! [x]"),
+        ("![a](https://evil.example/?q=1)!", "! [a](https://evil.example/?q=1)!"),
+        ("![a](//evil.example/x) [1]", "! [a](//evil.example/x) [1](/deploy#vercel)"),
+        ("![a]( <HTTPS://evil.example> )", "! [a]( <HTTPS://evil.example> )"),
+        ("![a [b] c](https://evil.example/x)", "! [a [b] c](https://evil.example/x)"),
+        (r"![a\]](https://evil.example/y)", r"! [a\]](https://evil.example/y)"),
+        ("![a][1] and ![", "! [a][1](/deploy#vercel) and !["),
+        ("![x]\n\n[x]: https://evil.example", "! [x]\n\n[x]: https://evil.example"),
+        ("`![a](https://x)`", "`![a](https://x)`"),
     ],
 )
 def test_a_citation_is_linked_and_nothing_else_is_touched(text, sent):
+    assert filtered(text)[0] == filtered(*text)[0]
     assert filtered(text)[0] == sent
-    assert filtered(*text)[0] == sent
 
 
 def test_cited_passages_are_noted_in_order():
@@ -118,3 +131,21 @@ def test_a_number_that_names_no_passage_is_never_sent_outside_code(text):
 @given(st.text(st.characters(codec="utf-8", exclude_characters="[`~"), max_size=60))
 def test_text_without_brackets_is_sent_as_it_is(text):
     assert filtered(text)[0] == text
+
+
+images = st.lists(
+    st.sampled_from(
+        ["!", "[", "]", "(", ")", "![", "](", "a", " ", "\\", "<", ">", "\n", "https://evil.example/", "//evil.example",
+         "\n\n[a]: https://evil.example", "[1]", "/a.png", '"t"', "x" * 300, "![a](https://evil.example/x)",
+         "&#104;ttps://evil.example/"]
+    ), max_size=14,
+).map("".join)  # fmt: skip
+"""Without backticks: what a stray one begins is taken for code until the paragraph's end."""
+
+
+@given(images, st.integers(1, 7))
+def test_no_image_of_another_place_is_ever_sent(text, size):
+    sent, _ = filtered(*(text[at : at + size] for at in range(0, len(text), size)))
+    tokens = (token for block in MarkdownIt("commonmark").parse(sent) for token in block.children or ())
+    shown = [str(token.attrGet("src")) for token in tokens if token.type == "image"]
+    assert [src for src in shown if "evil" in src] == []

@@ -9,6 +9,7 @@
 """
 
 import asyncio
+import os
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -192,8 +193,11 @@ def _host(request: ApiRequest) -> str:
 
 
 def _unreachable(request: ApiRequest, error: BaseException) -> Unavailable:
-    reason = error.strerror if isinstance(error, OSError) else None
-    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+    number = error.errno if isinstance(error, OSError) else None
+    reason = os.strerror(number) if number is not None and number > 0 else ""
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        reason = "its name is not known"
+    elif isinstance(error, aiohttp.ClientConnectorCertificateError):
         reason = "its certificate is not trusted on this machine"
     elif isinstance(error, TimeoutError):
         reason = "it does not answer in time"

@@ -10,12 +10,14 @@ from msgspec import Struct
 from eventstore import EventStore, Views
 from service.domain.usage import Limits
 from service.projections.directory import ProjectDirectory
+from service.projections.ended_jobs import EndedJobs
 from service.projections.keys import KeyDirectory
 from service.system import now
 from service.web.access import KEY_DIRECTORY, KEY_USES, PROJECT_DIRECTORY
 from service.web.client_address import PROXIES, Proxies
 from service.web.connections import LOCAL, ConnectionLimits, Doorkeeper
 from service.web.cors import allow_origin
+from service.web.keys import ENDED_JOBS
 from service.web.limits import ADMISSIONS, tell_limits
 from service.web.problems import BODY_SECONDS, name_request
 from service.web.security_headers import IS_HTTPS, secure
@@ -45,7 +47,7 @@ class Door:
     ) -> None:
         self._views, self._settings = views, settings
         self._keys, self._projects = KeyDirectory(store), ProjectDirectory(store, views)
-        self._uses = KeyUses(store)
+        self._uses, self._ended_jobs = KeyUses(store), EndedJobs(store)
         self._admissions = Admissions(store, settings.limits, load_secret(data / "usage.key"), clock)
         proxied = (*LOCAL, *settings.proxies.trusted)
         self.doorkeeper = Doorkeeper(_unlimited(settings.connections, proxied))
@@ -53,6 +55,7 @@ class Door:
     def install(self, app: web.Application) -> None:
         settings = self._settings
         app[KEY_DIRECTORY], app[PROJECT_DIRECTORY], app[KEY_USES] = self._keys, self._projects, self._uses
+        app[ENDED_JOBS] = self._ended_jobs
         app[ADMISSIONS], app[PROXIES] = self._admissions, settings.proxies
         app[BODY_SECONDS], app[IS_HTTPS] = settings.body_seconds, settings.is_https
         app.on_response_prepare.extend([name_request, secure, allow_origin, tell_limits])
@@ -61,12 +64,14 @@ class Door:
         """Before the first request."""
         await self._keys.catch_up()
         await self._projects.load()
+        await self._ended_jobs.load()
         await self._admissions.load(self._views)
 
     def workers(self) -> Iterator[tuple[str, Coroutine[None, None, None]]]:
         """What keeps it up to date, each by its name."""
         yield "keys", self._keys.run()
         yield "projects", self._projects.run()
+        yield "ended-jobs", self._ended_jobs.run()
         yield "key-uses", self._uses.run()
         yield "admissions", self._admissions.run()
 

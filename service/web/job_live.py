@@ -12,7 +12,7 @@ from service.operations import CreatedJob, NewJob, request_job
 from service.projections.jobs import JobRow, get_job
 from service.projections.projects import ProjectRow
 from service.streams import JOBS, decoded
-from service.web.keys import MODELS, STORE, VIEWS
+from service.web.keys import ENDED_JOBS, MODELS, STORE, VIEWS
 from service.web.limits import charged
 from service.web.problems import metadata_of
 
@@ -46,12 +46,20 @@ def idempotency_key(request: web.Request) -> str:
 
 
 async def job_row(request: web.Request, project: ProjectRow, job_id: str) -> JobRow:
-    """The job as it is at least as of the log's end: who has just made it finds it. Raises NotFound."""
-    views = request.app[VIEWS]
+    """The job as it is at least as of the log's end: who has just made it finds it. Raises NotFound.
+
+    One that has ended is kept in memory: what another process records of it is seen some milliseconds later.
+    """
+    views, ended = request.app[VIEWS], request.app[ENDED_JOBS]
+    known = ended.find(project.id, job_id)
+    if known is not None:
+        return known
+    changes = ended.changes
     await views.wait_for(await request.app[STORE].head())
     row = await get_job(views, project.id, job_id)
     if row is None:
         raise NotFound("There is no such job.", code="job_not_found")
+    ended.remember(row, changes)
     return row
 
 

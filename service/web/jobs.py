@@ -112,7 +112,8 @@ async def create_job(request: web.Request) -> web.Response:
 async def show_job(request: web.Request) -> web.Response:
     """With ``?wait=SECONDS`` the answer is held until the job ends, or so long."""
     project = await project_for(request)
-    seconds, after = _wait_of(request), await request.app[STORE].head()
+    seconds = _wait_of(request)
+    after = await request.app[STORE].head() if seconds else 0
     row = await job_row(request, project, request.match_info["id"])
     if seconds and row.status == "active":
         await _ended(request, row.id, after, seconds)

@@ -9,6 +9,7 @@ from eventstore import EventStore, Views
 from service.domain.replies import ReplyEvent
 from service.ports.model import Models
 from service.ports.search_index import SearchIndex
+from service.projections.ended_jobs import EndedJobs
 from service.workers.broadcast import Broadcast
 from service.workers.replier import Replier
 
@@ -18,6 +19,7 @@ INDEX: web.AppKey[SearchIndex] = web.AppKey("INDEX")
 MODELS: web.AppKey[Models] = web.AppKey("MODELS")
 BROADCAST: web.AppKey[Broadcast[ReplyEvent]] = web.AppKey("BROADCAST")
 REPLIER: web.AppKey[Replier] = web.AppKey("REPLIER")
+ENDED_JOBS: web.AppKey[EndedJobs] = web.AppKey("ENDED_JOBS")
 INSTANCE: web.AppKey[str] = web.AppKey("INSTANCE")
 KEY_REQUIRED: web.AppKey[bool] = web.AppKey("KEY_REQUIRED")
 """A follow-up must carry its thread's key."""

@@ -136,6 +136,11 @@ class Replier:
             if self._readers[reply_id] == 0:
                 del self._readers[reply_id]
 
+    @property
+    def awaited(self) -> int:
+        """How many replies go on without a reader."""
+        return len(self._deadlines)
+
     async def note_return(self, thread_id: str, reply_id: str) -> None:
         """Record, where a reply had lost its reader, that somebody reads it again, or has now read it to its end."""
         await self._record(thread_id, ReturnToReply(reply_id, now()))

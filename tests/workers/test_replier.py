@@ -1,17 +1,33 @@
 """Replies whose readers leave at bad moments."""
 
 import asyncio
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from datetime import UTC, datetime
 
 import pytest
+from msgspec.structs import replace
 
 from eventstore import execute
 from service.assistant.answer import AnswerSettings
-from service.domain.threads import PostMessage, SearchFilter, StartThread, digest_of
+from service.domain.model import Usage
+from service.domain.replies import ReplyBroken, TextDelta
+from service.domain.threads import (
+    Absent,
+    LeaveReply,
+    PostMessage,
+    RecordText,
+    ReturnToReply,
+    SearchFilter,
+    StartThread,
+    StopReply,
+    decide,
+    digest_of,
+    evolve,
+)
+from service.ports.model import ModelEnd, ModelText
 from service.streams import THREADS
 from service.workers.broadcast import Broadcast
-from service.workers.replier import Replier
+from service.workers.replier import MAX_EARLIER_TURNS, MAX_REPLY_CHARACTERS, Replier, question_of
 from tests.fakes.model import FakeModel, Says
 from tests.fakes.search_index import FakeSearchIndex
 
@@ -25,14 +41,17 @@ class OneModel:
     def for_assistant(self):
         return self.model
 
+    async def window_tokens(self):
+        return None
+
 
 @asynccontextmanager
-async def replying(store, views, broadcast, models):
+async def replying(store, views, broadcast, models, *, grace_seconds=0.0):
     index = FakeSearchIndex()
     index.put("guide", {"install.md": "# Install\n\nRun the installer.\n"})
     replier = Replier(
         store, views, broadcast, models=models, index=index, instance="here", is_alive=lambda _: False,
-        settings=AnswerSettings(), concurrent_replies=2,
+        settings=AnswerSettings(), concurrent_replies=2, grace_seconds=grace_seconds,
     )  # fmt: skip
     ready = asyncio.Event()
     task = asyncio.create_task(replier.run(ready=ready))
@@ -103,3 +122,152 @@ async def test_every_reply_ends_whenever_its_reader_leaves(store, followed, turn
                 async for _ in topic.listen():
                     pass
             await until(store, name, "reply-stopped", "reply-completed")
+
+
+class HeldModel(OneModel):
+    """Says a word, and the rest when it may."""
+
+    name = "held"
+
+    def __init__(self):
+        super().__init__()
+        self.may_go_on = asyncio.Event()
+        self.calls = 0
+        self.ended = asyncio.Event()
+
+    def for_assistant(self):
+        return self
+
+    async def reply(self, request):
+        self.calls += 1
+        try:
+            yield ModelText("Run ")
+            await self.may_go_on.wait()
+            yield ModelText("it [1].")
+            yield ModelEnd("stop", (), Usage(), self.name)
+        finally:
+            self.ended.set()
+
+
+async def begun(topic):
+    """Listen up to the first words."""
+    async with asyncio.timeout(20), aclosing(topic.listen()) as events:
+        async for event in events:
+            if isinstance(event, TextDelta):
+                return
+
+
+async def lost(replier, name, *, may_return=True):
+    """As a handler whose connection breaks."""
+    with suppress(ConnectionResetError), replier.reading(name, name, may_return=may_return):
+        raise ConnectionResetError
+
+
+async def test_a_reply_without_a_reader_is_stopped_after_its_grace(store, followed):
+    broadcast, model = Broadcast(), HeldModel()
+    async with replying(store, followed, broadcast, model, grace_seconds=0.05) as replier:
+        topic = broadcast.open("a")
+        await ask(store, "a")
+        await begun(topic)
+        await lost(replier, "a")
+        assert await until(store, "a", "reader-left") == "reader-left"
+        assert await until(store, "a", "reply-stopped", "reply-completed") == "reply-stopped"
+        assert model.ended.is_set()
+
+
+async def test_a_reader_that_returns_in_time_keeps_the_reply_going(store, followed):
+    broadcast, model = Broadcast(), HeldModel()
+    async with replying(store, followed, broadcast, model, grace_seconds=30) as replier:
+        topic = broadcast.open("a")
+        await ask(store, "a")
+        await begun(topic)
+        await lost(replier, "a")
+        await until(store, "a", "reader-left")
+        with replier.reading("a", "a", may_return=True):
+            await replier.note_return("a", "a")
+            model.may_go_on.set()
+            assert await until(store, "a", "reply-stopped", "reply-completed") == "reply-completed"
+        assert replier.awaited == 0
+
+
+async def test_the_last_of_several_readers_stops_it(store, followed):
+    broadcast, model = Broadcast(), HeldModel()
+    async with replying(store, followed, broadcast, model) as replier:
+        topic = broadcast.open("a")
+        await ask(store, "a")
+        await begun(topic)
+        with suppress(ConnectionResetError), replier.reading("a", "a", may_return=False):
+            await lost(replier, "a", may_return=False)
+            assert not model.ended.is_set()
+            raise ConnectionResetError
+        assert await until(store, "a", "reply-stopped", "reply-completed") == "reply-stopped"
+
+
+async def test_a_reader_in_another_process_keeps_it_going_and_its_leaving_counts(store, followed):
+    broadcast, model = Broadcast(), HeldModel()
+    async with replying(store, followed, broadcast, model, grace_seconds=0.3) as replier:
+        topic = broadcast.open("a")
+        await ask(store, "a")
+        await begun(topic)
+        await lost(replier, "a")
+        await until(store, "a", "reader-left")
+        await execute(store, THREADS, "a", ReturnToReply("a", NOW))
+        await until(store, "a", "reader-returned")
+        await execute(store, THREADS, "a", LeaveReply("a", NOW))
+        assert await until(store, "a", "reply-stopped", "reply-completed") == "reply-stopped"
+
+
+async def test_what_another_process_ends_is_ended_here(store, followed):
+    broadcast, model = Broadcast(), HeldModel()
+    async with replying(store, followed, broadcast, model):
+        topic = broadcast.open("a")
+        await ask(store, "a")
+        await begun(topic)
+        again = PostMessage(
+            "m2", "", "How to install?", (), "", SearchFilter(), 5, 2, "r2", "elsewhere", "guide", "x", NOW,
+            regenerates=True,
+        )  # fmt: skip
+        await execute(store, THREADS, "a", again)
+        async with asyncio.timeout(20):
+            heard = [event async for event in topic.listen()]
+            await model.ended.wait()
+        assert isinstance(heard[-1], ReplyBroken)
+        assert heard[-1].code == "stopped"
+
+
+async def test_a_reply_that_never_ends_is_cut_off(store, followed):
+    class Endless(OneModel):
+        name = "endless"
+
+        def for_assistant(self):
+            return self
+
+        async def reply(self, request):
+            while True:
+                yield ModelText("and on " * 5000)
+
+    broadcast = Broadcast()
+    async with replying(store, followed, broadcast, Endless()):
+        topic = broadcast.open("a")
+        await ask(store, "a")
+        async with asyncio.timeout(20):
+            heard = [event async for event in topic.listen()]
+        assert isinstance(heard[-1], ReplyBroken)
+        assert heard[-1].code == "reply_too_long"
+        text = "".join(event.text for event in heard if isinstance(event, TextDelta))
+        assert MAX_REPLY_CHARACTERS // 2 < len(text) <= MAX_REPLY_CHARACTERS
+        assert await until(store, "a", "reply-failed") == "reply-failed"
+
+
+def test_a_long_thread_gives_its_last_turns_oldest_first():
+    message = PostMessage("m0", "", "Q0", (), "", SearchFilter(), 5, 2, "r0", "here", "guide", "x", NOW)
+    thread = Absent()
+    for number in range(3 * MAX_EARLIER_TURNS):
+        asked = replace(message, message_id=f"m{number}", text=f"Q{number}", reply_id=f"r{number}")
+        commands = [StartThread("o", "p", "guide", "x", digest_of("k"), asked)] if number == 0 else [asked]
+        for command in (*commands, RecordText(f"r{number}", f"A{number}"), StopReply(f"r{number}", "stopped", NOW)):
+            for event in decide(command, thread):
+                thread = evolve(thread, event)
+    earlier = question_of(thread, "r120").earlier
+    assert [turn.question for turn in earlier] == [f"Q{number}" for number in range(120 - MAX_EARLIER_TURNS, 120)]
+    assert [turn.question for turn in question_of(thread, "r2").earlier] == ["Q0", "Q1"]

@@ -76,6 +76,19 @@ def test_the_log_gives_the_commit_that_was_pushed_beside_a_running_server(served
     assert read["data"]["filters"] == {"jobs": f"{done['id']} {unchanged['id']}"}
 
 
+def test_each_round_of_a_job_is_made_again(served):
+    job = finished_job(served, 'Replace "30" with "40" in retry.md')
+    assert served.run("job", "message", job["id"], 'Replace "40" with "50" in tries.md').returncode == 0
+    served.cli("job", "watch", job["id"])
+    served.cli("job", "message", job["id"], 'Add "Last." to index.md; replace "40" with "60" in retry.md')
+    served.cli("job", "watch", job["id"])
+    (found,) = served.cli("audit", "reproduce", job["id"])["jobs"]
+    assert found["same"] is True
+    first, second = found["commits"]
+    assert (second["parent"], second["files"]) == (first["commit"], 2)
+    assert second["rebuilt"] == branch_of(served, job)
+
+
 def test_a_job_without_a_commit_and_one_that_is_not_there_are_told(served):
     done = served.run("audit", "reproduce", served.jobs[1]["id"])
     assert (done.returncode, "made no commit" in done.stdout) == (0, True)

@@ -1,0 +1,166 @@
+"""Replies to those who read them: slowly, or in another process than the one that gives them."""
+
+import asyncio
+import os
+import tracemalloc
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+
+import pytest
+from aiohttp import web
+
+from eventstore import SQLiteEventStore, Views, execute
+from service.assistant.answer import AnswerSettings
+from service.domain.model import Usage
+from service.domain.replies import ReplyDone, ReplyOpened, TextDelta
+from service.domain.threads import (
+    CompleteReply,
+    PostMessage,
+    RecordText,
+    SearchFilter,
+    StartThread,
+    digest_of,
+)
+from service.projections import all_projections
+from service.streams import THREADS
+from service.web.keys import CLOSING, REPLIER, STORE, VIEWS
+from service.web.replies import HeardReply, send_data_stream, send_ui_messages
+from service.workers.broadcast import Broadcast, Topic
+from service.workers.replier import Replier
+from tests.end_to_end.talk import chunks, text_of
+from tests.fakes.search_index import FakeSearchIndex
+
+SLOW_READERS = int(os.environ.get("DOCSMITH_TEST_SLOW_READERS", "40"))
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+POST = PostMessage("m", "", "How?", (), "", SearchFilter(), 5, 2, "r", "elsewhere", "guide", "x", NOW)
+
+
+@asynccontextmanager
+async def process(folder):
+    """One of several processes of the same store: its log and read tables."""
+    store = await SQLiteEventStore.open(folder / "events.db", vault_path=folder / "keys.db")
+    views = await Views.open(folder / "views.db", store, all_projections())
+    following = asyncio.create_task(views.run())
+    try:
+        yield store, views
+    finally:
+        following.cancel()
+        await asyncio.wait([following])
+        await views.close()
+        await store.close()
+
+
+@pytest.fixture
+async def elsewhere(tmp_path):
+    """The process that gives replies."""
+    async with process(tmp_path) as (store, _):
+        yield store
+
+
+@pytest.fixture
+async def app(tmp_path):
+    """Another one, which tells them."""
+    async with process(tmp_path) as (store, views):
+        app = web.Application()
+        app[STORE], app[VIEWS], app[CLOSING] = store, views, asyncio.Event()
+        app[REPLIER] = Replier(
+            store, views, Broadcast(), models=None, index=FakeSearchIndex(), instance="here",
+            is_alive=lambda _: True, settings=AnswerSettings(), concurrent_replies=2,
+        )  # fmt: skip
+        app[HEARD] = HeardReply("t", "r", None)
+        app.router.add_get("/2", as_ui_messages)
+        app.router.add_get("/1", as_data_stream)
+        yield app
+
+
+async def as_ui_messages(request):
+    return await send_ui_messages(request, request.app[HEARD], plain=True)
+
+
+async def as_data_stream(request):
+    return await send_data_stream(request, request.app[HEARD], headers={})
+
+
+HEARD: web.AppKey[HeardReply] = web.AppKey("HEARD")
+
+
+async def test_a_reply_of_another_process_is_told_as_it_comes(app, elsewhere, aiohttp_client):
+    await execute(elsewhere, THREADS, "t", StartThread("o", "p", "guide", "x", digest_of("k"), POST))
+    await execute(elsewhere, THREADS, "t", RecordText("r", "Run "))
+    client = await aiohttp_client(app)
+    async with client.get("/2") as response, client.get("/1") as old:
+        told = b""
+        while b'"Run "' not in told:
+            told += await response.content.readany()
+        await execute(elsewhere, THREADS, "t", RecordText("r", "the "))
+        done = CompleteReply("r", "Run the installer.", (), "answered", "m", Usage(), NOW)
+        await execute(elsewhere, THREADS, "t", done)
+        told += await response.read()
+        lines = (await old.text()).splitlines()
+    found = chunks(told.decode())
+    assert text_of(found) == "Run the installer."
+    assert (found[0]["messageId"], found[-1]["type"]) == ("r", "finish")
+    assert [line for line in lines if line.startswith("0:")] == ['0:"Run "', '0:"the "', '0:"installer."']
+
+
+async def test_a_server_that_goes_down_ends_what_it_tells_of_another(app, elsewhere, aiohttp_client):
+    await execute(elsewhere, THREADS, "t", StartThread("o", "p", "guide", "x", digest_of("k"), POST))
+    client = await aiohttp_client(app)
+    async with client.get("/2") as response:
+        await response.content.readuntil(b"start")
+        app[CLOSING].set()
+        rest = await response.read()
+    assert b'"type":"error"' in rest
+    assert rest.endswith(b"data: [DONE]\n\n")
+
+
+async def test_many_readers_that_read_nothing_cost_little_and_hold_nobody_up(app, aiohttp_client):
+    """Each is behind in the same topic; what waits for one of them is bounded by what its connection takes."""
+    deltas, piece = 20_000, "@" * 50
+    topic = Topic()
+    app[HEARD] = HeardReply("t", "r", topic)
+    client = await aiohttp_client(app)
+    async with slow_readers(client, SLOW_READERS) as slow:
+        topic.tell(ReplyOpened("t", "r"))
+        for reader in slow:
+            await reader.readuntil(b"start")
+        tracemalloc.start()
+        for number in range(deltas):
+            topic.tell(TextDelta(piece))
+            if number % 500 == 0:
+                await asyncio.sleep(0)
+        told, _ = tracemalloc.get_traced_memory()
+        topic.tell(ReplyDone(piece * deltas, (), "answered", "m", Usage()))
+        topic.close()
+        async with asyncio.timeout(60):
+            quick = await client.get("/2")
+            assert text_of(chunks(await quick.text())) == piece * deltas
+        now, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert (now - told) / SLOW_READERS < 300_000  # of the megabyte and more that each has not read
+        for reader in slow[:3]:
+            assert (await to_the_end(reader)).count(b"@") == deltas * len(piece)
+
+
+@asynccontextmanager
+async def slow_readers(client, count):
+    """Connections that have asked, and read nothing unless told to."""
+    opened = []
+    try:
+        for _ in range(count):
+            reader, writer = await asyncio.open_connection(client.host, client.port, limit=1024)
+            opened.append((reader, writer))
+            writer.write(b"GET /2 HTTP/1.1\r\nHost: here\r\n\r\n")
+        yield [reader for reader, _ in opened]
+    finally:
+        for _, writer in opened:
+            writer.transport.abort()
+        await asyncio.gather(*(writer.wait_closed() for _, writer in opened), return_exceptions=True)
+
+
+async def to_the_end(reader):
+    told = b""
+    async with asyncio.timeout(30):
+        while not told.endswith(b"0\r\n\r\n"):
+            told += await reader.read(65536)
+    return told

@@ -144,7 +144,35 @@ EXPLAINED: dict[str, Explained] = {
         "Its address may be wrong, it may have moved, or the token may not see it: code hosts tell these alike.",
     ),
     "no_such_branch": Explained("The branch is not there", "Name one that is with --ref, or make it."),
-    "no_commits": Explained("The repository is empty", "Commit something to it first."),
+    "no_commits": Explained("There is nothing to merge", "The branch has no commit that the base branch lacks."),
+    "token_missing": Explained(
+        "There is no token for the code host",
+        "Set the variable that the project names, or the one with _FILE at its end to a file's name, where the service"
+        " runs, and start it again. To name another: docsmith project update DOMAIN --git-token-env VARIABLE.",
+    ),
+    "token_refused": Explained(
+        "The code host refuses the token",
+        "It is wrong, has expired or was revoked. Make a new one on the code host and put it where the old one was.",
+    ),
+    "rights_missing": Explained(
+        "The token may not do this",
+        "It needs the right to write contents and pull requests of the repository. The message has the host's reason.",
+    ),
+    "repository_moved": Explained(
+        "The repository has another address by now",
+        "It was renamed or moved. Set the new address: docsmith project update DOMAIN --repository URL.",
+    ),
+    "repository_archived": Explained(
+        "The repository is archived", "Nobody can write to it. Unarchive it on its code host, or work on another."
+    ),
+    "pull_request_refused": Explained(
+        "The code host refuses the pull request", "The message has its reason. Mend that, and send the job a message."
+    ),
+    "pull_request_not_found": Explained("There is no such pull request", "It may have been deleted on its code host."),
+    "code_host_unavailable": Explained(
+        "The code host cannot be reached",
+        "It was tried several times. Once it is back, send the job a message: it hands in what it has.",
+    ),
     "branch_is_base": Explained("The work goes on a branch of its own", "Name another branch than the base branch."),
     "branch_moved": Explained(
         "The branch has other commits",

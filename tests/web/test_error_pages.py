@@ -23,6 +23,8 @@ def codes() -> set[str]:
                 found.add(node.value.value)
             if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
                 found.update(node.value.value for target in node.targets if getattr(target, "id", "") == "code")
+                if file.match("ports/code_host.py"):  # whose constants are codes
+                    found.add(node.value.value)
     return {code for code in found if isinstance(code, str)}
 
 

@@ -13,7 +13,7 @@ from typing import cast
 import structlog
 
 from eventstore import EventStoreError
-from service.cli import audit, backup, demo, jobs, keys, projects, sites, threads, webhooks
+from service.cli import audit, backup, demo, doctor, jobs, keys, projects, sites, threads, webhooks
 from service.cli.output import DONE, FAILED, Output, failure
 from service.cli.parsing import Formatter, add_command, port
 from service.cli.runtime import Program, Runtime
@@ -89,6 +89,9 @@ async def _run(options: argparse.Namespace, output: Output, program: Program) ->
     if getattr(options, "works_alone", False):  # it opens of the data folder what it needs, as it needs it
         structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
         return await cast("LoneCommand", command)(options, output)
+    if command == doctor.examine:  # it tells what is wrong with the settings, too
+        structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
+        return await doctor.examine(options, output, program, lambda: _settings(options))
     settings = _settings(options)
     if options.command is serve:
         await program.serve(options.data, settings)
@@ -172,6 +175,7 @@ def _parser() -> argparse.ArgumentParser:
     webhooks.add_commands(commands, parent)
     audit.add_commands(commands, parent)
     backup.add_commands(commands, parent)
+    doctor.add_commands(commands, parent)
     demo.add_command(commands, parent)
 
     one = add_command(

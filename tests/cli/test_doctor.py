@@ -1,0 +1,103 @@
+"""``docsmith doctor``: each mistake is found, with what mends it, and a sound installation has none."""
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from service.cli.surroundings import file_system, look_at_settings
+from service.settings import load_settings
+from tests.service_process import service_in, write_docs
+
+
+@pytest.fixture
+def service(tmp_path):
+    with service_in(tmp_path) as service:
+        service.set_up(write_docs(tmp_path / "docs"))
+        service.data.chmod(0o700)
+        service.environment["DOCSMITH_SERVER__PORT"] = "0"
+        yield service
+
+
+def wrong(service, *options):
+    found = service.cli("doctor", *options, status=1)
+    return {finding["name"]: finding for finding in found["findings"] if finding["level"] == "wrong"}
+
+
+def test_nothing_is_wrong_with_a_sound_installation(service):
+    found = service.cli("doctor")
+    assert found["wrong"] == 0
+    said = service.run("doctor").stdout
+    assert "Nothing is wrong." in said
+    assert service.admin_key not in said
+
+
+def test_what_is_wrong_with_the_folder_and_what_is_in_it(service, tmp_path):
+    service.cli("key", "revoke", service.cli("key", "list")["keys"][0]["id"])
+    service.data.chmod(0o755)
+    settings = tmp_path / "docsmith.toml"
+    settings.write_text(
+        '[server]\npublic_url = "http://docs.example.com"\n'
+        '[models.own]\nmodel = "openai/x"\napi_key_env = "NO_SUCH_KEY"\n'
+        'api_base = "https://me:secret@models.example.com"\n[agent]\nauthor = "nobody"\n'
+    )
+    settings.chmod(0o644)
+    for file in (service.data / "index" / "kite").iterdir():
+        file.unlink()
+    (service.data / "hosted" / f"{service.project_id}.git").rename(tmp_path / "moved.git")
+    found = wrong(service, "--config", str(settings))
+    assert found.keys() >= {
+        "permissions",
+        "settings file",
+        "TLS",
+        "author",
+        "admin key",
+        "model own",
+        "index kite",
+        "project kite",
+    }
+    assert found["permissions"]["mend"] == f"chmod 700 {service.data}"
+    assert found["index kite"]["mend"] == "docsmith index kite"
+    assert "NO_SUCH_KEY" in found["model own"]["mend"]
+    assert "secret" not in found["settings file"]["mend"]
+
+
+def test_what_keeps_it_from_opening_is_told_too(service, tmp_path):
+    (service.data / "keys.db").unlink()
+    settings = tmp_path / "docsmith.toml"
+    settings.write_text("[servr]\n")
+    found = wrong(service, "--config", str(settings))
+    assert "docsmith restore" in found["vault"]["mend"]
+    assert "servr" in found["settings"]["says"]
+    service.data.rename(tmp_path / "elsewhere")
+    assert "data folder" in wrong(service)
+
+
+@pytest.mark.parametrize(
+    ("environment", "name"),
+    [
+        ({"DOCSMITH_SERVER__HOST": "0.0.0.0"}, "TLS"),
+        ({"DOCSMITH_SERVER__HOST": "0.0.0.0"}, "public address"),
+        ({"DOCSMITH_SERVER__PUBLIC_URL": "https://docs.example.com"}, "proxy"),
+    ],
+)
+def test_an_open_service_without_a_proxy(tmp_path, environment, name):
+    settings = load_settings(None, {"DOCSMITH_SERVER__PORT": "0", **environment})
+    assert name in {finding.name for finding in look_at_settings(tmp_path, settings) if finding.level == "wrong"}
+
+
+def test_limits_that_are_off_and_a_port_that_is_taken(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        settings = load_settings(None, {"DOCSMITH_SERVER__PORT": port, "DOCSMITH_LIMITS__ADDRESS_DAY": "0"})
+        found = {finding.name: finding for finding in look_at_settings(tmp_path, settings)}
+    assert found["port"].level == "wrong"
+    assert "address_day" in found["limits"].says
+
+
+def test_the_file_system_is_that_of_the_nearest_mount():
+    mounts = "/dev/a / ext4 rw 0 0\nhost:/x /srv nfs4 rw 0 0\n/dev/b /srv/local\\040disk xfs rw 0 0\n"
+    assert file_system(Path("/srv/data"), mounts) == "nfs4"
+    assert file_system(Path("/srv/local disk/data"), mounts) == "xfs"
+    assert file_system(Path("/home"), mounts) == "ext4"
+    assert file_system(Path("/home"), "") == ""

@@ -36,7 +36,7 @@ MAX_WAIT_SECONDS = 300.0
 MAX_PAUSE_SECONDS = 30.0
 UNTOLD_WAIT_SECONDS = 60.0
 """When a host limits the rate without saying for how long; GitHub asks for at least a minute then."""
-MAX_ANSWER_BYTES = 8 * 1024 * 1024
+MAX_ANSWER_BYTES = 4 * 1024 * 1024
 TIMEOUT = aiohttp.ClientTimeout(total=60, connect=15)
 CONNECTIONS_PER_HOST = 8
 

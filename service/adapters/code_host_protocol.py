@@ -39,6 +39,8 @@ ROUNDS = 3
 """Of looking and creating, when an answer was lost or somebody else was faster."""
 
 MAX_QUOTED_CHARACTERS = 300
+MAX_REFUSAL_BYTES = 64 * 1024
+"""What is longer is no host's reason, and not worth the event loop's time."""
 
 
 class ApiRequest(Struct, frozen=True):
@@ -262,6 +264,8 @@ def no_pull_request(place: Place, number: int) -> NotFound:
 
 def words(body: bytes) -> str:
     """The host's own reason, from whichever fields it has; one line, shortened."""
+    if len(body) > MAX_REFUSAL_BYTES:
+        return ""
     try:
         said = list(_texts(msgspec.json.decode(body)))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

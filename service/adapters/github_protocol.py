@@ -119,7 +119,7 @@ class GitHubApi:
         self.place, self._token, self._app = place, token, app
 
     def find(self, head: str, base: str, *, after_seconds: float) -> Steps[PullRequest | None]:
-        query = f"state=open&head={_quoted(f'{self.place.owner}:{head}')}&base={_quoted(base)}&per_page=100"
+        query = f"state=open&head={_quoted(f'{self.place.owner}:{head}')}&base={_quoted(base)}&per_page=10"
         answer = yield later(self._get(f"{self._repository}/pulls?{query}"), after_seconds)
         for pull in _read(answer, list[_Pull], self.place):
             ours = pull.head.repo is not None and pull.head.repo == pull.base.repo

@@ -111,7 +111,7 @@ class GitLabApi:
         self.place, self._token = place, token
 
     def find(self, head: str, base: str, *, after_seconds: float) -> Steps[PullRequest | None]:
-        query = f"state=opened&source_branch={_quoted(head)}&target_branch={_quoted(base)}&per_page=100"
+        query = f"state=opened&source_branch={_quoted(head)}&target_branch={_quoted(base)}&per_page=20"
         answer = yield later(self._get(f"{self._project}/merge_requests?{query}"), after_seconds)
         for one in self._read(answer, list[_MergeRequest]):
             ours = one.source_project_id == one.target_project_id

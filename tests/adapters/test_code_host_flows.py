@@ -142,6 +142,7 @@ def test_where_there_are_no_drafts_an_ordinary_one_is_made():
         (says(500, {}), Unavailable, "code_host_unavailable", "status 500"),
         (ApiAnswer(200, {}, b"<html>Sign in</html>"), Unavailable, "code_host_unavailable", "--api-url"),
         (ApiAnswer(422, {}, b"\xff\x00"), Conflict, "pull_request_refused", "no reason"),
+        (says(422, {"message": 70_000 * "x"}), Conflict, "pull_request_refused", "no reason"),
         (says(201, pull(html_url="javascript:alert(1)")), Unavailable, "code_host_unavailable", "no address"),
     ],
 )  # fmt: skip

@@ -23,7 +23,7 @@ routes = web.RouteTableDef()
 
 DEFAULT_ROWS, MAX_ROWS = 100, 1000
 EXPORT_PAGE = 200
-"""Rows read at once of a whole export."""
+"""Rows read at once."""
 MAX_EXAMPLES = 3
 FIRST = (1 << 62) - 1
 """A position beyond all."""
@@ -249,7 +249,10 @@ class _Listing(Generic[R, V]):
         return response
 
     async def _as_json(self, place: int, limit: int) -> bytes:
-        rows = await self._read(place, limit + 1)
+        rows: list[R] = []
+        async with aclosing(self._pages(place, limit + 1)) as pages:  # a few at a time: others have their turn between
+            async for some in pages:
+                rows += some
         shown = rows[:limit]
         more = len(rows) > limit
         for row in shown:

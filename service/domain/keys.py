@@ -225,9 +225,11 @@ def digest_of(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
+_PAIRS = [one + two for one in BASE62 for two in BASE62]
+
+
 def _checksum(body: str) -> str:
-    number, characters = zlib.crc32(body.encode()), []
-    for _ in range(CHECKSUM_CHARACTERS):  # 62 ** 6 > 2 ** 32
-        number, digit = divmod(number, 62)
-        characters.append(BASE62[digit])
-    return "".join(reversed(characters))
+    """CRC32 as six base62 digits, two at a time: it is made for each request. (62 ** 6 > 2 ** 32)"""
+    rest, last = divmod(zlib.crc32(body.encode()), 3844)
+    first, middle = divmod(rest, 3844)
+    return _PAIRS[first] + _PAIRS[middle] + _PAIRS[last]

@@ -13,8 +13,6 @@ a problem.
 import asyncio
 import logging
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
 from http import HTTPStatus
 from socket import socket
 from typing import cast
@@ -77,7 +75,7 @@ class Doorkeeper:
 class Connection(web.RequestHandler):
     """One connection, with its clocks."""
 
-    __slots__ = ("_busy", "_caller", "_doorkeeper", "_head_clock", "_write_clock")
+    __slots__ = ("_busy", "_caller", "_clock", "_doorkeeper", "_head_since", "_write_clock")
 
     def __init__(self, server: web.Server, doorkeeper: Doorkeeper, *, logger: logging.Logger) -> None:
         limits = doorkeeper.limits
@@ -95,7 +93,8 @@ class Connection(web.RequestHandler):
         self._doorkeeper = doorkeeper
         self._caller: str | None = None
         self._busy = False
-        self._head_clock: asyncio.TimerHandle | None = None
+        self._head_since: float | None = None
+        self._clock: asyncio.TimerHandle | None = None
         self._write_clock: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -106,13 +105,14 @@ class Connection(web.RequestHandler):
             there.write(_too_many())
             there.close()
         else:
+            self._look_at_clock()
             super().connection_made(transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         if self._caller is not None:
             self._doorkeeper.leave(self._caller)
             self._caller = None
-            for clock in (self._head_clock, self._write_clock):
+            for clock in (self._clock, self._write_clock):
                 if clock is not None:
                     clock.cancel()
             super().connection_lost(exc)
@@ -120,21 +120,23 @@ class Connection(web.RequestHandler):
     def data_received(self, data: bytes) -> None:
         if self._caller is None:
             return
-        if not self._busy and self._head_clock is None:
-            self._head_clock = self._loop.call_later(self._doorkeeper.limits.head_seconds, self._cut)
+        if not self._busy and self._head_since is None:
+            self._head_since = self._loop.time()
         super().data_received(data)
 
-    @contextmanager
-    def at_work(self) -> Iterator[None]:
+    def _look_at_clock(self) -> None:
+        """Now and then, since a clock set and stopped for each request costs more than the request's parsing."""
+        seconds = self._doorkeeper.limits.head_seconds
+        if self._head_since is not None and self._loop.time() - self._head_since >= seconds:
+            self._cut()
+        self._clock = self._loop.call_later(seconds / 4, self._look_at_clock)
+
+    def begin(self) -> None:
         """A request has arrived, and is being answered."""
-        self._busy = True
-        if self._head_clock is not None:
-            self._head_clock.cancel()
-            self._head_clock = None
-        try:
-            yield
-        finally:
-            self._busy = False
+        self._busy, self._head_since = True, None
+
+    def end(self) -> None:
+        self._busy = False
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -183,8 +185,11 @@ async def connections(request: web.Request, handler: Handler) -> web.StreamRespo
     connection = request.protocol
     if not isinstance(connection, Connection):  # aiohttp's own, in a test
         return await handler(request)
-    with connection.at_work():
+    connection.begin()
+    try:
         return await handler(request)
+    finally:
+        connection.end()
 
 
 def _too_many() -> bytes:

@@ -13,8 +13,8 @@ PLAIN_HEADERS = {
 }
 """Pages bring their own policy (pages.py); what they say is kept."""
 
-HSTS = "max-age=31536000; includeSubDomains"
-"""A year, as browsers' preload lists ask for."""
+HSTS = "max-age=31536000"
+"""A year. What holds for hosts below ours is not ours to say."""
 
 IS_HTTPS: web.AppKey[bool] = web.AppKey("IS_HTTPS")
 """People reach the service over HTTPS, by its public address."""
@@ -22,9 +22,13 @@ IS_HTTPS: web.AppKey[bool] = web.AppKey("IS_HTTPS")
 
 async def secure(request: web.Request, response: web.StreamResponse) -> None:
     """A signal before every answer's head, errors and streams included."""
-    for name, value in PLAIN_HEADERS.items():
-        response.headers.setdefault(name, value)
-    response.headers.setdefault("Cache-Control", "no-store")
+    headers = response.headers
+    if "Content-Security-Policy" in headers:
+        for name, value in PLAIN_HEADERS.items():
+            headers.setdefault(name, value)
+    else:
+        headers.update(PLAIN_HEADERS)
+    headers.setdefault("Cache-Control", "no-store")
     if request.app[IS_HTTPS]:
-        response.headers["Strict-Transport-Security"] = HSTS
-    response.headers.pop("Server", None)
+        headers["Strict-Transport-Security"] = HSTS
+    headers.pop("Server", None)

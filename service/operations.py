@@ -234,6 +234,8 @@ class CreatedJob(Struct, frozen=True):
     id: str
     branch: str
     position: int
+    again: bool = False
+    """It had been made before, with the same key."""
 
 
 async def request_job(
@@ -247,7 +249,7 @@ async def request_job(
     if key and (known := await _claimed(store, project.id, key, fingerprint)):
         job = await load(store, JOBS, known)
         assert not isinstance(job.state, Absent)
-        return CreatedJob(known, job.state.request.branch, job.position)
+        return CreatedJob(known, job.state.request.branch, job.position, again=True)
     job_id, title = new_job_id(), title_from(new.messages)
     branch = legal_branch(new.branch) if new.branch else branch_for(job_id, title)
     if branch == project.ref:
@@ -282,9 +284,15 @@ async def request_job(
     return CreatedJob(job_id, branch, position)
 
 
+class AddedMessage(Struct, frozen=True):
+    position: int
+    again: bool
+    """It had been said before, with the same key."""
+
+
 async def add_message(
     store: EventStore, project_id: str, job_id: str, text: str, metadata: Metadata, *, key: str = ""
-) -> Created:
+) -> AddedMessage:
     """Steer a job, or have one that has ended go on; once for the same ``key`` of a caller, unless it is empty.
 
     Raises NotFound, Invalid, Conflict (``too_many_messages``, ``job_erased``), KeyReused.
@@ -292,12 +300,14 @@ async def add_message(
     command = AddMessage(text, now())
     try:
         if not key:
-            return Created(job_id, (await execute(store, JOBS, job_id, command, metadata=metadata)).position)
+            return AddedMessage((await execute(store, JOBS, job_id, command, metadata=metadata)).position, again=False)
         claim = ClaimRequest(project_id, job_id, fingerprint_of(key, f"message {job_id}\n{text}".encode()), now())
-        await _record_once(store, key, claim, lambda: plan(store, JOBS, job_id, command, metadata=metadata), metadata)
+        position = await _record_once(
+            store, key, claim, lambda: plan(store, JOBS, job_id, command, metadata=metadata), metadata
+        )
     except SubjectErased as error:
         raise Conflict("What was typed for this job was erased: begin a new one.", code="job_erased") from error
-    return Created(job_id, await store.head())
+    return AddedMessage(position or await store.head(), again=position is None)
 
 
 async def cancel_job(store: EventStore, job_id: str, metadata: Metadata) -> Created:

@@ -36,6 +36,11 @@ class EndedJobs:
         row = self._rows.get(job_id)
         return row if row is not None and row.project_id == project_id else None
 
+    def forget(self, job_id: str) -> None:
+        """Who has just changed a job reads what it changed."""
+        self.changes += 1
+        self._rows.pop(job_id, None)
+
     def remember(self, row: JobRow, changes: int) -> None:
         """Keep a row, which was read when ``changes`` was so, if it is of an ended job."""
         if row.status != "active" and changes == self.changes:

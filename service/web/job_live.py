@@ -63,6 +63,12 @@ async def job_row(request: web.Request, project: ProjectRow, job_id: str) -> Job
     return row
 
 
+async def changed_row(request: web.Request, project: ProjectRow, job_id: str) -> JobRow:
+    """As ``job_row``, for who has just recorded something of the job."""
+    request.app[ENDED_JOBS].forget(job_id)
+    return await job_row(request, project, job_id)
+
+
 async def live_events(request: web.Request, job_id: str, after: int) -> AsyncGenerator[tuple[int, JobEvent], None]:
     """The job's events after a position, past then live, up to its end; over the end of a round that others follow."""
     store, stream = request.app[STORE], JOBS.stream(job_id)

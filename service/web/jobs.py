@@ -22,7 +22,7 @@ from service.operations import NewJob, add_message, archive_job, cancel_job
 from service.projections.jobs import JobRow, list_jobs, queue_position
 from service.projections.projects import ProjectRow
 from service.web.access import project_for
-from service.web.job_live import idempotency_key, job_row, last_event_id, live_events, new_job, past_events
+from service.web.job_live import changed_row, idempotency_key, job_row, last_event_id, live_events, new_job, past_events
 from service.web.keys import CLOSING, STORE, VIEWS
 from service.web.limits import charged
 from service.web.live import with_keep_alives
@@ -103,7 +103,8 @@ async def create_job(request: web.Request) -> web.Response:
     project = await project_for(request)
     prompt = await _prompt(request)
     created = await new_job(request, project, NewJob((Message("user", prompt),), api_version=2))
-    row = await job_row(request, project, created.id)
+    row = await changed_row(request, project, created.id)
+    row = row if created.again else _as_begun(row)
     location = f"/v2/agent/{project.id}/job/{created.id}"
     return await _job_response(request, row, status=201, headers={"Location": location})
 
@@ -143,8 +144,9 @@ async def post_job_message(request: web.Request) -> web.Response:
     project = await project_for(request)
     prompt, key = await _prompt(request), idempotency_key(request)
     row = await job_row(request, project, request.match_info["id"])
-    await add_message(charged(request), project.id, row.id, prompt, metadata_of(request), key=key)
-    return await _job_response(request, await job_row(request, project, row.id))
+    added = await add_message(charged(request), project.id, row.id, prompt, metadata_of(request), key=key)
+    row = await changed_row(request, project, row.id)
+    return await _job_response(request, row if added.again else _as_begun(row))
 
 
 @routes.post("/v2/agent/{projectId}/job/{id}/cancel")
@@ -152,7 +154,7 @@ async def post_job_cancel(request: web.Request) -> web.Response:
     project = await project_for(request)
     row = await job_row(request, project, request.match_info["id"])
     await cancel_job(request.app[STORE], row.id, metadata_of(request))
-    return await _job_response(request, await job_row(request, project, row.id))
+    return await _job_response(request, await changed_row(request, project, row.id))
 
 
 @routes.post("/v2/agent/{projectId}/job/{id}/archive")
@@ -160,7 +162,7 @@ async def post_job_archive(request: web.Request) -> web.Response:
     project = await project_for(request)
     row = await job_row(request, project, request.match_info["id"])
     await archive_job(request.app[STORE], row.id, metadata_of(request))
-    return await _job_response(request, await job_row(request, project, row.id))
+    return await _job_response(request, await changed_row(request, project, row.id))
 
 
 @routes.get("/v2/agent/{projectId}/job/{id}/events")
@@ -201,6 +203,11 @@ async def _prompt(request: web.Request) -> str:
     if not body.prompt.strip():
         raise Invalid("$.prompt: is blank", problems=(("$.prompt", "is blank"),))
     return body.prompt
+
+
+def _as_begun(row: JobRow) -> JobRow:
+    """A quick job may have ended by now: who has one begin is answered with how it began, active."""
+    return msgspec.structs.replace(row, status="active", failure_code=None, failure_message=None)
 
 
 async def _ended(request: web.Request, job_id: str, after: int, seconds: float) -> None:

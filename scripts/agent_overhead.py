@@ -169,6 +169,12 @@ def phases(events: list[RecordedEvent]) -> dict[str, float]:
     return seconds
 
 
+def cpu_seconds() -> float:
+    """Of this process and its children."""
+    now = os.times()
+    return now.user + now.system + now.children_user + now.children_system
+
+
 def git(folder: Path, *words: str) -> str:
     identity = ("-c", "user.name=Bench", "-c", "user.email=bench@localhost", "-c", "gc.auto=0")
     done = subprocess.run(["git", *identity, *words], cwd=folder, capture_output=True, text=True, check=True)
@@ -235,7 +241,9 @@ async def overhead(folder: Path, scratch: Path, jobs: int) -> tuple[list[dict[st
                 measured = []
                 for at in range(jobs):
                     model.edits = edits[at + 1]
+                    before = cpu_seconds()
                     measured.append(phases(await one_job(runtime, project_id)))
+                    measured[-1]["whole job, processor time"] = cpu_seconds() - before  # whatever else the machine does
                 watching.cancel()
                 remote = data / "hosted" / f"{project_id}.git"
                 ours: dict[str, list[dict[str, float]]] = {"hosted by us": [], "elsewhere": []}
@@ -286,9 +294,10 @@ def _told(
     rows.append({"what": "event loop's delay, p99", "median s": round(p99 / 1000, 4), "max s": round(most / 1000, 4)})
     rows.append({"what": f"memory at most, {megabytes:.0f} MB"})
     whole = median(one["whole job"] for one in measured)
+    computed = median(one["whole job, processor time"] for one in measured)
     goals = [
         {"name": f"job besides the model, {FILES} files, median of {jobs}", "goal": "under 5 s",
-         "measured": f"{whole:.2f} s", "met": whole < 5},
+         "measured": f"{whole:.2f} s ({computed:.2f} s of processor time)", "met": whole < 5},
         {"name": "event loop's delay meanwhile, p99", "goal": "under 20 ms",
          "measured": f"{p99:.1f} ms (at most {most:.0f} ms)", "met": p99 < 20},
     ]  # fmt: skip

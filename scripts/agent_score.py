@@ -85,7 +85,7 @@ async def score(
             passed[case.form] += not wrong
             used.add(job["model"])
             rows.append(
-                {"instruction": case.name, "corpus": case.corpus, "right": "no" if wrong else "yes",
+                {"what": f"instruction: {case.name}", "corpus": case.corpus, "right": "no" if wrong else "yes",
                  "what is wrong": "; ".join(wrong)[:160]}
             )  # fmt: skip
     forms = sum(case.form for case in CASES)

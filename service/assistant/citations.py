@@ -5,7 +5,8 @@ What the filter promises:
 - A number that names no passage is never sent, nor the blank before it.
 - Code blocks, code spans and escaped brackets are left as they are, and so are images of the site (``![1](/a.png)``).
 - Outside of code no other image is sent as one: a client would fetch it by itself, and its address could carry away
-  what was read. ``![a](https://…)`` becomes a link, which somebody has to follow.
+  what was read. ``![a](https://…)`` becomes a link, which somebody has to follow. In a code span, which may be none
+  if its end never comes, a blank before the address does the same.
 - It holds back only what may still become a citation, an image, the marker or a block of suggestions: words pass at
   once.
 - The result does not depend on where the chunks were cut.
@@ -40,6 +41,7 @@ _PART = re.compile(r"(\d+)(?:\s*[-–]\s*(\d+))?")  # noqa: RUF001
 _IMAGE = re.compile(r"\[[^\[\]\\`<\n]{0,300}\]\((?!//)[\w./#?=&%~-]{0,300}\)")
 _IMAGE_SO_FAR = re.compile(r"\[[^\[\]\\`<\n]{0,300}(?:\](?:\((?!//)[\w./#?=&%~-]{0,300})?)?")
 """Of the site itself, in the plainest form: no scheme, no other host, nothing that could be read in two ways."""
+_TARGET_BEGUN = re.compile(r"\((?:[ <\n]*(?:[A-Za-z][A-Za-z0-9+.-]{0,30}|/)?)?")
 _SUGGESTIONS = "suggestions"
 
 
@@ -88,6 +90,8 @@ class CitationFilter:
         self._outer = _Mode.TEXT
         """What a run of backticks stands in: text or a code span."""
         self._run_begins_line = False
+        self._has_image = False
+        """In the code span: what a stray backtick begins may turn out to be none."""
         self._ticks = 0
         """Backticks that opened the code span."""
         self._fence = ""
@@ -116,7 +120,7 @@ class CitationFilter:
                 self._cite()
             case _Mode.IMAGE:
                 self._end_image()
-            case _Mode.RUN | _Mode.INFO:
+            case _Mode.RUN | _Mode.INFO | _Mode.SPAN:
                 self._out.append(self._held)
             case _Mode.SUGGESTIONS:
                 self._suggested(self._held)
@@ -258,7 +262,7 @@ class CitationFilter:
             return
         self._release()
         if run[0] == "`" and self._outer is _Mode.TEXT:
-            self._mode, self._ticks = _Mode.SPAN, len(run)
+            self._mode, self._ticks, self._has_image = _Mode.SPAN, len(run), False
         elif run[0] == "`":
             self._mode = _Mode.TEXT if len(run) == self._ticks else _Mode.SPAN
         else:
@@ -295,9 +299,21 @@ class CitationFilter:
             self._in_info = False
 
     def _span(self, character: str) -> None:
+        if self._held and _TARGET_BEGUN.fullmatch(self._held + character):
+            self._held += character
+            return
+        if self._held:  # ``](`` and what may be a scheme
+            is_elsewhere = character in ":\\" or (self._held + character).endswith("//")
+            self._out.append((" " if is_elsewhere and self._has_image else "") + self._held)
+            self._held = ""
+        if character == "(" and self._previous == "]":
+            self._held = character
+            return
         if character == "`":
             self._begin_run(character, _Mode.SPAN)
             return
+        if character == "[" and self._previous == "!":
+            self._has_image = True
         self._out.append(character)
         if character == "\n" and not self._line.strip():
             self._mode = _Mode.TEXT

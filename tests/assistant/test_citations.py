@@ -53,7 +53,10 @@ def filtered(*chunks: str) -> tuple[str, CitationFilter]:
         (r"![a\]](https://evil.example/y)", r"! [a\]](https://evil.example/y)"),
         ("![a][1] and ![", "! [a][1](/deploy#vercel) and !["),
         ("![x]\n\n[x]: https://evil.example", "! [x]\n\n[x]: https://evil.example"),
-        ("`![a](https://x)`", "`![a](https://x)`"),
+        ("`[a](https://x) ![a](/x.png) vec![1](2)`", "`[a](https://x) ![a](/x.png) vec![1](2)`"),
+        ("stray ` ![a](https://evil.example/x)", "stray ` ![a] (https://evil.example/x)"),
+        ("stray ` ![a]( <//evil.example/x>)", "stray ` ![a] ( <//evil.example/x>)"),
+        ("stray ` ![a](b", "stray ` ![a](b"),
     ],
 )
 def test_a_citation_is_linked_and_nothing_else_is_touched(text, sent):

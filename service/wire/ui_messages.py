@@ -70,11 +70,6 @@ class SseEvent(Struct, frozen=True):
     data: str
     raw: bytes
 
-    @property
-    def is_ordinary(self) -> bool:
-        """One ``data`` line and a blank line: a server-sent-events library writes the same bytes from ``data``."""
-        return self.raw == _event(self.data.encode())
-
 
 class _Chunk(Struct, frozen=True, tag_field="type", rename="camel"):
     pass

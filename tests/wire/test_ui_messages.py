@@ -4,8 +4,6 @@ import json
 from typing import Any
 
 import pytest
-from aiohttp import web
-from aiohttp_sse import EventSourceResponse
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -129,38 +127,12 @@ def test_a_parser_finds_a_finish_event_with_metadata_only():
     }
 
 
-def test_all_but_the_finish_event_can_be_sent_as_data():
+def test_an_event_is_its_data_and_its_bytes():
     encoder = UiMessageEncoder()
     events = [one for event in sample_replies.ANSWERED for one in encoder.events(event)]
-    assert [one.is_ordinary for one in events] == [True] * (len(events) - 2) + [False, True]
+    assert b"".join(one.raw for one in events) == encoded(sample_replies.ANSWERED)
     encoder = UiMessageEncoder()
     assert [one.data for one in events] == [data for event in sample_replies.ANSWERED for data in encoder.data(event)]
-
-
-async def test_a_server_sent_events_library_writes_the_same_bytes(aiohttp_client):
-    async def reply(request: web.Request) -> web.StreamResponse:
-        encoder = UiMessageEncoder()
-        async with _Response(sep="\n", allow_all_methods=True) as response:
-            await response.prepare(request)
-            for event in sample_replies.ANSWERED:
-                for one in encoder.events(event):
-                    if one.is_ordinary:
-                        await response.send(one.data)
-                    else:
-                        await response.write(one.raw)
-        return response
-
-    app = web.Application()
-    app.router.add_post("/", reply)
-    client = await aiohttp_client(app)
-    answer = await client.post("/")
-    assert await answer.read() == encoded(sample_replies.ANSWERED)
-
-
-class _Response(EventSourceResponse):
-    """Named so that the test does not depend on the library's ping."""
-
-    DEFAULT_PING_INTERVAL = 3600.0
 
 
 def test_each_page_is_told_once_whatever_its_sections():

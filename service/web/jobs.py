@@ -7,6 +7,7 @@ import re
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 from datetime import UTC, datetime
+from functools import lru_cache
 from hashlib import sha256
 from typing import Annotated, Literal
 
@@ -135,7 +136,7 @@ async def show_jobs(request: web.Request) -> web.Response:
         archived=_flag_of(request, "includeArchived"),
     )
     views = [job_view(row, await queue_position(request.app[VIEWS], row)) for row in rows[:limit]]
-    return _json(JobList(views, _cursor(rows[limit - 1].id) if len(rows) > limit else None))
+    return _json(msgspec.json.encode(JobList(views, _cursor(rows[limit - 1].id) if len(rows) > limit else None)))
 
 
 @routes.post("/v2/agent/{projectId}/job/{id}/message")
@@ -224,21 +225,27 @@ async def _job_response(
     request: web.Request, row: JobRow, *, status: int = 200, headers: dict[str, str] | None = None
 ) -> web.Response:
     """The job with a weak entity tag; 304 without it for a reader who has it already (RFC 9110, section 13.1.2)."""
-    response = _json(job_view(row, await queue_position(request.app[VIEWS], row)), status=status, headers=headers)
-    assert isinstance(response.body, bytes)
-    tag = sha256(response.body).hexdigest()[:32]
-    response.headers["ETag"] = f'W/"{tag}"'
-    known = request.if_none_match or ()
+    place = None if row.waiting_since is None else await queue_position(request.app[VIEWS], row)
+    body, tag = _encoded(row, place)
+    weak = f'W/"{tag}"'
+    known = (request.if_none_match or ()) if "If-None-Match" in request.headers else ()
     if request.method in ("GET", "HEAD") and any(one.value in (tag, "*") for one in known):
-        return web.Response(status=304, headers={"ETag": response.headers["ETag"]})
-    return response
+        return web.Response(status=304, headers={"ETag": weak})
+    return _json(body, status=status, headers={**(headers or {}), "ETag": weak})
 
 
-def _json(value: JobView | JobList, *, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
+@lru_cache(maxsize=512)
+def _encoded(row: JobRow, place: int | None) -> tuple[bytes, str]:
+    """The job as JSON, and the tag of that: remembered, since jobs are looked at more often than they change."""
+    body = msgspec.json.encode(job_view(row, place))
+    return body, sha256(body).hexdigest()[:32]
+
+
+def _json(body: bytes, *, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
     """An answer that may be kept, but is asked for again each time."""
     return web.Response(
         status=status,
-        body=msgspec.json.encode(value),
+        body=body,
         content_type="application/json",
         headers={"Cache-Control": "private, no-cache", **(headers or {})},
     )
@@ -253,6 +260,8 @@ def number_of(request: web.Request, name: str, default: int, *, least: int, most
 
 
 def _wait_of(request: web.Request) -> float:
+    if not request.query_string:
+        return 0.0
     text = request.query.get("wait", "0")
     if not re.fullmatch(r"[0-9]{1,2}(\.[0-9]{1,3})?", text, re.ASCII) or float(text) > MAX_WAIT_SECONDS:
         raise _bad_query("wait", f"is a number of seconds from 0 to {MAX_WAIT_SECONDS}")

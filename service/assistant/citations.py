@@ -41,7 +41,7 @@ _PART = re.compile(r"(\d+)(?:\s*[-–]\s*(\d+))?")  # noqa: RUF001
 _IMAGE = re.compile(r"\[[^\[\]\\`<\n]{0,300}\]\((?!//)[\w./#?=&%~-]{0,300}\)")
 _IMAGE_SO_FAR = re.compile(r"\[[^\[\]\\`<\n]{0,300}(?:\](?:\((?!//)[\w./#?=&%~-]{0,300})?)?")
 """Of the site itself, in the plainest form: no scheme, no other host, nothing that could be read in two ways."""
-_TARGET_BEGUN = re.compile(r"\((?:[ <\n]*(?:[A-Za-z][A-Za-z0-9+.-]{0,30}|/)?)?")
+_TARGET_BEGUN = re.compile(r"\((?:[ <]{0,200}\n?[ <]{0,200}(?:[A-Za-z][A-Za-z0-9+.-]{0,30}|/)?)?")
 _SUGGESTIONS = "suggestions"
 
 

@@ -57,6 +57,8 @@ def filtered(*chunks: str) -> tuple[str, CitationFilter]:
         ("stray ` ![a](https://evil.example/x)", "stray ` ![a] (https://evil.example/x)"),
         ("stray ` ![a]( <//evil.example/x>)", "stray ` ![a] ( <//evil.example/x>)"),
         ("stray ` ![a](b", "stray ` ![a](b"),
+        ("stray ` ![a](\n https://evil.example/x)", "stray ` ![a] (\n https://evil.example/x)"),
+        ("stray ` ![a](\n\nand [1]", "stray ` ![a](\n\nand [1](/deploy#vercel)"),
     ],
 )
 def test_a_citation_is_linked_and_nothing_else_is_touched(text, sent):

@@ -100,10 +100,12 @@ async def test_several_may_read_one_reply(http, lasting, provider):
     provider.will_reply(*TEXTS, after=1, hold=hold)
     async with asking(http, lasting, in_chat("two-tabs")) as reading:
         await reading.until("Fetch the")
-        other = asyncio.create_task(resume(http, lasting, "two-tabs"))
         asked = await next_asked(provider)
-        hold.set()
-        assert text_of(await reading.rest()) == text_of(await other) == WHOLE
+        async with http.get(f"{message_url(lasting)}/two-tabs/stream", headers=lasting.assistant) as response:
+            other = Reading(response)
+            await other.until("Fetch the")
+            hold.set()
+            assert text_of(await reading.rest()) == text_of(await other.rest()) == WHOLE
     assert not asked.disconnected.is_set()
 
 

@@ -20,9 +20,10 @@ from service.agent.markup import PageLink, links_of
 from service.agent.workspace import PAGE_SUFFIXES, Workspace
 from service.domain.sites import Skipped
 from service.retrieval.front_matter import fact, split_front_matter
-from service.retrieval.inline import Link, slug
+from service.retrieval.inline import Link
 from service.retrieval.markdown import ParsedPage, parse_page
 from service.retrieval.navigation import Layout, Site, SiteBuilder, detect_layout, link_problem, resolve_link
+from service.retrieval.slugs import slug
 
 MAX_SUGGESTIONS = 3
 MAX_MOVED_COMPARED = 200

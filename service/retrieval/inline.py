@@ -4,16 +4,16 @@
   (gohugo.io/content-management/shortcodes).
 - Liquid's tags are ``{% %}`` (Jekyll, GitBook); of them, of shortcodes and of components, titles and the like are kept.
 - MDN's macros are ``{{name("argument", "text")}}``: cross-references show their text, the others are page furniture.
-- Anchors are github-slugger's: lower case, punctuation out, spaces to ``-``; Python-Markdown's differ.
 
 The expressions are atomic, or short, where they could backtrack.
 """
 
 import re
-import unicodedata
 from html import unescape
 
 from msgspec import Struct
+
+from service.retrieval.slugs import SlugStyle, slug
 
 MAX_HEADING = 300
 MAX_LINKS = 5000
@@ -33,19 +33,11 @@ class Dialect(Struct, frozen=True):
     """``.md`` files too; ``.mdx`` are in any case."""
     shortcodes: bool = False
     """Hugo's."""
-    slugs: str = "github"
-    """Or ``python``, as Python-Markdown (MkDocs) makes anchors."""
+    slugs: SlugStyle = "github"
+    """How it makes anchors."""
 
 
 PLAIN = Dialect()
-
-
-def slug(text: str, style: str = "github") -> str:
-    """The anchor of a heading's text, before repeats are numbered."""
-    if style == "python":
-        ascii_text = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
-        return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", ascii_text).strip().lower())
-    return re.sub(r"[^\w\- ]", "", text.strip().lower()).replace(" ", "-")
 
 
 _ATTRIBUTES = (
@@ -211,7 +203,7 @@ class Inline:
         if component:
             for key in _ANCHORED:
                 if named.get(key):
-                    anchor = slug(named[key], self._slugs)
+                    anchor = slug(named[key].strip(), self._slugs)
                     self.anchors.update((anchor, f"param-{anchor}") if tag.endswith("Field") else (anchor,))
         href = named.get("href") or (named.get("to") if component or tag == "a" else None)
         if href and len(self.links) < MAX_LINKS:
@@ -252,6 +244,11 @@ def _macro_text(name: str, arguments: str | None) -> str:
 
 def plain(text: str) -> str:
     """Inline Markdown to words."""
+    return " ".join(unmarked(text).split())[:MAX_HEADING]
+
+
+def unmarked(text: str) -> str:
+    """Inline Markdown without its marks, every space kept: anchors are made of them, too."""
     if "](" in text:
         text = _IMAGE_OR_LINK.sub(r"\1", text)
     if "<" in text:
@@ -259,9 +256,7 @@ def plain(text: str) -> str:
     if "*" in text or "_" in text or "~" in text:
         text = _EMPHASIS.sub(r"\2", text)
     text = _ESCAPE.sub(r"\1", text.replace("`", ""))
-    if "&" in text:
-        text = unescape(text)
-    return " ".join(text.split())[:MAX_HEADING]
+    return unescape(text) if "&" in text else text
 
 
 _BARE_URL = re.compile(r"(?:https?://|mailto:)[^\s)>\]]{0,2000}")

@@ -17,7 +17,8 @@ from msgspec import Struct
 
 from service.domain.sites import Skipped
 from service.retrieval.front_matter import Facts, fact, load_strings, split_front_matter
-from service.retrieval.inline import MAX_HEADING, MAX_LINKS, PLAIN, Dialect, Inline, Link, plain, slug
+from service.retrieval.inline import MAX_HEADING, MAX_LINKS, PLAIN, Dialect, Inline, Link, plain, unmarked
+from service.retrieval.slugs import Anchors
 
 __all__ = [  # with what those who read pages need of the modules below this one
     "MAX_LINES",
@@ -32,7 +33,6 @@ __all__ = [  # with what those who read pages need of the modules below this one
     "fact",
     "load_strings",
     "parse_page",
-    "slug",
     "split_front_matter",
 ]
 
@@ -116,6 +116,10 @@ _DEFINITION = re.compile(r"^[ ]{0,3}\[([^\[\]\n]{1,300})\]:\s*<?(\S{1,2000}?)>?(
 _HEADING_ID = re.compile(r"\s*(?:\{:?\s*#([^\s{}]+)[^{}]*\}|\[#([\w-]+)\]|\{/\*\s*#([\w-]+)\s*\*/\})\s*$")
 
 
+_HYPHENS = re.compile(r"`[^`]*`|-{2,3}")
+PYTHON_MARKDOWN = frozenset(("python", "python-unicode", "pymdownx"))
+
+
 class _Heading(Struct):
     line: int  # from 0
     end: int
@@ -137,7 +141,7 @@ class _Reader:
         self._inline = Inline(dialect, mdx=self._mdx)
         self._snippets = self._imported(source[start:], include) if include is not None and self._mdx else {}
         self._inline.imported = frozenset(self._snippets)
-        self._used: dict[str, int] = {}
+        self._anchors = Anchors(dialect.slugs)
         self._code: list[tuple[int, int, bool]] = []  # first and last line + 1, and whether it is fenced
 
     def _imported(self, body: str, include: Include) -> dict[str, str]:
@@ -153,7 +157,7 @@ class _Reader:
         return shown
 
     def page(self) -> ParsedPage:
-        loose = self._mdx or (self._dialect.slugs == "python" and _INDENTED_PROSE.search(self._body) is not None)
+        loose = self._mdx or (self._dialect.slugs in PYTHON_MARKDOWN and _INDENTED_PROSE.search(self._body) is not None)
         tokens = (_MDX if loose else _MARKDOWN).parse(self._body)
         headings = self._headings(tokens)
         self._loose = loose
@@ -195,19 +199,13 @@ class _Reader:
         custom = _HEADING_ID.search(source)
         if custom is not None:
             source = source[: custom.start()]
-        text = plain(self._inline.clean(source, self._first + lines[0] + 1))
+        cleaned = self._inline.clean(source.strip(), self._first + lines[0] + 1)
         anchor = next(filter(None, custom.groups()), "") if custom is not None else ""
-        return _Heading(lines[0], lines[1], level, text, anchor or self._numbered(slug(text, self._dialect.slugs)))
-
-    def _numbered(self, base: str) -> str:
-        joint = "_" if self._dialect.slugs == "python" else "-"
-        anchor, count = base, self._used.get(base, 0)
-        while anchor in self._used:
-            count += 1
-            anchor = f"{base}{joint}{count}"
-        self._used[base] = count
-        self._used[anchor] = 0
-        return anchor
+        if anchor:
+            self._anchors.take(anchor)
+        else:
+            anchor = self._anchors.of(unmarked(_typographic(cleaned) if self._dialect.shortcodes else cleaned))
+        return _Heading(lines[0], lines[1], level, plain(cleaned), anchor)
 
     def _sections(
         self, headings: Sequence[_Heading], title: str, description: str
@@ -348,6 +346,11 @@ def _grouped(parts: Sequence[tuple[int, int, str]]) -> list[list[tuple[int, int,
         groups[-1].append(part)
         size += len(part[2])
     return groups
+
+
+def _typographic(heading: str) -> str:
+    """Hugo makes dashes of two or three hyphens, except in code, and drops them from anchors."""
+    return _HYPHENS.sub(lambda found: found[0] if found[0][0] == "`" else "", heading) if "--" in heading else heading
 
 
 def _code_text(lines: Sequence[str], *, fenced: bool) -> str:

@@ -256,6 +256,32 @@ ASSISTANT = (
         errors={404: ("thread_not_found",), 409: ("conflict",)},
         limited=True,
     ),
+    Operation(
+        "GET",
+        "/discovery/v2/assistant/{domain}/message/{chatId}/stream",
+        "resumeReply",
+        "Assistant",
+        "Go on reading a reply",
+        {
+            200: Answer(
+                "The reply under way, from its start: the same stream as when it was asked for.",
+                media_type="text/event-stream",
+                example=UI_STREAM,
+            ),
+            204: Answer("Nothing is under way in that chat, or nothing for this reader."),
+        },
+        description="What `useChat({resume: true})` asks for when its page comes back. It is for whoever has the"
+        " thread's key, or asks as the first request did: with the same key, from the same address, by the same program.",
+        key="assistant",
+        parameters=(
+            DOMAIN,
+            Parameter("chatId", "The `id` that the chat's requests carry in their body.", where="path"),
+            Parameter("X-Thread-Key", "The thread's key.", where="header"),
+            Parameter("threadKey", "The thread's key, for clients that can set no header."),
+            Parameter("fp", "The thread's own `fp`, where it is not `anonymous`."),
+        ),
+        limited=False,
+    ),
 )
 
 SERVICE = (

@@ -31,4 +31,4 @@ def codes() -> set[str]:
 @pytest.mark.parametrize("code", sorted(codes() - NOT_OVER_HTTP))
 def test_a_code_is_explained(code):
     assert EXPLAINED[code].title
-    assert EXPLAINED[code].text.endswith((".", "DOMAIN", "create", "list"))
+    assert EXPLAINED[code].text.endswith((".", "DOMAIN", "create", "list", "ID", "--origin"))

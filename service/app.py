@@ -434,6 +434,7 @@ def _door_settings(settings: Settings) -> DoorSettings:
         ),
         body_seconds=server.body_seconds,
         is_https=server.public_url.startswith("https:"),
+        sunset=server.v1_sunset,
     )
 
 

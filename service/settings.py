@@ -5,6 +5,7 @@ import tomllib
 import types
 import typing
 from collections.abc import Mapping
+from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -34,6 +35,8 @@ class ServerSection(Struct, frozen=True, forbid_unknown_fields=True):
     """Addresses and networks of the reverse proxies in front, whose word for the caller's address is taken; as one
     text, parted by commas.
     """
+    v1_sunset: date | None = None
+    """From when on version 1 of the API may be gone, for the ``Sunset`` of its answers."""
     proxy_header: Literal["X-Forwarded-For", "Forwarded"] = "X-Forwarded-For"
     """The one that the proxies set. Only this is read: the other may be the caller's own."""
     max_connections: Annotated[int, Meta(ge=1)] = 4096

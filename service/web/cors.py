@@ -32,8 +32,8 @@ async def cors(request: web.Request, handler: Handler) -> web.StreamResponse:
     return await handler(request)
 
 
-async def allow_origin(request: web.Request, response: web.StreamResponse) -> None:
-    """A signal before every answer's head, errors and streams included."""
+def allow_origin(request: web.Request, response: web.StreamResponse) -> None:
+    """For every answer's head, errors and streams included."""
     if request.path.startswith(PREFIX):
         key, origin = request.get(CALLER), request.headers.get("Origin")
         listed = key is not None and key.allowed_origins

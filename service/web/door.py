@@ -1,7 +1,7 @@
 """What stands between the open network and the handlers: keys, limits, addresses, connections, headers."""
 
 from collections.abc import Callable, Coroutine, Iterator
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 
 from aiohttp import web
@@ -21,6 +21,7 @@ from service.web.keys import ENDED_JOBS
 from service.web.limits import ADMISSIONS, tell_limits
 from service.web.problems import BODY_SECONDS, name_request
 from service.web.security_headers import IS_HTTPS, secure
+from service.web.versioning import SUNSET, tell_version
 from service.workers.admissions import Admissions, load_secret
 from service.workers.key_uses import KeyUses
 
@@ -33,6 +34,7 @@ class DoorSettings(Struct, frozen=True):
     connections: ConnectionLimits = ConnectionLimits()
     body_seconds: float = 60
     is_https: bool = False
+    sunset: date | None = None
 
 
 class Door:
@@ -58,7 +60,8 @@ class Door:
         app[ENDED_JOBS] = self._ended_jobs
         app[ADMISSIONS], app[PROXIES] = self._admissions, settings.proxies
         app[BODY_SECONDS], app[IS_HTTPS] = settings.body_seconds, settings.is_https
-        app.on_response_prepare.extend([name_request, secure, allow_origin, tell_limits])
+        app[SUNSET] = settings.sunset
+        app.on_response_prepare.append(_complete_head)
 
     async def load(self) -> None:
         """Before the first request."""
@@ -74,6 +77,15 @@ class Door:
         yield "ended-jobs", self._ended_jobs.run()
         yield "key-uses", self._uses.run()
         yield "admissions", self._admissions.run()
+
+
+async def _complete_head(request: web.Request, response: web.StreamResponse) -> None:
+    """The one signal before every answer's head, errors and streams included."""
+    name_request(request, response)
+    secure(request, response)
+    allow_origin(request, response)
+    tell_limits(request, response)
+    tell_version(request, response)
 
 
 def _unlimited(limits: ConnectionLimits, networks: tuple[str, ...]) -> ConnectionLimits:

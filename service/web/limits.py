@@ -50,8 +50,8 @@ def charged(request: web.Request) -> EventStore:
     return AdmittingStore(store, request.app[ADMISSIONS], counted, metadata_of(request))
 
 
-async def tell_limits(request: web.Request, response: web.StreamResponse) -> None:
-    """A signal before every answer's head, errors and streams included."""
+def tell_limits(request: web.Request, response: web.StreamResponse) -> None:
+    """For every answer's head, errors and streams included."""
     counted = request.get(COUNTED)
     if counted is not None:
         standing = request.app[ADMISSIONS].standing(counted)

@@ -248,8 +248,8 @@ async def request_ids(request: web.Request, handler: Handler) -> web.StreamRespo
         )
 
 
-async def name_request(request: web.Request, response: web.StreamResponse) -> None:
-    """A signal before every answer's head."""
+def name_request(request: web.Request, response: web.StreamResponse) -> None:
+    """For every answer's head."""
     response.headers.setdefault("X-Request-Id", request.get(REQUEST_ID, ""))
 
 

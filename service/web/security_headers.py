@@ -20,8 +20,8 @@ IS_HTTPS: web.AppKey[bool] = web.AppKey("IS_HTTPS")
 """People reach the service over HTTPS, by its public address."""
 
 
-async def secure(request: web.Request, response: web.StreamResponse) -> None:
-    """A signal before every answer's head, errors and streams included."""
+def secure(request: web.Request, response: web.StreamResponse) -> None:
+    """For every answer's head, errors and streams included."""
     headers = response.headers
     if "Content-Security-Policy" in headers:
         for name, value in PLAIN_HEADERS.items():

@@ -1,8 +1,22 @@
 """What answers of a deprecated version of the API carry."""
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time
+from email.utils import format_datetime
+
+from aiohttp import web
 
 DEPRECATED_SINCE = datetime(2026, 11, 21, tzinfo=UTC)
+
+SUNSET: web.AppKey[date | None] = web.AppKey("SUNSET")
+"""From when on the deprecated version may be gone, if the settings say so."""
+
+SUCCESSORS = {
+    "/v1/agent/{projectId}/job": "/v2/agent/{projectId}/job",
+    "/v1/agent/{projectId}/job/{id}": "/v2/agent/{projectId}/job/{id}",
+    "/v1/agent/{projectId}/jobs": "/v2/agent/{projectId}/jobs",
+    "/discovery/v1/assistant/{domain}/message": "/discovery/v2/assistant/{domain}/message",
+}
+"""Of each deprecated address. Others of version 1 have no successor, and are not deprecated."""
 
 
 def deprecated(successor: str) -> dict[str, str]:
@@ -11,3 +25,24 @@ def deprecated(successor: str) -> dict[str, str]:
         "Deprecation": f"@{int(DEPRECATED_SINCE.timestamp())}",
         "Link": f'<{successor}>; rel="successor-version"',
     }
+
+
+def tell_version(request: web.Request, response: web.StreamResponse) -> None:
+    """For every answer's head: of a deprecated address also errors carry the fields, and ``Sunset`` (RFC 8594)."""
+    resource = request.match_info.route.resource
+    successor = SUCCESSORS.get(resource.canonical) if resource is not None else None
+    if successor is None:
+        return
+    for name, value in deprecated(_filled(successor, request)).items():
+        response.headers.setdefault(name, value)
+    sunset = request.app[SUNSET]
+    if sunset is not None:
+        response.headers["Sunset"] = format_datetime(datetime.combine(sunset, time(tzinfo=UTC)), usegmt=True)
+
+
+def _filled(successor: str, request: web.Request) -> str:
+    """The successor's address as the request names it: encoded, since a part of it may hold anything."""
+    old, new = request.match_info.route.resource, successor
+    assert old is not None
+    parts = dict(zip(old.canonical.split("/"), request.rel_url.raw_path.split("/"), strict=False))
+    return "/".join(parts.get(part, part) if part.startswith("{") else part for part in new.split("/"))

@@ -95,6 +95,7 @@ async def entrance(data: Path, settings: DoorSettings | None = None) -> AsyncIte
             door.install(app)
             app.router.add_route("*", "/v2/agent/{projectId}/job", agent)
             app.router.add_route("*", "/discovery/v2/assistant/{domain}/message", assistant)
+            app.router.add_post("/discovery/v1/assistant/{domain}/message", assistant)
             app.router.add_get("/much", much)
             app.add_routes(errors.routes)
             runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=1)

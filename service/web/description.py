@@ -271,7 +271,8 @@ ASSISTANT = (
             204: Answer("Nothing is under way in that chat, or nothing for this reader."),
         },
         description="What `useChat({resume: true})` asks for when its page comes back. It is for whoever has the"
-        " thread's key, or asks as the first request did: with the same key, from the same address, by the same program.",
+        " thread's key, or asks as the first request did: with the same key, from the same address, by the same"
+        " program.",
         key="assistant",
         parameters=(
             DOMAIN,

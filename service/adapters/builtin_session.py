@@ -69,6 +69,9 @@ class Turn(Struct, frozen=True):
 Steps = Generator[Step, Turn, None]
 Call = tuple[str, dict[str, object]]
 
+EDITING = frozenset({"replace", "insert", "write", "move", "delete"})
+"""The tools that change files."""
+
 _GOES_ON = "(go on with start_line"
 _LISTED_SUFFIXES = (".md", ".markdown", ".rst", ".adoc")
 
@@ -115,6 +118,9 @@ class Session:
     def __init__(self) -> None:
         self._waiting: list[Instruction] = []
         self._begun: list[Instruction] = []
+        self._done: list[bool] = []
+        """Of each instruction that is over, whether it changed something, or had nothing to mend."""
+        self._edits = 0
         self._unknown: list[str] = []
         self._said: list[str] = []
         self._report: list[str] = []
@@ -124,10 +130,12 @@ class Session:
         self._hear((yield Step("")))
         while True:
             while self._waiting:
-                instruction = self._waiting.pop(0)
+                instruction, before = self._waiting.pop(0), self._edits
                 self._begun.append(instruction)
                 yield from self._carry_out(instruction)
-            yield from self._ask(Step(self._closing_words(), (("finish", self._finish()),)))
+                self._done.append(self._edits > before or isinstance(instruction, FixLinks))
+            plan = (("plan", self._plan()),) if self._begun else ()
+            yield from self._ask(Step(self._closing_words(), (*plan, ("finish", self._finish()))))
             if self._turn.checked:
                 before = list(self._report)
                 yield from self._mend_links("Fixed links after the checks", changed=True, folder="", quiet=True)
@@ -146,6 +154,7 @@ class Session:
 
     def _ask(self, step: Step) -> Generator[Step, Turn, tuple[ToolMessage, ...]]:
         self._hear((yield step))
+        self._edits += sum(result.name in EDITING and not result.is_error for result in self._turn.results)
         return self._turn.results
 
     def _one(self, said: str, tool: str, /, **arguments: object) -> Generator[Step, Turn, ToolMessage]:
@@ -171,9 +180,10 @@ class Session:
                 assert_never(instruction)
 
     def _plan(self) -> dict[str, object]:
-        """All instructions; the last one begun is the one at hand."""
-        done = [(instruction, "completed") for instruction in self._begun[:-1]]
-        todos = [*done, (self._begun[-1], "in_progress"), *((waiting, "pending") for waiting in self._waiting)]
+        """All instructions: what became of those that are over, the one at hand, those that wait."""
+        over = ["completed" if done else "cancelled" for done in self._done]
+        statuses = [*over, *["in_progress"] * (len(self._begun) - len(over)), *["pending"] * len(self._waiting)]
+        todos = zip([*self._begun, *self._waiting], statuses, strict=True)
         return {"todos": [{"content": title_of(which)[:400], "status": status} for which, status in todos]}
 
     # The forms

@@ -307,3 +307,10 @@ class TestBuiltinEditor(ToolModelContract):
         )
         *_, end = await chunks_of(model, ModelRequest(begun, descriptions()))
         assert end.tool_calls == ()
+
+
+async def test_its_to_do_list_tells_what_became_of_each_instruction():
+    end, _, _ = await job('replace "Acme" with "Nova"; replace "Zebra" with "Horse"; fix broken links in index')
+    assert [todo.status for todo in end.work.todos] == ["completed", "cancelled", "completed"]
+    end, _, _ = await job("Make it nice")
+    assert end.work.todos == ()

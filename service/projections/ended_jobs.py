@@ -1,10 +1,11 @@
 """Jobs that have ended, in memory: the ones that are asked for again and again, and hardly ever change."""
 
+import asyncio
 from collections import OrderedDict
 
 from eventstore import EventStore
 from service.projections.jobs import JobRow
-from service.streams import JOBS
+from service.streams import ERASURES, JOBS
 
 MAX_JOBS = 2_000
 
@@ -27,10 +28,21 @@ class EndedJobs:
 
     async def run(self) -> None:
         """Follow the log until cancelled."""
+        async with asyncio.TaskGroup() as following:
+            following.create_task(self._follow_jobs())
+            following.create_task(self._follow_erasures())
+
+    async def _follow_jobs(self) -> None:
         async for batch in self._store.follow(after=self._position, category=JOBS.category):
             self.changes += 1
             for event in batch:
                 self._rows.pop(JOBS.entity_id(event.stream), None)
+
+    async def _follow_erasures(self) -> None:
+        """What was erased is in memory no more."""
+        async for _ in self._store.follow(after=self._position, category=ERASURES.category):
+            self.changes += 1
+            self._rows.clear()
 
     def find(self, project_id: str, job_id: str) -> JobRow | None:
         row = self._rows.get(job_id)

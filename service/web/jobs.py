@@ -7,7 +7,6 @@ import re
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 from datetime import UTC, datetime
-from functools import lru_cache
 from hashlib import sha256
 from typing import Annotated, Literal
 
@@ -234,9 +233,8 @@ async def _job_response(
     return _json(body, status=status, headers={**(headers or {}), "ETag": weak})
 
 
-@lru_cache(maxsize=512)
 def _encoded(row: JobRow, place: int | None) -> tuple[bytes, str]:
-    """The job as JSON, and the tag of that: remembered, since jobs are looked at more often than they change."""
+    """The job as JSON, and the tag of that."""
     body = msgspec.json.encode(job_view(row, place))
     return body, sha256(body).hexdigest()[:32]
 

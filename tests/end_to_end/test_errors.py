@@ -207,7 +207,7 @@ async def test_a_request_id_comes_back_and_is_in_the_log(http, service):
     async with http.post(job_url(service), json={"prompt": "Make it sing"}, headers=headers) as response:
         assert response.headers["X-Request-Id"] == "ticket-42"
     found = service.cli("audit", "show", "--request", "ticket-42")["events"]
-    assert [event["type"] for event in found] == ["job-requested"]
+    assert [event["type"] for event in found] == ["request-accepted", "job-requested"]
 
 
 async def test_a_request_id_that_is_no_id_is_replaced(http, service):

@@ -42,7 +42,7 @@ from service.operations import request_index
 from service.ports.code_host import PullRequestPage
 from service.ports.docs_source import DocsSource
 from service.projections import all_projections
-from service.projections.jobs import jobs_of_pull_request
+from service.projections.jobs import JobRoom, jobs_of_pull_request
 from service.projections.projects import get_project
 from service.retrieval.query import FtsIndex
 from service.settings import BadSettings, ModelSection, Settings
@@ -72,6 +72,7 @@ from service.web.keys import (
     CLOSING,
     INDEX,
     INSTANCE,
+    JOB_ROOM,
     KEY_REQUIRED,
     MODEL_NAMES,
     MODELS,
@@ -274,6 +275,8 @@ class Server:
         app = web.Application(middlewares=[connections, request_ids, cors, problems], client_max_size=MAX_BODY_BYTES)
         app[STORE], app[VIEWS], app[MODELS] = runtime.store, runtime.views, runtime.models
         app[INDEX] = runtime.index
+        agent = runtime.settings.agent
+        app[JOB_ROOM] = JobRoom(agent.concurrent_jobs, agent.concurrent_jobs_per_project)
         app[BROADCAST], app[REPLIER], app[INSTANCE] = self._broadcast, self._replier, instance.name
         app[KEY_REQUIRED] = runtime.settings.threads.require_key
         app[READINESS], app[MODEL_NAMES], app[CLOSING] = self._not_ready, self._model_names(), self._closing

@@ -130,10 +130,10 @@ class Session:
         self._hear((yield Step("")))
         while True:
             while self._waiting:
-                instruction, before = self._waiting.pop(0), self._edits
+                instruction, edits = self._waiting.pop(0), self._edits
                 self._begun.append(instruction)
                 yield from self._carry_out(instruction)
-                self._done.append(self._edits > before or isinstance(instruction, FixLinks))
+                self._done.append(self._edits > edits or isinstance(instruction, FixLinks))
             plan = (("plan", self._plan()),) if self._begun else ()
             yield from self._ask(Step(self._closing_words(), (*plan, ("finish", self._finish()))))
             if self._turn.checked:

@@ -67,6 +67,13 @@ class JobRow(Struct, frozen=True):
     """While it waits to be taken up: the position in the log at which that began."""
 
 
+class JobRoom(Struct, frozen=True):
+    """How many jobs are worked on at a time."""
+
+    in_all: int
+    per_project: int
+
+
 COLUMNS = (
     "id, organization_id, project_id, repository, ref, model, status, title, branch, pull_request_url, failure_code,"
     " failure_message, input_tokens, output_tokens, cost_usd, created_at, archived_at, last_word, todos, created_by,"
@@ -239,12 +246,22 @@ async def list_jobs(
     return [job_row(row) for row in rows]
 
 
-async def queue_position(views: Views, row: JobRow) -> int | None:
-    """Its place among all jobs that wait, from 1; None when it does not wait."""
+async def queue_position(views: Views, row: JobRow, room: JobRoom) -> int | None:
+    """Its place among all jobs that wait, from 1; None when it does not wait, or only to be taken up at once."""
     if row.waiting_since is None:
         return None
-    found = await views.query_one("SELECT count(*) FROM jobs WHERE waiting_since <= ?", (row.waiting_since,))
-    return max(1, found[0]) if found else 1
+    found = await views.query_one(
+        "SELECT total(waiting_since <= :since), total(ahead), total(ahead AND project_id = :project),"
+        " total(ahead AND project_id = :project AND branch = :branch)"
+        " FROM (SELECT waiting_since, project_id, branch, id <> :id AND coalesce(waiting_since < :since, 1) AS ahead"
+        " FROM jobs WHERE status = 'active')",
+        {"since": row.waiting_since, "id": row.id, "project": row.project_id, "branch": row.branch},
+    )
+    assert found is not None
+    place, in_all, in_project, on_branch = map(int, found)
+    if in_all < room.in_all and in_project < room.per_project and not on_branch:
+        return None
+    return max(1, place)
 
 
 async def active_jobs(views: Views) -> list[str]:

@@ -59,7 +59,7 @@ JOB_EXAMPLE = {
     "title": "Fix broken links",
     "branch": "docs/fix-broken-links-1d8f3a52",
     "failure": None,
-    "usage": {"input_tokens": 0, "output_tokens": 0, "cost_usd": 0.0},
+    "usage": {"inputTokens": 0, "outputTokens": 0, "costUsd": 0.0},
     "queuePosition": None,
 }
 

@@ -17,13 +17,12 @@ from msgspec import Meta, Struct
 
 from service.domain.errors import Invalid
 from service.domain.jobs import MAX_PROMPT_CHARACTERS, JobCompleted, JobFailed, JobStarted, JobStatus, Message
-from service.domain.model import Usage
 from service.operations import NewJob, add_message, archive_job, cancel_job
 from service.projections.jobs import JobRow, list_jobs, queue_position
 from service.projections.projects import ProjectRow
 from service.web.access import project_for
 from service.web.job_live import changed_row, idempotency_key, job_row, last_event_id, live_events, new_job, past_events
-from service.web.keys import CLOSING, STORE, VIEWS
+from service.web.keys import CLOSING, JOB_ROOM, STORE, VIEWS
 from service.web.limits import charged
 from service.web.live import with_keep_alives
 from service.web.problems import metadata_of, read_body
@@ -52,6 +51,24 @@ class JobFailure(Struct, frozen=True):
     message: str
 
 
+class JobUsage(Struct, frozen=True, rename="camel"):
+    """What the calls of the model used, of all rounds together."""
+
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None
+    """In US dollars; null when the price is not known."""
+
+
+class UsageView(Struct, frozen=True, rename="camel"):
+    """What the model of a job used so far."""
+
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None
+    """Null when the price is not known; 0 for the builtin model."""
+
+
 class JobView(Struct, frozen=True, rename="camel"):
     """A job as version 2 of the API shows it."""
 
@@ -65,9 +82,9 @@ class JobView(Struct, frozen=True, rename="camel"):
     title: str
     branch: str
     failure: JobFailure | None
-    usage: Usage
+    usage: JobUsage
     queue_position: int | None = None
-    """From 1 while the job waits to be taken up, else null."""
+    """From 1 while the job waits for others to end, else null."""
 
 
 class JobList(Struct, frozen=True, rename="camel"):
@@ -88,7 +105,7 @@ def job_view(row: JobRow, queue_position: int | None = None) -> JobView:
         title=row.title,
         branch=row.branch,
         failure=failure,
-        usage=row.usage,
+        usage=JobUsage(row.usage.input_tokens, row.usage.output_tokens, row.usage.cost_usd),
         queue_position=queue_position,
     )
 
@@ -134,7 +151,9 @@ async def show_jobs(request: web.Request) -> web.Response:
         status=_status_of(request),
         archived=_flag_of(request, "includeArchived"),
     )
-    views = [job_view(row, await queue_position(request.app[VIEWS], row)) for row in rows[:limit]]
+    views = [
+        job_view(row, await queue_position(request.app[VIEWS], row, request.app[JOB_ROOM])) for row in rows[:limit]
+    ]
     return _json(msgspec.json.encode(JobList(views, _cursor(rows[limit - 1].id) if len(rows) > limit else None)))
 
 
@@ -192,7 +211,10 @@ async def _told(request: web.Request, project: ProjectRow, row: JobRow, after: i
                 waits = waits and not isinstance(told[1], JobStarted)
             elif waits:  # the response sends its own keep-alives
                 row = await job_row(request, project, row.id)
-                now, waits = await queue_position(request.app[VIEWS], row), row.waiting_since is not None
+                now, waits = (
+                    await queue_position(request.app[VIEWS], row, request.app[JOB_ROOM]),
+                    row.waiting_since is not None,
+                )
                 if now is not None and now != place:
                     place = now
                     yield queue_event(now)
@@ -224,7 +246,7 @@ async def _job_response(
     request: web.Request, row: JobRow, *, status: int = 200, headers: dict[str, str] | None = None
 ) -> web.Response:
     """The job with a weak entity tag; 304 without it for a reader who has it already (RFC 9110, section 13.1.2)."""
-    place = None if row.waiting_since is None else await queue_position(request.app[VIEWS], row)
+    place = None if row.waiting_since is None else await queue_position(request.app[VIEWS], row, request.app[JOB_ROOM])
     body, tag = _encoded(row, place)
     weak = f'W/"{tag}"'
     known = (request.if_none_match or ()) if "If-None-Match" in request.headers else ()

@@ -102,8 +102,8 @@ async def test_a_language_model_makes_a_pull_request(http, served, provider, ali
     assert job["prLink"]
     asked = provider.asked
     assert [(each.protocol, each.key) for each in asked] == [(protocol, "sk-scripted")] * 3
-    assert job["usage"]["input_tokens"] == 36
-    assert job["usage"]["cost_usd"] > 0
+    assert job["usage"]["inputTokens"] == 36
+    assert job["usage"]["costUsd"] > 0
     assert "Mend the figure" in json.dumps([event for event in events if event["type"] == "plan-changed"])
     assert "The installer needs 20 MB" in json.dumps(asked[1].body["messages"])
 
@@ -124,7 +124,7 @@ async def test_a_job_over_many_long_pages_stays_within_a_small_window(http, serv
     asked = provider.asked
     assert len(asked) == 13
     assert all(len(json.dumps(each.body)) / 3 + each.body["max_tokens"] < 16_000 for each in asked)
-    assert shown["usage"]["cost_usd"] == pytest.approx(13 * 46 / 1_000_000)
+    assert shown["usage"]["costUsd"] == pytest.approx(13 * 46 / 1_000_000)
 
 
 async def test_a_model_that_falls_silent_longer_than_the_settings_allow_is_asked_again(http, served, provider, player):

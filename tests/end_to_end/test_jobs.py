@@ -10,6 +10,7 @@ async def test_an_instruction_becomes_a_pull_request(http, service):
     assert job["status"] == "active"
     assert job["prLink"] is None
     assert job["archivedAt"] is None
+    assert job["queuePosition"] is None
     assert job["source"] == {"repository": str(service.data.parent / "docs"), "ref": "main"}
     assert job["createdAt"].endswith("Z")
     events = await job_events(http, service, job["id"])
@@ -20,6 +21,7 @@ async def test_an_instruction_becomes_a_pull_request(http, service):
     assert done["status"] == "completed"
     assert done["prLink"].startswith(f"{service.url}/hosted/{service.project_id}/pulls/")
     assert done["failure"] is None
+    assert done["usage"] == {"inputTokens": 0, "outputTokens": 0, "costUsd": 0.0}
     async with http.get(done["prLink"]) as page:
         assert page.status == 200
         text = await page.text()

@@ -9,7 +9,7 @@ from service.agent.loop import Budgets
 from service.domain.jobs import FailJob, Message, RequestJob
 from service.domain.projects import ChangeProject, CreateProject
 from service.operations import add_message, cancel_job
-from service.projections.jobs import find_job, queue_position
+from service.projections.jobs import JobRoom, find_job, queue_position
 from service.streams import JOBS, PROJECTS
 from service.workers.job_runner import JobRunner
 from tests.fakes.code_host import FakeCodeHost
@@ -113,6 +113,9 @@ async def test_jobs_that_wait_for_a_branch_leave_the_slots_to_others(store, foll
             await request(store, job_id, "docs/busy")
         await docs.is_held.wait()
         await request(store, "other", "docs/other")
+        await followed.wait_for(await store.head())
+        waiting = [await find_job(followed, name) for name in ("second", "third")]
+        assert [await queue_position(followed, row, JobRoom(9, 9)) for row in waiting] == [1, 2]
         assert await ended(store, "other") == "job-completed"
         docs.release.set()
         assert [await ended(store, job_id) for job_id in ("first", "second", "third")] == ["job-completed"] * 3
@@ -212,6 +215,7 @@ async def test_a_message_reopens_a_job_of_this_runner(store, followed):
         assert await ended(store, "job") == "job-completed"
         position = (await add_message(store, "p", "job", "And now?", Metadata())).position
         assert await ended(store, "job", after=position) == "job-completed"
+    await followed.wait_for(await store.head())
     row = await find_job(followed, "job")
     assert (row.status, row.waiting_since) == ("completed", None)
 
@@ -226,9 +230,12 @@ async def test_jobs_that_wait_know_their_place(store, followed):
             await request(store, name, f"docs/{name}")
         await followed.wait_for(await store.head())
         rows = [await find_job(followed, name) for name in "abc"]
-        assert [await queue_position(followed, row) for row in rows] == [None, 1, 2]
+        assert [await queue_position(followed, row, JobRoom(1, 1)) for row in rows] == [None, 1, 2]
+        assert [await queue_position(followed, row, JobRoom(2, 2)) for row in rows] == [None, None, 2]
+        assert [await queue_position(followed, row, JobRoom(3, 3)) for row in rows] == [None, None, None]
+        assert [await queue_position(followed, row, JobRoom(3, 1)) for row in rows] == [None, 1, 2]
         await cancel_job(store, "b", Metadata())
         await followed.wait_for(await store.head())
-        assert await queue_position(followed, await find_job(followed, "c")) == 1
+        assert await queue_position(followed, await find_job(followed, "c"), JobRoom(1, 1)) == 1
         model.release.set()
         assert await ended(store, "c") == "job-completed"

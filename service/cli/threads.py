@@ -131,7 +131,11 @@ def _done(done: ReplyDone, sources: dict[int, Source], posted: PostedMessage, do
         "text": done.text,
         "resolution": done.resolution,
         "model": done.model,
-        "usage": done.usage,
+        "usage": {
+            "inputTokens": done.usage.input_tokens,
+            "outputTokens": done.usage.output_tokens,
+            "costUsd": done.usage.cost_usd,
+        },
         "sources": cited,
     }
     output.result(value, "")

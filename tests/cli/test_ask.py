@@ -32,6 +32,7 @@ def test_the_answer_is_printed_with_its_sources_and_how_to_go_on(service):
 def test_as_one_document_it_has_all_that_is_known_of_the_answer(service):
     found = service.cli("ask", "kite", "How do I install Kite?")
     assert (found["resolution"], found["model"]) == ("answered", "builtin/extractive")
+    assert found["usage"] == {"inputTokens": 0, "outputTokens": 0, "costUsd": 0.0}
     assert found["text"].startswith("These passages")
     assert found["sources"][0]["path"] == "install.md"
     shown = service.cli("audit", "show", "--stream", f"thread-{found['threadId']}")["events"]

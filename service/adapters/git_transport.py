@@ -12,8 +12,8 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any
-from urllib.parse import unquote, urlsplit
+from typing import Any, Self
+from urllib.parse import unquote, urljoin, urlsplit
 
 from dulwich.client import (
     GitClient,
@@ -51,6 +51,7 @@ from service.ports.code_host import (
     CODE_HOST_UNAVAILABLE,
     NO_SUCH_REPOSITORY,
     REPOSITORY_ARCHIVED,
+    REPOSITORY_MOVED,
     RIGHTS_MISSING,
     TOKEN_MISSING,
     TOKEN_REFUSED,
@@ -67,6 +68,29 @@ MAX_LINES_TOLD = 50
 
 SOCKET_SECONDS = 120.0
 """Without a byte. A server that packs a large repository may think for a minute."""
+
+
+class OwnOrigin(Retry):
+    """Follows redirects within an origin, and to its https. The address of a repository is the operator's own word;
+    where a redirect leads is somebody else's, perhaps into the operator's own network.
+    """
+
+    def increment(
+        self, method: str | None = None, url: str | None = None, response: Any = None, *rest: Any, **named: Any
+    ) -> Self:
+        location = response.get_redirect_location() if response is not None else None
+        if url and location:
+            here, there = urlsplit(url), location
+            with suppress(ValueError):  # what is no address is nowhere to go
+                there = urljoin(url, location)
+            allowed = [f"{here.scheme}://{here.netloc}/", f"https://{here.netloc.removesuffix(':80')}/"]
+            if not there.lower().startswith(tuple(origin.lower() for origin in allowed)):
+                raise Conflict(
+                    f"{here.scheme}://{here.netloc} sends us on to {_plain(there.partition('?')[0])}."
+                    " If the repository is there now, set its new address.",
+                    code=REPOSITORY_MOVED,
+                )
+        return super().increment(method, url, response, *rest, **named)
 
 
 class Remote(Struct, frozen=True):
@@ -128,7 +152,7 @@ def connected(remote: Remote) -> Iterator[tuple[GitClient, bytes]]:
         pool = default_urllib3_manager(
             None, base_url=remote.url, timeout=SOCKET_SECONDS
         )  # proxies are the environment's
-        pool.connection_pool_kw["retries"] = Retry(2, redirect=3, respect_retry_after_header=False)
+        pool.connection_pool_kw["retries"] = OwnOrigin(2, redirect=3, respect_retry_after_header=False)
         client = Urllib3HttpGitClient(
             remote.url, pool_manager=pool, username=remote.username or None, password=remote.token or None
         )

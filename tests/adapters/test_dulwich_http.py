@@ -5,12 +5,13 @@ import base64
 import shutil
 
 import pytest
+import urllib3
 from msgspec.structs import replace
 
 from service.adapters.dulwich_docs import DulwichDocs
 from service.adapters.git_folder import import_folder
 from service.adapters.git_repositories import create
-from service.adapters.git_transport import remote_of, with_token
+from service.adapters.git_transport import OwnOrigin, remote_of, with_token
 from service.domain.errors import Conflict, Forbidden, Invalid, RateLimited, Unavailable
 from service.ports.docs_source import Source
 from tests.contracts.docs_source import FILES, TransportContract, commit
@@ -163,15 +164,51 @@ async def test_a_token_is_written_nowhere(docs, source, tmp_path):
     assert TOKEN not in repr(with_token(remote_of(source.repository), "gitea", TOKEN))
 
 
-async def test_a_redirect_to_another_origin_gets_no_token(docs, source, server, tmp_path):
+async def test_a_redirect_to_another_origin_is_not_followed(docs, source, server):
+    base = (await docs.fetch(source)).base_commit
+    written = await docs.write_commit(source, commit(base, {"docs/index.md": "New\n"}))
     other = GitServer(server.root)
     async with other.server:
         server.redirect_to = other.url("")[:-1]
-        base = (await docs.fetch(source)).base_commit
-        written = await docs.write_commit(source, commit(base, {"docs/index.md": "New\n"}))
-        await docs.push(source, branch="docs/x", commit=written.commit)
-        assert {request[0] for request in other.requests} == {"GET", "POST"}
-        assert {request[2] for request in other.requests} == {""}
+        for asked in (docs.fetch(source), docs.push(source, branch="docs/x", commit=written.commit)):
+            with pytest.raises(Conflict, match=f"sends us on to {other.url('their.git')}") as failed:
+                await asked
+            assert failed.value.code == "repository_moved"
+        assert other.requests == []
+
+
+@pytest.mark.parametrize(
+    ("location", "is_followed"),
+    [
+        ("/new.git/info/refs", True),
+        ("http://git.example/new.git", True),
+        ("https://git.example/their.git", True),
+        ("https://git.example:8443/their.git", False),
+        ("http://git.example.evil.example/their.git", False),
+        ("http://git.example@evil.example/their.git", False),
+        ("//169.254.169.254/latest", False),
+        ("http://[::1/", False),
+        ("http://git.example:99999999/", False),
+        ("file:///etc/passwd", False),
+    ],
+)
+def test_which_redirects_are_followed(location, is_followed):
+    answer = urllib3.HTTPResponse(status=302, headers={"Location": location})
+    try:
+        OwnOrigin(2, redirect=3).increment("GET", "http://git.example/their.git/info/refs", response=answer)
+    except Conflict:
+        assert not is_followed
+    else:
+        assert is_followed
+
+
+async def test_a_redirect_within_the_origin_is_followed_with_the_token(docs, source, server):
+    server.renamed = {"old.git": "their.git"}
+    old = replace(source, repository=server.url("old.git"))
+    base = (await docs.fetch(old)).base_commit
+    written = await docs.write_commit(old, commit(base, {"docs/index.md": "New\n"}))
+    await docs.push(old, branch="docs/x", commit=written.commit)
+    assert (await docs.fetch(source, branch="docs/x")).branch_commit == written.commit
 
 
 @pytest.mark.parametrize(

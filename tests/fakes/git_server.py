@@ -34,6 +34,7 @@ class GitServer:
         self.password = password
         self.status = 0  # answer everything with it
         self.redirect_to = ""
+        self.renamed: dict[str, str] = {}  # repositories, from old to new
         self.requests: list[tuple[str, str, str]] = []  # method, path, Authorization
         self.server = TestServer(self._app())
 
@@ -52,6 +53,9 @@ class GitServer:
             return web.Response(status=self.status)
         if self.redirect_to:
             return web.Response(status=302, headers={"Location": f"{self.redirect_to}{request.path_qs}"})
+        for old, new in self.renamed.items():
+            if request.path.startswith(f"/{old}/"):
+                return web.Response(status=301, headers={"Location": request.path_qs.replace(old, new, 1)})
         if self.password:
             user, _, password = base64.b64decode(header.removeprefix("Basic ")).decode().partition(":")
             if password != self.password or user not in ("x-access-token", "oauth2"):

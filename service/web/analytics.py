@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from datetime import UTC, date, datetime, time
-from typing import Generic, Literal, TypeVar, cast
+from typing import Annotated, Generic, Literal, TypeVar, cast
 
 import msgspec
 from aiohttp import web
@@ -17,6 +17,7 @@ from service.projections import questions
 from service.projections.questions import FeedbackRow, Period, QuestionRow, RatedRow, WordingRow
 from service.web.access import project_for
 from service.web.keys import STORE, VIEWS
+from service.web.schemas import Reference, Timestamp, says
 from service.web.tables import CSV, JSON_LINES, Cells, as_csv, as_json_lines
 
 routes = web.RouteTableDef()
@@ -32,119 +33,126 @@ Format = Literal["json", "csv", "jsonl"]
 R = TypeVar("R")
 V = TypeVar("V", bound=Struct)
 
+NextCursor = Annotated[str | None, says("Send it back as `cursor` for the next rows; null when there are none.")]
+HasMore = Annotated[bool, says("Whether there are more rows.")]
+
 
 class SourceView(Struct, frozen=True, rename="camel"):
     """A passage that an answer cites, as of a commit."""
 
-    number: int
-    title: str
-    url: str
-    path: str
-    start_line: int
-    end_line: int
-    commit: str
+    number: Annotated[int, says("What the answer cites it as.")]
+    title: Annotated[str, says("The page's title.")]
+    url: Annotated[Reference, says("Where it is on the site.")]
+    path: Annotated[str, says("The page's path in the repository.")]
+    start_line: Annotated[int, says("Where it begins in the file, from 1.")]
+    end_line: Annotated[int, says("Where it ends in the file.")]
+    commit: Annotated[str, says("The commit that it was read from.")]
 
 
 class FeedbackView(Struct, frozen=True, rename="camel"):
-    rating: Rating
-    comment: str | None
-    created_at: str
+    """What a reader thought of a reply."""
+
+    rating: Annotated[Rating, says("Whether it was of use.")]
+    comment: Annotated[str | None, says("In the reader's words.")]
+    created_at: Annotated[Timestamp, says("When it was said.")]
 
 
 class ConversationView(Struct, frozen=True, rename="camel"):
     """A question and what became of it. ``[erased]`` stands for the words of a thread that was erased."""
 
-    id: str
-    """Of the question."""
-    thread_id: str
-    conversation_id: str
-    """The same: older clients know it by this name."""
-    message_id: str
-    """Of the newest reply, as its stream named it."""
-    timestamp: str
-    query: str
-    response: str
-    """As far as it was written."""
-    resolution_status: Resolution
-    """``unanswered`` also when there was no answer at all; ``state`` says why."""
-    state: ReplyState | None
-    model: str | None
-    sources: tuple[SourceView, ...]
-    page: str | None
-    """That the reader had open."""
-    feedback: FeedbackView | None
+    id: Annotated[str, says("Of the question.")]
+    thread_id: Annotated[str, says("Of the thread that it is in.")]
+    conversation_id: Annotated[str, says("The same: older clients know it by this name.")]
+    message_id: Annotated[str, says("Of the newest reply, as its stream named it.")]
+    timestamp: Annotated[Timestamp, says("When it was asked.")]
+    query: Annotated[str, says("The question.")]
+    response: Annotated[str, says("The answer, as far as it was written.")]
+    resolution_status: Annotated[
+        Resolution, says("`unanswered` also when there was no answer at all; `state` says why.")
+    ]
+    state: Annotated[ReplyState | None, says("How far the answer came; null when it was never begun.")]
+    model: Annotated[str | None, says("The model that wrote it.")]
+    sources: Annotated[tuple[SourceView, ...], says("What the answer cites.")]
+    page: Annotated[str | None, says("The page that the reader had open.")]
+    feedback: Annotated[FeedbackView | None, says("The last one of this answer.")]
 
 
 class ConversationsView(Struct, frozen=True, rename="camel"):
-    conversations: tuple[ConversationView, ...]
-    next_cursor: str | None
-    has_more: bool
+    """Some of what was asked."""
+
+    conversations: Annotated[tuple[ConversationView, ...], says("The newest first.")]
+    next_cursor: NextCursor
+    has_more: HasMore
 
 
 class TranscriptMessage(Struct, frozen=True, rename="camel"):
-    id: str
-    role: Literal["user", "assistant"]
-    content: str
-    created_at: str
-    resolution_status: Resolution | None = None
-    """Of a reply."""
-    state: ReplyState | None = None
-    sources: tuple[SourceView, ...] = ()
-    feedback: FeedbackView | None = None
+    """A question, or a reply to one."""
+
+    id: Annotated[str, says("Of the question, or of the reply.")]
+    role: Annotated[Literal["user", "assistant"], says("Whose words they are.")]
+    content: Annotated[str, says("The words.")]
+    created_at: Annotated[Timestamp, says("When it was asked, or begun.")]
+    resolution_status: Annotated[Resolution | None, says("Of a reply.")] = None
+    state: Annotated[ReplyState | None, says("Of a reply: how far it came.")] = None
+    sources: Annotated[tuple[SourceView, ...], says("Of a reply: what it cites.")] = ()
+    feedback: Annotated[FeedbackView | None, says("Of a reply: the last one.")] = None
 
 
 class TranscriptView(Struct, frozen=True, rename="camel"):
     """A thread as it stands, without turns that were edited away."""
 
-    thread_id: str
-    created_at: str
-    messages: tuple[TranscriptMessage, ...]
+    thread_id: Annotated[str, says("The thread's id.")]
+    created_at: Annotated[Timestamp, says("When it began.")]
+    messages: Annotated[tuple[TranscriptMessage, ...], says("In their order.")]
 
 
 class ExampleView(Struct, frozen=True, rename="camel"):
-    id: str
-    thread_id: str
-    query: str
-    timestamp: str
+    """A question of a wording."""
+
+    id: Annotated[str, says("Of the question.")]
+    thread_id: Annotated[str, says("Of the thread that it is in.")]
+    query: Annotated[str, says("The question as it was put.")]
+    timestamp: Annotated[Timestamp, says("When it was asked.")]
 
 
 class UnansweredView(Struct, frozen=True, rename="camel"):
     """Questions that were worded alike, and that the documentation does not answer."""
 
-    wording: str
-    count: int
-    last_asked_at: str
-    examples: tuple[ExampleView, ...]
-    """The newest ones."""
+    wording: Annotated[str, says("What the questions have in common.")]
+    count: Annotated[int, says("How often it was asked.")]
+    last_asked_at: Annotated[Timestamp, says("When it was asked last.")]
+    examples: Annotated[tuple[ExampleView, ...], says("The newest ones.")]
 
 
 class UnansweredListView(Struct, frozen=True, rename="camel"):
-    questions: tuple[UnansweredView, ...]
-    next_cursor: str | None
-    has_more: bool
+    """Some of what the documentation does not say."""
+
+    questions: Annotated[tuple[UnansweredView, ...], says("What was asked most first.")]
+    next_cursor: NextCursor
+    has_more: HasMore
 
 
 class RatedView(Struct, frozen=True, rename="camel"):
     """A reply that a reader rated; the last rating of it counts."""
 
-    id: str
-    """Of the reply."""
-    thread_id: str
-    message_id: str
-    rating: Rating
-    helpful: bool
-    comment: str | None
-    created_at: str
-    query: str
-    response: str
-    path: str | None
-    """That the reader had open."""
+    id: Annotated[str, says("Of the reply.")]
+    thread_id: Annotated[str, says("Of the thread that it is in.")]
+    message_id: Annotated[str, says("The same as `id`: the name that its stream gave it.")]
+    rating: Annotated[Rating, says("Whether it was of use.")]
+    helpful: Annotated[bool, says("Whether the rating is `up`.")]
+    comment: Annotated[str | None, says("In the reader's words.")]
+    created_at: Annotated[Timestamp, says("When it was said.")]
+    query: Annotated[str, says("The question.")]
+    response: Annotated[str, says("The reply.")]
+    path: Annotated[str | None, says("The page that the reader had open.")]
 
 
 class FeedbackListView(Struct, frozen=True, rename="camel"):
-    feedback: tuple[RatedView, ...]
-    next_cursor: str | None
-    has_more: bool
+    """Some of what readers thought."""
+
+    feedback: Annotated[tuple[RatedView, ...], says("The newest first.")]
+    next_cursor: NextCursor
+    has_more: HasMore
 
 
 @routes.get("/v1/analytics/{projectId}/assistant")

@@ -11,16 +11,23 @@ from service.system import now
 from service.web.access import site_for
 from service.web.keys import STORE
 from service.web.problems import metadata_of, read_body
+from service.web.schemas import says
 
 routes = web.RouteTableDef()
 
 
 class FeedbackBody(Struct, rename="camel"):
-    thread_id: Annotated[str, Meta(min_length=1, max_length=200)]
-    message_id: Annotated[str, Meta(min_length=1, max_length=200)]
-    """Of the reply, as its stream names it."""
-    rating: Rating
-    comment: Annotated[str, Meta(max_length=MAX_COMMENT_CHARACTERS)] | None = None
+    """What a reader thinks of a reply."""
+
+    thread_id: Annotated[str, Meta(min_length=1, max_length=200, description="The thread's id.")]
+    message_id: Annotated[
+        str, Meta(min_length=1, max_length=200, description="The reply's id, as its stream names it at the start.")
+    ]
+    rating: Annotated[Rating, says("Whether it was of use.")]
+    comment: Annotated[
+        Annotated[str, Meta(max_length=MAX_COMMENT_CHARACTERS)] | None,
+        says("In the reader's own words; erased with the thread."),
+    ] = None
 
 
 @routes.post("/discovery/v1/feedback/{domain}")

@@ -1,26 +1,29 @@
 """Whether the process lives, and whether it can do its work."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from aiohttp import web
 from msgspec import Struct
 
 from service.web.keys import MODEL_NAMES, READINESS
 from service.web.problems import json_response
+from service.web.schemas import says
 
 routes = web.RouteTableDef()
 
 
 class Health(Struct, frozen=True):
-    status: Literal["ok"] = "ok"
+    """The process lives."""
+
+    status: Annotated[Literal["ok"], says("Always this.")] = "ok"
 
 
 class Readiness(Struct, frozen=True):
-    status: Literal["ready", "not ready"]
-    reasons: dict[str, str]
-    """What is not ready, and why; empty when all is well."""
-    models: dict[str, str]
-    """What each kind of work uses."""
+    """Whether the service can do its work."""
+
+    status: Annotated[Literal["ready", "not ready"], says("`ready` when all is well.")]
+    reasons: Annotated[dict[str, str], says("What is not ready, and why; empty when all is well.")]
+    models: Annotated[dict[str, str], says("The model that each kind of work uses.")]
 
 
 @routes.get("/healthz")

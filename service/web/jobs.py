@@ -26,6 +26,7 @@ from service.web.keys import CLOSING, JOB_ROOM, STORE, VIEWS
 from service.web.limits import charged
 from service.web.live import with_keep_alives
 from service.web.problems import metadata_of, read_body
+from service.web.schemas import NOT_BLANK, Timestamp, Url, says
 from service.wire.job_stream import live_event, queue_event
 
 MAX_WAIT_SECONDS = 60
@@ -38,58 +39,63 @@ routes = web.RouteTableDef()
 
 
 class JobBody(Struct):
-    prompt: Annotated[str, Meta(min_length=1, max_length=MAX_PROMPT_CHARACTERS)]
+    """An instruction for the agent."""
+
+    prompt: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=MAX_PROMPT_CHARACTERS,
+            description="What is to change in the documentation, in words.",
+            extra_json_schema=NOT_BLANK,
+        ),
+    ]
 
 
 class JobSource(Struct, frozen=True):
-    repository: str
-    ref: str
+    """What the job works on."""
+
+    repository: Annotated[str, says("The repository's address.")]
+    ref: Annotated[str, says("The branch that the work started from.")]
 
 
 class JobFailure(Struct, frozen=True):
-    code: str
-    message: str
+    """Why a job failed."""
+
+    code: Annotated[str, says("Stable; `/docs/errors/CODE` says what to do about it.")]
+    message: Annotated[str, says("The same as a plain sentence.")]
 
 
 class JobUsage(Struct, frozen=True, rename="camel"):
     """What the calls of the model used, of all rounds together."""
 
-    input_tokens: int
-    output_tokens: int
-    cost_usd: float | None
-    """In US dollars; null when the price is not known."""
-
-
-class UsageView(Struct, frozen=True, rename="camel"):
-    """What the model of a job used so far."""
-
-    input_tokens: int
-    output_tokens: int
-    cost_usd: float | None
-    """Null when the price is not known; 0 for the builtin model."""
+    input_tokens: Annotated[int, says("Tokens that the model read.")]
+    output_tokens: Annotated[int, says("Tokens that it wrote.")]
+    cost_usd: Annotated[float | None, says("In US dollars; null when the price is not known.")]
 
 
 class JobView(Struct, frozen=True, rename="camel"):
     """A job as version 2 of the API shows it."""
 
-    id: str
-    status: JobStatus
+    id: Annotated[str, says("The job's id; jobs sort by it as they were created.")]
+    status: Annotated[JobStatus, says("`active` until it ends, and again once it is told more.")]
     source: JobSource
-    model: str
-    pr_link: str | None
-    created_at: str
-    archived_at: str | None
-    title: str
-    branch: str
-    failure: JobFailure | None
+    model: Annotated[str, says("The model that does the work, by its full name.")]
+    pr_link: Annotated[Url | None, says("The pull request; null while active, and when nothing was to change.")]
+    created_at: Annotated[Timestamp, says("When it was asked for.")]
+    archived_at: Annotated[Timestamp | None, says("When it was put out of sight; null when it was not.")]
+    title: Annotated[str, says("The instruction in a few words.")]
+    branch: Annotated[str, says("The branch that the work is on.")]
+    failure: Annotated[JobFailure | None, says("Why it failed; null when it did not.")]
     usage: JobUsage
-    queue_position: int | None = None
-    """From 1 while the job waits for others to end, else null."""
+    queue_position: Annotated[int | None, says("From 1 while the job waits for others to end, else null.")] = None
 
 
 class JobList(Struct, frozen=True, rename="camel"):
-    jobs: list[JobView]
-    next_cursor: str | None
+    """Some of a project's jobs."""
+
+    jobs: Annotated[list[JobView], says("The newest first.")]
+    next_cursor: Annotated[str | None, says("Send it back as `cursor` for the next ones; null when there are none.")]
 
 
 def job_view(row: JobRow, queue_position: int | None = None) -> JobView:

@@ -7,7 +7,8 @@ from aiohttp import web
 from msgspec import Meta, Struct
 
 from service.domain.errors import Invalid
-from service.domain.jobs import MAX_PROMPT_CHARACTERS, Message, Todo
+from service.domain.job_events import TodoStatus
+from service.domain.jobs import MAX_PROMPT_CHARACTERS, Message
 from service.operations import NewJob
 from service.ports import code_host
 from service.projections.jobs import JobRow, list_jobs
@@ -18,6 +19,7 @@ from service.web.jobs import number_of, timestamp
 from service.web.keys import CLOSING, VIEWS
 from service.web.live import with_keep_alives
 from service.web.problems import json_response, read_body
+from service.web.schemas import Timestamp, Url, says
 from service.web.versioning import deprecated
 from service.wire.data_stream import HEADERS as DATA_STREAM_HEADERS
 from service.wire.data_stream import KEEP_ALIVE
@@ -40,37 +42,61 @@ routes = web.RouteTableDef()
 
 
 class MessageBody(Struct):
-    role: Literal["system", "user", "assistant"]
-    content: Annotated[str, Meta(max_length=MAX_PROMPT_CHARACTERS)]
+    """One message of the instruction."""
+
+    role: Annotated[Literal["system", "user", "assistant"], says("Whose words they are.")]
+    content: Annotated[str, Meta(max_length=MAX_PROMPT_CHARACTERS, description="The words.")]
 
 
 class JobBodyV1(Struct):
-    messages: Annotated[list[MessageBody], Meta(min_length=1, max_length=1000)]
-    branch: Annotated[str, Meta(max_length=1000)] | None = None
-    asDraft: bool | Literal["true", "false"] | None = None  # noqa: N815  (the API's own name)
-    model: Annotated[str, Meta(max_length=100)] | None = None
+    """An instruction for the agent, as a chat."""
+
+    messages: Annotated[
+        list[MessageBody],
+        Meta(min_length=1, max_length=1000, description="At least one that is not blank, of whichever role."),
+    ]
+    branch: Annotated[
+        Annotated[str, Meta(max_length=1000)] | None,
+        says("The branch to work on, made if it is not there; what git refuses of its name is made legal."),
+    ] = None
+    asDraft: Annotated[  # noqa: N815  (the API's own name)
+        bool | Literal["true", "false"] | None, says("Whether the pull request is a draft; it is not when left out.")
+    ] = None
+    model: Annotated[
+        Annotated[str, Meta(max_length=100)] | None,
+        says("`sonnet`, which is meant when it is left out, `opus`, or another alias of the settings."),
+    ] = None
+
+
+class TodoView(Struct, frozen=True):
+    """One step of the agent's plan."""
+
+    id: Annotated[str, says("Of this step, within the plan.")]
+    content: Annotated[str, says("What is to do.")]
+    status: Annotated[TodoStatus, says("How far it is.")]
+    priority: Annotated[Literal["high", "medium", "low"], says("How much it matters.")]
 
 
 class Session(Struct, frozen=True, rename="camel"):
     """A job as version 1 of the API shows it."""
 
-    session_id: str
-    subdomain: str
-    branch: str
-    haulted: bool
-    """The job has ended."""
-    hault_reason: HaltReason
-    pull_request_link: str | None
-    message_to_user: str
-    """What the agent said last, or why it failed; empty before that."""
-    todos: tuple[Todo, ...]
-    user_id: str
-    title: str
-    created_at: str
+    session_id: Annotated[str, says("The job's id.")]
+    subdomain: Annotated[str, says("The domain of the project's site.")]
+    branch: Annotated[str, says("The branch that the work is on.")]
+    haulted: Annotated[bool, says("Whether the job has ended.")]
+    hault_reason: Annotated[HaltReason, says("How it ended; `processing` until then.")]
+    pull_request_link: Annotated[Url | None, says("The pull request, once there is one.")]
+    message_to_user: Annotated[str, says("What the agent said last, or why it failed; empty before that.")]
+    todos: Annotated[tuple[TodoView, ...], says("The agent's plan.")]
+    user_id: Annotated[str, says("The id of the key that asked for it.")]
+    title: Annotated[str, says("The instruction in a few words.")]
+    created_at: Annotated[Timestamp, says("When it was asked for.")]
 
 
 class Sessions(Struct, frozen=True, rename="camel"):
-    all_sessions: list[Session]
+    """Some of a project's jobs."""
+
+    all_sessions: Annotated[list[Session], says("The newest first.")]
 
 
 def session(row: JobRow, project: ProjectRow) -> Session:
@@ -82,7 +108,7 @@ def session(row: JobRow, project: ProjectRow) -> Session:
         hault_reason=_reason(row),
         pull_request_link=row.pull_request_url,
         message_to_user=_last_word(row),
-        todos=row.todos,
+        todos=tuple(TodoView(todo.id, todo.content, todo.status, todo.priority) for todo in row.todos),
         user_id=row.created_by,
         title=row.title,
         created_at=timestamp(row.created_at),

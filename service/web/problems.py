@@ -9,7 +9,7 @@ import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 import structlog
@@ -28,6 +28,7 @@ from service.domain.errors import (
     Unavailable,
 )
 from service.domain.requests import KeyReused
+from service.web.schemas import Reference, says
 from service.web.security_headers import PLAIN_HEADERS
 
 log = structlog.get_logger()
@@ -98,19 +99,21 @@ SANE_REQUEST_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/+=-]{0,127}")
 class FieldProblem(Struct, frozen=True):
     """What is wrong at one place of the body."""
 
-    path: str
-    message: str
+    path: Annotated[str, says("A JSON path into the body, such as `$.messages[0].role`, or a name of the query.")]
+    message: Annotated[str, says("What is wrong there.")]
 
 
 class ProblemDetails(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    type: str
-    title: str
-    status: int
-    detail: str
-    code: str
-    error: str
-    request_id: str
-    errors: tuple[FieldProblem, ...] = ()
+    """An error, as RFC 9457 has it."""
+
+    type: Annotated[Reference, says("The address of a page that says what to do about it.")]
+    title: Annotated[str, says("What the status means.")]
+    status: Annotated[int, says("The answer's status.")]
+    detail: Annotated[str, says("What is wrong, in one plain sentence, which may change.")]
+    code: Annotated[str, says("What is wrong, as a name that stays: for programs.")]
+    error: Annotated[str, says("The same as `detail`: older clients read it here.")]
+    request_id: Annotated[str, says("The request's id, as in `X-Request-Id` and in the service's log.")]
+    errors: Annotated[tuple[FieldProblem, ...], says("What is wrong at which place; left out when there is none.")] = ()
 
 
 class UnsupportedMediaType(Invalid):

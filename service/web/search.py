@@ -11,6 +11,7 @@ from service.ports.search_index import Section
 from service.web.access import site_for
 from service.web.keys import INDEX
 from service.web.problems import json_response, read_body
+from service.web.schemas import NOT_BLANK, WHOLE, Reference, says
 from service.web.threads import FilterBody
 
 routes = web.RouteTableDef()
@@ -20,49 +21,78 @@ MAX_RESULT_CHARACTERS = 20_000
 
 
 class SearchBody(Struct, rename="camel"):
-    query: Annotated[str, Meta(min_length=1, max_length=MAX_QUESTION_CHARACTERS)]
-    page_size: Annotated[float, Meta(ge=1, le=MAX_PAGE_SIZE)] | None = None
-    score_threshold: Annotated[float, Meta(ge=0, le=1)] | None = None
-    filter: FilterBody | None = None
+    """What to look for."""
+
+    query: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=MAX_QUESTION_CHARACTERS,
+            description="Words, or a question.",
+            extra_json_schema=NOT_BLANK,
+        ),
+    ]
+    page_size: Annotated[
+        Annotated[float, Meta(ge=1, le=MAX_PAGE_SIZE, extra_json_schema=WHOLE)] | None,
+        says(f"How many sections at most; {DEFAULT_RESULTS} when left out."),
+    ] = None
+    score_threshold: Annotated[
+        Annotated[float, Meta(ge=0, le=1)] | None, says("Leaves out sections with a lower `metadata.score`.")
+    ] = None
+    filter: Annotated[FilterBody | None, says("Only pages that match all of it.")] = None
 
 
 class PageBody(Struct):
-    path: Annotated[str, Meta(min_length=1, max_length=2_000)]
-    """In the repository, as search tells it, or on the site."""
-    groups: Annotated[list[Annotated[str, Meta(max_length=200)]], Meta(max_length=100)] | None = None
-    """Of the reader: a page for others is not found."""
+    """Which page to read."""
+
+    path: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=2_000,
+            description="Its path in the repository, as search tells it, or on the site.",
+        ),
+    ]
+    groups: Annotated[
+        Annotated[list[Annotated[str, Meta(max_length=200)]], Meta(max_length=100)] | None,
+        says("The reader's groups: a page for others is not found."),
+    ] = None
 
 
 class ResultMetadata(Struct, frozen=True, rename="camel"):
-    title: str
-    url: str
-    """With its anchor."""
-    score: float
-    """0 .. 1, the best result being 1; comparable within one answer."""
-    heading: str
-    heading_path: tuple[str, ...]
-    start_line: int
-    end_line: int
-    commit: str
+    """Where a section is from."""
+
+    title: Annotated[str, says("The page's title.")]
+    url: Annotated[Reference, says("Where the section is on the site, anchor included.")]
+    score: Annotated[float, says("0 to 1, the best result being 1; to be compared within one answer only.")]
+    heading: Annotated[str, says("The section's heading; empty above a page's first one.")]
+    heading_path: Annotated[tuple[str, ...], says("The headings that it stands under, the outermost first.")]
+    start_line: Annotated[int, says("Where it begins in the file, from 1.")]
+    end_line: Annotated[int, says("Where it ends in the file.")]
+    commit: Annotated[str, says("The commit of the repository that it was read from.")]
 
 
 class SearchResult(Struct, frozen=True):
-    content: str
-    path: str
+    """A section of a page."""
+
+    content: Annotated[str, says("Its text as Markdown.")]
+    path: Annotated[str, says("The page's path in the repository.")]
     metadata: ResultMetadata
 
 
 class PageMetadata(Struct, frozen=True):
-    title: str
-    url: str
-    path: str
-    """In the repository."""
+    """Where a page is from."""
+
+    title: Annotated[str, says("The page's title.")]
+    url: Annotated[Reference, says("Where it is on the site.")]
+    path: Annotated[str, says("Its path in the repository.")]
 
 
 class PageView(Struct, frozen=True):
-    path: str
-    """As it was asked for."""
-    content: str
+    """A page."""
+
+    path: Annotated[str, says("As it was asked for.")]
+    content: Annotated[str, says("Its text as Markdown.")]
     metadata: PageMetadata
 
 

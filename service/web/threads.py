@@ -2,7 +2,7 @@
 
 import hashlib
 from contextlib import suppress
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 from aiohttp import web
 from msgspec import Meta, Raw, Struct, field
@@ -33,6 +33,7 @@ from service.web.keys import BROADCAST, INSTANCE, KEY_REQUIRED, REPLIER, STORE, 
 from service.web.limits import charged
 from service.web.problems import ACTOR, decoded_at, metadata_of, read_body
 from service.web.replies import HeardReply, send_data_stream, send_ui_messages
+from service.web.schemas import MESSAGE, WHOLE, says
 from service.web.versioning import deprecated
 from service.wire import ui_messages
 from service.workers.broadcast import Topic
@@ -61,34 +62,64 @@ class EchoedMessage(Struct):
     annotations: Any = None
 
 
+Text200: TypeAlias = Annotated[str, Meta(max_length=200)]
+Text1000: TypeAlias = Annotated[str, Meta(max_length=1000)]
+
+
 class ContextBody(Struct):
-    type: Literal["code", "textSelection"]
-    value: Annotated[str, Meta(max_length=MAX_CONTEXT_CHARACTERS)]
-    path: Annotated[str, Meta(max_length=1000)] | None = None
-    element_id: Annotated[str, Meta(max_length=1000)] | None = field(default=None, name="elementId")
+    """Something that the question is about."""
+
+    type: Annotated[Literal["code", "textSelection"], says("What it is.")]
+    value: Annotated[str, Meta(max_length=MAX_CONTEXT_CHARACTERS, description="The code, or the text.")]
+    path: Annotated[Text1000 | None, says("The page that it is from.")] = None
+    element_id: Annotated[Text1000 | None, says("The element of that page.")] = field(default=None, name="elementId")
 
 
 class FilterBody(Struct):
-    version: Annotated[str, Meta(max_length=200)] | None = None
-    language: Annotated[str, Meta(max_length=200)] | None = None
-    tag: Annotated[str, Meta(max_length=200)] | None = None
-    groups: Annotated[list[Annotated[str, Meta(max_length=200)]], Meta(max_length=100)] | None = None
+    """Which pages count. A page that says nothing of a thing matches any value of it."""
+
+    version: Annotated[Text200 | None, says("Only pages of this version.")] = None
+    language: Annotated[Text200 | None, says("Only pages in this language.")] = None
+    tag: Annotated[Text200 | None, says("Only pages with this tag.")] = None
+    groups: Annotated[
+        Annotated[list[Text200], Meta(max_length=100)] | None,
+        says("The reader's groups: pages for others are left out."),
+    ] = None
 
 
 class ThreadBody(Struct, rename="camel"):
-    fp: Annotated[str, Meta(min_length=1, max_length=MAX_FP_CHARACTERS)]
-    messages: Annotated[list[Raw], Meta(min_length=1)]
-    """Raw, since clients send the whole chat each time, and only the last question of it counts."""
-    thread_id: Annotated[str, Meta(max_length=MAX_ID_CHARACTERS)] | None = None
-    thread_key: Annotated[str, Meta(max_length=MAX_ID_CHARACTERS)] | None = None
-    retrieval_page_size: Annotated[float, Meta(ge=1, le=MAX_PAGE_SIZE)] | None = None
-    filter: FilterBody | None = None
-    context: Annotated[list[ContextBody], Meta(max_length=100)] | None = None
-    current_path: Annotated[str, Meta(max_length=MAX_PATH_CHARACTERS)] | None = None
-    id: Any = None
-    """The client's own name for its chat."""
-    trigger: Any = None
-    message_id: Any = None
+    """A question, in a chat."""
+
+    fp: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=MAX_FP_CHARACTERS,
+            description="Who asks: a name of the client's own for its user, or `anonymous`. Whoever goes on with a"
+            " thread sends the same.",
+        ),
+    ]
+    # Raw, since clients send the whole chat each time, and only the last question of it counts.
+    messages: Annotated[
+        list[Annotated[Raw, Meta(extra_json_schema=MESSAGE)]],
+        Meta(min_length=1, description="The chat so far. Its last message of role `user` is the question."),
+    ]
+    thread_id: Annotated[Text200 | None, says("The thread to go on with; left out: a new one.")] = None
+    thread_key: Annotated[Text200 | None, says("The thread's key, as its first answer told it.")] = None
+    retrieval_page_size: Annotated[
+        Annotated[float, Meta(ge=1, le=MAX_PAGE_SIZE, extra_json_schema=WHOLE)] | None,
+        says(f"How many passages the answer is made from; {DEFAULT_PAGE_SIZE} when left out."),
+    ] = None
+    filter: Annotated[FilterBody | None, says("Only pages that match all of it.")] = None
+    context: Annotated[
+        Annotated[list[ContextBody], Meta(max_length=100)] | None, says("What else the question is about.")
+    ] = None
+    current_path: Annotated[
+        Annotated[str, Meta(max_length=MAX_PATH_CHARACTERS)] | None, says("The page that the reader has open.")
+    ] = None
+    id: Annotated[Any, says("The client's own name for its chat, as text: what a reply is gone on with by.")] = None
+    trigger: Annotated[Any, says("`regenerate-message` asks for another reply to the last question.")] = None
+    message_id: Annotated[Any, says("The client's own id of the message that is edited, or answered again.")] = None
 
 
 @routes.post("/discovery/v2/assistant/{domain}/message")

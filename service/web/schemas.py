@@ -1,0 +1,52 @@
+"""What the API's description says of fields beside their types, for the structs of requests and answers."""
+
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+NOT_BLANK = {"pattern": r"\S"}
+WHOLE = {"multipleOf": 1}
+"""Of numbers that are read as floats, since some clients write 5 as 5.0: what JSON Schema takes for an integer, too."""
+
+
+def says(text: str, **schema: Any) -> Meta:
+    """A field's description, and what else its schema has. For values that are read, limits are given to ``Meta``."""
+    return Meta(description=text, extra_json_schema=schema or None)
+
+
+Timestamp = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
+"""ISO 8601 in UTC, with milliseconds and ``Z``."""
+Url = Annotated[str, Meta(extra_json_schema={"format": "uri"})]
+Reference = Annotated[str, Meta(extra_json_schema={"format": "uri-reference"})]
+"""A URL, or the part of one after the site's own address: as the site's settings have it."""
+
+MESSAGE: dict[str, Any] = {
+    "title": "ChatMessage",
+    "type": "object",
+    "required": ["role"],
+    "properties": {
+        "id": {
+            "type": ["string", "null"],
+            "description": "The client's own name for it; the same again is asked once.",
+        },
+        "role": {
+            "type": "string",
+            "description": "`user`, `assistant` or `system`. What is not the user's is not believed: the thread's own"
+            " record of it counts.",
+            "examples": ["user"],
+        },
+        "parts": {
+            "description": "The text parts are the question, each on a line of its own; others are passed over.",
+            "type": ["array", "null"],
+            "items": {
+                "type": "object",
+                "properties": {
+                    "type": {"type": "string", "description": "`text`; others are passed over.", "examples": ["text"]},
+                    "text": {"type": "string", "description": "Of a text part."},
+                },
+            },
+        },
+        "content": {"description": "The question as one text, for clients that send no parts.", "examples": ["How?"]},
+    },
+}
+"""One message of a chat, as clients of the AI SDK send it. It is read by hand, since only the last question counts."""

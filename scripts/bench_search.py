@@ -31,7 +31,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from service.retrieval.index import IndexReport, build_index
-from service.retrieval.query import FtsIndex
+from service.retrieval.query import SiteIndexes
 
 GOALS = {"kubernetes": (0.82, 0.683), "dbt": (0.69, 0.463), "mintlify": (0.95, 0.817)}
 """hit@5 and nDCG@10 that this recipe gave when it was chosen."""
@@ -63,7 +63,7 @@ async def measure(corpora: Path, names: Sequence[str], scratch: Path) -> dict[st
     goals: list[dict[str, Any]] = []
     asked = {name: questions(corpora, name) for name in names}
     everyone = [question["query"] for each in asked.values() for question in each]
-    index = FtsIndex(scratch / "index")
+    index = SiteIndexes(scratch / "index")
     for name in names:
         archive = as_tar(corpora, name, scratch)
         report = build(index, archive, name)
@@ -138,12 +138,12 @@ def subset(archive: Path, target: Path, count: int) -> Path:
     return target
 
 
-def build(index: FtsIndex, archive: Path, name: str) -> IndexReport:
+def build(index: SiteIndexes, archive: Path, name: str) -> IndexReport:
     file = index.path_of(name, "bench")
     return build_index(archive, file, docs_folder="", commit="0" * 40, progress=lambda _done, _all: None)
 
 
-async def judged(name: str, report: IndexReport, asked: Sequence[dict[str, Any]], index: FtsIndex) -> dict[str, Any]:
+async def judged(name: str, report: IndexReport, asked: Sequence[dict[str, Any]], index: SiteIndexes) -> dict[str, Any]:
     async def pages(query: str) -> list[str]:
         found = await index.search(name, query, limit=100)
         return list(dict.fromkeys(section.path for section in found.sections))
@@ -152,7 +152,7 @@ async def judged(name: str, report: IndexReport, asked: Sequence[dict[str, Any]]
     return {"corpus": name, "engine": "docsmith", "pages": report.pages, **score(asked, ranked)}
 
 
-def rivals(name: str, index: FtsIndex, asked: Sequence[dict[str, Any]]) -> Iterable[dict[str, Any]]:
+def rivals(name: str, index: SiteIndexes, asked: Sequence[dict[str, Any]]) -> Iterable[dict[str, Any]]:
     """FTS5 as usually written."""
     db = sqlite3.connect(":memory:")
     db.execute("ATTACH ? AS made", (str(index.path_of(name, "bench")),))
@@ -184,7 +184,7 @@ def score(asked: Sequence[dict[str, Any]], ranked: Sequence[Sequence[str]]) -> d
     return {"questions": len(asked), "hit5": round(hits / len(asked), 3), "ndcg10": round(gain / len(asked), 3)}
 
 
-async def timed(index: FtsIndex, name: str, report: IndexReport, everyone: Sequence[str]) -> dict[str, Any]:
+async def timed(index: SiteIndexes, name: str, report: IndexReport, everyone: Sequence[str]) -> dict[str, Any]:
     """Half questions that people asked, half made of this site's own titles."""
     with sqlite3.connect(index.path_of(name, "bench")) as db:
         titles = [title for (title,) in db.execute("SELECT title FROM pages")]

@@ -44,7 +44,7 @@ from service.ports.docs_source import DocsSource
 from service.projections import all_projections
 from service.projections.jobs import JobRoom, jobs_of_pull_request
 from service.projections.projects import get_project
-from service.retrieval.query import FtsIndex
+from service.retrieval.query import SiteIndexes
 from service.settings import BadSettings, ModelSection, Settings
 from service.streams import JOBS
 from service.web import (
@@ -157,7 +157,7 @@ async def open_runtime(data: Path, settings: Settings, models: ConfiguredModels)
         stack.push_async_callback(store.close)
         views = await Views.open(data / "views.db", store, all_projections())
         stack.push_async_callback(views.close)
-        index = FtsIndex(data / "index")
+        index = SiteIndexes(data / "index")
         stack.push_async_callback(index.close)
         stack.push_async_callback(models.close)
         client = ApiClient(os.environ)

@@ -12,7 +12,7 @@ from service.domain.projects import CodeHostKind
 from service.ports.code_host import CodeHost
 from service.ports.docs_source import DocsSource
 from service.ports.model import Models
-from service.retrieval.query import FtsIndex
+from service.retrieval.query import SiteIndexes
 from service.settings import Settings
 
 
@@ -30,7 +30,7 @@ class Runtime:
     code_hosts: Mapping[CodeHostKind, CodeHost]
     """Those that are not ours."""
     models: Models
-    index: FtsIndex
+    index: SiteIndexes
 
 
 def is_served(data: Path) -> bool:

@@ -67,7 +67,7 @@ async def open_site(runtime: Runtime, domain: str) -> None:
     site = await get_site(runtime.views, domain)
     if site is None:
         raise no_site(domain)
-    if site.file is None or not (runtime.data / "index" / domain / site.file).is_file():
+    if site.file is None or not (runtime.data / "index" / domain / site.file).is_dir():
         raise NotFound(f"{domain} is not indexed yet; do it with: docsmith index {domain}")
     await runtime.index.use(domain, site.file)
 

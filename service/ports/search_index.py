@@ -1,6 +1,6 @@
 """Search over the pages of a documentation site."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -8,6 +8,31 @@ from msgspec import Struct
 from service.domain.threads import SearchFilter
 
 NO_FILTER = SearchFilter()
+
+
+class Explanation(Struct, frozen=True):
+    """Where a section's place in a result comes from. Points of the page's title, the names that other pages have for
+    it, this section's heading and body, the page's further sections, and neighbours of the question that stand side by
+    side; together they are ``points``, once ``place`` has multiplied them.
+    """
+
+    points: float
+    title: float = 0.0
+    links: float = 0.0
+    heading: float = 0.0
+    body: float = 0.0
+    further_sections: float = 0.0
+    pairs: float = 0.0
+    place: float = 1.0
+    """Over 1 for the page in view and its neighbours, under 1 for older versions."""
+    word_rank: int = 0
+    """The page's place by its words, from 1."""
+    meaning_rank: int = 0
+    """By its meaning; 0 when meanings are not compared, or it was not among the first."""
+    words: tuple[str, ...] = ()
+    """As they were looked up."""
+    corrected: Mapping[str, str] = {}
+    """What was typed and is not on the site, and what was looked up instead."""
 
 
 class Section(Struct, frozen=True):
@@ -30,6 +55,8 @@ class Section(Struct, frozen=True):
     """From 1, inclusive, in the page's file."""
     score: float = 0.0
     """0 .. 1 within one result, the best being 1; comparable only there."""
+    explanation: Explanation | None = None
+    """When it was asked for."""
 
 
 class Page(Struct, frozen=True):
@@ -62,8 +89,9 @@ class SearchIndex(Protocol):
         limit: int = 10,
         filter: SearchFilter = NO_FILTER,  # noqa: A002  (the API's own word)
         current_path: str = "",
+        explain: bool = False,
     ) -> SearchResult:
-        """Up to ``limit`` sections; none when no word of the query is on the site."""
+        """Up to ``limit`` sections; none when no word of the query is on the site, or near one that is."""
 
     async def read_page(self, domain: str, path: str, *, readers: Sequence[str] | None = None) -> Page | None:
         """By path in the repository, with or without its suffix, or by URL path of the site.

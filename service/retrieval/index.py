@@ -1,16 +1,18 @@
-"""From an archive of documentation files to one SQLite file that search reads.
+"""From an archive of documentation files to a folder that search reads: its pages in SQLite, its words in tantivy.
 
 Two passes, so that no more than a page's text is held at a time: pages are parsed and written as they come, with their
-links; when all are known, they get their URLs, and what other pages call them becomes words to find them by.
+links; when all are known, they get their URLs and readers, and their words are indexed, with what other pages call
+them.
 
-Title, headings, link texts and body are full-text tables of their own: each has its own lengths and word counts, which
-is what lets their BM25 scores be added up (DESIGN, "Search"). A section's row id is its page's number and its own, so
-that sections are grouped by page without a look-up.
+A section's text is a stretch of its page's, which is kept compressed. The last file written is a list of all others
+with their sums: an index that has lost or changed a byte is known before it answers.
 """
 
+import hashlib
 import json
 import os
 import re
+import shutil
 import sqlite3
 import tarfile
 import time
@@ -18,7 +20,6 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
-from itertools import pairwise
 from pathlib import Path
 
 from msgspec import Struct
@@ -36,17 +37,19 @@ from service.retrieval.navigation import (
     is_external,
     resolve_link,
 )
+from service.retrieval.words import PAGE_SHIFT, Audience, WordsWriter
 
-FORMAT = "1"
-PAGE_SHIFT = 16
+FORMAT = "2"
+PAGES_FILE = "pages.db"
+SUMS_FILE = "sums.json"
 MAX_SECTIONS = 1 << PAGE_SHIFT
 MAX_LINK_WORDS = 2000
 """Characters of what other pages call one."""
 INSTRUCTIONS = ".docsmith/assistant.md"
 MAX_INSTRUCTIONS = 8_000
 """Characters of the site owner's word to the assistant: they are part of every prompt."""
-COMMON = 0.02
-"""Words in more of the sections than this are counted at building, so that a query knows them by a look-up."""
+
+LEFT_BY_WRITERS = (".tantivy-writer.lock", ".tantivy-meta.lock")
 
 SCHEMA = """
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -57,16 +60,11 @@ CREATE TABLE pages(
 );
 CREATE TABLE addresses(key TEXT PRIMARY KEY, page INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE sections(
-    id INTEGER PRIMARY KEY, heading TEXT NOT NULL, heading_path TEXT NOT NULL, anchor TEXT NOT NULL, text TEXT NOT NULL,
-    start_line INTEGER NOT NULL, end_line INTEGER NOT NULL
+    id INTEGER PRIMARY KEY, heading TEXT NOT NULL, heading_path TEXT NOT NULL, anchor TEXT NOT NULL,
+    begins INTEGER NOT NULL, length INTEGER NOT NULL, text TEXT, start_line INTEGER NOT NULL, end_line INTEGER NOT NULL
 );
-CREATE TABLE common(term TEXT PRIMARY KEY, sections INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TEMP TABLE mentions(page INTEGER NOT NULL, href TEXT NOT NULL, text TEXT NOT NULL);
 """
-FULL_TEXT = "CREATE VIRTUAL TABLE {} USING fts5(words, content='', tokenize=\"{}\")"
-TOKENIZER = "porter unicode61 remove_diacritics 2"
-FIELDS = ("titles", "headings", "links", "bodies")
-
 Progress = Callable[[int, int], None]
 
 
@@ -80,25 +78,62 @@ class IndexReport(Struct, frozen=True):
 def build_index(archive: Path, target: Path, *, docs_folder: str, commit: str, progress: Progress) -> IndexReport:
     """Index the pages in an uncompressed tar archive, whose names are paths in the repository.
 
-    ``target`` appears whole or not at all. ``progress`` is told how many of how many pages are read, now and then.
-    A page that cannot be read is in the report's ``skipped`` and stops nothing. Raises OSError and tarfile.TarError
+    ``target``, a folder, appears whole or not at all. ``progress`` is told how many of how many pages are read, now
+    and then. A page that cannot be read is in the report's ``skipped`` and stops nothing. Raises OSError and tarfile.TarError
     for the archive itself.
     """
     began = time.monotonic()
     target.parent.mkdir(parents=True, exist_ok=True)
     for stale in target.parent.glob(f".{target.name}.*.building"):
-        stale.unlink(missing_ok=True)
+        shutil.rmtree(stale, ignore_errors=True)
     building = target.with_name(f".{target.name}.{os.getpid()}.building")
     try:
-        with _Archive(archive) as files, closing(sqlite3.connect(building, isolation_level=None)) as db:
-            writer = _Writer(db, files, docs_folder)
+        building.mkdir(mode=0o700)
+        with _Archive(archive) as files, closing(sqlite3.connect(building / PAGES_FILE, isolation_level=None)) as db:
+            writer = _Writer(db, building, files, docs_folder)
             writer.write(commit, progress)
-        with building.open("rb+") as written:
-            os.fsync(written.fileno())
+        _seal(building)
+        if target.exists():
+            shutil.rmtree(target)
         building.replace(target)
+        _sync(target.parent)
     finally:
-        building.unlink(missing_ok=True)
+        shutil.rmtree(building, ignore_errors=True)
     return IndexReport(writer.pages, writer.sections, tuple(writer.skipped), round(time.monotonic() - began, 3))
+
+
+def _seal(folder: Path) -> None:
+    """Everything on the disk for good, with the sums that ``is_whole`` checks."""
+    for name in LEFT_BY_WRITERS:
+        for file in folder.rglob(name):
+            file.unlink()
+    files = sorted(file for file in folder.rglob("*") if file.is_file())
+    sums = {str(file.relative_to(folder)): _sum(file) for file in files}
+    (folder / SUMS_FILE).write_text(json.dumps(sums, indent=0), encoding="utf-8")
+    for file in [*files, folder / SUMS_FILE, *(each for each in folder.rglob("*") if each.is_dir()), folder]:
+        _sync(file)
+
+
+def is_whole(folder: Path) -> bool:
+    """Whether every file of an index is as it was written. Reads all of them."""
+    try:
+        sums = json.loads((folder / SUMS_FILE).read_text(encoding="utf-8"))
+        return bool(sums) and all(_sum(folder / name) == known for name, known in sums.items())
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
+def _sum(file: Path) -> str:
+    with file.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
+
+
+def _sync(file: Path) -> None:
+    descriptor = os.open(file, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 class _Archive:
@@ -132,11 +167,12 @@ class _Archive:
 
 
 class _Writer:
-    def __init__(self, db: sqlite3.Connection, files: _Archive, docs_folder: str) -> None:
+    def __init__(self, db: sqlite3.Connection, folder: Path, files: _Archive, docs_folder: str) -> None:
         self.pages = 0
         self.sections = 0
         self.skipped: list[Skipped] = []
         self._db = db
+        self._folder = folder
         self._files = files
         self._ids: dict[str, int] = {}
         self._docs_folder = docs_folder.strip("/")
@@ -147,8 +183,6 @@ class _Writer:
         for pragma in ("journal_mode = OFF", "synchronous = OFF", "locking_mode = EXCLUSIVE", "cache_size = -65536"):
             self._db.execute(f"PRAGMA {pragma}")
         self._db.executescript(SCHEMA)
-        for field in FIELDS:
-            self._db.execute(FULL_TEXT.format(field, TOKENIZER))
         self._db.execute("BEGIN")
         paths = sorted(name for name in self._files.names if self._layout.is_page(name))
         for done, path in enumerate(paths):
@@ -157,7 +191,7 @@ class _Writer:
             self._read_page(path)
         site = self._builder.site()
         self._write_site(site)
-        self._write_links(site)
+        self._write_words(site, self._names(site))
         self._write_meta(site, commit)
         self._db.execute("COMMIT")
         progress(len(paths), len(paths))
@@ -189,7 +223,7 @@ class _Writer:
                 path,
                 parsed.description,
                 json.dumps(sorted(parsed.anchors)),
-                zlib.compress(parsed.content.encode(), 1),
+                zlib.compress(parsed.content.encode(), 6),
             ),
         )
         self._db.executemany(
@@ -199,22 +233,17 @@ class _Writer:
         self._write_sections(page, parsed)
 
     def _write_sections(self, page: int, parsed: ParsedPage) -> None:
-        rows, headings, bodies = [], [], []
+        rows, begins = [], 0
         for index, section in enumerate(parsed.sections[:MAX_SECTIONS]):
-            section_id = page << PAGE_SHIFT | index
+            found = parsed.content.find(section.text, begins)
+            stretch = (found, len(section.text), None) if found >= 0 else (0, 0, section.text)
+            begins = max(begins, found + len(section.text) if found >= 0 else 0)
             path = json.dumps(section.heading_path, ensure_ascii=False)
+            section_id = page << PAGE_SHIFT | index
             rows.append(
-                (section_id, section.heading, path, section.anchor, section.text, section.start_line, section.end_line)
+                (section_id, section.heading, path, section.anchor, *stretch, section.start_line, section.end_line)
             )
-            body = words_of(section.text)
-            if index == 0 and parsed.description and parsed.description not in body:
-                body = f"{parsed.description}\n{body}"
-            if section.heading_path:
-                headings.append((section_id, searchable(" / ".join(section.heading_path))))
-            bodies.append((section_id, searchable(body)))
-        self._db.executemany("INSERT INTO sections VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
-        self._db.executemany("INSERT INTO headings(rowid, words) VALUES (?, ?)", headings)
-        self._db.executemany("INSERT INTO bodies(rowid, words) VALUES (?, ?)", bodies)
+        self._db.executemany("INSERT INTO sections VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
         self.sections += len(rows)
 
     def _write_site(self, site: Site) -> None:
@@ -229,18 +258,34 @@ class _Writer:
             " is_default = ? WHERE id = ?",
             (row(path, page) for path, page in site.pages.items()),
         )
-        self._db.executemany(
-            "INSERT INTO titles(rowid, words) VALUES (?, ?)",
-            ((self._ids[path] << PAGE_SHIFT, searchable(page.title)) for path, page in site.pages.items()),
-        )
         addresses = {key: self._ids[path] for key, path in site.paths.items()}
         for path, page in self._ids.items():
             addresses.setdefault("/" + path.casefold(), page)
             addresses.setdefault("/" + path.rpartition(".")[0].casefold(), page)
         self._db.executemany("INSERT INTO addresses VALUES (?, ?)", addresses.items())
 
-    def _write_links(self, site: Site) -> None:
-        """What others call a page, each name once however often it is used, the commonest first."""
+    def _write_words(self, site: Site, names: Mapping[int, Mapping[str, int]]) -> None:
+        words = WordsWriter(self._folder)
+        for path, page in site.pages.items():
+            page_id = self._ids[path]
+            audience = Audience(page.version, page.language, page.tags, page.groups)
+            words.add_page(page_id, page.title, _called(names.get(page_id, {})), audience)
+            description, packed = self._db.execute(
+                "SELECT description, content FROM pages WHERE id = ?", (page_id,)
+            ).fetchone()
+            content = zlib.decompress(packed).decode()
+            for section, heading_path, begins, length, text in self._db.execute(
+                "SELECT id, heading_path, begins, length, text FROM sections WHERE id BETWEEN ? AND ?",
+                (page_id << PAGE_SHIFT, (page_id + 1 << PAGE_SHIFT) - 1),
+            ):
+                body = words_of(content[begins : begins + length] if text is None else text)
+                if section == page_id << PAGE_SHIFT and description and description not in body:
+                    body = f"{description}\n{body}"
+                words.add_section(section, " / ".join(json.loads(heading_path)), body, audience)
+        words.finish()
+
+    def _names(self, site: Site) -> dict[int, Counter[str]]:
+        """What others call a page, by its id, with how often."""
         paths = {page: path for path, page in self._ids.items()}
         tails = _unique_tails(site.pages)
         known: dict[tuple[str, str], str | None] = {}
@@ -254,19 +299,9 @@ class _Writer:
             found = known[place, href]
             if found is not None and found != path:
                 names.setdefault(self._ids[found], Counter())[text] += 1
-        self._db.executemany(
-            "INSERT INTO links(rowid, words) VALUES (?, ?)",
-            ((page << PAGE_SHIFT, searchable(_called(counts))) for page, counts in names.items()),
-        )
+        return names
 
     def _write_meta(self, site: Site, commit: str) -> None:
-        self._db.execute("CREATE VIRTUAL TABLE temp.vocabulary USING fts5vocab('main', 'bodies', 'row')")
-        self._db.execute(
-            "INSERT INTO common SELECT term, doc FROM temp.vocabulary WHERE doc > ?", (int(COMMON * self.sections),)
-        )
-        self._db.execute("DROP TABLE temp.vocabulary")
-        for field in FIELDS:
-            self._db.execute(f"INSERT INTO main.{field}({field}) VALUES ('optimize')")  # noqa: S608  (ours)
         meta = {"format": FORMAT, "commit": commit, "docs_folder": self._docs_folder, "kind": site.kind}
         meta |= {"pages": str(self.pages), "sections": str(self.sections), "instructions": self._instructions()}
         self._db.executemany("INSERT INTO meta VALUES (?, ?)", meta.items())
@@ -292,6 +327,7 @@ def _bracketed(words: Iterable[str]) -> str:
 
 
 def _called(counts: Mapping[str, int]) -> str:
+    """Each name once however often it is used, the commonest first."""
     words, size = [], 0
     for text, _ in sorted(counts.items(), key=lambda item: -item[1]):
         size += len(text) + 3
@@ -318,16 +354,3 @@ def _unique_tails(paths: Iterable[str]) -> dict[str, str]:
 def _tail_key(href: str) -> str:
     target = href.partition("#")[0].partition("?")[0].strip("/").casefold()
     return re.sub(r"^(?:\.\./|\./)+|\.(?:mdx?|markdown|html?)$|/(?:_?index|readme)$", "", target)
-
-
-_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f]+")
-
-
-def searchable(text: str) -> str:
-    """Scripts that write no spaces become overlapping pairs of characters; all else is left to the tokenizer."""
-    return text if text.isascii() else _UNSPACED.sub(_pairs, text)
-
-
-def _pairs(match: re.Match[str]) -> str:
-    run = match[0]
-    return " " + (" ".join(map("".join, pairwise(run))) or run) + " "

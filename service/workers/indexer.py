@@ -16,7 +16,7 @@ from service.processes import run_in_child
 from service.projections.projects import ProjectRow, project_of_domain
 from service.projections.sites import get_site, list_sites
 from service.retrieval.index import IndexReport, build_index
-from service.retrieval.query import FtsIndex
+from service.retrieval.query import SiteIndexes
 from service.streams import SITES, decoded
 from service.system import now
 from service.workers.patience import patiently
@@ -34,7 +34,7 @@ Progress = Callable[[int, int], None]
 class Indexer:
     """Follows the store: indexes what is asked for, and serves what others (the command line) have indexed."""
 
-    def __init__(self, store: EventStore, views: Views, docs: DocsSource, index: FtsIndex, data: Path) -> None:
+    def __init__(self, store: EventStore, views: Views, docs: DocsSource, index: SiteIndexes, data: Path) -> None:
         self._store, self._views, self._docs, self._index, self._data = store, views, docs, index, data
         self._slot = asyncio.Semaphore(1)  # parsing takes a whole core
 
@@ -125,7 +125,7 @@ class Indexer:
         folder = self._data / "index" / project.domain
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         name = f"{fetched.base_commit[:12]}-{secrets.token_hex(4)}"
-        archive, target = folder / f".{name}.tar", folder / f"{name}.db"
+        archive, target = folder / f".{name}.tar", folder / name
         try:
             await self._docs.export(source, fetched.base_commit, archive)
             report = await run_in_child(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from service.domain.errors import NotFound, ServiceError
 from service.domain.sites import Skipped
 from service.domain.threads import SearchFilter
-from service.ports.search_index import NO_FILTER, Page, SearchResult, Section
+from service.ports.search_index import NO_FILTER, Explanation, Page, SearchResult, Section
 from service.retrieval.markdown import PageSection, ParsedPage, parse_page
 from service.retrieval.navigation import Site, SitePage, read_site
 
@@ -35,6 +35,7 @@ class FakeSearchIndex:
         limit: int = 10,
         filter: SearchFilter = NO_FILTER,  # noqa: A002
         current_path: str = "",
+        explain: bool = False,
     ) -> SearchResult:
         commit, site, parsed = self._site(domain)
         self.queries.append(query)
@@ -48,7 +49,7 @@ class FakeSearchIndex:
                     found.append((score, place, section))
         found.sort(key=lambda item: -item[0])
         best = found[0][0] if found else 1
-        sections = tuple(_section(place, each, score / best) for score, place, each in found[:limit])
+        sections = tuple(_section(place, each, score / best, explain) for score, place, each in found[:limit])
         return SearchResult(commit, sections, self.instructions)
 
     async def read_page(self, domain: str, path: str, *, readers: Sequence[str] | None = None) -> Page | None:
@@ -80,7 +81,7 @@ def _allowed(page: SitePage, wanted: SearchFilter) -> bool:
     )
 
 
-def _section(page: SitePage, section: PageSection, score: float) -> Section:
+def _section(page: SitePage, section: PageSection, score: float, explain: bool) -> Section:
     return Section(
         path=page.path,
         url=f"{page.url}#{section.anchor}" if section.anchor else page.url,
@@ -91,4 +92,5 @@ def _section(page: SitePage, section: PageSection, score: float) -> Section:
         start_line=section.start_line,
         end_line=section.end_line,
         score=score,
+        explanation=Explanation(score, body=score, words=("counted",)) if explain else None,
     )

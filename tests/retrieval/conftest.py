@@ -1,11 +1,11 @@
 import pytest
 
-from service.retrieval.query import FtsIndex
+from service.retrieval.query import SiteIndexes
 from tests.retrieval.sites import Indexed
 
 
 @pytest.fixture
 async def indexed(tmp_path):
-    index = FtsIndex(tmp_path / "index")
+    index = SiteIndexes(tmp_path / "index")
     yield Indexed(index)
     await index.close()

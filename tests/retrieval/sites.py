@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from service.retrieval.index import IndexReport, build_index
-from service.retrieval.query import FtsIndex
+from service.retrieval.query import SiteIndexes
 
 DOMAIN = "docs.example.com"
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -35,7 +35,7 @@ def build(files: Files, target: Path, *, docs_folder: str = "", commit: str = CO
 class Indexed:
     """One domain's index, filled anew with ``fill``."""
 
-    def __init__(self, index: FtsIndex) -> None:
+    def __init__(self, index: SiteIndexes) -> None:
         self.index = index
         self._filled = 0
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from service.domain.errors import Invalid, NotFound
 from service.domain.threads import SearchFilter
-from service.retrieval.query import FtsIndex
+from service.retrieval.query import SiteIndexes
 from tests.retrieval.sites import COMMIT, DOMAIN, Indexed, build
 
 SITE = {
@@ -142,7 +142,7 @@ def prepared(tmp_path_factory):
     class Prepared:
         def __init__(self) -> None:
             self.runner = asyncio.Runner()
-            self.index = FtsIndex(tmp_path_factory.mktemp("index"))
+            self.index = SiteIndexes(tmp_path_factory.mktemp("index"))
             build(SITE, self.index.path_of(DOMAIN, "a"))
             self.runner.run(self.index.use(DOMAIN, "a"))
 
@@ -191,7 +191,7 @@ async def test_a_page_is_read_by_any_of_its_names(site, path):
 
 
 async def test_switching_files_never_fails_a_query(tmp_path):
-    index = FtsIndex(tmp_path)
+    index = SiteIndexes(tmp_path)
     for n in range(6):
         build({"a.md": f"# Zebra\n\nStripes of number{n}.\n"}, index.path_of(DOMAIN, f"i{n}"), commit=f"{n}" * 40)
     await index.use(DOMAIN, "i0")
@@ -215,7 +215,7 @@ async def test_switching_files_never_fails_a_query(tmp_path):
     assert all(await asyncio.gather(*asking))  # everyone was answered, whatever file it was from
     assert index.served(DOMAIN) == "i5"
     await index.close()
-    assert [file.name for file in (tmp_path / DOMAIN).glob("*.db")] == ["i5.db"]
+    assert [folder.name for folder in (tmp_path / DOMAIN).iterdir()] == ["i5"]
 
 
 async def test_an_index_that_waits_for_its_turn_is_not_removed(indexed):
@@ -230,14 +230,16 @@ async def test_a_missing_or_broken_file_leaves_the_site_as_it_was(indexed):
     await indexed.fill({"a.md": "Zebra."})
     with pytest.raises(NotFound):
         await indexed.index.use(DOMAIN, "gone")
-    indexed.index.path_of(DOMAIN, "broken").write_bytes(b"not a database, but long enough to look at" * 100)
+    broken = indexed.index.path_of(DOMAIN, "broken")
+    broken.mkdir()
+    (broken / "pages.db").write_bytes(b"not a database, but long enough to look at" * 100)
     with pytest.raises(Invalid):
         await indexed.index.use(DOMAIN, "broken")
     assert await indexed.paths("zebra") == ["a.md"]
 
 
 UNCHECKED = [("../up", "a"), ("a/b", "a"), ("..", "a"), ("", "a")]
-UNCHECKED += [(DOMAIN, file) for file in ("../a", "a/b", "", ".db", "..")]
+UNCHECKED += [(DOMAIN, file) for file in ("../a", "a/b", "", ".a", "..")]
 
 
 @pytest.mark.parametrize(("domain", "file"), UNCHECKED)
@@ -254,7 +256,7 @@ async def test_a_forgotten_site_is_not_found(indexed):
 
 
 async def test_many_sites_share_few_open_files(tmp_path):
-    index = FtsIndex(tmp_path, max_open=3)
+    index = SiteIndexes(tmp_path, max_open=3)
     domains = [f"site-{n}" for n in range(9)]
     for domain in domains:
         build({"a.md": f"# {domain}\n\nZebra."}, index.path_of(domain, "a"))

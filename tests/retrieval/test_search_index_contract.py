@@ -6,7 +6,7 @@ from tests.contracts.search_index import COMMIT, DOMAIN, PAGES, SearchIndexContr
 from tests.fakes.search_index import FakeSearchIndex
 
 
-class TestFtsIndex(SearchIndexContract):
+class TestSiteIndexes(SearchIndexContract):
     @pytest.fixture
     async def index(self, indexed):
         await indexed.fill(PAGES, commit=COMMIT)

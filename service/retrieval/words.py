@@ -1,0 +1,286 @@
+"""The words of a site, by which its sections and pages are found: two tantivy indexes in a folder.
+
+Sections have headings and a body, pages a title and what other pages call them. They are apart because BM25 compares a
+field with the same field of all other documents: a title's length says something among titles only, and a sum of such
+scores ranked better than weighted columns of one table (DESIGN, "Search").
+
+What tantivy is given are terms, never its query language: no text of a page or of a reader is parsed by it. Its
+searches run without Python's lock.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Literal
+
+import tantivy
+from msgspec import Struct
+from tantivy import Occur, Query
+
+from service.domain.threads import SearchFilter
+from service.ports.search_index import NO_FILTER
+
+PAGE_SHIFT = 16
+"""A section's id is its page's id, shifted, and its own number: sections are grouped by page without a look-up."""
+WRITER_BYTES = 128_000_000
+MAX_WORD = 64
+"""Characters; longer runs are no words."""
+MAX_NAMES = 400
+"""Names of one section that are also indexed by their parts."""
+MAX_GROUPS = 50
+
+SectionField = Literal["body", "heading"]
+PageField = Literal["title", "link"]
+
+_ANALYZER = "words"
+_ANY = "*"
+"""In a filter's field: the page says nothing, so it holds for all. Values begin with ``=``."""
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f]+")
+_NAME = re.compile(r"[A-Za-z0-9]*[a-z0-9][A-Z][A-Za-z0-9]*|[A-Z]{2,}[a-z][A-Za-z0-9]*")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+def searchable(text: str) -> str:
+    """Scripts that write no spaces become overlapping pairs of characters; all else is left to the analyzer."""
+    return text if text.isascii() else _UNSPACED.sub(_pairs, unicodedata.normalize("NFKC", text))
+
+
+def _pairs(match: re.Match[str]) -> str:
+    run = match[0]
+    return " " + (" ".join(map("".join, pairwise(run))) or run) + " "
+
+
+def parts_of(name: str) -> list[str]:
+    """``retryDelaySecs`` → retry, Delay, Secs; a word without humps is itself."""
+    return _HUMP.split(name)
+
+
+def _with_parts(text: str) -> str:
+    """The text, and once each the parts of the names in it: so that "animation frame" finds requestAnimationFrame."""
+    names = dict.fromkeys(match[0] for match in _NAME.finditer(text) if len(match[0]) <= MAX_WORD)
+    if not names:
+        return text
+    return text + "\n\n" + "\n".join(" ".join(parts_of(name)) for name in list(names)[:MAX_NAMES])
+
+
+class Audience(Struct, frozen=True):
+    """What a page says of whom it is for; empty means that it says nothing."""
+
+    version: str = ""
+    language: str = ""
+    tags: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+
+
+class Hit(Struct, frozen=True, gc=False):
+    score: float
+    id: int
+    """Of a section, or of a page."""
+
+
+def analyzer() -> tantivy.TextAnalyzer:
+    """Letters and digits, folded and stemmed."""
+    builder = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple()).filter(tantivy.Filter.remove_long(MAX_WORD + 1))
+    builder = builder.filter(tantivy.Filter.lowercase()).filter(tantivy.Filter.ascii_fold())
+    return builder.filter(tantivy.Filter.stemmer("english")).build()
+
+
+def _schema(with_positions: str, without: str) -> tantivy.Schema:
+    builder = tantivy.SchemaBuilder()
+    builder.add_text_field(with_positions, tokenizer_name=_ANALYZER, index_option="position")
+    builder.add_text_field(without, tokenizer_name=_ANALYZER, index_option="freq")
+    for name in ("version", "language", "tags", "groups"):
+        builder.add_text_field(name, tokenizer_name="raw", index_option="basic")
+    for name in ("id", "page"):
+        builder.add_unsigned_field(name, indexed=True, fast=True)
+    return builder.build()
+
+
+SECTIONS = _schema("body", "heading")
+PAGES = _schema("title", "link")
+
+
+def _open(folder: Path, schema: tantivy.Schema) -> tantivy.Index:
+    index = tantivy.Index(schema, str(folder))
+    index.register_tokenizer(_ANALYZER, analyzer())
+    return index
+
+
+class WordsWriter:
+    """Writes both indexes into a folder; they are complete after ``finish``."""
+
+    def __init__(self, folder: Path) -> None:
+        self._writers: list[tantivy.IndexWriter] = []
+        for name, schema in (("sections", SECTIONS), ("pages", PAGES)):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+            self._writers.append(_open(folder / name, schema).writer(WRITER_BYTES, 1))
+        self._sections, self._pages = self._writers
+
+    def remove(self, page: int) -> None:
+        """Page and sections, from what an earlier ``finish`` has left in the folder."""
+        for writer in self._writers:
+            writer.delete_documents_by_term("page", page)
+
+    def add_section(self, section: int, heading: str, body: str, audience: Audience) -> None:
+        document = _document(section, section >> PAGE_SHIFT, audience)
+        if heading:
+            document.add_text("heading", _with_parts(searchable(heading)))
+        document.add_text("body", _with_parts(searchable(body)))
+        self._sections.add_document(document)
+
+    def add_page(self, page: int, title: str, called: str, audience: Audience) -> None:
+        document = _document(page, page, audience)
+        document.add_text("title", _with_parts(searchable(title)))
+        if called:
+            document.add_text("link", _with_parts(searchable(called)))
+        self._pages.add_document(document)
+
+    def finish(self) -> None:
+        for writer in self._writers:
+            writer.commit()
+            writer.wait_merging_threads()
+
+
+def _document(id_: int, page: int, audience: Audience) -> tantivy.Document:
+    document = tantivy.Document()
+    document.add_unsigned("id", id_)
+    document.add_unsigned("page", page)
+    document.add_text("version", f"={audience.version.casefold()}" if audience.version else _ANY)
+    for value in _languages(audience.language):
+        document.add_text("language", value)
+    for tag in audience.tags:
+        document.add_text("tags", f"={tag.casefold()}")
+    for group in audience.groups:
+        document.add_text("groups", f"={group.casefold()}")
+    if not audience.groups:
+        document.add_text("groups", _ANY)
+    return document
+
+
+def _languages(language: str) -> Iterable[str]:
+    """``pt-BR`` as itself and, since it will do for who asks for Portuguese, as ``~pt``."""
+    if not language:
+        return (_ANY,)
+    whole = language.replace("_", "-").casefold()
+    parts = whole.split("-")[:4]
+    return (f"={whole}", *(f"~{'-'.join(parts[:length])}" for length in range(1, len(parts) + 1)))
+
+
+def restriction(wanted: SearchFilter, schema: tantivy.Schema, *, guarded: bool) -> Query | None:
+    """The pages that a search may show; None when that is every page.
+
+    What a page does not say of itself holds for any version and language, but a page for certain readers is shown only
+    to them.
+    """
+    if not guarded and wanted == NO_FILTER:
+        return None
+    allowed: list[tuple[str, list[str]]] = []
+    if wanted.version:
+        allowed.append(("version", [_ANY, f"={wanted.version.casefold()}"]))
+    if wanted.language:
+        asked = wanted.language.replace("_", "-").casefold()
+        allowed.append(("language", [_ANY, f"~{asked}", f"={asked.partition('-')[0]}"]))
+    if wanted.tag:
+        allowed.append(("tags", [f"={wanted.tag.casefold()}"]))
+    if guarded:
+        groups = [f"={group.casefold()}" for group in wanted.groups[:MAX_GROUPS]]
+        allowed.append(("groups", [_ANY, *groups]))
+    if not allowed:
+        return None
+    parts = [Query.term_set_query(schema, field, [_encodable(value) for value in values]) for field, values in allowed]
+    return Query.const_score_query(Query.boolean_query([(Occur.Must, part) for part in parts]), 0.0)
+
+
+def _encodable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
+
+
+class Words:
+    """Both indexes, to read; for one thread at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        """Raises ValueError and OSError for what is no such folder."""
+        for name in ("sections", "pages"):
+            if not (folder / name / "meta.json").is_file():  # tantivy would make an empty index
+                raise FileNotFoundError(f"{folder.name}/{name} is missing")
+        self.sections = _open(folder / "sections", SECTIONS).searcher()
+        self.pages = _open(folder / "pages", PAGES).searcher()
+        self._analyzer = analyzer()
+
+    def stem(self, word: str) -> str:
+        """The term of one word; empty when it is none."""
+        terms = self._analyzer.analyze(word)
+        return terms[0] if terms else ""
+
+    def terms(self, text: str) -> list[str]:
+        return self._analyzer.analyze(text)
+
+    def frequency(self, term: str) -> int:
+        """In how many sections' bodies it stands."""
+        return self.sections.doc_freq("body", term)
+
+    def is_known(self, term: str) -> bool:
+        return bool(
+            self.sections.doc_freq("body", term)
+            or self.sections.doc_freq("heading", term)
+            or self.pages.doc_freq("title", term)
+            or self.pages.doc_freq("link", term)
+        )
+
+    def beginning_with(self, prefix: str, limit: int) -> list[tuple[str, int]]:
+        """Terms of bodies, with the number of sections that they stand in."""
+        return self.sections.terms_with_prefix("body", prefix, limit=limit)
+
+    def best_sections(
+        self, weighed: Mapping[SectionField, tuple[float, Mapping[str, float]]], only: Query | None, limit: int
+    ) -> list[Hit]:
+        """Best first. ``weighed``: of each field its weight, and the terms that it is asked for with theirs."""
+        clauses = [
+            (Occur.Should, _term(SECTIONS, field, term, weight * each))
+            for field, (weight, terms) in weighed.items()
+            for term, each in terms.items()
+        ]
+        return _hits(self.sections, _any_of(clauses, only), limit)
+
+    def best_pages(self, field: PageField, terms: Mapping[str, float], only: Query | None, limit: int) -> list[Hit]:
+        clauses = [(Occur.Should, _term(PAGES, field, term, weight)) for term, weight in terms.items()]
+        return _hits(self.pages, _any_of(clauses, only), limit)
+
+    def phrases(self, pairs: Iterable[tuple[str, str]], among: Sequence[int]) -> dict[int, float]:
+        """The scores of those among the given sections where two words stand side by side."""
+        clauses = [(Occur.Should, Query.phrase_query(SECTIONS, "body", list(pair))) for pair in pairs]
+        if not clauses or not among:
+            return {}
+        only = Query.const_score_query(Query.term_set_query(SECTIONS, "id", list(among)), 0.0)
+        return {hit.id: hit.score for hit in _hits(self.sections, _any_of(clauses, only), len(among))}
+
+    def score_of(self, section: int, field: SectionField, terms: Mapping[str, float]) -> float:
+        """What one field of one section gives for these terms."""
+        clauses = [(Occur.Should, _term(SECTIONS, field, term, weight)) for term, weight in terms.items()]
+        only = Query.const_score_query(Query.term_query(SECTIONS, "id", section), 0.0)
+        found = _hits(self.sections, _any_of(clauses, only), 1)
+        return found[0].score if found else 0.0
+
+    def with_near_terms(self, term: str, distance: int, limit: int) -> tuple[list[int], list[int]]:
+        """Pages and sections whose title or body has a term at most so many letters away."""
+        pages = _hits(self.pages, Query.fuzzy_term_query(PAGES, "title", term, distance), limit)
+        sections = _hits(self.sections, Query.fuzzy_term_query(SECTIONS, "body", term, distance), limit)
+        return [hit.id for hit in pages], [hit.id for hit in sections]
+
+
+def _term(schema: tantivy.Schema, field: str, term: str, weight: float) -> Query:
+    query = Query.term_query(schema, field, term, "freq")
+    return query if weight == 1 else Query.boost_query(query, weight)
+
+
+def _any_of(clauses: Sequence[tuple[Occur, Query]], only: Query | None) -> Query:
+    query = Query.boolean_query(clauses)
+    return query if only is None else Query.boolean_query([(Occur.Must, query), (Occur.Must, only)])
+
+
+def _hits(searcher: tantivy.Searcher, query: Query, limit: int) -> list[Hit]:
+    found = searcher.search(query, limit, count=False).hits
+    ids = searcher.fast_field_values("id", [address for _, address in found])
+    return [Hit(score, id_) for (score, _), id_ in zip(found, ids, strict=True)]  # type: ignore[arg-type]

@@ -29,6 +29,7 @@ from service.ports.code_host import CodeHost, NewPullRequest, PullRequest
 from service.ports.docs_source import DocsSource, NewCommit, Source, TreeFile
 
 MAX_PUSHES = 4
+MAX_REBASES = 4
 """Of one round: a branch that moves faster than we can follow is left to its people."""
 
 
@@ -44,7 +45,8 @@ async def publish(
 ) -> Running | Finished:
     """Hand in what passed the checks; nothing, when nothing changed. Safe to repeat from any recorded state.
 
-    Still running afterwards when a message came meanwhile: there is more to do.
+    Still running afterwards when there is more to do: a message came meanwhile, or the work was put on another commit,
+    where it is to be checked again.
 
     Raises:
         Conflict: others changed the same files on the branch (``branch_moved``); it is protected; the code host
@@ -58,7 +60,7 @@ async def publish(
         state, workspace = await open_workspace(state, docs=docs, source=source, host=host, recorder=recorder, now=now)
         publication = _Publication(docs, source, host, recorder, now, author)
         state, workspace, is_there = await publication.pushed(state, workspace)
-        if state.work.finish is None:
+        if state.work.finish is None or state.work.remaining_problems is None:
             return state
         if is_there or (state.work.rounds and state.work.pull_request is None):
             state = await publication.presented(state, workspace)
@@ -75,15 +77,16 @@ class _Publication:
     async def pushed(self, state: Running, workspace: Workspace) -> tuple[Running, Workspace, bool]:
         """The round's commit on its branch; False when there is nothing to commit.
 
-        Not so, yet without an error, when a message came before there was a commit: the round has no finish then.
+        Not so, yet without an error, when a message came before there was a commit: the round has no finish then. Nor
+        when it was put on another commit: what remains of its problems is unknown then.
         """
         changes = await workspace.effective_changes()
         if not changes:
             return state, workspace, False
         if state.work.commit is None:
             state, workspace, is_there = await self._on_head(state, workspace, changes)
-            if is_there:
-                return state, workspace, True
+            if is_there or state.work.remaining_problems is None:
+                return state, workspace, is_there
         for _ in range(MAX_PUSHES):
             changes = await workspace.effective_changes()
             if not changes:  # the documentation's own branch has them by now
@@ -101,11 +104,12 @@ class _Publication:
                     if error.code != "branch_moved":
                         raise
                     state, workspace, is_there = await self._on_head(state, workspace, changes)
+                    if not is_there and state.work.remaining_problems is None:
+                        return state, workspace, False
             if is_there:
                 pushed = RecordPush(branch, commit.commit, self._now())
                 return still_running(await self._recorder.record(pushed)), workspace, True
-        sentence = f"{branch_of(state)} moved each time that the job pushed to it. Send the job a message to try again."
-        raise Conflict(sentence, code="branch_moved")
+        raise _moves_on(branch_of(state))
 
     async def presented(self, state: Running, workspace: Workspace) -> Running:
         """The pull request has the round's words: the one that is open, else a new one."""
@@ -168,8 +172,15 @@ class _Publication:
                     " have it done again on what is there now.",
                     code="branch_moved",
                 )
+        if state.work.rebases >= MAX_REBASES:
+            raise _moves_on(branch)
         state = still_running(await self._recorder.record(Rebase(head, self._now())))
         return state, await Workspace.open(self._docs, self._source, head, state.work.changes), False
+
+
+def _moves_on(branch: str) -> Conflict:
+    sentence = f"{branch} moved each time that the job pushed to it. Send the job a message to try again."
+    return Conflict(sentence, code="branch_moved")
 
 
 def _blobs(files: Sequence[TreeFile], paths: Container[str]) -> dict[str, str]:

@@ -62,7 +62,9 @@ class Work(Struct, frozen=True):
     """Unset again when gates or a message send the work back."""
     check_rounds: int = 0
     remaining_problems: tuple[Problem, ...] | None = None
-    """Set once the gates have let the work pass, with what remains."""
+    """Set once the gates have let the work pass, with what remains. Unset again when it is put on another commit."""
+    rebases: int = 0
+    """How often the round's work was put on another commit."""
     commit: Committed | None = None
     pushed: BranchPushed | None = None
     presented: bool = False

@@ -346,10 +346,10 @@ def _evolve_work(work: Work, event: JobEvent) -> Work:
             work = _with(work, waiting=(*work.waiting, event), messages=work.messages + 1)
             return work if work.commit else _sent_back(work)
         case WorkRebased(onto=onto):
-            work = _with(work, base_commit=onto, commit=None)
+            work = _with(work, base_commit=onto, commit=None, remaining_problems=None, rebases=work.rebases + 1)
             return _sent_back(work) if work.waiting else work
         case Committed():
-            return _with(work, commit=event)
+            return _with(work, commit=event, remaining_problems=work.remaining_problems or ())
         case BranchPushed():
             return _with(work, pushed=event)
         case BranchChanged(branch=branch):
@@ -401,6 +401,7 @@ def _next_round(work: Work, event: JobReopened | RoundStarted, *, keeps_changes:
         finish=None,
         check_rounds=0,
         remaining_problems=None,
+        rebases=0,
         commit=None,
         pushed=None,
         presented=False,

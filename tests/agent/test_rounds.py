@@ -9,6 +9,7 @@ from service.domain.jobs import (
     BranchChanged,
     BranchPushed,
     CancelJob,
+    ChecksReported,
     Committed,
     CompleteJob,
     FailJob,
@@ -269,6 +270,26 @@ async def test_work_is_put_on_a_branch_that_moved_during_the_push():
     first = next(event for event in journal.events if isinstance(event, Committed))
     assert await reproduced(journal, files) == [first.commit]  # the others stand on what somebody else made
     assert len(kinds(journal, BranchPushed)) == 1
+    assert journal.replayed() == end
+
+
+async def test_work_that_was_put_on_another_commit_is_checked_again_there():
+    files = {**FILES, "guide.md": "# Guide\n"}
+    journal, docs, host = (
+        Journal("Explain retries"),
+        MovingDocsSource(files, ("docs/change", "guide.md", None)),
+        FakeCodeHost(),
+    )
+    links = call("replace", path="start.md", old="Twice.", new="Read [the guide](guide.md).")
+    model = FakeModel([calls(links), calls(finish()), calls(finish("Explain retries", "The guide is gone."))])
+    end = await run_job(journal, docs, model, host=host)
+    assert isinstance(end.outcome, JobCompleted)
+    assert kinds(journal, ChecksReported, WorkRebased, Committed, BranchPushed) == [
+        ChecksReported, Committed, WorkRebased, ChecksReported, ChecksReported, Committed, BranchPushed
+    ]  # fmt: skip
+    assert "guide.md" in model.requests[-1].messages[-1].text
+    assert [problem.gate for problem in end.work.remaining_problems] == ["links"]
+    assert "guide.md" in host.pull_requests[0].body
     assert journal.replayed() == end
 
 

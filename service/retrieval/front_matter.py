@@ -26,6 +26,7 @@ class _Strings(getattr(yaml, "CBaseLoader", yaml.BaseLoader)):  # type: ignore[m
 _ALIAS = re.compile(r"(?:^|[\s\[{,:-])\*[\w-]", re.MULTILINE)
 _BRACKET = re.compile(r"[\[\]{}]")
 _DEEP_BLOCK = re.compile(r"(?:[-?][ \t]+){20}")
+_INDENTED = re.compile(r"^ {300}(?=[^ \n]{0,200}[^ \n]:(?: |$))", re.MULTILINE)
 _DEEP_KEY = re.compile(r"(?:[\w-]{1,50}[ \t]*\.[ \t]*){20}")
 _SIMPLE_FACT = re.compile(r"^([A-Za-z][\w-]*)[ \t]*:[ \t]+(.*\S)", re.MULTILINE)
 _FRONT_MATTER = re.compile(r"\s*?(---|\+\+\+)[ \t]*\n(.*?)(?:^|\n)(?:\1|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
@@ -40,12 +41,21 @@ def _flow_depth(text: str) -> int:
     return deepest
 
 
+def check_bounds(text: str, size: int, depth: int) -> None:
+    """Raises ValueError for YAML that is larger or deeper than any that people write: libyaml's composer would run out
+    of stack, which nothing can catch.
+    """
+    if len(text) > size:
+        raise ValueError("too large")
+    if _DEEP_BLOCK.search(text) or _INDENTED.search(text) or _flow_depth(text) > depth:
+        raise ValueError("too deep")
+
+
 def load_strings(text: str) -> object:
     """YAML of which every scalar is a string; raises ValueError for what is broken or out of bounds."""
-    if len(text) > MAX_YAML_BYTES or len(_ALIAS.findall(text)) > MAX_ALIASES:
-        raise ValueError("too large, or too many aliases")
-    if _DEEP_BLOCK.search(text) or _flow_depth(text) > MAX_DEPTH:
-        raise ValueError("too deep")  # libyaml's composer would run out of stack, which nothing can catch
+    check_bounds(text, MAX_YAML_BYTES, MAX_DEPTH)
+    if len(_ALIAS.findall(text)) > MAX_ALIASES:
+        raise ValueError("too many aliases")
     try:
         return yaml.load(text, Loader=_Strings)  # noqa: S506  (makes strings, lists and mappings only)
     except (yaml.YAMLError, RecursionError, UnicodeError, TypeError) as error:

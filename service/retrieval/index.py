@@ -26,7 +26,7 @@ from msgspec import Struct
 
 from service.domain.sites import Skipped
 from service.retrieval.inline import words_of
-from service.retrieval.markdown import MAX_PAGE_BYTES, ParsedPage, parse_page
+from service.retrieval.markdown import ParsedPage
 from service.retrieval.navigation import (
     MAX_CONFIG_BYTES,
     Layout,
@@ -37,6 +37,7 @@ from service.retrieval.navigation import (
     is_external,
     resolve_link,
 )
+from service.retrieval.pages import PageReader
 from service.retrieval.words import PAGE_SHIFT, Audience, WordsWriter
 
 FORMAT = "2"
@@ -177,6 +178,7 @@ class _Writer:
         self._ids: dict[str, int] = {}
         self._docs_folder = docs_folder.strip("/")
         self._layout: Layout = detect_layout(files.names, files.read, docs_folder=self._docs_folder)
+        self._reader = PageReader(self._layout, files.read)
         self._builder = SiteBuilder(self._layout, files.names)
 
     def write(self, commit: str, progress: Progress) -> None:
@@ -197,13 +199,7 @@ class _Writer:
         progress(len(paths), len(paths))
 
     def _read_page(self, path: str) -> None:
-        def include(target: str) -> bytes | None:
-            candidates = self._layout.included(path, target)
-            return next(
-                (data for name in candidates if (data := self._files.read(name, MAX_PAGE_BYTES)) is not None), None
-            )
-
-        parsed = parse_page(self._files.read(path, MAX_PAGE_BYTES + 1) or b"", path, self._layout.dialect, include)
+        parsed = self._reader.page(path)
         if isinstance(parsed, Skipped):
             self.skipped.append(parsed)
             return
@@ -353,4 +349,4 @@ def _unique_tails(paths: Iterable[str]) -> dict[str, str]:
 
 def _tail_key(href: str) -> str:
     target = href.partition("#")[0].partition("?")[0].strip("/").casefold()
-    return re.sub(r"^(?:\.\./|\./)+|\.(?:mdx?|markdown|html?)$|/(?:_?index|readme)$", "", target)
+    return re.sub(r"^(?:\.\./|\./)+|\.(?:mdx?|markdown|html?|rst|ipynb)$|/(?:_?index|readme)$", "", target)

@@ -18,19 +18,22 @@ What a configuration does not say (a generator's base path, when it is not in th
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from posixpath import dirname, normpath
 from typing import Literal
 from urllib.parse import unquote
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from service.domain.sites import Skipped
 from service.retrieval.front_matter import Facts, fact, facts_list, is_true, load_strings, load_toml
 from service.retrieval.inline import Dialect
 from service.retrieval.markdown import SUFFIXES, ParsedPage, parse_page
+from service.retrieval.openapi_pages import is_description, operation_named
+from service.retrieval.slugs import SlugStyle
 
-Kind = Literal["mintlify", "docusaurus", "mkdocs", "hugo", "mdn", "plain"]
+Kind = Literal["mintlify", "docusaurus", "mkdocs", "hugo", "sphinx", "mdn", "plain"]
 Read = Callable[[str], bytes | None]
 
 MAX_CONFIG_BYTES = 4 << 20
@@ -100,10 +103,20 @@ class Layout(Struct, frozen=True):
     """Further folders of pages: folder, URL prefix, version, language; the first that fits."""
     keep_numbers: bool = True
     default_language: str = ""
+    descriptions: frozenset[str] = frozenset()
+    """Files of OpenAPI."""
+    shown: frozenset[str] = frozenset()
+    """Operations that pages of their own show, as ``get /users``."""
+    addresses: Mapping[str, str] = {}
+    """URLs that are known already, by path."""
+    include_folders: tuple[str, ...] = ()
+    """Where files that pages include are looked for first."""
 
     def is_page(self, path: str) -> bool:
         """By its name alone; front matter may still hide it (``is_hidden``)."""
-        if not path.lower().endswith(SUFFIXES) or not _within(path, self.docs_folder):
+        if path in self.descriptions:
+            return True
+        if not path.lower().endswith(_SUFFIXES.get(self.kind, SUFFIXES)) or not _within(path, self.docs_folder):
             return False
         parts = path.split("/")
         if any(part.startswith(".") or part in _UNSEEN_FOLDERS for part in parts):
@@ -128,6 +141,10 @@ class Layout(Struct, frozen=True):
 
     def place(self, path: str, facts: Facts, base: str) -> tuple[str, str, str]:
         """URL, version, language."""
+        if path in self.addresses:
+            return self.addresses[path], "", ""
+        if path in self.descriptions:
+            return self._address_of_description(path), "", ""
         mounted = self._mounted(path)
         if mounted is None:  # a page that only navigation knows
             mounted = ("\0", "", ""), path
@@ -157,11 +174,24 @@ class Layout(Struct, frozen=True):
         if self.kind == "mdn" and address:
             return _clean_url(f"{prefix}/{fact(facts, 'slug')}"), version, language
         tail = [] if self._is_index(name, folders) else [name]
+        if self.kind == "sphinx":
+            tail = [f"{name}.html"] if tail or folders else []
+        elif file.lower().endswith((".html", ".htm")) and tail and self.kind == "plain":
+            tail = [file]
         if self.kind == "docusaurus" and tail and fact(facts, "id"):
             tail = [fact(facts, "id").rpartition("/")[2]]
         if (given := fact(facts, "slug")) and self.kind != "mdn":
             tail = [*(tail[:0]), *given.strip("/").split("/")]
         return _clean_url("/".join([prefix, *folders, *tail])), version, language
+
+    def _address_of_description(self, path: str) -> str:
+        """Sites serve the file itself; those that keep such files in a folder of their own, from their root."""
+        inside = path[len(self.root) :] if _within(path, self.root) else path
+        above = dirname(self.root)
+        for folder in (_join(above, "static"), _join(above, "public")):
+            if _within(path, folder):
+                inside = path[len(folder) :]
+        return _clean_url(inside)
 
     def _is_index(self, name: str, folders: Sequence[str]) -> bool:
         lowered = name.lower()
@@ -172,11 +202,14 @@ class Layout(Struct, frozen=True):
     def included(self, path: str, target: str) -> tuple[str, ...]:
         """Where a file that a page imports may lie: from the site's root (``/a.mdx``, ``@site/a.mdx``) or its own."""
         target = target.replace("@site/", "/", 1)
+        if len(target) > MAX_FACT or "\0" in target:
+            return ()
+        first = tuple(_join(folder, normpath(f"/{target}")) for folder in self.include_folders)
         if not target.startswith("/"):
             found = normpath(f"{dirname(path)}/{target}".lstrip("/"))
-            return () if found.startswith("..") else (found,)
+            return first if found.startswith("..") else (*first, found)
         folders = dict.fromkeys((self.root, dirname(self.root), self.docs_folder, ""))
-        return tuple(_join(folder, normpath(target)) for folder in folders)
+        return (*first, *(_join(folder, normpath(target)) for folder in folders))
 
     def is_hidden(self, facts: Facts) -> bool:
         if (
@@ -210,6 +243,14 @@ _PLACING = (
     *("slug", "url", "permalink", "id", "aliases", "redirect_from"),
     *("version", "language", "lang", "locale", "tag", "tags", "groups"),
 )
+_SUFFIXES: Mapping[Kind, tuple[str, ...]] = {
+    "plain": (*SUFFIXES, ".rst", ".html", ".htm", ".ipynb"),
+    "sphinx": (*SUFFIXES, ".rst", ".ipynb"),
+    "mkdocs": (*SUFFIXES, ".ipynb"),
+    "hugo": (*SUFFIXES, ".html"),
+}
+"""What each generator makes pages of; else Markdown only."""
+PAGE_SUFFIXES = _SUFFIXES["plain"]
 _UNSEEN_FOLDERS = frozenset(("node_modules", "vendor", "__pycache__", "site-packages", "bower_components"))
 _UNSEEN_NAMES = re.compile(
     r"(?:LICEN[CS]E|CODE_OF_CONDUCT|AGENTS|CLAUDE|GEMINI|SKILL|PULL_REQUEST_TEMPLATE|ISSUE_TEMPLATE)\.\w+"
@@ -228,6 +269,7 @@ _CONFIGS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
     ("mintlify", re.compile(r"(?:^|/)(?:docs|mint)\.json$")),
     ("docusaurus", re.compile(r"(?:^|/)(?:docusaurus\.config\.(?:[cm]?js|ts)|sidebars\.(?:[cm]?js|ts|json))$")),
     ("mkdocs", re.compile(r"(?:^|/)mkdocs\.ya?ml$")),
+    ("sphinx", re.compile(r"(?:^|/)conf\.py$")),
     (
         "hugo",
         re.compile(
@@ -243,6 +285,11 @@ _HUGO_SECTION = re.compile(r"(?:^|/)content/(?:.*/)?_index(?:\.[a-z-]+)?\.md$")
 _CONTENT_ROOTS = ("src/content/docs", "content/docs", "content", "docs", "doc", "documentation", "src/pages", "pages")
 
 
+_OPENAPI_NAME = re.compile(r"openapi|swagger", re.IGNORECASE)
+_SHOWS = re.compile(rb"^openapi(?:-schema)?[ \t]*:[ \t]*([^\n]{1,500})", re.MULTILINE)
+MAX_LOOKED_AT = 300
+"""JSON and YAML files."""
+
 # Detection
 
 
@@ -250,6 +297,38 @@ def detect_layout(names: Iterable[str], read: Read, *, docs_folder: str = "") ->
     """The rules of the site among these files. ``read`` gives a configuration's bytes."""
     files = frozenset(names)
     docs_folder = docs_folder.strip("/")
+    layout = _by_files(files, read, docs_folder)
+    descriptions = frozenset(_descriptions(layout, files, read))
+    if not descriptions:
+        return layout
+    return replace(layout, descriptions=descriptions, shown=frozenset(_shown(layout, files, read)))
+
+
+def _descriptions(layout: Layout, files: frozenset[str], read: Read) -> Iterator[str]:
+    """Files of OpenAPI among the documentation, by what they begin with."""
+    looked = 0
+    for name in sorted(files, key=lambda one: (_OPENAPI_NAME.search(one) is None, one)):
+        if not name.lower().endswith((".json", ".yaml", ".yml")) or not _within(name, layout.docs_folder):
+            continue
+        if any(part.startswith(".") or part in _UNSEEN_FOLDERS for part in name.split("/")):
+            continue
+        if looked >= MAX_LOOKED_AT:
+            return
+        looked += 1
+        if is_description(read(name) or b""):
+            yield name
+
+
+def _shown(layout: Layout, files: frozenset[str], read: Read) -> Iterator[str]:
+    for name in files:
+        if name.endswith(".mdx") and layout.is_page(name):
+            match = _SHOWS.search((read(name) or b"")[:4096])
+            named = operation_named(match[1].decode("utf-8", "replace").strip("'\" \r")) if match is not None else None
+            if named is not None:
+                yield named[1].casefold()
+
+
+def _by_files(files: frozenset[str], read: Read, docs_folder: str) -> Layout:
     for kind, pattern in _CONFIGS:
         found = [name for name in files if pattern.search(name) and _related(dirname(name), docs_folder)]
         for config in sorted(found, key=lambda name: (_distance(dirname(name), docs_folder), name)):
@@ -433,8 +512,9 @@ def _json_strings(text: str) -> list[str]:
 
 def _mkdocs(config: str, files: frozenset[str], read: Read, docs_folder: str) -> Layout | None:
     root = dirname(config)
+    text = _text(read, config)
     try:
-        settings = load_strings(_text(read, config))
+        settings = load_strings(text)
     except ValueError:
         settings = {}
     if not isinstance(settings, dict):
@@ -457,7 +537,21 @@ def _mkdocs(config: str, files: frozenset[str], read: Read, docs_folder: str) ->
     excluded = settings.get("exclude_docs")
     lines = excluded.splitlines()[:500] if isinstance(excluded, str) else []
     ignored = tuple(p for line in lines if (p := _ignore_pattern(line.strip(), docs)) is not None)
-    return Layout("mkdocs", docs_folder, docs, Dialect(slugs="python"), ("",), entries, ignored=ignored)
+    folders = (root, docs, *(_join(root, normpath(one)) for one in _BASE_PATH.findall(text)[:10]))
+    return Layout(
+        "mkdocs", docs_folder, docs, Dialect(slugs=_mkdocs_slugs(text)), ("",), entries, ignored=ignored,
+        include_folders=tuple(dict.fromkeys(folders)),
+    )  # fmt: skip
+
+
+_BASE_PATH = re.compile(r"base_path:[ \t]*\[?[ \t]*[\"']?([\w./-]{1,200})")
+
+
+def _mkdocs_slugs(text: str) -> SlugStyle:
+    """What the ``toc`` extension is told to make anchors with."""
+    if re.search(r"slugify:\s*!!python/\S*pymdownx\.slugs", text):
+        return "pymdownx"
+    return "python-unicode" if re.search(r"slugify:\s*!!python/\S*slugify_unicode", text) else "python"
 
 
 def _hugo(config: str, files: frozenset[str], read: Read, docs_folder: str) -> Layout | None:
@@ -473,7 +567,11 @@ def _hugo(config: str, files: frozenset[str], read: Read, docs_folder: str) -> L
             default = str(settings.get("defaultContentLanguage") or settings.get("defaultcontentlanguage") or "")
     except (ValueError, RecursionError):
         pass  # its defaults then
-    return _hugo_layout(content, files, docs_folder, default)
+    found = re.search(r"autoHeadingIDType[\"']?\s*[:=]\s*[\"']?([\w-]{1,30})", text, re.IGNORECASE)
+    return _hugo_layout(content, files, docs_folder, default, _HUGO_SLUGS.get(found[1] if found else "", "hugo"))
+
+
+_HUGO_SLUGS: Mapping[str, SlugStyle] = {"github-ascii": "hugo-ascii", "blackfriday": "blackfriday"}
 
 
 def _hugo_by_folders(files: frozenset[str], docs_folder: str) -> Layout | None:
@@ -483,10 +581,10 @@ def _hugo_by_folders(files: frozenset[str], docs_folder: str) -> Layout | None:
         return None
     shallow = min(sections, key=lambda name: (name.count("/"), name))
     content = shallow[: shallow.index("content/") + len("content")]
-    return _hugo_layout(content, files, docs_folder, "")
+    return _hugo_layout(content, files, docs_folder, "", "hugo")
 
 
-def _hugo_layout(content: str, files: frozenset[str], docs_folder: str, default: str) -> Layout:
+def _hugo_layout(content: str, files: frozenset[str], docs_folder: str, default: str, slugs: SlugStyle) -> Layout:
     inside = {name[len(content) + 1 :].split("/", 1)[0] for name in files if name.startswith(content + "/")}
     languages = sorted(part for part in inside if _LANGUAGE.fullmatch(part) and part[:2].lower() in _LANGUAGES)
     default = default if default in languages or (default and not languages) else "en"
@@ -494,8 +592,66 @@ def _hugo_layout(content: str, files: frozenset[str], docs_folder: str, default:
         default = languages[0]
     mounts = tuple((_join(content, part), "" if part == default else f"/{part}", "", part) for part in languages)
     return Layout(
-        "hugo", docs_folder, content, Dialect(shortcodes=True), ("",), mounts=mounts, default_language=default
+        "hugo",
+        docs_folder,
+        content,
+        Dialect(shortcodes=True, slugs=slugs),
+        ("",),
+        mounts=mounts,
+        default_language=default,
     )
+
+
+_TOCTREE = re.compile(
+    r"^([ \t]*)(?:\.\. toctree::|```\{toctree\}|:::\{toctree\})[^\n]*\n"
+    r"((?:[ \t]*\n|\1[ \t]+[^\n]*(?:\n|\Z)|[^\s`:.][^\n]*(?:\n|\Z))*)",
+    re.MULTILINE,
+)
+_TOCTREE_LINE = re.compile(r"\s*(?:([^<\n]*?)\s*<([^<>\s]+)>|([^:`\s<]\S*))\s*")
+MAX_TOCTREE = 20_000
+"""Pages."""
+_EXCLUDED = re.compile(r"^exclude_patterns\s*=\s*\[([^\]]{0,5000})\]", re.MULTILINE)
+
+
+def _sphinx(config: str, files: frozenset[str], read: Read, docs_folder: str) -> Layout | None:
+    """``conf.py`` is looked at, not run; the order of pages is that of the toctrees, from the root down."""
+    root = dirname(config)
+    index = next((name for s in (".rst", ".md") if (name := _join(root, f"index{s}")) in files), None)
+    text = _text(read, config)[:MAX_SCRIPT]
+    if index is None or not re.search(
+        r"^(?:extensions|project|html_theme|master_doc|root_doc)\s*=", text, re.MULTILINE
+    ):
+        return None
+    titles = {index: ""}
+    order: dict[str, NavEntry] = {}
+    stack = [index]
+    while stack and len(order) < MAX_TOCTREE:
+        page = stack.pop()
+        if page in order:
+            continue
+        order[page] = NavEntry(len(order), titles[page])
+        listed: list[str] = []
+        for block in _TOCTREE.finditer(_text(read, page)[:MAX_SCRIPT]):
+            for line in block[2].splitlines()[:2000]:
+                match = _TOCTREE_LINE.fullmatch(line)
+                found = _sphinx_page(match[2] or match[3], page, root, files) if match is not None else None
+                if match is not None and found is not None and found not in order:
+                    titles.setdefault(found, match[1] or "")
+                    listed.append(found)
+        stack.extend(reversed(listed))
+    excluded = _EXCLUDED.search(text)
+    patterns = _QUOTED_GLOB.findall(excluded[1])[:200] if excluded is not None else []
+    ignored = [p for one in (*patterns, "_build", "_templates") if (p := _ignore_pattern(one, root)) is not None]
+    return Layout("sphinx", docs_folder, root, Dialect(slugs="docutils"), ("",), order, ignored=tuple(ignored))
+
+
+_QUOTED_GLOB = re.compile(r"['\"]([^'\"\n]{1,300})['\"]")
+
+
+def _sphinx_page(target: str, page: str, root: str, files: frozenset[str]) -> str | None:
+    base = root if target.startswith("/") else dirname(page)
+    name = normpath(_join(base, target))
+    return next((path for suffix in ("", ".rst", ".md", ".ipynb") if (path := name + suffix) in files), None)
 
 
 def _mdn(files: frozenset[str], docs_folder: str) -> Layout | None:
@@ -509,11 +665,11 @@ def _mdn(files: frozenset[str], docs_folder: str) -> Layout | None:
         code, _, region = language.partition("-")
         shown = f"{code}-{region.upper()}" if region else code
         mounts.append((_join(root, "files", language), f"/{shown}/docs", "", shown))
-    return Layout("mdn", docs_folder, _join(root, "files"), Dialect(), ("",), mounts=tuple(mounts))
+    return Layout("mdn", docs_folder, _join(root, "files"), Dialect(slugs="mdn"), ("",), mounts=tuple(mounts))
 
 
 def _plain(files: frozenset[str], docs_folder: str) -> Layout:
-    pages = [name for name in files if name.lower().endswith(SUFFIXES) and _within(name, docs_folder)]
+    pages = [name for name in files if name.lower().endswith(PAGE_SUFFIXES) and _within(name, docs_folder)]
     root = docs_folder
     if not docs_folder:
         for folder in _CONTENT_ROOTS:
@@ -533,6 +689,7 @@ _READERS: Mapping[str, Callable[[str, frozenset[str], Read, str], Layout | None]
     "docusaurus": _docusaurus,
     "mkdocs": _mkdocs,
     "hugo": _hugo,
+    "sphinx": _sphinx,
 }
 
 
@@ -564,6 +721,8 @@ class SiteBuilder:
             page = self._page(placed, base)
             pages[page.path] = page
             paths.setdefault(_url_key(page.url), page.path)
+            if page.url.endswith(".html"):
+                paths.setdefault(_url_key(page.url.removesuffix(".html")), page.path)
             redirects.extend(
                 (alias if alias.startswith("/") else f"{dirname(page.url)}/{alias}", page.url)
                 for alias in facts_list(placed.facts, "aliases", "redirect_from")
@@ -717,7 +876,7 @@ def _as_files(from_path: str, target: str, site: Site) -> Iterable[str]:
 
 
 def _as_urls(from_path: str, target: str, site: Site) -> Iterable[str]:
-    bare = re.sub(r"\.(?:mdx?|markdown|html?)$", "", target, flags=re.IGNORECASE)
+    bare = re.sub(r"\.(?:mdx?|markdown|html?|rst|ipynb)$", "", target, flags=re.IGNORECASE)
     bare = _INDEX_TAIL.sub("", bare) or "/"
     if target.startswith("/"):
         yield target

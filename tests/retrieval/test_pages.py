@@ -1,0 +1,53 @@
+import re
+import threading
+
+from service.retrieval.markdown import ParsedPage
+from tests.retrieval.formats import read, reason
+from tests.retrieval.sites import build
+
+
+def test_a_page_that_takes_too_long_is_skipped_and_the_next_one_read():
+    slow = {"a.md": "\n".join(f"# {n} `" + "[" * 40 for n in range(20_000)), "b.md": "Text."}
+    assert re.fullmatch(r"Reading it took longer than 0.01 seconds\.", reason(slow, "a.md", seconds=0.01))
+    assert isinstance(read(slow, "b.md", seconds=5), ParsedPage)
+
+
+def test_pages_are_read_in_any_thread():
+    found = []
+    thread = threading.Thread(target=lambda: found.append(read({"a.md": "Text."}, "a.md")))
+    thread.start()
+    thread.join()
+    assert isinstance(found[0], ParsedPage)
+
+
+async def test_every_format_is_found_by_its_words(indexed):
+    report = await indexed.fill(
+        {
+            "a.md": "# A\n\nzebra",
+            "b.rst": "B\n=\n\nzebra",
+            "c.html": "<h1>C</h1><p>zebra",
+            "d.ipynb": '{"cells": [{"cell_type": "markdown", "source": "zebra"}]}',
+            "e/openapi.yaml": "openapi: 3.0.0\npaths: {/e: {get: {summary: zebra}}}",
+            "f.rst": b"caf\xe9",
+            "g.html": " ",
+            "h.ipynb": "{",
+            "openapi.json": '{"openapi": "3.0.0",',
+        }
+    )
+    assert set(await indexed.paths("zebra")) == {"a.md", "b.rst", "c.html", "d.ipynb", "e/openapi.yaml"}
+    assert {one.path for one in report.skipped} == {"f.rst", "g.html", "h.ipynb", "openapi.json"}
+
+
+def test_one_hostile_page_of_each_format_stops_nothing(tmp_path):
+    hostile = {
+        "line.md": "x " * 500_000,
+        "headings.md": "".join(f"# {n}\n" for n in range(10_000)),
+        "deep.md": ">" * 5000 + "- " * 5000,
+        "front.md": "---\n" + "a: &a [" * 100 + "\n---\nText.",
+        "script.html": "<script>" * 5000,
+        "rtl.md": "# \u202eabc\u202c\n\n\u200f\u202eText",
+        "good.md": "# Good\n\nText.",
+    }
+    report = build(hostile, tmp_path / "index.db")
+    assert report.pages + len(report.skipped) == len(hostile)
+    assert report.pages >= 5

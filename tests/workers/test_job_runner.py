@@ -158,7 +158,7 @@ async def test_cancelling_stops_the_model_and_gives_the_turn_to_the_next(store, 
         await model.thinks.wait()
         await request(store, "next", "docs/b")
         await cancel_job(store, "cancelled", Metadata())
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(15):
             await model.stopped.wait()
         model.release.set()
         assert await ended(store, "next") == "job-completed"
@@ -176,7 +176,7 @@ async def test_another_process_can_cancel_a_job(store, followed, tmp_path):
         other = await SQLiteEventStore.open(tmp_path / "events.db", vault_path=tmp_path / "keys.db")
         await cancel_job(other, "job", Metadata())
         await other.close()
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(15):
             await model.stopped.wait()
 
 

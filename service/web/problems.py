@@ -270,14 +270,18 @@ async def read_body(request: web.Request, kind: type[T]) -> T:
     """
     if request.content_type != "application/json" and not request.content_type.endswith("+json"):
         raise UnsupportedMediaType("Send the body as Content-Type: application/json.")
+    return decoded_at("$", await read_bytes(request), kind)
+
+
+async def read_bytes(request: web.Request) -> bytes:
+    """The body as it came. Raises Invalid, BodyTooSlow."""
     try:
         async with asyncio.timeout(request.app[BODY_SECONDS]):
-            raw = await request.read()
+            return await request.read()
     except TimeoutError:
         raise BodyTooSlow("The request body did not arrive in time.") from None
     except web.RequestPayloadError:
         raise Invalid("The body is not what its headers say: its encoding, or its length.") from None
-    return decoded_at("$", raw, kind)
 
 
 def decoded_at(place: str, raw: bytes | msgspec.Raw, kind: type[T]) -> T:

@@ -9,7 +9,7 @@ from functools import partial
 from aiohttp import web
 
 from eventstore import Append, EventStore, Metadata, WrongExpectedVersion, execute, load, plan
-from service.domain.errors import Conflict, Invalid, NotFound
+from service.domain.errors import Conflict, NotFound
 from service.domain.incoming import (
     Host,
     Open,
@@ -29,7 +29,7 @@ from service.projections.projects import ProjectRow, get_project
 from service.streams import INCOMING, JOBS, SITES
 from service.system import now
 from service.web.keys import STORE, VIEWS
-from service.web.problems import ACTOR, json_response, metadata_of
+from service.web.problems import ACTOR, json_response, metadata_of, read_bytes
 
 routes = web.RouteTableDef()
 
@@ -43,10 +43,7 @@ MAX_TRIES = 20
 @routes.post("/hooks/{projectId}")
 async def receive(request: web.Request) -> web.Response:
     """202 when something was set off (or had been, by the same delivery), 204 when nothing was to do, 200 to a ping."""
-    try:
-        body = await request.read()
-    except web.RequestPayloadError:
-        raise Invalid("The body is not what its headers say: its encoding, or its length.") from None
+    body = await read_bytes(request)
     project = await _project(request)
     secret = await _secret(request, project)
     is_form = request.content_type == "application/x-www-form-urlencoded"

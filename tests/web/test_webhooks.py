@@ -24,7 +24,7 @@ from service.projections import all_projections
 from service.streams import INCOMING, JOBS, PROJECTS, SITES
 from service.web import webhooks
 from service.web.keys import STORE, VIEWS
-from service.web.problems import problems, request_ids
+from service.web.problems import BODY_SECONDS, problems, request_ids
 from tests.fakes.hooks import signed
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -42,7 +42,7 @@ async def client(store, tmp_path, aiohttp_client):
     views = await Views.open(tmp_path / "views.db", store, all_projections())
     following = asyncio.create_task(views.run())
     app = web.Application(middlewares=[request_ids, problems])
-    app[STORE], app[VIEWS] = store, views
+    app[STORE], app[VIEWS], app[BODY_SECONDS] = store, views, 1.0
     app.add_routes(webhooks.routes)
     yield await aiohttp_client(app)
     following.cancel()
@@ -113,6 +113,17 @@ async def test_a_project_without_a_secret_takes_nothing(store, client):
     await client.app[VIEWS].wait_for(await store.head())
     assert await tell(client, *signed("github-push", webhooks.NO_SECRET)) == 404
     assert await tell(client, *signed("github-ping", SECRET)) == 404
+
+
+async def test_a_body_that_does_not_arrive_is_not_waited_for(store, client):
+    await make_project(store, "github")
+
+    async def body():
+        yield b"{"
+        await asyncio.Event().wait()
+
+    async with asyncio.timeout(10), client.post("/hooks/p", data=body()) as response:
+        assert (response.status, (await response.json())["code"]) == (408, "body_too_slow")
 
 
 async def test_many_pushes_at_once_are_all_recorded_and_one_that_is_told_ten_times_is_recorded_once(store, client):

@@ -418,7 +418,10 @@ def _with(work: Work, **changes: object) -> Work:
 def title_from(messages: tuple[Message, ...]) -> str:
     """The first line with words of the last user message (else of any), at most 80 characters."""
     texts = [m.content for m in messages if m.role == "user"][::-1] + [m.content for m in messages]
-    line = next((line.strip() for text in texts for line in text.splitlines() if line.strip()), "Update documentation")
+    lines = (
+        "".join(c if c.isprintable() else " " for c in line).strip() for text in texts for line in text.splitlines()
+    )
+    line = next(filter(None, lines), "Update documentation")
     return line if len(line) <= 80 else line[:79].rstrip() + "…"
 
 

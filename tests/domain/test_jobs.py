@@ -189,6 +189,7 @@ def test_status_is_one_of_three():
 def test_a_title_is_the_first_words_of_the_last_user_message():
     assert title_from((Message("system", "Be kind"), Message("user", "\n  Fix links \nplease"))) == "Fix links"
     assert title_from((Message("system", "Be kind"),)) == "Be kind"
+    assert title_from((Message("user", "\0\nTell \x1b[31mall\u202e"),)) == "Tell  [31mall"
     assert len(title_from((Message("user", "word " * 100),))) <= 80
 
 

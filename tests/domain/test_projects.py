@@ -136,6 +136,7 @@ def test_a_domain_belongs_to_the_first():
 @example("@{")
 @example("HEAD")
 @example("/.lock/")
+@example("refs/heads/-/x")
 def test_a_made_legal_branch_is_legal_and_stays_as_it_is(name):
     legal = legal_branch(name)
     assert legal_branch(legal) == legal
@@ -158,6 +159,11 @@ def test_git_accepts_what_was_made_legal(name):
 
 def test_each_part_of_a_branch_fits_a_file_system():
     assert legal_branch("docs/" + "é" * 190 + "/x") == "docs/" + "é" * 120 + "/x"
+
+
+def test_the_whole_name_of_a_branch_is_that_branch():
+    assert legal_branch("refs/heads/docs/x") == legal_branch("refs/heads/refs/heads/docs/x") == "docs/x"
+    assert legal_branch("refs/heads/HEAD") == legal_branch("refs/heads") == "docs/update"
 
 
 @pytest.mark.parametrize("name", ["main", "docs/add-retry", "feature/x_1.2", "fix@home"])

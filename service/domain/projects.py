@@ -268,7 +268,8 @@ def checked_reviewer(name: str) -> str:
 def legal_branch(name: str, *, fallback: str = "docs/update") -> str:
     """The nearest branch name that git accepts, by the rules of git-check-ref-format(1); idempotent.
 
-    The whole name of a reference, ``refs/heads/main``, is the branch ``main``. Each part of it is a file's name on most servers, and so has at most MAX_BRANCH_PART_BYTES.
+    The whole name of a branch, ``refs/heads/main``, is that of ``main``. Each part of it is a file's name on most
+    servers, and so has at most MAX_BRANCH_PART_BYTES.
     """
     name = re.sub(r"[\x00-\x20\x7f~^:?*\[\\]+|\.\.+|@\{", "-", name[:200])
     parts: list[str] = []

@@ -30,6 +30,7 @@ from service.adapters.models import ConfiguredModels, ModelSettings
 from service.adapters.remote_code_host import remote_code_hosts
 from service.adapters.tokens import Tokens
 from service.adapters.webhook_sender import AiohttpWebhookSender
+from service.adapters.website import WebsiteDocs
 from service.agent.loop import Budgets
 from service.assistant.answer import AnswerSettings
 from service.cli.main import run
@@ -163,7 +164,8 @@ async def open_runtime(data: Path, settings: Settings, models: ConfiguredModels)
         client = ApiClient(os.environ)
         stack.push_async_callback(client.close)
         tokens = Tokens(os.environ, client)
-        docs, scratch_docs = _docs(data, tokens, None), partial(_docs, data, tokens)
+        docs = WebsiteDocs(_docs(data, tokens, None), data, allow_private=settings.network.allow_private)
+        scratch_docs = partial(_docs, data, tokens)
         hosts = remote_code_hosts(client, tokens)
         yield Runtime(data, settings, store, views, docs, scratch_docs, hosts, models, index)
 

@@ -160,7 +160,7 @@ async def change_project(
 
 async def _reached(docs: DocsSource, code_hosts: CodeHosts, source: Source) -> tuple[str, ...]:
     """Whether all that a job needs from outside is there. The code host first: it tells more than git does."""
-    if source.code_host == "local":
+    if source.code_host in ("local", "website"):
         await docs.register(source)
         return ()
     warnings = (await code_hosts[source.code_host].check_repository(source)).warnings
@@ -243,8 +243,14 @@ async def request_job(
 ) -> CreatedJob:
     """A job for the job runner to take up; the same one again for the same ``key`` of a caller, unless it is empty.
 
-    Raises NotFound ``unknown_model``, KeyReused.
+    Raises NotFound ``unknown_model``, KeyReused, Conflict ``read_only``.
     """
+    if project.code_host == "website":
+        raise Conflict(
+            "This project's documentation is a live website, which can be read but not changed; make a project of its"
+            " repository for jobs.",
+            code="read_only",
+        )
     fingerprint = fingerprint_of(key, b"job\n" + msgspec.json.encode(new))
     if key and (known := await _claimed(store, project.id, key, fingerprint)):
         job = await load(store, JOBS, known)

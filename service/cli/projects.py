@@ -47,6 +47,7 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
             "project create --name Guide --repository ../guide --domain guide",
             "project create --name Guide --repository https://git.example.com/guide.git --docs docs \\\n"
             "      --git-token-env GUIDE_TOKEN",
+            "project create --name Guide --website https://docs.example.com/",
             "project create --name Guide --code-host github --git-token-env GITHUB_TOKEN \\\n"
             "      --repository https://github.com/acme/guide --label docs --reviewer acme/writers",
             "project create --name Guide --code-host github --github-app-id 12345 \\\n"
@@ -58,7 +59,13 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
         parents=[common],
     )
     one.add_argument("--name", required=True, help="what people call it")
-    one.add_argument("--repository", required=True, metavar="URL_OR_PATH", help="a git repository, or a plain folder")
+    where = one.add_mutually_exclusive_group(required=True)
+    where.add_argument("--repository", metavar="URL_OR_PATH", help="a git repository, or a plain folder")
+    where.add_argument(
+        "--website",
+        metavar="URL",
+        help="a live site instead, read by its llms.txt, sitemap.xml or llms-full.txt; it can be asked, not changed",
+    )
     one.add_argument("--ref", default="", help="the branch to work from (default: the repository's)")
     one.add_argument(
         "--docs",
@@ -70,7 +77,7 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     one.add_argument(
         "--code-host",
         default="local",
-        choices=get_args(CodeHostKind),
+        choices=[kind for kind in get_args(CodeHostKind) if kind != "website"],
         help="where pull requests go; gitea is Forgejo, too (default: %(default)s, the embedded one)",
     )
     _add_access(one, default="")
@@ -157,11 +164,11 @@ async def create_project_(runtime: Runtime, options: argparse.Namespace, output:
     new = NewProject(
         organization_id=await the_organization(runtime, options.organization),
         name=options.name,
-        repository=repository_from(options.repository),
+        repository=options.website or repository_from(options.repository),
         ref=options.ref,
         docs_folder=options.docs,
         domain=options.domain or domain_from(options.name),
-        code_host=options.code_host,
+        code_host="website" if options.website else options.code_host,
         api_url=options.api_url,
         git_token_env=options.git_token_env,
         github_app_id=options.github_app_id,

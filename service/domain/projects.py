@@ -12,7 +12,7 @@ from service.domain.errors import Conflict, Invalid, NotFound
 from service.domain.events import Event
 from service.domain.organizations import checked_name
 
-CodeHostKind = Literal["local", "github", "gitlab", "gitea"]
+CodeHostKind = Literal["local", "github", "gitlab", "gitea", "website"]
 
 DOMAIN = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,98}[a-z0-9])?")
 """A domain identifier: a URL path segment that people can read and type."""
@@ -188,6 +188,8 @@ def checked(project: Project) -> Project:
         raise Invalid("A GitHub App needs both: its id, and the variable that holds its private key.")
     if project.github_app_id and (project.code_host != "github" or project.git_token_env):
         raise Invalid("A GitHub App is for the code host github, and instead of a token.")
+    if project.code_host == "website":
+        return _checked_website(project)
     if project.code_host == "local":
         if project.api_url or project.labels or project.reviewers:
             raise Invalid("The embedded code host has no API of its own, no labels and no reviewers.")
@@ -196,6 +198,18 @@ def checked(project: Project) -> Project:
         raise Invalid(f"On {project.code_host} a repository is the https:// URL that git clones it from.")
     if not (project.git_token_env or project.github_app_id):
         raise Invalid(f"Name the environment variable that holds a token for {project.code_host}.")
+    return project
+
+
+def _checked_website(project: Project) -> Project:
+    """A live site instead of a repository: it can be read, and nothing of it changed."""
+    parts = urlsplit(project.repository)
+    if parts.scheme.lower() not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise Invalid("A website is its https:// URL, such as https://docs.example.com/.")
+    if project.api_url or project.git_token_env or project.github_app_id or project.labels or project.reviewers:
+        raise Invalid("A website is read as anybody reads it: it has no API, no token, no labels and no reviewers.")
+    if project.docs_folder:
+        raise Invalid("A website has no folders; give the address that its documentation begins at.")
     return project
 
 

@@ -329,6 +329,8 @@ def _shown(layout: Layout, files: frozenset[str], read: Read) -> Iterator[str]:
 
 
 def _by_files(files: frozenset[str], read: Read, docs_folder: str) -> Layout:
+    if WEBSITE in files:
+        return _website(files, read)
     for kind, pattern in _CONFIGS:
         found = [name for name in files if pattern.search(name) and _related(dirname(name), docs_folder)]
         for config in sorted(found, key=lambda name: (_distance(dirname(name), docs_folder), name)):
@@ -366,6 +368,24 @@ def _join(*parts: str) -> str:
 def _text(read: Read, name: str) -> str:
     data = read(name) or b""
     return data[:MAX_CONFIG_BYTES].decode("utf-8", "replace")
+
+
+WEBSITE = ".docsmith/website.json"
+"""What came with the pages of a live site: ``{path: {url, title}}``."""
+
+
+def _website(files: frozenset[str], read: Read) -> Layout:
+    try:
+        told = json.loads(_text(read, WEBSITE))
+    except (ValueError, RecursionError):
+        told = {}
+    addresses: dict[str, str] = {}
+    entries: dict[str, NavEntry] = {}
+    for path, page in told.items() if isinstance(told, dict) else ():
+        if path in files and isinstance(page, dict) and isinstance(page.get("url"), str):
+            addresses[path] = _clean_url(page["url"])
+            entries[path] = NavEntry(len(entries), str(page.get("title") or "")[:MAX_FACT])
+    return Layout("plain", "", "", Dialect(), ("",), entries, addresses=addresses)
 
 
 def _mintlify(config: str, files: frozenset[str], read: Read, docs_folder: str) -> Layout | None:

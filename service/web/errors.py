@@ -179,6 +179,10 @@ EXPLAINED: dict[str, Explained] = {
         "Somebody else changed the same files while the job worked on them. Send the job a message: it does its work"
         " again on what is there now.",
     ),
+    "read_only": Explained(
+        "The documentation is a website",
+        "A live website can be asked, not changed: make a project of its repository for jobs.",
+    ),
     "branch_protected": Explained("The branch is protected", "Let the job make a branch of its own: name none."),
     "merge_conflict": Explained("It cannot be merged as it is", "Both sides changed the same lines. Merge it by hand."),
     "pull_request_closed": Explained("The pull request is closed", "Open a new one with a new job."),

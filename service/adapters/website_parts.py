@@ -1,0 +1,133 @@
+"""What a site says of its pages: robots.txt (RFC 9309), llms.txt and llms-full.txt (llmstxt.org), sitemap.xml
+(sitemaps.org). Nothing here reads from the network; all of it was written by strangers and is bounded.
+"""
+
+import re
+import zlib
+from collections.abc import Iterator
+from urllib.parse import quote, urljoin, urlsplit, urlunsplit
+from urllib.robotparser import RobotFileParser
+
+from lxml import etree
+from msgspec import Struct
+
+AGENT = "Docsmith"
+MAX_ROBOTS_BYTES = 500 * 1024
+"""What RFC 9309 asks a crawler to read at least."""
+MAX_LIST_BYTES = 10 * 1024 * 1024
+"""Of a sitemap, unpacked, or of llms.txt."""
+MAX_FULL_BYTES = 20 * 1024 * 1024
+MAX_URL = 1000
+MAX_DELAY_SECONDS = 10.0
+
+_MARKDOWN_LINK = re.compile(r"\[([^\[\]\n]{1,300})\]\(<?([^)\s<>]{1,1000})>?\)")
+_SOURCE = re.compile(r"^#\s+([^\n]{1,300})\n+(?:Source|URL|Url):\s*<?(https?://[^\s<>]{1,900})>?[ \t]*$", re.MULTILINE)
+
+
+class Listed(Struct, frozen=True):
+    """A page that a site names."""
+
+    url: str
+    title: str = ""
+
+
+class Robots:
+    """What a site lets a crawler read."""
+
+    def __init__(self, text: str = "") -> None:
+        self._parser = RobotFileParser()
+        self._parser.parse(text[:MAX_ROBOTS_BYTES].splitlines())
+        self.sitemaps: list[str] = [one for one in (self._parser.site_maps() or ())[:20] if len(one) <= MAX_URL]
+        delay = self._parser.crawl_delay(AGENT)
+        self.delay_seconds = min(float(delay), MAX_DELAY_SECONDS) if delay is not None else 0.0
+
+    def allows(self, url: str) -> bool:
+        return self._parser.can_fetch(AGENT, url)
+
+
+def origin_of(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme.lower()}://{parts.netloc.lower()}"
+
+
+def absolute(base: str, href: str) -> str | None:
+    """The URL that a site means, on the same origin, without its fragment and query; None when it leads elsewhere."""
+    try:
+        url = urljoin(base, href.strip())
+        parts = urlsplit(url)
+    except ValueError:
+        return None
+    if (
+        len(url) > MAX_URL
+        or not url.isprintable()
+        or "\\" in url
+        or "@" in parts.netloc
+        or origin_of(url) != origin_of(base)
+    ):
+        return None
+    return urlunsplit(
+        (parts.scheme.lower(), parts.netloc.lower(), quote(parts.path, safe="/%:@!$&'()*+,;=~-._") or "/", "", "")
+    )
+
+
+def llms_pages(text: str, base: str) -> Iterator[Listed]:
+    """The links of an llms.txt, each once."""
+    seen: set[str] = set()
+    for title, href in _MARKDOWN_LINK.findall(text[:MAX_LIST_BYTES]):
+        url = absolute(base, href)
+        name = (url or "").rpartition("/")[2].lower()
+        if url is None or url in seen or name in ("llms.txt", "llms-full.txt"):
+            continue
+        if "." in name and not name.endswith((".md", ".mdx", ".html", ".htm", ".txt")):
+            continue  # a picture, a description: no page
+        seen.add(url)
+        yield Listed(url, " ".join(title.split()))
+
+
+def full_pages(text: str, base: str) -> Iterator[tuple[Listed, str]]:
+    """The pages within an llms-full.txt: each begins with its title and, below, where it is from. One that tells no
+    sources is one page.
+    """
+    found = list(_SOURCE.finditer(text))
+    if not found:
+        yield Listed(base), text
+        return
+    for index, match in enumerate(found):
+        end = found[index + 1].start() if index + 1 < len(found) else len(text)
+        url = absolute(base, match[2])
+        if url is not None:
+            yield Listed(url, " ".join(match[1].split())), f"# {match[1]}\n{text[match.end() : end]}"
+
+
+def sitemap_urls(data: bytes, base: str) -> tuple[list[str], list[str]]:
+    """The pages of a sitemap, and the further sitemaps of an index; raises ValueError for what is no sitemap."""
+    if data[:2] == b"\x1f\x8b":
+        unpacking = zlib.decompressobj(16 + zlib.MAX_WBITS)
+        try:
+            data = unpacking.decompress(data, MAX_LIST_BYTES)
+        except zlib.error as error:
+            raise ValueError("not gzip") from error
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=False, recover=True, load_dtd=False)
+    try:
+        root = etree.fromstring(data[:MAX_LIST_BYTES], parser)
+    except etree.LxmlError as error:
+        raise ValueError("not XML") from error
+    if root is None or etree.QName(root).localname not in ("urlset", "sitemapindex"):
+        raise ValueError("not a sitemap")
+    urls = [absolute(base, one.text or "") for one in root.iter("{*}loc")]
+    pages = [url for url in dict.fromkeys(urls) if url is not None]
+    return ([], pages) if etree.QName(root).localname == "sitemapindex" else (pages, [])
+
+
+def address_of(url: str) -> str:
+    """Where people read the page, from the site's root: llms.txt names its Markdown (``x.md``, ``x.html.md``)."""
+    path = urlsplit(url).path or "/"
+    path = re.sub(r"\.mdx?$", "", path)
+    return re.sub(r"/index(?:\.html?)?$", "/", path) or "/"
+
+
+def file_of(url: str, suffix: str) -> str:
+    """A file's name for the page, safe anywhere."""
+    path = re.sub(r"(?:\.html?)?(?:\.(?:mdx?|txt))?$", "", urlsplit(url).path.strip("/"))
+    parts = [re.sub(r"[^\w%~+,=@-]|^\.+", "_", part)[:100] for part in path.split("/") if part not in ("", ".", "..")]
+    return "/".join(parts[:20] or ["index"]) + suffix

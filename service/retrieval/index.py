@@ -4,8 +4,8 @@ Two passes, so that no more than a page's text is held at a time: pages are pars
 links; when all are known, they get their URLs and readers, and their words are indexed, with what other pages call
 them.
 
-A section's text is a stretch of its page's, which is kept compressed. The last file written is a list of all others
-with their sums: an index that has lost or changed a byte is known before it answers.
+The text of each section is kept, compressed, and that of the whole page: either is read at once. The last file written
+is a list of all others with their sums: an index that has lost or changed a byte is known before it answers.
 """
 
 import hashlib
@@ -40,7 +40,7 @@ from service.retrieval.navigation import (
 from service.retrieval.pages import PageReader
 from service.retrieval.words import PAGE_SHIFT, Audience, WordsWriter
 
-FORMAT = "2"
+FORMAT = "3"
 PAGES_FILE = "pages.db"
 SUMS_FILE = "sums.json"
 MAX_SECTIONS = 1 << PAGE_SHIFT
@@ -62,7 +62,7 @@ CREATE TABLE pages(
 CREATE TABLE addresses(key TEXT PRIMARY KEY, page INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE sections(
     id INTEGER PRIMARY KEY, heading TEXT NOT NULL, heading_path TEXT NOT NULL, anchor TEXT NOT NULL,
-    begins INTEGER NOT NULL, length INTEGER NOT NULL, text TEXT, start_line INTEGER NOT NULL, end_line INTEGER NOT NULL
+    text BLOB NOT NULL, start_line INTEGER NOT NULL, end_line INTEGER NOT NULL
 );
 CREATE TEMP TABLE mentions(page INTEGER NOT NULL, href TEXT NOT NULL, text TEXT NOT NULL);
 """
@@ -80,8 +80,8 @@ def build_index(archive: Path, target: Path, *, docs_folder: str, commit: str, p
     """Index the pages in an uncompressed tar archive, whose names are paths in the repository.
 
     ``target``, a folder, appears whole or not at all. ``progress`` is told how many of how many pages are read, now
-    and then. A page that cannot be read is in the report's ``skipped`` and stops nothing. Raises OSError and tarfile.TarError
-    for the archive itself.
+    and then. A page that cannot be read is in the report's ``skipped`` and stops nothing. Raises OSError and
+    tarfile.TarError for the archive itself.
     """
     began = time.monotonic()
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -229,17 +229,12 @@ class _Writer:
         self._write_sections(page, parsed)
 
     def _write_sections(self, page: int, parsed: ParsedPage) -> None:
-        rows, begins = [], 0
+        rows = []
         for index, section in enumerate(parsed.sections[:MAX_SECTIONS]):
-            found = parsed.content.find(section.text, begins)
-            stretch = (found, len(section.text), None) if found >= 0 else (0, 0, section.text)
-            begins = max(begins, found + len(section.text) if found >= 0 else 0)
             path = json.dumps(section.heading_path, ensure_ascii=False)
-            section_id = page << PAGE_SHIFT | index
-            rows.append(
-                (section_id, section.heading, path, section.anchor, *stretch, section.start_line, section.end_line)
-            )
-        self._db.executemany("INSERT INTO sections VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+            section_id, text = page << PAGE_SHIFT | index, zlib.compress(section.text.encode(), 6)
+            rows.append((section_id, section.heading, path, section.anchor, text, section.start_line, section.end_line))
+        self._db.executemany("INSERT INTO sections VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
         self.sections += len(rows)
 
     def _write_site(self, site: Site) -> None:
@@ -266,15 +261,12 @@ class _Writer:
             page_id = self._ids[path]
             audience = Audience(page.version, page.language, page.tags, page.groups)
             words.add_page(page_id, page.title, _called(names.get(page_id, {})), audience)
-            description, packed = self._db.execute(
-                "SELECT description, content FROM pages WHERE id = ?", (page_id,)
-            ).fetchone()
-            content = zlib.decompress(packed).decode()
-            for section, heading_path, begins, length, text in self._db.execute(
-                "SELECT id, heading_path, begins, length, text FROM sections WHERE id BETWEEN ? AND ?",
+            (description,) = self._db.execute("SELECT description FROM pages WHERE id = ?", (page_id,)).fetchone()
+            for section, heading_path, text in self._db.execute(
+                "SELECT id, heading_path, text FROM sections WHERE id BETWEEN ? AND ?",
                 (page_id << PAGE_SHIFT, (page_id + 1 << PAGE_SHIFT) - 1),
             ):
-                body = words_of(content[begins : begins + length] if text is None else text)
+                body = words_of(zlib.decompress(text).decode())
                 if section == page_id << PAGE_SHIFT and description and description not in body:
                     body = f"{description}\n{body}"
                 words.add_section(section, " / ".join(json.loads(heading_path)), body, audience)

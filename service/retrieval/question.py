@@ -21,8 +21,10 @@ MAX_READ_WORDS = 400
 PART, JOINED, NEAR = 0.5, 0.5, 0.7
 """What a term counts that is not a word of the question itself: a part of a name, two words as one, a near word."""
 MAX_CORRECTED = 4
-LEAST_SPLIT, LEAST_CORRECTED, TWO_LETTERS_FROM = 3, 4, 8
-"""Letters of a half of a word; of a word that may be misspelt; of one that may be misspelt twice."""
+LEAST_SPLIT, LEAST_CORRECTED, FIRST_LETTER_FREE_FROM, TWO_LETTERS_FROM = 3, 4, 6, 8
+"""Letters of a half of a word; of a word that may be misspelt; in its first letter; in two places. A short word has
+many neighbours ("cable", "table") that nobody means.
+"""
 FIRST_PAIR_MOST = 4000
 """Sections: a pair of neighbours is asked for as one word when that is a rare word, as names are."""
 
@@ -120,7 +122,11 @@ def _corrected(typed: Iterable[str], weights: dict[str, float], words: Words, ne
 
 def _nearest(term: str, distance: int, words: Words, near: NearTerms) -> list[str]:
     """The commonest, rather one with the same first letter: that is where people slip least."""
-    candidates = {each: (each[:1] == term[:1], words.frequency(each), each) for each in near(term, distance)}
+    candidates = {
+        each: (each[:1] == term[:1], words.frequency(each), each)
+        for each in near(term, distance)
+        if each[:1] == term[:1] or len(term) >= FIRST_LETTER_FREE_FROM
+    }
     return [max(candidates, key=candidates.__getitem__)] if candidates else []
 
 
@@ -135,7 +141,7 @@ def _halves(word: str, words: Words) -> list[str]:
 
 def letters_apart(one: str, other: str, most: int) -> bool:
     """Whether one becomes the other by at most so many letters added, left out, changed or swapped with the next."""
-    if abs(len(one) - len(other)) > most:
+    if abs(len(one) - len(other)) > most or len(set(one) - set(other)) > most:
         return False
     before: list[int] = []
     row = list(range(len(other) + 1))

@@ -22,12 +22,13 @@ from service.domain.threads import SearchFilter
 from service.ports.search_index import Explanation, Page, SearchResult, Section
 from service.retrieval.index import FORMAT, PAGES_FILE
 from service.retrieval.question import Terms, letters_apart, read_question
-from service.retrieval.words import PAGE_SHIFT, PAGES, SECTIONS, Hit, Words, restriction
+from service.retrieval.words import PAGE_SHIFT, PAGES, SECTIONS, Hit, PageField, Words, restriction
 
 MAX_LIMIT = 100
 TITLE, HEADINGS, LINKS, BODY, PAIRS = 0.75, 0.5, 0.75, 1.0, 0.25
+FIELDS_OF_PAGES: Mapping[PageField, float] = {"title": TITLE, "link": LINKS}
 NEXT_SECTIONS, NEXT_PART = 3, 0.3
-PAIRED_PAGES = 40
+PAIRED_PAGES = 20
 SECTIONS_READ, PAGES_READ = 200, 200
 """That are ranked of one query, of each kind; a page beyond them is no answer."""
 ROWS_RANKED, FEWEST_WORDS = 100_000, 2
@@ -37,7 +38,7 @@ SAME_PAGE, NEAR_PAGE = 1.15, 1.05
 NEAR = 2
 """Places in the navigation."""
 MAX_OF_PAGE = 3
-NEAR_READ = 30
+NEAR_READ = 10
 """Pages and sections that are read for a word near to one that the site does not have."""
 
 
@@ -65,8 +66,6 @@ class _Ranking(Struct):
     sections: dict[int, list[Hit]]
     """By page, best first."""
     scores: dict[int, float]
-    titles: dict[int, float]
-    links: dict[int, float]
     pairs: dict[int, float]
     places: dict[int, float]
     candidates: list[_Candidate]
@@ -119,16 +118,17 @@ class SiteIndex:
     def _near_terms(self, term: str, distance: int) -> Iterator[str]:
         pages, sections = self._words.with_near_terms(term, distance, NEAR_READ)
         texts = [row.title for row in self._pages(pages).values()]
-        texts += [text for section in sections for text in self._row(section)[:1] + self._row(section)[3:4]]
+        rows = [self._row(section) for section in sections]
+        texts += [text for row in rows for text in (row[0], row[3])]
         for each in {each for text in texts for each in self._words.terms(text)}:
-            if letters_apart(term, each, distance) and not each.isdigit():
+            if not each.isdigit() and letters_apart(term, each, distance):
                 yield each
 
     # Ranking
 
     def _ranked(self, terms: Terms, wanted: SearchFilter, current_path: str, *, count: int) -> _Ranking:
         only = [restriction(wanted, schema, guarded=self._guarded) for schema in (SECTIONS, PAGES)]
-        ranking = _Ranking(terms, only[0], only[1], {}, {}, {}, {}, {}, {}, [])
+        ranking = _Ranking(terms, only[0], only[1], {}, {}, {}, {}, [])
         self._add_sections(ranking)
         for page, found in ranking.sections.items():
             further = sum(hit.score for hit in found[1 : 1 + NEXT_SECTIONS])
@@ -170,13 +170,9 @@ class SiteIndex:
         return kept
 
     def _add_pages(self, ranking: _Ranking) -> None:
-        for hit in self._words.best_pages("title", ranking.terms.weights, ranking.only_pages, PAGES_READ):
-            ranking.titles[hit.id] = TITLE * hit.score
-        for hit in self._words.best_pages("link", ranking.terms.weights, ranking.only_pages, PAGES_READ):
-            ranking.links[hit.id] = LINKS * hit.score
-        for scores in (ranking.titles, ranking.links):
-            for page, score in scores.items():
-                ranking.scores[page] = ranking.scores.get(page, 0.0) + score
+        """Title and what others call a page, added up."""
+        for hit in self._words.best_pages(FIELDS_OF_PAGES, ranking.terms.weights, ranking.only_pages, PAGES_READ):
+            ranking.scores[hit.id] = ranking.scores.get(hit.id, 0.0) + hit.score
 
     def _reward_pairs(self, ranking: _Ranking, first: Sequence[int]) -> None:
         best = {
@@ -251,26 +247,21 @@ class SiteIndex:
         )
 
     def _row(self, section: int) -> tuple[str, str, str, str, int, int]:
-        heading, path, anchor, text, begins, length, start, end, content = self._db.execute(
-            "SELECT heading, heading_path, anchor, text, begins, length, start_line, end_line,"
-            " CASE WHEN text IS NULL THEN (SELECT content FROM pages WHERE pages.id = ?) END"
-            " FROM sections WHERE id = ?",
-            (section >> PAGE_SHIFT, section),
+        heading, path, anchor, text, start, end = self._db.execute(
+            "SELECT heading, heading_path, anchor, text, start_line, end_line FROM sections WHERE id = ?", (section,)
         ).fetchone()
-        if text is None:
-            text = zlib.decompress(content).decode()[begins : begins + length]
-        return heading, path, anchor, text, start, end
+        return heading, path, anchor, zlib.decompress(text).decode(), start, end
 
     def _explained(self, ranking: _Ranking, candidate: _Candidate, section: int) -> Explanation:
         page, weights = candidate.page, ranking.terms.weights
         found = ranking.sections.get(page, ())
         further = NEXT_PART * sum(hit.score for hit in found[1 : 1 + NEXT_SECTIONS])
-        heading = HEADINGS * self._words.score_of(section, "heading", weights)
+        heading = HEADINGS * self._words.section_score(section, "heading", weights)
         own = next((hit.score for hit in found if hit.id == section), 0.0)
         return Explanation(
             points=round(candidate.score, 3),
-            title=round(ranking.titles.get(page, 0.0), 3),
-            links=round(ranking.links.get(page, 0.0), 3),
+            title=round(TITLE * self._words.page_score(page, "title", weights), 3),
+            links=round(LINKS * self._words.page_score(page, "link", weights), 3),
             heading=round(heading, 3),
             body=round(max(0.0, own - heading), 3),
             further_sections=round(further, 3),

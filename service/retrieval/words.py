@@ -244,8 +244,14 @@ class Words:
         ]
         return _hits(self.sections, _any_of(clauses, only), limit)
 
-    def best_pages(self, field: PageField, terms: Mapping[str, float], only: Query | None, limit: int) -> list[Hit]:
-        clauses = [(Occur.Should, _term(PAGES, field, term, weight)) for term, weight in terms.items()]
+    def best_pages(
+        self, weighed: Mapping[PageField, float], terms: Mapping[str, float], only: Query | None, limit: int
+    ) -> list[Hit]:
+        clauses = [
+            (Occur.Should, _term(PAGES, field, term, weight * each))
+            for field, weight in weighed.items()
+            for term, each in terms.items()
+        ]
         return _hits(self.pages, _any_of(clauses, only), limit)
 
     def phrases(self, pairs: Iterable[tuple[str, str]], among: Sequence[int]) -> dict[int, float]:
@@ -256,12 +262,12 @@ class Words:
         only = Query.const_score_query(Query.term_set_query(SECTIONS, "id", list(among)), 0.0)
         return {hit.id: hit.score for hit in _hits(self.sections, _any_of(clauses, only), len(among))}
 
-    def score_of(self, section: int, field: SectionField, terms: Mapping[str, float]) -> float:
+    def section_score(self, section: int, field: SectionField, terms: Mapping[str, float]) -> float:
         """What one field of one section gives for these terms."""
-        clauses = [(Occur.Should, _term(SECTIONS, field, term, weight)) for term, weight in terms.items()]
-        only = Query.const_score_query(Query.term_query(SECTIONS, "id", section), 0.0)
-        found = _hits(self.sections, _any_of(clauses, only), 1)
-        return found[0].score if found else 0.0
+        return _score_of(self.sections, SECTIONS, section, field, terms)
+
+    def page_score(self, page: int, field: PageField, terms: Mapping[str, float]) -> float:
+        return _score_of(self.pages, PAGES, page, field, terms)
 
     def with_near_terms(self, term: str, distance: int, limit: int) -> tuple[list[int], list[int]]:
         """Pages and sections whose title or body has a term at most so many letters away."""
@@ -278,6 +284,15 @@ def _term(schema: tantivy.Schema, field: str, term: str, weight: float) -> Query
 def _any_of(clauses: Sequence[tuple[Occur, Query]], only: Query | None) -> Query:
     query = Query.boolean_query(clauses)
     return query if only is None else Query.boolean_query([(Occur.Must, query), (Occur.Must, only)])
+
+
+def _score_of(
+    searcher: tantivy.Searcher, schema: tantivy.Schema, id_: int, field: str, terms: Mapping[str, float]
+) -> float:
+    clauses = [(Occur.Should, _term(schema, field, term, weight)) for term, weight in terms.items()]
+    only = Query.const_score_query(Query.term_query(schema, "id", id_), 0.0)
+    found = _hits(searcher, _any_of(clauses, only), 1)
+    return found[0].score if found else 0.0
 
 
 def _hits(searcher: tantivy.Searcher, query: Query, limit: int) -> list[Hit]:

@@ -266,3 +266,68 @@ async def test_many_sites_share_few_open_files(tmp_path):
     assert index.open_files <= 3
     await index.close()
     assert index.open_files == 0
+
+
+# Names and slips
+
+
+NAMES = {
+    "docs/words.md": "# Waiting\n\nSet the retry delay to a number of seconds.\n",
+    "docs/snake.md": "# Options\n\nThe option `retry_delay` is a number.\n",
+    "docs/one.md": "# Flags\n\nPass --retrydelay to the program.\n",
+    "docs/camel.md": "# Client\n\nThe constructor takes retryDelaySecs.\n",
+    "docs/other.md": "# Networks\n\nConnect the pieces of a network; authentication is on by default.\n",
+}
+
+
+@pytest.mark.parametrize("query", ["retryDelaySecs", "retry_delay", "retry delay", "RetryDelay", "retry-delay"])
+async def test_a_name_is_found_however_it_is_written(indexed, query):
+    await indexed.fill(NAMES)
+    found = await indexed.paths(query)
+    assert {"docs/words.md", "docs/snake.md", "docs/camel.md", "docs/one.md"} <= set(found)
+    assert "docs/other.md" not in found
+
+
+async def test_words_written_as_one_find_both(indexed):
+    await indexed.fill({path: NAMES[path] for path in ("docs/words.md", "docs/snake.md", "docs/other.md")})
+    assert set(await indexed.paths("retrydelay")) == {"docs/words.md", "docs/snake.md"}
+
+
+async def test_the_name_as_it_is_written_comes_first(indexed):
+    await indexed.fill(NAMES)
+    assert (await indexed.paths("retryDelaySecs"))[0] == "docs/camel.md"
+
+
+@pytest.mark.parametrize("slip", ["netwrok", "netork", "nettwork", "metwork", "authentcation"])
+async def test_a_misspelt_word_finds_the_near_one(indexed, slip):
+    await indexed.fill(NAMES)
+    assert await indexed.paths(slip) == ["docs/other.md"]
+
+
+async def test_a_word_that_the_site_has_is_not_taken_for_another(indexed):
+    await indexed.fill({"a.md": "# A\n\nA lable of paper.", "b.md": "# B\n\nA label of cloth, a table of wood."})
+    assert await indexed.paths("lable") == ["a.md"]
+    assert await indexed.paths("cable") == []  # short, and it begins with another letter
+
+
+async def test_a_result_says_what_gave_it(site):
+    result = await site.index.search(DOMAIN, "kubernetes manifset", explain=True)
+    best = result.sections[0].explanation
+    assert best is not None
+    assert best.corrected == {"manifset": "manifest"}
+    assert set(best.words) == {"kubernet", "manifset", "manifest"}
+    assert best.title > 0
+    assert best.body > 0
+    assert best.word_rank == 1
+    parts = best.title + best.links + best.heading + best.body + best.further_sections + best.pairs
+    assert best.points == pytest.approx(parts * best.place, abs=0.01)
+    plain = await site.index.search(DOMAIN, "kubernetes manifset")
+    assert all(section.explanation is None for section in plain.sections)
+    assert [section.url for section in plain.sections] == [section.url for section in result.sections]
+
+
+async def test_an_explanation_tells_the_place_and_the_names_that_others_have(site):
+    named = (await site.index.search(DOMAIN, "command line", explain=True)).sections
+    assert {section.path: section.explanation.links > 0 for section in named}["docs/cli.md"]
+    near = (await site.index.search(DOMAIN, "port", current_path="/cli", explain=True)).sections
+    assert {section.path: section.explanation.place for section in near}["docs/cli.md"] > 1

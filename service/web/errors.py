@@ -179,6 +179,14 @@ EXPLAINED: dict[str, Explained] = {
         "Somebody else changed the same files while the job worked on them. Send the job a message: it does its work"
         " again on what is there now.",
     ),
+    "no_pages": Explained(
+        "The website lists no pages",
+        "Docsmith reads what llms.txt, sitemap.xml or llms-full.txt name: give the address that one of them is under.",
+    ),
+    "redirected": Explained(
+        "The website leads elsewhere", "Only its own address is read: give the one that it leads to."
+    ),
+    "bad_answer": Explained("The website's answer cannot be read", "The message names the page."),
     "read_only": Explained(
         "The documentation is a website",
         "A live website can be asked, not changed: make a project of its repository for jobs.",

@@ -194,7 +194,7 @@ async def post_job_archive(request: web.Request) -> web.Response:
 async def follow_job(request: web.Request) -> web.StreamResponse:
     """The job's events, past then live; each event's id is its position, so ``Last-Event-ID`` resumes."""
     project = await project_for(request)
-    after = last_event_id(request)
+    after = min(last_event_id(request), await request.app[STORE].head())  # else it would wait for that position
     row = await job_row(request, project, request.match_info["id"])
     response = EventSourceResponse(sep="\n")
     response.headers["Content-Type"] = "text/event-stream; charset=utf-8"

@@ -197,9 +197,13 @@ async def test_the_command_line_cancels_a_job_of_the_running_service(http, crash
     provider.will_reply("Hm", "…", after=1, hold=asyncio.Event())
     job = await create_job(http, crashing, "Think about it")
     asked = await provider.next_asked()
-    assert (await asyncio.to_thread(crashing.cli, "job", "cancel", job["id"]))["failure_code"] == "cancelled"
-    async with asyncio.timeout(15):
-        await asked.disconnected.wait()
+    url = f"{crashing.url}/v2/agent/{crashing.project_id}/job/{job['id']}/events"
+    of_another_log = {**crashing.admin, "Last-Event-ID": "900000000000000000"}  # such as before a restored backup
+    async with http.get(url, headers=of_another_log) as follower:
+        assert (await asyncio.to_thread(crashing.cli, "job", "cancel", job["id"]))["failure_code"] == "cancelled"
+        async with asyncio.timeout(15):
+            await asked.disconnected.wait()
+            assert "event: job-failed\n" in await follower.text()
 
 
 async def test_a_message_is_in_the_next_prompt_also_after_a_crash(http, crashing, provider):

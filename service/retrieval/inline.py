@@ -242,6 +242,9 @@ def _macro_text(name: str, arguments: str | None) -> str:
     return shown.rpartition("/")[2] if "/" in shown and not values[1:2] else shown
 
 
+_CODE_SPAN = re.compile(r"(``[^\n]{1,1000}?``|`[^`\n]{1,2000}`)")
+
+
 def plain(text: str) -> str:
     """Inline Markdown to words."""
     return " ".join(unmarked(text).split())[:MAX_HEADING]
@@ -249,6 +252,15 @@ def plain(text: str) -> str:
 
 def unmarked(text: str) -> str:
     """Inline Markdown without its marks, every space kept: anchors are made of them, too."""
+    if "`" not in text:
+        return _unmarked(text)
+    return "".join(
+        part.strip("`").replace("\\|", "|") if index % 2 else _unmarked(part)
+        for index, part in enumerate(_CODE_SPAN.split(text))
+    )
+
+
+def _unmarked(text: str) -> str:
     if "](" in text:
         text = _IMAGE_OR_LINK.sub(r"\1", text)
     if "<" in text:

@@ -18,7 +18,7 @@ from msgspec import Struct
 from service.domain.sites import Skipped
 from service.retrieval.front_matter import Facts, fact, load_strings, split_front_matter
 from service.retrieval.inline import MAX_HEADING, MAX_LINKS, PLAIN, Dialect, Inline, Link, plain, unmarked
-from service.retrieval.slugs import Anchors
+from service.retrieval.slugs import Anchors, slug
 
 __all__ = [  # with what those who read pages need of the modules below this one
     "MAX_LINES",
@@ -116,6 +116,7 @@ _DEFINITION = re.compile(r"^[ ]{0,3}\[([^\[\]\n]{1,300})\]:\s*<?(\S{1,2000}?)>?(
 _HEADING_ID = re.compile(r"\s*(?:\{:?\s*#([^\s{}]+)[^{}]*\}|\[#([\w-]+)\]|\{/\*\s*#([\w-]+)\s*\*/\})\s*$")
 
 
+_TERM = re.compile(r"^[ \t]*- ([^\n]{1,300})\n(?:[ \t]*\n)?[ \t]+- : ", re.MULTILINE)
 _HYPHENS = re.compile(r"`[^`]*`|-{2,3}")
 PYTHON_MARKDOWN = frozenset(("python", "python-unicode", "pymdownx"))
 
@@ -167,6 +168,8 @@ class _Reader:
         sections, content = self._sections(headings, title, description)
         text_links = self._reference_links()
         anchors = {h.anchor for h in headings} | self._inline.anchors
+        if self._dialect.slugs == "mdn":
+            anchors.update(self._terms())
         return ParsedPage(
             path=self._path,
             title=plain(title) or (top.text if top is not None else ""),
@@ -177,6 +180,13 @@ class _Reader:
             links=(*self._inline.links, *text_links),
             content=content,
         )
+
+    def _terms(self) -> Iterator[str]:
+        """MDN names each term of a definition list, as a heading."""
+        for source in _TERM.findall(self._body):
+            text = unmarked(Inline(self._dialect, mdx=False).clean(source, 1)).strip()
+            if text:
+                yield slug(text.split(" ")[0] if text.endswith(")") else text, "mdn")
 
     def _headings(self, tokens: Sequence[Token]) -> list[_Heading]:
         """Those that part the page; a heading inside a list or quote only takes an anchor."""

@@ -4,10 +4,13 @@ pymdown-extensions 13.1, docutils 0.22.4).
 """
 
 import pytest
+from docutils.nodes import make_id
+from hypothesis import given
+from hypothesis import strategies as st
 
 from service.retrieval.inline import Dialect
 from service.retrieval.markdown import ParsedPage, parse_page
-from service.retrieval.slugs import Anchors
+from service.retrieval.slugs import Anchors, slug
 
 HEADINGS = (
     "## [Link](http://x.y/z) and `code.x()` **bold** _em_ &amp; it's",
@@ -100,3 +103,22 @@ def test_mdn_joins_words_by_underscores():
 def test_ten_thousand_equal_headings_take_no_long_time_and_all_differ(style):
     anchors = Anchors(style)
     assert len({anchors.of("Same") for _ in range(10_000)}) == 10_000
+
+
+@given(st.text(max_size=60))
+def test_docutils_itself_agrees(text):
+    assert slug(text, "docutils") == make_id(text)
+
+
+def test_marks_within_code_are_no_marks():
+    page = parse_page(b"Text.\n\n## Define `__eq__` and *it*\n\nText.\n", "a.md")
+    assert isinstance(page, ParsedPage)
+    assert (page.sections[1].heading, page.sections[1].anchor) == ("Define __eq__ and it", "define-__eq__-and-it")
+
+
+def test_mdn_names_the_terms_of_its_lists():
+    text = "- `minLength` {{optional_inline}}\n  - : How short.\n- plain\n\n"
+    text += "- {{domxref('Range.collapse()')}}\n  - : Collapses.\n"
+    page = parse_page(text.encode(), "a.md", Dialect(slugs="mdn"))
+    assert isinstance(page, ParsedPage)
+    assert page.anchors == {"minlength", "range.collapse"}

@@ -318,7 +318,7 @@ def _period(request: web.Request) -> Period:
 def _moment(request: web.Request, name: str) -> datetime | None:
     """A date is its first instant in UTC; a time without a zone is in UTC."""
     text = request.query.get(name)
-    if not text:
+    if text is None:
         return None
     try:
         if len(text) == 10:

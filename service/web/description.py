@@ -5,12 +5,16 @@ Every route of the service stands here, or is no part of the API (``NOT_OF_THE_A
 
 from functools import cache
 from importlib.metadata import version
-from typing import Any, get_args
+from typing import Annotated, Any
 
-from service.domain.jobs import JobEvent, JobStatus
+from msgspec import Meta
+
+from service.domain.jobs import JobStatus
 from service.web import health, jobs, jobs_v1, threads
+from service.web import stream_description as streams
 from service.web.assistant_description import ANALYTICS, SITE
 from service.web.openapi import Answer, Operation, Parameter, Tag, document
+from service.web.webhook_description import notices
 
 TITLE = "Docsmith"
 DESCRIPTION = """\
@@ -21,15 +25,21 @@ A documentation agent and assistant: one service, two APIs, one log.
   chat clients, in threads that carry on.
 
 Send a key as `Authorization: Bearer KEY`. Every answer carries an `X-Request-Id`, which is found again in the
-service's log. Times are ISO 8601 in UTC. Errors are problem details (RFC 9457): `code` is stable, `detail` is one plain
-sentence, and `type` is the address of a page that says what to do. Unknown fields of a body are ignored, and `null` is
-the same as leaving a field out.
+service's log. Addresses have no slash at their end, and their case matters: one that is none is answered with 404, and
+a method that an address does not take with 405 and `Allow`. Times are ISO 8601 in UTC. Errors are problem details
+(RFC 9457): `code` is stable, `detail` is one plain sentence, and `type` is the address of a page that says what to do.
+Unknown fields of a body are ignored, and `null` is the same as leaving a field out.
 """
 
 TAGS = (
     Tag("Agent", "Jobs that edit the documentation repository of a project. For admin keys."),
     Tag("Assistant", "Answers about one documentation site. For assistant keys; any origin may call it."),
     Tag("Analytics", "What was asked of a project's assistant, and what readers thought of it. For admin keys."),
+    Tag(
+        "Webhooks",
+        "What the service tells an address of yours when a job changes: see `docsmith webhook create`. By the Standard"
+        " Webhooks specification 1.0.0.",
+    ),
     Tag("Service", "Whether the service lives, and what it offers."),
     Tag("Deprecated", "Version 1 of the API, for the clients that still speak it."),
 )
@@ -37,23 +47,24 @@ TAGS = (
 NOT_OF_THE_API = ("/assets/", "/docs", "/hooks/", "/hosted/", "/openapi.json")
 """Pages for people, git's own protocol, and what code hosts send in their own forms; by how their paths begin."""
 
-JOB_EVENT_TYPES = tuple(kind.__struct_config__.tag for kind in get_args(JobEvent))
-
 PROJECT = Parameter("projectId", "The project's id, as `docsmith project list` shows it.", where="path")
 JOB = Parameter("id", "The job's id.", where="path")
 DOMAIN = Parameter("domain", "The site's domain, such as `docs.example.com`.", where="path", example="guide")
 
-THREAD_HEADERS = {
-    "X-Thread-Id": "The thread's id: send it back as `threadId`, and the conversation goes on.",
-    "X-Thread-Key": "Only for a new thread, and only here: a secret that proves whose thread it is.",
-}
+THREAD_HEADERS = ("X-Thread-Id", "X-Thread-Key")
+UI_HEADERS = ("x-vercel-ai-ui-message-stream",)
+DATA_HEADERS = ("x-vercel-ai-data-stream",)
+
+PageNumber = Annotated[int, Meta(ge=1, le=100)]
+JobCursor = Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{48}$")]
+IdempotencyKey = Annotated[str, Meta(pattern="^[!#-~]([ -~]{0,253}[!#-~])?$")]
 
 JOB_EXAMPLE = {
     "id": "019a8e6c-4b7a-7d33-9c1e-5b0f1d8f3a52",
     "status": "completed",
     "source": {"repository": "https://git.example.com/acme/guide", "ref": "main"},
     "model": "builtin/editor",
-    "prLink": "https://docsmith.example.com/hosted/5d0c…/pulls/1-kq3v…",
+    "prLink": "https://docsmith.example.com/hosted/5d0c8b1e/pulls/1-kq3vN0tq",
     "createdAt": "2026-11-21T09:30:00.000Z",
     "archivedAt": None,
     "title": "Fix broken links",
@@ -66,42 +77,31 @@ JOB_EXAMPLE = {
 IDEMPOTENCY_KEY = Parameter(
     "Idempotency-Key",
     "Makes a request that is sent again do nothing again: for the same key and the same body the answer is the same"
-    " job. Of this project's requests only; it does not expire.",
-    where="header",
+    " job. Of this project's requests only; it does not expire. 1 to 255 printable ASCII characters, in quotes or not.",
+    IdempotencyKey,
+    "header",
     example="8e03978e-40d5-43dd-bc93-6894a57f9324",
 )
-JOB_ANSWER = {200: Answer("The job.", jobs.JobView, example=JOB_EXAMPLE)}
+JOB_ANSWER = {200: Answer("The job.", jobs.JobView, headers=("ETag",), example=JOB_EXAMPLE)}
+BEGUN_EXAMPLE = JOB_EXAMPLE | {"status": "active", "prLink": None}
+SESSION_EXAMPLE = {
+    "sessionId": JOB_EXAMPLE["id"],
+    "subdomain": "guide",
+    "branch": "docs/fix-broken-links-1d8f3a52",
+    "haulted": True,
+    "haultReason": "completed",
+    "pullRequestLink": JOB_EXAMPLE["prLink"],
+    "messageToUser": "Mended 2 links.",
+    "todos": [{"id": "1", "content": "Mend links", "status": "completed", "priority": "medium"}],
+    "userId": "key_0b6f",
+    "title": "Fix broken links",
+    "createdAt": "2026-11-21T09:30:00.000Z",
+}
 
 QUESTION: dict[str, Any] = {
     "fp": "anonymous",
     "messages": [{"id": "m1", "role": "user", "parts": [{"type": "text", "text": "How do I retry a failed job?"}]}],
 }
-
-UI_STREAM = """\
-data: {"type":"start","messageId":"msg_…","messageMetadata":{"threadId":"…"}}
-
-data: {"type":"text-start","id":"0"}
-
-data: {"type":"text-delta","id":"0","delta":"Run "}
-
-data: {"type":"text-end","id":"0"}
-
-data: {"type":"finish","finishReason":"stop","messageMetadata":{"threadId":"…"}}
-
-data: [DONE]
-
-"""
-
-LIVE_EVENTS = """\
-id: 41
-event: job-requested
-data: {"type":"job-requested","title":"Fix broken links"}
-
-id: 63
-event: pull-request-opened
-data: {"type":"pull-request-opened","number":1,"url":"https://…"}
-
-"""
 
 AGENT = (
     Operation(
@@ -112,7 +112,13 @@ AGENT = (
         "Ask for a change",
         {
             201: Answer(
-                "The job, active.", jobs.JobView, headers={"Location": "The job's address."}, example=JOB_EXAMPLE
+                "The job, active; the same job as before for an `Idempotency-Key` that was used before.",
+                jobs.JobView,
+                headers=("ETag", "Location"),
+                example=BEGUN_EXAMPLE,
+                leads_to=dict.fromkeys(
+                    ("getJob", "messageJob", "cancelJob", "archiveJob", "followJob"), "$response.body#/id"
+                ),
             )
         },
         description="An instruction in words becomes a background job. It ends by itself: with a pull request, or with"
@@ -130,15 +136,18 @@ AGENT = (
         "getJob",
         "Agent",
         "Look at a job",
-        JOB_ANSWER | {304: Answer("It is as it was when it had the entity tag of `If-None-Match`.")},
+        JOB_ANSWER | {304: Answer("It is as it was when it had the entity tag of `If-None-Match`.", headers=("ETag",))},
         key="admin",
         parameters=(
             PROJECT,
             JOB,
             Parameter(
-                "wait", "Hold the answer until the job ends, for at most so many seconds (up to 60).", float, example=30
+                "wait",
+                "Hold the answer until the job ends, for at most so many seconds (up to 60).",
+                Annotated[float, Meta(ge=0, le=jobs.MAX_WAIT_SECONDS)],
+                example=30,
             ),
-            Parameter("If-None-Match", "The `ETag` of an earlier answer.", where="header", example='W/"5d0c…"'),
+            Parameter("If-None-Match", "The `ETag` of an earlier answer.", where="header", example='W/"5d0c8b1e"'),
         ),
         errors={404: ("job_not_found",)},
     ),
@@ -148,13 +157,13 @@ AGENT = (
         "listJobs",
         "Agent",
         "List jobs",
-        {200: Answer("The newest first.", jobs.JobList)},
+        {200: Answer("The newest first.", jobs.JobList, example={"jobs": [JOB_EXAMPLE], "nextCursor": None})},
         description="As long as `nextCursor` is not null there are more: send it back as `cursor`.",
         key="admin",
         parameters=(
             PROJECT,
-            Parameter("limit", "How many at most, 1 to 100.", int, example=20),
-            Parameter("cursor", "The `nextCursor` of an earlier answer."),
+            Parameter("limit", "How many at most, 1 to 100; 20 when not given.", PageNumber, example=20),
+            Parameter("cursor", "The `nextCursor` of an earlier answer.", JobCursor),
             Parameter("status", "Only those that are `active`, `completed` or `failed`.", JobStatus),
             Parameter("includeArchived", "With the archived ones.", bool),
         ),
@@ -213,19 +222,25 @@ AGENT = (
         {
             200: Answer(
                 "Server-sent events, past then live, up to the job's end.",
+                streams.LiveEvent,
                 media_type="text/event-stream",
-                example=LIVE_EVENTS,
+                example=streams.LIVE_EXAMPLE,
             )
         },
         description="Each event's `event` is its type, its `id` a position: send the last one seen back as"
-        f" `Last-Event-ID` to go on after it. The types are: {', '.join(f'`{tag}`' for tag in JOB_EVENT_TYPES)}."
-        " More may come: pass over those that you do not know. While a job waits for its turn, events of type"
-        " `queue-position`, without an id, tell its place.",
+        " `Last-Event-ID` to go on after it. While a job waits for its turn, events of type `queue-position`, without"
+        " an id, tell its place. More types may come: pass over those that you do not know.\n\n" + streams.LIVE_TABLE,
         key="admin",
         parameters=(
             PROJECT,
             JOB,
-            Parameter("Last-Event-ID", "The id of the last event seen.", int, "header", example=41),
+            Parameter(
+                "Last-Event-ID",
+                "The id of the last event seen.",
+                Annotated[int, Meta(ge=0, le=10**18 - 1)],
+                "header",
+                example=41,
+            ),
         ),
         errors={400: ("invalid_request",), 404: ("job_not_found",)},
     ),
@@ -241,14 +256,15 @@ ASSISTANT = (
         {
             200: Answer(
                 "The answer as it is written: the UI message stream of the AI SDK 5, 6 and 7.",
+                streams.UiChunk,
                 media_type="text/event-stream",
-                headers=THREAD_HEADERS,
-                example=UI_STREAM,
+                headers=(*THREAD_HEADERS, *UI_HEADERS),
+                example=streams.UI_EXAMPLE,
             )
         },
         description="Made for `useChat`, and plain enough for curl: each event is one JSON chunk, the last is `[DONE]`."
         " First comes the search step and its sources, then text. An error after the answer has begun is a chunk of"
-        " type `error`.",
+        " type `error`.\n\n" + streams.UI_TABLE,
         key="assistant",
         body=threads.ThreadBody,
         body_examples={"question": QUESTION},
@@ -265,8 +281,10 @@ ASSISTANT = (
         {
             200: Answer(
                 "The reply under way, from its start: the same stream as when it was asked for.",
+                streams.UiChunk,
                 media_type="text/event-stream",
-                example=UI_STREAM,
+                headers=("X-Thread-Id", *UI_HEADERS),
+                example=streams.UI_EXAMPLE,
             ),
             204: Answer("Nothing is under way in that chat, or nothing for this reader."),
         },
@@ -285,9 +303,21 @@ ASSISTANT = (
     ),
 )
 
+READY_EXAMPLE = {
+    "status": "ready",
+    "reasons": {},
+    "models": {"agent": "builtin/editor", "assistant": "builtin/extractive"},
+}
+NOT_READY_EXAMPLE = READY_EXAMPLE | {"status": "not ready", "reasons": {"job-runner": "this worker has ended"}}
+
 SERVICE = (
     Operation(
-        "GET", "/healthz", "health", "Service", "Whether the process lives", {200: Answer("It does.", health.Health)}
+        "GET",
+        "/healthz",
+        "health",
+        "Service",
+        "Whether the process lives",
+        {200: Answer("It does.", health.Health, example={"status": "ok"})},
     ),
     Operation(
         "GET",
@@ -295,7 +325,10 @@ SERVICE = (
         "readiness",
         "Service",
         "Whether it can do its work",
-        {200: Answer("It can.", health.Readiness), 503: Answer("It cannot; `reasons` says why.", health.Readiness)},
+        {
+            200: Answer("It can.", health.Readiness, example=READY_EXAMPLE),
+            503: Answer("It cannot; `reasons` says why.", health.Readiness, example=NOT_READY_EXAMPLE),
+        },
     ),
 )
 
@@ -310,9 +343,12 @@ DEPRECATED = (
             200: Answer(
                 "What the agent does, as data lines of the AI SDK 4. The job outlives the connection.",
                 media_type="text/plain",
-                headers={"X-Session-Id": "The job's id.", "X-Branch-Name": "The branch that it works on."},
+                headers=("X-Session-Id", "X-Branch-Name", *DATA_HEADERS),
+                example=streams.DATA_EXAMPLE,
+                leads_to={"getJobV1": "$response.header.X-Session-Id"},
             )
         },
+        description=streams.DATA_TABLE,
         key="admin",
         body=jobs_v1.JobBodyV1,
         body_examples={"instruction": {"messages": [{"role": "user", "content": "Fix broken links"}]}},
@@ -327,7 +363,7 @@ DEPRECATED = (
         "getJobV1",
         "Deprecated",
         "Look at a job",
-        {200: Answer("The job.", jobs_v1.Session)},
+        {200: Answer("The job.", jobs_v1.Session, example=SESSION_EXAMPLE)},
         key="admin",
         parameters=(PROJECT, JOB),
         errors={404: ("job_not_found",)},
@@ -339,12 +375,17 @@ DEPRECATED = (
         "listJobsV1",
         "Deprecated",
         "List jobs",
-        {200: Answer("The newest first.", jobs_v1.Sessions)},
+        {200: Answer("The newest first.", jobs_v1.Sessions, example={"allSessions": [SESSION_EXAMPLE]})},
         key="admin",
         parameters=(
             PROJECT,
-            Parameter("skip", "How many to leave out at the start.", int, example=0),
-            Parameter("take", "How many at most, 1 to 100.", int, example=12),
+            Parameter(
+                "skip",
+                "How many to leave out at the start.",
+                Annotated[int, Meta(ge=0, le=jobs_v1.MAX_SKIPPED)],
+                example=0,
+            ),
+            Parameter("take", "How many at most, 1 to 100; 12 when not given.", PageNumber, example=12),
         ),
         deprecated=True,
     ),
@@ -356,9 +397,13 @@ DEPRECATED = (
         "Ask a question, for the AI SDK 4",
         {
             200: Answer(
-                "The answer as it is written, as a data stream.", media_type="text/plain", headers=THREAD_HEADERS
+                "The answer as it is written, as a data stream.",
+                media_type="text/plain",
+                headers=(*THREAD_HEADERS, *DATA_HEADERS),
+                example=streams.DATA_EXAMPLE,
             )
         },
+        description=streams.DATA_TABLE,
         key="assistant",
         body=threads.ThreadBody,
         body_examples={"question": {"fp": "anonymous", "messages": [{"role": "user", "content": "How do I retry?"}]}},
@@ -381,4 +426,5 @@ def description() -> dict[str, Any]:
         title=TITLE,
         description=DESCRIPTION,
         tags=TAGS,
+        notices=notices(JOB_EXAMPLE),
     )

@@ -289,7 +289,7 @@ def _wait_of(request: web.Request) -> float:
     if not request.query_string:
         return 0.0
     text = request.query.get("wait", "0")
-    if not re.fullmatch(r"[0-9]{1,2}(\.[0-9]{1,3})?", text, re.ASCII) or float(text) > MAX_WAIT_SECONDS:
+    if not re.fullmatch(r"[0-9]{1,2}(\.[0-9]{1,20})?(e-[0-9]{1,3})?", text, re.ASCII) or float(text) > MAX_WAIT_SECONDS:
         raise _bad_query("wait", f"is a number of seconds from 0 to {MAX_WAIT_SECONDS}")
     return float(text)
 

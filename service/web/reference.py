@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -15,8 +16,24 @@ from service.web.pages import html_page
 
 routes = web.RouteTableDef()
 
+SANE_HOST = re.compile(r"[A-Za-z0-9.:\[\]-]{1,255}")
 MAX_DEPTH = 4
 """Of fields within fields that the page shows."""
+
+VARIABLES: Mapping[str, tuple[str, str]] = {
+    "projectId": ("PROJECT", "a project's id: docsmith project list"),
+    "domain": ("DOMAIN", "its site's domain"),
+    "id": ("JOB", "a job's id, as asking for a change tells it"),
+    "threadId": ("THREAD", "a thread's id, as an answer's X-Thread-Id tells it"),
+    "messageId": ("MESSAGE", "a reply's id, as its stream's start tells it"),
+    "chatId": ("CHAT", "the id that a chat's requests carry"),
+    "path": ("PAGE", "a page's path, as search tells it"),
+}
+"""What the page's commands leave to be filled in, by its name in the address or the body: variable and meaning."""
+KEYS = {
+    "ADMIN_KEY": "docsmith key create --kind admin",
+    "ASSISTANT_KEY": "docsmith key create --kind assistant --domain DOMAIN",
+}
 
 
 class FieldLine(Struct, frozen=True):
@@ -49,6 +66,9 @@ class OperationView(Struct, frozen=True):
     parameters: tuple[FieldLine, ...]
     body: tuple[FieldLine, ...]
     curl: str
+    """Empty for what the service sends itself."""
+    sent: str
+    """What it sends, as an example."""
     answers: tuple[AnswerLine, ...]
 
 
@@ -70,8 +90,11 @@ async def show_document(request: web.Request) -> web.Response:
 @routes.get("/docs")
 async def show_reference(request: web.Request) -> web.Response:
     text = description()["info"]["description"]
-    address = f"{request.scheme}://{request.host}"
-    return html_page(request, "reference.html", title="API", text=text, sections=sections(description(), address))
+    host = request.host if SANE_HOST.fullmatch(request.host) else "localhost"  # it goes into commands
+    address = f"{request.scheme}://{host}"
+    variables = [*VARIABLES.values(), *KEYS.items()]
+    found = sections(description(), address)
+    return html_page(request, "reference.html", title="API", text=text, variables=variables, sections=found)
 
 
 @cache
@@ -82,15 +105,23 @@ def _document() -> tuple[bytes, str]:
 
 def sections(document: dict[str, Any], address: str) -> list[Section]:
     """The document as the page shows it: by tag, in the document's order."""
-    schemas = document["components"]["schemas"]
+    described = [
+        (path, method, operation, _curl(method, path, operation, address))
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
+    ]
+    described += [
+        (name, method, operation, "")
+        for name, methods in document["webhooks"].items()
+        for method, operation in methods.items()
+    ]
     return [
         Section(
             tag["name"],
             tag["description"],
             tuple(
-                _operation(method, path, operation, schemas, address)
-                for path, methods in document["paths"].items()
-                for method, operation in methods.items()
+                _operation(method, path, operation, document["components"], curl)
+                for path, method, operation, curl in described
                 if tag["name"] in operation["tags"]
             ),
         )
@@ -99,9 +130,9 @@ def sections(document: dict[str, Any], address: str) -> list[Section]:
 
 
 def _operation(
-    method: str, path: str, operation: dict[str, Any], schemas: dict[str, Any], address: str
+    method: str, path: str, operation: dict[str, Any], components: dict[str, Any], curl: str
 ) -> OperationView:
-    content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+    content, schemas = _body(operation), components["schemas"]
     return OperationView(
         id=operation["operationId"],
         method=method.upper(),
@@ -120,30 +151,43 @@ def _operation(
             for one in operation.get("parameters", ())
         ),
         body=tuple(fields(content.get("schema", {}), schemas)),
-        curl=_curl(method, path, operation, content, address),
-        answers=tuple(_answer(status, answer, schemas) for status, answer in operation["responses"].items()),
+        curl=curl,
+        sent=_shown(content["example"]) if "example" in content else "",
+        answers=tuple(_answer(status, answer, components) for status, answer in operation["responses"].items()),
     )
 
 
-def _answer(status: str, answer: dict[str, Any], schemas: dict[str, Any]) -> AnswerLine:
+def _body(operation: dict[str, Any]) -> dict[str, Any]:
+    content: dict[str, Any] = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+    return content
+
+
+def _answer(status: str, answer: dict[str, Any], components: dict[str, Any]) -> AnswerLine:
     contents: dict[str, dict[str, Any]] = answer.get("content", {})
-    media_type = next(iter(contents), "")
-    content = contents.get(media_type, {})
-    is_error = media_type == "application/problem+json"
-    example = content.get("example", "")
+    first = next(iter(contents.values()), {})
+    is_error = "application/problem+json" in contents
+    schema = first.get("schema", {})
+    told: dict[str, Any] = next(
+        (one for one in schema.get("properties", {}).get("data", {}).get("anyOf", ()) if len(one) > 1), {}
+    )
     return AnswerLine(
         status=status,
         text=answer["description"],
-        media_type=media_type,
-        fields=() if is_error else tuple(fields(content.get("schema", {}), schemas)),
+        media_type=" or ".join(contents),
+        fields=() if is_error else tuple(fields(told.get("contentSchema", schema), components["schemas"])),
         headers=()
         if is_error
         else tuple(
-            FieldLine(name, "header", False, header["description"]) for name, header in answer["headers"].items()
+            FieldLine(name, "header", False, components["headers"][name]["description"])
+            for name in answer.get("headers", ())
         ),
-        example=example if isinstance(example, str) else json.dumps(example, indent=2, ensure_ascii=False),
+        example=_shown(first.get("x-stream-example", first.get("example", ""))),
         is_error=is_error,
     )
+
+
+def _shown(example: Any) -> str:
+    return example if isinstance(example, str) else json.dumps(example, indent=2, ensure_ascii=False)
 
 
 def fields(schema: dict[str, Any], schemas: dict[str, Any], prefix: str = "", depth: int = 0) -> Iterator[FieldLine]:
@@ -168,7 +212,11 @@ def kind_of(schema: dict[str, Any], schemas: dict[str, Any]) -> str:
         return " or ".join(dict.fromkeys(kind_of(option, schemas) for option in schema["anyOf"]))
     if "enum" in schema:
         return " or ".join(json.dumps(value) for value in schema["enum"])
-    kind = str(schema.get("type", "any"))
+    kind: str | list[str] = schema.get("type", "any")
+    if isinstance(kind, list):
+        return " or ".join(kind_of({**schema, "type": each}, schemas) for each in kind)
+    if "const" in schema:
+        return json.dumps(schema["const"])
     if kind == "array":
         return f"list{_range(schema, 'minItems', 'maxItems', '')} of {kind_of(schema.get('items', {}), schemas)}"
     if kind == "string":
@@ -195,17 +243,27 @@ def _resolved(schema: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]
     return schema
 
 
-def _curl(method: str, path: str, operation: dict[str, Any], content: dict[str, Any], address: str) -> str:
-    """A command that works once its variables are set."""
-    names = {"{projectId}": "$PROJECT", "{domain}": "$DOMAIN", "{id}": "$JOB"}
-    for name, variable in names.items():
-        path = path.replace(name, variable)
-    lines: list[str] = [f"curl -sSN {address}{path}"]
-    if method == "post" and not content:
+def _curl(method: str, path: str, operation: dict[str, Any], address: str) -> str:
+    """A command that works in a POSIX shell once its variables, those of ``VARIABLES``, are set."""
+    for name, (variable, _) in VARIABLES.items():
+        path = path.replace(f"{{{name}}}", f"${variable}")
+    lines = [f'curl -sSN "{address}{path}"']
+    examples = _body(operation).get("examples", {})
+    if method == "post" and not examples:
         lines[0] += " -X POST"
-    for names_of in operation["security"]:
-        lines += [f'  -H "Authorization: Bearer ${name.upper()}_KEY"' for name in names_of]
-    for example in content.get("examples", {}).values():
-        lines += ["  -H 'Content-Type: application/json'", f"  -d '{json.dumps(example['value'], ensure_ascii=False)}'"]
+    for names in operation["security"]:
+        lines += [f'  -H "Authorization: Bearer ${name.upper()}_KEY"' for name in names]
+    for example in examples.values():
+        lines += ["  -H 'Content-Type: application/json'", f"  -d '{_json_with_variables(example['value'])}'"]
         break
     return " \\\n".join(lines)
+
+
+def _json_with_variables(example: dict[str, Any]) -> str:
+    """JSON to be put between single quotes, which are left where a variable's value belongs."""
+    variables = {f"${variable}": f"'\"${variable}\"'" for variable, _ in VARIABLES.values()}
+    told = {name: f"${VARIABLES[name][0]}" if name in VARIABLES else value for name, value in example.items()}
+    text = json.dumps(told, ensure_ascii=False).replace("'", "'\\''")
+    for name, expanded in variables.items():
+        text = text.replace(f'"{name}"', f'"{expanded}"')
+    return text

@@ -42,7 +42,7 @@ MESSAGE: dict[str, Any] = {
                 "type": "object",
                 "properties": {
                     "type": {"type": "string", "description": "`text`; others are passed over.", "examples": ["text"]},
-                    "text": {"type": "string", "description": "Of a text part."},
+                    "text": {"type": ["string", "null"], "description": "Of a text part."},
                 },
             },
         },

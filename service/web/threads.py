@@ -45,13 +45,18 @@ MAX_ECHOES = 20
 """Of the last messages of a chat, so many are looked at for the thread that they name."""
 
 
+class Part(Struct):
+    type: str = ""
+    text: str | None = None
+
+
 class ChatMessage(Struct):
     """As the chat clients send it; of what they echo only the last user message is used."""
 
     role: str
     id: str | None = None
     content: Any = None
-    parts: Any = None
+    parts: list[Part] | None = None
 
 
 class EchoedMessage(Struct):
@@ -297,9 +302,8 @@ def _checked_text(message: ChatMessage, path: str) -> str:
 
 
 def _text_of(message: ChatMessage) -> str:
-    if isinstance(message.parts, list) and message.parts:
-        texts = [part.get("text") for part in message.parts if isinstance(part, dict) and part.get("type") == "text"]
-        return "\n".join(text for text in texts if isinstance(text, str))
+    if message.parts:
+        return "\n".join(part.text for part in message.parts if part.type == "text" and part.text is not None)
     return message.content if isinstance(message.content, str) else ""
 
 

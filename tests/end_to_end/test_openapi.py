@@ -1,9 +1,16 @@
 """The API's own description: whole, valid, and shown to people."""
 
+import asyncio
+import html
 import importlib
 import json
+import os
 import pkgutil
 import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import get_args
 
 import msgspec
 import pytest
@@ -11,9 +18,15 @@ from aiohttp import web
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 import service.web
-from service.web.description import NOT_OF_THE_API, OPERATIONS, description
+from service.domain.jobs import JobEvent
+from service.web.description import NOT_OF_THE_API, OPERATIONS, TAGS, description
 from service.web.errors import EXPLAINED
 from service.web.openapi import common_errors
+from service.web.stream_description import LIVE_EVENTS, UI_CHUNKS, UiChunk
+from service.wire.job_stream import public
+from tests.end_to_end.talk import ask, chunks, create_job, job_events, question
+
+OPERATIONS_OF_THE_PAGE = [operation for tag in TAGS for operation in OPERATIONS if operation.tag == tag.name]
 
 
 async def test_the_description_is_valid_and_says_what_programs_need(service, http):
@@ -47,8 +60,13 @@ def test_examples_of_bodies_are_accepted_by_their_type(operation):
     for example in operation.body_examples.values():
         msgspec.json.decode(json.dumps(example), type=operation.body)
     for answer in operation.answers.values():
-        if answer.type is not None and answer.example is not None:
+        if answer.media_type == "text/event-stream":
+            for chunk in chunks(answer.example):
+                msgspec.convert(chunk, answer.type)
+        elif answer.type is not None:
             msgspec.json.decode(json.dumps(answer.example), type=answer.type)
+        for example in answer.also.values():
+            assert example
 
 
 def test_every_route_is_described_or_is_no_part_of_the_api():
@@ -61,6 +79,76 @@ def test_every_route_is_described_or_is_no_part_of_the_api():
     assert described <= served
     rest = {path for _, path in served - described}
     assert {path for path in rest if not path.startswith(NOT_OF_THE_API)} == set()
+
+
+def test_every_field_header_and_parameter_says_what_it_is():
+    document = description()
+    for name, schema in document["components"]["schemas"].items():
+        assert schema["description"], name
+        for field, of_field in schema["properties"].items():
+            assert "$ref" in of_field or of_field["description"], (name, field)
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            for content in operation.get("requestBody", {}).get("content", {}).values():
+                assert content["examples"]
+            for status, answer in operation["responses"].items():
+                for content in answer.get("content", {}).values():
+                    assert {"example", "examples", "x-stream-example"} & set(content), (
+                        operation["operationId"],
+                        status,
+                    )
+
+
+async def test_streams_have_the_chunks_that_the_description_names(service, http):
+    for agent in ("curl/8", "Mozilla/5.0"):
+        told = await ask(http, service, question("How do I install Kite?"), **{"User-Agent": agent})
+        for chunk in told[1:]:
+            assert chunk["type"] in UI_CHUNKS
+            assert set(chunk) <= {field.encode_name for field in msgspec.structs.fields(UiChunk)}
+        assert {chunk["type"] for chunk in told[1:]} >= set(UI_CHUNKS) - {"error", "tool-output-error"}
+
+
+def test_every_event_of_a_job_is_described_with_its_fields():
+    samples = Path(__file__).parent.parent / "samples" / "events"
+    for kind in get_args(JobEvent):
+        tag = kind.__struct_config__.tag
+        described = set(LIVE_EVENTS[tag][1].split(", "))
+        newest = max(samples.glob(f"{tag}.v?.json"))
+        told = set(public(msgspec.convert(json.loads(newest.read_text())["value"], kind)))
+        assert told - {"type"} <= described, tag
+    assert set(LIVE_EVENTS) == {kind.__struct_config__.tag for kind in get_args(JobEvent)} | {"queue-position"}
+
+
+async def test_commands_on_the_page_work_when_pasted(service, http, tmp_path):
+    if shutil.which("curl") is None:
+        pytest.skip("runs the page's commands; install curl to run it")
+    told = await ask(http, service, question("How do I install Kite?", id="chat-of-a-page"))
+    job = await create_job(http, service, "Make it sing")
+    await job_events(http, service, job["id"])
+    variables = {
+        "PROJECT": service.project_id,
+        "DOMAIN": service.domain,
+        "JOB": job["id"],
+        "THREAD": told[0]["X-Thread-Id"],
+        "MESSAGE": told[1]["messageId"],
+        "CHAT": "chat-of-a-page",
+        "PAGE": "install.md",
+        "ADMIN_KEY": service.admin_key,
+        "ASSISTANT_KEY": service.assistant_key,
+    }
+    async with http.get(service.url + "/docs") as response:
+        page = await response.text()
+    found = re.findall(r'<pre class="sample command"><code>(.*?)</code></pre>', page, re.DOTALL)
+    assert len(found) == len(OPERATIONS)
+    for operation, command in zip(OPERATIONS_OF_THE_PAGE, found, strict=True):
+        script = html.unescape(command) + " -o answer -w '%{http_code}'"
+        done = await asyncio.create_subprocess_exec(
+            "sh", "-euc", script, env=os.environ | variables, cwd=tmp_path, stdout=subprocess.PIPE
+        )
+        status, _ = await done.communicate()
+        # A job that goes on may end before it is cancelled; no reply is under way.
+        expected = {"cancelJob": (200, 409), "resumeReply": (204,)}.get(operation.id, (min(operation.answers),))
+        assert int(status) in expected, (operation.id, script, (tmp_path / "answer").read_text())
 
 
 async def test_people_read_the_description_without_the_network(service, http):

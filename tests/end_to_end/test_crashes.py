@@ -38,6 +38,16 @@ async def crashing(tmp_path, provider):
         yield service
 
 
+@pytest.fixture(scope="module")
+def editing(tmp_path_factory):
+    """Another, with the builtin model; one for all who kill it, since each start takes seconds."""
+    folder = tmp_path_factory.mktemp("editing")
+    with service_in(folder) as service:
+        service.set_up(write_docs(folder / "docs"), index=False)
+        service.start()
+        yield service
+
+
 async def restart(service):
     service.kill()
     await asyncio.to_thread(service.start)
@@ -76,22 +86,19 @@ async def test_a_job_goes_on_where_it_was(http, crashing, provider):
 @pytest.mark.parametrize(
     "moment", ["job-requested", "workspace-opened", "model-replied", "file-changed", "committed", "branch-pushed"]
 )
-async def test_a_job_ends_with_one_pull_request(http, tmp_path, moment):
-    with service_in(tmp_path) as service:
-        await asyncio.to_thread(service.set_up, write_docs(tmp_path / "docs"), index=False)
-        await asyncio.to_thread(service.start)
-        job = await create_job(http, service, 'Replace "20 MB" with "25 MB" in install.md')
-        await recorded(service, f"job-{job['id']}", until=moment)
-        await restart(service)
-        await job_events(http, service, job["id"])
-        done = await get_job(http, service, job["id"])
-        assert (done["status"], done["failure"]) == ("completed", None)
-        (pull_request,) = pull_requests(service)
-        assert done["prLink"].endswith(f"/pulls/{pull_request['number']}-{pull_request['token']}")
-        types = [event["type"] for event in service.cli("audit", "show", "--stream", f"job-{job['id']}")["events"]]
-        for once in ("committed", "branch-pushed", "pull-request-opened", "job-completed"):
-            assert types.count(once) == 1
-        assert verify(service.data / "events.db").is_sound
+async def test_a_job_ends_with_one_pull_request(http, editing, moment):
+    job = await create_job(http, editing, 'Replace "20 MB" with "25 MB" in install.md')
+    await recorded(editing, f"job-{job['id']}", until=moment)
+    await restart(editing)
+    await job_events(http, editing, job["id"])
+    done = await get_job(http, editing, job["id"])
+    assert (done["status"], done["failure"]) == ("completed", None)
+    (pull_request,) = [one for one in pull_requests(editing) if one["head"] == job["branch"]]
+    assert done["prLink"].endswith(f"/pulls/{pull_request['number']}-{pull_request['token']}")
+    types = [event["type"] for event in editing.cli("audit", "show", "--stream", f"job-{job['id']}")["events"]]
+    for once in ("committed", "branch-pushed", "pull-request-opened", "job-completed"):
+        assert types.count(once) == 1
+    assert verify(editing.data / "events.db").is_sound
 
 
 async def test_what_was_written_of_an_answer_is_on_its_thread(http, crashing, provider):
@@ -222,25 +229,22 @@ async def test_a_message_is_in_the_next_prompt_also_after_a_crash(http, crashing
     assert third.body["messages"] == [*second.body["messages"], {"role": "user", "content": "Call it zebra"}]
 
 
-async def test_a_job_that_goes_on_is_handed_in_once_whenever_it_is_killed(http, tmp_path):
-    with service_in(tmp_path) as service:
-        await asyncio.to_thread(service.set_up, write_docs(tmp_path / "docs"), index=False)
-        await asyncio.to_thread(service.start)
-        job = await create_job(http, service, 'Replace "20 MB" with "25 MB" in install.md')
-        await job_events(http, service, job["id"])
-        ends = 1
-        for moment in ("job-reopened", "committed", "branch-pushed"):
-            before = head(service)
-            await post(http, service, "job", job["id"], "message", body={"prompt": f'Append "{moment}." to retry.md'})
-            await recorded(service, f"job-{job['id']}", until=moment, after=before)
-            await restart(service)
-            await job_events(http, service, job["id"])
-            ends += 1
-        types = [event["type"] for event in service.cli("audit", "show", "--stream", f"job-{job['id']}")["events"]]
-        for once_a_round in ("committed", "branch-pushed", "job-completed"):
-            assert types.count(once_a_round) == ends
-        assert (types.count("pull-request-opened"), types.count("pull-request-updated")) == (1, ends - 1)
-        assert len(pull_requests(service)) == 1
+async def test_a_job_that_goes_on_is_handed_in_once_whenever_it_is_killed(http, editing):
+    job = await create_job(http, editing, 'Replace "20 MB" with "25 MB" in install.md')
+    await job_events(http, editing, job["id"])
+    ends = 1
+    for moment in ("job-reopened", "committed", "branch-pushed"):
+        before = head(editing)
+        await post(http, editing, "job", job["id"], "message", body={"prompt": f'Append "{moment}." to retry.md'})
+        await recorded(editing, f"job-{job['id']}", until=moment, after=before)
+        await restart(editing)
+        await job_events(http, editing, job["id"])
+        ends += 1
+    types = [event["type"] for event in editing.cli("audit", "show", "--stream", f"job-{job['id']}")["events"]]
+    for once_a_round in ("committed", "branch-pushed", "job-completed"):
+        assert types.count(once_a_round) == ends
+    assert (types.count("pull-request-opened"), types.count("pull-request-updated")) == (1, ends - 1)
+    assert len([one for one in pull_requests(editing) if one["head"] == job["branch"]]) == 1
 
 
 async def test_a_request_that_was_answered_is_not_done_again_after_a_crash(http, crashing, provider):

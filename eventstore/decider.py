@@ -63,19 +63,30 @@ async def load(store: EventStore, decider: Decider[C, S, E], entity_id: str) -> 
 
 
 async def execute(
-    store: EventStore, decider: Decider[C, S, E], entity_id: str, command: C, *, metadata: Metadata = DEFAULT_METADATA
+    store: EventStore,
+    decider: Decider[C, S, E],
+    entity_id: str,
+    command: C,
+    *,
+    metadata: Metadata = DEFAULT_METADATA,
+    known: Executed[S, E] | None = None,
 ) -> Executed[S, E]:
     """Decide on a command and record what it causes.
+
+    ``known``: what this caller executed last on the same thing; if nobody else has written since, nothing is read.
+    What others have written is not seen where ``decide`` refuses the command, or finds nothing to record for it.
 
     Raises:
         WrongExpectedVersion: other writers were faster each of a hundred times.
         Whatever ``decide`` and ``append`` raise.
     """
     stream = decider.stream(entity_id)
-    loaded = Loaded(decider.initial, 0, 0)
-    tries = 0
+    loaded = Loaded(decider.initial, 0, 0) if known is None else Loaded(known.state, known.version, known.position)
+    is_known, tries = known is not None, 0
     while True:
-        loaded = await _load_on(store, decider, entity_id, loaded)
+        if not is_known:
+            loaded = await _load_on(store, decider, entity_id, loaded)
+        is_known = False
         events = decider.decide(command, loaded.state)
         if not events:
             return Executed(events, loaded.state, loaded.position, loaded.version)

@@ -18,7 +18,7 @@ import aiohttp
 from msgspec import Struct
 
 from service.adapters.model_errors import MODEL_KEY_REFUSED, MODEL_REFUSED_REQUEST, ContentRefused, Retries, error_of
-from service.adapters.model_exchange import EXCHANGE, Exchange, open_session
+from service.adapters.model_exchange import EXCHANGE, Exchange, Silence, open_session
 from service.adapters.model_library import Library, load
 from service.adapters.model_messages import in_openai_form, mark_for_cache
 from service.adapters.model_streams import (
@@ -413,20 +413,25 @@ class _OurSource:
         self._spec = spec
 
     async def texts(self) -> AsyncGenerator[str, None]:
-        timeout_seconds = self._spec.first_token_timeout_seconds
-        while True:
-            try:
-                async with asyncio.timeout(timeout_seconds):
+        seconds, silence = self._spec.first_token_timeout_seconds, Silence(self._content)
+        try:
+            while True:
+                silence.begin(seconds)
+                try:
                     data = await self._content.readany()
-            except TimeoutError:
-                raise Unavailable(f"the provider of {self._spec.model} fell silent") from None
-            except (aiohttp.ClientError, OSError):
-                raise Unavailable(f"the provider of {self._spec.model} broke the connection off") from None
-            if not data:
-                return
-            timeout_seconds = self._spec.idle_timeout_seconds
-            for text in self._reader.feed(data):
-                yield text
+                except TimeoutError:
+                    raise Unavailable(f"the provider of {self._spec.model} fell silent") from None
+                except (aiohttp.ClientError, OSError):
+                    raise Unavailable(f"the provider of {self._spec.model} broke the connection off") from None
+                finally:
+                    silence.end()
+                if not data:
+                    return
+                seconds = self._spec.idle_timeout_seconds
+                for text in self._reader.feed(data):
+                    yield text
+        finally:
+            silence.close()
 
     def ending(self) -> Ending:
         return self._reader.ending()

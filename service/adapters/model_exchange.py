@@ -1,5 +1,6 @@
 """One HTTP exchange with a model's provider, as both sides of litellm see it."""
 
+import asyncio
 import ssl
 from collections.abc import Mapping
 from contextvars import ContextVar
@@ -49,3 +50,42 @@ def open_session(*, connect_timeout_seconds: float, certificates: ssl.SSLContext
         read_bufsize=READ_BYTES,
         skip_auto_headers=("User-Agent", "Accept"),  # litellm's are those of the provider's client
     )
+
+
+class Silence:
+    """Ends a read of a stream that has been silent for too long, with a TimeoutError.
+
+    One clock for all reads, which is looked at when it rings: one that is set and stopped for each piece of a stream
+    costs nearly as much as the piece.
+    """
+
+    def __init__(self, content: aiohttp.StreamReader) -> None:
+        self._content = content
+        self._loop = asyncio.get_running_loop()
+        self._until: float | None = None
+        self._clock: asyncio.TimerHandle | None = None
+
+    def begin(self, seconds: float) -> None:
+        """A read begins that may take so long."""
+        self._until = self._loop.time() + seconds
+        if self._clock is None or self._clock.when() > self._until:
+            self.close()
+            self._clock = self._loop.call_at(self._until, self._look)
+
+    def end(self) -> None:
+        """It has ended: time that passes until the next one is not the stream's."""
+        self._until = None
+
+    def close(self) -> None:
+        if self._clock is not None:
+            self._clock.cancel()
+            self._clock = None
+
+    def _look(self) -> None:
+        self._clock = None
+        if self._until is None:
+            return
+        if self._loop.time() < self._until:
+            self._clock = self._loop.call_at(self._until, self._look)
+        else:
+            self._content.set_exception(TimeoutError())

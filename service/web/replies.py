@@ -16,8 +16,8 @@ from service.web.live import with_keep_alives
 from service.wire import data_stream, ui_messages
 from service.workers.broadcast import Topic
 
-STALLED_SECONDS = 60.0
-"""A reader that takes nothing for so long is cut off; it can catch up from the record."""
+TURN_PIECES = 16
+"""Who is told so much at once lets others have their turn; between the pieces of a model there are turns anyway."""
 GOING_DOWN = ReplyBroken("unavailable", "The service is restarting; ask again in a moment.")
 
 
@@ -45,7 +45,7 @@ async def send_ui_messages(request: web.Request, reply: HeardReply, *, plain: bo
         await response.prepare(request)
         async with response, aclosing(_told(request, reply)) as told:
             async for events in told:
-                await _send(request, response, [piece for event in events for piece in encoder.encode(event)])
+                await _send(response, [piece for event in events for piece in encoder.encode(event)])
         await _note_end(request, reply)
     return response
 
@@ -59,7 +59,7 @@ async def send_data_stream(request: web.Request, reply: HeardReply, *, headers: 
         async with aclosing(_told(request, reply)) as told:
             async for events in with_keep_alives(told):
                 lines = [data_stream.KEEP_ALIVE] if events is None else _lines(encoder, events)
-                await _send(request, response, lines)
+                await _send(response, lines)
         await response.write_eof()
         await _note_end(request, reply)
     return response
@@ -69,18 +69,15 @@ def _lines(encoder: data_stream.DataStreamEncoder, events: Iterable[ReplyEvent])
     return [line for event in events for line in encoder.encode(event)]
 
 
-async def _send(request: web.Request, response: web.StreamResponse, pieces: list[bytes]) -> None:
-    """Waits while the reader is behind. Raises ConnectionError when it has gone, or has taken nothing for too long."""
+async def _send(response: web.StreamResponse, pieces: list[bytes]) -> None:
+    """Waits while the reader is behind. Raises ConnectionError when it has gone; a connection whose reader takes
+    nothing for too long is cut (``connections``), and the reader can catch up from the record.
+    """
     if not pieces:
         return
-    try:
-        async with asyncio.timeout(STALLED_SECONDS):
-            await response.write(b"".join(pieces))
-    except TimeoutError:
-        if request.transport is not None:
-            request.transport.abort()
-        raise ConnectionResetError("the reader takes nothing") from None
-    await asyncio.sleep(0)  # a write that need not wait gives nobody else a turn
+    await response.write(b"".join(pieces))
+    if len(pieces) > TURN_PIECES:
+        await asyncio.sleep(0)  # a write that need not wait gives nobody else a turn
 
 
 async def _told(request: web.Request, reply: HeardReply) -> AsyncGenerator[Iterable[ReplyEvent], None]:

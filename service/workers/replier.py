@@ -13,7 +13,7 @@ from functools import partial
 
 import structlog
 
-from eventstore import EventStore, Metadata, StoreUnavailable, SubjectErased, Views, execute, load
+from eventstore import EventStore, Executed, Metadata, StoreUnavailable, SubjectErased, Views, execute, load
 from service.assistant.answer import AnswerSettings, Question, answer
 from service.assistant.context import Exchange
 from service.domain.errors import Conflict, NotFound
@@ -34,6 +34,7 @@ from service.domain.threads import (
     Thread,
     ThreadCommand,
     ThreadEvent,
+    ThreadState,
 )
 from service.ports.model import Models
 from service.ports.search_index import SearchIndex
@@ -47,6 +48,10 @@ log = structlog.get_logger()
 
 SEGMENT_SECONDS = 0.25
 """How much of a reply a crash can lose, and how many events a reply costs."""
+SEGMENT_PHASES = 4
+"""Replies write their segments down together, at so many moments of each stretch: one commit carries those of many."""
+HEEDED = frozenset({"reply-started", "reply-stopped", "reply-failed", "reader-left", "reader-returned"})
+"""Types of events; the segments of all replies, which are most of what is recorded, need not be decoded again."""
 MAX_EARLIER_TURNS = 50
 """More than fits any prompt; the assistant takes what fits of them, newest first."""
 MAX_REPLY_CHARACTERS = 200_000
@@ -102,7 +107,7 @@ class Replier:
                 ready.set()
             replies.create_task(self._end_orphans(after), name="orphaned replies")
             async for recorded in subscription:
-                for thread_id, event in decoded(THREADS, [recorded]):
+                for thread_id, event in decoded(THREADS, [recorded] if recorded.type in HEEDED else []):
                     if isinstance(event, ReplyStarted) and event.instance == self._instance:
                         self._begin(replies, thread_id, event.reply_id, recorded.position)
                     else:
@@ -326,6 +331,8 @@ class _Writer:
         self._waiting: list[ThreadCommand] = []
         self._text: list[str] = []
         self._lock = asyncio.Lock()
+        self._executed: Executed[ThreadState, ThreadEvent] | None = None
+        self._phase = SEGMENT_SECONDS * (position % SEGMENT_PHASES) / SEGMENT_PHASES
         self.is_ending = False
 
     def add(self, command: ThreadCommand) -> None:
@@ -337,8 +344,10 @@ class _Writer:
 
     async def run(self) -> None:
         """Until cancelled: write down what was told, from time to time."""
+        loop = asyncio.get_running_loop()
         while True:
-            await asyncio.sleep(SEGMENT_SECONDS)
+            since = (loop.time() - self._phase) % SEGMENT_SECONDS
+            await asyncio.sleep(SEGMENT_SECONDS - since if since < SEGMENT_SECONDS - 0.01 else SEGMENT_SECONDS)
             await asyncio.shield(self.flush())
 
     async def flush(self) -> None:
@@ -362,4 +371,7 @@ class _Writer:
             self._text.clear()
 
     async def _execute(self, command: ThreadCommand) -> None:
-        await execute(self._store, THREADS, self._thread_id, command, metadata=self._metadata)
+        known, self._executed = self._executed, None
+        self._executed = await execute(
+            self._store, THREADS, self._thread_id, command, metadata=self._metadata, known=known
+        )

@@ -71,3 +71,23 @@ async def test_plans_for_several_streams_are_recorded_together_or_not_at_all(sto
     with pytest.raises(WrongExpectedVersion):
         await store.append_all([made for made in plans if made is not None])
     assert await store.head() == 2
+
+
+async def test_who_knows_what_was_executed_last_reads_nothing_again(store):
+    first = await execute(store, COUNTER, "1", 5)
+    asked = []
+
+    class Counting:
+        """The store, which notes that a stream is read."""
+
+        append = store.append
+
+        async def fold_stream(self, *arguments, **more):
+            asked.append(arguments[0])
+            return await store.fold_stream(*arguments, **more)
+
+    second = await execute(Counting(), COUNTER, "1", 2, known=first)
+    assert (second.state, second.version, asked) == (7, 2, [])
+    await execute(store, COUNTER, "1", 10)
+    third = await execute(Counting(), COUNTER, "1", 1, known=second)  # another writer was faster
+    assert (third.state, third.version, asked) == (18, 4, ["counter-1"])

@@ -5,6 +5,8 @@
   every request, what the host refused because of its rate. How long it asks us to wait is told in ``Retry-After``
   (RFC 9110, section 10.2.3), by GitHub also in ``X-RateLimit-Reset`` (seconds since 1970) and by GitLab in
   ``RateLimit-Reset``; GitHub's secondary limits are a 403 that may tell nothing but words, and mean a minute.
+- Where it goes is the operator's own word, a setting of the project, which may well be in a private network: addresses
+  are not looked at (``outbound`` does that for what others name), since nobody else's word is followed.
 - Nothing of the user's is read: no netrc (it would replace the token), no cookies. Proxies are the environment's.
 """
 
@@ -32,7 +34,11 @@ T = TypeVar("T")
 
 TRIES = 5
 MAX_WAIT_SECONDS = 300.0
-"""In all, for one request. A host that asks for more is told of as rate limited."""
+"""In all, for one request. A host that asks for more is told of as rate limited.
+
+A job keeps its place among those at work meanwhile: most of what it asks is to open the pull request for work that is
+done and paid for, and a place that stays taken for minutes costs less than a person who has to come back and say so.
+"""
 MAX_PAUSE_SECONDS = 30.0
 UNTOLD_WAIT_SECONDS = 60.0
 """When a host limits the rate without saying for how long; GitHub asks for at least a minute then."""

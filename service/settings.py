@@ -93,6 +93,13 @@ class NetworkSection(Struct, frozen=True, forbid_unknown_fields=True):
     """Addresses that people name (webhooks) may be on this machine and in private networks, and may be plain http."""
 
 
+class IndexSection(Struct, frozen=True, forbid_unknown_fields=True):
+    poll_minutes: Annotated[float, Meta(ge=0)] = 0
+    """How often repositories on other code hosts, and live websites, are looked at for changes; 0 for never. Those that
+    send webhooks need no looking.
+    """
+
+
 class WebhooksSection(Struct, frozen=True, forbid_unknown_fields=True):
     concurrent_deliveries: Annotated[int, Meta(ge=1, le=1000)] = 100
     timeout_seconds: Annotated[float, Meta(gt=0, le=60)] = 15.0
@@ -138,6 +145,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     limits: LimitsSection = LimitsSection()
     network: NetworkSection = NetworkSection()
     webhooks: WebhooksSection = WebhooksSection()
+    index: IndexSection = IndexSection()
     models: dict[str, ModelSection] = {}
 
 

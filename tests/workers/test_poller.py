@@ -1,0 +1,71 @@
+import asyncio
+
+from eventstore import Metadata, execute
+from service.domain.errors import Unavailable
+from service.domain.sites import RecordIndex
+from service.operations import NewProject, create_organization, create_project
+from service.projections.projects import list_projects
+from service.projections.sites import get_site
+from service.streams import SITES
+from service.system import now
+from service.workers.poller import Poller
+from tests.fakes.code_host import FakeCodeHost
+from tests.fakes.docs_source import FakeDocsSource
+
+
+async def a_site(store, views, docs, kind: str, domain: str) -> None:
+    organization = await create_organization(store, "Acme", Metadata())
+    await views.catch_up()
+    repository, token = ("https://docs.example.com/", "") if kind == "website" else ("https://x.y/r.git", "TOKEN")
+    new = NewProject(organization.id, "Guide", repository, "main", "", domain, kind, git_token_env=token)
+    await create_project(store, views, docs, {"github": FakeCodeHost()}, new, Metadata())
+    await views.catch_up()
+
+
+async def indexed(store, views, domain: str, commit: str) -> None:
+    await execute(store, SITES, domain, RecordIndex(commit, "one", 1, 1, (), 0.1, now()))
+    await views.catch_up()
+
+
+async def test_a_site_whose_newest_commit_is_another_is_indexed_again_and_no_other(store, views):
+    docs = FakeDocsSource({"a.md": "A"})
+    await a_site(store, views, docs, "github", "moved")
+    await a_site(store, views, docs, "website", "same")
+    project = (await list_projects(views))[0]
+    await indexed(store, views, "moved", "0" * 40)
+    await indexed(store, views, "same", docs.branches[project.ref])
+    poller = Poller(store, views, docs, minutes=1)
+    before = await store.head()
+    await poller.look()
+    await views.catch_up()
+    assert (await get_site(views, "moved")).index_wanted
+    assert not (await get_site(views, "same")).index_wanted
+    assert await store.head() == before + 1
+    await poller.look()  # it is wanted already
+    assert await store.head() == before + 1
+
+
+async def test_a_site_that_cannot_be_reached_keeps_no_other_from_being_looked_at(store, views):
+    docs = FakeDocsSource({"a.md": "A"})
+    await a_site(store, views, docs, "github", "down")
+    await a_site(store, views, docs, "github", "moved")
+    for domain in ("down", "moved"):
+        await indexed(store, views, domain, "0" * 40)
+    docs.errors = [Unavailable("down")]
+    await Poller(store, views, docs, minutes=1).look()
+    await views.catch_up()
+    assert [(await get_site(views, domain)).index_wanted for domain in ("down", "moved")] == [False, True]
+
+
+async def test_rounds_follow_each_other(store, followed):
+    docs = FakeDocsSource({"a.md": "A"})
+    await a_site(store, followed, docs, "github", "moved")
+    await indexed(store, followed, "moved", "0" * 40)
+    before = await store.head()
+    polling = asyncio.create_task(Poller(store, followed, docs, minutes=0.0001).run())
+    async with asyncio.timeout(20):
+        async for recorded in store.subscribe(after=before):
+            assert SITES.owns(recorded.stream)
+            break
+    polling.cancel()
+    await asyncio.wait([polling])

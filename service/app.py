@@ -89,6 +89,7 @@ from service.workers.erasures import Erasures
 from service.workers.indexer import Indexer
 from service.workers.instances import Instance
 from service.workers.job_runner import JobRunner
+from service.workers.poller import Poller
 from service.workers.replier import Replier
 from service.workers.webhooks import Webhooks
 
@@ -257,6 +258,8 @@ class Server:
         )
         minutes = settings.audit.checkpoint_minutes
         self._checkpoints = Checkpoints(runtime.store, runtime.data, minutes) if minutes > 0 else None
+        minutes = settings.index.poll_minutes
+        self._poller = Poller(runtime.store, runtime.views, runtime.docs, minutes=minutes) if minutes > 0 else None
         self._erasures = Erasures(runtime.store, runtime.views)
         self._webhook_sender = AiohttpWebhookSender(
             allow_private=settings.network.allow_private, timeout_seconds=settings.webhooks.timeout_seconds
@@ -316,6 +319,8 @@ class Server:
         self._begin("replier", self._replier.run(ready=self._replies_ready))
         self._begin("job-runner", self._job_runner.run())
         self._begin("indexer", self._indexer.run())
+        if self._poller is not None:
+            self._begin("poller", self._poller.run())
         self._begin("erasures", self._erasures.run())
         self._begin("webhooks", self._webhooks.run())
         if self._checkpoints is not None:
@@ -328,7 +333,7 @@ class Server:
     async def stop(self) -> None:
         """End streams properly, park jobs. Views follow to the end, since parking is recorded, too."""
         self._closing.set()
-        for name in ("checkpoints", "erasures", "webhooks", "replier", "job-runner", "indexer", "views"):
+        for name in ("poller", "checkpoints", "erasures", "webhooks", "replier", "job-runner", "indexer", "views"):
             task = self._tasks.get(name)
             if task is not None:
                 task.cancel()

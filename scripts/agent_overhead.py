@@ -21,7 +21,7 @@ from statistics import median
 from typing import Any
 
 from eventstore import Metadata, RecordedEvent
-from service.app import SWITCH_SECONDS, Address, Server, only_server, open_runtime
+from service.app import open_runtime
 from service.cli.runtime import Runtime
 from service.domain.jobs import Message
 from service.domain.model import ToolCall, Usage
@@ -29,6 +29,7 @@ from service.operations import NewJob, request_job
 from service.ports.docs_source import NewCommit, Source
 from service.ports.model import AssistantMessage, Model, ModelChunk, ModelEnd, ModelRequest
 from service.projections.projects import get_project
+from service.server import SWITCH_SECONDS, Address, Server, only_server
 from service.settings import Settings
 from service.workers.instances import Instance
 

@@ -20,7 +20,7 @@ from typing import Any
 import aiohttp
 
 from scripts.bench_table import report
-from service.app import serving
+from service.server import serving
 from service.settings import load_settings
 
 REPLIES = 200

@@ -1,159 +1,37 @@
-"""The composition root: builds every part, wires them, starts and stops them."""
+"""The composition root of the commands: opens a data folder, with every part that a command may need."""
 
-import asyncio
-import errno
-import fcntl
-import gc
-import logging
 import os
-import resource
-import signal
-import socket
-import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
-from datetime import datetime
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-import msgspec
-import structlog
-from aiohttp import web
-
-from eventstore import Metadata, SQLiteEventStore, Views, execute
+from eventstore import SQLiteEventStore, Views
 from service.adapters.api_client import ApiClient
 from service.adapters.builtin_answer import BuiltinAnswer
 from service.adapters.builtin_editor import BuiltinEditor
 from service.adapters.dulwich_docs import DulwichDocs
-from service.adapters.hosted import HostedCodeHost
 from service.adapters.models import ConfiguredModels, ModelSettings
 from service.adapters.remote_code_host import remote_code_hosts
 from service.adapters.tokens import Tokens
-from service.adapters.webhook_sender import AiohttpWebhookSender
 from service.adapters.website import WebsiteDocs
-from service.agent.loop import Budgets
-from service.assistant.answer import AnswerSettings
 from service.cli.main import run
 from service.cli.runtime import Program, Runtime
-from service.domain.errors import Conflict, ServiceError
-from service.domain.jobs import ClosePullRequest, PullRequestOutcome
-from service.domain.replies import ReplyEvent
-from service.domain.usage import Limits
-from service.operations import request_index
-from service.ports.code_host import PullRequestPage
 from service.ports.docs_source import DocsSource
 from service.projections import all_projections
-from service.projections.jobs import JobRoom, jobs_of_pull_request
-from service.projections.projects import get_project
 from service.retrieval.query import SiteIndexes
 from service.settings import BadSettings, ModelSection, Settings
-from service.streams import JOBS
-from service.web import (
-    access,
-    analytics,
-    errors,
-    feedback,
-    health,
-    jobs,
-    jobs_v1,
-    pull_requests,
-    reference,
-    search,
-    threads,
-    webhooks,
-)
-from service.web.client_address import Proxies
-from service.web.connections import ConnectionLimits, connections, listen
-from service.web.cors import cors
-from service.web.description import description
-from service.web.door import Door, DoorSettings
-from service.web.git_http import git_routes
-from service.web.keys import (
-    BROADCAST,
-    CLOSING,
-    INDEX,
-    INSTANCE,
-    JOB_ROOM,
-    KEY_REQUIRED,
-    MODEL_NAMES,
-    MODELS,
-    READINESS,
-    REPLIER,
-    STORE,
-    VIEWS,
-)
-from service.web.problems import MAX_BODY_BYTES, metadata_of, problems, request_ids
-from service.workers.broadcast import Broadcast
-from service.workers.checkpoints import Checkpoints
-from service.workers.erasures import Erasures
-from service.workers.indexer import Indexer
-from service.workers.instances import Instance
-from service.workers.job_runner import JobRunner
-from service.workers.poller import Poller
-from service.workers.replier import Replier
-from service.workers.webhooks import Webhooks
-
-log = structlog.get_logger()
-
-SHUTDOWN_SECONDS = 5.0
-"""For streams to end properly; after that they are cut. With what follows, the whole stop stays under 10 seconds."""
 
 
-DESCRIPTORS_ELSEWHERE = 256
-"""File descriptors that are kept for what is no connection of a caller."""
-
-SWITCH_SECONDS = 0.0005
-"""How long a thread that computes may keep the event loop from going on. With Python's own 5 ms, a job on 14,500 pages
-delayed the loop by 16 ms at p99; with this by 3 ms, in the same time for the job.
-"""
-
-
-class Address:
-    """How people reach the service: what the settings say, else what it listens on, once it does."""
-
-    def __init__(self, public_url: str) -> None:
-        self._url = public_url.rstrip("/")
-
-    def listening_on(self, url: str) -> None:
-        self._url = self._url or url
-
-    def __call__(self) -> str:
-        return self._url
-
-
-class AlreadyServed(Conflict):
-    """Another process serves this data folder."""
-
-    code = "already_served"
-
-
-def _make_private(folder: Path) -> None:
+def make_private(folder: Path) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-
-
-@contextmanager
-def only_server(data: Path) -> Iterator[None]:
-    """Hold the data folder's lock; it says who holds it. The kernel lets go when this process dies.
-
-    Raises AlreadyServed: with the process id of the one that has it.
-    """
-    _make_private(data)
-    with (data / "server.lock").open("a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
-            raise AlreadyServed(f"{data} is served by process {file.read().strip()} already.") from None
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
-        yield
 
 
 @asynccontextmanager
 async def open_runtime(data: Path, settings: Settings, models: ConfiguredModels) -> AsyncIterator[Runtime]:
     """An open data folder, made when it is not there."""
-    _make_private(data)
+    make_private(data)
     async with AsyncExitStack() as stack:
         store = await SQLiteEventStore.open(data / "events.db", vault_path=data / "keys.db")
         stack.push_async_callback(store.close)
@@ -177,12 +55,12 @@ def _docs(data: Path, tokens: Tokens, scratch: Path | None) -> DocsSource:
 
 @asynccontextmanager
 async def open_for_command(data: Path, settings: Settings) -> AsyncIterator[Runtime]:
-    async with open_runtime(data, settings, _models(settings)) as runtime:
+    async with open_runtime(data, settings, configured_models(settings)) as runtime:
         await runtime.views.catch_up()
         yield runtime
 
 
-def _models(settings: Settings) -> ConfiguredModels:
+def configured_models(settings: Settings) -> ConfiguredModels:
     return ConfiguredModels(
         [_model_settings(alias, section) for alias, section in settings.models.items()],
         agent=settings.agent.model,
@@ -212,312 +90,18 @@ def _model_settings(alias: str, section: ModelSection) -> ModelSettings:
         raise BadSettings(f"[models.{alias}]: {error}") from None
 
 
-class Server:
-    """Everything that runs while the service serves."""
+async def _serve(data: Path, settings: Settings) -> None:
+    from service.server import serve  # late: no other command needs what serves
 
-    def __init__(self, runtime: Runtime, instance: Instance, address: Address) -> None:
-        settings = runtime.settings
-        self._runtime, self._address = runtime, address
-        self._broadcast: Broadcast[ReplyEvent] = Broadcast()
-        self._closing = asyncio.Event()
-        self._replies_ready = asyncio.Event()
-        self._hosted = HostedCodeHost(runtime.data, base_url=address)
-        self._indexer = Indexer(runtime.store, runtime.views, runtime.docs, runtime.index, runtime.data)
-        self._replier = Replier(
-            runtime.store,
-            runtime.views,
-            self._broadcast,
-            models=runtime.models,
-            index=runtime.index,
-            instance=instance.name,
-            is_alive=instance.is_alive,
-            settings=AnswerSettings(
-                suggestions=settings.assistant.suggestions, max_searches=settings.assistant.max_searches
-            ),
-            concurrent_replies=settings.assistant.concurrent_replies,
-            grace_seconds=settings.threads.grace_seconds,
-        )
-        self._job_runner = JobRunner(
-            runtime.store,
-            runtime.views,
-            models=runtime.models,
-            docs=runtime.docs,
-            index=runtime.index,
-            code_hosts={**runtime.code_hosts, "local": self._hosted},
-            instance=instance.name,
-            is_alive=instance.is_alive,
-            concurrent_jobs=settings.agent.concurrent_jobs,
-            concurrent_jobs_per_project=settings.agent.concurrent_jobs_per_project,
-            budgets=Budgets(
-                steps=settings.agent.max_steps,
-                tokens=settings.agent.max_tokens,
-                cost_usd=settings.agent.max_cost_usd,
-                minutes=settings.agent.max_minutes,
-            ),
-            author=settings.agent.author,
-        )
-        minutes = settings.audit.checkpoint_minutes
-        self._checkpoints = Checkpoints(runtime.store, runtime.data, minutes) if minutes > 0 else None
-        minutes = settings.index.poll_minutes
-        self._poller = Poller(runtime.store, runtime.views, runtime.docs, minutes=minutes) if minutes > 0 else None
-        self._erasures = Erasures(runtime.store, runtime.views)
-        self._webhook_sender = AiohttpWebhookSender(
-            allow_private=settings.network.allow_private, timeout_seconds=settings.webhooks.timeout_seconds
-        )
-        self._webhooks = Webhooks(
-            runtime.store,
-            runtime.views,
-            self._webhook_sender,
-            describe=jobs.job_view,
-            concurrent_deliveries=settings.webhooks.concurrent_deliveries,
-        )
-        self._tasks: dict[str, asyncio.Task[None]] = {}
-        self.door = Door(runtime.store, runtime.views, runtime.data, _door_settings(settings))
-        self.app = self._build_app(instance)
-
-    def _build_app(self, instance: Instance) -> web.Application:
-        runtime = self._runtime
-        app = web.Application(middlewares=[connections, request_ids, cors, problems], client_max_size=MAX_BODY_BYTES)
-        app[STORE], app[VIEWS], app[MODELS] = runtime.store, runtime.views, runtime.models
-        app[INDEX] = runtime.index
-        agent = runtime.settings.agent
-        app[JOB_ROOM] = JobRoom(agent.concurrent_jobs, agent.concurrent_jobs_per_project)
-        app[BROADCAST], app[REPLIER], app[INSTANCE] = self._broadcast, self._replier, instance.name
-        app[KEY_REQUIRED] = runtime.settings.threads.require_key
-        app[READINESS], app[MODEL_NAMES], app[CLOSING] = self._not_ready, self._model_names(), self._closing
-        app[pull_requests.HOSTED] = self._hosted
-        app[pull_requests.PULL_REQUEST_CLOSED] = self._pull_request_closed
-        self.door.install(app)
-        app.add_routes(health.routes)
-        app.add_routes(errors.routes)
-        app.add_routes(reference.routes)
-        app.add_routes(jobs.routes)
-        app.add_routes(jobs_v1.routes)
-        app.add_routes(threads.routes)
-        app.add_routes(search.routes)
-        app.add_routes(feedback.routes)
-        app.add_routes(analytics.routes)
-        app.add_routes(pull_requests.routes)
-        app.add_routes(webhooks.routes)
-        app.add_routes(git_routes(runtime.data / "hosted", access.may_use_git, pushed=self._pushed))
-        return app
-
-    def _model_names(self) -> dict[str, str]:
-        models = self._runtime.models
-        return {"agent": models.for_agent("").name, "assistant": models.for_assistant().name}
-
-    async def start(self) -> None:
-        """Start the workers. Everything that comes in from now on is seen by them."""
-        await self._erasures.repeat()
-        await self._hosted.recover()
-        await self._indexer.load()
-        await self._runtime.views.catch_up()
-        await self.door.load()
-        self._begin("views", self._runtime.views.run())
-        for name, work in self.door.workers():
-            self._begin(name, work)
-        self._begin("replier", self._replier.run(ready=self._replies_ready))
-        self._begin("job-runner", self._job_runner.run())
-        self._begin("indexer", self._indexer.run())
-        if self._poller is not None:
-            self._begin("poller", self._poller.run())
-        self._begin("erasures", self._erasures.run())
-        self._begin("webhooks", self._webhooks.run())
-        if self._checkpoints is not None:
-            self._begin("checkpoints", self._checkpoints.run())
-        await self._replies_ready.wait()
-
-    def _begin(self, name: str, work: Coroutine[None, None, None]) -> None:
-        self._tasks[name] = asyncio.create_task(work, name=name)
-
-    async def stop(self) -> None:
-        """End streams properly, park jobs. Views follow to the end, since parking is recorded, too."""
-        self._closing.set()
-        for name in ("poller", "checkpoints", "erasures", "webhooks", "replier", "job-runner", "indexer", "views"):
-            task = self._tasks.get(name)
-            if task is not None:
-                task.cancel()
-                await asyncio.wait([task], timeout=SHUTDOWN_SECONDS)
-        await self._webhook_sender.close()
-        if self._checkpoints is not None:
-            await self._checkpoints.make()
-
-    def _not_ready(self) -> dict[str, str]:
-        reasons = {name: "this worker has ended" for name, task in self._tasks.items() if task.done()}
-        for status in self._runtime.views.status():
-            if status.failed is not None:
-                reasons[f"view {status.name}"] = status.failed
-        if self._closing.is_set():
-            reasons["service"] = "it is going down"
-        return reasons
-
-    async def _pull_request_closed(self, project_id: str, page: PullRequestPage, at: datetime) -> None:
-        """Somebody merged or closed one on the embedded code host: record it, and index what was merged."""
-        runtime, pull_request = self._runtime, page.pull_request
-        outcome: PullRequestOutcome = "merged" if pull_request.state == "merged" else "closed"
-        command = ClosePullRequest(outcome, at, page.merge_commit)
-        for job_id in await jobs_of_pull_request(runtime.views, project_id, pull_request.number):
-            with suppress(Conflict):
-                await execute(runtime.store, JOBS, job_id, command)
-        if outcome == "merged":
-            await self._reindex(project_id, f"pull request {pull_request.number} was merged", Metadata())
-
-    async def _pushed(self, request: web.Request, project_id: str) -> None:
-        """Somebody pushed to the embedded code host: perhaps to the branch that the site shows."""
-        await self._reindex(project_id, "a push", metadata_of(request))
-
-    async def _reindex(self, project_id: str, reason: str, metadata: Metadata) -> None:
-        project = await get_project(self._runtime.views, project_id)
-        if project is not None:
-            await request_index(self._runtime.store, project.domain, reason, metadata)
+    await serve(data, settings)
 
 
-@asynccontextmanager
-async def serving(data: Path, settings: Settings) -> AsyncIterator[str]:
-    """The whole service, from taking requests to its orderly end; gives its address.
+def _description() -> dict[str, Any]:
+    from service.web.description import description
 
-    Raises AlreadyServed, NotFound (``unknown_model``), and OSError when the address cannot be listened on.
-    """
-    address, models = Address(settings.server.public_url), _models(settings)
-    with only_server(data), Instance(data) as instance:
-        async with open_runtime(data, settings, models) as runtime:
-            server = Server(runtime, instance, address)
-            # Without handler_cancellation, handlers whose client has left pile up (only in production: aiohttp's test
-            # server cancels them).
-            runner = web.AppRunner(server.app, handler_cancellation=True, shutdown_timeout=SHUTDOWN_SECONDS)
-            await runner.setup()
-            try:
-                listening = _socket_of(settings.server.host, settings.server.port)
-                url = _url_of(listening)
-                address.listening_on(url)
-                await server.start()
-                assert runner.server is not None
-                taking = await listen(runner.server, listening, server.door.doorkeeper, _http_logger())
-                gc.collect()
-                gc.freeze()  # what is here stays: else each full collection walks all of it, 30 ms of the event loop
-                preparing = asyncio.create_task(_prepare(models), name="models")
-                try:
-                    yield url
-                finally:
-                    preparing.cancel()
-                    await asyncio.wait([preparing])
-                    taking.close()
-            finally:
-                await server.stop()
-                await runner.cleanup()
-
-
-async def serve(data: Path, settings: Settings) -> None:
-    """Serve a data folder until SIGTERM or SIGINT. Raises what ``serving`` raises."""
-    _configure_logging()
-    sys.setswitchinterval(SWITCH_SECONDS)
-    stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for one in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(one, stopping.set)
-    async with serving(data, settings) as url:
-        print(f"listening on {url}", flush=True)  # noqa: T201  (the line that scripts wait for)
-        log.info("serving", data=str(data), models=_models(settings).describe())
-        await stopping.wait()
-        log.info("stopping")
-
-
-async def _prepare(models: ConfiguredModels) -> None:
-    """Import what the models need while requests are served already, so that the first one does not wait for it."""
-    try:
-        await models.prepare()
-    except ServiceError as error:
-        log.warning("a model cannot be used", code=error.code, reason=str(error))
-
-
-def _door_settings(settings: Settings) -> DoorSettings:
-    server, limits = settings.server, settings.limits
-    return DoorSettings(
-        limits=Limits(limits.assistant_key_month, limits.organization_hour, limits.address_day, limits.project_hour),
-        proxies=Proxies.of(server.trusted_proxies, server.proxy_header),
-        connections=ConnectionLimits(
-            _room_for(server.max_connections),
-            server.max_connections_per_address,
-            server.head_seconds,
-            server.idle_seconds,
-            server.write_seconds,
-        ),
-        body_seconds=server.body_seconds,
-        is_https=server.public_url.startswith("https:"),
-        sunset=server.v1_sunset,
-    )
-
-
-def _room_for(connections: int) -> int:
-    """How many connections there can be, with file descriptors left for files, child processes and models' servers."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = connections + DESCRIPTORS_ELSEWHERE
-    if soft < wanted:
-        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    return max(min(connections, soft - DESCRIPTORS_ELSEWHERE), 16)
-
-
-def _socket_of(host: str, port: int) -> socket.socket:
-    """A listening socket. Raises OSError when the address is taken, or not ours."""
-    family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    listening = socket.socket(family, kind, protocol)
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(address)
-    except OSError as error:
-        listening.close()
-        hint = "; choose another with --port, or 0 for a free one" if error.errno == errno.EADDRINUSE else ""
-        raise OSError(error.errno, f"cannot listen on {host} port {port}: {error.strerror}{hint}") from None
-    return listening
-
-
-def _url_of(listening: socket.socket) -> str:
-    host, port = listening.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-class _KindsOnly(logging.Handler):
-    """What aiohttp logs of requests that it cannot read quotes them, keys included: only the kind of error is told."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        error = record.exc_info[1] if record.exc_info else None
-        log.warning("request not read", kind=type(error).__name__ if error is not None else "unknown")
-
-
-def _http_logger() -> logging.Logger:
-    logger = logging.Logger("docsmith.http")
-    logger.addHandler(_KindsOnly())
-    return logger
-
-
-def _log_line(event: object, **_: object) -> bytes:
-    """A line for each request: worth the fast encoder. What it does not know is told as text."""
-    return msgspec.json.encode(event, enc_hook=repr)
-
-
-def _configure_logging() -> None:
-    """Lines for people on a terminal, else JSON; always on standard error."""
-    stamp: structlog.typing.Processor = structlog.processors.TimeStamper(fmt="iso", utc=True)
-    render: structlog.typing.Processor = structlog.processors.JSONRenderer(serializer=_log_line)
-    factory: Callable[..., object] = structlog.BytesLoggerFactory(sys.stderr.buffer)
-    if sys.stderr.isatty():
-        factory = structlog.PrintLoggerFactory(sys.stderr)
-        stamp, render = structlog.processors.TimeStamper("%H:%M:%S", utc=False), structlog.dev.ConsoleRenderer()
-    structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            stamp,
-            structlog.processors.format_exc_info,
-            render,
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        logger_factory=factory,
-        cache_logger_on_first_use=True,
-    )
+    return description()
 
 
 def main(arguments: Sequence[str]) -> int:
     """The ``docsmith`` command."""
-    return run(arguments, Program(open=open_for_command, serve=serve, openapi=description))
+    return run(arguments, Program(open=open_for_command, serve=_serve, openapi=_description))

@@ -39,9 +39,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "service.sample": set(),
     "service.frozen": set(),
+    "service.logs": set(),
 }  # fmt: skip
-"""``service.app`` and ``service.__main__``, the composition root, may import everything."""
-ROOTS = {"service.app", "service.__main__", "service"}
+"""``service.app``, ``service.server`` and ``service.__main__``, the composition root, may import everything."""
+ROOTS = {"service.app", "service.server", "service.__main__", "service"}
 
 
 def package_of(module: str) -> str:

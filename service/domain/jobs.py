@@ -248,9 +248,9 @@ def _step(command: JobCommand, work: Work) -> list[JobEvent]:
                 return []
             opened = WorkspaceOpened(base_commit, opened_at=now)
             return [BranchChanged(branch, changed_at=now), opened] if branch else [opened]
+        case RecordModelReply() | RecordChecks() | RecordCommit() | CompleteJob() if work.unanswered_calls():
+            raise Conflict("The calls of the last reply have no results yet.")
         case RecordModelReply() as reply:
-            if work.unanswered_calls():
-                raise Conflict("The calls of the last reply have no results yet.")
             return [
                 ModelReplied(
                     reply.model,

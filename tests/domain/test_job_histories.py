@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from service.domain.errors import ServiceError
@@ -99,6 +99,9 @@ def is_in_order(transcript):
 
 
 @settings(max_examples=300, deadline=None)
+@example(["start", "open", "reply", "send back"])
+@example(["start", "open", "reply", "commit", "message", "complete"])
+@example(["start", "open", "commit", "reply", "message", "complete"])
 @given(st.lists(st.sampled_from(WISHES), max_size=80))
 def test_any_history_is_a_sound_one(wishes):
     job, log = Absent(), []

@@ -3,12 +3,14 @@
 - Hugo's shortcodes are ``{{< >}}`` and ``{{% %}}``; ``{{</* */>}}`` shows one
   (gohugo.io/content-management/shortcodes).
 - Liquid's tags are ``{% %}`` (Jekyll, GitBook); of them, of shortcodes and of components, titles and the like are kept.
+- pymdownx.snippets shows a file by ``--8<-- "file"``, a section or lines of it by ``file:name`` and ``file:3:9``.
 - MDN's macros are ``{{name("argument", "text")}}``: cross-references show their text, the others are page furniture.
 
 The expressions are atomic, or short, where they could backtrack.
 """
 
 import re
+from collections.abc import Callable
 from html import unescape
 
 from msgspec import Struct
@@ -48,6 +50,7 @@ _PROSE = re.compile(
     r"|(?P<shown>\{\{[<%]/\*(?P<inner>[^\n]{0,500}?)\*/[>%]\}\})"
     r"|(?P<shortcode>\{\{(?P<kind>[<%])(?P<call>(?>[^\n{}]{0,1000}))\}\})"
     r"|(?P<liquid>\{%-?(?P<liquid_call>(?>[^%\n]{0,500}))%\})"
+    r"|(?P<scissors>^[ \t]*-+8<-+[ \t]+[\"'](?P<cut>[^\"'\n]{1,500})[\"'][ \t]*$)"
     r"|(?P<macro>\{\{(?P<name>\s*[A-Za-z_][\w.-]*)\s*(?:\((?P<arguments>(?>[^(){}]{0,1000}(?:\([^(){}]*\)[^(){}]*)*))\))?[^{}]{0,200}\}\})"
     r"|<(?P<url>(?:https?://|mailto:)[^\s<>]{1,2000})>"
     r"|<(?P<raw>script|style|svg)\b" + _ATTRIBUTES + r">(?:[^<]|<(?!/?(?P=raw)\b)){0,20000}+</(?P=raw)\s*>"
@@ -59,6 +62,8 @@ _PROSE = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _NOISE = re.compile(r"[<{]|^[ \t]*(?::::|!!!|\?\?\?|===)", re.MULTILINE)
+_INCLUDING = frozenset(("include", "readfile", "snippet", "include_relative"))
+"""Shortcodes and tags that show another file."""
 _ATTRIBUTE = re.compile(r"""([\w:-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|\{\s*["'`]([^"'`{}]*)["'`]\s*\})""")
 _WORDS = frozenset(
     """
@@ -105,6 +110,8 @@ class Inline:
         self.links: list[Link] = []
         self.anchors: set[str] = set()
         self.imported: frozenset[str] = frozenset()
+        self.includes: Callable[[str], bool] = _no_file
+        """Whether there is such a file; it is then ``used``."""
         self.used: list[str] = []
         """Those of the imported components that the prose has used, since somebody last looked."""
         self._mdx = mdx
@@ -150,6 +157,8 @@ class Inline:
             return _macro_text(match["name"].strip(), match["arguments"])
         if match["url"] is not None:
             return match[0]
+        if match["scissors"] is not None:
+            return "" if self._shows(match["cut"]) else match[0]
         if match["raw"] is not None:
             return ""
         if match["tag"] is not None:
@@ -171,6 +180,8 @@ class Inline:
             return ""
         named: dict[str, str] = {key: a or b or c or d for key, a, b, c, d in _CALL_NAMED.findall(rest)}
         positional: list[str] = [a or b or c for a, b, c in _CALL_PLAIN.findall(rest)]
+        if name in _INCLUDING and self._shows(named.get("file") or named.get("path") or next(iter(positional), "")):
+            return ""
         if name in ("ref", "relref"):
             return named.get("path") or (positional[0] if positional else "")
         for key in _SHORTCODE_WORDS:
@@ -179,6 +190,12 @@ class Inline:
         if name == "heading" and positional:
             return positional[0]
         return ""
+
+    def _shows(self, target: str) -> bool:
+        if not target or not self.includes(target):
+            return False
+        self.used.append(target)
+        return True
 
     def _tag(self, match: re.Match[str]) -> str:
         tag = match["tag"]
@@ -232,6 +249,10 @@ class Inline:
         before = self._text[max(0, match.start() - MAX_INDENT) : match.start()]
         line = before[before.rfind("\n") + 1 :]
         return not line.strip() and len(line) < MAX_INDENT
+
+
+def _no_file(_target: str) -> bool:
+    return False
 
 
 def _macro_text(name: str, arguments: str | None) -> str:

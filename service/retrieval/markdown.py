@@ -116,6 +116,7 @@ _DEFINITION = re.compile(r"^[ ]{0,3}\[([^\[\]\n]{1,300})\]:\s*<?(\S{1,2000}?)>?(
 _HEADING_ID = re.compile(r"\s*(?:\{:?\s*#([^\s{}]+)[^{}]*\}|\[#([\w-]+)\]|\{/\*\s*#([\w-]+)\s*\*/\})\s*$")
 
 
+_SCISSORS = re.compile(r"^([ \t]*)-+8<-+[ \t]+[\"']([^\"'\n]{1,500})[\"'][ \t]*$", re.MULTILINE)
 _TERM = re.compile(r"^[ \t]*- ([^\n]{1,300})\n(?:[ \t]*\n)?[ \t]+- : ", re.MULTILINE)
 _HYPHENS = re.compile(r"`[^`]*`|-{2,3}")
 PYTHON_MARKDOWN = frozenset(("python", "python-unicode", "pymdownx"))
@@ -142,6 +143,9 @@ class _Reader:
         self._inline = Inline(dialect, mdx=self._mdx)
         self._snippets = self._imported(source[start:], include) if include is not None and self._mdx else {}
         self._inline.imported = frozenset(self._snippets)
+        self._include = include
+        if include is not None:
+            self._inline.includes = self._has_file
         self._anchors = Anchors(dialect.slugs)
         self._code: list[tuple[int, int, bool]] = []  # first and last line + 1, and whether it is fenced
 
@@ -156,6 +160,18 @@ class _Reader:
             if isinstance(page, ParsedPage) and page.content:
                 shown[name] = page.content[:MAX_INCLUDED]
         return shown
+
+    def _has_file(self, target: str) -> bool:
+        """What the page shows of a file, kept for where it is used. A file's own includes are not followed."""
+        if target not in self._snippets and len(self._snippets) < MAX_SNIPPETS and self._include is not None:
+            name, start, end = (*target.split(":"), "", "")[:3]
+            data = self._include(name)
+            if data is None or len(data) > MAX_SNIPPET_BYTES:
+                return False
+            text = _stretch(data.decode("utf-8", "replace"), start, end)
+            page = parse_page(text.encode(), name, self._dialect)
+            self._snippets[target] = page.content[:MAX_INCLUDED] if isinstance(page, ParsedPage) else ""
+        return bool(self._snippets.get(target))
 
     def page(self) -> ParsedPage:
         loose = self._mdx or (self._dialect.slugs in PYTHON_MARKDOWN and _INDENTED_PROSE.search(self._body) is not None)
@@ -289,7 +305,7 @@ class _Reader:
                 continue
             self._prose(parts, at, first)
             after = min(after, end)
-            code = _code_text(self._lines[first:after], fenced=fenced)
+            code = _code_shown(_code_text(self._lines[first:after], fenced=fenced), self._include)
             if code.strip():
                 parts.append((first, after, code))
             at = after
@@ -356,6 +372,31 @@ def _grouped(parts: Sequence[tuple[int, int, str]]) -> list[list[tuple[int, int,
         groups[-1].append(part)
         size += len(part[2])
     return groups
+
+
+def _stretch(text: str, start: str, end: str) -> str:
+    """Lines ``start`` to ``end``, or what stands between the marks of the section with that name."""
+    if start.isdecimal() or end.isdecimal():
+        return "\n".join(text.split("\n")[max(int(start or 1), 1) - 1 : int(end) if end.isdecimal() else None])
+    if start:
+        _, found, rest = text.partition(f"--8<-- [start:{start}]")
+        return rest.partition("\n")[2].partition(f"--8<-- [end:{start}]")[0].rpartition("\n")[0] if found else ""
+    return re.sub(r"^.*-+8<-+ \[(?:start|end):[^\]\n]*\].*$", "", text, flags=re.MULTILINE)
+
+
+def _code_shown(code: str, has_file: Callable[[str], bytes | None] | None) -> str:
+    """A block of code with the files in it that it shows."""
+    if has_file is None or "8<--" not in code:
+        return code
+
+    def shown(match: re.Match[str]) -> str:
+        name, start, end = (*match[2].split(":"), "", "")[:3]
+        data = has_file(name)
+        if data is None or len(data) > MAX_SNIPPET_BYTES:
+            return match[0]
+        return _stretch(data.decode("utf-8", "replace"), start, end)[:MAX_INCLUDED].strip("\n")
+
+    return _SCISSORS.sub(shown, code, MAX_SNIPPETS)
 
 
 def _typographic(heading: str) -> str:

@@ -199,7 +199,8 @@ def fields(schema: dict[str, Any], schemas: dict[str, Any], prefix: str = "", de
     required = schema.get("required", ())
     for name, field in schema.get("properties", {}).items():
         path = f"{prefix}.{name}" if prefix else name
-        yield FieldLine(path, kind_of(field, schemas), name in required, field.get("description", ""))
+        text = field.get("description", _resolved(field, schemas).get("description", ""))
+        yield FieldLine(path, kind_of(field, schemas), name in required, text)
         if depth < MAX_DEPTH:
             for option in field.get("anyOf", (field,)):
                 yield from fields(option, schemas, path, depth + 1)
@@ -219,6 +220,8 @@ def kind_of(schema: dict[str, Any], schemas: dict[str, Any]) -> str:
         return json.dumps(schema["const"])
     if kind == "array":
         return f"list{_range(schema, 'minItems', 'maxItems', '')} of {kind_of(schema.get('items', {}), schemas)}"
+    if "format" in schema:
+        return f"{kind}, {schema['format']}"
     if kind == "string":
         return kind + _range(schema, "minLength", "maxLength", " characters")
     return kind + _range(schema, "minimum", "maximum", "")

@@ -49,7 +49,7 @@ def notices(job: Mapping[str, Any]) -> Sequence[Notice]:
         Notice(
             name,
             summary,
-            "Sent as a POST to the webhook's address. Any other answer than those below counts as none.",
+            "Sent as a POST to the webhook's address.",
             JobChanged,
             {
                 "type": name,

@@ -6,7 +6,8 @@ What the filter promises:
 - Code blocks, code spans and escaped brackets are left as they are, and so are images of the site (``![1](/a.png)``).
 - Outside of code no other image is sent as one: a client would fetch it by itself, and its address could carry away
   what was read. ``![a](https://…)`` becomes a link, which somebody has to follow. In a code span, which may be none
-  if its end never comes, a blank before the address does the same.
+  if its end never comes, a blank before the address does the same. What a reference stands for is nowhere defined: a
+  blank goes before the colon of ``[a]: https://…``.
 - It holds back only what may still become a citation, an image, the marker or a block of suggestions: words pass at
   once.
 - The result does not depend on where the chunks were cut.
@@ -92,13 +93,16 @@ class CitationFilter:
         self._run_begins_line = False
         self._has_image = False
         """In the code span: what a stray backtick begins may turn out to be none."""
+        self._is_wrapped = False
+        """The code span goes on in another line: there what a stray backtick begins may define a reference."""
         self._ticks = 0
         """Backticks that opened the code span."""
         self._fence = ""
         self._in_info = False
 
     def feed(self, text: str) -> str:
-        if self._mode is _Mode.TEXT and not any(special in text for special in "[`~"):
+        is_plain = not any(special in text for special in "[]`~") and not (text[:1] == ":" and self._previous == "]")
+        if self._mode is _Mode.TEXT and is_plain:
             self._plain(text)
         else:
             for character in text:
@@ -194,6 +198,8 @@ class CitationFilter:
             self._is_glued = is_behind_word and not self._is_behind_citation
         elif character in "`~":
             self._begin_run(character, _Mode.TEXT)
+        elif character == ":" and self._previous == "]" and not self._is_behind_citation:
+            self._emit(" :")
         else:
             self._emit(character)
 
@@ -262,7 +268,7 @@ class CitationFilter:
             return
         self._release()
         if run[0] == "`" and self._outer is _Mode.TEXT:
-            self._mode, self._ticks, self._has_image = _Mode.SPAN, len(run), False
+            self._mode, self._ticks, self._has_image, self._is_wrapped = _Mode.SPAN, len(run), False, False
         elif run[0] == "`":
             self._mode = _Mode.TEXT if len(run) == self._ticks else _Mode.SPAN
         else:
@@ -314,9 +320,12 @@ class CitationFilter:
             return
         if character == "[" and self._previous == "!":
             self._has_image = True
-        self._out.append(character)
-        if character == "\n" and not self._line.strip():
-            self._mode = _Mode.TEXT
+        is_definition = character == ":" and self._previous == "]" and self._is_wrapped
+        self._out.append(" :" if is_definition else character)
+        if character == "\n":
+            self._is_wrapped = True
+            if not self._line.strip():
+                self._mode = _Mode.TEXT
 
     def _closes(self, line: str) -> bool:
         line = line.lstrip("> \t").rstrip()

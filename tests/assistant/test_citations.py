@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -52,7 +52,8 @@ def filtered(*chunks: str) -> tuple[str, CitationFilter]:
         ("![a [b] c](https://evil.example/x)", "! [a [b] c](https://evil.example/x)"),
         (r"![a\]](https://evil.example/y)", r"! [a\]](https://evil.example/y)"),
         ("![a][1] and ![", "! [a][1](/deploy#vercel) and !["),
-        ("![x]\n\n[x]: https://evil.example", "! [x]\n\n[x]: https://evil.example"),
+        ("![x]\n\n[x]: https://evil.example", "! [x]\n\n[x] : https://evil.example"),
+        ("In [1]: all. `[a]: b` and [99]: c", "In [1](/deploy#vercel): all. `[a]: b` and: c"),
         ("`[a](https://x) ![a](/x.png) vec![1](2)`", "`[a](https://x) ![a](/x.png) vec![1](2)`"),
         ("stray ` ![a](https://evil.example/x)", "stray ` ![a] (https://evil.example/x)"),
         ("stray ` ![a]( <//evil.example/x>)", "stray ` ![a] ( <//evil.example/x>)"),
@@ -154,3 +155,21 @@ def test_no_image_of_another_place_is_ever_sent(text, size):
     tokens = (token for block in MarkdownIt("commonmark").parse(sent) for token in block.children or ())
     shown = [str(token.attrGet("src")) for token in tokens if token.type == "image"]
     assert [src for src in shown if "evil" in src] == []
+
+
+behind_backticks = st.lists(
+    st.sampled_from(
+        ["`", "``", "![a][r]", "![r]", "![r][]", "[r]: https://evil.example", "[r]:\nhttps://evil.example", "\n",
+         "\n\n", "# a\n", "> ", "- ", "a", " ", "[r\n]: https://evil.example", "\\", "[1]", "```\n"]
+    ), max_size=12,
+).map("".join)  # fmt: skip
+
+
+@given(behind_backticks, st.integers(1, 7))
+@example("Look `here ![a][r]\n\n[r]: https://evil.example\n", 5)
+@example("[r]: https://evil.example\n\nLook `here ![a][r]\n", 3)
+@example("`![a][r]\n# a\n[r]: https://evil.example", 7)
+def test_no_reference_is_defined_that_an_image_behind_a_stray_backtick_could_mean(text, size):
+    sent, _ = filtered(*(text[at : at + size] for at in range(0, len(text), size)))
+    tokens = (token for block in MarkdownIt("commonmark").parse(sent) for token in block.children or ())
+    assert [token for token in tokens if token.type == "image"] == []

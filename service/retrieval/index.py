@@ -50,6 +50,8 @@ INSTRUCTIONS = ".docsmith/assistant.md"
 MAX_INSTRUCTIONS = 8_000
 """Characters of the site owner's word to the assistant: they are part of every prompt."""
 
+LEFT_SECONDS = 2 * 3600
+"""After which an archive that nobody has cleared away has no reader any more."""
 LEFT_BY_WRITERS = (".tantivy-writer.lock", ".tantivy-meta.lock")
 
 SCHEMA = """
@@ -85,8 +87,7 @@ def build_index(archive: Path, target: Path, *, docs_folder: str, commit: str, p
     """
     began = time.monotonic()
     target.parent.mkdir(parents=True, exist_ok=True)
-    for stale in target.parent.glob(f".{target.name}.*.building"):
-        shutil.rmtree(stale, ignore_errors=True)
+    _clear_away(target.parent)
     building = target.with_name(f".{target.name}.{os.getpid()}.building")
     try:
         building.mkdir(mode=0o700)
@@ -101,6 +102,29 @@ def build_index(archive: Path, target: Path, *, docs_folder: str, commit: str, p
     finally:
         shutil.rmtree(building, ignore_errors=True)
     return IndexReport(writer.pages, writer.sections, tuple(writer.skipped), round(time.monotonic() - began, 3))
+
+
+def _clear_away(folder: Path) -> None:
+    """What processes that were killed have left beside the indexes of a domain."""
+    for left in folder.glob(".*"):
+        if left.suffix == ".tar":
+            try:
+                if left.stat().st_mtime < time.time() - LEFT_SECONDS:
+                    left.unlink()
+            except FileNotFoundError:
+                continue
+        elif left.suffix == ".removed" or (left.suffix == ".building" and not _runs(left.stem.rpartition(".")[2])):
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def _runs(process: str) -> bool:
+    try:
+        os.kill(int(process), 0)
+    except (ValueError, ProcessLookupError):
+        return False
+    except PermissionError:
+        return True
+    return int(process) != os.getpid()
 
 
 def _seal(folder: Path) -> None:

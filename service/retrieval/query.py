@@ -30,6 +30,8 @@ MAX_OPEN = 64
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _UNREADABLE = (sqlite3.Error, ValueError, OSError, zlib.error)
 """What reading a damaged file raises; the libraries have no kind of their own for it."""
+_PANIC = "PanicException"
+"""What tantivy raises when a file is not as it can be at all: no Exception, and of no module that could be imported."""
 _T = TypeVar("_T")
 
 
@@ -179,7 +181,9 @@ class SiteIndexes:
             try:
                 with self._borrowed(served) as index:
                     return ask(index)
-            except (NotFound, *_UNREADABLE):
+            except BaseException as error:
+                if not isinstance(error, (NotFound, Invalid, *_UNREADABLE)) and type(error).__name__ != _PANIC:
+                    raise
                 if served.retired:
                     continue  # it was removed before we had it open: there is a newer one
                 if is_whole(served.folder):

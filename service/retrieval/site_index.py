@@ -207,18 +207,18 @@ class SiteIndex:
     def _shown(self, ranking: _Ranking, limit: int, *, explain: bool) -> tuple[Section, ...]:
         """The best section of each of the best pages, then further sections of the very best."""
         further = max(0, (limit - 5) // 3)
-        pages = ranking.candidates[: limit - further]
+        candidates = ranking.candidates[:limit]
+        rest = [
+            (candidate.score * hit.score / candidate.sections[0].score, hit.id, candidate)
+            for candidate in candidates[: limit - further]
+            for hit in candidate.sections[1:MAX_OF_PAGE]
+            if candidate.sections[0].score > 0
+        ]
+        best = heapq.nlargest(max(further, limit - len(candidates)), rest, key=lambda item: item[0])
+        pages = candidates[: limit - len(best)]
         picked = [(candidate.score, candidate.sections[0].id, candidate) for candidate in pages]
-        if len(picked) < limit and picked:
-            floor = picked[-1][0]
-            rest = [
-                (candidate.score * hit.score / candidate.sections[0].score, hit.id, candidate)
-                for candidate in pages
-                for hit in candidate.sections[1:MAX_OF_PAGE]
-                if candidate.sections[0].score > 0
-            ]
-            best = heapq.nlargest(limit - len(picked), rest, key=lambda item: item[0])
-            picked += [(min(score, floor), section, candidate) for score, section, candidate in best]
+        floor = picked[-1][0] if picked else 0.0
+        picked += [(min(score, floor), section, candidate) for score, section, candidate in best]
         top = picked[0][0] if picked else 1.0
         rows = self._pages([candidate.page for candidate in pages])
         return tuple(

@@ -62,6 +62,7 @@ class Indexer:
                     pending.add(domain)
                     group.create_task(self._index_wanted(domain, pending), name=f"index {domain}")
 
+            self._index.on_broken = want
             for site in await list_sites(self._views):
                 if site.index_wanted or (site.file is not None and self._index.served(site.domain) is None):
                     want(site.domain)

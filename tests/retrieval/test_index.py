@@ -1,3 +1,4 @@
+import os
 import sqlite3
 from multiprocessing import get_context
 from pathlib import Path
@@ -72,12 +73,18 @@ def test_a_failed_build_leaves_nothing_and_the_old_index_alone(tmp_path):
     assert {file.name for file in tmp_path.iterdir()} == {"index", "docs.tar"}
 
 
-def test_what_a_killed_build_left_is_cleared_away(tmp_path):
-    left = tmp_path / ".index.4711.building"
-    left.mkdir()
-    (left / "pages.db").write_bytes(b"half")
+def test_what_killed_builds_left_is_cleared_away(tmp_path):
+    ended = get_context("spawn").Process()
+    ended.start()
+    ended.join()
+    for name in (f".other.{ended.pid}.building", ".old.removed", f".mine.{os.getppid()}.building"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "pages.db").write_bytes(b"half")
+    (tmp_path / ".old.tar").write_bytes(b"")
+    os.utime(tmp_path / ".old.tar", (0, 0))
+    (tmp_path / ".new.tar").write_bytes(b"")
     build({"a.md": "Text."}, tmp_path / "index")
-    assert not left.exists()
+    assert {each.name for each in tmp_path.iterdir()} == {"index", ".new.tar", f".mine.{os.getppid()}.building"}
 
 
 def test_progress_is_told(tmp_path):

@@ -1,4 +1,5 @@
 import asyncio
+import shutil
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -6,7 +7,7 @@ from hypothesis import strategies as st
 
 from service.domain.errors import Invalid, NotFound
 from service.domain.threads import SearchFilter
-from service.retrieval.query import SiteIndexes
+from service.retrieval.query import IndexBroken, SiteIndexes
 from tests.retrieval.sites import COMMIT, DOMAIN, Indexed, build
 
 SITE = {
@@ -331,3 +332,47 @@ async def test_an_explanation_tells_the_place_and_the_names_that_others_have(sit
     assert {section.path: section.explanation.links > 0 for section in named}["docs/cli.md"]
     near = (await site.index.search(DOMAIN, "port", current_path="/cli", explain=True)).sections
     assert {section.path: section.explanation.place for section in near}["docs/cli.md"] > 1
+
+
+# Damage
+
+
+async def test_an_index_with_any_byte_changed_is_not_used(indexed, tmp_path):
+    await indexed.fill(SITE)
+    whole = indexed.index.path_of(DOMAIN, "index-1")
+    for number, file in enumerate(
+        sorted(each for each in whole.rglob("*") if each.is_file() and each.suffix != ".lock")
+    ):
+        damaged = indexed.index.path_of(DOMAIN, f"damaged-{number}")
+        shutil.copytree(whole, damaged)
+        part = damaged / file.relative_to(whole)
+        content = bytearray(part.read_bytes())
+        content[len(content) // 2] ^= 0x10
+        part.write_bytes(content)
+        with pytest.raises(Invalid) as told:
+            await indexed.index.use(DOMAIN, damaged.name)
+        assert told.value.code == "index_broken"
+        part.unlink()
+        with pytest.raises(Invalid):
+            await indexed.index.use(DOMAIN, damaged.name)
+    assert indexed.index.broken() == {}  # the whole one answers on
+    assert await indexed.paths("rate limits")
+
+
+async def test_a_query_that_meets_damage_says_so_and_tells_who_asked(indexed):
+    await indexed.fill(SITE)
+    told: list[str] = []
+    indexed.index.on_broken = told.append
+    with (indexed.index.path_of(DOMAIN, "index-1") / "pages.db").open("r+b") as file:
+        for at in range(4096, file.seek(0, 2), 512):
+            file.seek(at)
+            file.write(b"\xde\xad" * 32)
+    for _ in range(2):
+        with pytest.raises(IndexBroken):
+            await indexed.paths("rate limits")
+    assert told == [DOMAIN, DOMAIN]
+    assert list(indexed.index.broken()) == [DOMAIN]
+    assert indexed.index.served(DOMAIN) is None
+    await indexed.fill(SITE)
+    assert indexed.index.broken() == {}
+    assert await indexed.paths("rate limits")

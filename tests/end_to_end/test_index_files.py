@@ -1,0 +1,154 @@
+"""Search indexes on a disk that fails, and in a process that dies: old answers or new ones, never none, never half."""
+
+import asyncio
+import sys
+from asyncio.subprocess import DEVNULL
+
+import pytest
+from dulwich.objects import Blob, Commit, Tree
+from dulwich.repo import Repo
+
+from tests.service_process import service_in, write_docs
+
+MANY = 400
+
+
+def pages(word):
+    return {f"page-{number}.md": f"# Page {number}\n\nThe {word} of number {number}.\n" for number in range(MANY)}
+
+
+@pytest.fixture
+async def own(tmp_path):
+    """A service that these tests may harm."""
+    with service_in(tmp_path) as service:
+        await asyncio.to_thread(service.set_up, write_docs(tmp_path / "docs", pages("zebra")))
+        await asyncio.to_thread(service.start)
+        yield service
+
+
+def commit(service, files):
+    """Onto the branch that the site shows, in the embedded code host's repository."""
+    with Repo(str(service.data / "hosted" / f"{service.project_id}.git")) as repository:
+        tree, new = Tree(), Commit()
+        for name, text in files.items():
+            blob = Blob.from_string(text.encode())
+            repository.object_store.add_object(blob)
+            tree.add(name.encode(), 0o100644, blob.id)
+        repository.object_store.add_object(tree)
+        new.tree, new.parents, new.message = tree.id, [repository.refs[b"refs/heads/main"]], b"Change"
+        new.author = new.committer = b"Ann <ann@example.com>"
+        new.author_time = new.commit_time = 1_760_000_000
+        new.author_timezone = new.commit_timezone = 0
+        repository.object_store.add_object(new)
+        repository.refs[b"refs/heads/main"] = new.id
+
+
+def index_of(service):
+    return next(folder for folder in (service.data / "index" / service.domain).iterdir() if folder.name[0] != ".")
+
+
+async def search(http, service, query="zebra quagga"):
+    url = f"{service.url}/discovery/v1/search/{service.domain}"
+    async with http.post(url, json={"query": query}, headers=service.assistant) as response:
+        return response.status, await response.json()
+
+
+async def readiness(http, service):
+    async with http.get(f"{service.url}/readyz") as response:
+        return response.status, (await response.json())["reasons"]
+
+
+async def until(claim, *, seconds=30):
+    """Ask again until it holds."""
+    async with asyncio.timeout(seconds):
+        while not await claim():
+            pass
+
+
+async def test_a_damaged_index_is_told_and_made_anew(http, own, tmp_path):
+    own.stop()
+    file = index_of(own) / "pages.db"
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    file.write_bytes(content)
+    hosted = own.data / "hosted" / f"{own.project_id}.git"
+    hosted.rename(tmp_path / "away")  # nothing to make it from
+    await asyncio.to_thread(own.start)
+    status, reasons = await readiness(http, own)
+    assert status == 503
+    assert "damaged" in reasons["index kite"]
+    status, told = await search(http, own)
+    assert (status, told["code"]) == (503, "index_broken")
+
+    (tmp_path / "away").rename(hosted)
+    own.stop()
+    await asyncio.to_thread(own.start)  # nobody asks for an index
+
+    async def is_ready():
+        return (await readiness(http, own)) == (200, {})
+
+    await until(is_ready)
+    status, found = await search(http, own)
+    assert (status, len(found)) == (200, 10)
+    assert not file.exists()
+
+
+async def test_an_index_that_is_damaged_while_it_is_read_is_made_anew(http, own):
+    assert (await search(http, own))[0] == 200
+    damaged = index_of(own)
+    with (damaged / "pages.db").open("r+b") as file:
+        size = file.seek(0, 2)
+        for at in range(4096, size, 512):
+            file.seek(at)
+            file.write(b"\xde\xad" * 32)
+
+    async def is_made_anew():
+        status, found = await search(http, own)
+        assert status in (200, 503)
+        return status == 200 and len(found) == 10 and index_of(own) != damaged
+
+    await until(is_made_anew)
+    assert await readiness(http, own) == (200, {})
+
+
+async def test_while_an_index_is_made_and_its_maker_killed_the_old_one_answers(http, own):
+    _, before = await search(http, own)
+    folder = own.data / "index" / own.domain
+    commit(own, pages("quagga"))
+    command = [sys.executable, "-m", "service", "index", own.domain, "--data", str(own.data)]
+    making = await asyncio.create_subprocess_exec(*command, stdout=DEVNULL, stderr=DEVNULL)
+    try:
+
+        async def has_begun():
+            assert making.returncode is None
+            assert await search(http, own) == (200, before)
+            return any(each.name.endswith(".building") for each in folder.iterdir())
+
+        await until(has_begun)
+    finally:
+        making.kill()
+        await making.wait()
+    assert await search(http, own) == (200, before)
+    own.kill()
+    await asyncio.to_thread(own.start)
+    assert await search(http, own) == (200, before)
+
+    seen = set()
+    making = await asyncio.create_subprocess_exec(*command, stdout=DEVNULL, stderr=DEVNULL)
+
+    async def is_new():
+        status, found = await search(http, own)
+        assert status == 200
+        words = {"quagga" if "quagga" in each["content"] else "zebra" for each in found}
+        assert len(found) == 10
+        assert len(words) == 1  # of one index, whole
+        seen.update(words)
+        return words == {"quagga"}
+
+    try:
+        await until(is_new)
+    finally:
+        assert await making.wait() == 0
+    assert seen == {"zebra", "quagga"}
+    left = [each.name for each in folder.iterdir() if each.name.endswith((".building", ".removed"))]
+    assert left == []

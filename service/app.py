@@ -1,66 +1,125 @@
 """The composition root of the commands: opens a data folder, with every part that a command may need."""
 
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import partial
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from eventstore import SQLiteEventStore, Views
-from service.adapters.api_client import ApiClient
-from service.adapters.builtin_answer import BuiltinAnswer
-from service.adapters.builtin_editor import BuiltinEditor
-from service.adapters.dulwich_docs import DulwichDocs
-from service.adapters.models import ConfiguredModels, ModelSettings
-from service.adapters.remote_code_host import remote_code_hosts
-from service.adapters.tokens import Tokens
-from service.adapters.website import WebsiteDocs
 from service.cli.main import run
 from service.cli.runtime import Program, Runtime
-from service.ports.docs_source import DocsSource
-from service.projections import all_projections
-from service.retrieval.query import SiteIndexes
-from service.settings import BadSettings, ModelSection, Settings
+
+if TYPE_CHECKING:  # imported where a command needs them: together they take longer than most commands run
+    from eventstore import EventStore, Views
+    from service.adapters.api_client import ApiClient
+    from service.adapters.models import ConfiguredModels, ModelSettings
+    from service.adapters.tokens import Tokens
+    from service.domain.projects import CodeHostKind
+    from service.ports.code_host import CodeHost
+    from service.ports.docs_source import DocsSource
+    from service.retrieval.query import SiteIndexes
+    from service.settings import ModelSection, Settings
 
 
 def make_private(folder: Path) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
+class OpenFolder:
+    """A Runtime whose parts are built when they are asked for first."""
+
+    def __init__(
+        self,
+        data: Path,
+        settings: "Settings",
+        store: "EventStore",
+        views: "Views",
+        closing: AsyncExitStack,
+        models: "ConfiguredModels | None" = None,
+    ) -> None:
+        self.data, self.settings, self.store, self.views = data, settings, store, views
+        self._closing, self._models = closing, models
+
+    @cached_property
+    def models(self) -> "ConfiguredModels":
+        models = self._models or configured_models(self.settings)
+        self._closing.push_async_callback(models.close)
+        return models
+
+    @cached_property
+    def index(self) -> "SiteIndexes":
+        from service.retrieval.query import SiteIndexes
+
+        index = SiteIndexes(self.data / "index")
+        self._closing.push_async_callback(index.close)
+        return index
+
+    @cached_property
+    def docs(self) -> "DocsSource":
+        from service.adapters.website import WebsiteDocs
+
+        allow_private = self.settings.network.allow_private
+        return WebsiteDocs(self._docs(None), self.data, allow_private=allow_private)
+
+    def scratch_docs(self, scratch: Path) -> "DocsSource":
+        return self._docs(scratch)
+
+    def _docs(self, scratch: Path | None) -> "DocsSource":
+        from service.adapters.dulwich_docs import DulwichDocs
+
+        return DulwichDocs(self.data, env=os.environ, scratch=scratch, token_of=self._tokens.token)
+
+    @cached_property
+    def code_hosts(self) -> "Mapping[CodeHostKind, CodeHost]":
+        from service.adapters.remote_code_host import remote_code_hosts
+
+        return remote_code_hosts(self._client, self._tokens)
+
+    @cached_property
+    def _tokens(self) -> "Tokens":
+        from service.adapters.tokens import Tokens
+
+        return Tokens(os.environ, self._client)
+
+    @cached_property
+    def _client(self) -> "ApiClient":
+        from service.adapters.api_client import ApiClient
+
+        client = ApiClient(os.environ)
+        self._closing.push_async_callback(client.close)
+        return client
+
+
 @asynccontextmanager
-async def open_runtime(data: Path, settings: Settings, models: ConfiguredModels) -> AsyncIterator[Runtime]:
+async def open_runtime(
+    data: Path, settings: "Settings", models: "ConfiguredModels | None" = None
+) -> AsyncIterator[Runtime]:
     """An open data folder, made when it is not there."""
+    from eventstore import SQLiteEventStore, Views
+    from service.projections import all_projections
+
     make_private(data)
     async with AsyncExitStack() as stack:
         store = await SQLiteEventStore.open(data / "events.db", vault_path=data / "keys.db")
         stack.push_async_callback(store.close)
         views = await Views.open(data / "views.db", store, all_projections())
         stack.push_async_callback(views.close)
-        index = SiteIndexes(data / "index")
-        stack.push_async_callback(index.close)
-        stack.push_async_callback(models.close)
-        client = ApiClient(os.environ)
-        stack.push_async_callback(client.close)
-        tokens = Tokens(os.environ, client)
-        docs = WebsiteDocs(_docs(data, tokens, None), data, allow_private=settings.network.allow_private)
-        scratch_docs = partial(_docs, data, tokens)
-        hosts = remote_code_hosts(client, tokens)
-        yield Runtime(data, settings, store, views, docs, scratch_docs, hosts, models, index)
-
-
-def _docs(data: Path, tokens: Tokens, scratch: Path | None) -> DocsSource:
-    return DulwichDocs(data, env=os.environ, scratch=scratch, token_of=tokens.token)
+        yield OpenFolder(data, settings, store, views, stack, models)
 
 
 @asynccontextmanager
-async def open_for_command(data: Path, settings: Settings) -> AsyncIterator[Runtime]:
-    async with open_runtime(data, settings, configured_models(settings)) as runtime:
+async def open_for_command(data: Path, settings: "Settings") -> AsyncIterator[Runtime]:
+    async with open_runtime(data, settings) as runtime:
         await runtime.views.catch_up()
         yield runtime
 
 
-def configured_models(settings: Settings) -> ConfiguredModels:
+def configured_models(settings: "Settings") -> "ConfiguredModels":
+    from service.adapters.builtin_answer import BuiltinAnswer
+    from service.adapters.builtin_editor import BuiltinEditor
+    from service.adapters.models import ConfiguredModels
+
     return ConfiguredModels(
         [_model_settings(alias, section) for alias, section in settings.models.items()],
         agent=settings.agent.model,
@@ -71,7 +130,10 @@ def configured_models(settings: Settings) -> ConfiguredModels:
     )
 
 
-def _model_settings(alias: str, section: ModelSection) -> ModelSettings:
+def _model_settings(alias: str, section: "ModelSection") -> "ModelSettings":
+    from service.adapters.models import ModelSettings
+    from service.settings import BadSettings
+
     try:
         return ModelSettings(
             alias=alias,
@@ -90,7 +152,7 @@ def _model_settings(alias: str, section: ModelSection) -> ModelSettings:
         raise BadSettings(f"[models.{alias}]: {error}") from None
 
 
-async def _serve(data: Path, settings: Settings) -> None:
+async def _serve(data: Path, settings: "Settings") -> None:
     from service.server import serve  # late: no other command needs what serves
 
     await serve(data, settings)

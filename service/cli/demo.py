@@ -25,8 +25,8 @@ import msgspec
 from msgspec import Struct
 
 from service.cli.demo_api import Api, ProjectMade, ask, models_of, run_job, show, show_addresses
-from service.cli.output import DONE
-from service.cli.parsing import add_command as declare
+from service.cli.output import DONE, Output
+from service.cli.parsing import add_command
 from service.cli.parsing import port as port_number
 from service.cli.projects import domain_from
 from service.domain.errors import ServiceError, Unavailable
@@ -134,8 +134,8 @@ def _quoted(path: PurePosixPath) -> str:
     return str(path) if re.fullmatch(r"[\w./-]+", str(path)) else f'"{path}"'
 
 
-def add_command(commands: Any, _common: argparse.ArgumentParser) -> None:
-    one = declare(
+def add_commands(commands: Any, _common: argparse.ArgumentParser) -> None:
+    one = add_command(
         commands,
         "demo",
         "see the whole service at work, on a sample site or on your documentation",
@@ -150,10 +150,10 @@ def add_command(commands: Any, _common: argparse.ArgumentParser) -> None:
         "--data", type=Path, metavar="DIR", default=DEFAULT_DATA, help="the data folder (default: %(default)s)"
     )
     one.add_argument("--port", type=port_number, help=f"the port to listen on (default: {DEFAULT_PORT}, or a free one)")
-    one.set_defaults(command=run, json=False, config=None)
+    one.set_defaults(command=run, json=False, config=None, works_alone=True)
 
 
-async def run(options: argparse.Namespace) -> int:
+async def run(options: argparse.Namespace, _output: Output) -> int:
     """Ends with 0, also when it is stopped while it serves."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None

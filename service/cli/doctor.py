@@ -43,7 +43,7 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
         action="store_true",
         help="ask each model in use for one word, which may cost a fraction of a cent",
     )
-    one.set_defaults(command=examine)
+    one.set_defaults(command=examine, reads_settings=True)
 
 
 async def examine(

@@ -6,14 +6,11 @@ import json
 import os
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import cast
 
-import structlog
-
-from eventstore import EventStoreError
-from service.cli import audit, backup, demo, doctor, jobs, keys, projects, sites, threads, webhooks
 from service.cli.output import DONE, FAILED, Output, failure
 from service.cli.parsing import Formatter, add_command, port
 from service.cli.runtime import Program, Runtime
@@ -24,6 +21,26 @@ DEFAULT_DATA = "data"
 
 Command = Callable[[Runtime, argparse.Namespace, Output], Awaitable[int]]
 LoneCommand = Callable[[argparse.Namespace, Output], Awaitable[int]]
+SettingsCommand = Callable[[argparse.Namespace, Output, Program, Callable[[], Settings]], Awaitable[int]]
+
+MODULES = {
+    "projects": ("organization", "project"),
+    "keys": ("key",),
+    "sites": ("index", "search"),
+    "threads": ("ask",),
+    "jobs": ("job",),
+    "webhooks": ("webhook",),
+    "audit": ("audit",),
+    "backup": ("backup", "restore"),
+    "doctor": ("doctor",),
+    "demo": ("demo",),
+}
+"""The commands of each module, in the order of the help. Only the module of the command at hand is imported, with the
+libraries that it needs: all of them take half a second.
+"""
+
+OWN = ("serve", "openapi", "version")
+"""The commands of this module."""
 
 EXAMPLES = """\
 to begin:
@@ -45,7 +62,7 @@ docsmith COMMAND --help explains each.
 
 def run(arguments: Sequence[str], program: Program) -> int:
     """Run one command; its exit code: 0 done, 1 failed, 2 wrong usage, 3 verification failed."""
-    parser = _parser()
+    parser = _parser(arguments)
     options = parser.parse_args(arguments)
     if not hasattr(options, "command"):
         parser.print_help()
@@ -58,7 +75,7 @@ def run(arguments: Sequence[str], program: Program) -> int:
     except BrokenPipeError:  # the reader of our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
-    except (ServiceError, EventStoreError) as error:
+    except ServiceError as error:
         failure(str(error))
         return FAILED
     except OSError as error:
@@ -83,20 +100,28 @@ async def _run(options: argparse.Namespace, output: Output, program: Program) ->
     if options.command is print_openapi:
         print(json.dumps(program.openapi(), indent=2, ensure_ascii=False))
         return DONE
+    from eventstore import EventStoreError  # late, for those above need none of it
+
+    try:
+        return await _work(options, output, program)
+    except EventStoreError as error:
+        failure(str(error))
+        return FAILED
+
+
+async def _work(options: argparse.Namespace, output: Output, program: Program) -> int:
     command = options.command
-    if command == demo.run:
-        return await demo.run(options)
-    if getattr(options, "works_alone", False):  # it opens of the data folder what it needs, as it needs it
-        structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
-        return await cast("LoneCommand", command)(options, output)
-    if command == doctor.examine:  # it tells what is wrong with the settings, too
-        structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
-        return await doctor.examine(options, output, program, lambda: _settings(options))
-    settings = _settings(options)
-    if options.command is serve:
-        await program.serve(options.data, settings)
+    if command is serve:
+        await program.serve(options.data, _settings(options))
         return DONE
+    import structlog  # late, as above
+
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))  # the result is the output
+    if getattr(options, "works_alone", False):  # it opens of the data folder what it needs, as it needs it
+        return await cast("LoneCommand", command)(options, output)
+    if getattr(options, "reads_settings", False):  # it tells what is wrong with the settings, too
+        return await cast("SettingsCommand", command)(options, output, program, lambda: _settings(options))
+    settings = _settings(options)
     async with program.open(options.data, settings) as runtime:
         return await cast("Command", command)(runtime, options, output)
 
@@ -125,7 +150,8 @@ def _settings(options: argparse.Namespace) -> Settings:
     return load_settings(file, environment)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """With every command, or for the arguments of one command with no more than that one."""
     parser = argparse.ArgumentParser(
         prog="docsmith",
         description="Self-hosted documentation agent and assistant: one service, two APIs, one log.",
@@ -167,16 +193,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     one.set_defaults(command=serve)
 
-    projects.add_commands(commands, parent)
-    keys.add_commands(commands, parent)
-    sites.add_commands(commands, parent)
-    threads.add_commands(commands, parent)
-    jobs.add_commands(commands, parent)
-    webhooks.add_commands(commands, parent)
-    audit.add_commands(commands, parent)
-    backup.add_commands(commands, parent)
-    doctor.add_commands(commands, parent)
-    demo.add_command(commands, parent)
+    first = arguments[0] if arguments else ""
+    known = any(first in names for names in (*MODULES.values(), OWN))
+    for module, names in MODULES.items():
+        if first in names or not known:
+            import_module(f"service.cli.{module}").add_commands(commands, parent)
 
     one = add_command(
         commands,

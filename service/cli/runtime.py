@@ -5,32 +5,43 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from eventstore import EventStore, Views
-from service.domain.projects import CodeHostKind
-from service.ports.code_host import CodeHost
-from service.ports.docs_source import DocsSource
-from service.ports.model import Models
-from service.retrieval.query import SiteIndexes
-from service.settings import Settings
+if TYPE_CHECKING:  # each of them takes longer to import than a small command runs
+    from eventstore import EventStore, Views
+    from service.domain.projects import CodeHostKind
+    from service.ports.code_host import CodeHost
+    from service.ports.docs_source import DocsSource
+    from service.ports.model import Models
+    from service.retrieval.query import SiteIndexes
+    from service.settings import Settings
 
 
-@dataclass(frozen=True)
-class Runtime:
-    """An open data folder."""
+class Runtime(Protocol):
+    """An open data folder. What a command does not ask for is not built."""
 
-    data: Path
-    settings: Settings
-    store: EventStore
-    views: Views
-    docs: DocsSource
-    scratch_docs: Callable[[Path], DocsSource]
-    """``docs`` as seen from a scratch folder, which takes whatever is written."""
-    code_hosts: Mapping[CodeHostKind, CodeHost]
-    """Those that are not ours."""
-    models: Models
-    index: SiteIndexes
+    @property
+    def data(self) -> Path: ...
+    @property
+    def settings(self) -> "Settings": ...
+    @property
+    def store(self) -> "EventStore": ...
+    @property
+    def views(self) -> "Views": ...
+    @property
+    def docs(self) -> "DocsSource": ...
+    @property
+    def code_hosts(self) -> "Mapping[CodeHostKind, CodeHost]":
+        """Those that are not ours."""
+        ...
+
+    @property
+    def models(self) -> "Models": ...
+    @property
+    def index(self) -> "SiteIndexes": ...
+    def scratch_docs(self, scratch: Path) -> "DocsSource":
+        """``docs`` as seen from a scratch folder, which takes whatever is written."""
+        ...
 
 
 def is_served(data: Path) -> bool:
@@ -50,9 +61,9 @@ def is_served(data: Path) -> bool:
 class Program:
     """The composition root's own functions."""
 
-    open: Callable[[Path, Settings], AbstractAsyncContextManager[Runtime]]
+    open: "Callable[[Path, Settings], AbstractAsyncContextManager[Runtime]]"
     """Open a data folder for a command; works beside a running server. The views are up to date."""
-    serve: Callable[[Path, Settings], Awaitable[None]]
+    serve: "Callable[[Path, Settings], Awaitable[None]]"
     """Until SIGTERM or SIGINT."""
     openapi: Callable[[], dict[str, Any]]
     """The API's description, as ``/openapi.json`` serves it."""

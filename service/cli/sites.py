@@ -12,7 +12,6 @@ from service.projections.projects import project_of_domain
 from service.projections.sites import get_site
 from service.retrieval.markdown import SUFFIXES
 from service.system import cli_actor
-from service.workers.indexer import Indexer
 
 
 def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -39,6 +38,8 @@ async def index(runtime: Runtime, options: argparse.Namespace, output: Output) -
     project = await project_of_domain(runtime.views, options.domain)
     if project is None:
         raise no_site(options.domain)
+    from service.workers.indexer import Indexer  # late: no other command needs it
+
     indexer = Indexer(runtime.store, runtime.views, runtime.docs, runtime.index, runtime.data)
     report = await indexer.index(
         options.domain,

@@ -1,0 +1,49 @@
+"""Commands start fast: none imports what it does not need."""
+
+import argparse
+import json
+import subprocess
+import sys
+
+import pytest
+
+from service.cli import main
+from tests.service_process import Service
+
+HEAVY = ("aiohttp", "dulwich", "eventstore", "jinja2", "litellm", "service.agent", "service.web", "service.workers")
+"""Each takes from 50 ms to two seconds."""
+
+
+def imported_by(*arguments: str) -> set[str]:
+    """The names of the modules, and of the packages above them."""
+    program = (
+        "import json, sys\n"
+        "from service.app import main\n"
+        "code = main(sys.argv[1:])\n"
+        "print(json.dumps([code, sorted(sys.modules)]), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True)
+    code, modules = json.loads(done.stderr)
+    assert code == 0
+    return set(modules)
+
+
+def test_the_version_needs_no_library_to_speak_of():
+    assert not imported_by("version").intersection(HEAVY)
+
+
+@pytest.mark.parametrize("command", [("project", "list"), ("key", "list"), ("key", "create", "--kind", "admin")])
+def test_small_commands_import_nothing_that_serves(tmp_path, command):
+    service = Service(tmp_path / "data")
+    service.cli("organization", "create", "--name", "Acme")
+    modules = imported_by(*command, "--data", str(service.data))
+    assert not modules.intersection(set(HEAVY) - {"eventstore"})
+
+
+def test_every_command_is_found_in_the_module_that_the_table_names():
+    commands = next(each for each in main._parser()._actions if isinstance(each, argparse._SubParsersAction))
+    named = [name for names in (main.OWN[:1], *main.MODULES.values(), main.OWN[1:]) for name in names]
+    assert list(commands.choices) == named
+    for name in named:
+        alone = next(each for each in main._parser([name])._actions if isinstance(each, argparse._SubParsersAction))
+        assert name in alone.choices

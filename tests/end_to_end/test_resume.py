@@ -192,3 +192,18 @@ async def test_a_reader_lost_to_a_crash_gets_what_was_written(http, lasting, pro
     assert "interrupted" in resumed[-1]["errorText"]
     assert next(event["data"]["reason"] for event in events if event["type"] == "reply-stopped") == "interrupted"
     assert await resume(http, lasting, "crashed") is None
+
+
+async def test_a_service_that_goes_down_does_not_wait_for_a_reader_who_is_gone(http, lasting, provider):
+    _, thread_id, _, found = await lose(http, lasting, provider, "down", asyncio.Event())
+    stream = f"thread-{thread_id}"
+    await recorded(lasting, stream, until="reader-left")
+    async with asyncio.timeout(10):
+        assert await asyncio.to_thread(lasting.stop) == 0
+    await asyncio.to_thread(lasting.start)
+    resumed = await resume(http, lasting, "down")
+    assert text_of(resumed).startswith("Fetch the")
+    assert resumed[0] == found[0]
+    assert "interrupted" in resumed[-1]["errorText"]
+    await recorded(lasting, stream, until="reader-returned")
+    assert await resume(http, lasting, "down") is None

@@ -40,7 +40,10 @@ async def authenticate(request: web.Request) -> KeyRow:
         Forbidden: ``address_not_allowed``, ``origin_not_allowed``, by the key's own lists. A request without an origin
             is no browser's of another site; programs can send what they like, so only the list of addresses stops them.
     """
-    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    shown = request.headers.getall("Authorization", [])
+    if len(shown) > 1:  # whatever stands before us may have looked at the other one
+        raise Unauthorized("Send one Authorization header.")
+    scheme, _, token = "".join(shown).partition(" ")
     if scheme.lower() != "bearer":
         raise Unauthorized("Send your API key as Authorization: Bearer KEY.")
     key = await _find(request, token.strip())

@@ -17,6 +17,7 @@ from service.projections import questions
 from service.projections.questions import FeedbackRow, Period, QuestionRow, RatedRow, WordingRow
 from service.web.access import project_for
 from service.web.keys import STORE, VIEWS
+from service.web.query import of_query
 from service.web.schemas import Reference, Timestamp, says
 from service.web.tables import CSV, JSON_LINES, Cells, as_csv, as_json_lines
 
@@ -299,7 +300,7 @@ def _refused(name: str, sentence: str) -> Invalid:
 
 
 def _one_of(request: web.Request, name: str, values: Sequence[str]) -> str | None:
-    value = request.query.get(name)
+    value = of_query(request, name)
     if value is not None and value not in values:
         raise _refused(name, f"is one of {', '.join(values)}")
     return value
@@ -317,7 +318,7 @@ def _period(request: web.Request) -> Period:
 
 def _moment(request: web.Request, name: str) -> datetime | None:
     """A date is its first instant in UTC; a time without a zone is in UTC."""
-    text = request.query.get(name)
+    text = of_query(request, name)
     if text is None:
         return None
     try:
@@ -330,7 +331,7 @@ def _moment(request: web.Request, name: str) -> datetime | None:
 
 
 def _limit(request: web.Request) -> int | None:
-    text = request.query.get("limit")
+    text = of_query(request, "limit")
     if text is None:
         return None
     if not (text.isascii() and text.isdigit() and 1 <= len(text) <= 4 and 1 <= int(text) <= MAX_ROWS):
@@ -339,7 +340,7 @@ def _limit(request: web.Request) -> int | None:
 
 
 def _cursor(request: web.Request, start: int) -> int:
-    text = request.query.get("cursor")
+    text = of_query(request, "cursor")
     if text is None:
         return start
     if not (text.isascii() and text.isdigit() and len(text) <= 18):

@@ -26,6 +26,7 @@ from service.web.keys import CLOSING, JOB_ROOM, STORE, VIEWS
 from service.web.limits import charged
 from service.web.live import with_keep_alives
 from service.web.problems import metadata_of, read_body
+from service.web.query import of_query
 from service.web.schemas import NOT_BLANK, Timestamp, Url, says
 from service.wire.job_stream import live_event, queue_event
 
@@ -196,9 +197,11 @@ async def follow_job(request: web.Request) -> web.StreamResponse:
     project = await project_for(request)
     after = min(last_event_id(request), await request.app[STORE].head())  # else it would wait for that position
     row = await job_row(request, project, request.match_info["id"])
+    headers = {"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-cache, no-transform"}
+    if request.method == "HEAD":
+        return web.Response(headers=headers)
     response = EventSourceResponse(sep="\n")
-    response.headers["Content-Type"] = "text/event-stream; charset=utf-8"
-    response.headers["Cache-Control"] = "no-cache, no-transform"
+    response.headers.update(headers)
     await response.prepare(request)
     async with response, aclosing(_told(request, project, row, after)) as told:
         async for piece in told:
@@ -279,7 +282,9 @@ def _json(body: bytes, *, status: int = 200, headers: dict[str, str] | None = No
 
 def number_of(request: web.Request, name: str, default: int, *, least: int, most: int) -> int:
     """A whole number of the query. Raises Invalid."""
-    text = request.query.get(name, str(default))
+    text = of_query(request, name)
+    if text is None:
+        return default
     if not (text.isascii() and text.isdigit() and len(text) < 10 and least <= int(text) <= most):
         raise _bad_query(name, f"is a whole number from {least} to {most}")
     return int(text)
@@ -288,14 +293,16 @@ def number_of(request: web.Request, name: str, default: int, *, least: int, most
 def _wait_of(request: web.Request) -> float:
     if not request.query_string:
         return 0.0
-    text = request.query.get("wait", "0")
+    text = of_query(request, "wait")
+    if text is None:
+        return 0.0
     if not re.fullmatch(r"[0-9]{1,2}(\.[0-9]{1,20})?(e-[0-9]{1,3})?", text, re.ASCII) or float(text) > MAX_WAIT_SECONDS:
         raise _bad_query("wait", f"is a number of seconds from 0 to {MAX_WAIT_SECONDS}")
     return float(text)
 
 
 def _status_of(request: web.Request) -> JobStatus | None:
-    match request.query.get("status"):
+    match of_query(request, "status"):
         case None:
             return None
         case "active" | "completed" | "failed" as status:
@@ -305,8 +312,8 @@ def _status_of(request: web.Request) -> JobStatus | None:
 
 
 def _flag_of(request: web.Request, name: Literal["includeArchived"]) -> bool:
-    text = request.query.get(name, "false")
-    if text not in ("true", "false"):
+    text = of_query(request, name)
+    if text not in (None, "true", "false"):
         raise _bad_query(name, "is true or false")
     return text == "true"
 
@@ -316,7 +323,7 @@ def _cursor(job_id: str) -> str:
 
 
 def _cursor_of(request: web.Request) -> str | None:
-    text = request.query.get("cursor")
+    text = of_query(request, "cursor")
     if text is None:
         return None
     try:

@@ -32,6 +32,7 @@ from service.web.client_address import client_address
 from service.web.keys import BROADCAST, INSTANCE, KEY_REQUIRED, REPLIER, STORE, VIEWS
 from service.web.limits import charged
 from service.web.problems import ACTOR, decoded_at, metadata_of, read_body
+from service.web.query import of_query
 from service.web.replies import HeardReply, send_data_stream, send_ui_messages
 from service.web.schemas import MESSAGE, WHOLE, says
 from service.web.versioning import deprecated
@@ -138,7 +139,7 @@ async def post_message_v2(request: web.Request) -> web.StreamResponse:
     return await send_ui_messages(request, reply, plain=plain)
 
 
-@routes.get("/discovery/v2/assistant/{domain}/message/{chatId:.+}/stream")
+@routes.get("/discovery/v2/assistant/{domain}/message/{chatId:.+}/stream", allow_head=False)  # asking has effects
 async def resume_reply(request: web.Request) -> web.StreamResponse:
     """The reply under way in a chat, from its start; 204 when there is none, or none for this reader.
 
@@ -147,12 +148,12 @@ async def resume_reply(request: web.Request) -> web.StreamResponse:
     ``fp`` in the query must be the thread's own, where it has one. The plain client sends none of these.
     """
     project = await site_for(request)
-    key = request.headers.get("X-Thread-Key") or request.query.get("threadKey") or None
+    key = request.headers.get("X-Thread-Key") or of_query(request, "threadKey") or None
     reader = Resumer(
         project.domain,
         _asker(request),
         now(),
-        fp=request.query.get("fp") or None,
+        fp=of_query(request, "fp") or None,
         thread_key=key,
         key_required=request.app[KEY_REQUIRED],
     )

@@ -11,11 +11,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import cast
 
+from service.cli.config import settings_of
 from service.cli.output import DONE, FAILED, Output, failure
 from service.cli.parsing import Formatter, add_command, port
 from service.cli.runtime import Program, Runtime
 from service.domain.errors import ServiceError
-from service.settings import Settings, load_settings
+from service.settings import Settings
 
 DEFAULT_DATA = "data"
 
@@ -27,12 +28,14 @@ MODULES = {
     "projects": ("organization", "project"),
     "keys": ("key",),
     "sites": ("index", "search"),
+    "evaluation": ("eval",),
     "threads": ("ask",),
     "jobs": ("job",),
     "webhooks": ("webhook",),
     "audit": ("audit",),
     "backup": ("backup", "restore"),
     "doctor": ("doctor",),
+    "config": ("config",),
     "demo": ("demo",),
 }
 """The commands of each module, in the order of the help. Only the module of the command at hand is imported, with the
@@ -112,7 +115,7 @@ async def _run(options: argparse.Namespace, output: Output, program: Program) ->
 async def _work(options: argparse.Namespace, output: Output, program: Program) -> int:
     command = options.command
     if command is serve:
-        await program.serve(options.data, _settings(options))
+        await program.serve(options.data, settings_of(options))
         return DONE
     import structlog  # late, as above
 
@@ -120,8 +123,8 @@ async def _work(options: argparse.Namespace, output: Output, program: Program) -
     if getattr(options, "works_alone", False):  # it opens of the data folder what it needs, as it needs it
         return await cast("LoneCommand", command)(options, output)
     if getattr(options, "reads_settings", False):  # it tells what is wrong with the settings, too
-        return await cast("SettingsCommand", command)(options, output, program, lambda: _settings(options))
-    settings = _settings(options)
+        return await cast("SettingsCommand", command)(options, output, program, lambda: settings_of(options))
+    settings = settings_of(options)
     async with program.open(options.data, settings) as runtime:
         return await cast("Command", command)(runtime, options, output)
 
@@ -137,17 +140,6 @@ def print_version(output: Output) -> None:
 
 def print_openapi() -> None:
     """Marks the command that prints the API's description."""
-
-
-def _settings(options: argparse.Namespace) -> Settings:
-    file: Path | None = options.config
-    if file is None and Path("docsmith.toml").is_file():
-        file = Path("docsmith.toml")
-    environment = dict(os.environ)
-    for name in ("host", "port"):
-        if getattr(options, name, None) is not None:
-            environment[f"DOCSMITH_SERVER__{name.upper()}"] = str(getattr(options, name))
-    return load_settings(file, environment)
 
 
 def _parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:

@@ -8,6 +8,7 @@ from service.cli.output import DONE, Output, failure
 from service.cli.parsing import add_command, count
 from service.cli.runtime import Runtime
 from service.domain.errors import NotFound
+from service.ports.search_index import Explanation
 from service.projections.projects import project_of_domain
 from service.projections.sites import get_site
 from service.retrieval.markdown import SUFFIXES
@@ -31,6 +32,7 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     one.add_argument("domain", metavar="DOMAIN", help="of the site, as docsmith project list shows it")
     one.add_argument("query", metavar="QUERY", help="words, or a question")
     one.add_argument("--limit", type=count, default=10, metavar="N", help="the most to print (default: %(default)s)")
+    one.add_argument("--explain", action="store_true", help="say what gave each result its place")
     one.set_defaults(command=search)
 
 
@@ -73,13 +75,36 @@ async def open_site(runtime: Runtime, domain: str) -> None:
     await runtime.index.use(domain, site.file)
 
 
+def explained(why: Explanation) -> str:
+    """``7.12 points: body 4.1, title 3.0; looked for: …``"""
+    parts = {
+        "body": why.body,
+        "heading": why.heading,
+        "title": why.title,
+        "names in links": why.links,
+        "further sections": why.further_sections,
+        "neighbouring words": why.pairs,
+    }
+    gave = sorted(((value, name) for name, value in parts.items() if value > 0), reverse=True)
+    text = f"{why.points:.2f} points: {', '.join(f'{name} {value:.2f}' for value, name in gave)}"
+    if why.place != 1:
+        text += f"; times {why.place:.2f} for its place"
+    if why.meaning_rank:
+        text += f"; {why.word_rank}. by words, {why.meaning_rank}. by meaning"
+    text += f"; looked for: {', '.join(why.words)}"
+    return text + "".join(f"; {typed} read as {term}" for typed, term in why.corrected.items())
+
+
 async def search(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
     await open_site(runtime, options.domain)
-    found = await runtime.index.search(options.domain, options.query, limit=options.limit)
-    lines = [
-        f"{number}. {section.title}{' / ' + section.heading if section.heading else ''}  {section.url}"
-        f"  {section.path}:{section.start_line}"
-        for number, section in enumerate(found.sections, start=1)
-    ]
+    found = await runtime.index.search(options.domain, options.query, limit=options.limit, explain=options.explain)
+    lines = []
+    for number, section in enumerate(found.sections, start=1):
+        lines.append(
+            f"{number}. {section.title}{' / ' + section.heading if section.heading else ''}  {section.url}"
+            f"  {section.path}:{section.start_line}"
+        )
+        if section.explanation is not None:
+            lines.append(f"   {explained(section.explanation)}")
     output.result({"commit": found.commit, "results": found.sections}, "\n".join(lines) or "Nothing found.")
     return DONE

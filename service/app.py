@@ -158,6 +158,13 @@ async def _serve(data: Path, settings: "Settings") -> None:
     await serve(data, settings)
 
 
+def _check(settings: "Settings") -> None:
+    from service.server import door_settings
+
+    configured_models(settings)
+    door_settings(settings)
+
+
 def _description() -> dict[str, Any]:
     from service.web.description import description
 
@@ -166,4 +173,4 @@ def _description() -> dict[str, Any]:
 
 def main(arguments: Sequence[str]) -> int:
     """The ``docsmith`` command."""
-    return run(arguments, Program(open=open_for_command, serve=_serve, openapi=_description))
+    return run(arguments, Program(open=open_for_command, serve=_serve, openapi=_description, check=_check))

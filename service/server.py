@@ -192,7 +192,7 @@ class Server:
             concurrent_deliveries=settings.webhooks.concurrent_deliveries,
         )
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self.door = Door(runtime.store, runtime.views, runtime.data, _door_settings(settings))
+        self.door = Door(runtime.store, runtime.views, runtime.data, door_settings(settings))
         self.app = self._build_app(instance)
 
     def _build_app(self, instance: Instance) -> web.Application:
@@ -351,7 +351,7 @@ async def _prepare(models: ConfiguredModels) -> None:
         log.warning("a model cannot be used", code=error.code, reason=str(error))
 
 
-def _door_settings(settings: Settings) -> DoorSettings:
+def door_settings(settings: Settings) -> DoorSettings:
     server, limits = settings.server, settings.limits
     return DoorSettings(
         limits=Limits(limits.assistant_key_month, limits.organization_hour, limits.address_day, limits.project_hour),

@@ -1,10 +1,11 @@
 """All settings, read once, here only: ``docsmith.toml``, then the environment (``DOCSMITH_SECTION__NAME``) on top."""
 
 import difflib
+import re
 import tomllib
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -117,6 +118,27 @@ class LimitsSection(Struct, frozen=True, forbid_unknown_fields=True):
     """Of the agent: jobs created and followed up, together."""
 
 
+class LogSection(Struct, frozen=True, forbid_unknown_fields=True):
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    """``warning`` leaves out the line for each request."""
+    format: Literal["auto", "json", "console"] = "auto"
+    """``auto``: lines for people on a terminal, else JSON."""
+
+
+class MetricsSection(Struct, frozen=True, forbid_unknown_fields=True):
+    """Of ``/metrics``."""
+
+    enabled: bool = True
+    token_env: str = ""
+    """The variable that holds the bearer token which reading them takes; empty: none."""
+    port: Annotated[int, Meta(ge=0, le=65535)] = 0
+    """Of their own, so that the outside never sees them; 0: on the service's own port, for callers of this machine
+    alone unless there is a token.
+    """
+    host: str = "127.0.0.1"
+    """Only for a port of their own."""
+
+
 class ModelSection(Struct, frozen=True, forbid_unknown_fields=True):
     model: str
     """Any name that litellm knows, such as ``anthropic/claude-sonnet-5-5``."""
@@ -146,7 +168,27 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     network: NetworkSection = NetworkSection()
     webhooks: WebhooksSection = WebhooksSection()
     index: IndexSection = IndexSection()
+    log: LogSection = LogSection()
+    metrics: MetricsSection = MetricsSection()
     models: dict[str, ModelSection] = {}
+
+
+class Value(Struct, frozen=True):
+    """One setting in effect, and where it comes from."""
+
+    name: str
+    """As ``section.name``."""
+    value: Any
+    origin: str
+    """``default``, ``FILE:LINE`` or a variable's name."""
+
+
+class Reading(Struct, frozen=True):
+    settings: Settings | None
+    """None when there are problems."""
+    problems: tuple[str, ...]
+    """Each names the place: a line of the file, or a variable."""
+    values: tuple[Value, ...]
 
 
 def load_settings(file: Path | None, environment: Mapping[str, str]) -> Settings:
@@ -155,45 +197,137 @@ def load_settings(file: Path | None, environment: Mapping[str, str]) -> Settings
     Raises:
         BadSettings: unreadable, not TOML, an unknown name (the nearest right one is told) or a value that does not fit.
     """
-    table: dict[str, Any] = {}
+    reading = read_settings(file, environment)
+    if reading.settings is None:
+        more = len(reading.problems) - 1
+        raise BadSettings(
+            reading.problems[0] + (f" (and {more} more: docsmith config check)" if more else ""),
+            problems=tuple(("settings", problem) for problem in reading.problems),
+        )
+    return reading.settings
+
+
+def read_settings(file: Path | None, environment: Mapping[str, str]) -> Reading:
+    """As ``load_settings``, with every problem, and where each value comes from."""
+    text, table = "", {}
     if file is not None:
         try:
-            table = tomllib.loads(file.read_text(encoding="utf-8"))
+            text = file.read_text(encoding="utf-8")
+            table = tomllib.loads(text)
         except OSError as error:
-            raise BadSettings(f"{file}: {error.strerror}") from error
+            return Reading(None, (f"{file}: {error.strerror}",), ())
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise BadSettings(f"{file}: {error}") from error
+            return Reading(None, (f"{file}: {error}",), ())
+    problems: list[str] = []
+    origins = {name: f"{file}:{line}" for name, line in _lines(text).items()}
     for name, value in environment.items():
         if name.startswith(PREFIX) and name not in NOT_SETTINGS:
-            _set_from_environment(table, name, value)
-    _refuse_unknown(table, Settings, str(file) if file else "settings")
-    try:
-        return msgspec.convert(table, Settings, strict=False)
-    except msgspec.ValidationError as error:
-        raise BadSettings(f"{file or 'settings'}: {error}") from error
+            path = name.removeprefix(PREFIX).lower().split("__")
+            if _put(table, path, value):
+                origins[".".join(path)] = name
+            else:
+                problems.append(f"{name}: {path[0]} is not a section")
+    given = _Given(origins, str(file) if file else "settings")
+    _check(table, Settings, (), given)
+    problems += given.problems
+    if problems:
+        return Reading(None, tuple(problems), ())
+    settings = msgspec.convert(table, Settings, strict=False)
+    values = [Value(name, value, given.origin(name) or "default") for name, value in _flat(settings, ())]
+    return Reading(settings, (), tuple(values))
 
 
-def _set_from_environment(table: dict[str, Any], name: str, value: str) -> None:
-    path = name.removeprefix(PREFIX).lower().split("__")
+def _put(table: dict[str, Any], path: Sequence[str], value: str) -> bool:
     for part in path[:-1]:
         inner = table.setdefault(part, {})
         if not isinstance(inner, dict):
-            raise BadSettings(f"{name}: {part} is not a section")
+            return False
         table = inner
     table[path[-1]] = value
+    return True
 
 
-def _refuse_unknown(table: Mapping[str, Any], kind: type[Struct], where: str) -> None:
-    types_of = typing.get_type_hints(kind)
+class _Given:
+    """What was given: where, and what is wrong with it."""
+
+    def __init__(self, origins: Mapping[str, str], elsewhere: str) -> None:
+        self._origins, self._elsewhere = origins, elsewhere
+        self.problems: list[str] = []
+
+    def origin(self, name: str) -> str | None:
+        return self._origins.get(name)
+
+    def wrong(self, path: Sequence[str], problem: str) -> None:
+        name, section_name = ".".join(path), ".".join(path[:-1])
+        inside = (at for each, at in self._origins.items() if each.startswith(f"{name}."))
+        place = self._origins.get(name) or next(inside, "") or self._origins.get(section_name)
+        section = f" [{section_name}]" if section_name else ""
+        self.problems.append(f"{place or self._elsewhere}{section}: {problem}")
+
+
+def _check(table: Mapping[str, Any], kind: type[Struct], path: tuple[str, ...], given: _Given) -> None:
+    """Note what does not fit the struct: unknown names, missing ones, values."""
+    types_of = typing.get_type_hints(kind, include_extras=True)
     for name, value in table.items():
+        here = (*path, name)
         if name not in types_of:
             near = difflib.get_close_matches(name, types_of, n=1)
-            raise BadSettings(f"{where}: unknown name {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+            given.wrong(here, f"unknown name {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+            continue
         inner = types_of[name]
-        if isinstance(inner, type) and not isinstance(inner, types.GenericAlias) and issubclass(inner, Struct):
-            if isinstance(value, dict):
-                _refuse_unknown(value, inner, f"{where} [{name}]")
-        elif typing.get_origin(inner) is dict and isinstance(value, dict):
+        if typing.get_origin(inner) is dict and isinstance(value, dict):
             for key, entry in value.items():
-                if isinstance(entry, dict):
-                    _refuse_unknown(entry, typing.get_args(inner)[1], f"{where} [{name}.{key}]")
+                _check_section(entry, typing.get_args(inner)[1], (*here, key), given)
+        elif isinstance(inner, type) and not isinstance(inner, types.GenericAlias) and issubclass(inner, Struct):
+            _check_section(value, inner, here, given)
+        else:
+            try:
+                msgspec.convert(value, inner, strict=False)
+            except msgspec.ValidationError as error:
+                given.wrong(here, f"{name}: {str(error).replace('`', '')}")
+    for field in msgspec.structs.fields(kind):
+        if field.required and field.name not in table:
+            given.wrong((*path, field.name), f"{field.name} is required")
+
+
+def _check_section(value: Any, kind: type[Struct], path: tuple[str, ...], given: _Given) -> None:
+    if isinstance(value, dict):
+        _check(value, kind, path, given)
+    else:
+        given.wrong(path, f"{path[-1]} is a section: write [{'.'.join(path)}] above its names")
+
+
+def _flat(section: Struct, path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+    for name in section.__struct_fields__:
+        value = getattr(section, name)
+        if isinstance(value, Struct):
+            yield from _flat(value, (*path, name))
+        elif isinstance(value, dict):
+            for key, entry in value.items():
+                yield from _flat(entry, (*path, name, key))
+        else:
+            yield ".".join((*path, name)), value
+
+
+_TABLE = re.compile(r"\s*\[\s*([^\[\]]+?)\s*\]\s*(#.*)?$")
+_PART = re.compile(r"""[A-Za-z0-9_-]+|"[^"]*"|'[^']*'""")
+_KEY = re.compile(rf"\s*((?:{_PART.pattern})(?:\s*\.\s*(?:{_PART.pattern}))*)\s*=\s*(.*)")
+
+
+def _lines(text: str) -> dict[str, int]:
+    """The line of each name of a TOML file, which tomllib does not tell; for messages, so that of a name inside of a
+    text of several lines may be wrong.
+    """
+    found: dict[str, int] = {}
+    table: list[str] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if header := _TABLE.match(line):
+            table = [part.strip("\"'") for part in _PART.findall(header[1])]
+            found.setdefault(".".join(table), number)
+        elif entry := _KEY.match(line):
+            path = ".".join([*table, *(part.strip("\"'") for part in _PART.findall(entry[1]))])
+            found.setdefault(path, number)
+            if entry[2].startswith("{"):  # an inline table: its names are on this line
+                for name in re.findall(r"[{,]\s*([A-Za-z0-9_-]+)\s*=", entry[2]):
+                    found.setdefault(f"{path}.{name}", number)
+    return found

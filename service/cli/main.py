@@ -28,7 +28,6 @@ MODULES = {
     "projects": ("organization", "project"),
     "keys": ("key",),
     "sites": ("index", "search"),
-    "evaluation": ("eval",),
     "threads": ("ask",),
     "jobs": ("job",),
     "webhooks": ("webhook",),

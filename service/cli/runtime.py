@@ -67,3 +67,5 @@ class Program:
     """Until SIGTERM or SIGINT."""
     openapi: Callable[[], dict[str, Any]]
     """The API's description, as ``/openapi.json`` serves it."""
+    check: "Callable[[Settings], None]"
+    """Raise ServiceError when the parts of the service cannot be built from the settings."""

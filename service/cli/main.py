@@ -28,6 +28,7 @@ MODULES = {
     "projects": ("organization", "project"),
     "keys": ("key",),
     "sites": ("index", "search"),
+    "evaluation": ("eval",),
     "threads": ("ask",),
     "jobs": ("job",),
     "webhooks": ("webhook",),

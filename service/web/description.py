@@ -28,7 +28,8 @@ Send a key as `Authorization: Bearer KEY`. Every answer carries an `X-Request-Id
 service's log. Addresses have no slash at their end, and their case matters: one that is none is answered with 404, and
 a method that an address does not take with 405 and `Allow`. Times are ISO 8601 in UTC. Errors are problem details
 (RFC 9457): `code` is stable, `detail` is one plain sentence, and `type` is the address of a page that says what to do.
-Unknown fields of a body are ignored, and `null` is the same as leaving a field out.
+Bodies are JSON in UTF-8, whatever the charset of their content type. Unknown fields of a body are ignored, and `null`
+is the same as leaving a field out. A parameter of the query comes once.
 """
 
 TAGS = (

@@ -5,10 +5,12 @@ import json
 from contextlib import asynccontextmanager
 from io import BytesIO
 
+import msgspec
 import pytest
 from aiohttp import web
 from standardwebhooks.webhooks import Webhook as Oracle
 
+from service.web.webhook_description import HEADERS, JobChanged
 from tests.end_to_end.talk import create_job, get_job, head, job_events, recorded
 from tests.fakes.hooks import hex_of, sample, signed
 from tests.service_process import service_in, write_docs
@@ -88,6 +90,10 @@ async def test_a_job_is_told_while_it_is_active_and_when_it_is_completed(http, i
     assert completed["data"] == {**shown, "projectId": instance.project_id}
     assert completed["data"]["prLink"]
     assert headers["Content-Type"] == "application/json"
+    # as it is described
+    assert set(HEADERS) <= {name.lower() for name in headers}
+    for told in (active, completed):
+        assert msgspec.to_builtins(msgspec.convert(told, JobChanged)) == told
     # and the same again, when it is asked for
     delivery = headers["webhook-id"]
     await recorded(instance, f"delivery-{delivery}", until="delivery-attempted")

@@ -1,8 +1,15 @@
-"""How soon the assistant answers: start to listening, first byte, search step, and what holds the event loop up.
+"""The assistant's streams: how many chunks a core carries, how late each comes, and how soon a reply begins.
 
-A site of 1,000 generated pages (or ``--docs FOLDER``), the builtin model, one reader after the other over loopback.
-The service runs in this process with asyncio's debug mode, whose slow-callback log is what is counted; the reader is a
-process of its own. Debug mode makes everything slower, so the times come from a run without it.
+Docsmith with its record on, beside a bare aiohttp proxy, the proxy of LiteLLM, and litellm's library behind FastAPI and
+sse-starlette, all before the same provider, a process that streams to a plan. Other work on the machine makes each of
+them wait, so rates are by processor time, ratios are those of one run, and times are medians beside the bare proxy's.
+
+The rivals' packages live in an environment of their own:
+``python3 -m venv .venv-bench && .venv-bench/bin/pip install 'litellm[proxy]' fastapi sse-starlette uvicorn``.
+
+Then a site of 1,000 generated pages (or ``--docs FOLDER``), the builtin model and one reader after the other. There the
+service runs in this process, once more with asyncio's debug mode, whose slow-callback log is what is counted; debug
+mode makes everything slower, so the times come from a run without it.
 """
 
 import argparse
@@ -20,44 +27,18 @@ from typing import Any
 import aiohttp
 
 from scripts.bench_table import report
+from scripts.streaming_rates import ENVIRONMENT, at, measure
 from service.server import serving
 from service.settings import load_settings
 
 REPLIES = 200
 STARTS = 5
 SLOW_SECONDS = 0.010
-WORDS = [
-    "queue",
-    "worker",
-    "retry",
-    "delay",
-    "schedule",
-    "backup",
-    "cluster",
-    "token",
-    "region",
-    "volume",
-    "network",
-    "policy",
-    "secret",
-    "deploy",
-    "rollback",
-    "metric",
-    "alert",
-    "dashboard",
-    "index",
-    "shard",
-    "replica",
-    "migration",
-    "webhook",
-    "template",
-    "plugin",
-    "runtime",
-    "cache",
-    "timeout",
-    "limit",
-    "quota",
-]
+_WORDS = (
+    "queue worker retry delay schedule backup cluster token region volume network policy secret deploy rollback metric "
+    "alert dashboard index shard replica migration webhook template plugin runtime cache timeout limit quota"
+)
+WORDS = _WORDS.split()
 
 
 def generated(folder: Path, pages: int) -> Path:
@@ -145,15 +126,12 @@ async def replies(data: Path, domain: str, key: str, *, debug: bool) -> tuple[di
     return json.loads(out), slow
 
 
-def at(values: list[float], share: float) -> float:
-    return sorted(values)[min(len(values) - 1, int(len(values) * share))]
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--docs", type=Path)
     parser.add_argument("--pages", type=int, default=1000)
+    parser.add_argument("--rivals", type=Path, default=ENVIRONMENT, help="the environment of the rivals' packages")
     parser.add_argument("--read", help=argparse.SUPPRESS)
     parser.add_argument("--key", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -171,6 +149,7 @@ def main() -> None:
         command(data, "project", "create", "--name", "Bench", "--repository", str(docs), "--domain", "bench")
         index = command(data, "index", "bench")
         key = command(data, "key", "create", "--kind", "assistant", "--domain", "bench")["token"]
+        rates = measure(data, "bench", key, environment=options.rivals, folder=Path(folder))
         starts = [start_seconds(data) * 1000 for _ in range(STARTS)]
         seen, _ = asyncio.run(replies(data, "bench", key, debug=False))
         _, slow = asyncio.run(replies(data, "bench", key, debug=True))
@@ -182,7 +161,11 @@ def main() -> None:
         for name, values in [("start to listening", starts), *seen.items()]
     ]  # fmt: skip
     first, start = at(seen["first byte"], 0.95), at(starts, 0.5)
+    search = at(seen["search step"], 0.95)
     goals = [
+        *rates.goals,
+        {"name": f"search step of a reply, p95, {index['pages']} pages", "goal": "under 100 ms",
+         "measured": f"{search:.1f} ms", "met": search < 100},
         {"name": f"first byte of a reply, p95, {index['pages']} pages", "goal": "under 100 ms",
          "measured": f"{first:.1f} ms", "met": first < 100},
         {"name": "start to listening, median", "goal": "under 1,000 ms", "measured": f"{start:.0f} ms",
@@ -190,7 +173,7 @@ def main() -> None:
         {"name": f"callbacks of the event loop over 10 ms, in {REPLIES} replies, debug mode on", "goal": "0",
          "measured": str(len(slow)), "met": not slow},
     ]  # fmt: skip
-    report("streaming", rows, goals, as_json=options.json)
+    report("streaming", [*rates.rows, *rows], goals, as_json=options.json)
     if slow and not options.json:
         for line in slow[:10]:
             print("  slow:", line[:150], "…", line[-22:])

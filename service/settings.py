@@ -72,7 +72,8 @@ class AssistantSection(Struct, frozen=True, forbid_unknown_fields=True):
     suggestions: bool = True
     max_searches: int = 3
     """Further searches and page reads that a model may make for one answer."""
-    concurrent_replies: int = 200
+    concurrent_replies: Annotated[int, Meta(ge=1)] = 2000
+    """At once; who asks beyond that waits, without a search step even. Each takes about 0.2 MB."""
 
 
 class ThreadsSection(Struct, frozen=True, forbid_unknown_fields=True):

@@ -4,7 +4,8 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-NOT_BLANK = {"pattern": r"\S"}
+NOT_BLANK = {"pattern": r"[^\s\u001c-\u001f\u0085]"}
+"""What ``str.strip`` leaves something of: it takes off a few separators that regular expressions take for letters."""
 WHOLE = {"multipleOf": 1}
 """Of numbers that are read as floats, since some clients write 5 as 5.0: what JSON Schema takes for an integer, too."""
 

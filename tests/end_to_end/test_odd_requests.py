@@ -1,10 +1,12 @@
 """Requests that are odd, but legal, and some that are not: no surprise."""
 
 import json
+import re
 
 import pytest
 from yarl import URL
 
+from service.web.description import description
 from tests.end_to_end.talk import create_job, job_events
 
 
@@ -137,6 +139,14 @@ async def test_json_is_utf_8_whatever_the_charset_says(http, service, content_ty
     if status == 200:
         async with http.post(address, data='{"query":"Größe"}'.encode("utf-16"), headers=headers) as response:
             assert (response.status, await problem_of(response)) == (400, "invalid_json")
+
+
+@pytest.mark.parametrize("text", ["", " ", "\x1d", "\x85", "\u3000\n", "a", " ä "])
+async def test_what_is_blank_is_so_by_the_description_too(http, service, text):
+    schema = description()["components"]["schemas"]["SearchBody"]["properties"]["query"]
+    address = f"{service.url}/discovery/v1/search/{service.domain}"
+    async with http.post(address, json={"query": text}, headers=service.assistant) as response:
+        assert (response.status == 200) == bool(re.search(schema["pattern"], text))
 
 
 @pytest.mark.parametrize("parts", [{}, "How?", [5], [{"type": 5}], [{"type": "text", "text": 5}]])

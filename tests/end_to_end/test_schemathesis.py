@@ -18,7 +18,7 @@ pytest.importorskip("schemathesis")
 
 SECONDS = int(os.environ.get("FUZZ_SECONDS", "0"))
 SHARE = ("--phases", "examples,coverage,fuzzing", "--max-examples", "2", "--seed", "1")
-WHOLE = ("--max-time", str(SECONDS), "--max-examples", "100", "--workers", "2")
+WHOLE = ("--max-time", str(SECONDS), "--max-examples", "100")
 
 UNLIMITED = {
     f"DOCSMITH_LIMITS__{name}": "1000000000"

@@ -29,6 +29,7 @@ from service.operations import NewJob, request_job
 from service.ports.docs_source import NewCommit, Source
 from service.ports.model import AssistantMessage, Model, ModelChunk, ModelEnd, ModelRequest
 from service.projections.projects import get_project
+from service.reloading import CurrentModels
 from service.server import SWITCH_SECONDS, Address, Server, only_server
 from service.settings import Settings
 from service.workers.instances import Instance
@@ -88,8 +89,14 @@ class ScriptedModels:
     def for_assistant(self) -> Model:
         return self.model
 
+    async def prepare(self) -> None:
+        pass
+
     async def close(self) -> None:
         pass
+
+    def describe(self) -> str:
+        return self.model.name
 
 
 class Delays:
@@ -232,7 +239,7 @@ async def overhead(folder: Path, scratch: Path, jobs: int) -> tuple[list[dict[st
         models: Any = ScriptedModels(model)
         with only_server(data), Instance(data) as instance:
             async with open_runtime(data, Settings(), models) as runtime:
-                server = Server(runtime, instance, Address("http://localhost"))
+                server = Server(runtime, instance, Address("http://localhost"), CurrentModels(models, 0))
                 await server.start()
                 gc.collect()
                 gc.freeze()  # as the service does when it has started

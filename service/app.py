@@ -1,7 +1,7 @@
 """The composition root of the commands: opens a data folder, with every part that a command may need."""
 
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # imported where a command needs them: together they take lon
     from service.domain.projects import CodeHostKind
     from service.ports.code_host import CodeHost
     from service.ports.docs_source import DocsSource
+    from service.reloading import ClosableModels
     from service.retrieval.query import SiteIndexes
     from service.settings import ModelSection, Settings
 
@@ -36,13 +37,13 @@ class OpenFolder:
         store: "EventStore",
         views: "Views",
         closing: AsyncExitStack,
-        models: "ConfiguredModels | None" = None,
+        models: "ClosableModels | None" = None,
     ) -> None:
         self.data, self.settings, self.store, self.views = data, settings, store, views
         self._closing, self._models = closing, models
 
     @cached_property
-    def models(self) -> "ConfiguredModels":
+    def models(self) -> "ClosableModels":
         models = self._models or configured_models(self.settings)
         self._closing.push_async_callback(models.close)
         return models
@@ -51,9 +52,29 @@ class OpenFolder:
     def index(self) -> "SiteIndexes":
         from service.retrieval.query import SiteIndexes
 
-        index = SiteIndexes(self.data / "index")
+        index = SiteIndexes(self.data / "index", meaning=self.meaning)
         self._closing.push_async_callback(index.close)
         return index
+
+    @cached_property
+    def meaning(self) -> "Meaning | None":
+        """None unless the settings name an embedding model."""
+        search = self.settings.search
+        if not search.embedding_model:
+            return None
+        from service.adapters.embeddings import LitellmEmbeddings
+        from service.adapters.models import ModelSettings
+        from service.retrieval.meaning import Meaning
+
+        section = self.settings.models.get(search.embedding_model)
+        model = ModelSettings(
+            alias=search.embedding_model,
+            model=section.model if section is not None else search.embedding_model,
+            api_base=section.api_base if section is not None else "",
+            api_key_env=section.api_key_env if section is not None else "",
+        )
+        wait = search.embedding_wait_ms / 1000
+        return Meaning(self.data / "index", LitellmEmbeddings(model, os.environ), wait_seconds=wait)
 
     @cached_property
     def docs(self) -> "DocsSource":
@@ -93,7 +114,7 @@ class OpenFolder:
 
 @asynccontextmanager
 async def open_runtime(
-    data: Path, settings: "Settings", models: "ConfiguredModels | None" = None
+    data: Path, settings: "Settings", models: "ClosableModels | None" = None
 ) -> AsyncIterator[Runtime]:
     """An open data folder, made when it is not there."""
     from eventstore import SQLiteEventStore, Views
@@ -152,10 +173,10 @@ def _model_settings(alias: str, section: "ModelSection") -> "ModelSettings":
         raise BadSettings(f"[models.{alias}]: {error}") from None
 
 
-async def _serve(data: Path, settings: "Settings") -> None:
+async def _serve(data: Path, settings: "Settings", reread: "Callable[[], Settings]") -> None:
     from service.server import serve  # late: no other command needs what serves
 
-    await serve(data, settings)
+    await serve(data, settings, reread)
 
 
 def _check(settings: "Settings") -> None:

@@ -9,7 +9,7 @@ import resource
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -19,7 +19,6 @@ from aiohttp import web
 
 from eventstore import Metadata, execute
 from service.adapters.hosted import HostedCodeHost
-from service.adapters.models import ConfiguredModels
 from service.adapters.webhook_sender import AiohttpWebhookSender
 from service.agent.loop import Budgets
 from service.app import configured_models, make_private, open_runtime
@@ -29,13 +28,15 @@ from service.domain.errors import Conflict, ServiceError
 from service.domain.jobs import ClosePullRequest, PullRequestOutcome
 from service.domain.replies import ReplyEvent
 from service.domain.usage import Limits
-from service.logs import configure_logging, http_logger
+from service.logs import Level, configure_logging, http_logger
 from service.operations import request_index
 from service.ports.code_host import PullRequestPage
 from service.projections.jobs import JobRoom, jobs_of_pull_request
-from service.projections.projects import get_project
+from service.projections.projects import get_project, list_projects
+from service.reloading import Changes, CurrentModels, changes
 from service.settings import Settings
 from service.streams import JOBS
+from service.supervisor import Supervisor, inherited_socket
 from service.web import (
     access,
     analytics,
@@ -81,6 +82,17 @@ from service.workers.replier import Replier
 from service.workers.webhooks import Webhooks
 
 log = structlog.get_logger()
+
+FIRST_STEPS = """
+Docsmith serves {url}, with its data in {data} ({models}).
+There is no project yet. To make the first one, in another terminal:
+
+  docsmith organization create --name NAME --data {data}
+  docsmith project create --name NAME --repository URL_OR_FOLDER --domain DOMAIN --data {data}
+  docsmith key create --kind admin --data {data}
+  docsmith key create --kind assistant --domain DOMAIN --data {data}
+
+"""
 
 SHUTDOWN_SECONDS = 5.0
 """For streams to end properly; after that they are cut. With what follows, the whole stop stays under 10 seconds."""
@@ -135,8 +147,9 @@ def only_server(data: Path) -> Iterator[None]:
 class Server:
     """Everything that runs while the service serves."""
 
-    def __init__(self, runtime: Runtime, instance: Instance, address: Address) -> None:
-        settings = runtime.settings
+    def __init__(self, runtime: Runtime, instance: Instance, address: Address, models: CurrentModels) -> None:
+        settings = self._settings = runtime.settings
+        self.models, self.url = models, ""
         self._runtime, self._address = runtime, address
         self._broadcast: Broadcast[ReplyEvent] = Broadcast()
         self._closing = asyncio.Event()
@@ -204,7 +217,7 @@ class Server:
         app[JOB_ROOM] = JobRoom(agent.concurrent_jobs, agent.concurrent_jobs_per_project)
         app[BROADCAST], app[REPLIER], app[INSTANCE] = self._broadcast, self._replier, instance.name
         app[KEY_REQUIRED] = runtime.settings.threads.require_key
-        app[READINESS], app[MODEL_NAMES], app[CLOSING] = self._not_ready, self._model_names(), self._closing
+        app[READINESS], app[MODEL_NAMES], app[CLOSING] = self.not_ready, self._model_names(), self._closing
         app[pull_requests.HOSTED] = self._hosted
         app[pull_requests.PULL_REQUEST_CLOSED] = self._pull_request_closed
         self.door.install(app)
@@ -262,7 +275,25 @@ class Server:
         if self._checkpoints is not None:
             await self._checkpoints.make()
 
-    def _not_ready(self) -> dict[str, str]:
+    async def is_new(self) -> bool:
+        """Whether nobody has made a project yet."""
+        return not await list_projects(self._runtime.views)
+
+    def is_alive(self) -> bool:
+        return self._closing.is_set() or not any(task.done() for task in self._tasks.values())
+
+    def change(self, settings: Settings) -> Changes:
+        """Take over what can be taken over while the service runs. Raises ServiceError, with nothing changed."""
+        door, models = door_settings(settings), configured_models(settings)
+        changed = changes(self._settings, settings)
+        if any(name.startswith(("models.", "agent.", "assistant.")) for name in changed.at_once):
+            self.models.replace(models)
+            self.app[MODEL_NAMES].update(self._model_names())
+        self.door.change(door)
+        self._settings = settings
+        return changed
+
+    def not_ready(self) -> dict[str, str]:
         reasons = {name: "this worker has ended" for name, task in self._tasks.items() if task.done()}
         for status in self._runtime.views.status():
             if status.failed is not None:
@@ -295,22 +326,30 @@ class Server:
 
 @asynccontextmanager
 async def serving(data: Path, settings: Settings) -> AsyncIterator[str]:
-    """The whole service, from taking requests to its orderly end; gives its address.
+    """The whole service, from taking requests to its orderly end; gives its address. Raises what ``running`` raises."""
+    async with running(data, settings) as server:
+        yield server.url
+
+
+@asynccontextmanager
+async def running(data: Path, settings: Settings, inherited: socket.socket | None = None) -> AsyncIterator[Server]:
+    """The whole service, which listens on the inherited socket, or where the settings say.
 
     Raises AlreadyServed, NotFound (``unknown_model``), and OSError when the address cannot be listened on.
     """
-    address, models = Address(settings.server.public_url), configured_models(settings)
+    address, linger_seconds = Address(settings.server.public_url), settings.agent.max_minutes * 60
+    models = CurrentModels(configured_models(settings), linger_seconds)
     with only_server(data), Instance(data) as instance:
         async with open_runtime(data, settings, models) as runtime:
-            server = Server(runtime, instance, address)
+            server = Server(runtime, instance, address, models)
             # Without handler_cancellation, handlers whose client has left pile up (only in production: aiohttp's test
             # server cancels them).
             runner = web.AppRunner(server.app, handler_cancellation=True, shutdown_timeout=SHUTDOWN_SECONDS)
             await runner.setup()
             try:
-                listening = _socket_of(settings.server.host, settings.server.port)
-                url = _url_of(listening)
-                address.listening_on(url)
+                listening = inherited or _socket_of(settings.server.host, settings.server.port)
+                server.url = _url_of(listening)
+                address.listening_on(server.url)
                 await server.start()
                 assert runner.server is not None
                 taking = await listen(runner.server, listening, server.door.doorkeeper, http_logger())
@@ -318,7 +357,7 @@ async def serving(data: Path, settings: Settings) -> AsyncIterator[str]:
                 gc.freeze()  # what is here stays: else each full collection walks all of it, 30 ms of the event loop
                 preparing = asyncio.create_task(_prepare(models), name="models")
                 try:
-                    yield url
+                    yield server
                 finally:
                     preparing.cancel()
                     await asyncio.wait([preparing])
@@ -328,22 +367,79 @@ async def serving(data: Path, settings: Settings) -> AsyncIterator[str]:
                 await runner.cleanup()
 
 
-async def serve(data: Path, settings: Settings) -> None:
-    """Serve a data folder until SIGTERM or SIGINT. Raises what ``serving`` raises."""
-    configure_logging()
+async def serve(data: Path, settings: Settings, reread: Callable[[], Settings]) -> None:
+    """Serve a data folder until SIGTERM or SIGINT; at SIGHUP ``reread`` gives the settings as they are now. Raises what
+    ``running`` raises.
+    """
+    level = configure_logging(settings.log.level, settings.log.format)
     sys.setswitchinterval(SWITCH_SECONDS)
-    stopping = asyncio.Event()
+    supervisor, inherited = Supervisor.of(os.environ), inherited_socket(os.environ)
+    stopping, wake = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
     for one in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(one, stopping.set)
-    async with serving(data, settings) as url:
-        print(f"listening on {url}", flush=True)  # noqa: T201  (the line that scripts wait for)
-        log.info("serving", data=str(data), models=configured_models(settings).describe())
-        await stopping.wait()
+    loop.add_signal_handler(signal.SIGHUP, wake.set)
+    async with running(data, settings, inherited) as server:
+        print(f"listening on {server.url}", flush=True)  # noqa: T201  (the line that scripts wait for)
+        await _greet(server, data)
+        supervisor.ready(f"listening on {server.url}")
+        async with background(_reload_when(wake, server, level, reread, supervisor), _watch(server, supervisor)):
+            await stopping.wait()
         log.info("stopping")
+        supervisor.stopping()
 
 
-async def _prepare(models: ConfiguredModels) -> None:
+@asynccontextmanager
+async def background(*work: Coroutine[None, None, None]) -> AsyncIterator[None]:
+    tasks = [asyncio.create_task(each) for each in work]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+
+
+async def _greet(server: Server, data: Path) -> None:
+    """One line in the log; the first time also what to do first, for people."""
+    log.info("serving", address=server.url, data=str(data), models=server.models.describe())
+    if await server.is_new():
+        sys.stderr.write(FIRST_STEPS.format(url=server.url, data=data, models=server.models.describe()))
+        sys.stderr.flush()
+
+
+async def _reload_when(
+    wake: asyncio.Event, server: Server, level: Level, reread: Callable[[], Settings], supervisor: Supervisor
+) -> None:
+    while True:
+        await wake.wait()
+        wake.clear()
+        supervisor.reloading()
+        try:
+            settings = await asyncio.to_thread(reread)
+            changed = server.change(settings)
+        except ServiceError as error:
+            log.error("settings not read: those of before stay", reason=str(error))  # noqa: TRY400  (no fault of ours)
+        else:
+            level.change(settings.log.level)
+            log.info("settings read", changed=changed.at_once, take_a_restart=changed.after_restart)
+            await _prepare(server.models)
+        supervisor.ready(f"listening on {server.url}")
+
+
+async def _watch(server: Server, supervisor: Supervisor) -> None:
+    """Tell the supervisor that the service is alive, as long as it is: a worker that has ended must not hide behind a
+    live event loop.
+    """
+    if supervisor.watchdog_seconds is None:
+        return
+    while server.is_alive():
+        supervisor.alive()
+        await asyncio.sleep(supervisor.watchdog_seconds / 3)
+    log.error("a worker has ended: the supervisor is told nothing more", reasons=server.not_ready())
+
+
+async def _prepare(models: CurrentModels) -> None:
     """Import what the models need while requests are served already, so that the first one does not wait for it."""
     try:
         await models.prepare()

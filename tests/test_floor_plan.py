@@ -40,6 +40,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "service.sample": set(),
     "service.frozen": set(),
     "service.logs": set(),
+    "service.reloading": {"service.settings", "service.ports", "service.domain"},
+    "service.supervisor": set(),
 }  # fmt: skip
 """``service.app``, ``service.server`` and ``service.__main__``, the composition root, may import everything."""
 ROOTS = {"service.app", "service.server", "service.__main__", "service"}

@@ -115,7 +115,7 @@ async def _run(options: argparse.Namespace, output: Output, program: Program) ->
 async def _work(options: argparse.Namespace, output: Output, program: Program) -> int:
     command = options.command
     if command is serve:
-        await program.serve(options.data, settings_of(options))
+        await program.serve(options.data, settings_of(options), lambda: settings_of(options))
         return DONE
     import structlog  # late, as above
 

@@ -118,6 +118,10 @@ class Usage:
         self._limits = limits
         self._windows: dict[Scope, OrderedDict[str, _Window]] = {scope: OrderedDict() for scope in WINDOW_SECONDS}
 
+    def change_limits(self, limits: Limits) -> None:
+        """A limit that was off counts from now on."""
+        self._limits = limits
+
     def standings(self, request: RequestAccepted, now: int) -> list[Standing]:
         """Of each limited scope of a request, whether it is counted already or not."""
         return [self._standing(scope, caller, now) for scope, caller in self._scopes(request)]

@@ -22,8 +22,8 @@ MAX_HOPS = 50
 _FOR = re.compile(r'(?:^|;)\s*for\s*=\s*(?:"([^"\\]*)"|([^\s;,"]*))', re.IGNORECASE)
 
 
-class Proxies(Struct, frozen=True):
-    """Whose word is taken, and which header they give it in."""
+class Proxies(Struct):
+    """Whose word is taken, and which header they give it in. It changes when the settings are read again."""
 
     trusted: tuple[str, ...] = ()
     header: str = "X-Forwarded-For"

@@ -5,7 +5,8 @@ from datetime import date, datetime
 from pathlib import Path
 
 from aiohttp import web
-from msgspec import Struct
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from eventstore import EventStore, Views
 from service.domain.usage import Limits
@@ -30,7 +31,7 @@ class DoorSettings(Struct, frozen=True):
     """See the settings of ``[server]`` and ``[limits]``."""
 
     limits: Limits = Limits()
-    proxies: Proxies = Proxies()
+    proxies: Proxies = field(default_factory=Proxies)
     connections: ConnectionLimits = ConnectionLimits()
     body_seconds: float = 60
     is_https: bool = False
@@ -62,6 +63,14 @@ class Door:
         app[BODY_SECONDS], app[IS_HTTPS] = settings.body_seconds, settings.is_https
         app[SUNSET] = settings.sunset
         app.on_response_prepare.append(_complete_head)
+
+    def change(self, settings: DoorSettings) -> None:
+        """Other limits and proxies from now on; what else differs takes a restart."""
+        ours, proxies = self._settings.proxies, settings.proxies
+        ours.trusted, ours.header = proxies.trusted, proxies.header
+        self._admissions.change_limits(settings.limits)
+        limits = replace(self.doorkeeper.limits, per_address=settings.connections.per_address)
+        self.doorkeeper.limits = _unlimited(limits, (*LOCAL, *proxies.trusted))
 
     async def load(self) -> None:
         """Before the first request."""

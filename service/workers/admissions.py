@@ -98,6 +98,10 @@ class Admissions:
         self._any = asyncio.Event()
         self._is_closed = False
 
+    def change_limits(self, limits: Limits) -> None:
+        self._limits = limits
+        self._usage.change_limits(limits)
+
     async def load(self, views: Views) -> None:
         """Count what was accepted in the last 30 days: from the rows as far as they go, then from the log."""
         since = milliseconds(self._clock()) - LONGEST_WINDOW_SECONDS * 1000

@@ -1,0 +1,142 @@
+"""An operator's day: starts, reloads, supervisors, sockets that are passed on."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from tests.service_process import Service, service_in, write_docs
+
+
+@pytest.fixture
+def service(tmp_path):
+    with service_in(tmp_path) as service:
+        yield service
+
+
+def lines(service: Service) -> list[dict[str, object]]:
+    return [json.loads(line) for line in service.log().splitlines() if line.startswith("{")]
+
+
+def wait_for(service: Service, event: str, *, times: int = 1) -> dict[str, object]:
+    """The line of the log, once it is there so often."""
+    for _ in range(300):
+        found = [line for line in lines(service) if line["event"] == event]
+        if len(found) >= times:
+            return found[-1]
+        time.sleep(0.05)
+    raise AssertionError(f"no {event!r} in {service.log()}")
+
+
+def get(service: Service, path: str) -> tuple[int, dict[str, str]]:
+    with urllib.request.urlopen(service.url + path, timeout=10) as answer:
+        return answer.status, json.load(answer)
+
+
+def test_the_first_start_says_what_to_do_and_later_ones_do_not(service, tmp_path):
+    service.start()
+    url = service.url
+    assert service.stop() == 0
+    said = service.log()
+    assert f"Docsmith serves {url}, with its data in {service.data} (agent builtin/editor" in said
+    assert (
+        f"docsmith project create --name NAME --repository URL_OR_FOLDER --domain DOMAIN --data {service.data}" in said
+    )
+    service.set_up(write_docs(tmp_path / "docs"), index=False)
+    before = len(service.log())
+    service.start()
+    assert service.stop() == 0
+    again = service.log()[before:].splitlines()
+    assert [json.loads(line)["event"] for line in again] == ["serving", "stopping"]
+
+
+def test_settings_are_read_again_and_bad_ones_are_not_taken(service, tmp_path):
+    file = tmp_path / "docsmith.toml"
+    service.environment["DOCSMITH_CONFIG"] = str(file)
+    file.write_text('[agent]\nmodel = "builtin"\n')
+    service.start()
+    assert service.process is not None
+    assert get(service, "/readyz")[1]["models"]["agent"] == "builtin/editor"
+
+    file.write_text('[agent]\nmodel = "mine"\n[models.mine]\nmodel = "openai/gpt-5.2"\n[server]\nhead_seconds = 1\n')
+    service.process.send_signal(signal.SIGHUP)
+    told = wait_for(service, "settings read")
+    assert told["changed"] == ["agent.model", "models.mine"]
+    assert told["take_a_restart"] == ["server.head_seconds"]
+    assert get(service, "/readyz")[1]["models"]["agent"] == "openai/gpt-5.2"
+
+    file.write_text('[agent]\nmodle = "builtin"\n')
+    service.process.send_signal(signal.SIGHUP)
+    told = wait_for(service, "settings not read: those of before stay")
+    assert "did you mean 'model'?" in str(told["reason"])
+    assert get(service, "/readyz")[1]["models"]["agent"] == "openai/gpt-5.2"
+
+    file.write_text('[log]\nlevel = "warning"\n')
+    service.process.send_signal(signal.SIGHUP)
+    for _ in range(200):
+        if get(service, "/readyz")[1]["models"]["agent"] == "builtin/editor":
+            break
+    asked = sum(line["event"] == "request" for line in lines(service))
+    get(service, "/healthz")
+    get(service, "/healthz")
+    assert sum(line["event"] == "request" for line in lines(service)) <= asked + 1
+    assert service.stop() == 0
+
+
+def test_a_supervisor_is_told_how_it_goes(service, tmp_path):
+    address = tmp_path / "notify"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notified:
+        notified.bind(str(address))
+        notified.settimeout(20)
+        service.environment |= {"NOTIFY_SOCKET": str(address), "WATCHDOG_USEC": "300000"}
+        service.start()
+        assert service.process is not None
+        assert notified.recv(4096).decode() == f"READY=1\nSTATUS=listening on {service.url}"
+        assert [notified.recv(4096) for _ in range(3)] == [b"WATCHDOG=1"] * 3
+        service.process.send_signal(signal.SIGHUP)
+        told = [notified.recv(4096) for _ in range(6)]
+        reloading = next(place for place, message in enumerate(told) if message.startswith(b"RELOADING=1\nMONOTONIC"))
+        assert any(message.startswith(b"READY=1") for message in told[reloading:])
+        assert service.stop() == 0
+        left = []
+        notified.setblocking(False)
+        while len(left) < 1000:
+            try:
+                left.append(notified.recv(4096))
+            except BlockingIOError:
+                break
+        assert left[-1] == b"STOPPING=1"
+
+
+def test_a_socket_that_is_passed_on_is_listened_on(tmp_path):
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        port = listening.getsockname()[1]
+        program = (
+            "import os, sys\n"
+            f"os.dup2({listening.fileno()}, 3)\n"
+            "os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS='1')\n"
+            "os.execv(sys.executable, [sys.executable, '-m', 'service', *sys.argv[1:]])"
+        )
+        process = subprocess.Popen(
+            [sys.executable, "-c", program, "serve", "--data", str(tmp_path / "data"), "--port", "1"],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, pass_fds=(listening.fileno(), 3),
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        )  # fmt: skip
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == f"listening on http://127.0.0.1:{port}\n"
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=10) as answer:
+            assert answer.status == 200
+    finally:
+        process.terminate()
+        assert process.wait(15) == 0
+        process.stdout.close()

@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # imported where a command needs them: together they take lon
     from service.ports.code_host import CodeHost
     from service.ports.docs_source import DocsSource
     from service.reloading import ClosableModels
+    from service.retrieval.meaning import Meaning
     from service.retrieval.query import SiteIndexes
     from service.settings import ModelSection, Settings
 
@@ -52,9 +53,28 @@ class OpenFolder:
     def index(self) -> "SiteIndexes":
         from service.retrieval.query import SiteIndexes
 
-        index = SiteIndexes(self.data / "index")
+        index = SiteIndexes(self.data / "index", meaning=self.meaning)
         self._closing.push_async_callback(index.close)
         return index
+
+    @cached_property
+    def meaning(self) -> "Meaning | None":
+        search = self.settings.search
+        if not search.embedding_model:
+            return None
+        from service.adapters.embeddings import LitellmEmbeddings
+        from service.adapters.models import ModelSettings
+        from service.retrieval.meaning import Meaning
+
+        section = self.settings.models.get(search.embedding_model)
+        model = ModelSettings(
+            alias=search.embedding_model,
+            model=section.model if section is not None else search.embedding_model,
+            api_base=section.api_base if section is not None else "",
+            api_key_env=section.api_key_env if section is not None else "",
+        )
+        wait = search.embedding_wait_ms / 1000
+        return Meaning(self.data / "index", LitellmEmbeddings(model, os.environ), wait_seconds=wait)
 
     @cached_property
     def docs(self) -> "DocsSource":

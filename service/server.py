@@ -73,6 +73,7 @@ from service.web.keys import (
 from service.web.problems import MAX_BODY_BYTES, metadata_of, problems, request_ids
 from service.workers.broadcast import Broadcast
 from service.workers.checkpoints import Checkpoints
+from service.workers.embedder import Embedder
 from service.workers.erasures import Erasures
 from service.workers.indexer import Indexer
 from service.workers.instances import Instance
@@ -254,6 +255,9 @@ class Server:
         self._begin("indexer", self._indexer.run())
         if self._poller is not None:
             self._begin("poller", self._poller.run())
+        if self._runtime.meaning is not None:
+            embedder = Embedder(self._runtime.store, self._runtime.views, self._runtime.index, self._runtime.meaning)
+            self._begin("embedder", embedder.run())
         self._begin("erasures", self._erasures.run())
         self._begin("webhooks", self._webhooks.run())
         if self._checkpoints is not None:
@@ -266,7 +270,9 @@ class Server:
     async def stop(self) -> None:
         """End streams properly, park jobs. Views follow to the end, since parking is recorded, too."""
         self._closing.set()
-        for name in ("poller", "checkpoints", "erasures", "webhooks", "replier", "job-runner", "indexer", "views"):
+        for name in (
+            "poller", "checkpoints", "erasures", "webhooks", "replier", "job-runner", "embedder", "indexer", "views",
+        ):  # fmt: skip
             task = self._tasks.get(name)
             if task is not None:
                 task.cancel()

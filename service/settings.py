@@ -76,6 +76,15 @@ class AssistantSection(Struct, frozen=True, forbid_unknown_fields=True):
     """At once; who asks beyond that waits, without a search step even. Each takes about 0.2 MB."""
 
 
+class SearchSection(Struct, frozen=True, forbid_unknown_fields=True):
+    embedding_model: str = ""
+    """An alias below, or any embedding model that litellm knows: search then goes by meaning, too. Every section, and
+    every question, is sent to it.
+    """
+    embedding_wait_ms: Annotated[int, Meta(ge=1, le=10_000)] = 300
+    """For a question's vector; after it, words alone decide."""
+
+
 class ThreadsSection(Struct, frozen=True, forbid_unknown_fields=True):
     require_key: bool = False
     grace_seconds: Annotated[float, Meta(ge=0, le=3600)] = 0.0
@@ -163,6 +172,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     server: ServerSection = ServerSection()
     agent: AgentSection = AgentSection()
     assistant: AssistantSection = AssistantSection()
+    search: SearchSection = SearchSection()
     threads: ThreadsSection = ThreadsSection()
     audit: AuditSection = AuditSection()
     limits: LimitsSection = LimitsSection()

@@ -13,6 +13,7 @@ if TYPE_CHECKING:  # each of them takes longer to import than a small command ru
     from service.ports.code_host import CodeHost
     from service.ports.docs_source import DocsSource
     from service.ports.model import Models
+    from service.retrieval.meaning import Meaning
     from service.retrieval.query import SiteIndexes
     from service.settings import Settings
 
@@ -39,6 +40,11 @@ class Runtime(Protocol):
     def models(self) -> "Models": ...
     @property
     def index(self) -> "SiteIndexes": ...
+    @property
+    def meaning(self) -> "Meaning | None":
+        """None unless the settings name an embedding model."""
+        ...
+
     def scratch_docs(self, scratch: Path) -> "DocsSource":
         """``docs`` as seen from a scratch folder, which takes whatever is written."""
         ...

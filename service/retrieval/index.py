@@ -38,9 +38,10 @@ from service.retrieval.navigation import (
     resolve_link,
 )
 from service.retrieval.pages import PageReader
+from service.retrieval.vectors import content_hash
 from service.retrieval.words import PAGE_SHIFT, Audience, WordsWriter
 
-FORMAT = "3"
+FORMAT = "4"
 PAGES_FILE = "pages.db"
 SUMS_FILE = "sums.json"
 MAX_SECTIONS = 1 << PAGE_SHIFT
@@ -64,7 +65,8 @@ CREATE TABLE pages(
 CREATE TABLE addresses(key TEXT PRIMARY KEY, page INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE sections(
     id INTEGER PRIMARY KEY, heading TEXT NOT NULL, heading_path TEXT NOT NULL, anchor TEXT NOT NULL,
-    text BLOB NOT NULL, start_line INTEGER NOT NULL, end_line INTEGER NOT NULL
+    text BLOB NOT NULL, start_line INTEGER NOT NULL, end_line INTEGER NOT NULL,
+    hash BLOB
 );
 CREATE TEMP TABLE mentions(page INTEGER NOT NULL, href TEXT NOT NULL, text TEXT NOT NULL);
 """
@@ -258,7 +260,7 @@ class _Writer:
             path = json.dumps(section.heading_path, ensure_ascii=False)
             section_id, text = page << PAGE_SHIFT | index, zlib.compress(section.text.encode(), 6)
             rows.append((section_id, section.heading, path, section.anchor, text, section.start_line, section.end_line))
-        self._db.executemany("INSERT INTO sections VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+        self._db.executemany("INSERT INTO sections VALUES (?, ?, ?, ?, ?, ?, ?, NULL)", rows)
         self.sections += len(rows)
 
     def _write_site(self, site: Site) -> None:
@@ -286,14 +288,17 @@ class _Writer:
             audience = Audience(page.version, page.language, page.tags, page.groups)
             words.add_page(page_id, page.title, _called(names.get(page_id, {})), audience)
             (description,) = self._db.execute("SELECT description FROM pages WHERE id = ?", (page_id,)).fetchone()
+            hashes = []
             for section, heading_path, text in self._db.execute(
                 "SELECT id, heading_path, text FROM sections WHERE id BETWEEN ? AND ?",
                 (page_id << PAGE_SHIFT, (page_id + 1 << PAGE_SHIFT) - 1),
             ):
-                body = words_of(zlib.decompress(text).decode())
+                body, headings = words_of(zlib.decompress(text).decode()), json.loads(heading_path)
+                hashes.append((content_hash(page.title, headings, body), section))
                 if section == page_id << PAGE_SHIFT and description and description not in body:
                     body = f"{description}\n{body}"
-                words.add_section(section, " / ".join(json.loads(heading_path)), body, audience)
+                words.add_section(section, " / ".join(headings), body, audience)
+            self._db.executemany("UPDATE sections SET hash = ? WHERE id = ?", hashes)
         words.finish()
 
     def _names(self, site: Site) -> dict[int, Counter[str]]:

@@ -22,6 +22,7 @@ from service.domain.projects import DOMAIN
 from service.domain.threads import SearchFilter
 from service.ports.search_index import NO_FILTER, Page, SearchResult
 from service.retrieval.index import is_whole
+from service.retrieval.meaning import Meaning
 from service.retrieval.site_index import SiteIndex
 
 MAX_OPEN = 64
@@ -57,8 +58,11 @@ class SiteIndexes:
     Queries run on threads of its own.
     """
 
-    def __init__(self, root: Path, *, threads: int = 2, max_open: int = MAX_OPEN) -> None:
+    def __init__(
+        self, root: Path, *, threads: int = 2, max_open: int = MAX_OPEN, meaning: Meaning | None = None
+    ) -> None:
         self._max_open = max_open
+        self._meaning = meaning
         self._root = root
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="search")
         self._lock = threading.Lock()
@@ -117,9 +121,20 @@ class SiteIndexes:
         current_path: str = "",
         explain: bool = False,
     ) -> SearchResult:
+        meaning = self._meaning
+        nearness = await meaning.nearness(domain, query) if meaning is not None and query.strip() else None
         return await self._asked(
-            domain, lambda index: index.search(query, limit, filter, current_path, explain=explain)
+            domain,
+            lambda index: index.search(query, limit, filter, current_path, explain=explain, nearness=nearness),
         )
+
+    async def hashes(self, domain: str) -> list[bytes]:
+        """Of the content of every section of the domain."""
+        return await self._asked(domain, lambda index: index.hashes())
+
+    async def meanings(self, domain: str, hashes: Sequence[bytes]) -> dict[bytes, str]:
+        """The texts to embed for these sections; fewer, when another index has taken over meanwhile."""
+        return await self._asked(domain, lambda index: index.meanings(hashes))
 
     async def read_page(self, domain: str, path: str, *, readers: Sequence[str] | None = None) -> Page | None:
         return await self._asked(domain, lambda index: index.read_page(path, readers))
@@ -135,6 +150,8 @@ class SiteIndexes:
     async def close(self) -> None:
         """Wait for the queries under way, then close every file."""
         await asyncio.get_running_loop().run_in_executor(None, self._threads.shutdown)
+        if self._meaning is not None:
+            self._meaning.close()
         with self._lock:
             closing = [index for served in self._served.values() for index in self._retire(served)]
             self._served.clear()

@@ -10,7 +10,7 @@ import json
 import sqlite3
 import zlib
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from posixpath import dirname
 
@@ -21,7 +21,9 @@ from service.domain.errors import Invalid
 from service.domain.threads import SearchFilter
 from service.ports.search_index import Explanation, Page, SearchResult, Section
 from service.retrieval.index import FORMAT, PAGES_FILE
+from service.retrieval.inline import words_of
 from service.retrieval.question import Terms, letters_apart, read_question
+from service.retrieval.vectors import meant
 from service.retrieval.words import PAGE_SHIFT, PAGES, SECTIONS, Hit, PageField, Words, restriction
 
 MAX_LIMIT = 100
@@ -38,8 +40,14 @@ SAME_PAGE, NEAR_PAGE = 1.15, 1.05
 NEAR = 2
 """Places in the navigation."""
 MAX_OF_PAGE = 3
+FUSED_PAGES, FUSION = 120, 10.0
+"""The pages whose order their meaning may change, and the constant of reciprocal rank fusion (DESIGN, "Search")."""
 NEAR_READ = 10
 """Pages and sections that are read for a word near to one that the site does not have."""
+
+
+Nearness = Callable[[Sequence[bytes]], Mapping[bytes, float]]
+"""How near sections, by the hash of their content, are to the question in meaning; of those that are known."""
 
 
 class _PageRow(Struct, frozen=True, array_like=True, gc=False):
@@ -54,7 +62,8 @@ class _Candidate(Struct):
     score: float
     sections: Sequence[Hit]
     """Best first; the top of the page when only its title or name matched."""
-    rank: int
+    word_rank: int
+    meaning_rank: int = 0
 
 
 class _Ranking(Struct):
@@ -106,13 +115,23 @@ class SiteIndex:
         self._db.close()
 
     def search(
-        self, query: str, limit: int, wanted: SearchFilter, current_path: str, *, explain: bool = False
+        self,
+        query: str,
+        limit: int,
+        wanted: SearchFilter,
+        current_path: str,
+        *,
+        explain: bool = False,
+        nearness: Nearness | None = None,
     ) -> SearchResult:
+        """Without ``nearness`` words alone decide."""
         terms = read_question(query, self._words, self._near_terms)
         limit = min(limit, MAX_LIMIT)
         if not terms.weights or limit < 1:
             return SearchResult(self.commit, (), self._instructions)
-        ranking = self._ranked(terms, wanted, current_path, count=limit)
+        ranking = self._ranked(terms, wanted, current_path, count=limit if nearness is None else FUSED_PAGES)
+        if nearness is not None:
+            self._fuse(ranking, nearness)
         return SearchResult(self.commit, self._shown(ranking, limit, explain=explain), self._instructions)
 
     def _near_terms(self, term: str, distance: int) -> Iterator[str]:
@@ -202,6 +221,47 @@ class SiteIndex:
             ranking.places[page] = factor
             ranking.scores[page] *= factor
 
+    def _fuse(self, ranking: _Ranking, nearness: Nearness) -> None:
+        """Order the first pages by both ranks (reciprocal rank fusion), by meaning as its nearest section is. A page
+        whose sections are not known yet has its rank by words for both.
+        """
+        sections = [hit.id for candidate in ranking.candidates for hit in candidate.sections]
+        hashes = self._hashes(sections)
+        near = nearness(list(dict.fromkeys(hashes.values())))
+        by_page: list[tuple[float, _Candidate]] = []
+        for candidate in ranking.candidates:
+            known = {hit.id: near[key] for hit in candidate.sections if (key := hashes.get(hit.id)) in near and key}
+            if known:
+                by_page.append((max(known.values()), candidate))
+        for rank, (_, candidate) in enumerate(sorted(by_page, key=lambda item: -item[0]), start=1):
+            candidate.meaning_rank = rank
+        for candidate in ranking.candidates:
+            second = candidate.meaning_rank or candidate.word_rank
+            factor = ranking.places.get(candidate.page, 1.0)
+            candidate.score = factor * (1 / (FUSION + candidate.word_rank) + 1 / (FUSION + second))
+        ranking.candidates.sort(key=lambda candidate: (-candidate.score, candidate.word_rank))
+
+    def _hashes(self, sections: Sequence[int]) -> dict[int, bytes]:
+        asked = ",".join(map(str, sections))
+        return dict(self._db.execute(f"SELECT id, hash FROM sections WHERE id IN ({asked})"))  # noqa: S608  (numbers)
+
+    def hashes(self) -> list[bytes]:
+        """Of every section, in their order."""
+        return [key for (key,) in self._db.execute("SELECT hash FROM sections ORDER BY id")]
+
+    def meanings(self, hashes: Sequence[bytes]) -> dict[bytes, str]:
+        """What to make the vectors of these sections from."""
+        marks = ",".join("?" * len(hashes))
+        rows = self._db.execute(
+            "SELECT sections.hash, pages.title, heading_path, text FROM sections"  # noqa: S608  (question marks)
+            f" JOIN pages ON pages.id = sections.id >> {PAGE_SHIFT} WHERE sections.hash IN ({marks})",
+            tuple(hashes),
+        )
+        return {
+            key: meant(title, json.loads(path), words_of(zlib.decompress(text).decode()))
+            for key, title, path, text in rows
+        }
+
     # What is shown
 
     def _shown(self, ranking: _Ranking, limit: int, *, explain: bool) -> tuple[Section, ...]:
@@ -267,7 +327,8 @@ class SiteIndex:
             further_sections=round(further, 3),
             pairs=round(ranking.pairs.get(page, 0.0), 3),
             place=round(ranking.places.get(page, 1.0), 3),
-            word_rank=candidate.rank,
+            word_rank=candidate.word_rank,
+            meaning_rank=candidate.meaning_rank,
             words=tuple(weights),
             corrected=ranking.terms.corrected,
         )

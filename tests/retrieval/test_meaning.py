@@ -1,0 +1,154 @@
+"""Search by meaning beside words: it orders better where it can, and is never waited for long or needed."""
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.domain.errors import Invalid, Unavailable
+from service.retrieval.meaning import REST_SECONDS, Meaning
+from service.retrieval.query import SiteIndexes
+from service.retrieval.vectors import Vectors, content_hash
+from tests.fakes.embeddings import FakeEmbeddings
+from tests.retrieval.sites import DOMAIN, build
+
+ALIKE = {"car": "car", "automobile": "car", "banana": "fruit", "plum": "fruit"}
+BETTER = {
+    **{f"{n}.md": f"# Repair {n}\n\nRepair the plum banana, repair it, repair it well.\n" for n in range(3)},
+    "b.md": "# Something else\n\nWhen an automobile needs repair, call us.\n",
+}
+SITE = {
+    "a.md": "# Repair one\n\nRepair the plum banana, repair it, repair it well.\n",
+    "b.md": "# Something else\n\nWhen an automobile needs repair, call us.\n",
+    "c.md": "# Other\n\nA text about nothing at all.\n",
+}
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+async def made(tmp_path):
+    class Made:
+        model, clock = FakeEmbeddings(ALIKE), Clock()
+        meaning = Meaning(tmp_path, model, wait_seconds=0.05, clock=clock)
+        index = SiteIndexes(tmp_path, meaning=meaning)
+
+        async def embed_all(self) -> None:
+            texts = await self.index.meanings(DOMAIN, await self.index.hashes(DOMAIN))
+            vectors = await self.model.embed(list(texts.values()), timeout_seconds=1)
+            (await self.meaning.vectors(DOMAIN)).add(dict(zip(texts, vectors, strict=True)))
+
+        async def paths(self, query: str, **options: object) -> list[str]:
+            found = await self.index.search(DOMAIN, query, **options)
+            return list(dict.fromkeys(section.path for section in found.sections))
+
+    made = Made()
+    build(SITE, made.index.path_of(DOMAIN, "i1"))
+    await made.index.use(DOMAIN, "i1")
+    yield made
+    await made.index.close()
+
+
+async def test_ranks_by_words_and_by_meaning_count_alike(made):
+    assert await made.paths("repair a car") == ["a.md", "b.md"]
+    await made.embed_all()
+    told = await why(made)
+    assert told["b.md"].points == told["a.md"].points  # first by one, second by the other
+    assert next(iter(told)) == "a.md"  # and then words decide
+
+
+async def test_what_means_alike_comes_before_what_only_has_the_words(made):
+    build(BETTER, made.index.path_of(DOMAIN, "i2"))
+    await made.index.use(DOMAIN, "i2")
+    assert (await made.paths("repair a car"))[-1] == "b.md"
+    await made.embed_all()
+    assert "b.md" in (await made.paths("repair a car"))[:2]
+
+
+async def why(made):
+    found = await made.index.search(DOMAIN, "repair my car", explain=True)
+    return {section.path: section.explanation for section in found.sections}
+
+
+async def test_an_explanation_tells_both_ranks(made):
+    await made.embed_all()
+    told = await why(made)
+    assert (told["a.md"].word_rank, told["a.md"].meaning_rank) == (1, 2)
+    assert (told["b.md"].word_rank, told["b.md"].meaning_rank) == (2, 1)
+
+
+async def test_without_vectors_words_decide(made):
+    assert await made.paths("repair a car") == ["a.md", "b.md"]
+    assert (await why(made))["b.md"].meaning_rank == 0
+
+
+async def test_a_model_that_is_down_costs_no_result_and_is_left_alone_for_a_while(made):
+    await made.embed_all()
+    before, made.model.texts = len(made.model.texts), []
+    made.model.errors = [Unavailable("down"), Unavailable("down")]
+    assert set(await made.paths("repair a car")) == {"a.md", "b.md"}
+    assert set(await made.paths("repair a truck")) == {"a.md", "b.md"}
+    assert len(made.model.errors) == 1, "the second question did not ask it"
+    made.clock.now += REST_SECONDS + 1
+    made.model.errors = []
+    await made.paths("repair a car")
+    assert made.model.texts == ["repair a car"]
+    assert before
+
+
+async def test_a_model_that_is_slow_is_not_waited_for(made):
+    await made.embed_all()
+    made.model.hold = asyncio.Event()
+    async with asyncio.timeout(5):
+        assert set(await made.paths("repair a car")) == {"a.md", "b.md"}
+
+
+async def test_a_question_is_embedded_once(made):
+    await made.embed_all()
+    made.model.texts = []
+    for _ in range(3):
+        await made.paths("repair a car")
+    assert made.model.texts == ["repair a car"]
+
+
+def test_vectors_stay_with_the_content_and_go_with_it(tmp_path):
+    vectors = Vectors(tmp_path, "m")
+    one, two = content_hash("T", ["H"], "one"), content_hash("T", ["H"], "two")
+    vectors.add({one: [3.0, 4.0]})
+    vectors.close()
+    vectors = Vectors(tmp_path, "m")
+    assert vectors.missing([one, two, two]) == [two]
+    assert vectors.nearness([one, two], [4.0, 3.0]) == {one: pytest.approx(0.96, abs=0.002)}
+    assert vectors.nearness([one], [1.0, 0.0, 0.0]) == {}, "of another length"
+    assert vectors.nearness([one], [0.0, 0.0]) == {}
+    vectors.add({two: [1.0, 0.0]})
+    vectors.keep_only([two])
+    assert vectors.missing([one, two]) == [one]
+    other = Vectors(tmp_path, "n")
+    assert other.missing([two]) == [two]
+    for bad in ([], [0.0, 0.0], [float("nan"), 1.0], [1.0] * 9000):
+        with pytest.raises(ValueError, match="vector"):
+            vectors.add({one: bad})
+    vectors.close()
+    other.close()
+
+
+@given(st.text(max_size=30), st.text(max_size=30))
+def test_a_hash_tells_contents_apart(one, other):
+    assert (content_hash("T", [], one) == content_hash("T", [], other)) == (one == other) or "\ud800" in one + other
+
+
+async def test_no_file_is_made_for_what_is_no_domain(made, tmp_path):
+    for domain in ("..", "a/b", "", "a..b"):
+        with pytest.raises(Invalid):
+            await made.meaning.vectors(domain)
+        assert await made.meaning.nearness(domain, "x") is None
+    assert await made.meaning.nearness("other.example.com", "x") is None
+    assert [each.name for each in tmp_path.iterdir()] == [DOMAIN]

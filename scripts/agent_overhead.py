@@ -30,7 +30,8 @@ from service.ports.docs_source import NewCommit, Source
 from service.ports.model import AssistantMessage, Model, ModelChunk, ModelEnd, ModelRequest
 from service.projections.projects import get_project
 from service.reloading import CurrentModels
-from service.server import SWITCH_SECONDS, Address, Server, only_server
+from service.server import Address, Server, only_server
+from service.serving import SWITCH_SECONDS
 from service.settings import Settings
 from service.workers.instances import Instance
 

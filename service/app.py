@@ -174,7 +174,7 @@ def _model_settings(alias: str, section: "ModelSection") -> "ModelSettings":
 
 
 async def _serve(data: Path, settings: "Settings", reread: "Callable[[], Settings]") -> None:
-    from service.server import serve  # late: no other command needs what serves
+    from service.serving import serve  # late: no other command needs what serves
 
     await serve(data, settings, reread)
 

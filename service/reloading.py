@@ -1,7 +1,7 @@
 """What changes while the service runs, when it reads its settings again."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from msgspec import Struct
@@ -56,14 +56,19 @@ class CurrentModels:
 
     def __init__(self, models: ClosableModels, linger_seconds: float) -> None:
         self._models, self._linger_seconds = models, linger_seconds
+        self._measured: Callable[[Model], Model] = lambda model: model
         self._before: dict[ClosableModels, asyncio.TimerHandle] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
+    def measure(self, measured: Callable[[Model], Model]) -> None:
+        """Give out models as the function makes them of the settings'."""
+        self._measured = measured
+
     def for_agent(self, alias: str) -> Model:
-        return self._models.for_agent(alias)
+        return self._measured(self._models.for_agent(alias))
 
     def for_assistant(self) -> Model:
-        return self._models.for_assistant()
+        return self._measured(self._models.for_assistant())
 
     def describe(self) -> str:
         return self._models.describe()

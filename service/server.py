@@ -6,10 +6,8 @@ import fcntl
 import gc
 import os
 import resource
-import signal
 import socket
-import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -28,15 +26,14 @@ from service.domain.errors import Conflict, ServiceError
 from service.domain.jobs import ClosePullRequest, PullRequestOutcome
 from service.domain.replies import ReplyEvent
 from service.domain.usage import Limits
-from service.logs import Level, configure_logging, http_logger
+from service.logs import http_logger
 from service.operations import request_index
 from service.ports.code_host import PullRequestPage
 from service.projections.jobs import JobRoom, jobs_of_pull_request
 from service.projections.projects import get_project, list_projects
 from service.reloading import Changes, CurrentModels, changes
-from service.settings import Settings
+from service.settings import BadSettings, Settings
 from service.streams import JOBS
-from service.supervisor import Supervisor, inherited_socket
 from service.web import (
     access,
     analytics,
@@ -70,6 +67,7 @@ from service.web.keys import (
     STORE,
     VIEWS,
 )
+from service.web.metrics import Metrics, metrics_routes
 from service.web.problems import MAX_BODY_BYTES, metadata_of, problems, request_ids
 from service.workers.broadcast import Broadcast
 from service.workers.checkpoints import Checkpoints
@@ -84,27 +82,11 @@ from service.workers.webhooks import Webhooks
 
 log = structlog.get_logger()
 
-FIRST_STEPS = """
-Docsmith serves {url}, with its data in {data} ({models}).
-There is no project yet. To make the first one, in another terminal:
-
-  docsmith organization create --name NAME --data {data}
-  docsmith project create --name NAME --repository URL_OR_FOLDER --domain DOMAIN --data {data}
-  docsmith key create --kind admin --data {data}
-  docsmith key create --kind assistant --domain DOMAIN --data {data}
-
-"""
-
 SHUTDOWN_SECONDS = 5.0
 """For streams to end properly; after that they are cut. With what follows, the whole stop stays under 10 seconds."""
 
 DESCRIPTORS_ELSEWHERE = 256
 """File descriptors that are kept for what is no connection of a caller."""
-
-SWITCH_SECONDS = 0.0005
-"""How long a thread that computes may keep the event loop from going on. With Python's own 5 ms, a job on 14,500 pages
-delayed the loop by 16 ms at p99; with this by 3 ms, in the same time for the job.
-"""
 
 
 class Address:
@@ -206,12 +188,18 @@ class Server:
             concurrent_deliveries=settings.webhooks.concurrent_deliveries,
         )
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._metrics_runner: web.AppRunner | None = None
         self.door = Door(runtime.store, runtime.views, runtime.data, door_settings(settings))
+        self._metrics = Metrics(runtime.store, runtime.views, runtime.data, lambda: self.door.doorkeeper.open)
+        models.measure(self._metrics.of_model)
         self.app = self._build_app(instance)
 
     def _build_app(self, instance: Instance) -> web.Application:
         runtime = self._runtime
-        app = web.Application(middlewares=[connections, request_ids, cors, problems], client_max_size=MAX_BODY_BYTES)
+        app = web.Application(
+            middlewares=[connections, self._metrics.measure, request_ids, cors, problems],
+            client_max_size=MAX_BODY_BYTES,
+        )
         app[STORE], app[VIEWS], app[MODELS] = runtime.store, runtime.views, runtime.models
         app[INDEX] = runtime.index
         agent = runtime.settings.agent
@@ -222,6 +210,7 @@ class Server:
         app[pull_requests.HOSTED] = self._hosted
         app[pull_requests.PULL_REQUEST_CLOSED] = self._pull_request_closed
         self.door.install(app)
+        app.on_response_prepare.append(self._metrics.note_stream)
         app.add_routes(health.routes)
         app.add_routes(errors.routes)
         app.add_routes(reference.routes)
@@ -234,6 +223,8 @@ class Server:
         app.add_routes(pull_requests.routes)
         app.add_routes(webhooks.routes)
         app.add_routes(git_routes(runtime.data / "hosted", access.may_use_git, pushed=self._pushed))
+        if runtime.settings.metrics.enabled and not runtime.settings.metrics.port:
+            app.add_routes(metrics_routes(self._metrics, _metrics_token(runtime.settings), anybody=False))
         return app
 
     def _model_names(self) -> dict[str, str]:
@@ -262,7 +253,20 @@ class Server:
         self._begin("webhooks", self._webhooks.run())
         if self._checkpoints is not None:
             self._begin("checkpoints", self._checkpoints.run())
+        self._begin("loop-delay", self._metrics.watch_loop())
+        self._begin("metrics", self._metrics.follow())
         await self._replies_ready.wait()
+        await self._show_metrics()
+
+    async def _show_metrics(self) -> None:
+        """On a port of their own, if the settings name one. Raises OSError."""
+        settings = self._runtime.settings.metrics
+        if settings.enabled and settings.port:
+            app = web.Application(middlewares=[request_ids, problems])
+            app.add_routes(metrics_routes(self._metrics, _metrics_token(self._runtime.settings), anybody=True))
+            self._metrics_runner = web.AppRunner(app, access_log=None)
+            await self._metrics_runner.setup()
+            await web.SockSite(self._metrics_runner, _socket_of(settings.host, settings.port, "metrics.port")).start()
 
     def _begin(self, name: str, work: Coroutine[None, None, None]) -> None:
         self._tasks[name] = asyncio.create_task(work, name=name)
@@ -270,8 +274,11 @@ class Server:
     async def stop(self) -> None:
         """End streams properly, park jobs. Views follow to the end, since parking is recorded, too."""
         self._closing.set()
+        if self._metrics_runner is not None:
+            await self._metrics_runner.cleanup()
         for name in (
-            "poller", "checkpoints", "erasures", "webhooks", "replier", "job-runner", "embedder", "indexer", "views",
+            "poller", "checkpoints", "erasures", "webhooks", "replier", "job-runner", "embedder", "indexer", "metrics",
+            "loop-delay", "views",
         ):  # fmt: skip
             task = self._tasks.get(name)
             if task is not None:
@@ -361,7 +368,7 @@ async def running(data: Path, settings: Settings, inherited: socket.socket | Non
                 taking = await listen(runner.server, listening, server.door.doorkeeper, http_logger())
                 gc.collect()
                 gc.freeze()  # what is here stays: else each full collection walks all of it, 30 ms of the event loop
-                preparing = asyncio.create_task(_prepare(models), name="models")
+                preparing = asyncio.create_task(prepare(models), name="models")
                 try:
                     yield server
                 finally:
@@ -373,79 +380,7 @@ async def running(data: Path, settings: Settings, inherited: socket.socket | Non
                 await runner.cleanup()
 
 
-async def serve(data: Path, settings: Settings, reread: Callable[[], Settings]) -> None:
-    """Serve a data folder until SIGTERM or SIGINT; at SIGHUP ``reread`` gives the settings as they are now. Raises what
-    ``running`` raises.
-    """
-    level = configure_logging(settings.log.level, settings.log.format)
-    sys.setswitchinterval(SWITCH_SECONDS)
-    supervisor, inherited = Supervisor.of(os.environ), inherited_socket(os.environ)
-    stopping, wake = asyncio.Event(), asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for one in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(one, stopping.set)
-    loop.add_signal_handler(signal.SIGHUP, wake.set)
-    async with running(data, settings, inherited) as server:
-        print(f"listening on {server.url}", flush=True)  # noqa: T201  (the line that scripts wait for)
-        await _greet(server, data)
-        supervisor.ready(f"listening on {server.url}")
-        async with background(_reload_when(wake, server, level, reread, supervisor), _watch(server, supervisor)):
-            await stopping.wait()
-        log.info("stopping")
-        supervisor.stopping()
-
-
-@asynccontextmanager
-async def background(*work: Coroutine[None, None, None]) -> AsyncIterator[None]:
-    tasks = [asyncio.create_task(each) for each in work]
-    try:
-        yield
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.wait(tasks)
-
-
-async def _greet(server: Server, data: Path) -> None:
-    """One line in the log; the first time also what to do first, for people."""
-    log.info("serving", address=server.url, data=str(data), models=server.models.describe())
-    if await server.is_new():
-        sys.stderr.write(FIRST_STEPS.format(url=server.url, data=data, models=server.models.describe()))
-        sys.stderr.flush()
-
-
-async def _reload_when(
-    wake: asyncio.Event, server: Server, level: Level, reread: Callable[[], Settings], supervisor: Supervisor
-) -> None:
-    while True:
-        await wake.wait()
-        wake.clear()
-        supervisor.reloading()
-        try:
-            settings = await asyncio.to_thread(reread)
-            changed = server.change(settings)
-        except ServiceError as error:
-            log.error("settings not read: those of before stay", reason=str(error))  # noqa: TRY400  (no fault of ours)
-        else:
-            level.change(settings.log.level)
-            log.info("settings read", changed=changed.at_once, take_a_restart=changed.after_restart)
-            await _prepare(server.models)
-        supervisor.ready(f"listening on {server.url}")
-
-
-async def _watch(server: Server, supervisor: Supervisor) -> None:
-    """Tell the supervisor that the service is alive, as long as it is: a worker that has ended must not hide behind a
-    live event loop.
-    """
-    if supervisor.watchdog_seconds is None:
-        return
-    while server.is_alive():
-        supervisor.alive()
-        await asyncio.sleep(supervisor.watchdog_seconds / 3)
-    log.error("a worker has ended: the supervisor is told nothing more", reasons=server.not_ready())
-
-
-async def _prepare(models: CurrentModels) -> None:
+async def prepare(models: CurrentModels) -> None:
     """Import what the models need while requests are served already, so that the first one does not wait for it."""
     try:
         await models.prepare()
@@ -481,7 +416,16 @@ def _room_for(connections: int) -> int:
     return max(min(connections, soft - DESCRIPTORS_ELSEWHERE), 16)
 
 
-def _socket_of(host: str, port: int) -> socket.socket:
+def _metrics_token(settings: Settings) -> str:
+    """Raises BadSettings: there should be one, and is none."""
+    variable = settings.metrics.token_env
+    token = os.environ.get(variable, "") if variable else ""
+    if variable and not token:
+        raise BadSettings(f"[metrics] token_env: the variable {variable} is not set")
+    return token
+
+
+def _socket_of(host: str, port: int, option: str = "--port") -> socket.socket:
     """A listening socket. Raises OSError when the address is taken, or not ours."""
     family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     listening = socket.socket(family, kind, protocol)
@@ -490,7 +434,7 @@ def _socket_of(host: str, port: int) -> socket.socket:
         listening.bind(address)
     except OSError as error:
         listening.close()
-        hint = "; choose another with --port, or 0 for a free one" if error.errno == errno.EADDRINUSE else ""
+        hint = f"; choose another with {option}, or 0 for a free one" if error.errno == errno.EADDRINUSE else ""
         raise OSError(error.errno, f"cannot listen on {host} port {port}: {error.strerror}{hint}") from None
     return listening
 

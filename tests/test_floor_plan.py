@@ -43,8 +43,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "service.reloading": {"service.settings", "service.ports", "service.domain"},
     "service.supervisor": set(),
 }  # fmt: skip
-"""``service.app``, ``service.server`` and ``service.__main__``, the composition root, may import everything."""
-ROOTS = {"service.app", "service.server", "service.__main__", "service"}
+"""``service.app``, ``.server``, ``.serving`` and ``.__main__``, the composition root, may import everything."""
+ROOTS = {"service.app", "service.server", "service.serving", "service.__main__", "service"}
 
 
 def package_of(module: str) -> str:

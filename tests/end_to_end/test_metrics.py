@@ -1,0 +1,111 @@
+"""What Prometheus reads, of a service that has something to tell."""
+
+import json
+import re
+import shutil
+import socket
+import subprocess
+import urllib.error
+import urllib.request
+
+import pytest
+
+from tests.service_process import service_in, write_docs
+
+SAMPLE = re.compile(r"(?m)^(docsmith_\w+?)(?:\{([^}]*)\})? (\S+)$")
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    """The metrics after a question, a job that waits for nothing, and some requests for what is not there."""
+    folder = tmp_path_factory.mktemp("metrics")
+    with service_in(folder) as service:
+        service.set_up(write_docs(folder / "docs"))
+        service.start()
+        ask(service)
+        assert [status(service.url + path) for path in ("/nowhere/1", "/nowhere/2", "/healthz")] == [404, 404, 200]
+        yield read(f"{service.url}/metrics")
+
+
+def read(url, **headers):
+    with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=20) as answer:
+        return answer.read().decode()
+
+
+def status(url, **headers):
+    try:
+        read(url, **headers)
+    except urllib.error.HTTPError as error:
+        error.close()
+        return error.code
+    return 200
+
+
+def ask(service):
+    body = {"fp": "anonymous", "messages": [{"role": "user", "content": "How do I install Kite?"}]}
+    request = urllib.request.Request(
+        f"{service.url}/discovery/v1/assistant/{service.domain}/message",
+        data=json.dumps(body).encode(),
+        headers={**service.assistant, "Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=20) as answer:
+        assert answer.status == 200
+        answer.read()
+
+
+def samples(text):
+    return {(name, labels): float(value) for name, labels, value in SAMPLE.findall(text)}
+
+
+def test_a_reply_is_counted(told):
+    found = samples(told)
+    assert found["docsmith_model_first_token_seconds_count", 'model="builtin/extractive"'] == 1
+    assert found["docsmith_model_tokens_total", 'kind="output",model="builtin/extractive"'] >= 0
+    assert found["docsmith_replies_total", 'resolution="answered"'] == 1
+    route = 'route="/discovery/v1/assistant/{domain}/message"'
+    assert f"docsmith_http_stream_first_byte_seconds_count{{{route}}} 1.0" in told or route in told
+
+
+def test_the_log_the_queue_and_the_sites_are_told(told):
+    found = samples(told)
+    assert found["docsmith_log_events", ""] > 5
+    assert found["docsmith_log_bytes", ""] > 0
+    assert found["docsmith_sites", ""] == 1
+    assert found["docsmith_sites_stale", ""] == 0
+    assert 0 < found["docsmith_oldest_index_seconds", ""] < 24 * 3600
+    assert found["docsmith_jobs_waiting", ""] == found["docsmith_webhook_deliveries_waiting", ""] == 0
+    assert found["docsmith_open_connections", ""] >= 1
+    assert found["docsmith_open_streams", ""] == 0
+    assert found["docsmith_event_loop_delay_seconds_count", ""] > 0
+    assert found["docsmith_process_resident_memory_bytes", ""] > 0
+
+
+def test_what_callers_make_up_is_no_label(told):
+    assert "nowhere" not in told
+    assert 'route="unknown",status="404"' in told
+
+
+def test_promtool_finds_nothing_to_complain_of(told):
+    if shutil.which("promtool") is None:
+        pytest.skip("asks promtool; install Debian's package prometheus to run it")
+    done = subprocess.run(["promtool", "check", "metrics"], input=told, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_they_take_a_token_and_a_port_of_their_own(tmp_path):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    settings = {"DOCSMITH_METRICS__TOKEN_ENV": "SCRAPE", "SCRAPE": "geheim", "DOCSMITH_METRICS__PORT": str(port)}
+    with service_in(tmp_path, settings) as service:
+        service.start()
+        assert status(f"http://127.0.0.1:{port}/metrics") == 401
+        assert status(f"{service.url}/metrics", Authorization="Bearer geheim") == 404
+        assert "docsmith_log_events" in read(f"http://127.0.0.1:{port}/metrics", Authorization="Bearer geheim")
+        assert service.stop() == 0
+
+
+def test_others_than_this_machine_do_not_see_them_unless_told(tmp_path):
+    with service_in(tmp_path, {"DOCSMITH_SERVER__TRUSTED_PROXIES": "127.0.0.1"}) as service:
+        service.start()
+        assert status(f"{service.url}/metrics", **{"X-Forwarded-For": "192.0.2.1"}) == 403

@@ -74,7 +74,9 @@ class OpenFolder:
             api_key_env=section.api_key_env if section is not None else "",
         )
         wait = search.embedding_wait_ms / 1000
-        return Meaning(self.data / "index", LitellmEmbeddings(model, os.environ), wait_seconds=wait)
+        embeddings = LitellmEmbeddings(model, os.environ)
+        self._closing.push_async_callback(embeddings.close)
+        return Meaning(self.data / "index", embeddings, wait_seconds=wait)
 
     @cached_property
     def docs(self) -> "DocsSource":

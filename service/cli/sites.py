@@ -14,6 +14,9 @@ from service.projections.sites import get_site
 from service.retrieval.markdown import SUFFIXES
 from service.system import cli_actor
 
+MEANING_SECONDS = 5.0
+"""That a command waits for what its question means."""
+
 
 def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     one = add_command(
@@ -73,6 +76,8 @@ async def open_site(runtime: Runtime, domain: str) -> None:
     if site.file is None or not (runtime.data / "index" / domain / site.file).is_dir():
         raise NotFound(f"{domain} is not indexed yet; do it with: docsmith index {domain}")
     await runtime.index.use(domain, site.file)
+    if runtime.meaning is not None:
+        await runtime.meaning.prepare(wait_seconds=MEANING_SECONDS)
 
 
 def explained(why: Explanation) -> str:

@@ -10,6 +10,10 @@ class Embeddings(Protocol):
         """Of the model: vectors of different models do not compare."""
         ...
 
+    async def prepare(self) -> None:
+        """What takes long and need not happen while a question waits."""
+        ...
+
     async def embed(self, texts: Sequence[str], *, timeout_seconds: float) -> list[list[float]]:
         """A vector for each text, all of one length. Safe to repeat.
 

@@ -44,6 +44,11 @@ class Meaning:
         self._asked: OrderedDict[str, list[float]] = OrderedDict()
         self._vectors: OrderedDict[str, Vectors] = OrderedDict()
 
+    async def prepare(self, *, wait_seconds: float | None = None) -> None:
+        """Make the model ready; with ``wait_seconds`` questions may wait so long: for a command, which asks but one."""
+        await self.model.prepare()
+        self._wait = max(self._wait, wait_seconds or 0.0)
+
     async def nearness(self, domain: str, query: str) -> Callable[[Sequence[bytes]], Mapping[bytes, float]] | None:
         """How near sections of the domain are to a question; None when that cannot be said in time."""
         if not DOMAIN.fullmatch(domain) or not (self._root / domain).is_dir():

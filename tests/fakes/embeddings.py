@@ -20,6 +20,9 @@ class FakeEmbeddings:
         self._alike = alike or {}
         self._directions: dict[str, int] = {}
 
+    async def prepare(self) -> None:
+        pass
+
     async def embed(self, texts: Sequence[str], *, timeout_seconds: float) -> list[list[float]]:
         if self.hold is not None:
             await self.hold.wait()

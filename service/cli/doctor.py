@@ -5,7 +5,6 @@ import asyncio
 import importlib.util
 import os
 from collections.abc import AsyncIterator, Callable
-from pathlib import Path
 from typing import Any
 
 from eventstore import EventStoreError
@@ -20,6 +19,7 @@ from service.projections.keys import KeyRow, list_keys
 from service.projections.organizations import list_organizations
 from service.projections.projects import ProjectRow, list_projects
 from service.projections.sites import get_site
+from service.retrieval.index import is_whole
 from service.settings import BadSettings, Settings
 from service.system import now
 
@@ -162,17 +162,13 @@ async def _look_at_project(runtime: Runtime, project: ProjectRow) -> AsyncIterat
     if site is None or site.commit is None:
         reason = f" {site.failure_message}" if site and site.failure_message else ""
         yield Finding(f"index {project.domain}", "wrong", f"There is none yet.{reason}", mend)
-    elif site.file and not await asyncio.to_thread(_is_there, runtime.data / "index" / project.domain, site.file):
-        yield Finding(f"index {project.domain}", "wrong", "Its file is gone.", mend)
+    elif site.file and not await asyncio.to_thread(is_whole, runtime.data / "index" / project.domain / site.file):
+        yield Finding(f"index {project.domain}", "wrong", "It is gone, or damaged.", mend)
     elif site.failure_code or site.index_wanted:
         says = site.failure_message or "A newer one is wanted, and not made yet."
         yield Finding(f"index {project.domain}", "note", f"It is old: {says}", mend)
     else:
         yield Finding(f"index {project.domain}", "ok", f"{site.pages} pages.")
-
-
-def _is_there(folder: Path, name: str) -> bool:
-    return any(file.stem == name or file.name == name for file in folder.glob("*"))
 
 
 async def _look_at_models(runtime: Runtime, *, ask: bool) -> AsyncIterator[Finding]:

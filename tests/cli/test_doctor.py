@@ -1,5 +1,6 @@
 """``docsmith doctor``: each mistake is found, with what mends it, and a sound installation has none."""
 
+import shutil
 import socket
 from pathlib import Path
 
@@ -43,7 +44,7 @@ def test_what_is_wrong_with_the_folder_and_what_is_in_it(service, tmp_path):
     )
     settings.chmod(0o644)
     for file in (service.data / "index" / "kite").iterdir():
-        file.unlink()
+        shutil.rmtree(file)
     (service.data / "hosted" / f"{service.project_id}.git").rename(tmp_path / "moved.git")
     found = wrong(service, "--config", str(settings))
     assert found.keys() >= {

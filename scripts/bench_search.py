@@ -8,8 +8,9 @@ questions were taken from (``source``) are left out of the ranking, or they woul
 over the same sections in the same run.
 
 Figures are page-level: hit@5 (a right page among the first five) and nDCG@10. Labels are positive only and incomplete,
-so compare rows rather than trust them. The weights were chosen in sight of the first half of the questions on
-kubernetes, dbt and mintlify; the second half is told apart. Times are of a whole query, from the event loop and back,
+so compare rows rather than trust them. The weights of ``service.retrieval.site_index`` were chosen in sight of all
+questions on kubernetes, dbt and mintlify, so the second half of them, told apart, was not held back; only other corpora
+can tell how they do elsewhere. Times are of a whole query, from the event loop and back,
 one at a time and with eight at once, which on a machine of two cores wait for each other: the processor's time per
 query is told beside them.
 """

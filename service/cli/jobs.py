@@ -35,6 +35,16 @@ from service.streams import JOBS, decoded
 from service.system import cli_actor
 from service.wire.job_stream import public
 
+BUILTIN_FORMS = """\
+the builtin agent, which needs no key, understands:
+  replace "A" with "B" [in PATH, or in every page]
+  add "TEXT" to PATH [under "HEADING", before "HEADING", or at the top], or to every page
+  create page PATH with title "T" [and text "TEXT"]   (and names it in the navigation file)
+  rename page PATH to PATH                            (and fixes the links to it)
+  fix broken links [in PATH]
+Several go into one instruction, parted by new lines, semicolons, full stops or "and then".\
+"""
+
 
 def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     job = add_command(commands, "job", "give jobs to the agent and follow them")
@@ -49,6 +59,7 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
         ],
         parents=[common],
     )
+    one.epilog = f"{one.epilog}\n\n{BUILTIN_FORMS}"
     one.add_argument("prompt", metavar="INSTRUCTION", help="what to change, in quotes")
     one.add_argument(
         "--project", metavar="ID_OR_DOMAIN", help="whose documentation; needed only when there are several"

@@ -36,6 +36,8 @@ MODULES = {
     "backup": ("backup", "restore"),
     "doctor": ("doctor",),
     "config": ("config",),
+    "init": ("init",),
+    "completion": ("completion",),
     "demo": ("demo",),
 }
 """The commands of each module, in the order of the help. Only the module of the command at hand is imported, with the
@@ -67,6 +69,7 @@ def run(arguments: Sequence[str], program: Program) -> int:
     """Run one command; its exit code: 0 done, 1 failed, 2 wrong usage, 3 verification failed."""
     parser = _parser(arguments)
     options = parser.parse_args(arguments)
+    options.whole_parser = _parser  # for the command that completes all
     if not hasattr(options, "command"):
         parser.print_help()
         return 2

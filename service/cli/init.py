@@ -1,0 +1,179 @@
+"""``docsmith init``: files to begin with, for the service and for what runs and watches it."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from service.cli.grafana import alert_rules, dashboard
+from service.cli.output import DONE, Output
+from service.cli.parsing import add_command
+from service.domain.errors import Conflict
+from service.settings import Settings
+
+SETTINGS = """\
+# The settings of Docsmith. Every value is optional; those that stand here as comments are the defaults.
+# Each can be a variable instead, which wins: DOCSMITH_SERVER__PORT=8081
+# docsmith config check looks for mistakes. After a change: systemctl reload docsmith, or kill -HUP.
+"""
+ABOUT = {
+    "server": "Where it listens, and how people reach it. Behind a reverse proxy name that in trusted_proxies.",
+    "agent": "What works on documentation. model: an alias of [models.…] below, or \"builtin\".",
+    "assistant": "What answers questions.",
+    "threads": "Conversations.",
+    "audit": "The log's signed checkpoints.",
+    "limits": "Accepted requests; 0 for any number.",
+    "network": "Addresses that people name.",
+    "webhooks": "What is told to others when a job ends.",
+    "log": "On standard error.",
+    "metrics": "/metrics, for Prometheus.",
+}  # fmt: skip
+MODEL = """\
+
+# A model: the name in brackets is the alias. The key stays in the environment.
+# [models.sonnet]
+# model = "anthropic/claude-sonnet-5-5"
+# api_key_env = "ANTHROPIC_API_KEY"
+"""
+
+UNIT = """\
+# /etc/systemd/system/docsmith.service: systemctl daemon-reload && systemctl enable --now docsmith
+[Unit]
+Description=Docsmith, documentation agent and assistant
+After=network-online.target
+Wants=network-online.target
+
+[Service]
+Type=notify
+ExecStart={program} serve --data /var/lib/docsmith
+ExecReload=/bin/kill -HUP $MAINPID
+Environment=DOCSMITH_CONFIG=/etc/docsmith/docsmith.toml
+# Keys of models and code hosts, a line each: ANTHROPIC_API_KEY=…
+EnvironmentFile=-/etc/docsmith/environment
+WorkingDirectory=/var/lib/docsmith
+Restart=on-failure
+TimeoutStartSec=300
+TimeoutStopSec=15
+WatchdogSec=60
+
+DynamicUser=yes
+StateDirectory=docsmith
+StateDirectoryMode=0700
+UMask=0077
+LimitNOFILE=16384
+
+CapabilityBoundingSet=
+LockPersonality=yes
+NoNewPrivileges=yes
+PrivateDevices=yes
+PrivateTmp=yes
+ProcSubset=pid
+ProtectClock=yes
+ProtectControlGroups=yes
+ProtectHome=yes
+ProtectHostname=yes
+ProtectKernelLogs=yes
+ProtectKernelModules=yes
+ProtectKernelTunables=yes
+ProtectProc=invisible
+ProtectSystem=strict
+RemoveIPC=yes
+RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX
+RestrictNamespaces=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+SystemCallArchitectures=native
+SystemCallFilter=@system-service
+SystemCallFilter=~@privileged @resources
+SystemCallErrorNumber=EPERM
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+CONTAINER = """\
+# Containerfile, beside the program that scripts/build-binary makes (dist/docsmith):
+#   podman build -t docsmith .
+#   podman run --read-only --tmpfs /tmp:exec -v docsmith:/data -p 127.0.0.1:8080:8080 docsmith
+FROM docker.io/library/debian:bookworm-slim
+RUN apt-get update \\
+    && apt-get install --no-install-recommends --yes ca-certificates \\
+    && rm -rf /var/lib/apt/lists/* \\
+    && useradd --system --uid 10001 --home-dir /data --shell /usr/sbin/nologin docsmith \\
+    && install --directory --owner=docsmith --mode=0700 /data
+COPY --chmod=0755 docsmith /usr/local/bin/docsmith
+USER 10001
+WORKDIR /data
+VOLUME /data
+EXPOSE 8080
+ENV DOCSMITH_DATA=/data \\
+    DOCSMITH_SERVER__HOST=0.0.0.0
+STOPSIGNAL SIGTERM
+ENTRYPOINT ["/usr/local/bin/docsmith"]
+CMD ["serve"]
+"""
+
+
+def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
+    one = add_command(
+        commands,
+        "init",
+        "write a docsmith.toml to begin with",
+        more="Nothing that is there is overwritten. The options print other files instead, on standard output.",
+        examples=["init", "init --systemd > docsmith.service", "init --grafana > dashboard.json"],
+        parents=[common],
+    )
+    which = one.add_mutually_exclusive_group()
+    which.add_argument("--systemd", action="store_true", help="print a unit file for systemd")
+    which.add_argument("--container", action="store_true", help="print a recipe for a container")
+    which.add_argument("--grafana", action="store_true", help="print a dashboard for Grafana")
+    which.add_argument("--alerts", action="store_true", help="print alert rules for Prometheus")
+    one.set_defaults(command=init, works_alone=True)
+
+
+async def init(options: argparse.Namespace, output: Output) -> int:
+    """Raises Conflict: there is a file already."""
+    printed = _printed(options)
+    if printed is not None:
+        output.result({"text": printed}, printed.rstrip("\n"))
+        return DONE
+    file: Path = options.config or Path("docsmith.toml")
+    try:
+        with file.open("x", encoding="utf-8") as out:
+            out.write(commented_settings())
+    except FileExistsError:
+        raise Conflict(f"{file} is there already, and stays as it is; name another one with --config FILE.") from None
+    output.result({"file": str(file)}, f"wrote {file}; next: docsmith config check")
+    return DONE
+
+
+def _printed(options: argparse.Namespace) -> str | None:
+    if options.systemd:
+        return UNIT.format(program=Path(sys.argv[0]).resolve() if sys.argv[0].endswith("docsmith") else "docsmith")
+    if options.container:
+        return CONTAINER
+    if options.grafana:
+        return dashboard()
+    return alert_rules() if options.alerts else None
+
+
+def commented_settings() -> str:
+    """Every setting with its default, commented out."""
+    lines = [SETTINGS]
+    for field in msgspec.structs.fields(Settings):
+        default = field.default
+        if not isinstance(default, msgspec.Struct):
+            continue
+        about = ABOUT.get(field.name)
+        lines += [*([f"# {about}"] if about else []), f"[{field.name}]"]
+        for name in default.__struct_fields__:
+            value = getattr(default, name)
+            lines.append(f"# {name} = {_toml(value)}" if value is not None else f"# {name} =")
+        lines.append("")
+    return "\n".join(lines).rstrip() + "\n" + MODEL
+
+
+def _toml(value: object) -> str:
+    return msgspec.json.encode(value).decode()

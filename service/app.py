@@ -116,19 +116,53 @@ class OpenFolder:
 
 @asynccontextmanager
 async def open_runtime(
-    data: Path, settings: "Settings", models: "ClosableModels | None" = None
+    data: Path, settings: "Settings", models: "ClosableModels | None" = None, *, alone: bool = False
 ) -> AsyncIterator[Runtime]:
-    """An open data folder, made when it is not there."""
-    from eventstore import SQLiteEventStore, Views
-    from service.projections import all_projections
+    """An open data folder, made when it is not there. ``alone``: no other process serves it, so that a damaged
+    ``views.db`` can be made anew.
+
+    Raises Conflict ``vault_missing``, and EventStoreError.
+    """
+    from eventstore import SQLiteEventStore
 
     make_private(data)
+    _require_vault(data)
     async with AsyncExitStack() as stack:
         store = await SQLiteEventStore.open(data / "events.db", vault_path=data / "keys.db")
         stack.push_async_callback(store.close)
-        views = await Views.open(data / "views.db", store, all_projections())
+        views = await _open_views(data / "views.db", store, alone=alone)
         stack.push_async_callback(views.close)
         yield OpenFolder(data, settings, store, views, stack, models)
+
+
+def _require_vault(data: Path) -> None:
+    """A log without its vault would get a new one, and what people typed would look erased."""
+    if (data / "events.db").exists() and not (data / "keys.db").exists():
+        from service.domain.errors import Conflict
+
+        raise Conflict(
+            f"{data / 'keys.db'}, the vault of the log beside it, is missing, and without it nobody can read what "
+            "people typed: put it back, or restore it (docsmith restore BACKUP --vault VAULT). To go on without it for "
+            "good, restore a backup without --vault.",
+            code="vault_missing",
+        )
+
+
+async def _open_views(file: Path, store: "EventStore", *, alone: bool) -> "Views":
+    import structlog
+
+    from eventstore import StoreCorrupt, Views
+    from service.projections import all_projections
+
+    try:
+        return await Views.open(file, store, all_projections())
+    except StoreCorrupt as error:
+        if not alone:
+            raise StoreCorrupt(f"{error}; docsmith serve makes this file anew when it starts") from error
+        structlog.get_logger().warning("views are made anew", reason=str(error))
+        for name in (file.name, f"{file.name}-wal", f"{file.name}-shm"):
+            file.with_name(name).unlink(missing_ok=True)
+        return await Views.open(file, store, all_projections())
 
 
 @asynccontextmanager

@@ -353,7 +353,7 @@ async def running(data: Path, settings: Settings, inherited: socket.socket | Non
     address, linger_seconds = Address(settings.server.public_url), settings.agent.max_minutes * 60
     models = CurrentModels(configured_models(settings), linger_seconds)
     with only_server(data), Instance(data) as instance:
-        async with open_runtime(data, settings, models) as runtime:
+        async with open_runtime(data, settings, models, alone=True) as runtime:
             server = Server(runtime, instance, address, models)
             # Without handler_cancellation, handlers whose client has left pile up (only in production: aiohttp's test
             # server cancels them).

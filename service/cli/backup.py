@@ -368,10 +368,9 @@ async def restore(options: argparse.Namespace, output: Output) -> int:
     work = _work_folder(data, is_to_stay=not options.dry_run)
     try:
         manifest = await asyncio.to_thread(_unpack, options.file, options.vault, work, output.progress)
-        erased = 0
-        if options.vault is not None:
-            async with await SQLiteEventStore.open(work / "events.db", vault_path=work / "keys.db") as store:
-                erased = await repeat_erasures(store)
+        # Without --vault this makes an empty one: whoever restores so has decided, so that the service begins with it.
+        async with await SQLiteEventStore.open(work / "events.db", vault_path=work / "keys.db") as store:
+            erased = await repeat_erasures(store) if options.vault is not None else 0
         if not options.dry_run:
             await asyncio.to_thread(_put_in_place, work, data)
     except NotSound as error:

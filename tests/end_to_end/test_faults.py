@@ -1,0 +1,84 @@
+"""What goes wrong with a data folder: told in one sentence, with nothing lost."""
+
+import json
+import shutil
+import sqlite3
+import subprocess
+import sys
+import urllib.request
+
+import pytest
+
+from tests.service_process import service_in, write_docs
+
+
+@pytest.fixture
+def service(tmp_path):
+    with service_in(tmp_path) as service:
+        service.set_up(write_docs(tmp_path / "docs"), index=False)
+        yield service
+
+
+def damage(file, *, after: int) -> None:
+    data = bytearray(file.read_bytes())
+    data[after:] = bytes((byte * 31 + 7) % 256 for byte in data[after:])
+    file.write_bytes(data)
+
+
+@pytest.mark.parametrize("after", [0, 8192])
+def test_damaged_views_are_made_anew_by_the_service(service, after):
+    before = service.cli("project", "list")
+    damage(service.data / "views.db", after=after)
+    told = service.run("project", "list")
+    assert (told.returncode, len(told.stderr.splitlines())) == (1, 1)
+    assert "docsmith serve makes this file anew" in told.stderr
+    service.start()
+    with urllib.request.urlopen(f"{service.url}/readyz", timeout=20) as ready:
+        assert json.load(ready)["status"] == "ready"
+    assert "views are made anew" in service.log()
+    assert service.cli("project", "list") == before
+    assert service.stop() == 0
+
+
+def test_a_log_without_its_vault_is_not_given_a_new_one(service):
+    vault, kept = service.data / "keys.db", service.data.parent / "keys.db"
+    for command in (("project", "list"), ("serve", "--port", "0")):
+        shutil.move(vault, kept)
+        told = service.run(*command)
+        assert (told.returncode, len(told.stderr.splitlines())) == (1, 1)
+        assert "the vault of the log beside it, is missing" in told.stderr
+        assert not vault.exists()
+        shutil.move(kept, vault)
+    assert service.run("project", "list").returncode == 0
+
+
+@pytest.mark.parametrize("name", ["events.db", "keys.db", "views.db"])
+def test_a_folder_of_a_newer_program_is_refused(service, name):
+    before = (service.data / name).read_bytes()
+    with sqlite3.connect(service.data / name) as db:
+        (version,) = db.execute("PRAGMA user_version").fetchone()
+        db.execute(f"PRAGMA user_version = {version + 1}")
+    db.close()
+    for command in (("project", "list"), ("serve", "--port", "0")):
+        told = service.run(*command)
+        assert (told.returncode, told.stderr) == (
+            1,
+            f"docsmith: {name} was written by a newer version of this program\n",
+        )
+    assert len((service.data / name).read_bytes()) == len(before)
+
+
+def test_a_clock_that_was_set_back_loses_and_reorders_nothing(service):
+    """The log's last event is of an hour from now, as if the clock had been right until then."""
+    faketime = shutil.which("faketime")
+    if faketime is None:
+        pytest.skip("sets the clock of a process; install Debian's package faketime to run it")
+    command = [faketime, "-f", "+1h", sys.executable, "-m", "service", "project", "create", "--name", "Later"]
+    more = ["--repository", str(service.data.parent / "docs"), "--domain", "later", "--data", str(service.data)]
+    subprocess.run([*command, *more], check=True, capture_output=True, timeout=60)
+    service.start()
+    assert {one["domain"] for one in service.cli("project", "list")["projects"]} == {"kite", "later"}
+    created = service.cli("key", "create", "--kind", "admin")
+    assert created["token"]
+    assert service.stop() == 0
+    service.cli("audit", "verify")

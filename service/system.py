@@ -19,8 +19,14 @@ def new_id() -> str:
 
 
 def new_capability() -> str:
-    """192 random bits, URL-safe: whoever has it may act."""
-    return secrets.token_urlsafe(24)
+    """Some 192 random bits, URL-safe: whoever has it may act.
+
+    It begins with a letter or digit: with a hyphen it would be an option to a command, and a formula to a spreadsheet.
+    """
+    while True:
+        made = secrets.token_urlsafe(24)
+        if made[0].isalnum():
+            return made
 
 
 def new_job_id() -> str:

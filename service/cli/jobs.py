@@ -59,7 +59,7 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
         ],
         parents=[common],
     )
-    one.epilog = f"{one.epilog}\n\n{BUILTIN_FORMS}"
+    one.epilog = f"{BUILTIN_FORMS}\n\n{one.epilog}"
     one.add_argument("prompt", metavar="INSTRUCTION", help="what to change, in quotes")
     one.add_argument(
         "--project", metavar="ID_OR_DOMAIN", help="whose documentation; needed only when there are several"

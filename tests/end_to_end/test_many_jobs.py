@@ -112,7 +112,9 @@ async def test_ten_jobs_on_ten_repositories(http, tmp_path):
             for number in range(1, JOBS):
                 folder = str(write_docs(tmp_path / f"docs-{number}", docs(f"Star {number}")))
                 new = NewProject(service.organization_id, "Star", folder, "main", "", f"star-{number}", "local")
-                created = await create_project(runtime.store, runtime.views, runtime.docs, new, Metadata())
+                created = await create_project(
+                    runtime.store, runtime.views, runtime.docs, runtime.code_hosts, new, Metadata()
+                )
                 projects.append(created.id)
             asked = [finished(http, service, project_id, number) for number, project_id in enumerate(projects)]
             jobs = await asyncio.gather(*asked[::-1])  # first the project that is not a moment old

@@ -158,6 +158,7 @@ class Metrics:
             "log_events": head,
             "views_lag_events": max((status.lag for status in self._views.status()), default=0),
             "open_connections": self._connections(),
+            "tasks": len(asyncio.all_tasks()),
             **sizes,
         }
         for name, value in values.items():
@@ -178,6 +179,7 @@ GAUGES = {
     "log_wal_bytes": "Size of the log's write-ahead file",
     "views_lag_events": "Events that the slowest view has not seen yet",
     "open_connections": "Connections of callers",
+    "tasks": "What goes on at once in the event loop",
 }
 
 

@@ -250,7 +250,7 @@ def _tell(
             "tasks, most": max(max(one.tasks, default=0) for one in soak.lives),
         }.items()
     ]  # fmt: skip
-    slope, delay = life.memory_slope() / 2**20, max(one.delay_p99() for one in soak.lives)
+    slope, delay = life.memory_slope() / 2**20, life.delay_p99()
     wal = max(max(one.wal, default=0) for one in soak.lives) / 2**20
     settled = life.settled(life.descriptors) or [0]
     goals = [

@@ -27,6 +27,8 @@ ABOUT = {
     "limits": "Accepted requests; 0 for any number.",
     "network": "Addresses that people name.",
     "webhooks": "What is told to others when a job ends.",
+    "index": "When repositories and websites are looked at for changes.",
+    "search": "Ordering by meaning, beside words.",
     "log": "On standard error.",
     "metrics": "/metrics, for Prometheus.",
 }  # fmt: skip
@@ -170,7 +172,7 @@ def commented_settings() -> str:
         lines += [*([f"# {about}"] if about else []), f"[{field.name}]"]
         for name in default.__struct_fields__:
             value = getattr(default, name)
-            lines.append(f"# {name} = {_toml(value)}" if value is not None else f"# {name} =")
+            lines.append(f"# {name} = {_toml(value)}" if value is not None else f"# {name} is not set")
         lines.append("")
     return "\n".join(lines).rstrip() + "\n" + MODEL
 

@@ -107,3 +107,10 @@ def test_prometheus_takes_the_rules_and_the_expressions(tmp_path):
     rules.write_text(json.dumps(groups))
     done = subprocess.run([promtool, "check", "rules", str(rules)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_each_section_says_what_it_is_about():
+    text = commented_settings()
+    sections = re.findall(r"(?m)^(.*)\n\[(\w+)\]$", text)
+    assert len(sections) > 8
+    assert [name for above, name in sections if not above.startswith("# ")] == []

@@ -73,7 +73,7 @@ class JobRunner:
         self._models, self._docs, self._index, self._code_hosts = models, docs, index, code_hosts
         self._instance, self._is_alive = instance, is_alive
         self._queue = JobQueue(in_all=concurrent_jobs, per_project=concurrent_jobs_per_project)
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._tasks: dict[str, set[asyncio.Task[None]]] = {}
         self._budgets, self._author = budgets, author
         self._retry_seconds = retry_seconds
 
@@ -96,13 +96,20 @@ class JobRunner:
                 for job_id, event in decoded(JOBS, [recorded]):
                     if isinstance(event, JobRequested | JobInterrupted | JobReopened):
                         self._begin(job_id, running)
-                    elif isinstance(event, JobFailed) and (ended := self._tasks.get(job_id)) is not None:
-                        ended.cancel()  # cancelled or erased by somebody; of our own making when it is ending anyway
+                    elif isinstance(event, JobFailed):  # cancelled or erased by somebody, or of our own making
+                        for task in self._tasks.get(job_id, ()):
+                            task.cancel()
 
     def _begin(self, job_id: str, running: asyncio.TaskGroup) -> None:
+        # A job may have several: one that is ending while the next begins, one that found the job taken by the other.
         task = running.create_task(self._run_job(job_id), name=f"job {job_id}")
-        self._tasks[job_id] = task  # an earlier one is ending, or finds that the job is not its own
-        task.add_done_callback(lambda done: self._tasks.pop(job_id) if self._tasks.get(job_id) is done else None)
+        self._tasks.setdefault(job_id, set()).add(task)
+        task.add_done_callback(partial(self._forget, job_id))
+
+    def _forget(self, job_id: str, task: asyncio.Task[None]) -> None:
+        self._tasks[job_id].discard(task)
+        if not self._tasks[job_id]:
+            del self._tasks[job_id]
 
     async def _run_job(self, job_id: str) -> None:
         waiting = (await patiently(lambda: load(self._store, JOBS, job_id))).state

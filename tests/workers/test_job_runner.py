@@ -167,6 +167,31 @@ async def test_cancelling_stops_the_model_and_gives_the_turn_to_the_next(store, 
     assert "job-interrupted" not in types
 
 
+class StoreThatWasEmpty:
+    """Its head is what it was before anything was appended, as when a request comes while a runner starts."""
+
+    def __init__(self, store):
+        self._store = store
+
+    async def head(self):
+        return 0
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+
+async def test_a_job_that_was_requested_while_the_runner_started_can_be_cancelled(store, followed):
+    await make_project(store)
+    await request(store, "job", "docs/a")
+    await followed.wait_for(await store.head())
+    model = ThinkingModel([])
+    async with running(StoreThatWasEmpty(store), followed, FakeDocsSource({"index.md": "# Hi\n"}), model=model):
+        await model.thinks.wait()
+        await cancel_job(store, "job", Metadata())
+        async with asyncio.timeout(15):
+            await model.stopped.wait()
+
+
 async def test_another_process_can_cancel_a_job(store, followed, tmp_path):
     await make_project(store)
     model = ThinkingModel([])

@@ -191,7 +191,6 @@ async def test_ctrl_c_is_the_parents_business():
     assert await run_in_child(send_interrupt_to_self, timeout_seconds=30) == "still here"
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the kernel's parent-death signal is Linux's")
 async def test_it_dies_with_its_parent(tmp_path):
     file = tmp_path / "pid"
     os.mkfifo(file)

@@ -51,6 +51,8 @@ Wants=network-online.target
 Type=notify
 ExecStart={program} serve --data /var/lib/docsmith
 ExecReload=/bin/kill -HUP $MAINPID
+# A stop is told to the service alone: its children end what they are at.
+KillMode=mixed
 Environment=DOCSMITH_CONFIG=/etc/docsmith/docsmith.toml
 # Keys of models and code hosts, a line each: ANTHROPIC_API_KEY=…
 EnvironmentFile=-/etc/docsmith/environment

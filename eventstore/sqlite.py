@@ -5,8 +5,8 @@ free it gets all that wait, stores them in one transaction and reports an outcom
 is in flight rides in the next. The queue and the thread belong to the store, so a caller that is cancelled takes
 nothing with it and leaves no transaction open: its append is stored or, if the thread has not got it yet, dropped.
 Reading goes through other threads, each with a connection of its own. Committed events go straight from memory to this
-process's subscribers (tail.py); what other processes commit is noticed by one task that looks at
-``PRAGMA data_version`` every 25 ms while somebody waits for events.
+process's subscribers (tail.py); what other processes commit is noticed by a thread that looks at
+``PRAGMA data_version`` every 25 ms while somebody waits for events (watch.py).
 
 aiosqlite, which the views use for their queries, is not used here: it makes each statement a trip to the thread and
 back (18,000 events/s where one trip for a batch gives 51,000), and it hands rows to the event loop, where building
@@ -45,13 +45,12 @@ from eventstore.snapshots import Snapshot, Snapshots
 from eventstore.store import Folded
 from eventstore.tail import ALL, Key, Tail, category_of
 from eventstore.vault import Vault
+from eventstore.watch import POLL_SECONDS, Watch
 
 T = TypeVar("T")
 S = TypeVar("S")
 E = TypeVar("E")
 
-POLL_SECONDS = 0.025
-"""Between two looks at what other processes committed: 15 ms of delay at the median for half a percent of a core."""
 MAX_QUEUED = 4_096
 """Appends that may wait for the writer; who comes then waits to be queued."""
 MAX_BATCH = 1_024
@@ -72,15 +71,15 @@ class SQLiteEventStore:
         self, path: Path, vault: Vault, writer: LogWriter | None, watch: sqlite3.Connection, head: int
     ) -> None:
         self._loop = asyncio.get_running_loop()
-        self._path, self._vault, self._watch = path, vault, watch
+        self._path, self._vault = path, vault
         self._readers = _Readers(path)
         self._writer = None if writer is None else _WriterThread(writer, self._committed)
         self._tail = Tail(head, self._is_busy)
+        self._watch = Watch(watch, refresh=vault.refresh, head=_head, known=lambda: self._tail.last)
         self._snapshots = Snapshots()
         self._watchers = 0
         self._poll_task: asyncio.Task[None] | None = None
         self._ended_polls: set[asyncio.Task[None]] = set()
-        self._poll_now = asyncio.Event()
         self._has_room = asyncio.Event()
         self._queue: deque[_Queued] = deque()
         self._in_flight: list[_Queued] = []
@@ -214,7 +213,7 @@ class SQLiteEventStore:
         if fresh and fresh[0].position == self._tail.last + 1:
             self._tail.publish(fresh)
         elif batch.last > self._tail.last:  # another process's events come first, or these were not asked for
-            self._poll_now.set()
+            self._watch.look()
 
     async def erase(self, subject: str) -> None:
         self._check_open()
@@ -435,6 +434,7 @@ class SQLiteEventStore:
 
     def _end_poll(self) -> None:
         if self._poll_task is not None:
+            self._watch.end()
             self._poll_task.cancel()
             self._ended_polls.add(self._poll_task)
             self._poll_task.add_done_callback(self._ended_polls.discard)
@@ -442,35 +442,38 @@ class SQLiteEventStore:
 
     async def _poll(self) -> None:
         """Bring the tail up to what other processes committed, for as long as somebody watches."""
-        seen = seen_vault = None
-        while True:
-            self._poll_now.clear()
-            try:
-                version, vault = await self._readers.run(self._look)
-                if vault != seen_vault:
-                    if seen_vault is not None:
-                        self._snapshots.clear()
-                    self._tail.clear()  # a key may be gone
-                    seen_vault = vault
-                if seen is None:  # nobody watched until now
-                    self._tail.skip_to(await self.head())
-                elif version != seen:
-                    await self._catch_up()
-                seen = version
-            except StoreClosed:
-                return
-            except StoreCorrupt:
-                # An event that cannot be read. Whoever waits for it shall read it and be told.
-                self._tail.skip_to(await self.head())
-            except EventStoreError:
-                pass  # reading fails for its callers, who are told; here it is tried again
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(POLL_SECONDS):
-                    await self._poll_now.wait()
+        seen: int | None = None
+        self._watch.begin()
+        try:
+            while True:
+                vault = await self._watch.changed()
+                if await self._is_caught_up(seen, vault):
+                    seen = vault
+                else:
+                    await asyncio.sleep(POLL_SECONDS)
+                    self._watch.again()
+        except StoreClosed:
+            return
 
-    def _look(self, _: sqlite3.Connection) -> tuple[int, int]:
-        (version,) = self._watch.execute("PRAGMA data_version").fetchone()
-        return version, self._vault.refresh()
+    async def _is_caught_up(self, seen: int | None, vault: int) -> bool:
+        """Whether that could be done; ``seen``: the vault before, None: nobody watched. Raises StoreClosed."""
+        try:
+            if vault != seen:
+                if seen is not None:
+                    self._snapshots.clear()
+                self._tail.clear()  # a key may be gone
+            if seen is None:
+                self._tail.skip_to(await self.head())
+            else:
+                await self._catch_up()
+        except StoreClosed:
+            raise
+        except StoreCorrupt:
+            # An event that cannot be read. Whoever waits for it shall read it and be told.
+            self._tail.skip_to(await self.head())
+        except EventStoreError:
+            return False  # reading fails for its callers, who are told; here it is tried again
+        return True
 
     async def _catch_up(self) -> None:
         while self._tail.last < await self.head():

@@ -1,0 +1,90 @@
+import asyncio
+import sqlite3
+import threading
+
+import pytest
+
+from eventstore.watch import Watch
+
+
+class Log:
+    """A file with one table, and what a watch of it asks for."""
+
+    def __init__(self, path):
+        self.db = sqlite3.connect(path, isolation_level=None)
+        self.db.execute("PRAGMA journal_mode=WAL")
+        self.db.execute("CREATE TABLE events (position INTEGER PRIMARY KEY)")
+        self.vault = 1
+        self.known = 0
+        self.has_looked = threading.Event()
+        """At the log's end."""
+        self.watch = Watch(
+            sqlite3.connect(path, isolation_level=None, check_same_thread=False),
+            refresh=lambda: self.vault, head=self.head, known=lambda: self.known,
+        )  # fmt: skip
+
+    def head(self, db):
+        (found,) = db.execute("SELECT coalesce(max(position), 0) FROM events").fetchone()
+        self.has_looked.set()
+        return found
+
+    def commit(self):
+        self.db.execute("INSERT INTO events DEFAULT VALUES")
+
+
+@pytest.fixture
+async def log(tmp_path):
+    log = Log(tmp_path / "log.db")
+    yield log
+    await asyncio.to_thread(log.watch.close)
+    log.db.close()
+
+
+async def changed(log):
+    async with asyncio.timeout(10):
+        return await log.watch.changed()
+
+
+async def test_who_begins_to_watch_is_told_at_once_and_then_of_each_commit(log):
+    log.watch.begin()
+    assert await changed(log) == 1
+    log.commit()
+    assert await changed(log) == 1
+    log.vault = 2
+    assert await changed(log) == 2
+
+
+async def test_what_is_known_already_is_no_news(log):
+    log.watch.begin()
+    await changed(log)
+    log.known = 1
+    log.has_looked.clear()
+    waiting = asyncio.create_task(changed(log))
+    log.commit()
+    assert await asyncio.to_thread(log.has_looked.wait, 10)
+    assert not waiting.done()
+    log.commit()
+    await waiting
+
+
+async def test_who_could_make_nothing_of_a_change_is_told_again(log):
+    log.watch.begin()
+    await changed(log)
+    log.watch.again()
+    await changed(log)
+
+
+async def test_whoever_watches_after_a_pause_is_told_at_once_again(log):
+    log.watch.begin()
+    await changed(log)
+    log.watch.end()
+    log.commit()
+    log.watch.begin()
+    await changed(log)
+
+
+async def test_closing_ends_the_thread(log):
+    log.watch.begin()
+    await changed(log)
+    await asyncio.to_thread(log.watch.close)
+    assert "eventstore-watch" not in {thread.name for thread in threading.enumerate()}

@@ -6,13 +6,14 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+from tests.forked import Forked
 
 SAMPLE = Path(__file__).parent.parent / "service" / "sample"
 
@@ -47,7 +48,7 @@ class Service:
 
     data: Path
     environment: dict[str, str] = field(default_factory=dict)
-    process: subprocess.Popen[str] | None = None
+    process: Forked | None = None
     url: str = ""
     organization_id: str = ""
     project_id: str = ""
@@ -62,10 +63,13 @@ class Service:
         return json.loads(done.stdout)
 
     def run(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
-        command = [sys.executable, "-m", "service", *arguments, "--data", str(self.data)]
-        return subprocess.run(
-            command, capture_output=True, text=True, env=self._environment(), timeout=120, check=False
-        )  # fmt: skip
+        command = [*arguments, "--data", str(self.data)]
+        with tempfile.TemporaryFile("w+") as stdout, tempfile.TemporaryFile("w+") as stderr:
+            process = Forked(command, environment=self._environment(), stdout=stdout, stderr=stderr)
+            status = process.wait(timeout=120)
+            stdout.seek(0)
+            stderr.seek(0)
+            return subprocess.CompletedProcess(command, status, stdout.read(), stderr.read())
 
     def set_up(self, docs: Path, *, domain: str = "kite", index: bool = True) -> None:
         """An organization, a project for the documentation, a key of each kind, an index.
@@ -98,12 +102,10 @@ class Service:
 
     def start(self) -> None:
         assert self.process is None
-        command = [sys.executable, "-m", "service", "serve", "--data", str(self.data), "--port", "0"]
+        command = ["serve", "--data", str(self.data), "--port", "0"]
         self.data.mkdir(parents=True, exist_ok=True)
         with (self.data.parent / "server.log").open("ab") as log:
-            self.process = subprocess.Popen(
-                command, stdout=subprocess.PIPE, stderr=log, text=True, env=self._environment()
-            )
+            self.process = Forked(command, environment=self._environment(), stdout=subprocess.PIPE, stderr=log)
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert line.startswith("listening on "), self.log()

@@ -1,56 +1,92 @@
 """What only the single binary needs.
 
-A one-file binary is two processes: a small parent unpacks the program into a temporary folder and starts it from there,
-passes signals on, and deletes the folder when the program has ended. If the parent is killed (SIGKILL), neither would
-happen: so the program ends with its parent, and each start deletes the folders that nobody uses any more.
+Its first part (scripts/launcher.c) has unpacked the program into a folder, which it keeps for later starts where it
+can, and has become the program in it. Left to us are the folders that nobody needs any more: our own at the end, if it
+is a temporary one, and those of other versions and of programs that were killed.
 """
 
-import ctypes
+import atexit
 import fcntl
 import os
+import re
 import shutil
-import signal
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 
-PR_SET_PDEATHSIG = 1
-"""linux/prctl.h"""
 IN_USE = "docsmith-in-use"
-"""A file in the folder, locked by the program that runs from it; the kernel lets go of the lock when that dies."""
+"""A file in the folder, locked by the programs that run from it; the kernel lets go of the lock when they die."""
+UNPACKED = re.compile(r"[0-9a-f]{32}(-.+)?")
+TEMPORARY = re.compile(r"docsmith-.{6}")
+"""Names of folders that the launcher makes: to be kept, and for one start."""
+KEPT_SECONDS = 24 * 60 * 60.0
+"""Since its last use. Another version, or one that was put aside, may be wanted again."""
+FRESH_SECONDS = 60.0
+"""A folder as young as that may belong to a launcher that is about to lock it."""
 
 _held: list[int] = []
+_program: list[str] = []
 
 
 def prepare() -> None:
-    """To be called first of all in a frozen program. Its children, which share its folder and end with it, do not."""
-    folder = Path(sys._MEIPASS)  # type: ignore[attr-defined]  # PyInstaller's own name
-    _held.append(os.open(folder / IN_USE, os.O_RDWR | os.O_CREAT, 0o600))
-    fcntl.flock(_held[-1], fcntl.LOCK_SH | fcntl.LOCK_NB)
-    _end_with_parent()
-    delete_unused(folder)
-
-
-def _end_with_parent() -> None:
-    parent = os.getppid()
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-    if os.getppid() != parent:  # it died in between
-        os.kill(os.getpid(), signal.SIGTERM)
-
-
-def delete_unused(own: Path) -> None:
-    """Delete what killed programs of this user left beside our own folder. Nobody else's, and no link, is touched."""
-    for folder in own.parent.glob("_MEI*"):
-        if folder == own:
-            continue
+    """To be called first of all in a frozen program; not in the children that multiprocessing makes."""
+    folder = Path(sys.executable).parent
+    inherited, is_temporary = os.environ.pop("_DOCSMITH_LOCK", ""), os.environ.pop("_DOCSMITH_TEMPORARY", "") == "1"
+    _program.append(os.environ.pop("_DOCSMITH_PROGRAM", "") or sys.executable)
+    with suppress(OSError):  # it was unpacked by hand
+        _held.append(os.open(folder / IN_USE, os.O_RDONLY | os.O_CLOEXEC))
+        fcntl.flock(_held[-1], fcntl.LOCK_SH | fcntl.LOCK_NB)
+    if inherited.isdecimal():
         with suppress(OSError):
-            status = folder.lstat()
-            if status.st_uid != os.getuid() or folder.is_symlink() or not (folder / IN_USE).is_file():
-                continue
-            marker = os.open(folder / IN_USE, os.O_RDWR | os.O_NOFOLLOW)
-            try:
-                fcntl.flock(marker, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails while anybody runs from there
-                shutil.rmtree(folder, ignore_errors=True)
-            finally:
-                os.close(marker)
+            os.close(int(inherited))
+    with suppress(OSError):  # it belongs to root
+        os.utime(folder / IN_USE)
+    if is_temporary:
+        atexit.register(_delete_own, folder)
+        delete_unused(folder, TEMPORARY, FRESH_SECONDS)
+    else:
+        delete_unused(folder, UNPACKED, KEPT_SECONDS)
+
+
+def program_file() -> str | None:
+    """The file that people run; None: this is no single binary."""
+    return _program[-1] if _program else None
+
+
+def _delete_own(folder: Path) -> None:
+    """Unless others still run from it: those that we started."""
+    for held in _held:
+        os.close(held)
+    _held.clear()
+    _delete(folder)
+
+
+def delete_unused(own: Path, names: re.Pattern[str], after_seconds: float) -> None:
+    """Delete the folders of such names beside our own that are this user's and that nobody runs from, nor has for so
+    long. No link is followed.
+    """
+    with suppress(OSError):
+        for folder in own.parent.iterdir():
+            if folder != own and names.fullmatch(folder.name):
+                with suppress(OSError):
+                    status, used = folder.lstat(), (folder / IN_USE).lstat()
+                    is_old = time.time() - used.st_mtime > after_seconds
+                    if is_old and status.st_uid == os.geteuid() and not folder.is_symlink():
+                        _delete(folder)
+
+
+def _delete(folder: Path) -> None:
+    with suppress(OSError):
+        marker = os.open(folder / IN_USE, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            fcntl.flock(marker, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails while anybody runs from there
+            for path in folder.iterdir():
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path, ignore_errors=True)
+                elif path.name != IN_USE:
+                    path.unlink()
+            (folder / IN_USE).unlink()  # last: should we be killed meanwhile, the folder is found again
+            folder.rmdir()
+        finally:
+            os.close(marker)

@@ -35,7 +35,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "service.cli": {
         "service.workers", "service.operations", "service.projections", "service.streams", "service.wire",
         "service.agent", "service.assistant", "service.retrieval", "service.ports", "service.domain",
-        "service.processes", "service.system", "service.settings", "service.sample", "eventstore",
+        "service.processes", "service.system", "service.settings", "service.sample", "service.frozen",
+        "eventstore",
     },
     "service.sample": set(),
     "service.frozen": set(),

@@ -11,6 +11,7 @@ from service.cli.grafana import alert_rules, dashboard
 from service.cli.output import DONE, Output
 from service.cli.parsing import add_command
 from service.domain.errors import Conflict
+from service.frozen import program_file
 from service.settings import Settings
 
 SETTINGS = """\
@@ -65,6 +66,8 @@ WatchdogSec=60
 DynamicUser=yes
 StateDirectory=docsmith
 StateDirectoryMode=0700
+# Where the single binary keeps what it has unpacked.
+CacheDirectory=docsmith
 UMask=0077
 LimitNOFILE=16384
 
@@ -155,7 +158,8 @@ async def init(options: argparse.Namespace, output: Output) -> int:
 
 def _printed(options: argparse.Namespace) -> str | None:
     if options.systemd:
-        return UNIT.format(program=Path(sys.argv[0]).resolve() if sys.argv[0].endswith("docsmith") else "docsmith")
+        called = str(Path(sys.argv[0]).resolve()) if sys.argv[0].endswith("docsmith") else "docsmith"
+        return UNIT.format(program=program_file() or called)
     if options.container:
         return CONTAINER
     if options.grafana:

@@ -1,4 +1,7 @@
-"""The service as its users run it: a process of its own, set up by its own command line."""
+"""The service as its users run it: a process of its own, set up by its own command line.
+
+With DOCSMITH_BINARY it is the single binary that this variable names, else this tree's sources.
+"""
 
 import atexit
 import json
@@ -6,15 +9,18 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from tests.forked import Forked
 
+BINARY = os.environ.get("DOCSMITH_BINARY", "")
+PROGRAM = [str(Path(BINARY).resolve())] if BINARY else [sys.executable, "-m", "service"]
 SAMPLE = Path(__file__).parent.parent / "service" / "sample"
 
 DOCS = {
@@ -42,13 +48,26 @@ def write_docs(folder: Path, docs: Mapping[str, str] = DOCS) -> Path:
     return folder
 
 
+def begun(
+    arguments: Sequence[str],
+    *,
+    environment: Mapping[str, str],
+    stdout: IO[str] | int,
+    stderr: IO[str] | IO[bytes],
+) -> "Forked | subprocess.Popen[str]":
+    """The program, with these arguments, in a process of its own."""
+    if not BINARY:
+        return Forked(arguments, environment=environment, stdout=stdout, stderr=stderr)
+    return subprocess.Popen([*PROGRAM, *arguments], env=environment, stdout=stdout, stderr=stderr, text=True)
+
+
 @dataclass
 class Service:
     """One data folder, and the process that serves it while it runs."""
 
     data: Path
     environment: dict[str, str] = field(default_factory=dict)
-    process: Forked | None = None
+    process: "Forked | subprocess.Popen[str] | None" = None
     url: str = ""
     organization_id: str = ""
     project_id: str = ""
@@ -65,7 +84,7 @@ class Service:
     def run(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         command = [*arguments, "--data", str(self.data)]
         with tempfile.TemporaryFile("w+") as stdout, tempfile.TemporaryFile("w+") as stderr:
-            process = Forked(command, environment=self._environment(), stdout=stdout, stderr=stderr)
+            process = begun(command, environment=self._environment(), stdout=stdout, stderr=stderr)
             status = process.wait(timeout=120)
             stdout.seek(0)
             stderr.seek(0)
@@ -105,7 +124,7 @@ class Service:
         command = ["serve", "--data", str(self.data), "--port", "0"]
         self.data.mkdir(parents=True, exist_ok=True)
         with (self.data.parent / "server.log").open("ab") as log:
-            self.process = Forked(command, environment=self._environment(), stdout=subprocess.PIPE, stderr=log)
+            self.process = begun(command, environment=self._environment(), stdout=subprocess.PIPE, stderr=log)
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert line.startswith("listening on "), self.log()

@@ -4,12 +4,11 @@ import json
 import shutil
 import sqlite3
 import subprocess
-import sys
 import urllib.request
 
 import pytest
 
-from tests.service_process import service_in, write_docs
+from tests.service_process import PROGRAM, service_in, write_docs
 
 
 @pytest.fixture
@@ -73,7 +72,7 @@ def test_a_clock_that_was_set_back_loses_and_reorders_nothing(service):
     faketime = shutil.which("faketime")
     if faketime is None:
         pytest.skip("sets the clock of a process; install Debian's package faketime to run it")
-    command = [faketime, "-f", "+1h", sys.executable, "-m", "service", "project", "create", "--name", "Later"]
+    command = [faketime, "-f", "+1h", *PROGRAM, "project", "create", "--name", "Later"]
     more = ["--repository", str(service.data.parent / "docs"), "--domain", "later", "--data", str(service.data)]
     subprocess.run([*command, *more], check=True, capture_output=True, timeout=60)
     service.start()

@@ -1,14 +1,13 @@
 """Search indexes on a disk that fails, and in a process that dies: old answers or new ones, never none, never half."""
 
 import asyncio
-import sys
 from asyncio.subprocess import DEVNULL
 
 import pytest
 from dulwich.objects import Blob, Commit, Tree
 from dulwich.repo import Repo
 
-from tests.service_process import service_in, write_docs
+from tests.service_process import PROGRAM, service_in, write_docs
 
 MANY = 400
 
@@ -115,7 +114,7 @@ async def test_while_an_index_is_made_and_its_maker_killed_the_old_one_answers(h
     _, before = await search(http, own)
     folder = own.data / "index" / own.domain
     commit(own, pages("quagga"))
-    command = [sys.executable, "-m", "service", "index", own.domain, "--data", str(own.data)]
+    command = [*PROGRAM, "index", own.domain, "--data", str(own.data)]
     making = await asyncio.create_subprocess_exec(*command, stdout=DEVNULL, stderr=DEVNULL)
     try:
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.service_process import Service, service_in, write_docs
+from tests.service_process import PROGRAM, Service, service_in, write_docs
 
 
 @pytest.fixture
@@ -125,7 +125,8 @@ def test_a_socket_that_is_passed_on_is_listened_on(tmp_path):
             "import os, sys\n"
             f"os.dup2({listening.fileno()}, 3)\n"
             "os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS='1')\n"
-            "os.execv(sys.executable, [sys.executable, '-m', 'service', *sys.argv[1:]])"
+            f"command = {PROGRAM!r}\n"
+            "os.execv(command[0], [*command, *sys.argv[1:]])"
         )
         process = subprocess.Popen(
             [sys.executable, "-c", program, "serve", "--data", str(tmp_path / "data"), "--port", "1"],

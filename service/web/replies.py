@@ -1,14 +1,14 @@
 """Replies to those who read them: live from this process, or from the record."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable, Iterable
+from contextlib import aclosing, suppress
 
 from aiohttp import web
 from aiohttp_sse import EventSourceResponse
 from msgspec import Struct
 
-from service.domain.replies import ReplyBroken, ReplyEvent, Retelling, merged
+from service.domain.replies import ReplyBroken, ReplyEvent, Retelling, TextDelta, merged
 from service.projections.threads import position_of_reply
 from service.streams import THREADS, decoded
 from service.web.keys import CLOSING, REPLIER, STORE, VIEWS
@@ -18,6 +18,8 @@ from service.workers.broadcast import Topic
 
 TURN_PIECES = 16
 """Who is told so much at once lets others have their turn; between the pieces of a model there are turns anyway."""
+MAX_AT_ONCE = 8_192
+"""Characters of a piece that is sent by whoever tells it: less than a connection holds for a reader who is behind."""
 GOING_DOWN = ReplyBroken("unavailable", "The service is restarting; ask again in a moment.")
 
 
@@ -43,7 +45,8 @@ async def send_ui_messages(request: web.Request, reply: HeardReply, *, plain: bo
     response.headers.update({**ui_messages.HEADERS, **_headers_of(reply)})
     with request.app[REPLIER].reading(reply.thread_id, reply.reply_id, may_return=reply.may_return):
         await response.prepare(request)
-        async with response, aclosing(_told(request, reply)) as told:
+        at_once = _AtOnce(request, response, encoder.encode)
+        async with response, aclosing(_told(request, reply, at_once)) as told:
             async for events in told:
                 await _send(response, [piece for event in events for piece in encoder.encode(event)])
         await _note_end(request, reply)
@@ -56,10 +59,14 @@ async def send_data_stream(request: web.Request, reply: HeardReply, *, headers: 
     response = web.StreamResponse(headers={**data_stream.HEADERS, **_headers_of(reply), **headers})
     with request.app[REPLIER].reading(reply.thread_id, reply.reply_id, may_return=reply.may_return):
         await response.prepare(request)
-        async with aclosing(_told(request, reply)) as told:
+        at_once, seen = _AtOnce(request, response, encoder.encode), 0
+        async with aclosing(_told(request, reply, at_once)) as told:
             async for events in with_keep_alives(told):
-                lines = [data_stream.KEEP_ALIVE] if events is None else _lines(encoder, events)
-                await _send(response, lines)
+                if events is not None:
+                    await _send(response, _lines(encoder, events))
+                elif at_once.pieces == seen:
+                    await _send(response, [data_stream.KEEP_ALIVE])
+                seen = at_once.pieces
         await response.write_eof()
         await _note_end(request, reply)
     return response
@@ -80,13 +87,39 @@ async def _send(response: web.StreamResponse, pieces: list[bytes]) -> None:
         await asyncio.sleep(0)  # a write that need not wait gives nobody else a turn
 
 
-async def _told(request: web.Request, reply: HeardReply) -> AsyncGenerator[Iterable[ReplyEvent], None]:
+class _AtOnce:
+    """Sends a piece of text in the call that tells it, to a reader who is not behind."""
+
+    def __init__(
+        self, request: web.Request, response: web.StreamResponse, encode: Callable[[ReplyEvent], list[bytes]]
+    ) -> None:
+        self._transport, self._response, self._encode = request.transport, response, encode
+        self.pieces = 0
+        """So many were sent."""
+
+    def __call__(self, event: ReplyEvent) -> bool:
+        transport = self._transport
+        if not isinstance(event, TextDelta) or len(event.text) > MAX_AT_ONCE:
+            return False
+        if transport is None or transport.is_closing() or transport.get_write_buffer_size():
+            return False
+        self.pieces += 1
+        writing = self._response.write(b"".join(self._encode(event)))
+        with suppress(StopIteration, ConnectionError):  # whoever left is noticed by the task that waits for the rest
+            writing.send(None)
+            writing.close()  # all has been handed over; it would wait for the reader, as the next write does
+        return True
+
+
+async def _told(
+    request: web.Request, reply: HeardReply, at_once: Callable[[ReplyEvent], bool]
+) -> AsyncGenerator[Iterable[ReplyEvent], None]:
     if reply.topic is None:
         async with aclosing(_on_record(request, reply)) as recorded:
             async for event in recorded:
                 yield (event,)
     else:
-        async with aclosing(reply.topic.batches()) as batches:
+        async with aclosing(reply.topic.batches(at_once)) as batches:
             async for events in batches:
                 yield merged(events)
 

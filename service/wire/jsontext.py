@@ -14,6 +14,8 @@ def json_line(value: object) -> bytes:
     ``str.splitlines``, and with it line readers such as httpx's, ends a line there: so they are escaped too.
     """
     text = _ENCODER.encode(value)
+    if text.isascii():
+        return text
     return (
         text.replace(b"\xc2\x85", rb"\u0085")
         .replace(b"\xe2\x80\xa8", rb"\u2028")

@@ -164,11 +164,14 @@ class UiMessageEncoder:
         self._thread_id = ""
         self._step_is_open = False
         self._text_id = ""
+        self._before_delta = b""
         self._texts = 0
         self._calls: list[str] = []
         self._told: set[str] = set()
 
     def encode(self, event: ReplyEvent) -> list[bytes]:
+        if self._text_id and isinstance(event, TextDelta) and event.text:  # nearly all: the same as below, in one go
+            return [b"".join((self._before_delta, json_line(event.text), b"}\n\n"))]
         return [one.raw for one in self.events(event)]
 
     def data(self, event: ReplyEvent) -> list[str]:
@@ -219,6 +222,7 @@ class UiMessageEncoder:
             chunks += self._end_step()
             chunks += self._begin_step()
             self._text_id = f"t{self._texts}"
+            self._before_delta = _event(json_line(_TextDelta(self._text_id, ""))).removesuffix(b'""}\n\n')
             chunks.append(_TextStart(self._text_id))
         return [*chunks, _TextDelta(self._text_id, text)]
 

@@ -1,7 +1,9 @@
 """Replies to those who read them: slowly, or in another process than the one that gives them."""
 
 import asyncio
+import json
 import os
+import socket
 import tracemalloc
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -113,6 +115,48 @@ async def test_a_server_that_goes_down_ends_what_it_tells_of_another(app, elsewh
         rest = await response.read()
     assert b'"type":"error"' in rest
     assert rest.endswith(b"data: [DONE]\n\n")
+
+
+async def test_text_is_on_its_way_when_the_call_that_tells_it_returns(app, aiohttp_client):
+    """No task of the reader's has to run first: here the event loop has no turn between telling and reading."""
+    topic = Topic()
+    app[HEARD] = HeardReply("t", "r", topic)
+    client = await aiohttp_client(app)
+    topic.tell(ReplyOpened("t", "r"))
+    topic.tell(TextDelta("Run "))
+    loop, reader = asyncio.get_running_loop(), socket.socket()
+    with reader:
+        reader.setblocking(False)
+        await loop.sock_connect(reader, ("127.0.0.1", client.port))
+        await loop.sock_sendall(reader, b"GET /2 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        told = b""
+        while b'"Run "}' not in told:
+            told += await loop.sock_recv(reader, 65_536)
+        await asyncio.sleep(0)
+        reader.setblocking(True)
+        reader.settimeout(10)
+        topic.tell(TextDelta("the installer."))
+        assert b'data: {"type":"text-delta","id":"t1","delta":"the installer."}\n\n' in reader.recv(65_536)
+    topic.close()
+
+
+async def test_every_character_comes_once_however_it_is_sent(app, aiohttp_client):
+    topic = Topic()
+    app[HEARD] = HeardReply("t", "r", topic)
+    client = await aiohttp_client(app)
+    topic.tell(ReplyOpened("t", "r"))
+    words = ["Run ", "the ", "", "größte ", "installer\u2028", "x" * 10_000, "."]
+    async with client.get("/2") as response, client.get("/1") as old:
+        told = await response.content.readuntil(b"\n\n")
+        for word in words:
+            topic.tell(TextDelta(word))
+            await asyncio.sleep(0)
+        topic.tell(ReplyDone("", (), "answered", "m", Usage()))
+        topic.close()
+        told += await response.read()
+        lines = (await old.read()).decode().split("\n")
+    assert text_of(chunks(told.decode())) == "".join(words)
+    assert "".join(json.loads(line[2:]) for line in lines if line.startswith("0:")) == "".join(words)
 
 
 async def test_many_readers_that_read_nothing_cost_little_and_hold_nobody_up(app, aiohttp_client):

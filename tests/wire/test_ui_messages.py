@@ -135,6 +135,14 @@ def test_an_event_is_its_data_and_its_bytes():
     assert [one.data for one in events] == [data for event in sample_replies.ANSWERED for data in encoder.data(event)]
 
 
+@given(st.lists(st.text(max_size=20), max_size=20), st.booleans())
+def test_text_in_one_go_is_the_same_bytes(texts: list[str], searches: bool):
+    events: list[ReplyEvent] = [ReplyOpened("T", "r"), *(TextDelta(text) for text in texts)]
+    events += [SearchStarted("c", "q"), SearchFinished("c", "q", (), ()), *events[1:]] if searches else []
+    encoder = UiMessageEncoder()
+    assert encoded(events) == b"".join(one.raw for event in events for one in encoder.events(event))
+
+
 def test_each_page_is_told_once_whatever_its_sections():
     told = [
         (chunk["sourceId"], chunk["url"], chunk.get("title"))

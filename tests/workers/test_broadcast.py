@@ -3,7 +3,7 @@
 import asyncio
 
 from service.web.live import with_keep_alives
-from service.workers.broadcast import Broadcast
+from service.workers.broadcast import Broadcast, Topic
 
 
 async def test_listeners_hear_everything_whenever_they_come():
@@ -32,6 +32,60 @@ async def test_a_slow_listener_holds_nobody_up():
     broadcast.close("reply")
     assert await quick == list(range(10_000))
     assert [number async for number in slow] == list(range(1, 10_000))
+
+
+async def test_who_has_heard_all_is_told_the_next_event_in_the_call_that_tells_it():
+    """Every event once and in order, whatever of them is dealt with at once, and by whom."""
+    topic: Topic[int] = Topic()
+    at_once: list[int] = []
+
+    def takes_odd_numbers(number: int) -> bool:
+        if number % 2:
+            at_once.append(number)
+        return number % 2 == 1
+
+    batches: list[list[int]] = []
+
+    async def listen():
+        batches.extend([list(events) async for events in topic.batches(takes_odd_numbers)])
+
+    listening = asyncio.create_task(listen())
+    slow = asyncio.create_task(heard(topic))
+    topic.tell(1)
+    await asyncio.sleep(0)
+    for number in (3, 5, 6, 7):
+        topic.tell(number)
+    assert at_once == [3, 5]
+    await asyncio.sleep(0)
+    topic.tell(9)
+    topic.close()
+    await asyncio.gather(listening, slow)
+    assert at_once == [3, 5, 9]
+    assert batches == [[1], [6, 7]]
+    assert slow.result() == [1, 3, 5, 6, 7, 9]
+
+
+async def test_a_listener_that_has_gone_is_told_nothing():
+    topic: Topic[int] = Topic()
+    told: list[int] = []
+
+    def takes(number: int) -> bool:
+        told.append(number)
+        return True
+
+    async def listen():
+        async for _ in topic.batches(takes):
+            pass
+
+    gone, stays = asyncio.create_task(listen()), asyncio.create_task(heard(topic))
+    await asyncio.sleep(0)
+    topic.tell(1)
+    gone.cancel()
+    await asyncio.wait([gone])
+    topic.tell(2)
+    topic.close()
+    assert told == [1]
+    assert await stays == [1, 2]
 
 
 async def test_closing_a_topic_that_nobody_opened_is_nothing():

@@ -1,75 +1,62 @@
-"""From an archive of documentation files to a folder that search reads: its pages in SQLite, its words in tantivy.
+"""From the files of a documentation repository to a folder that search reads: pages in SQLite, words in tantivy.
 
-Two passes, so that no more than a page's text is held at a time: pages are parsed and written as they come, with their
-links; when all are known, they get their URLs and readers, and their words are indexed, with what other pages call
-them.
+``build_index`` reads everything; ``renew_index`` starts from the index of an earlier commit and reads what changed
+since. Both take the same steps, the first one from nothing:
 
-The text of each section is kept, compressed, and that of the whole page: either is read at once. The last file written
-is a list of all others with their sums: an index that has lost or changed a byte is known before it answers.
+1. Pages are read one by one and written with all that they are made from, so that no more than a page's text is held.
+2. When all are known they get their places: URL, title, order, readers.
+3. What pages call each other is counted.
+4. The words of each page whose text, place or names are new are indexed.
+
+Where renewed pages keep the places that they had, steps 2 and 3 are about those alone.
+The files of the older folder are shared or copied, never written to: whoever reads it is not disturbed.
 """
 
-import hashlib
-import json
 import os
 import re
-import shutil
 import sqlite3
-import tarfile
 import time
-import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
+from functools import cached_property
 from pathlib import Path
 
 from msgspec import Struct
 
 from service.domain.sites import Skipped
-from service.retrieval.inline import words_of
+from service.retrieval.archive import Archive, Files
+from service.retrieval.layout import decode_layout, encode_layout
 from service.retrieval.markdown import ParsedPage
 from service.retrieval.navigation import (
     MAX_CONFIG_BYTES,
     Layout,
+    Placed,
     Site,
     SiteBuilder,
-    SitePage,
     detect_layout,
     is_external,
+    placed,
     resolve_link,
+    site_page,
 )
-from service.retrieval.pages import PageReader
-from service.retrieval.vectors import content_hash
-from service.retrieval.words import PAGE_SHIFT, Audience, WordsWriter
+from service.retrieval.pages import PageReader, ReadUpTo
+from service.retrieval.sealed import building, copy_checked, is_whole, seal, sums_of
+from service.retrieval.tables import FORMAT, PAGES_FILE, PageTables
+from service.retrieval.words import WordsWriter
 
-FORMAT = "4"
-PAGES_FILE = "pages.db"
-SUMS_FILE = "sums.json"
-MAX_SECTIONS = 1 << PAGE_SHIFT
+__all__ = ["FORMAT", "PAGES_FILE", "IndexReport", "build_index", "is_whole", "renew_from_archive", "renew_index"]
+
 MAX_LINK_WORDS = 2000
 """Characters of what other pages call one."""
 INSTRUCTIONS = ".docsmith/assistant.md"
 MAX_INSTRUCTIONS = 8_000
 """Characters of the site owner's word to the assistant: they are part of every prompt."""
-
-LEFT_SECONDS = 2 * 3600
-"""After which an archive that nobody has cleared away has no reader any more."""
-LEFT_BY_WRITERS = (".tantivy-writer.lock", ".tantivy-meta.lock")
-
-SCHEMA = """
-CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE pages(
-    id INTEGER PRIMARY KEY, path TEXT NOT NULL, url TEXT NOT NULL, title TEXT NOT NULL, description TEXT NOT NULL,
-    version TEXT NOT NULL, language TEXT NOT NULL, tags TEXT NOT NULL, groups TEXT NOT NULL, position INTEGER NOT NULL,
-    is_default INTEGER NOT NULL, anchors TEXT NOT NULL, content BLOB NOT NULL
-);
-CREATE TABLE addresses(key TEXT PRIMARY KEY, page INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE sections(
-    id INTEGER PRIMARY KEY, heading TEXT NOT NULL, heading_path TEXT NOT NULL, anchor TEXT NOT NULL,
-    text BLOB NOT NULL, start_line INTEGER NOT NULL, end_line INTEGER NOT NULL,
-    hash BLOB
-);
-CREATE TEMP TABLE mentions(page INTEGER NOT NULL, href TEXT NOT NULL, text TEXT NOT NULL);
+MAX_RENEWED = 0.2
+"""The part of a site's pages that may be read anew before all are: words of pages that are gone still count in how rare
+a word is, until then.
 """
+
 Progress = Callable[[int, int], None]
 
 
@@ -78,6 +65,8 @@ class IndexReport(Struct, frozen=True):
     sections: int
     skipped: tuple[Skipped, ...]
     seconds: float
+    read: int
+    """Files that were read as pages; all others are as they were in an earlier index."""
 
 
 def build_index(archive: Path, target: Path, *, docs_folder: str, commit: str, progress: Progress) -> IndexReport:
@@ -88,265 +77,372 @@ def build_index(archive: Path, target: Path, *, docs_folder: str, commit: str, p
     tarfile.TarError for the archive itself.
     """
     began = time.monotonic()
-    target.parent.mkdir(parents=True, exist_ok=True)
-    _clear_away(target.parent)
-    building = target.with_name(f".{target.name}.{os.getpid()}.building")
+    with building(target) as folder, Archive(archive) as files:
+        with closing(PageTables(folder / PAGES_FILE, new=True)) as tables:
+            tables.set_blobs(files.blobs())
+            indexing = _Indexing(tables, files, docs_folder.strip("/"), commit)
+            layout = indexing.detect()
+            paths = sorted(name for name in files.names if layout.is_page(name))
+            indexing.read(layout, paths, progress)
+            indexing.place_all(layout, base=None)
+            report = indexing.finish(folder, layout, began, renewed=0)
+        seal(folder)
+    return report
+
+
+def renew_index(
+    before: Path,
+    target: Path,
+    read: ReadUpTo,
+    changes: Mapping[str, str | None],
+    *,
+    docs_folder: str,
+    commit: str,
+    progress: Progress,
+) -> IndexReport | None:
+    """The index of a commit, made from that of an earlier one: as ``build_index`` makes it, but for little things in
+    the counts of words (``MAX_RENEWED``).
+
+    ``changes``: path → what git calls its content now, None when it is gone; ``read`` reads any file of the commit.
+    None when all pages have to be read: the older index is of another format, or damaged, or too much is different.
+    """
+    began = time.monotonic()
     try:
-        building.mkdir(mode=0o700)
-        with _Archive(archive) as files, closing(sqlite3.connect(building / PAGES_FILE, isolation_level=None)) as db:
-            writer = _Writer(db, building, files, docs_folder)
-            writer.write(commit, progress)
-        _seal(building)
-        if target.exists():
-            shutil.rmtree(target)
-        building.replace(target)
-        _sync(target.parent)
-    finally:
-        shutil.rmtree(building, ignore_errors=True)
-    return IndexReport(writer.pages, writer.sections, tuple(writer.skipped), round(time.monotonic() - began, 3))
-
-
-def _clear_away(folder: Path) -> None:
-    """What processes that were killed have left beside the indexes of a domain."""
-    for left in folder.glob(".*"):
-        if left.suffix == ".tar":
-            try:
-                if left.stat().st_mtime < time.time() - LEFT_SECONDS:
-                    left.unlink()
-            except FileNotFoundError:
-                continue
-        elif left.suffix == ".removed" or (left.suffix == ".building" and not _runs(left.stem.rpartition(".")[2])):
-            shutil.rmtree(left, ignore_errors=True)
-
-
-def _runs(process: str) -> bool:
-    try:
-        os.kill(int(process), 0)
-    except (ValueError, ProcessLookupError):
-        return False
-    except PermissionError:
-        return True
-    return int(process) != os.getpid()
-
-
-def _seal(folder: Path) -> None:
-    """Everything on the disk for good, with the sums that ``is_whole`` checks."""
-    for name in LEFT_BY_WRITERS:
-        for file in folder.rglob(name):
-            file.unlink()
-    files = sorted(file for file in folder.rglob("*") if file.is_file())
-    sums = {str(file.relative_to(folder)): _sum(file) for file in files}
-    (folder / SUMS_FILE).write_text(json.dumps(sums, indent=0), encoding="utf-8")
-    for file in [*files, folder / SUMS_FILE, *(each for each in folder.rglob("*") if each.is_dir()), folder]:
-        _sync(file)
-
-
-def is_whole(folder: Path) -> bool:
-    """Whether every file of an index is as it was written. Reads all of them."""
-    try:
-        sums = json.loads((folder / SUMS_FILE).read_text(encoding="utf-8"))
-        return bool(sums) and all(_sum(folder / name) == known for name, known in sums.items())
-    except (OSError, ValueError, AttributeError):
-        return False
-
-
-def _sum(file: Path) -> str:
-    with file.open("rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()
-
-
-def _sync(file: Path) -> None:
-    descriptor = os.open(file, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-class _Archive:
-    """Plain files of a tar archive by name."""
-
-    def __init__(self, archive: Path) -> None:
-        self._tar = tarfile.open(archive, "r:")  # noqa: SIM115  (closed by __exit__)
-        self._members: dict[str, tarfile.TarInfo] = {}
-        for member in self._tar:
-            if member.isfile():
-                self._members[member.name.removeprefix("./").strip("/")] = member
-
-    def __enter__(self) -> "_Archive":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._tar.close()
-
-    @property
-    def names(self) -> Iterable[str]:
-        return self._members.keys()
-
-    def read(self, name: str, limit: int = MAX_CONFIG_BYTES) -> bytes | None:
-        """Up to ``limit`` bytes; None when there is no such file."""
-        member = self._members.get(name)
-        content = self._tar.extractfile(member) if member is not None else None
-        if content is None:
+        sums = sums_of(before)
+    except (OSError, ValueError):
+        return None
+    with building(target) as folder:
+        try:
+            shared = _shared(before, folder, sums)
+        except (OSError, ValueError):
+            report = None  # damaged, or just being removed
+        else:
+            with closing(PageTables(folder / PAGES_FILE, new=False)) as tables:
+                renewal = _Renewal(tables, read, changes, docs_folder.strip("/"), commit)
+                report = renewal.carried_out(folder, began, progress) if renewal.is_possible() else None
+        if report is None:
             return None
-        with content:
-            return content.read(limit)
+        seal(folder, {name: sum_ for name, sum_ in shared.items() if (folder / name).exists()})
+    return report
 
 
-class _Writer:
-    def __init__(self, db: sqlite3.Connection, folder: Path, files: _Archive, docs_folder: str) -> None:
-        self.pages = 0
-        self.sections = 0
-        self.skipped: list[Skipped] = []
-        self._db = db
-        self._folder = folder
-        self._files = files
-        self._ids: dict[str, int] = {}
-        self._docs_folder = docs_folder.strip("/")
-        self._layout: Layout = detect_layout(files.names, files.read, docs_folder=self._docs_folder)
-        self._reader = PageReader(self._layout, files.read)
-        self._builder = SiteBuilder(self._layout, files.names)
+def renew_from_archive(
+    before: Path, archive: Path, target: Path, *, docs_folder: str, commit: str, progress: Progress
+) -> IndexReport | None:
+    """``renew_index`` where nobody knows what changed: the contents of all files are compared."""
+    with Archive(archive) as files:
+        now = files.blobs()
+        try:
+            with closing(sqlite3.connect(f"{(before / PAGES_FILE).absolute().as_uri()}?mode=ro", uri=True)) as db:
+                known = {path: blob.hex() for path, blob in db.execute("SELECT path, blob FROM files")}
+        except sqlite3.Error:
+            return None
+        changes: dict[str, str | None] = {path: blob for path, blob in now.items() if known.get(path) != blob}
+        changes |= dict.fromkeys(known.keys() - now.keys())
+        return renew_index(
+            before, target, files.read, changes, docs_folder=docs_folder, commit=commit, progress=progress
+        )
 
-    def write(self, commit: str, progress: Progress) -> None:
-        for pragma in ("journal_mode = OFF", "synchronous = OFF", "locking_mode = EXCLUSIVE", "cache_size = -65536"):
-            self._db.execute(f"PRAGMA {pragma}")
-        self._db.executescript(SCHEMA)
-        self._db.execute("BEGIN")
-        paths = sorted(name for name in self._files.names if self._layout.is_page(name))
+
+def _shared(before: Path, folder: Path, sums: Mapping[str, str]) -> dict[str, str]:
+    """Put an index's files into a new folder. tantivy's segments never change, so they are the same files; the lists of
+    them, which it writes over, and the tables are copies. Returns the sums of those that are the same.
+    """
+    shared: dict[str, str] = {}
+    for name, sum_ in sums.items():
+        source, copy = before / name, folder / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        if name == PAGES_FILE or name.endswith(".json"):
+            copy_checked(source, copy, sum_)
+        else:
+            os.link(source, copy)
+            shared[name] = sum_
+    return shared
+
+
+class _Indexing:
+    """The steps, on tables that may hold an earlier commit's pages."""
+
+    def __init__(self, tables: PageTables, files: Files, docs_folder: str, commit: str) -> None:
+        self._tables, self._files, self._docs_folder, self._commit = tables, files, docs_folder, commit
+        self._base: str | None = None
+        self._builder: SiteBuilder | None = None
+        self._new: set[int] = set()
+        """Pages whose words are to be indexed."""
+        self._renamed: set[int] = set()
+        """Pages of which only what others call them is another."""
+        self._gone: set[int] = set()
+        """Pages whose words are not to be found any more, as they were."""
+        self._read = 0
+
+    def detect(self) -> Layout:
+        """The site's layout, noting which files say it."""
+        asked: set[str] = set()
+
+        def read(name: str) -> bytes | None:
+            asked.add(name)
+            return self._files.read(name, MAX_CONFIG_BYTES)
+
+        layout = detect_layout(self._files.names, read, docs_folder=self._docs_folder)
+        self._tables.set_layout_files(asked)
+        return layout
+
+    def read(
+        self, layout: Layout, paths: Sequence[str], progress: Progress
+    ) -> list[tuple[Placed | None, Placed | None]]:
+        """Step 1. Returns what placed each page before and what does now; None where there is no such page."""
+        reader = PageReader(layout, self._files.read)
+        if self._base is None:
+            self._builder = SiteBuilder(layout, self._files.names)
+        found = []
         for done, path in enumerate(paths):
             if done % 100 == 0:
                 progress(done, len(paths))
-            self._read_page(path)
-        site = self._builder.site()
-        self._write_site(site)
-        self._write_words(site, self._names(site))
-        self._write_meta(site, commit)
-        self._db.execute("COMMIT")
+            found.append(self._read_page(layout, reader, path))
         progress(len(paths), len(paths))
+        self._read = len(paths)
+        return found
 
-    def _read_page(self, path: str) -> None:
-        parsed = self._reader.page(path)
+    def _read_page(self, layout: Layout, reader: PageReader, path: str) -> tuple[Placed | None, Placed | None]:
+        known = self._tables.page_id(path)
+        before = self._tables.placed(known) if known is not None else None
+        parsed = reader.page(path)
+        self._tables.set_used(path, reader.used)
+        if not isinstance(parsed, Skipped):
+            if layout.is_hidden(parsed.facts):
+                parsed = Skipped(path, "It is a draft, or hidden.")
+            elif not parsed.sections:
+                parsed = Skipped(path, "It has no text.")
         if isinstance(parsed, Skipped):
-            self.skipped.append(parsed)
-            return
-        if self._layout.is_hidden(parsed.facts):
-            self.skipped.append(Skipped(path, "It is a draft, or hidden."))
-            return
-        if not parsed.sections:
-            self.skipped.append(Skipped(path, "It has no text."))
-            return
-        self._builder.add(parsed)
-        self.pages += 1
-        page = self._ids[path] = self.pages
-        self._db.execute(
-            "INSERT INTO pages VALUES (?, ?, '', '', ?, '', '', '', '', -1, 1, ?, ?)",
-            (
-                page,
-                path,
-                parsed.description,
-                json.dumps(sorted(parsed.anchors)),
-                zlib.compress(parsed.content.encode(), 6),
-            ),
-        )
-        self._db.executemany(
-            "INSERT INTO mentions VALUES (?, ?, ?)",
-            ((page, link.href, link.text) for link in parsed.links if link.text and not is_external(link.href)),
-        )
-        self._write_sections(page, parsed)
+            self.forget(path)
+            self._tables.skip(parsed)
+            return before, None
+        self._tables.unskip(path)
+        if known is not None:
+            self._gone.add(known)
+        self._count_names(known, parsed)
+        page = self._tables.put_page(parsed)
+        self._new.add(page)
+        if self._builder is not None:
+            self._builder.vote(parsed)
+        return before, placed(parsed)
 
-    def _write_sections(self, page: int, parsed: ParsedPage) -> None:
-        rows = []
-        for index, section in enumerate(parsed.sections[:MAX_SECTIONS]):
-            path = json.dumps(section.heading_path, ensure_ascii=False)
-            section_id, text = page << PAGE_SHIFT | index, zlib.compress(section.text.encode(), 6)
-            rows.append((section_id, section.heading, path, section.anchor, text, section.start_line, section.end_line))
-        self._db.executemany("INSERT INTO sections VALUES (?, ?, ?, ?, ?, ?, ?, NULL)", rows)
-        self.sections += len(rows)
+    def _count_names(self, known: int | None, parsed: ParsedPage) -> None:
+        """Told of each page that is read, before it takes the place of the one that it was."""
 
-    def _write_site(self, site: Site) -> None:
-        def row(path: str, page: SitePage) -> tuple[object, ...]:
-            return (
-                page.url, page.title, page.version, page.language, _bracketed(page.tags), _bracketed(page.groups),
-                page.order, page.is_default, self._ids[path],
-            )  # fmt: skip
+    def forget(self, path: str) -> None:
+        """A file is no page any more."""
+        self._tables.unskip(path)
+        known = self._tables.page_id(path)
+        if known is not None:
+            self._gone.add(known)
+            self._new.discard(known)
+            self._tables.remove_page(known)
 
-        self._db.executemany(
-            "UPDATE pages SET url = ?, title = ?, version = ?, language = ?, tags = ?, groups = ?, position = ?,"
-            " is_default = ? WHERE id = ?",
-            (row(path, page) for path, page in site.pages.items()),
-        )
-        addresses = {key: self._ids[path] for key, path in site.paths.items()}
-        for path, page in self._ids.items():
-            addresses.setdefault("/" + path.casefold(), page)
-            addresses.setdefault("/" + path.rpartition(".")[0].casefold(), page)
-        self._db.executemany("INSERT INTO addresses VALUES (?, ?)", addresses.items())
+    def place_all(self, layout: Layout, base: str | None) -> None:
+        """Steps 2 and 3, of the whole site. Without ``base`` the links that were read decide under which prefix the
+        site has its pages.
+        """
+        builder = self._builder or SiteBuilder(layout, self._files.names)
+        for each in self._tables.all_placed():
+            builder.add_placed(each)
+        self._base = builder.base() if base is None else base
+        site = builder.site(self._base)
+        ids = self._tables.page_ids()
+        for path, shown in site.pages.items():
+            if self._tables.place(ids[path], shown) and ids[path] not in self._new:
+                self._new.add(ids[path])
+                self._gone.add(ids[path])
+        self._tables.set_addresses(site, ids)
+        links = _Links(site)
+        names_now: dict[int, Counter[str]] = {}
+        for path, mentions in self._tables.all_mentions():
+            for (href, name), times in mentions.items():
+                target = links.target(path, href)
+                if target is not None:
+                    names_now.setdefault(ids[target], Counter())[name] += times
+        names_before = self._tables.all_names()
+        for page in names_now.keys() | names_before.keys():
+            if names_now.get(page, {}) != names_before.get(page, {}):
+                self._tables.set_names(page, names_now.get(page, {}))
+                self._renamed.add(page)
 
-    def _write_words(self, site: Site, names: Mapping[int, Mapping[str, int]]) -> None:
-        words = WordsWriter(self._folder)
-        for path, page in site.pages.items():
-            page_id = self._ids[path]
-            audience = Audience(page.version, page.language, page.tags, page.groups)
-            words.add_page(page_id, page.title, _called(names.get(page_id, {})), audience)
-            (description,) = self._db.execute("SELECT description FROM pages WHERE id = ?", (page_id,)).fetchone()
-            hashes = []
-            for section, heading_path, text in self._db.execute(
-                "SELECT id, heading_path, text FROM sections WHERE id BETWEEN ? AND ?",
-                (page_id << PAGE_SHIFT, (page_id + 1 << PAGE_SHIFT) - 1),
-            ):
-                body, headings = words_of(zlib.decompress(text).decode()), json.loads(heading_path)
-                hashes.append((content_hash(page.title, headings, body), section))
-                if section == page_id << PAGE_SHIFT and description and description not in body:
-                    body = f"{description}\n{body}"
-                words.add_section(section, " / ".join(headings), body, audience)
-            self._db.executemany("UPDATE sections SET hash = ? WHERE id = ?", hashes)
+    def finish(self, folder: Path, layout: Layout, began: float, *, renewed: int) -> IndexReport:
+        """Step 4, and what is true of the whole."""
+        words = WordsWriter(folder)
+        for page in self._gone:
+            words.remove(page)
+        for page in sorted(self._new):
+            title, audience = self._tables.title_of(page)
+            words.add_page(page, title, _called(self._tables.names(page)), audience)
+            for section in self._tables.sections_of(page):
+                words.add_section(section.id, " / ".join(section.headings), section.text, audience)
+        for page in sorted(self._renamed - self._new):
+            title, audience = self._tables.title_of(page)
+            words.remove_names(page)
+            words.add_page(page, title, _called(self._tables.names(page)), audience)
         words.finish()
-
-    def _names(self, site: Site) -> dict[int, Counter[str]]:
-        """What others call a page, by its id, with how often."""
-        paths = {page: path for path, page in self._ids.items()}
-        tails = _unique_tails(site.pages)
-        known: dict[tuple[str, str], str | None] = {}
-        names: dict[int, Counter[str]] = {}
-        for page, href, text in self._db.execute("SELECT page, href, text FROM mentions"):
-            path = paths[page]
-            place = "" if href.startswith("/") else path
-            if (place, href) not in known:
-                target = resolve_link(path, href, site)
-                known[place, href] = target or tails.get(_tail_key(href))
-            found = known[place, href]
-            if found is not None and found != path:
-                names.setdefault(self._ids[found], Counter())[text] += 1
-        return names
-
-    def _write_meta(self, site: Site, commit: str) -> None:
-        meta = {"format": FORMAT, "commit": commit, "docs_folder": self._docs_folder, "kind": site.kind}
-        meta |= {"pages": str(self.pages), "sections": str(self.sections), "instructions": self._instructions()}
-        self._db.executemany("INSERT INTO meta VALUES (?, ?)", meta.items())
+        instructions = self._instructions()
+        pages, sections = self._tables.counts()
+        self._tables.set_meta(
+            {
+                "format": FORMAT,
+                "commit": self._commit,
+                "docs_folder": self._docs_folder,
+                "kind": layout.kind,
+                "layout": encode_layout(layout),
+                "base": self._base or "",
+                "pages": str(pages),
+                "sections": str(sections),
+                "renewed": str(renewed),
+                "instructions": instructions,
+            }
+        )
+        skipped = tuple(self._tables.skipped())
+        self._tables.finish()
+        return IndexReport(pages, sections, skipped, round(time.monotonic() - began, 3), self._read)
 
     def _instructions(self) -> str:
         """Of the site's owner to the assistant: in the docs folder, or else in the nearest folder above that has it."""
         folder = self._docs_folder
         while True:
-            data = self._files.read(f"{folder}/{INSTRUCTIONS}" if folder else INSTRUCTIONS, 4 * MAX_INSTRUCTIONS)
+            path = f"{folder}/{INSTRUCTIONS}" if folder else INSTRUCTIONS
+            self._tables.unskip(path)
+            data = self._files.read(path, 4 * MAX_INSTRUCTIONS)
             if data is not None or not folder:
                 break
             folder = folder.rpartition("/")[0]
         text = (data or b"").decode("utf-8", "replace").replace("\x00", "").lstrip("\ufeff").strip()
         if len(text) > MAX_INSTRUCTIONS:
             reason = f"It has more than {MAX_INSTRUCTIONS} characters; the assistant is told the first ones."
-            self.skipped.append(Skipped(f"{folder}/{INSTRUCTIONS}" if folder else INSTRUCTIONS, reason))
+            self._tables.skip(Skipped(path, reason))
         return text[:MAX_INSTRUCTIONS]
 
 
-def _bracketed(words: Iterable[str]) -> str:
-    """As text that ``instr`` can look up a whole word in."""
-    return "".join(f"\n{word.casefold()}\n" for word in words)
+class _Stored:
+    """The files of the commit: which there are is in the tables."""
+
+    def __init__(self, tables: PageTables, read: ReadUpTo) -> None:
+        self._tables, self._read = tables, read
+
+    @cached_property
+    def names(self) -> Collection[str]:
+        return self._tables.file_names()
+
+    def read(self, name: str, limit: int = MAX_CONFIG_BYTES) -> bytes | None:
+        return self._read(name, limit) if self._tables.is_file(name) else None
+
+
+class _Renewal(_Indexing):
+    """Of an index whose tables are those of an earlier commit."""
+
+    def __init__(
+        self, tables: PageTables, read: ReadUpTo, changes: Mapping[str, str | None], docs_folder: str, commit: str
+    ) -> None:
+        super().__init__(tables, _Stored(tables, read), docs_folder, commit)
+        self._changes = changes
+        self._meta = tables.meta()
+        self._counts: dict[int, Counter[str]] = {}
+        """By how much a page's names are more or fewer than before."""
+        self._links: _Links | None = None
+
+    def is_possible(self) -> bool:
+        return self._meta.get("format") == FORMAT and self._meta.get("docs_folder") == self._docs_folder
+
+    def carried_out(self, folder: Path, began: float, progress: Progress) -> IndexReport | None:
+        """None when too much has changed."""
+        tables, before = self._tables, decode_layout(self._meta["layout"])
+        gone = [path for path, blob in self._changes.items() if blob is None]
+        detects = bool(gone) or any(not tables.is_file(path) or tables.is_layout_file(path) for path in self._changes)
+        for path in gone:
+            self.forget(path)
+        tables.set_blobs(self._changes)
+        layout = self.detect() if detects else before
+        self._base = self._meta["base"]
+        if layout.reading != before.reading or self._base not in layout.bases:
+            return None
+        wanted = self._wanted(layout, detects=detects)
+        renewed = int(self._meta["renewed"]) + len(wanted) + len(self._gone)
+        if renewed > MAX_RENEWED * int(self._meta["pages"]):
+            return None
+        self._links = None if detects else _Links(tables.stored_site(layout))
+        found = self.read(layout, sorted(wanted), progress)
+        if not detects and all(self._stays(layout, earlier, now) for earlier, now in found):
+            self._place_new(layout)
+        else:
+            self.place_all(layout, self._base)
+        return self.finish(folder, layout, began, renewed=renewed)
+
+    def _wanted(self, layout: Layout, *, detects: bool) -> set[str]:
+        """The files to read as pages. Those that are pages no more are forgotten."""
+        changed = {path for path, blob in self._changes.items() if blob is not None}
+        stale = {user for path in self._changes for user in self._tables.pages_that_use(path)}
+        wanted = {path for path in changed | stale if layout.is_page(path) and self._tables.is_file(path)}
+        if detects:
+            shown = {path for path in self._files.names if layout.is_page(path)}
+            known = self._tables.page_ids().keys() | {one.path for one in self._tables.skipped()}
+            wanted |= shown - known
+            for path in known - shown:
+                self.forget(path)
+        return wanted
+
+    def _stays(self, layout: Layout, before: Placed | None, now: Placed | None) -> bool:
+        """A page has the addresses that it had: no link of another page leads elsewhere now."""
+        if before is None or now is None:
+            return before is now
+        here, there = (site_page(layout, page, self._base or "") for page in (before, now))
+        return here.url == there.url and before.aliases == now.aliases
+
+    def _place_new(self, layout: Layout) -> None:
+        """Steps 2 and 3 for the pages that were read."""
+        for page in self._new:
+            self._tables.place(page, site_page(layout, self._tables.placed(page), self._base or ""))
+        for page, change in self._counts.items():
+            names = Counter(self._tables.names(page))
+            names.update(change)
+            now = {name: times for name, times in names.items() if times > 0}
+            if now != self._tables.names(page):
+                self._tables.set_names(page, now)
+                self._renamed.add(page)
+
+    def _count_names(self, known: int | None, parsed: ParsedPage) -> None:
+        if known is None or self._links is None:
+            return
+        change = Counter((link.href, link.text) for link in parsed.links if link.text and not is_external(link.href))
+        change.subtract(self._tables.mentions(known))
+        for (href, name), times in change.items():
+            target = self._links.target(parsed.path, href) if times else None
+            target_id = self._tables.page_id(target) if target is not None else None
+            if target_id is not None:
+                self._counts.setdefault(target_id, Counter())[name] += times
+
+
+class _Links:
+    """Which page a link leads to."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._tails: Mapping[str, str] | None = None
+        self._known: dict[tuple[str, str], str | None] = {}
+
+    def target(self, path: str, href: str) -> str | None:
+        """None for a page's link to itself, too."""
+        place = "" if href.startswith("/") else path
+        if (place, href) not in self._known:
+            self._known[place, href] = resolve_link(path, href, self._site) or self._by_tail(href)
+        found = self._known[place, href]
+        return found if found != path else None
+
+    def _by_tail(self, href: str) -> str | None:
+        if self._tails is None:
+            self._tails = _unique_tails(self._site.pages)
+        return self._tails.get(_tail_key(href))
 
 
 def _called(counts: Mapping[str, int]) -> str:
     """Each name once however often it is used, the commonest first."""
     words, size = [], 0
-    for text, _ in sorted(counts.items(), key=lambda item: -item[1]):
+    for text, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
         size += len(text) + 3
         if size > MAX_LINK_WORDS:
             break

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from posixpath import dirname, normpath
-from typing import Literal
+from typing import Any, Literal, get_origin
 
-from msgspec import Struct
+from msgspec import Struct, json
 
 from service.retrieval.front_matter import Facts, fact, is_true
 from service.retrieval.inline import Dialect
@@ -57,6 +57,13 @@ class Layout(Struct, frozen=True):
     """URLs that are known already, by path."""
     include_folders: tuple[str, ...] = ()
     """Where files that pages include are looked for first."""
+
+    @property
+    def reading(self) -> tuple[object, ...]:
+        """What the text of pages depends on: of the same file two layouts that agree here make the same page."""
+        return (
+            self.kind, self.root, self.docs_folder, self.dialect, self.include_folders, self.descriptions, self.shown,
+        )  # fmt: skip
 
     def is_page(self, path: str) -> bool:
         """By its name alone; front matter may still hide it (``is_hidden``)."""
@@ -167,6 +174,25 @@ class Layout(Struct, frozen=True):
             return True
         build = facts.get("_build") or facts.get("build")
         return isinstance(build, dict) and str(build.get("render", "")).lower() in ("never", "false")
+
+
+def encode_layout(layout: Layout) -> str:
+    return _ENCODER.encode(layout).decode()
+
+
+def decode_layout(text: str) -> Layout:
+    """Raises ValueError for what ``encode_layout`` did not write."""
+    return _DECODER.decode(text)
+
+
+def _pattern(kind: type, value: Any) -> Any:
+    if kind is not re.Pattern and get_origin(kind) is not re.Pattern:
+        raise NotImplementedError
+    return re.compile(value[0], value[1])
+
+
+_ENCODER = json.Encoder(enc_hook=lambda pattern: (pattern.pattern, pattern.flags), order="deterministic")
+_DECODER = json.Decoder(Layout, dec_hook=_pattern)
 
 
 _SUFFIXES: Mapping[Kind, tuple[str, ...]] = {

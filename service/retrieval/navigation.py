@@ -21,6 +21,7 @@ from service.retrieval.markdown import SUFFIXES, ParsedPage, parse_page
 __all__ = [  # with what those who read sites need of the modules below this one
     "MAX_CONFIG_BYTES",
     "Layout",
+    "Placed",
     "Site",
     "SiteBuilder",
     "SitePage",
@@ -28,8 +29,10 @@ __all__ = [  # with what those who read sites need of the modules below this one
     "is_external",
     "link_problem",
     "make_site",
+    "placed",
     "read_site",
     "resolve_link",
+    "site_page",
 ]
 
 MAX_VOTES = 3000
@@ -66,14 +69,25 @@ class Site(Struct, frozen=True):
         return self.paths.get(_url_key(url))
 
 
-class _Placed(Struct, gc=False):
-    """What is kept of a parsed page until the whole site is known."""
+class Placed(Struct, frozen=True, gc=False):
+    """What is kept of a parsed page to give it its place in the site."""
 
     path: str
     title: str
     has_own_title: bool
     facts: dict[str, object]
-    anchors: frozenset[str]
+    anchors: frozenset[str] = frozenset()
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """Further addresses of the page."""
+        return facts_list(self.facts, "aliases", "redirect_from")
+
+
+def placed(page: ParsedPage) -> Placed:
+    facts = {key: _small(page.facts[key]) for key in _PLACING if key in page.facts}
+    own = bool(fact(page.facts, "title", "sidebar_label", "sidebarTitle", "linkTitle"))
+    return Placed(page.path, page.title, own, facts, page.anchors)
 
 
 def _small(value: object) -> object:
@@ -97,30 +111,39 @@ class SiteBuilder:
     def __init__(self, layout: Layout, files: Iterable[str]) -> None:
         self._layout = layout
         self._files = frozenset(files)
-        self._placed: list[_Placed] = []
+        self._placed: list[Placed] = []
         self._absolute: dict[str, None] = {}
 
     def add(self, page: ParsedPage) -> None:
-        facts = {key: _small(page.facts[key]) for key in _PLACING if key in page.facts}
-        own = bool(fact(page.facts, "title", "sidebar_label", "sidebarTitle", "linkTitle"))
-        self._placed.append(_Placed(page.path, page.title, own, facts, page.anchors))
+        self.vote(page)
+        self.add_placed(placed(page))
+
+    def add_placed(self, page: Placed) -> None:
+        self._placed.append(page)
+
+    def vote(self, page: ParsedPage) -> None:
+        """A page's links tell under which prefix the site has its pages."""
         if len(self._absolute) < MAX_VOTES and len(self._layout.bases) > 1:
             self._absolute.update((_url_key(link.href), None) for link in page.links[:20] if link.href.startswith("/"))
 
-    def site(self) -> Site:
-        base = max(self._layout.bases, key=self._votes) if self._absolute else self._layout.bases[0]
+    def base(self) -> str:
+        """The URL prefix that most links agree on."""
+        return max(self._layout.bases, key=self._votes) if self._absolute else self._layout.bases[0]
+
+    def site(self, base: str | None = None) -> Site:
+        if base is None:
+            base = self.base()
         pages: dict[str, SitePage] = {}
         paths: dict[str, str] = {}
         redirects: list[tuple[str, str]] = list(self._layout.redirects.items())
-        for placed in self._placed:
-            page = self._page(placed, base)
+        for each in self._placed:
+            page = site_page(self._layout, each, base)
             pages[page.path] = page
             paths.setdefault(_url_key(page.url), page.path)
             if page.url.endswith(".html"):
                 paths.setdefault(_url_key(page.url.removesuffix(".html")), page.path)
             redirects.extend(
-                (alias if alias.startswith("/") else f"{dirname(page.url)}/{alias}", page.url)
-                for alias in facts_list(placed.facts, "aliases", "redirect_from")
+                (alias if alias.startswith("/") else f"{dirname(page.url)}/{alias}", page.url) for alias in each.aliases
             )
         for source, destination in redirects:
             target = paths.get(_url_key(destination.partition("#")[0]))
@@ -129,27 +152,29 @@ class SiteBuilder:
         return Site(self._layout.kind, self._layout.docs_folder, pages, paths, self._files)
 
     def _votes(self, base: str) -> int:
-        urls = {_url_key(self._layout.place(placed.path, placed.facts, base)[0]) for placed in self._placed}
+        urls = {_url_key(self._layout.place(each.path, each.facts, base)[0]) for each in self._placed}
         return sum(url in urls for url in self._absolute)
 
-    def _page(self, placed: _Placed, base: str) -> SitePage:
-        url, version, language = self._layout.place(placed.path, placed.facts, base)
-        entry = self._layout.entries.get(placed.path, NavEntry(-1))
-        title = (entry.title if not placed.has_own_title else "") or placed.title or _title_of(placed.path)
-        mounted = bool(version) and self._layout.kind == "docusaurus"
-        newest = next((mount[2] for mount in self._layout.mounts if mount[2]), "")
-        return SitePage(
-            path=placed.path,
-            url=url,
-            title=title,
-            anchors=placed.anchors,
-            version=fact(placed.facts, "version") or entry.version or version,
-            language=fact(placed.facts, "language", "lang", "locale") or entry.language or language,
-            tags=facts_list(placed.facts, "tag", "tags"),
-            groups=facts_list(placed.facts, "groups"),
-            order=entry.order,
-            is_default=entry.is_default and (not mounted or version == newest),
-        )
+
+def site_page(layout: Layout, page: Placed, base: str) -> SitePage:
+    """A page at its place, under the site's URL prefix."""
+    url, version, language = layout.place(page.path, page.facts, base)
+    entry = layout.entries.get(page.path, NavEntry(-1))
+    title = (entry.title if not page.has_own_title else "") or page.title or _title_of(page.path)
+    mounted = bool(version) and layout.kind == "docusaurus"
+    newest = next((mount[2] for mount in layout.mounts if mount[2]), "")
+    return SitePage(
+        path=page.path,
+        url=url,
+        title=title,
+        anchors=page.anchors,
+        version=fact(page.facts, "version") or entry.version or version,
+        language=fact(page.facts, "language", "lang", "locale") or entry.language or language,
+        tags=facts_list(page.facts, "tag", "tags"),
+        groups=facts_list(page.facts, "groups"),
+        order=entry.order,
+        is_default=entry.is_default and (not mounted or version == newest),
+    )
 
 
 def make_site(layout: Layout, pages: Iterable[ParsedPage], files: Iterable[str]) -> Site:

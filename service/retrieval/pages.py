@@ -44,10 +44,13 @@ class PageReader:
 
     def __init__(self, layout: Layout, read: ReadUpTo, *, page_seconds: float = PAGE_SECONDS) -> None:
         self._layout, self._read, self._seconds = layout, read, page_seconds
+        self.used: set[str] = set()
+        """Files that the last page was made from besides its own, those that were looked for in vain too."""
         self._descriptions: dict[str, Description | Skipped] = {}
 
     def page(self, path: str) -> ParsedPage | Skipped:
         """Never raises for what is in a page, or in what it includes."""
+        self.used = set()
         try:
             with _within(self._seconds):
                 return self._page(path)
@@ -78,6 +81,7 @@ class PageReader:
         for name in self._layout.included(path, target):
             if name == path:
                 continue
+            self.used.add(name)
             data = self._read(name, MAX_PAGE_BYTES)
             if data is not None:
                 return data
@@ -110,6 +114,7 @@ class PageReader:
         names = self._layout.included(path, file if "/" in file else f"/{file}") if file else self._layout.descriptions
         for name in sorted(names):
             if name in self._layout.descriptions:
+                self.used.add(name)
                 described = self._description(name)
                 found = described.operation(key) if isinstance(described, Description) else None
                 if found is not None:

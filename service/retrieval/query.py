@@ -21,8 +21,8 @@ from service.domain.errors import Invalid, NotFound, Unavailable
 from service.domain.projects import DOMAIN
 from service.domain.threads import SearchFilter
 from service.ports.search_index import NO_FILTER, Page, SearchResult
-from service.retrieval.index import is_whole
 from service.retrieval.meaning import Meaning
+from service.retrieval.sealed import is_whole
 from service.retrieval.site_index import SiteIndex
 
 MAX_OPEN = 64

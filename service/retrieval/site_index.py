@@ -20,9 +20,9 @@ from tantivy import Query
 from service.domain.errors import Invalid
 from service.domain.threads import SearchFilter
 from service.ports.search_index import Explanation, Page, SearchResult, Section
-from service.retrieval.index import FORMAT, PAGES_FILE
 from service.retrieval.inline import words_of
 from service.retrieval.question import Terms, letters_apart, read_question
+from service.retrieval.tables import FORMAT, PAGES_FILE, section_ids, unpack_page
 from service.retrieval.vectors import meant
 from service.retrieval.words import PAGE_SHIFT, PAGES, SECTIONS, Hit, PageField, Words, restriction
 
@@ -345,7 +345,14 @@ class SiteIndex:
         content, groups = self._db.execute("SELECT content, groups FROM pages WHERE id = ?", (row.id,)).fetchone()
         if readers is not None and groups and not any(f"\n{group.casefold()}\n" in groups for group in readers):
             return None
-        return Page(row.path, row.url, row.title, zlib.decompress(content).decode())
+        first, last = section_ids(row.id)
+        sections = [
+            zlib.decompress(text).decode()
+            for (text,) in self._db.execute(
+                "SELECT text FROM sections WHERE id BETWEEN ? AND ? ORDER BY id", (first, last)
+            )
+        ]
+        return Page(row.path, row.url, row.title, unpack_page(content, sections))
 
     def _pages(self, ids: Sequence[int]) -> dict[int, _PageRow]:
         asked = ",".join(map(str, ids))

@@ -30,6 +30,7 @@ MAX_WORD = 64
 MAX_NAMES = 400
 """Names of one section that are also indexed by their parts."""
 MAX_GROUPS = 50
+LEFT_BY_WRITERS = (".tantivy-writer.lock", ".tantivy-meta.lock")
 
 SectionField = Literal["body", "heading"]
 PageField = Literal["title", "link"]
@@ -112,6 +113,7 @@ class WordsWriter:
     """Writes both indexes into a folder; they are complete after ``finish``."""
 
     def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._writers: list[tantivy.IndexWriter] = []
         for name, schema in (("sections", SECTIONS), ("pages", PAGES)):
             (folder / name).mkdir(parents=True, exist_ok=True)
@@ -120,8 +122,13 @@ class WordsWriter:
 
     def remove(self, page: int) -> None:
         """Page and sections, from what an earlier ``finish`` has left in the folder."""
-        for writer in self._writers:
-            writer.delete_documents_by_term("page", page)
+        # By query: by term, numbers are not found (tantivy-py 0.27).
+        self._sections.delete_documents_by_query(Query.term_query(SECTIONS, "page", page))
+        self.remove_names(page)
+
+    def remove_names(self, page: int) -> None:
+        """The page alone: ``add_page`` follows, its sections stay."""
+        self._pages.delete_documents_by_query(Query.term_query(PAGES, "page", page))
 
     def add_section(self, section: int, heading: str, body: str, audience: Audience) -> None:
         document = _document(section, section >> PAGE_SHIFT, audience)
@@ -141,6 +148,9 @@ class WordsWriter:
         for writer in self._writers:
             writer.commit()
             writer.wait_merging_threads()
+        for name in LEFT_BY_WRITERS:
+            for file in self._folder.rglob(name):
+                file.unlink()
 
 
 def _document(id_: int, page: int, audience: Audience) -> tantivy.Document:

@@ -19,12 +19,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from service.adapters import git_import, git_transport
+from service.adapters.git_changes import changes_between
 from service.adapters.git_objects import checked_id, export, list_files, read_blobs, write_commit
 from service.adapters.git_repositories import commit_of, create, forget_git_locks, locked, opened
 from service.adapters.git_transport import Remote, remote_of, with_token
 from service.adapters.named_secrets import token_from
 from service.domain.errors import Invalid, NotFound
-from service.ports.docs_source import Fetched, NewCommit, Source, TreeFile, WrittenCommit
+from service.ports.docs_source import Changes, Fetched, NewCommit, Source, TreeFile, WrittenCommit
 from service.processes import run_in_child
 
 T = TypeVar("T")
@@ -127,6 +128,12 @@ class DulwichDocs:
             )
 
         await self._with_commit(source, commit, run)
+
+    async def changes(self, source: Source, before: str, commit: str) -> Changes | None:
+        checked_id(before)
+        return await self._read(
+            source, commit, lambda clone: changes_between(clone, before, commit, source.docs_folder)
+        )
 
     async def write_commit(self, source: Source, new: NewCommit) -> WrittenCommit:
         return await self._read(source, new.parent, lambda clone: _write_commit(clone, new))

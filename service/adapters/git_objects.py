@@ -312,20 +312,25 @@ def export(repository: Repo, commit: Commit, docs_folder: str, archive: Path) ->
 def _exported(objects: Objects, tree: ObjectID, docs_folder: str) -> Iterator[tuple[bytes, int, ObjectID]]:
     """The site's configuration and its own file in the folders above, then everything in the docs folder, in order."""
     parts = [part.encode() for part in docs_folder.split("/") if part]
+    yield from above(objects, tree, parts)
+    docs = objects.entry(tree, parts)
+    if docs is not None and stat.S_ISDIR(docs.mode):
+        yield from sorted(objects.files(docs.id, folder=b"/".join(parts)))
+
+
+def above(objects: Objects, tree: ObjectID, parts: Sequence[bytes]) -> Iterator[tuple[bytes, int, ObjectID]]:
+    """What the folders above the documentation say of the site."""
     for depth in range(len(parts)):
-        above = objects.entry(tree, parts[:depth])
-        if above is None or not stat.S_ISDIR(above.mode):
+        folder = objects.entry(tree, parts[:depth])
+        if folder is None or not stat.S_ISDIR(folder.mode):
             return
-        for name, mode, sha in objects.entries(above.id):
+        for name, mode, sha in objects.entries(folder.id):
             if stat.S_ISREG(mode) and is_plain(name) and name.decode() in SITE_FILES:
                 yield b"/".join([*parts[:depth], name]), mode, sha
         own = [*parts[:depth], OWN_FOLDER.encode(), OWN_FILE.encode()]
         found = objects.entry(tree, own)
         if found is not None and stat.S_ISREG(found.mode):
             yield b"/".join(own), found.mode, found.id
-    docs = objects.entry(tree, parts)
-    if docs is not None and stat.S_ISDIR(docs.mode):
-        yield from sorted(objects.files(docs.id, folder=b"/".join(parts)))
 
 
 def write_commit(repository: Repo, new: NewCommit, parent: Commit) -> WrittenCommit:

@@ -39,7 +39,7 @@ from service.adapters.website_parts import (
     sitemap_urls,
 )
 from service.domain.errors import Conflict, Forbidden, Invalid, NotFound, ServiceError, Unavailable
-from service.ports.docs_source import DocsSource, Fetched, NewCommit, Source, TreeFile, WrittenCommit
+from service.ports.docs_source import Changes, DocsSource, Fetched, NewCommit, Source, TreeFile, WrittenCommit
 
 MANIFEST = ".docsmith/website.json"
 """In the archive: the site's URL of each page, and its title where it is known."""
@@ -133,6 +133,11 @@ class WebsiteDocs(DocsSource):
             await self._repositories.export(source, commit, archive)
             return
         await asyncio.to_thread(_export, self._file(source), commit, archive)
+
+    async def changes(self, source: Source, before: str, commit: str) -> Changes | None:
+        if source.code_host == "website":
+            return None
+        return await self._repositories.changes(source, before, commit)
 
     async def write_commit(self, source: Source, new: NewCommit) -> WrittenCommit:
         self._refuse(source)

@@ -1,6 +1,7 @@
 """A documentation repository in git: read a commit, write a commit on top of it, push it. There is no work tree."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
@@ -66,6 +67,19 @@ class WrittenCommit(Struct, frozen=True):
     tree: str
 
 
+class Changes(Protocol):
+    """What is different in a commit from an earlier one. It can be pickled, and used in another process."""
+
+    @property
+    def blobs(self) -> Mapping[str, str | None]:
+        """Path → the id of its content now; None: there is no such file any more, or none that could be read."""
+
+    def open(self) -> AbstractContextManager[Callable[[str, int], bytes | None]]:
+        """To read files of the newer commit, changed or not: up to so many bytes of a path, None where there is no
+        plain file below the size limit.
+        """
+
+
 class DocsSource(Protocol):
     """Commits and trees are named by their 40 hex digits. Whatever is written is a function of its arguments alone:
     the same ``NewCommit`` gives the same ids, anywhere.
@@ -108,6 +122,11 @@ class DocsSource(Protocol):
         """Write every plain file under the docs folder, and below the size limit, into an uncompressed tar archive.
 
         Names are paths from the root of the repository.
+        """
+
+    async def changes(self, source: Source, before: str, commit: str) -> Changes | None:
+        """What differs, of the files that ``export`` writes, from another commit. None where finding out costs as much
+        as reading everything, or the other commit is not here any more.
         """
 
     async def write_commit(self, source: Source, new: NewCommit) -> WrittenCommit:

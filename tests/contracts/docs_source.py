@@ -2,6 +2,7 @@
 branch ``main``) and ``someone_pushes``.
 """
 
+import pickle
 import tarfile
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
@@ -38,6 +39,10 @@ SomeonePushes = Callable[[str, str, str], Awaitable[str]]
 
 def commit(parent: str, changes: dict[str, str | None], message: str = "docs: change it\n") -> NewCommit:
     return NewCommit(parent, changes, AUTHOR, message, AT)
+
+
+def _blob(text: str) -> str:
+    return sha1(f"blob {len(text)}\0{text}".encode()).hexdigest()
 
 
 class TransportContract:
@@ -192,6 +197,43 @@ class DocsSourceContract(TransportContract):
         who = f"{AUTHOR} {int(AT.timestamp())} +0000"
         text = f"tree {first.tree}\nparent {base}\nauthor {who}\ncommitter {who}\n\n{new.message}".encode()
         assert first.commit == sha1(b"commit %d\0" % len(text) + text).hexdigest()
+
+    async def test_what_changed_between_two_commits_is_told_and_read(self, docs, source):
+        source = replace(source, docs_folder="docs")
+        await docs.register(source)
+        base = (await docs.fetch(source)).base_commit
+        changes = {
+            "docs/guide/start.md": None,
+            "docs/guide/start.md/now/a/folder.md": "Deep\n",
+            "docs/index.md": "New\n",
+            "docs/large.md": "x" * (2 * 1024 * 1024 + 1),
+            "docs/.docsmith/assistant.md": "Say please.\n",
+            "mkdocs.yml": "site_name: Changed\n",
+            "README.md": "# Not of the site\n",
+            "src/main.py": None,
+        }
+        gone = await docs.write_commit(source, commit(base, {"docs/guide/start.md": None}))
+        del changes["docs/guide/start.md"]
+        written = await docs.write_commit(source, commit(gone.commit, changes))
+        found = await docs.changes(source, base, written.commit)
+        assert found.blobs.get("docs/large.md") is None
+        assert {path: blob for path, blob in found.blobs.items() if path != "docs/large.md"} == {
+            "docs/guide/start.md": None,
+            "docs/guide/start.md/now/a/folder.md": _blob("Deep\n"),
+            "docs/index.md": _blob("New\n"),
+            "docs/.docsmith/assistant.md": _blob("Say please.\n"),
+            "mkdocs.yml": _blob("site_name: Changed\n"),
+        }
+        with pickle.loads(pickle.dumps(found)).open() as read:
+            assert read("docs/index.md", 100) == b"New\n"
+            assert read("docs/index.md", 2) == b"Ne"
+            assert read("docs/naïve page.md", 100).decode() == FILES["docs/naïve page.md"]
+            for path in ("docs/large.md", "docs", "docs/nothing.md", "docs/index.md/x", "", "../docs/index.md"):
+                assert read(path, 100) is None
+        assert (await docs.changes(source, written.commit, written.commit)).blobs == {}
+        assert await docs.changes(source, "1" * 40, written.commit) is None
+        with pytest.raises(NotFound):
+            await docs.changes(source, base, "1" * 40)
 
     async def test_a_commit_can_stand_on_a_written_one(self, docs, source):
         await docs.register(source)

@@ -2,7 +2,9 @@
 
 import io
 import tarfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha1
 from pathlib import Path
@@ -14,6 +16,16 @@ from service.ports.docs_source import Fetched, NewCommit, Source, TreeFile, Writ
 
 MAX_BLOB_BYTES = 2 * 1024 * 1024
 IMPORTED_AT = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@dataclass
+class FakeChanges:
+    blobs: Mapping[str, str | None]
+    files: Mapping[str, bytes]
+
+    @contextmanager
+    def open(self) -> Iterator[Callable[[str, int], bytes | None]]:
+        yield lambda path, limit: self.files[path][:limit] if path in self.files else None
 
 
 class FakeDocsSource:
@@ -67,6 +79,14 @@ class FakeDocsSource:
                     info = tarfile.TarInfo(path)
                     info.size = len(self.blobs[blob])
                     tar.addfile(info, io.BytesIO(self.blobs[blob]))
+
+    async def changes(self, source: Source, before: str, commit: str) -> "FakeChanges | None":
+        if before not in self.trees:
+            return None
+        old, new = ({path: blob for path, blob in self._tree(one).items() if _exported(path, source.docs_folder)
+                     and len(self.blobs[blob]) <= MAX_BLOB_BYTES} for one in (before, commit))  # fmt: skip
+        blobs = {path: new.get(path) for path in old.keys() | new.keys() if old.get(path) != new.get(path)}
+        return FakeChanges(blobs, {path: self.blobs[blob] for path, blob in new.items()})
 
     async def write_commit(self, source: Source, new: NewCommit) -> WrittenCommit:
         tree = dict(self._tree(new.parent))

@@ -1,21 +1,28 @@
-"""Keeps each site's search index at the commit of its repository: fetch, export, build in a child process, switch."""
+"""Keeps each site's search index at the commit of its repository: fetch, renew or build in a child process, switch.
+
+Renewing takes the index of an earlier commit and reads what changed since; when that cannot be done, or too much has
+changed, all of the commit is exported and read.
+"""
 
 import asyncio
 import secrets
+import sqlite3
+import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple, TypeVar
 
 import structlog
 
 from eventstore import EventStore, Metadata, StoreUnavailable, Views, execute
-from service.domain.errors import NotFound, ServiceError
+from service.domain.errors import Invalid, NotFound, ServiceError, Unavailable
 from service.domain.sites import IndexRequested, KeepIndex, RecordIndex, RecordIndexFailure, SiteIndexed, SiteRegistered
 from service.operations import source_of
-from service.ports.docs_source import DocsSource
+from service.ports.docs_source import Changes, DocsSource
 from service.processes import run_in_child
 from service.projections.projects import ProjectRow, project_of_domain
 from service.projections.sites import get_site, list_sites
-from service.retrieval.index import IndexReport, build_index
+from service.retrieval.index import IndexReport, build_index, renew_from_archive, renew_index
 from service.retrieval.query import SiteIndexes
 from service.streams import SITES, decoded
 from service.system import now
@@ -98,9 +105,16 @@ class Indexer:
             await execute(self._store, SITES, domain, failure)
 
     async def index(
-        self, domain: str, metadata: Metadata, *, on_progress: Progress | None = None, unless: str | None = None
+        self,
+        domain: str,
+        metadata: Metadata,
+        *,
+        on_progress: Progress | None = None,
+        unless: str | None = None,
+        whole: bool = False,
     ) -> IndexReport | None:
-        """Index the newest commit of a site, record it, and serve it; None when that commit is ``unless``.
+        """Index the newest commit of a site, record it, and serve it; None when that commit is ``unless``. ``whole``:
+        read everything, also what has not changed since the last time.
 
         Raises NotFound (``domain_not_found``), and what fetching raises; that is recorded, too.
         """
@@ -108,7 +122,7 @@ class Indexer:
         if project is None:
             raise NotFound("There is no such site.", code="domain_not_found")
         try:
-            return await self._build(project, metadata, on_progress, unless)
+            return await self._build(project, metadata, on_progress, unless, whole=whole)
         except ServiceError as error:
             await execute(
                 self._store, SITES, domain, RecordIndexFailure(error.code, str(error), now()), metadata=metadata
@@ -116,7 +130,13 @@ class Indexer:
             raise
 
     async def _build(
-        self, project: ProjectRow, metadata: Metadata, on_progress: Progress | None, unless: str | None
+        self,
+        project: ProjectRow,
+        metadata: Metadata,
+        on_progress: Progress | None,
+        unless: str | None,
+        *,
+        whole: bool,
     ) -> IndexReport | None:
         source = source_of(project)
         fetched = await self._docs.fetch(source)
@@ -125,33 +145,98 @@ class Indexer:
             return None
         folder = self._data / "index" / project.domain
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        name = f"{fetched.base_commit[:12]}-{secrets.token_hex(4)}"
-        archive, target = folder / f".{name}.tar", folder / name
+        target = folder / f"{fetched.base_commit[:12]}-{secrets.token_hex(4)}"
+        archive = folder / f".{target.name}.tar"
+        site = _Site(project.docs_folder, fetched.base_commit)
+        tell = (lambda done: on_progress(*done)) if on_progress else _ignore
+        before = None if whole else await self._before(project)
+        report = None
         try:
-            await self._docs.export(source, fetched.base_commit, archive)
-            report = await run_in_child(
-                build, archive, target, project.docs_folder, fetched.base_commit,
-                timeout_seconds=BUILD_SECONDS,
-                memory_bytes=BUILD_MEMORY_BYTES,
-                on_progress=(lambda done: on_progress(*done)) if on_progress else _ignore,
-            )  # fmt: skip
+            if before is not None:
+                changes = await self._docs.changes(source, before.commit, fetched.base_commit)
+                if changes is None:
+                    await self._docs.export(source, fetched.base_commit, archive)
+                report = await _renewed(tell, before.folder, target, changes or archive, site)
+            is_renewed = report is not None
+            if report is None:
+                if not archive.exists():
+                    await self._docs.export(source, fetched.base_commit, archive)
+                report = await _in_child(tell, build, target, archive, site)
         finally:
             archive.unlink(missing_ok=True)
         record = RecordIndex(
             fetched.base_commit, target.name, report.pages, report.sections, report.skipped, report.seconds, now()
         )
         await execute(self._store, SITES, project.domain, record, metadata=metadata)
-        await self._index.use(project.domain, target.name)
+        try:
+            await self._index.use(project.domain, target.name)
+        except Invalid:
+            if not is_renewed:
+                raise
+            return await self._build(project, metadata, on_progress, None, whole=True)  # it shares a damaged file
         return report
 
+    async def _before(self, project: ProjectRow) -> "_Before | None":
+        """The index that the site has, if any."""
+        site = await get_site(self._views, project.domain)
+        if site is None or site.file is None or site.commit is None:
+            return None
+        return _Before(site.commit, self._index.path_of(project.domain, site.file))
 
-def build(
-    archive: Path, target: Path, docs_folder: str, commit: str, report: Callable[[tuple[int, int]], None]
-) -> IndexReport:
-    """``build_index`` as a child process runs it."""
-    return build_index(
-        archive, target, docs_folder=docs_folder, commit=commit, progress=lambda done, all_: report((done, all_))
+
+class _Before(NamedTuple):
+    commit: str
+    folder: Path
+
+
+class _Site(NamedTuple):
+    docs_folder: str
+    commit: str
+
+
+Tell = Callable[[tuple[int, int]], None]
+_T = TypeVar("_T")
+
+
+async def _renewed(tell: Tell, before: Path, target: Path, changes: Changes | Path, site: _Site) -> IndexReport | None:
+    """None when everything has to be read: whatever an index that cannot be read comes to in its reader, a whole one
+    made anew is the cure.
+    """
+    try:
+        return await _in_child(tell, renew, before, target, changes, site)
+    except (Unavailable, Invalid, RuntimeError, sqlite3.Error, ValueError, LookupError, OSError, zlib.error) as error:
+        log.warning("index not renewed", index=before.name, error=f"{type(error).__name__}: {error}"[:500])
+        return None
+
+
+async def _in_child(tell: Tell, work: Callable[..., _T], *arguments: object) -> _T:
+    return await run_in_child(
+        work, *arguments, timeout_seconds=BUILD_SECONDS, memory_bytes=BUILD_MEMORY_BYTES, on_progress=tell
     )
+
+
+def renew(before: Path, target: Path, changes: Changes | Path, site: _Site, report: Tell) -> IndexReport | None:
+    """``renew_index`` as a child process runs it; ``changes`` may also be an archive of all files."""
+    docs_folder, commit = site
+
+    def progress(done: int, total: int) -> None:
+        report((done, total))
+
+    if isinstance(changes, Path):
+        return renew_from_archive(before, changes, target, docs_folder=docs_folder, commit=commit, progress=progress)
+    with changes.open() as read:
+        return renew_index(
+            before, target, read, changes.blobs, docs_folder=docs_folder, commit=commit, progress=progress
+        )
+
+
+def build(target: Path, archive: Path, site: _Site, report: Tell) -> IndexReport:
+    """``build_index`` as a child process runs it."""
+
+    def progress(done: int, total: int) -> None:
+        report((done, total))
+
+    return build_index(archive, target, docs_folder=site.docs_folder, commit=site.commit, progress=progress)
 
 
 def _ignore(_value: object) -> None:

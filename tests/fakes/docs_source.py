@@ -114,6 +114,10 @@ class FakeDocsSource:
         self.branches[branch] = commit
         self.pushes.append((branch, commit))
 
+    def forget_all_but(self, branch: str) -> None:
+        """What a clone without history does: only the newest commit of the branch is there."""
+        self.trees = {self.branches[branch]: self.trees[self.branches[branch]]}
+
     def files(self, branch: str) -> dict[str, str]:
         """What the repository holds on a branch: for tests."""
         return {path: self.blobs[blob].decode() for path, blob in sorted(self.trees[self.branches[branch]].items())}

@@ -1,0 +1,84 @@
+"""A site's index follows its repository."""
+
+import pytest
+
+from eventstore import Metadata
+from service.operations import NewProject, create_organization, create_project, source_of
+from service.ports.docs_source import NewCommit
+from service.projections.projects import project_of_domain
+from service.retrieval.query import SiteIndexes
+from service.system import now
+from service.workers.indexer import Indexer
+from tests.fakes.code_host import FakeCodeHost
+from tests.fakes.docs_source import FakeDocsSource
+
+PAGES = {f"k{number}.md": f"# Kite {number}\n\nFly it.\n" for number in range(20)}
+AUTHOR = "Ada Lovelace <ada@example.com>"
+
+
+class Kites:
+    """A site, and who changes it."""
+
+    def __init__(self, store, views, docs, index, data):
+        self.docs, self.index = docs, index
+        self._store, self._views = store, views
+        self.indexer = Indexer(store, views, docs, index, data)
+
+    async def change(self, path: str, text: str) -> None:
+        await self._views.catch_up()
+        source = source_of(await project_of_domain(self._views, "kites"))
+        parent = self.docs.branches["main"]
+        written = await self.docs.write_commit(source, NewCommit(parent, {path: text}, AUTHOR, "docs: it\n", now()))
+        await self.docs.push(source, branch="main", commit=written.commit)
+
+    async def read(self, *, whole: bool = False) -> int:
+        """How many files an indexing has read."""
+        await self._views.catch_up()
+        report = await self.indexer.index("kites", Metadata(), whole=whole)
+        assert report.pages == len(PAGES)
+        return report.read
+
+    async def answers(self, query: str) -> list[str]:
+        return [section.path for section in (await self.index.search("kites", query)).sections]
+
+
+@pytest.fixture
+async def kites(store, views, tmp_path):
+    docs = FakeDocsSource(PAGES)
+    organization = await create_organization(store, "Acme", Metadata())
+    await views.catch_up()
+    new = NewProject(
+        organization.id, "Kites", "https://x.y/r.git", "main", "", "kites", "github", git_token_env="TOKEN"
+    )
+    await create_project(store, views, docs, {"github": FakeCodeHost()}, new, Metadata())
+    index = SiteIndexes(tmp_path / "index")
+    yield Kites(store, views, docs, index, tmp_path)
+    await index.close()
+
+
+async def test_only_what_changed_is_read_until_everything_is_asked_for(kites, tmp_path):
+    assert await kites.read() == 20
+    await kites.change("k7.md", "# Kite 7\n\nMade of zylon.\n")
+    assert await kites.read() == 1
+    assert await kites.answers("zylon") == ["k7.md"]
+    assert await kites.answers("kite 19") != []
+    assert await kites.read(whole=True) == 20
+    assert len(list((tmp_path / "index" / "kites").iterdir())) == 1
+
+
+async def test_where_nobody_knows_what_changed_contents_are_compared(kites):
+    assert await kites.read() == 20
+    await kites.change("k7.md", "# Kite 7\n\nMade of zylon.\n")
+    kites.docs.forget_all_but("main")
+    assert await kites.read() == 1
+    assert await kites.answers("zylon") == ["k7.md"]
+
+
+@pytest.mark.parametrize("damage", [b"", b"\0\0\0\0"])
+async def test_an_index_that_cannot_be_renewed_is_made_anew(kites, tmp_path, damage):
+    assert await kites.read() == 20
+    await kites.change("k7.md", "# Kite 7\n\nMade of zylon.\n")
+    for damaged in (tmp_path / "index" / "kites").glob("*/sections/*.idx"):
+        damaged.write_bytes(damage + damaged.read_bytes()[len(damage) :] if damage else b"")
+    assert await kites.read() == 20
+    assert await kites.answers("zylon") == ["k7.md"]

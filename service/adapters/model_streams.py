@@ -140,45 +140,47 @@ class _Lines:
         self._rest = b""
 
     def feed(self, data: bytes) -> list[bytes]:
+        if not self._rest and data.startswith(b"data:") and data.endswith(b"\n\n") and data.count(b"\n") == 2:
+            return [data[5:].strip()]  # nearly always: one event, whole
         *lines, self._rest = (self._rest + data).split(b"\n")
         if len(self._rest) > MAX_LINE_BYTES:
             raise Unavailable("the model's provider sent a line without end")
         return [line[5:].strip() for line in lines if line.startswith(b"data:")]
 
 
-class _FunctionPiece(Struct):
+class _FunctionPiece(Struct, gc=False):
     name: str | None = None
     arguments: str | None = None
 
 
-class _CallPiece(Struct):
+class _CallPiece(Struct, gc=False):
     index: int | None = None
     id: str | None = None
     function: _FunctionPiece | None = None
 
 
-class _ChatDelta(Struct):
+class _ChatDelta(Struct, gc=False):
     content: str | list[dict[str, Any]] | None = None
     refusal: str | None = None
     tool_calls: list[_CallPiece] | None = None
 
 
-class _Choice(Struct):
+class _Choice(Struct, gc=False):
     delta: _ChatDelta | None = None
     finish_reason: str | None = None
 
 
-class _PromptDetails(Struct):
+class _PromptDetails(Struct, gc=False):
     cached_tokens: int | None = None
 
 
-class _ChatUsage(Struct):
+class _ChatUsage(Struct, gc=False):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     prompt_tokens_details: _PromptDetails | None = None
 
 
-class _ChatChunk(Struct):
+class _ChatChunk(Struct, gc=False):
     choices: list[_Choice] | None = None
     model: str | None = None
     usage: _ChatUsage | None = None
@@ -219,13 +221,28 @@ class ChatCompletionsReader:
             if payload == b"[DONE]":
                 self._done = True
             elif payload:
-                yield from self._read(payload)
+                try:
+                    chunk = _chat_chunk.decode(payload)
+                except msgspec.DecodeError:
+                    raise Unavailable("the model's provider sent a chunk that is not one") from None
+                text = self._only_text(chunk)
+                if text:
+                    yield text
+                else:
+                    yield from self._read(chunk)
 
-    def _read(self, payload: bytes) -> Iterator[str]:
-        try:
-            chunk = _chat_chunk.decode(payload)
-        except msgspec.DecodeError:
-            raise Unavailable("the model's provider sent a chunk that is not one") from None
+    def _only_text(self, chunk: "_ChatChunk") -> str:
+        """The text of a chunk that tells nothing else, as nearly all; else none."""
+        choices = chunk.choices
+        if not choices or len(choices) > 1 or chunk.error is not None or chunk.usage is not None or not self._model:
+            return ""
+        choice = choices[0]
+        delta = choice.delta
+        if delta is None or choice.finish_reason or delta.refusal or delta.tool_calls:
+            return ""
+        return delta.content if isinstance(delta.content, str) else ""
+
+    def _read(self, chunk: "_ChatChunk") -> Iterator[str]:
         if chunk.error:
             raise failure(_words(chunk.error))
         self._model = self._model or chunk.model or ""

@@ -13,7 +13,17 @@ from functools import partial
 
 import structlog
 
-from eventstore import EventStore, Executed, Metadata, StoreUnavailable, SubjectErased, Views, execute, load
+from eventstore import (
+    EventStore,
+    Executed,
+    Metadata,
+    RecordedEvent,
+    StoreUnavailable,
+    SubjectErased,
+    Views,
+    execute,
+    load,
+)
 from service.assistant.answer import AnswerSettings, Question, answer
 from service.assistant.context import Exchange
 from service.domain.errors import Conflict, NotFound
@@ -38,6 +48,7 @@ from service.domain.threads import (
 )
 from service.ports.model import Models
 from service.ports.search_index import SearchIndex
+from service.ports.tracer import NoTracer, Tracer, within
 from service.projections.threads import active_replies
 from service.streams import THREADS, decoded
 from service.system import now
@@ -46,10 +57,14 @@ from service.workers.patience import patiently
 
 log = structlog.get_logger()
 
+NO_TRACER = NoTracer()
+
 SEGMENT_SECONDS = 0.25
 """How much of a reply a crash can lose, and how many events a reply costs."""
 SEGMENT_PHASES = 4
 """Replies write their segments down together, at so many moments of each stretch: one commit carries those of many."""
+REPLIES_OF_A_PHASE = 16
+"""Fewer replies share fewer moments."""
 HEEDED = frozenset({"reply-started", "reply-stopped", "reply-failed", "reader-left", "reader-returned"})
 """Types of events; the segments of all replies, which are most of what is recorded, need not be decoded again."""
 MAX_EARLIER_TURNS = 50
@@ -77,9 +92,10 @@ class Replier:
         settings: AnswerSettings,
         concurrent_replies: int,
         grace_seconds: float = 0.0,
+        tracer: Tracer = NO_TRACER,
     ) -> None:
         """``grace_seconds``: how long a reply goes on without a reader that could come back; 0: not at all."""
-        self._store, self._views, self._broadcast = store, views, broadcast
+        self._store, self._views, self._broadcast, self._tracer = store, views, broadcast, tracer
         self._models, self._index = models, index
         self._instance, self._is_alive = instance, is_alive
         self._settings = settings
@@ -109,7 +125,7 @@ class Replier:
             async for recorded in subscription:
                 for thread_id, event in decoded(THREADS, [recorded] if recorded.type in HEEDED else []):
                     if isinstance(event, ReplyStarted) and event.instance == self._instance:
-                        self._begin(replies, thread_id, event.reply_id, recorded.position)
+                        self._begin(replies, thread_id, event.reply_id, recorded)
                     else:
                         self._heed(event)
 
@@ -198,9 +214,12 @@ class Replier:
             # Not at once: a task that is cancelled before its first step never runs, and would record nothing.
             asyncio.get_running_loop().call_soon(underway.task.cancel)
 
-    def _begin(self, replies: asyncio.TaskGroup, thread_id: str, reply_id: str, position: int) -> None:
-        writer = _Writer(self._store, thread_id, reply_id, position)
-        task = replies.create_task(self._reply(thread_id, reply_id, writer), name=f"reply {reply_id}")
+    def _begin(self, replies: asyncio.TaskGroup, thread_id: str, reply_id: str, started: RecordedEvent) -> None:
+        position, asked_by = started.position, started.metadata.correlation_id
+        phases = min(SEGMENT_PHASES, 1 + len(self._underway) // REPLIES_OF_A_PHASE)
+        writer = _Writer(self._store, thread_id, reply_id, position, (position % phases) / SEGMENT_PHASES)
+        span = self._tracer.span("docsmith.reply", {"docsmith.request.id": asked_by}, asked_by=asked_by)
+        task = replies.create_task(within(span, self._reply(thread_id, reply_id, writer)), name=f"reply {reply_id}")
         self._underway[reply_id] = _Underway(task, writer)
         task.add_done_callback(lambda _: self._forget(reply_id))
 
@@ -260,8 +279,11 @@ class Replier:
                     event = given
                     if isinstance(event, TextDelta):
                         characters += len(event.text)
-                        if characters > MAX_REPLY_CHARACTERS:
-                            event = TOO_LONG
+                        if characters <= MAX_REPLY_CHARACTERS:
+                            writer.write(event.text)
+                            topic.tell(event)
+                            continue
+                        event = TOO_LONG
                     match event:
                         case ReplyDone() as done:
                             await writer.end(
@@ -271,8 +293,6 @@ class Replier:
                             )
                         case SearchFinished(query=query, sources=sources):
                             writer.add(RecordSources(reply_id, query, sources))
-                        case TextDelta(text=text):
-                            writer.write(text)
                         case ReplyBroken(code=code, message=message):
                             await writer.end(FailReply(reply_id, code, message, now()))
                         case _:
@@ -325,14 +345,15 @@ class _Underway:
 class _Writer:
     """A reply's record: what is told live goes to the log a little later, in segments, in order."""
 
-    def __init__(self, store: EventStore, thread_id: str, reply_id: str, position: int) -> None:
+    def __init__(self, store: EventStore, thread_id: str, reply_id: str, position: int, phase: float) -> None:
+        """``phase``: when in each stretch it writes, as a part of it."""
         self._store, self._thread_id, self._reply_id = store, thread_id, reply_id
         self._metadata = Metadata(causation=position)
         self._waiting: list[ThreadCommand] = []
         self._text: list[str] = []
         self._lock = asyncio.Lock()
         self._executed: Executed[ThreadState, ThreadEvent] | None = None
-        self._phase = SEGMENT_SECONDS * (position % SEGMENT_PHASES) / SEGMENT_PHASES
+        self._phase = SEGMENT_SECONDS * phase
         self.is_ending = False
 
     def add(self, command: ThreadCommand) -> None:

@@ -162,3 +162,11 @@ def test_any_text_comes_through_any_cuts(texts, piece):
         read_texts = [text for at in range(0, len(data), piece) for text in reader.feed(data[at : at + piece])]
         assert read_texts == texts
         assert reader.ending().reason == "stop"
+
+
+def test_lines_without_a_blank_one_between_them_are_told_apart():
+    texts = [{"model": "m", "choices": [{"delta": {"content": word}}]} for word in ("Run ", "the ", "installer.")]
+    first, *rest = (f"data: {json.dumps(chunk)}\n".encode() for chunk in texts)
+    reader = ChatCompletionsReader()
+    assert list(reader.feed(first + b"\n")) == ["Run "]
+    assert list(reader.feed(b"".join(rest) + b"\n")) == ["the ", "installer."]

@@ -8,16 +8,18 @@ Children are forked from a server (``forkserver``) that has imported what they n
 each, where a fresh Python takes 250. The server starts with the first child, takes some 50 MB, and ends with us.
 
 One thread of ours belongs to each child: it starts it, reads its messages and waits for it, so the event loop never
-blocks. One thread of the child waits for our end, which is the child's end, too.
+blocks. Our end is the child's, too.
 """
 
 import asyncio
 import errno
+import fcntl
 import multiprocessing
 import os
 import pickle
 import resource
 import signal
+import sys
 import threading
 import traceback
 from collections.abc import Callable
@@ -204,7 +206,7 @@ def _child_main(
     reports: bool,
 ) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the whole group; the parent decides
-    threading.Thread(target=_end_with_parent, name="end-with-parent", daemon=True).start()
+    _end_with_parent()
     if memory_bytes is not None:
         _, hard = resource.getrlimit(resource.RLIMIT_AS)
         resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, hard))
@@ -260,7 +262,24 @@ def _lift_memory_limit() -> None:
 
 
 def _end_with_parent() -> None:
+    """Be killed when our parent ends, and end now if it has.
+
+    We share a pipe with it, of which it alone has the end for writing. The kernel kills us when that is closed
+    (fcntl(2), F_SETSIG); where there is no such thing, a thread waits for it.
+    """
     parent = multiprocessing.parent_process()
     assert parent is not None
+    if sys.platform == "linux":
+        fcntl.fcntl(parent.sentinel, fcntl.F_SETOWN, os.getpid())
+        fcntl.fcntl(parent.sentinel, fcntl.F_SETSIG, signal.SIGKILL)
+        flags = fcntl.fcntl(parent.sentinel, fcntl.F_GETFL)
+        fcntl.fcntl(parent.sentinel, fcntl.F_SETFL, flags | os.O_ASYNC)
+        if not parent.is_alive():
+            os._exit(1)
+    else:
+        threading.Thread(target=_outlive, args=(parent,), name="end-with-parent", daemon=True).start()
+
+
+def _outlive(parent: BaseProcess) -> None:
     parent.join()
     os.kill(os.getpid(), signal.SIGKILL)

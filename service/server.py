@@ -10,6 +10,7 @@ import socket
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import datetime
+from importlib.metadata import version
 from pathlib import Path
 
 import structlog
@@ -17,6 +18,14 @@ from aiohttp import web
 
 from eventstore import Metadata, execute
 from service.adapters.hosted import HostedCodeHost
+from service.adapters.traced import (
+    traced_code_host,
+    traced_docs,
+    traced_index,
+    traced_model,
+    traced_sender,
+    tracer_for,
+)
 from service.adapters.webhook_sender import AiohttpWebhookSender
 from service.agent.loop import Budgets
 from service.app import configured_models, make_private, open_runtime
@@ -69,6 +78,7 @@ from service.web.keys import (
 )
 from service.web.metrics import Metrics, metrics_routes
 from service.web.problems import MAX_BODY_BYTES, metadata_of, problems, request_ids
+from service.web.tracing import traces
 from service.workers.broadcast import Broadcast
 from service.workers.checkpoints import Checkpoints
 from service.workers.embedder import Embedder
@@ -138,13 +148,15 @@ class Server:
         self._closing = asyncio.Event()
         self._replies_ready = asyncio.Event()
         self._hosted = HostedCodeHost(runtime.data, base_url=address)
-        self._indexer = Indexer(runtime.store, runtime.views, runtime.docs, runtime.index, runtime.data)
+        tracer = self._tracer = tracer_for(version("docsmith"))
+        docs, self._search = traced_docs(runtime.docs, tracer), traced_index(runtime.index, tracer)
+        self._indexer = Indexer(runtime.store, runtime.views, docs, runtime.index, runtime.data)
         self._replier = Replier(
             runtime.store,
             runtime.views,
             self._broadcast,
             models=runtime.models,
-            index=runtime.index,
+            index=self._search,
             instance=instance.name,
             is_alive=instance.is_alive,
             settings=AnswerSettings(
@@ -152,14 +164,18 @@ class Server:
             ),
             concurrent_replies=settings.assistant.concurrent_replies,
             grace_seconds=settings.threads.grace_seconds,
+            tracer=tracer,
         )
         self._job_runner = JobRunner(
             runtime.store,
             runtime.views,
             models=runtime.models,
-            docs=runtime.docs,
-            index=runtime.index,
-            code_hosts={**runtime.code_hosts, "local": self._hosted},
+            docs=docs,
+            index=self._search,
+            code_hosts={
+                kind: traced_code_host(host, tracer)
+                for kind, host in {**runtime.code_hosts, "local": self._hosted}.items()
+            },
             instance=instance.name,
             is_alive=instance.is_alive,
             concurrent_jobs=settings.agent.concurrent_jobs,
@@ -171,11 +187,12 @@ class Server:
                 minutes=settings.agent.max_minutes,
             ),
             author=settings.agent.author,
+            tracer=tracer,
         )
         minutes = settings.audit.checkpoint_minutes
         self._checkpoints = Checkpoints(runtime.store, runtime.data, minutes) if minutes > 0 else None
         minutes = settings.index.poll_minutes
-        self._poller = Poller(runtime.store, runtime.views, runtime.docs, minutes=minutes) if minutes > 0 else None
+        self._poller = Poller(runtime.store, runtime.views, docs, minutes=minutes) if minutes > 0 else None
         self._erasures = Erasures(runtime.store, runtime.views)
         self._webhook_sender = AiohttpWebhookSender(
             allow_private=settings.network.allow_private, timeout_seconds=settings.webhooks.timeout_seconds
@@ -183,7 +200,7 @@ class Server:
         self._webhooks = Webhooks(
             runtime.store,
             runtime.views,
-            self._webhook_sender,
+            traced_sender(self._webhook_sender, tracer),
             describe=jobs.job_view,
             concurrent_deliveries=settings.webhooks.concurrent_deliveries,
         )
@@ -191,17 +208,17 @@ class Server:
         self._metrics_runner: web.AppRunner | None = None
         self.door = Door(runtime.store, runtime.views, runtime.data, door_settings(settings))
         self._metrics = Metrics(runtime.store, runtime.views, runtime.data, lambda: self.door.doorkeeper.open)
-        models.measure(self._metrics.of_model)
+        models.measure(lambda model: traced_model(self._metrics.of_model(model), tracer))
         self.app = self._build_app(instance)
 
     def _build_app(self, instance: Instance) -> web.Application:
         runtime = self._runtime
         app = web.Application(
-            middlewares=[connections, self._metrics.measure, request_ids, cors, problems],
+            middlewares=[connections, self._metrics.measure, request_ids, *traces(self._tracer), cors, problems],
             client_max_size=MAX_BODY_BYTES,
         )
         app[STORE], app[VIEWS], app[MODELS] = runtime.store, runtime.views, runtime.models
-        app[INDEX] = runtime.index
+        app[INDEX] = self._search
         agent = runtime.settings.agent
         app[JOB_ROOM] = JobRoom(agent.concurrent_jobs, agent.concurrent_jobs_per_project)
         app[BROADCAST], app[REPLIER], app[INSTANCE] = self._broadcast, self._replier, instance.name
@@ -287,6 +304,7 @@ class Server:
         await self._webhook_sender.close()
         if self._checkpoints is not None:
             await self._checkpoints.make()
+        await asyncio.to_thread(self._tracer.close)
 
     async def is_new(self) -> bool:
         """Whether nobody has made a project yet."""

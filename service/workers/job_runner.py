@@ -35,6 +35,7 @@ from service.ports.code_host import CodeHost
 from service.ports.docs_source import DocsSource
 from service.ports.model import Models
 from service.ports.search_index import SearchIndex
+from service.ports.tracer import Attribute, NoTracer, Tracer
 from service.projections.jobs import active_jobs
 from service.projections.projects import get_project
 from service.streams import JOBS, decoded
@@ -43,6 +44,8 @@ from service.workers.job_queue import JobQueue
 from service.workers.patience import FIRST_WAIT_SECONDS, patiently
 
 log = structlog.get_logger()
+
+NO_TRACER = NoTracer()
 
 
 class JobRunner:
@@ -68,7 +71,9 @@ class JobRunner:
         budgets: Budgets,
         author: str,
         retry_seconds: float = FIRST_WAIT_SECONDS,
+        tracer: Tracer = NO_TRACER,
     ) -> None:
+        self._tracer = tracer
         self._store, self._views = store, views
         self._models, self._docs, self._index, self._code_hosts = models, docs, index, code_hosts
         self._instance, self._is_alive = instance, is_alive
@@ -124,7 +129,7 @@ class JobRunner:
             structlog.contextvars.bind_contextvars(job_id=job_id)
             log.info("job started", attempt=state.attempt)
             try:
-                await self._work(state, recorder)
+                await self._traced(job_id, state, recorder)
                 log.info("job ended")
             except asyncio.CancelledError:
                 with suppress(StoreUnavailable):  # then the next start finds it interrupted
@@ -139,6 +144,19 @@ class JobRunner:
             except Exception:  # a job's edge
                 log.exception("job crashed")
                 await recorder.fail("internal", "Something went wrong on our side; it has been logged.")
+
+    async def _traced(self, job_id: str, state: Running, recorder: "_Recorder") -> None:
+        asked_by = ""
+        if self._tracer.is_on:
+            first = await patiently(lambda: self._store.read_stream(JOBS.stream(job_id), limit=1))
+            asked_by = first[0].metadata.correlation_id
+        told: dict[str, Attribute] = {
+            "docsmith.job.id": job_id,
+            "docsmith.job.attempt": state.attempt,
+            "docsmith.request.id": asked_by,
+        }
+        with self._tracer.span("docsmith.job", told, asked_by=asked_by, is_linked=True):
+            await self._work(state, recorder)
 
     async def _work(self, state: Running, recorder: "_Recorder") -> None:
         request = state.request

@@ -48,6 +48,7 @@ from service.operations import source_of
 from service.ports.model import Model, ModelChunk, ModelEnd, ModelRequest, ModelText
 from service.projections.projects import ProjectRow, project_of_domain
 from service.projections.sites import get_site
+from service.retrieval.site_index import PAGES_FILE
 from service.settings import Settings
 
 ROOT = Path(__file__).parent.parent
@@ -235,7 +236,7 @@ async def opened(runtime: Runtime, name: str) -> Site:
     assert row.file is not None
     await runtime.index.use(name, row.file)
     site = Site(runtime, project)
-    site.read_index(runtime.index.path_of(name, row.file))
+    site.read_index(runtime.index.path_of(name, row.file) / PAGES_FILE)
     return site
 
 

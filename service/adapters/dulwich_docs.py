@@ -18,7 +18,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from service.adapters import git_import, git_transport
+from service.adapters import git_import, git_refresh, git_transport
 from service.adapters.git_changes import changes_between
 from service.adapters.git_objects import checked_id, export, list_files, read_blobs, write_commit
 from service.adapters.git_repositories import commit_of, create, forget_git_locks, locked, opened
@@ -59,6 +59,8 @@ class DulwichDocs:
         self._env = env
         self._token_of = token_of
         self._locks: dict[str, asyncio.Lock] = {}
+        self._states: dict[str, str] = {}
+        """Of folders and repositories that have been taken in, by project."""
 
     async def default_branch(self, source: Source) -> str:
         remote = await self._theirs(source)
@@ -101,6 +103,28 @@ class DulwichDocs:
         if source.ref not in found:
             raise _no_branch(remote, source.ref)
         return Fetched(found[source.ref], found.get(branch) if branch else None)
+
+    async def refresh(self, source: Source) -> bool:
+        if source.code_host != "local":
+            return False
+        hosted, remote = self._hosted(source), await self._theirs(source)
+        if not hosted.is_dir():
+            await self.register(source)
+            return True
+        state = await asyncio.to_thread(git_refresh.state_of, remote, source.ref)
+        if self._states.get(source.project_id) == state:
+            return False
+        async with self._locked(source):
+            taken = await run_in_child(
+                git_refresh.refresh,
+                hosted,
+                remote,
+                source.ref,
+                timeout_seconds=IMPORT_SECONDS,
+                memory_bytes=CHILD_BYTES,
+            )
+        self._states[source.project_id] = state  # as it was before: what changed meanwhile is looked at again
+        return taken
 
     async def list_files(self, source: Source, commit: str) -> Sequence[TreeFile]:
         return await self._read(source, commit, lambda clone: _list_files(clone, commit))

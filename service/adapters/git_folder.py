@@ -38,7 +38,7 @@ def import_folder(repository: Path, folder: Path, branch: str) -> str:
 
     Symbolic links, special files, ``.git`` and ``node_modules`` are left out.
     """
-    scan = _Scan()
+    scan = Scan()
     tree = scan.tree(folder, 0)
     if tree is None:
         raise Invalid(f"There are no files in {folder}.", code="bad_repository")
@@ -55,7 +55,7 @@ def import_folder(repository: Path, folder: Path, branch: str) -> str:
     return commit.id.decode()
 
 
-class _Scan:
+class Scan:
     def __init__(self) -> None:
         self.files: dict[ObjectID, Found] = {}
         self.trees: dict[ObjectID, Tree] = {}

@@ -19,8 +19,8 @@ FOLDER_BRANCH = "main"
 def default_branch(remote: Remote) -> str:
     folder = Path(remote.path)
     if remote.path and not folder.is_dir():
-        raise _no_folder(remote)
-    return git_transport.default_branch(remote) if not remote.path or _is_repository(folder) else FOLDER_BRANCH
+        raise no_folder(remote)
+    return git_transport.default_branch(remote) if not remote.path or is_repository(folder) else FOLDER_BRANCH
 
 
 def take_in(hosted: Path, remote: Remote, ref: str) -> None:
@@ -34,10 +34,10 @@ def take_in(hosted: Path, remote: Remote, ref: str) -> None:
             return
         folder = Path(remote.path)
         if remote.path and not folder.is_dir():
-            raise _no_folder(remote)
+            raise no_folder(remote)
 
         def fill(made: Path) -> None:
-            if remote.path and not _is_repository(folder):
+            if remote.path and not is_repository(folder):
                 import_folder(made, folder, ref)
             else:
                 _import_branch(made, remote, ref)
@@ -45,11 +45,11 @@ def take_in(hosted: Path, remote: Remote, ref: str) -> None:
         create(hosted, fill, branch=ref)
 
 
-def _no_folder(remote: Remote) -> Invalid:
+def no_folder(remote: Remote) -> Invalid:
     return Invalid(f"{remote.path} is not a folder.", code="no_such_repository")
 
 
-def _is_repository(folder: Path) -> bool:
+def is_repository(folder: Path) -> bool:
     return (folder / ".git").exists() or ((folder / "objects").is_dir() and (folder / "refs").is_dir())
 
 

@@ -116,6 +116,9 @@ class WebsiteDocs(DocsSource):
                 raise Unavailable(f"{source.repository} took longer than allowed.", code="timed_out") from None
             return Fetched(await asyncio.to_thread(_keep, file, pages, gone), None)
 
+    async def refresh(self, source: Source) -> bool:
+        return source.code_host != "website" and await self._repositories.refresh(source)
+
     async def list_files(self, source: Source, commit: str) -> Sequence[TreeFile]:
         self._refuse(source)
         return await self._repositories.list_files(source, commit)

@@ -107,6 +107,16 @@ class DocsSource(Protocol):
         Raises: as ``register``.
         """
 
+    async def refresh(self, source: Source) -> bool:
+        """Take into the ``local`` code host's repository what has changed, since the last time, in the folder or
+        repository that it was made from; whether anything was. False for the other code hosts, whose repositories are
+        the originals. Cheap where nothing has changed. Safe to repeat.
+
+        Raises:
+            Conflict: a file was changed there and here (``diverged``); nothing was taken in.
+            Invalid, Forbidden, Unavailable: as ``register``.
+        """
+
     async def list_files(self, source: Source, commit: str) -> Sequence[TreeFile]:
         """Every plain file, sorted by path. Raises NotFound when the commit is not in our clone, Invalid for a tree
         beyond the limits (entries, depth).

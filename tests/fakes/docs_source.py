@@ -56,6 +56,10 @@ class FakeDocsSource:
         self._fail()
         return Fetched(self._base(source), self.branches.get(branch) if branch else None)
 
+    async def refresh(self, source: Source) -> bool:
+        self._fail()
+        return False
+
     async def list_files(self, source: Source, commit: str) -> Sequence[TreeFile]:
         return [
             TreeFile(path, blob, executable=path in self.executable)

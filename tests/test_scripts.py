@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from dulwich.repo import Repo
 
+from tests.service_process import BINARY, PROGRAM
+
 ROOT = Path(__file__).parent.parent
 SCRIPTS = ROOT / "scripts"
 CONSTRAINTS = (SCRIPTS / "constraints.txt").read_text()
@@ -240,7 +242,7 @@ def program(tmp_path):
     environment = {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C"}
 
     def start(*arguments):
-        command = [Path(sys.executable).parent / "docsmith", *arguments]
+        command = [*(PROGRAM if BINARY else [Path(sys.executable).parent / "docsmith"]), *arguments]
         return subprocess.Popen(
             command, cwd=home, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )

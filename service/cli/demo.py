@@ -7,6 +7,7 @@ over HTTP with the keys it prints. The sample site has four links that lead nowh
 import argparse
 import asyncio
 import re
+import shutil
 import signal
 import socket
 import sys
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO, Self, TypeVar
 
 import aiohttp
@@ -30,6 +32,7 @@ from service.cli.parsing import add_command
 from service.cli.parsing import port as port_number
 from service.cli.projects import domain_from
 from service.domain.errors import ServiceError, Unavailable
+from service.frozen import program_file
 from service.retrieval.markdown import SUFFIXES
 
 SAMPLE = Path(__file__).parent.parent / "sample"
@@ -162,7 +165,7 @@ async def run(options: argparse.Namespace, _output: Output) -> int:
     if isinstance(sys.stdout.encoding, str):
         sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # a terminal may be of another time
     try:
-        await demo(_docs(options.docs), options.data, _port(options.port), then_exit=options.exit)
+        await demo(_docs(options.docs, options.data), options.data, _port(options.port), then_exit=options.exit)
     except asyncio.CancelledError:
         show("\nStopped.")
         return 130
@@ -222,15 +225,28 @@ async def _keep_serving(server: Process, data: Path) -> None:
 # Preparing, by the commands
 
 
-def _docs(named: str | None) -> Docs:
+def _docs(named: str | None, data: Path) -> Docs:
     if named is None:
-        return Docs(str(SAMPLE.resolve()), is_sample=True)
+        return Docs(str(_sample(data).resolve()), is_sample=True)
     if "://" in named:
         return Docs(named, is_sample=False)
     folder = Path(named).expanduser()
     if not folder.is_dir():
         raise ServiceError(f"{named} is not a folder; give --docs the folder of your documentation.")
     return Docs(str(folder.resolve()), is_sample=False)
+
+
+def _sample(data: Path) -> Path:
+    """The sample's folder. The single binary's own does not stay where it is, so there it is a copy beside the data."""
+    if program_file() is None:
+        return SAMPLE
+    copy = data / "sample"
+    if not copy.is_dir():
+        data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=data, prefix=".sample-") as unfinished:
+            shutil.copytree(SAMPLE, Path(unfinished) / "sample")
+            (Path(unfinished) / "sample").rename(copy)
+    return copy
 
 
 async def _organization(data: Path) -> str:

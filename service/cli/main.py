@@ -153,6 +153,14 @@ def _parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
         epilog=EXAMPLES,
         formatter_class=Formatter,
     )
+    parser.add_argument(
+        "--version",
+        dest="command",
+        action="store_const",
+        const=print_version,
+        default=argparse.SUPPRESS,
+        help="as the command version",
+    )
     parent = argparse.ArgumentParser(add_help=False)
     common = parent.add_argument_group("common options")
     common.add_argument(

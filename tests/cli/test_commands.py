@@ -4,10 +4,12 @@ import json
 import re
 import socket
 import sqlite3
+import subprocess
+from importlib.metadata import version
 
 import pytest
 
-from tests.service_process import Service, service_in, write_docs
+from tests.service_process import PROGRAM, Service, service_in, write_docs
 
 
 @pytest.fixture(scope="module")
@@ -23,6 +25,13 @@ def test_without_a_command_it_explains_itself(tmp_path):
     done = Service(tmp_path / "data").run("--help")
     assert done.returncode == 0
     assert "docsmith serve" in done.stdout
+
+
+def test_it_says_its_version_as_others_do(tmp_path):
+    asked = Service(tmp_path / "data").run
+    assert asked("version").stdout == f"docsmith {version('docsmith')}\n"
+    with_option = subprocess.run([*PROGRAM, "--version"], capture_output=True, text=True, check=True)
+    assert with_option.stdout == asked("version").stdout
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from typing import IO, Any
 
 from tests.forked import Forked
 
-BINARY = os.environ.get("DOCSMITH_BINARY", "")
+BINARY = os.environ.pop("DOCSMITH_BINARY", "")  # the service would take it for a setting that it does not know
 PROGRAM = [str(Path(BINARY).resolve())] if BINARY else [sys.executable, "-m", "service"]
 SAMPLE = Path(__file__).parent.parent / "service" / "sample"
 

@@ -89,7 +89,7 @@ async def test_a_chat_goes_on_is_asked_again_edited_and_stopped(plain, provider)
             assert (step["status"], step["error"]) == ("ready", None), named
             assert step["metadata"] == step["threadId"] == first["threadId"], named
         assert words(first) == words(again) == [FIRST, whole], named
-        assert first["messages"][1]["renders"] > 3, named
+        assert first["messages"][1]["renders"] > 1, named
         assert "/install" in first["messages"][1]["sources"], named
         assert words(second) == [FIRST, whole, "Where?", whole], named
         assert words(edited) == ["When?", whole], named

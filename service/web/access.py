@@ -58,14 +58,16 @@ async def authenticate(request: web.Request) -> KeyRow:
 
 
 async def _find(request: web.Request, token: str) -> KeyRow | None:
-    if len(token) > MAX_TOKEN_CHARACTERS or kind_of(token) is None:
+    if len(token) > MAX_TOKEN_CHARACTERS or not token.isascii():
         return None
     digest, directory = digest_of(token), request.app[KEY_DIRECTORY]
     key = directory.find(digest)
-    if key is None or key.revoked_at is not None:
-        await directory.catch_up()
-        key = directory.find(digest)
-    return key
+    if key is not None and key.revoked_at is None:
+        return key  # what is known has the form of a key
+    if kind_of(token) is None:
+        return None
+    await directory.catch_up()
+    return directory.find(digest)
 
 
 def _require_place(request: web.Request, key: KeyRow) -> None:

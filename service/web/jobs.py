@@ -22,7 +22,7 @@ from service.projections.jobs import JobRow, list_jobs, queue_position
 from service.projections.projects import ProjectRow
 from service.web.access import project_for
 from service.web.job_live import changed_row, idempotency_key, job_row, last_event_id, live_events, new_job, past_events
-from service.web.keys import CLOSING, JOB_ROOM, STORE, VIEWS
+from service.web.keys import CLOSING, ENDED_JOBS, JOB_ROOM, STORE, VIEWS
 from service.web.limits import charged
 from service.web.live import with_keep_alives
 from service.web.problems import metadata_of, read_body
@@ -122,17 +122,6 @@ def timestamp(time: datetime) -> str:
     return time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-@routes.post("/v2/agent/{projectId}/job")
-async def create_job(request: web.Request) -> web.Response:
-    project = await project_for(request)
-    prompt = await _prompt(request)
-    created = await new_job(request, project, NewJob((Message("user", prompt),), api_version=2))
-    row = await changed_row(request, project, created.id)
-    row = row if created.again else _as_begun(row)
-    location = f"/v2/agent/{project.id}/job/{created.id}"
-    return await _job_response(request, row, status=201, headers={"Location": location})
-
-
 @routes.get("/v2/agent/{projectId}/job/{id}")
 async def show_job(request: web.Request) -> web.Response:
     """With ``?wait=SECONDS`` the answer is held until the job ends, or so long."""
@@ -144,6 +133,17 @@ async def show_job(request: web.Request) -> web.Response:
         await _ended(request, row.id, after, seconds)
         row = await job_row(request, project, row.id)
     return await _job_response(request, row)
+
+
+@routes.post("/v2/agent/{projectId}/job")
+async def create_job(request: web.Request) -> web.Response:
+    project = await project_for(request)
+    prompt = await _prompt(request)
+    created = await new_job(request, project, NewJob((Message("user", prompt),), api_version=2))
+    row = await changed_row(request, project, created.id)
+    row = row if created.again else _as_begun(row)
+    location = f"/v2/agent/{project.id}/job/{created.id}"
+    return await _job_response(request, row, status=201, headers={"Location": location})
 
 
 @routes.get("/v2/agent/{projectId}/jobs")
@@ -255,8 +255,10 @@ async def _job_response(
     request: web.Request, row: JobRow, *, status: int = 200, headers: dict[str, str] | None = None
 ) -> web.Response:
     """The job with a weak entity tag; 304 without it for a reader who has it already (RFC 9110, section 13.1.2)."""
-    place = None if row.waiting_since is None else await queue_position(request.app[VIEWS], row, request.app[JOB_ROOM])
-    body, tag = _encoded(row, place)
+    if row.waiting_since is None:
+        body, tag = request.app[ENDED_JOBS].encoded(row, _encoded)
+    else:
+        body, tag = _encoded(row, await queue_position(request.app[VIEWS], row, request.app[JOB_ROOM]))
     weak = f'W/"{tag}"'
     known = (request.if_none_match or ()) if "If-None-Match" in request.headers else ()
     if request.method in ("GET", "HEAD") and any(one.value in (tag, "*") for one in known):
@@ -264,7 +266,7 @@ async def _job_response(
     return _json(body, status=status, headers={**(headers or {}), "ETag": weak})
 
 
-def _encoded(row: JobRow, place: int | None) -> tuple[bytes, str]:
+def _encoded(row: JobRow, place: int | None = None) -> tuple[bytes, str]:
     """The job as JSON, and the tag of that."""
     body = msgspec.json.encode(job_view(row, place))
     return body, sha256(body).hexdigest()[:32]

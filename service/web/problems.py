@@ -5,8 +5,8 @@ one short plain sentence.
 """
 
 import asyncio
+import random
 import re
-import secrets
 import time
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, TypeVar
@@ -228,11 +228,19 @@ def _of_service_error(request: web.Request, error: ServiceError) -> web.Response
     return problem(request, status_of(error), error.code, str(error), errors=errors, headers=headers)
 
 
+def new_request_id() -> str:
+    """96 random bits: they tell requests apart, and open nothing, so no system call is made for them."""
+    return f"req_{_random.getrandbits(96):024x}"
+
+
+_random = random.Random()  # noqa: S311  (as its docstring says)
+
+
 @web.middleware
 async def request_ids(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Each request has an id: the caller's, if sane, else ours; in the answer, in logs, in event metadata."""
     theirs = request.headers.get("X-Request-Id", "")
-    request[REQUEST_ID] = theirs if SANE_REQUEST_ID.fullmatch(theirs) else f"req_{secrets.token_hex(12)}"
+    request[REQUEST_ID] = theirs if theirs and SANE_REQUEST_ID.fullmatch(theirs) else new_request_id()
     started = time.perf_counter()
     status = 0
     try:

@@ -45,3 +45,24 @@ async def test_a_job_that_goes_on_is_not_kept(tmp_path):
         ended = EndedJobs(store)
         ended.remember(row("active"), ended.changes)
         assert ended.find("project", "one") is None
+
+
+async def test_what_readers_get_is_made_once_for_a_row_that_is_kept(tmp_path):
+    async with await SQLiteEventStore.open(tmp_path / "events.db", vault_path=tmp_path / "keys.db") as store:
+        ended, kept, made = EndedJobs(store), row(), []
+
+        def encode(one):
+            made.append(one.status)
+            return one.status.encode(), "tag"
+
+        ended.remember(kept, ended.changes)
+        assert [ended.encoded(kept, encode) for _ in range(2)] == [(b"completed", "tag")] * 2
+        assert ended.encoded(row("active"), encode) == (b"active", "tag")  # another state of the same job
+        assert ended.encoded(kept, encode) == (b"completed", "tag")
+        assert made == ["completed", "active"]
+        changed = row("failed")
+        ended.remember(changed, ended.changes)
+        assert ended.encoded(changed, encode) == (b"failed", "tag")
+        ended.forget("one")
+        assert ended.encoded(changed, encode) == (b"failed", "tag")
+        assert made == ["completed", "active", "failed", "failed"]

@@ -96,8 +96,10 @@ class Metrics:
                 self._requests.labels(method, _route(request), status).observe(seconds)
 
     async def note_stream(self, request: web.Request, response: web.StreamResponse) -> None:
-        """A signal before every answer's head."""
-        if response.content_type == "text/event-stream" and not request.get(IS_STREAM):
+        """A signal before every answer's head. A stream is what has no body yet, whatever it is called: older chat
+        clients take theirs as plain text.
+        """
+        if not isinstance(response, web.Response) and not request.get(IS_STREAM):
             request[IS_STREAM] = True
             self._streams.inc()
             self._first_bytes.labels(_route(request)).observe(time.perf_counter() - request[STARTED])

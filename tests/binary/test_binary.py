@@ -135,6 +135,7 @@ def test_it_does_the_whole_job_for_another_user_whose_home_cannot_be_written(pla
 def day(tmp_path_factory):
     folder = tmp_path_factory.mktemp("day")
     service = Service(folder / "data", {"SCRIPTED_KEY": "sk-scripted"})
+    (folder / "data").mkdir(mode=0o700)
     write_docs(folder / "docs", DOCS)
     yield service
     service.kill()
@@ -169,7 +170,7 @@ async def test_a_day_of_an_operator(day, http, tmp_path):
 
         job = await create_job(http, day, 'Replace "20 MB" with "25 MB" in install.md')
         await job_events(http, day, job["id"])
-        assert (await get_job(http, day, job["id"]))["prLink"].startswith(f"{day.url}/pulls/")
+        assert (await get_job(http, day, job["id"]))["prLink"].startswith(f"{day.url}/hosted/")
 
         day.kill()
         day.start()
@@ -187,7 +188,7 @@ async def test_a_day_of_an_operator(day, http, tmp_path):
 
         other = Service(tmp_path / "restored", day.environment)
         assert other.run("restore", str(backup), "--vault", str(vault)).returncode == 0
-        assert other.cli("job", "show", job["id"])["prLink"]
+        assert other.cli("job", "show", job["id"])["status"] == "completed"
         assert other.cli("audit", "verify")["events"] >= position
 
 

@@ -2,7 +2,9 @@
 and the microseconds of authentication and limits.
 
 Server, bare server and client are processes of their own over loopback, on connections that are kept; the two servers
-take turns, round by round, so that a noisy machine is noisy for both, and the ratio is the median of the rounds'.
+take turns, round by round, so that a noisy machine is noisy for both, and the ratio is the median of the rounds'. It is
+that of requests per second, and beside it that of requests per second of processor time, which other work on the
+machine changes less.
 """
 
 import argparse
@@ -21,9 +23,11 @@ from typing import Any
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 from aiohttp.web_urldispatcher import UrlMappingMatchInfo
+from msgspec import Struct
 
 from eventstore import Append, Metadata, NewEvent, SQLiteEventStore, Views
 from scripts.bench_table import report
+from scripts.streaming_load import cpu_seconds
 from service.domain.usage import RequestAccepted
 from service.projections import all_projections
 from service.system import new_id
@@ -108,8 +112,15 @@ def finished_job(base: str, project: str, key: str) -> str:
         time.sleep(0.1)
 
 
-def rates(data: Path, project: str, key: str) -> list[tuple[float, float]]:
-    """Requests per second of each round: ours, and the bare handler's."""
+class Rate(Struct):
+    per_second: float
+    """Requests."""
+    cpu_us: float
+    """Microseconds of the server's processor time for each."""
+
+
+def rates(data: Path, project: str, key: str) -> list[tuple[Rate, Rate]]:
+    """Of each round: ours, and the bare handler's."""
     server, base = started("-m", "service", "serve", "--port", "0", "--data", str(data))
     bare = None
     try:
@@ -121,9 +132,9 @@ def rates(data: Path, project: str, key: str) -> list[tuple[float, float]]:
         theirs = bare_base + ours.removeprefix(base)
         found = []
         for number in range(ROUNDS + 1):
-            pair = tuple(asyncio.run(load(url, key, ROUND_SECONDS)) / ROUND_SECONDS for url in (ours, theirs))
+            pair = rate_of(server.pid, ours, key), rate_of(bare.pid, theirs, key)
             if number:  # the first warms both up
-                found.append((pair[0], pair[1]))
+                found.append(pair)
         return found
     finally:
         for process in (server, bare):
@@ -132,6 +143,12 @@ def rates(data: Path, project: str, key: str) -> list[tuple[float, float]]:
                 process.wait()
                 assert process.stdout is not None
                 process.stdout.close()
+
+
+def rate_of(pid: int, url: str, key: str) -> Rate:
+    began = cpu_seconds(pid)
+    answers = asyncio.run(load(url, key, ROUND_SECONDS))
+    return Rate(answers / ROUND_SECONDS, (cpu_seconds(pid) - began) / answers * 1e6)
 
 
 async def much_like_a_handler(_: web.Request) -> web.Response:
@@ -216,20 +233,27 @@ def main() -> None:
         assistant = command(data, "key", "create", "--kind", "assistant", "--domain", "bench")["token"]
         rounds = rates(data, project, admin)
         seen = asyncio.run(costs(data, project, "bench", admin, assistant))
-    ours, bare = (statistics.median(column) for column in zip(*rounds, strict=True))
-    share = statistics.median(one / two for one, two in rounds)
+    ours, bare = (
+        {
+            "requests/s": round(statistics.median(one.per_second for one in column)),
+            "CPU µs of a request": round(statistics.median(one.cpu_us for one in column), 1),
+        }
+        for column in zip(*rounds, strict=True)
+    )
+    share = statistics.median(one.per_second / two.per_second for one, two in rounds)
+    cpu_share = statistics.median(two.cpu_us / one.cpu_us for one, two in rounds)
     p50 = {name: statistics.median(times) for name, times in seen.items()}
     limits = max(p50["append with limits"] - p50["append without limits"], 0) + p50["RateLimit fields"]
     cost = p50["authentication, assistant key"] + limits
     rows: list[dict[str, Any]] = [
-        {"what": "GET job", "requests/s": round(ours)},
-        {"what": "bare aiohttp handler, same bytes", "requests/s": round(bare)},
+        {"what": "GET job", **ours},
+        {"what": "bare aiohttp handler, same bytes", **bare},
         *({"what": name, "p50 µs": round(value, 1), "p99 µs": round(sorted(seen[name])[len(seen[name]) * 99 // 100], 1)}
           for name, value in p50.items()),
     ]  # fmt: skip
     goals = [
         {"name": "GET job, of the bare handler's requests per second, median of rounds", "goal": "at least 60 %",
-         "measured": f"{share:.0%}", "met": share >= 0.6},
+         "measured": f"{share:.0%} ({cpu_share:.0%} by processor time)", "met": share >= 0.6},
         {"name": "authentication and limits of a counted request, p50", "goal": "under 200 µs",
          "measured": f"{cost:.0f} µs", "met": cost < 200},
     ]  # fmt: skip

@@ -22,11 +22,12 @@ from scripts.streaming_load import MODEL, Reader, cpu_seconds, peak_mb, read
 LOAD = Path(__file__).with_name("streaming_load.py")
 ENVIRONMENT = Path(__file__).parent.parent / ".venv-bench"
 
-ROUNDS = 2
-STREAMS, CHUNKS, PER_SECOND = 20, 200, 40.0
-"""Of one round of each rival; 800 chunks a second in all."""
+ROUNDS = 3
+STREAMS, CHUNKS, PER_SECOND = 40, 200, 40.0
+"""Of one round of each rival: 1,600 chunks a second."""
 FIRST_TOKENS = 15
-AT_ONCE = 100
+AT_ONCE, AT_ONCE_CHUNKS, AT_ONCE_PER_SECOND = 100, 60, 10.0
+"""A pace that both ours and the bare proxy sustain: else it is a queue that is measured."""
 MANY = 2_000
 OPENING = 25
 """Of the many, so many begin at a time."""
@@ -45,6 +46,17 @@ class Rival(Struct):
     url: str
     body: dict[str, Any]
     headers: dict[str, str]
+
+
+class _Carried(Struct):
+    """What became of a round."""
+
+    beginning: float
+    """Seconds of processor time to begin a reply."""
+    rate: float
+    """Chunks for each second of processor time while all replies flow."""
+    took: list[float]
+    """Seconds that each of those chunks was under way."""
 
 
 class Found(Struct):
@@ -142,41 +154,44 @@ async def _measured(provider: str, ours: Rival, bare: Rival, others: list[Rival]
     direct = _completions("the provider", 0, provider)
     first = {rival.name: await _first_tokens(rival) for rival in [direct, *everybody]}
     await _plan(provider, chunks=CHUNKS, per_second=PER_SECOND)
-    rates: dict[str, list[float]] = {rival.name: [] for rival in everybody}
-    delays: dict[str, list[float]] = {rival.name: [] for rival in everybody}
-    costs: dict[str, list[float]] = {rival.name: [] for rival in everybody}
+    rounds: dict[str, list[_Carried]] = {rival.name: [] for rival in everybody}
+    shares: dict[str, list[float]] = {rival.name: [] for rival in everybody if rival is not bare}
     for number in range(ROUNDS):
-        for rival in everybody if number == 0 else [bare, ours]:
-            cost, rate, took = await _round(provider, rival, STREAMS, CHUNKS)
-            costs[rival.name].append(cost)
-            rates[rival.name].append(rate)
-            delays[rival.name] += took
-    await _plan(provider, chunks=100, per_second=20.0)
-    hundred = {rival.name: (await _round(provider, rival, AT_ONCE, 100))[2] for rival in (bare, ours)}
+        for rival in [ours, *others] if number == 0 else [ours]:
+            carried = await _round(provider, [bare, rival], STREAMS, CHUNKS)
+            shares[rival.name].append(carried[rival.name].rate / carried[bare.name].rate)
+            for name, one in carried.items():
+                rounds[name].append(one)
+    await _plan(provider, chunks=AT_ONCE_CHUNKS, per_second=AT_ONCE_PER_SECOND)
+    hundred = {}
+    for rival in (bare, ours):
+        hundred[rival.name] = (await _round(provider, [rival], AT_ONCE, AT_ONCE_CHUNKS))[rival.name].took
     many = await _many(provider, ours)
 
     begun = {name: statistics.median(seconds) * 1000 for name, seconds in first.items()}
-    rate = {name: statistics.median(found) for name, found in rates.items()}
+    share = {name: statistics.median(found) for name, found in shares.items()} | {bare.name: 1.0}
+    delays = {name: [took for one in found for took in one.took] for name, found in rounds.items()}
     rows = [
         {
             "what": name,
-            "chunks/s of a core": round(rate[name]),
-            "of the bare proxy": f"{rate[name] / rate[bare.name]:.0%}",
-            "CPU to begin a reply, ms": round(statistics.median(costs[name]) * 1000, 1),
+            "chunks/s of a core": round(statistics.median(one.rate for one in found)),
+            "CPU of a chunk, µs": round(statistics.median(1e6 / one.rate for one in found), 1),
+            "of the bare proxy": f"{share[name]:.0%}",
+            "CPU to begin a reply, ms": round(statistics.median(one.beginning for one in found) * 1000, 1),
             "first token, added, ms": round(begun[name] - begun[direct.name], 1),
             "chunk under way p50 ms": round(at(delays[name], 0.5) * 1000, 1),
             "p99 ms": round(at(delays[name], 0.99) * 1000, 1),
             f"{AT_ONCE} at once p50 ms": round(at(hundred[name], 0.5) * 1000, 1) if name in hundred else "",
             "p99 ms ": round(at(hundred[name], 0.99) * 1000, 1) if name in hundred else "",
         }
-        for name in rate
+        for name, found in rounds.items()
     ]
-    share = statistics.median(mine / theirs for mine, theirs in zip(rates[ours.name], rates[bare.name], strict=True))
     own = at(hundred[ours.name], 0.99) * 1000
     theirs = at(hundred[bare.name], 0.99) * 1000
     goals = [
-        _goal("chunks a core carries, beside a bare aiohttp proxy", "at least 70 %", f"{share:.0%}", share >= 0.7),
-        *_beside(rate, ours.name, others),
+        _goal("chunks a core carries, beside a bare aiohttp proxy", "at least 70 %", f"{share[ours.name]:.0%}",
+              share[ours.name] >= 0.7),
+        *_beside(share, ours.name, others),
         _goal(
             f"from the provider to the reader's socket, p99, {AT_ONCE} replies at once", "under 10 ms",
             f"{own:.1f} ms (bare proxy: {theirs:.1f} ms)", own < 10,
@@ -186,11 +201,11 @@ async def _measured(provider: str, ours: Rival, bare: Rival, others: list[Rival]
     return Found(rows, goals)
 
 
-def _beside(rate: dict[str, float], ours: str, others: list[Rival]) -> Iterator[dict[str, Any]]:
+def _beside(share: dict[str, float], ours: str, others: list[Rival]) -> Iterator[dict[str, Any]]:
     wanted = {"LiteLLM proxy": 5.0, "FastAPI, sse-starlette": 1.0}
     for name, least in wanted.items():
         if any(rival.name == name for rival in others):
-            times = rate[ours] / rate[name]
+            times = share[ours] / share[name]
             yield _goal(f"chunks a core carries, beside {name}", f"over {least:g} times", f"{times:.1f} times",
                         times > least)  # fmt: skip
         else:
@@ -229,26 +244,32 @@ async def _first_tokens(rival: Rival) -> list[float]:
     return found
 
 
-async def _round(provider: str, rival: Rival, streams: int, chunks: int) -> tuple[float, float, list[float]]:
-    """Seconds of its processor time to begin a reply; chunks for each second of it while all of them flow; seconds that
-    each of those was under way.
-    """
+async def _round(provider: str, rivals: Sequence[Rival], streams: int, chunks: int) -> dict[str, _Carried]:
+    """All rivals at the same time, so that other work on the machine slows them alike."""
     await _plan(provider, holds=True, hold_after=1)
-    before = cpu_seconds(rival.pid)
-    readers = []
-    for _ in range(streams):  # not all at the same instant: their chunks would come in bursts
-        readers.append(await _asked(rival))
-        await asyncio.sleep(0.013)
-    async with asyncio.timeout(60):
-        await asyncio.gather(*(reader.begun for reader in readers))
+    readers: dict[str, list[Reader]] = {}
+    beginning: dict[str, float] = {}
+    for rival in rivals:
+        before = cpu_seconds(rival.pid)
+        readers[rival.name] = []
+        for _ in range(streams):  # not all at the same instant: their chunks would come in bursts
+            readers[rival.name].append(await _asked(rival))
+            await asyncio.sleep(0.013)
+        async with asyncio.timeout(60):
+            await asyncio.gather(*(reader.begun for reader in readers[rival.name]))
+        beginning[rival.name] = (cpu_seconds(rival.pid) - before) / streams
     await asyncio.sleep(0.5)
-    begun = cpu_seconds(rival.pid)
+    before_all = {rival.name: cpu_seconds(rival.pid) for rival in rivals}
     await _plan(provider, holds=False)
-    for reader in readers:
-        await _whole(reader, rival, chunks)
-    used = max(0.01, cpu_seconds(rival.pid) - begun)  # counted in hundredths
-    took = [seconds for reader in readers for seconds in reader.took[1:]]
-    return (begun - before) / streams, streams * (chunks - 1) / used, took
+    for rival in rivals:
+        for reader in readers[rival.name]:
+            await _whole(reader, rival, chunks)
+    carried = {}
+    for rival in rivals:
+        used = max(0.01, cpu_seconds(rival.pid) - before_all[rival.name])  # counted in hundredths
+        took = [seconds for reader in readers[rival.name] for seconds in reader.took[1:]]
+        carried[rival.name] = _Carried(beginning[rival.name], streams * (chunks - 1) / used, took)
+    return carried
 
 
 async def _many(provider: str, ours: Rival) -> list[dict[str, Any]]:

@@ -1,19 +1,34 @@
 """``docsmith index`` and ``docsmith search``."""
 
 import argparse
-from typing import Any
+import asyncio
+import signal
+from collections.abc import Coroutine
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from msgspec import to_builtins
 
 from eventstore import Metadata
-from service.cli.output import DONE, Output, failure
+from service.cli.output import DONE, Output, failure, warning
 from service.cli.parsing import add_command, count
 from service.cli.runtime import Runtime
-from service.domain.errors import NotFound
+from service.domain.errors import Conflict, Invalid, NotFound, ServiceError
+from service.operations import source_of
 from service.ports.search_index import Explanation
-from service.projections.projects import project_of_domain
+from service.projections.projects import ProjectRow, project_of_domain
 from service.projections.sites import get_site
 from service.retrieval.markdown import SUFFIXES
 from service.system import cli_actor
 
+if TYPE_CHECKING:
+    from service.retrieval.index import IndexReport
+    from service.workers.indexer import Indexer
+
+NEAR_SECONDS, FAR_SECONDS, AGAIN_SECONDS = 1.0, 30.0, 10.0
+"""Between two looks at a folder or repository of this machine; at one elsewhere; and, besides, after a failure."""
+SKIPPED_SHOWN = 3
+"""Files of each reason."""
 MEANING_SECONDS = 5.0
 """That a command waits for what its question means."""
 
@@ -23,10 +38,17 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
         commands,
         "index",
         "index a site's newest commit now",
-        more="A running service does so by itself after each push and merge.",
-        examples=["index guide"],
+        more="Files that did not change since the last time are not read again. A running service indexes by itself"
+        " after each push and merge; a folder is looked at by this command only.",
+        examples=["index guide", "index guide --watch"],
         parents=[common],
     )
+    how = one.add_mutually_exclusive_group()
+    how.add_argument(
+        "--watch", action="store_true", help="go on, and index each change as it comes, until Ctrl-C; a line for each"
+    )
+    how.add_argument("--all", action="store_true", help="read every file again")
+    how.add_argument("--skipped", action="store_true", help="index nothing: list the files that were left out, and why")
     one.add_argument("domain", metavar="DOMAIN", help="of the site, as docsmith project list shows it")
     one.set_defaults(command=index)
     one = add_command(
@@ -43,25 +65,102 @@ async def index(runtime: Runtime, options: argparse.Namespace, output: Output) -
     project = await project_of_domain(runtime.views, options.domain)
     if project is None:
         raise no_site(options.domain)
+    if options.skipped:
+        await open_site(runtime, options.domain)
+        skipped = await runtime.index.skipped(options.domain)
+        lines = "\n".join(f"{one.path}: {one.reason}" for one in skipped)
+        output.result({"skipped": skipped}, lines or "Nothing was skipped.")
+        return DONE
     from service.workers.indexer import Indexer  # late: no other command needs it
 
     indexer = Indexer(runtime.store, runtime.views, runtime.docs, runtime.index, runtime.data)
-    report = await indexer.index(
-        options.domain,
-        Metadata(actor=cli_actor()),
-        on_progress=lambda done, total: output.progress(f"indexing {options.domain}", done, total),
-    )
-    assert report is not None  # it was asked for whatever the commit
-    skipped = f", {len(report.skipped)} skipped" if report.skipped else ""
-    text = f"{report.pages:,} pages, {report.sections:,} sections{skipped} in {report.seconds:.1f} s"
+    if options.watch:
+        await _until_stopped(_watch(runtime, indexer, project, output))
+        return DONE
+    try:
+        await runtime.docs.refresh(source_of(project))
+    except (Conflict, Invalid) as error:  # what is here already can still be indexed
+        warning(str(error))
+    report = await _indexed(indexer, project, output, whole=options.all)
     if not report.pages:
         where = f"{project.docs_folder} of {project.repository}" if project.docs_folder else project.repository
         failure(
             f"There is no page of documentation in {where}, branch {project.ref}.",
             next_step=f"Pages are files that end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}.",
         )
-    output.result(report, "\n".join([text, *(f"  skipped {one.path}: {one.reason}" for one in report.skipped)]))
+    output.result(report, told(report, options.domain))
     return DONE
+
+
+async def _indexed(indexer: "Indexer", project: ProjectRow, output: Output, *, whole: bool = False) -> "IndexReport":
+    report = await indexer.index(
+        project.domain,
+        Metadata(actor=cli_actor()),
+        on_progress=lambda done, total: output.progress(f"indexing {project.domain}", done, total),
+        whole=whole,
+    )
+    assert report is not None  # it was asked for whatever the commit
+    return report
+
+
+def told(report: "IndexReport", domain: str) -> str:
+    """``12 pages, 34 sections, 2 skipped in 0.4 s; 3 files were read anew``, and what was skipped, by reason."""
+    text = f"{report.pages:,} pages, {report.sections:,} sections"
+    if report.skipped:
+        text += f", {len(report.skipped):,} skipped"
+    text += f" in {report.seconds:.1f} s"
+    if report.read < report.pages + len(report.skipped):
+        text += f"; {report.read:,} {'file was' if report.read == 1 else 'files were'} read anew"
+    reasons: dict[str, list[str]] = {}
+    for one in report.skipped:
+        reasons.setdefault(one.reason, []).append(one.path)
+    lines = [text]
+    for reason, paths in sorted(reasons.items(), key=lambda item: -len(item[1])):
+        more = f" and {len(paths) - SKIPPED_SHOWN:,} more" if len(paths) > SKIPPED_SHOWN else ""
+        lines.append(f"  skipped {', '.join(paths[:SKIPPED_SHOWN])}{more}: {reason}")
+    if any(len(paths) > SKIPPED_SHOWN for paths in reasons.values()):
+        lines.append(f"  all of them: docsmith index {domain} --skipped")
+    return "\n".join(lines)
+
+
+async def _watch(runtime: Runtime, indexer: "Indexer", project: ProjectRow, output: Output) -> None:
+    """Index what comes, a line for each time. What goes wrong is told once, and tried again."""
+    source = source_of(project)
+    is_near = project.code_host == "local"
+    output.line(f"Watching {project.repository}; Ctrl-C ends it.")
+    complaint = ""
+    while True:
+        try:
+            await runtime.docs.refresh(source)
+            await runtime.views.catch_up()
+            site = await get_site(runtime.views, project.domain)
+            fetched = await runtime.docs.fetch(source)
+            if site is None or site.file is None or site.commit != fetched.base_commit:
+                report = await _indexed(indexer, project, output)
+                at = datetime.now().astimezone().strftime("%H:%M:%S")
+                text = f"{at} {fetched.base_commit[:12]}: {told(report, project.domain)}".partition("\n")[0]
+                output.result({"commit": fetched.base_commit, **to_builtins(report)}, text)
+            complaint = ""
+        except ServiceError as error:
+            if str(error) != complaint:
+                complaint = str(error)
+                warning(complaint)
+            await asyncio.sleep(AGAIN_SECONDS)
+        await asyncio.sleep(NEAR_SECONDS if is_near else FAR_SECONDS)
+
+
+async def _until_stopped(work: Coroutine[Any, Any, None]) -> None:
+    """Ctrl-C and SIGTERM are the ends that are wanted."""
+    loop, stop = asyncio.get_running_loop(), asyncio.Event()
+    for one in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(one, stop.set)
+    working, stopping = asyncio.create_task(work), asyncio.create_task(stop.wait())
+    await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    for task in (working, stopping):
+        task.cancel()
+    await asyncio.wait({working, stopping})
+    if not working.cancelled():
+        working.result()
 
 
 def no_site(domain: str) -> NotFound:

@@ -19,6 +19,7 @@ from typing import TypeVar
 
 from service.domain.errors import Invalid, NotFound, Unavailable
 from service.domain.projects import DOMAIN
+from service.domain.sites import Skipped
 from service.domain.threads import SearchFilter
 from service.ports.search_index import NO_FILTER, Page, SearchResult
 from service.retrieval.meaning import Meaning
@@ -131,6 +132,10 @@ class SiteIndexes:
     async def hashes(self, domain: str) -> list[bytes]:
         """Of the content of every section of the domain."""
         return await self._asked(domain, lambda index: index.hashes())
+
+    async def skipped(self, domain: str) -> list[Skipped]:
+        """Files of the domain that are not in its index, and why."""
+        return await self._asked(domain, lambda index: index.skipped())
 
     async def meanings(self, domain: str, hashes: Sequence[bytes]) -> dict[bytes, str]:
         """The texts to embed for these sections; fewer, when another index has taken over meanwhile."""

@@ -18,6 +18,7 @@ from msgspec import Struct
 from tantivy import Query
 
 from service.domain.errors import Invalid
+from service.domain.sites import Skipped
 from service.domain.threads import SearchFilter
 from service.ports.search_index import Explanation, Page, SearchResult, Section
 from service.retrieval.inline import words_of
@@ -251,6 +252,10 @@ class SiteIndex:
     def hashes(self) -> list[bytes]:
         """Of every section, in their order."""
         return [key for (key,) in self._db.execute("SELECT hash FROM sections ORDER BY id")]
+
+    def skipped(self) -> list[Skipped]:
+        """Files that are not in the index, and why."""
+        return [Skipped(*row) for row in self._db.execute("SELECT path, reason FROM skipped ORDER BY path")]
 
     def meanings(self, hashes: Sequence[bytes]) -> dict[bytes, str]:
         """What to make the vectors of these sections from."""

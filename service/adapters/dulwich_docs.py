@@ -59,8 +59,6 @@ class DulwichDocs:
         self._env = env
         self._token_of = token_of
         self._locks: dict[str, asyncio.Lock] = {}
-        self._states: dict[str, str] = {}
-        """Of folders and repositories that have been taken in, by project."""
 
     async def default_branch(self, source: Source) -> str:
         remote = await self._theirs(source)
@@ -82,6 +80,7 @@ class DulwichDocs:
         async with self._locked(source):
             if not await asyncio.to_thread(hosted.is_dir):
                 remote = await self._theirs(source)
+                state = await asyncio.to_thread(git_refresh.state_of, remote, source.ref)
                 await run_in_child(
                     git_import.take_in,
                     hosted,
@@ -90,6 +89,7 @@ class DulwichDocs:
                     timeout_seconds=IMPORT_SECONDS,
                     memory_bytes=CHILD_BYTES,
                 )
+                await asyncio.to_thread(git_refresh.remember_state, hosted, state)
         await asyncio.to_thread(_check_branch, await self._remote(source), source.ref)
 
     async def fetch(self, source: Source, *, branch: str = "") -> Fetched:
@@ -112,7 +112,7 @@ class DulwichDocs:
             await self.register(source)
             return True
         state = await asyncio.to_thread(git_refresh.state_of, remote, source.ref)
-        if self._states.get(source.project_id) == state:
+        if state and await asyncio.to_thread(git_refresh.known_state, hosted) == state:
             return False
         async with self._locked(source):
             taken = await run_in_child(
@@ -123,7 +123,8 @@ class DulwichDocs:
                 timeout_seconds=IMPORT_SECONDS,
                 memory_bytes=CHILD_BYTES,
             )
-        self._states[source.project_id] = state  # as it was before: what changed meanwhile is looked at again
+        # As it was before: what changed meanwhile is looked at again.
+        await asyncio.to_thread(git_refresh.remember_state, hosted, state)
         return taken
 
     async def list_files(self, source: Source, commit: str) -> Sequence[TreeFile]:

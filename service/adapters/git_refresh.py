@@ -35,6 +35,8 @@ from service.adapters.hosted_merge import Unmergeable, merged_tree
 from service.domain.errors import Conflict, Invalid, Unavailable
 
 TAKEN_IN = b"refs/docsmith/taken-in"
+STATE_FILE = Path("docsmith", "taken-in")
+"""Only spares a look: when it is lost, or half, everything is looked at."""
 MAX_COMMITS = 100_000
 """Followed to the first one."""
 
@@ -162,14 +164,29 @@ def _commit(repository: BareRepository, tree: ObjectID, parents: list[ObjectID],
     return ObjectID(commit.id)
 
 
+def known_state(hosted: Path) -> str:
+    """Of the folder or repository when it was last taken in; empty when nobody remembers."""
+    try:
+        return (hosted / STATE_FILE).read_text(encoding="utf-8")
+    except OSError:
+        return ""
+
+
+def remember_state(hosted: Path, state: str) -> None:
+    (hosted / STATE_FILE).parent.mkdir(exist_ok=True)
+    (hosted / STATE_FILE).write_text(state, encoding="utf-8")
+
+
 def state_of(remote: Remote, ref: str) -> str:
-    """Another one whenever there may be something to take in: a folder's names, sizes and times, a repository's newest
-    commit. Reads no file. Raises as ``refresh``.
+    """Another one whenever there may be something to take in: a folder's names, sizes and times, the newest commit of a
+    repository on this machine; empty for one elsewhere, which only a fetch tells. Reads no file. Raises as ``refresh``.
     """
+    if not remote.path:
+        return ""
     folder = Path(remote.path)
-    if remote.path and not folder.is_dir():
+    if not folder.is_dir():
         raise no_folder(remote)
-    if not remote.path or is_repository(folder):
+    if is_repository(folder):
         return git_transport.heads(remote, ref).get(ref, "")
     found = sha256()
     todo = [(os.fsencode(folder), 0)]

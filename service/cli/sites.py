@@ -126,7 +126,7 @@ def told(report: "IndexReport", domain: str) -> str:
 async def _watch(runtime: Runtime, indexer: "Indexer", project: ProjectRow, output: Output) -> None:
     """Index what comes, a line for each time. What goes wrong is told once, and tried again."""
     source = source_of(project)
-    is_near = project.code_host == "local"
+    is_near = project.code_host == "local" and "://" not in project.repository
     output.line(f"Watching {project.repository}; Ctrl-C ends it.")
     complaint = ""
     while True:

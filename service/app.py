@@ -121,11 +121,12 @@ async def open_runtime(
     """An open data folder, made when it is not there. ``alone``: no other process serves it, so that a damaged
     ``views.db`` can be made anew.
 
-    Raises Conflict ``vault_missing``, and EventStoreError.
+    Raises Forbidden ``data_read_only``, Conflict ``vault_missing``, and EventStoreError.
     """
     from eventstore import SQLiteEventStore
 
     make_private(data)
+    _require_writable(data)
     _require_vault(data)
     async with AsyncExitStack() as stack:
         store = await SQLiteEventStore.open(data / "events.db", vault_path=data / "keys.db")
@@ -133,6 +134,19 @@ async def open_runtime(
         views = await _open_views(data / "views.db", store, alone=alone)
         stack.push_async_callback(views.close)
         yield OpenFolder(data, settings, store, views, stack, models)
+
+
+def _require_writable(data: Path) -> None:
+    """Even who only reads writes: views follow the log, and SQLite keeps files beside its own."""
+    for place in (data, *(data / name for name in ("events.db", "keys.db", "views.db"))):
+        if place.exists() and not os.access(place, os.W_OK):
+            from service.domain.errors import Forbidden
+
+            raise Forbidden(
+                f"{place} cannot be written by the user that runs this (uid {os.getuid()}), or its disk is read-only: "
+                "run it as the user that owns the data folder, or give that user the right to write.",
+                code="data_read_only",
+            )
 
 
 def _require_vault(data: Path) -> None:

@@ -4,7 +4,8 @@ import logging
 import os
 import sys
 from collections.abc import Callable
-from typing import Literal
+from contextlib import suppress
+from typing import BinaryIO, Literal, cast
 
 import msgspec
 import structlog
@@ -34,6 +35,23 @@ def _log_line(event: object, **_: object) -> bytes:
     return msgspec.json.encode(event, enc_hook=repr)
 
 
+class _Lossy:
+    """A file that lines are dropped for while it takes none: a disk that is full of logs must not stop the service.
+
+    Without a buffer, where a line that failed would wait and make the next one fail.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file: BinaryIO = getattr(file, "raw", file)
+
+    def write(self, line: bytes) -> None:
+        with suppress(OSError):
+            self._file.write(line)
+
+    def flush(self) -> None:
+        """Nothing waits."""
+
+
 def _may_colour() -> bool:
     """See no-color.org; on a terminal alone, since elsewhere colours are rubbish in the text."""
     return sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
@@ -59,7 +77,7 @@ def configure_logging(level: str = "info", style: Literal["auto", "json", "conso
     least = Level(level)
     stamp: structlog.typing.Processor = structlog.processors.TimeStamper(fmt="iso", utc=True)
     render: structlog.typing.Processor = structlog.processors.JSONRenderer(serializer=_log_line)
-    factory: Callable[..., object] = structlog.BytesLoggerFactory(sys.stderr.buffer)
+    factory: Callable[..., object] = structlog.BytesLoggerFactory(cast("BinaryIO", _Lossy(sys.stderr.buffer)))
     if style == "console" or (style == "auto" and sys.stderr.isatty()):
         factory = structlog.PrintLoggerFactory(sys.stderr)
         stamp = structlog.processors.TimeStamper("%H:%M:%S", utc=False)

@@ -1,9 +1,12 @@
 """What goes wrong with a data folder: told in one sentence, with nothing lost."""
 
 import json
+import os
+import resource
 import shutil
 import sqlite3
 import subprocess
+import urllib.error
 import urllib.request
 
 import pytest
@@ -81,3 +84,57 @@ def test_a_clock_that_was_set_back_loses_and_reorders_nothing(service):
     assert created["token"]
     assert service.stop() == 0
     service.cli("audit", "verify")
+
+
+def test_a_folder_that_cannot_be_written_is_said_to_be_so(service):
+    """As root, without the right to write where the permissions forbid it."""
+    command = [*PROGRAM, "project", "list", "--data", str(service.data)]
+    if os.getuid() == 0:
+        setpriv = shutil.which("setpriv")
+        if setpriv is None:
+            pytest.skip("gives up rights of root; install Debian's package util-linux to run it")
+        command = [setpriv, "--bounding-set=-dac_override,-dac_read_search", *command]
+    for place in (service.data / "events.db", service.data):
+        mode = place.stat().st_mode
+        place.chmod(0o555 if place.is_dir() else 0o444)
+        told = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        place.chmod(mode)
+        assert told.returncode == 1
+        assert told.stderr.startswith(f"docsmith: {place} cannot be written by the user that runs this")
+        assert len(told.stderr.splitlines()) == 1
+    assert service.run("project", "list").returncode == 0
+
+
+def asked(service, body, key):
+    """The status and the answer of a request for a job."""
+    request = urllib.request.Request(
+        f"{service.url}/v2/agent/{service.project_id}/job",
+        data=json.dumps(body).encode(),
+        headers={**key, "Content-Type": "application/json"},
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, json.load(error)
+
+
+def test_a_full_disk_refuses_what_it_cannot_keep_and_heals_by_itself(service):
+    """No file may grow, as on a disk without room; then there is room again."""
+    service.start()
+    status, kept = asked(service, {"prompt": "Make it sing"}, service.admin)
+    assert status == 201
+    _, hard = resource.prlimit(service.process.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(service.process.pid, resource.RLIMIT_FSIZE, (1, hard))
+    status, told = asked(service, {"prompt": "Make it dance"}, service.admin)
+    assert (status, told["code"]) == (503, "unavailable")
+    with urllib.request.urlopen(f"{service.url}/healthz", timeout=20) as health:
+        assert health.status == 200
+    resource.prlimit(service.process.pid, resource.RLIMIT_FSIZE, (hard, hard))
+    status, later = asked(service, {"prompt": "Make it rest"}, service.admin)
+    assert status == 201
+    assert service.stop() == 0
+    service.cli("audit", "verify")
+    for job in (kept, later):
+        assert service.cli("job", "show", job["id"])["id"] == job["id"]

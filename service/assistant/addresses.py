@@ -1,7 +1,7 @@
 """Which addresses an answer may link: those that somebody wrote who may.
 
 The documentation's passages, the reader's own message and the site owner's instructions are texts that addresses are
-taken from, character for character: were a known host enough, its paths and queries could carry away what was said. On
+taken from, character for character, with the anchor or without: were a known host enough, its paths and queries could carry away what was said. On
 the site's own host every page is known, for what is sent there is no secret of the site.
 """
 
@@ -42,6 +42,7 @@ class KnownAddresses:
         for address in found:
             if len(self._known) < MAX_ADDRESSES:
                 self._known.add(address.rstrip("/"))
+                self._known.add(address.partition("#")[0].rstrip("/"))
 
     def __call__(self, address: str) -> bool:
         """Whether an answer may link it."""

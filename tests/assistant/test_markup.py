@@ -239,6 +239,8 @@ def test_addresses_are_known_as_they_were_written():
     assert addresses("https://status.kite.example")
     assert addresses("mailto:help@kite.example")
     assert not addresses("https://code.example/kite#x")
+    addresses.add("https://other.example/page#part")
+    assert addresses("https://other.example/page/")
     assert not addresses("https://code.example/")
     assert not addresses("https://[evil/")
 

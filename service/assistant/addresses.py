@@ -1,8 +1,8 @@
 """Which addresses an answer may link: those that somebody wrote who may.
 
 The documentation's passages, the reader's own message and the site owner's instructions are texts that addresses are
-taken from, character for character, with the anchor or without: were a known host enough, its paths and queries could carry away what was said. On
-the site's own host every page is known, for what is sent there is no secret of the site.
+taken from, character for character, with the anchor or without: were a known host enough, its paths and queries could
+carry away what was said. On the site's own host every page is known, for what is sent there is no secret of the site.
 """
 
 import re

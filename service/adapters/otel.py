@@ -9,6 +9,7 @@ addresses in it, so only the kind of it is told, once a minute at most; its own 
 be current between the yields of a generator.
 """
 
+import asyncio
 import logging
 import threading
 import time
@@ -93,7 +94,8 @@ class OpenTelemetry:
         told = _Span(span)
         try:
             yield told
-        except GeneratorExit:
+        except (GeneratorExit, asyncio.CancelledError):  # nobody waits for it any more: no fault of anybody
+            span.set_attribute("error.type", "cancelled")
             raise
         except BaseException as error:
             told.fail(error.code if isinstance(error, ServiceError) else type(error).__name__)

@@ -1,6 +1,7 @@
 """Traces cost a service nothing that it would miss: neither where nobody wants them nor where nobody takes them."""
 
 import ast
+import asyncio
 import os
 import socket
 import subprocess
@@ -74,10 +75,13 @@ def test_a_span_within_another_is_its_child_and_a_failure_is_told_by_its_kind():
             pass
         with pytest.raises(Invalid), tracer.span("failed", remote="00-nonsense"):
             raise Invalid("Zebulon typed this", code="too_much")
+        with pytest.raises(asyncio.CancelledError), tracer.span("left"):
+            raise asyncio.CancelledError
         with tracer.span("asked", asked_by="r-1"), tracer.span("linked", asked_by="r-1", is_linked=True):
             pass
         tracer.close()
         spans = {span.name: span for span in collector.spans()}
+    assert (attributes_of(spans["left"]), spans["left"].status.code) == ({"error.type": "cancelled"}, 0)
     outer, failed = spans["outer"], spans["failed"]
     assert spans["inner"].parent_span_id == spans["sibling"].parent_span_id == outer.span_id
     assert spans["asked"].parent_span_id == outer.span_id

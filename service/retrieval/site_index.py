@@ -61,6 +61,10 @@ class _PageRow(Struct, frozen=True, array_like=True, gc=False):
     title: str
 
 
+_SectionRow = tuple[str, str, str, str, int, int]
+"""Heading, heading path as JSON, anchor, text, first and last line."""
+
+
 class _Candidate(Struct):
     page: int
     score: float
@@ -141,8 +145,7 @@ class SiteIndex:
     def _near_terms(self, term: str, distance: int) -> Iterator[str]:
         pages, sections = self._words.with_near_terms(term, distance, NEAR_READ)
         texts = [row.title for row in self._pages(pages).values()]
-        rows = [self._row(section) for section in sections]
-        texts += [text for row in rows for text in (row[0], row[3])]
+        texts += [text for row in self._rows(sections).values() for text in (row[0], row[3])]
         for each in {each for text in texts for each in self._words.terms(text)}:
             if not each.isdigit() and letters_apart(term, each, distance):
                 yield each
@@ -154,8 +157,10 @@ class SiteIndex:
         ranking = _Ranking(terms, only[0], only[1], {}, {}, {}, {}, [])
         self._add_sections(ranking)
         for page, found in ranking.sections.items():
-            further = sum(hit.score for hit in found[1 : 1 + NEXT_SECTIONS])
-            ranking.scores[page] = found[0].score + NEXT_PART * further
+            score = found[0].score
+            if len(found) > 1:
+                score += NEXT_PART * sum([hit.score for hit in found[1 : 1 + NEXT_SECTIONS]])
+            ranking.scores[page] = score
         self._add_pages(ranking)
         first = heapq.nlargest(max(PAIRED_PAGES, count), ranking.scores, key=ranking.scores.__getitem__)
         self._reward_pairs(ranking, first[:PAIRED_PAGES])
@@ -289,9 +294,10 @@ class SiteIndex:
         picked += [(min(score, floor), section, candidate) for score, section, candidate in best]
         top = picked[0][0] if picked else 1.0
         rows = self._pages([candidate.page for candidate in pages])
+        texts = self._rows([section for _, section, _ in picked])
         return tuple(
             self._section(
-                section,
+                texts[section],
                 rows[candidate.page],
                 score / top if top > 0 else 1.0,
                 self._explained(ranking, candidate, section) if explain else None,
@@ -299,8 +305,8 @@ class SiteIndex:
             for score, section, candidate in picked
         )
 
-    def _section(self, section: int, page: _PageRow, score: float, explanation: Explanation | None) -> Section:
-        heading, path, anchor, text, start, end = self._row(section)
+    def _section(self, row: _SectionRow, page: _PageRow, score: float, explanation: Explanation | None) -> Section:
+        heading, path, anchor, text, start, end = row
         return Section(
             path=page.path,
             url=f"{page.url}#{anchor}" if anchor else page.url,
@@ -314,11 +320,15 @@ class SiteIndex:
             explanation=explanation,
         )
 
-    def _row(self, section: int) -> tuple[str, str, str, str, int, int]:
-        heading, path, anchor, text, start, end = self._db.execute(
-            "SELECT heading, heading_path, anchor, text, start_line, end_line FROM sections WHERE id = ?", (section,)
-        ).fetchone()
-        return heading, path, anchor, zlib.decompress(text).decode(), start, end
+    def _rows(self, sections: Sequence[int]) -> dict[int, _SectionRow]:
+        asked = ",".join(map(str, sections))
+        return {
+            id_: (heading, path, anchor, zlib.decompress(text).decode(), start, end)
+            for id_, heading, path, anchor, text, start, end in self._db.execute(
+                "SELECT id, heading, heading_path, anchor, text, start_line, end_line"  # noqa: S608  (numbers)
+                f" FROM sections WHERE id IN ({asked})"
+            )
+        }
 
     def _explained(self, ranking: _Ranking, candidate: _Candidate, section: int) -> Explanation:
         page, weights = candidate.page, ranking.terms.weights

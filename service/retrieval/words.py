@@ -30,6 +30,8 @@ MAX_WORD = 64
 MAX_NAMES = 400
 """Names of one section that are also indexed by their parts."""
 MAX_GROUPS = 50
+MAX_STEMS = 5000
+"""Words of questions whose terms are kept."""
 LEFT_BY_WRITERS = (".tantivy-writer.lock", ".tantivy-meta.lock")
 
 SectionField = Literal["body", "heading"]
@@ -218,11 +220,17 @@ class Words:
         self.sections = _open(folder / "sections", SECTIONS).searcher()
         self.pages = _open(folder / "pages", PAGES).searcher()
         self._analyzer = analyzer()
+        self._stems: dict[str, str] = {}
 
     def stem(self, word: str) -> str:
         """The term of one word; empty when it is none."""
-        terms = self._analyzer.analyze(word)
-        return terms[0] if terms else ""
+        known = self._stems.get(word)
+        if known is None:
+            if len(self._stems) >= MAX_STEMS:
+                self._stems.clear()
+            terms = self._analyzer.analyze(word)
+            known = self._stems[word] = terms[0] if terms else ""
+        return known
 
     def terms(self, text: str) -> list[str]:
         return self._analyzer.analyze(text)
@@ -269,7 +277,9 @@ class Words:
         clauses = [(Occur.Should, Query.phrase_query(SECTIONS, "body", list(pair))) for pair in pairs]
         if not clauses or not among:
             return {}
-        only = Query.const_score_query(Query.term_set_query(SECTIONS, "id", list(among)), 0.0)
+        # A term for each, for a set of them would be looked for among the ids of all sections.
+        ids = Query.boolean_query([(Occur.Should, Query.term_query(SECTIONS, "id", id_)) for id_ in among])
+        only = Query.const_score_query(ids, 0.0)
         return {hit.id: hit.score for hit in _hits(self.sections, _any_of(clauses, only), len(among))}
 
     def section_score(self, section: int, field: SectionField, terms: Mapping[str, float]) -> float:

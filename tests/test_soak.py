@@ -3,15 +3,26 @@
 from scripts.soak_run import Life
 
 
+def lived(seconds, memory):
+    life = Life()
+    for second in range(seconds):
+        life.seconds.append(float(second))
+        life.memory.append(memory(second))
+    return life
+
+
 def test_a_leak_after_the_warm_up_is_seen_and_the_warm_up_is_none():
-    leaking, filling = Life(), Life()
-    for second in range(90):
-        for life in (leaking, filling):
-            life.seconds.append(float(second))
-        leaking.memory.append(100_000 * second)
-        filling.memory.append(min(second, 30) * 1_000_000)
-    assert round(leaking.memory_slope()) == 6_000_000
-    assert filling.memory_slope() == 0
+    leaking = lived(180, lambda second: 1_000 * second + (7_000_000 if second % 3 else 0))
+    assert round(leaking.slope(leaking.memory) / 100_000) == 36
+    filling = lived(180, lambda second: min(second, 60) * 1_000_000 + second % 5 * 100_000)
+    assert filling.slope(filling.memory) == 0
+    short = lived(60, lambda second: 1_000 * second)
+    assert short.slope(short.memory) is None
+
+
+def test_what_is_held_more_at_the_end_than_after_the_warm_up_is_told():
+    life = lived(90, lambda second: 10 + second % 2 + (5 if second > 70 else 0))
+    assert life.growth(life.memory) == 5
 
 
 def test_the_slowest_hundredth_decides():

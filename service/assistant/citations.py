@@ -101,8 +101,8 @@ class CitationFilter:
         self._in_info = False
 
     def feed(self, text: str) -> str:
-        is_plain = not any(special in text for special in "[]`~") and not (text[:1] == ":" and self._previous == "]")
-        if self._mode is _Mode.TEXT and is_plain:
+        is_special = "[" in text or "]" in text or "`" in text or "~" in text
+        if self._mode is _Mode.TEXT and not is_special and not (text[:1] == ":" and self._previous == "]"):
             self._plain(text)
         else:
             for character in text:

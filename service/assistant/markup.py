@@ -46,6 +46,9 @@ _SPECIAL = re.compile(rf"[\\`~\[\]<!&\n]|{_SCHEME}", re.IGNORECASE)
 _SCHEME_BEGUN = re.compile(
     r"(?<![A-Za-z])(?:h(?:t(?:t(?:p(?:s(?::/?)?|:/?)?)?)?)?|f(?:t(?:p(?::/?)?)?)?|w{1,3})\Z", re.IGNORECASE
 )
+_QUIET = re.compile(r"(?:[^\\`~\[\]<!&\n:/.]|(?<![wW])\.)+")
+"""Neither anything special, nor an address, nor the end of what may begin one, but for its last letters."""
+_ENDS_OF_BEGUN = frozenset("hHtTpPsSfFwW")
 _ADDRESS = re.compile(rf"{_SCHEME}[\w\-.~:/?#@!$&'()+,;=%]*", re.IGNORECASE)
 _PLAIN_LABEL = re.compile(r"(?!.*\b(?:www|https?|ftp)$)(?:\w|\w[\w ,.'+/-]*\w|(`+)[^`]+\1)", re.IGNORECASE)
 """Words that mean the same without their brackets."""
@@ -107,9 +110,24 @@ class MarkupGuard:
         self._behind_address = False
 
     def feed(self, text: str) -> str:
+        if self._is_quiet(text):  # nearly always: what the steps would do, in one
+            self._last = self._read = text[-1]
+            if len(self._line) < LINE_CHARACTERS:
+                self._line += text
+            self._behind_address = False
+            return text
         self._buffer += text
         self._run(final=False)
         return self._take()
+
+    def _is_quiet(self, text: str) -> bool:
+        """Whether the text is words and nothing else, and nothing is under way."""
+        if self._buffer or self._labels or self._fence is not None or self._may_be_head or not _QUIET.fullmatch(text):
+            return False
+        if text[0] == "." and self._read in ("w", "W"):
+            return False
+        read = self._read
+        return text[-1] not in _ENDS_OF_BEGUN or _SCHEME_BEGUN.search(read + text, len(read)) is None
 
     def finish(self) -> str:
         """What is still held back. A code block that is open is closed. Afterwards a paragraph begins."""

@@ -10,8 +10,7 @@ Importing this module imports nothing of litellm (``model_library``).
 import asyncio
 import random
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import aiohttp
@@ -191,10 +190,28 @@ class LitellmModel:
             tried += 1
             has_begun = False
             try:
-                async with aclosing(self._try(request)) as chunks:
-                    async for chunk in chunks:
-                        has_begun = True
-                        yield chunk
+                library, facts = await self._ready_for(request)
+                exchange = Exchange(
+                    self._open_session(library), first_token_timeout_seconds=self._spec.first_token_timeout_seconds
+                )
+                source: _Source | None = None
+                written = 0
+                try:
+                    source = await self._source(library, facts, request, exchange)
+                    # No generator of its own: each one that a piece goes through costs about as much as reading it.
+                    while (texts := await source.read()) is not None:
+                        for text in texts:
+                            has_begun = True
+                            written += len(text)
+                            yield ModelText(text)
+                    ending = source.ending()
+                except ContentRefused:
+                    ending = Ending("refused", (), Tokens(0, 0), "")
+                finally:
+                    if source is not None:
+                        await source.close()
+                    exchange.close()
+                yield self._end(library, facts, request, ending, written)
                 return
             except ServiceError as error:
                 wait = self._retries.wait_seconds(
@@ -204,34 +221,22 @@ class LitellmModel:
                     raise
             await self._sleep(wait)
 
-    async def _try(self, request: ModelRequest) -> AsyncGenerator[ModelChunk, None]:
+    async def _ready_for(self, request: ModelRequest) -> tuple[Library, "_Facts"]:
         if self.key_is_missing:
             raise Forbidden(f"{self._spec.api_key_env} is not set", code=MODEL_KEY_REFUSED)
         library = await load()
         facts = await self._learn(library)
         if request.tools and not facts.has_tools:
             raise Invalid(f"{self.name} cannot use tools", code=MODEL_REFUSED_REQUEST)
-        exchange = Exchange(
-            self._open_session(library), first_token_timeout_seconds=self._spec.first_token_timeout_seconds
-        )
-        written = 0
-        try:
-            stream = await self._ask(library, facts, request, exchange)
-            self._used_own_clients |= exchange.response is None
-            source: _Source = _LitellmSource(stream, exchange, self._spec, self._key())
-            if exchange.taken is not None and exchange.response is not None:
-                reader = ChatCompletionsReader() if exchange.taken == "chat_completions" else MessagesReader()
-                source = _OurSource(exchange.response, reader, self._spec)
-            async with aclosing(source.texts()) as texts:
-                async for text in texts:
-                    written += len(text)
-                    yield ModelText(text)
-            ending = source.ending()
-        except ContentRefused:
-            ending = Ending("refused", (), Tokens(0, 0), "")
-        finally:
-            exchange.close()
-        yield self._end(library, facts, request, ending, written)
+        return library, facts
+
+    async def _source(self, library: Library, facts: "_Facts", request: ModelRequest, exchange: Exchange) -> "_Source":
+        stream = await self._ask(library, facts, request, exchange)
+        self._used_own_clients |= exchange.response is None
+        if exchange.taken is not None and exchange.response is not None:
+            reader = ChatCompletionsReader() if exchange.taken == "chat_completions" else MessagesReader()
+            return _OurSource(exchange.response, reader, self._spec)
+        return _LitellmSource(stream, exchange, self._spec, self._key())
 
     async def _ask(
         self, library: Library, facts: "_Facts", request: ModelRequest, exchange: Exchange, **more: str
@@ -399,9 +404,12 @@ def _headers_of(error: BaseException) -> Mapping[str, str]:
 class _Source(Protocol):
     """Where the rest of a reply comes from."""
 
-    def texts(self) -> AsyncGenerator[str, None]: ...
+    async def read(self) -> Sequence[str] | None:
+        """The next texts, perhaps none; None at the end. Raises ServiceError, ContentRefused."""
 
     def ending(self) -> Ending: ...
+
+    async def close(self) -> None: ...
 
 
 class _OurSource:
@@ -411,30 +419,39 @@ class _OurSource:
         self._content = response.content
         self._reader = reader
         self._spec = spec
+        self._seconds = spec.first_token_timeout_seconds
+        self._silence = Silence(self._content)
+        self._failure: ServiceError | None = None
 
-    async def texts(self) -> AsyncGenerator[str, None]:
-        seconds, silence = self._spec.first_token_timeout_seconds, Silence(self._content)
+    async def read(self) -> Sequence[str] | None:
+        if self._failure is not None:
+            raise self._failure
+        self._silence.begin(self._seconds)
         try:
-            while True:
-                silence.begin(seconds)
-                try:
-                    data = await self._content.readany()
-                except TimeoutError:
-                    raise Unavailable(f"the provider of {self._spec.model} fell silent") from None
-                except (aiohttp.ClientError, OSError):
-                    raise Unavailable(f"the provider of {self._spec.model} broke the connection off") from None
-                finally:
-                    silence.end()
-                if not data:
-                    return
-                seconds = self._spec.idle_timeout_seconds
-                for text in self._reader.feed(data):
-                    yield text
+            data = await self._content.readany()
+        except TimeoutError:
+            raise Unavailable(f"the provider of {self._spec.model} fell silent") from None
+        except (aiohttp.ClientError, OSError):
+            raise Unavailable(f"the provider of {self._spec.model} broke the connection off") from None
         finally:
-            silence.close()
+            self._silence.end()
+        if not data:
+            return None
+        self._seconds = self._spec.idle_timeout_seconds
+        texts: list[str] = []
+        try:
+            texts.extend(self._reader.feed(data))
+        except ServiceError as error:  # not before the texts that came with it
+            if not texts:
+                raise
+            self._failure = error
+        return texts
 
     def ending(self) -> Ending:
         return self._reader.ending()
+
+    async def close(self) -> None:
+        self._silence.close()
 
 
 class _LitellmSource:
@@ -445,30 +462,28 @@ class _LitellmSource:
         self._exchange = exchange
         self._spec = spec
         self._secret = secret
+        self._seconds = spec.first_token_timeout_seconds
         self._tool_calls = ToolCalls()
         self._finish_reason = ""
         self._tokens: Tokens | None = None
         self._model = ""
 
-    async def texts(self) -> AsyncGenerator[str, None]:
-        timeout_seconds = self._spec.first_token_timeout_seconds
+    async def read(self) -> Sequence[str] | None:
         try:
-            while True:
-                try:
-                    async with asyncio.timeout(timeout_seconds):
-                        chunk = await self._next()
-                except TimeoutError:
-                    raise Unavailable(f"the provider of {self._spec.model} fell silent") from None
-                except Exception as error:  # noqa: BLE001  as in _ask
-                    raise _told(error, self._exchange, self._spec, self._secret) from None
-                if chunk is None:
-                    return
-                timeout_seconds = self._spec.idle_timeout_seconds
-                text = self._read(chunk)
-                if text:
-                    yield text
-        finally:
-            await self._stream.aclose()
+            async with asyncio.timeout(self._seconds):
+                chunk = await self._next()
+        except TimeoutError:
+            raise Unavailable(f"the provider of {self._spec.model} fell silent") from None
+        except Exception as error:  # noqa: BLE001  as in _ask
+            raise _told(error, self._exchange, self._spec, self._secret) from None
+        if chunk is None:
+            return None
+        self._seconds = self._spec.idle_timeout_seconds
+        text = self._read(chunk)
+        return (text,) if text else ()
+
+    async def close(self) -> None:
+        await self._stream.aclose()
 
     async def _next(self) -> Any:
         token = EXCHANGE.set(self._exchange)

@@ -539,3 +539,13 @@ def test_without_a_script_waits_are_random_and_bounded():
             wait = retries.wait_seconds(error, tried=tried, spent_seconds=0, random=random.random())
             assert wait is not None
             assert 0 <= wait <= retries.longest_wait_seconds
+
+
+@pytest.mark.parametrize("way", ["openai"], indirect=True)
+async def test_texts_that_come_with_an_error_are_told_before_it(provider, model):
+    second = b'data: {"choices": [{"delta": {"content": "second"}}]}\n\n'
+    provider.will_reply("first", "never", after=1, raw=second + second + b"data: {broken\n\n")
+    async with aclosing(model.reply(REQUEST)) as chunks:
+        assert [await anext(chunks) for _ in range(3)] == [ModelText(text) for text in ("first", "second", "second")]
+        with pytest.raises(Unavailable):
+            await anext(chunks)

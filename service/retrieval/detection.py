@@ -194,28 +194,52 @@ def _ignore_pattern(line: str, root: str) -> re.Pattern[str] | None:
 
 
 def _walk_docs_json(navigation: object, root: str, files: frozenset[str], entries: dict[str, NavEntry]) -> None:
-    """Groups, tabs, versions and languages nest in any order; strings are pages."""
-    stack: list[tuple[object, str, str, bool]] = [(navigation, "", "", True)]
+    """Groups, tabs, versions and languages nest in any order; strings are pages. What is said of a group holds for all
+    that is in it: ``tag``, and ``groups`` of readers, which are words where groups of pages are objects.
+    """
+    stack: list[tuple[object, NavEntry]] = [(navigation, NavEntry(0))]
     for _ in range(200_000):
         if not stack:
             return
-        node, version, language, is_default = stack.pop()
+        node, told = stack.pop()
         if isinstance(node, str):
-            path = next((p for s in (".mdx", ".md", "") if (p := join_path(root, node) + s) in files), None)
+            path = _page_named(node, root, files)
             if path is not None and path not in entries:
-                entries[path] = NavEntry(len(entries), "", version, language, is_default)
+                entries[path] = replace(told, order=len(entries))
         elif isinstance(node, list):
             ranked = [item for item in node if isinstance(item, dict) and ("version" in item or "language" in item)]
             first = next((item for item in ranked if item.get("default") is True), ranked[0] if ranked else None)
             later = {id(item) for item in ranked if item is not first}
-            stack.extend((item, version, language, is_default and id(item) not in later) for item in reversed(node))
+            stack.extend(
+                (item, replace(told, is_default=False) if id(item) in later else told) for item in reversed(node)
+            )
         elif isinstance(node, dict):
-            if isinstance(node.get("version"), str):
-                version = node["version"]
-            if isinstance(node.get("language"), str):
-                language = node["language"]
-            children = [node[key] for key in _NAVIGATION_KEYS if key in node]
-            stack.extend((child, version, language, is_default) for child in reversed(children))
+            for key in ("version", "language"):
+                if isinstance(node.get(key), str):
+                    told = replace(told, **{key: node[key][:MAX_FACT]})
+            if isinstance(node.get("tag"), str) and node["tag"].strip():
+                told = replace(told, tags=(node["tag"].strip()[:MAX_FACT],))
+            readers = _readers(node, root, files)
+            if readers:
+                told = replace(told, groups=readers)
+            children = [node[key] for key in _NAVIGATION_KEYS if key in node and not (key == "groups" and readers)]
+            stack.extend((child, told) for child in reversed(children))
+
+
+def _page_named(name: str, root: str, files: frozenset[str]) -> str | None:
+    return next((p for s in (".mdx", ".md", "") if (p := join_path(root, name) + s) in files), None)
+
+
+def _readers(node: Mapping[str, object], root: str, files: frozenset[str]) -> tuple[str, ...]:
+    listed = node.get("groups")
+    words = [word.strip()[:MAX_FACT] for word in listed if isinstance(word, str)] if isinstance(listed, list) else []
+    if (
+        not isinstance(listed, list)
+        or len(words) < len(listed)
+        or any(_page_named(word, root, files) for word in words)
+    ):
+        return ()
+    return tuple(word for word in words[:100] if word)
 
 
 _NAVIGATION_KEYS = (

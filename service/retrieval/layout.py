@@ -29,6 +29,9 @@ class NavEntry(Struct, frozen=True):
     language: str = ""
     is_default: bool = True
     """Of the version or language that a reader sees first."""
+    tags: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    """Of readers; empty means everyone."""
 
 
 class Layout(Struct, frozen=True):

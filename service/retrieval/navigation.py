@@ -170,8 +170,8 @@ def site_page(layout: Layout, page: Placed, base: str) -> SitePage:
         anchors=page.anchors,
         version=fact(page.facts, "version") or entry.version or version,
         language=fact(page.facts, "language", "lang", "locale") or entry.language or language,
-        tags=facts_list(page.facts, "tag", "tags"),
-        groups=facts_list(page.facts, "groups"),
+        tags=facts_list(page.facts, "tag", "tags") or entry.tags,
+        groups=facts_list(page.facts, "groups") or entry.groups,
         order=entry.order,
         is_default=entry.is_default and (not mounted or version == newest),
     )

@@ -1,4 +1,5 @@
 import asyncio
+import json
 import shutil
 
 import pytest
@@ -82,6 +83,58 @@ async def test_the_page_in_view_and_its_neighbours_are_preferred(indexed):
     assert (await indexed.paths("logging", current_path="/c/logging"))[0] == "c/logging.md"
     assert (await indexed.paths("logging", current_path="b/other.md"))[0] == "b/logging.md"
     assert (await indexed.paths("logging", current_path="/nowhere"))[0] == "a/logging.md"
+
+
+NAVIGATION = {
+    "navigation": {
+        "tabs": [
+            {
+                "tab": "Guides",
+                "groups": [
+                    {"group": "Start", "pages": ["one/start", {"group": "Deep", "tag": "BETA", "pages": ["two/a"]}]},
+                    {"group": "Staff", "groups": ["staff", "admins"], "pages": ["three/b", "three/own"]},
+                ],
+            },
+            {"tab": "Reference", "groups": [{"group": "All", "pages": ["four/c", "five/d"]}]},
+        ]
+    }
+}
+
+
+@pytest.fixture
+async def navigated(indexed: Indexed) -> Indexed:
+    text = "# Logging\n\nWrite logs to a file.\n"
+    files = {f"{name}.mdx": text for name in ("one/start", "two/a", "three/b", "four/c", "five/d")}
+    own = f"---\ngroups: [owners]\ntag: stable\n---\n{text}"
+    await indexed.fill({**files, "three/own.mdx": own, "docs.json": json.dumps(NAVIGATION)})
+    return indexed
+
+
+async def test_neighbours_are_those_of_the_navigation_file(navigated):
+    """Whatever folders they lie in."""
+    everyone = SearchFilter(groups=("staff", "owners"))
+    found = await navigated.paths("logging", current_path="/five/d", filter=everyone)
+    assert found[0] == "five/d.mdx"
+    assert set(found[1:3]) == {"three/own.mdx", "four/c.mdx"}
+    assert set(found[3:]) == {"one/start.mdx", "two/a.mdx", "three/b.mdx"}
+
+
+async def test_tags_and_readers_of_a_group_in_the_navigation_hold_for_its_pages(navigated):
+    assert await navigated.paths("logging", filter=SearchFilter(tag="beta")) == ["two/a.mdx"]
+    open_to_all = {"one/start.mdx", "two/a.mdx", "four/c.mdx", "five/d.mdx"}
+    assert set(await navigated.paths("logging")) == open_to_all
+    assert set(await navigated.paths("logging", filter=SearchFilter(groups=("staff",)))) == {
+        *open_to_all,
+        "three/b.mdx",
+    }
+    assert await navigated.index.read_page(DOMAIN, "/three/b", readers=("owners",)) is None
+
+
+async def test_what_a_page_says_of_itself_rules(navigated):
+    owners = SearchFilter(groups=("owners",))
+    assert "three/own.mdx" in await navigated.paths("logging", filter=owners)
+    assert "three/own.mdx" not in await navigated.paths("logging", filter=SearchFilter(groups=("staff",)))
+    assert await navigated.paths("logging", filter=SearchFilter(tag="stable", groups=("owners",))) == ["three/own.mdx"]
 
 
 async def test_an_older_version_comes_after_the_newest(indexed):

@@ -431,7 +431,8 @@ class MarkupGuard:
         buffer = self._buffer
         end = buffer.find("\n")
         info = buffer[run:] if end < 0 else buffer[run:end]
-        is_fence = place.is_certain and len(info) <= MAX_FENCE_LINE and not (buffer[0] == "`" and "`" in info)
+        is_fence = place.is_certain and len(info) <= MAX_FENCE_LINE and "|" not in info
+        is_fence &= not (buffer[0] == "`" and "`" in info)
         if is_fence and end < 0 and not final:
             return False
         if not is_fence:

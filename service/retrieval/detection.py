@@ -54,6 +54,8 @@ _CONFIGS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
         ),
     ),
 )
+_CONFIG_NAMES = ("docs.", "mint.", "docusaurus.", "sidebars.", "mkdocs.", "conf.", "hugo.", "config.")
+"""What the names of all of these begin with: few files are compared with each pattern."""
 _MINTLIFY_IGNORES = re.compile(
     r"(?:^|/)(?:README|CONTRIBUTING|CHANGELOG|SECURITY)\.mdx?$|(?:^|/)snippets/|(?:^|/)_snippets/", re.IGNORECASE
 )
@@ -106,8 +108,9 @@ def _shown(layout: Layout, files: frozenset[str], read: Read) -> Iterator[str]:
 def _by_files(files: frozenset[str], read: Read, docs_folder: str) -> Layout:
     if WEBSITE in files:
         return _website(files, read)
+    configs = [name for name in files if name[name.rfind("/") + 1 :].startswith(_CONFIG_NAMES)]
     for kind, pattern in _CONFIGS:
-        found = [name for name in files if pattern.search(name) and _related(dirname(name), docs_folder)]
+        found = [name for name in configs if pattern.search(name) and _related(dirname(name), docs_folder)]
         for config in sorted(found, key=lambda name: (_distance(dirname(name), docs_folder), name)):
             if any(part.startswith(".") or part in UNSEEN_FOLDERS for part in config.split("/")):
                 continue

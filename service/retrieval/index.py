@@ -249,10 +249,9 @@ class _Indexing:
         self._base = builder.base() if base is None else base
         site = builder.site(self._base)
         ids = self._tables.page_ids()
-        for path, shown in site.pages.items():
-            if self._tables.place(ids[path], shown) and ids[path] not in self._new:
-                self._new.add(ids[path])
-                self._gone.add(ids[path])
+        moved = set(self._tables.place({ids[path]: shown for path, shown in site.pages.items()})) - self._new
+        self._new |= moved
+        self._gone |= moved
         self._tables.set_addresses(site, ids)
         links = _Links(site)
         names_now: dict[int, Counter[str]] = {}
@@ -395,8 +394,7 @@ class _Renewal(_Indexing):
 
     def _place_new(self, layout: Layout) -> None:
         """Steps 2 and 3 for the pages that were read."""
-        for page in self._new:
-            self._tables.place(page, site_page(layout, self._tables.placed(page), self._base or ""))
+        self._tables.place({page: site_page(layout, self._tables.placed(page), self._base or "") for page in self._new})
         for page, change in self._counts.items():
             names = Counter(self._tables.names(page))
             names.update(change)

@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from service.domain.sites import Skipped
 from service.retrieval.front_matter import fact
-from service.retrieval.html import MAX_HTML_BYTES, parse_html
 from service.retrieval.markdown import MAX_PAGE_BYTES, PageSection, ParsedPage, parse_page
 from service.retrieval.navigation import Layout
 from service.retrieval.notebook import MAX_NOTEBOOK_BYTES, parse_notebook
@@ -26,10 +25,9 @@ from service.retrieval.openapi_pages import (
     operation_named,
     read_description,
 )
-from service.retrieval.rst import parse_rst
 
 PAGE_SECONDS = 20.0
-MAX_BYTES = max(MAX_PAGE_BYTES, MAX_HTML_BYTES, MAX_NOTEBOOK_BYTES, MAX_DESCRIPTION_BYTES)
+MAX_BYTES = max(MAX_PAGE_BYTES, MAX_NOTEBOOK_BYTES, MAX_DESCRIPTION_BYTES)
 
 ReadUpTo = Callable[[str, int], bytes | None]
 """Up to so many bytes of a file; None when there is no such file."""
@@ -65,10 +63,14 @@ class PageReader:
             described = self._description(path)
             return described if isinstance(described, Skipped) else as_page(described, path, without=self._layout.shown)
         data = self._read(path, MAX_BYTES + 1) or b""
-        match suffix:
+        match suffix:  # docutils and lxml take 8 MB, which the service, that builds indexes in children, does without
             case "rst":
+                from service.retrieval.rst import parse_rst
+
                 return parse_rst(data, path, lambda target: self._included(path, target))
             case "html" | "htm":
+                from service.retrieval.html import parse_html
+
                 return parse_html(data, path)
             case "ipynb":
                 return parse_notebook(data, path, self._layout.dialect)

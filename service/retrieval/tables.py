@@ -23,6 +23,8 @@ from service.retrieval.words import PAGE_SHIFT, Audience
 FORMAT = "5"
 PAGES_FILE = "pages.db"
 MAX_SECTIONS = 1 << PAGE_SHIFT
+MOST_ASKED_FOR = 1000
+"""Pages beyond which all are read."""
 
 SCHEMA = """
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -215,22 +217,31 @@ class PageTables:
 
     # Their places
 
-    def place(self, page: int, shown: SitePage) -> bool:
-        """Whether anything that is indexed with the page's words is another than before."""
-        row = (
-            shown.url, shown.title, shown.version, shown.language, _bracketed(shown.tags), _bracketed(shown.groups),
-            shown.order, shown.is_default,
-        )  # fmt: skip
-        columns = "url, title, version, language, tags, groups, position, is_default"
-        before = self._db.execute(f"SELECT {columns} FROM pages WHERE id = ?", (page,)).fetchone()  # noqa: S608
-        if before == row:
-            return False
-        self._db.execute(
-            "UPDATE pages SET url = ?, title = ?, version = ?, language = ?, tags = ?, groups = ?, position = ?,"
-            " is_default = ? WHERE id = ?",
-            (*row, page),
-        )
-        return bool(before[1:6] != row[1:6])
+    def place(self, shown: Mapping[int, SitePage]) -> list[int]:
+        """Returns the pages of which anything that is indexed with their words is another than before."""
+        columns = "id, url, title, version, language, tags, groups, position, is_default"
+        if len(shown) < MOST_ASKED_FOR:
+            asked = ",".join(map(str, shown))
+            found = self._db.execute(f"SELECT {columns} FROM pages WHERE id IN ({asked})")  # noqa: S608  (numbers)
+        else:
+            found = self._db.execute(f"SELECT {columns} FROM pages")  # noqa: S608  (ours)
+        before = {page: row for page, *row in found}
+        changed = []
+        for page, one in shown.items():
+            row = [
+                one.url, one.title, one.version, one.language, _bracketed(one.tags), _bracketed(one.groups),
+                one.order, int(one.is_default),
+            ]  # fmt: skip
+            if before[page] == row:
+                continue
+            self._db.execute(
+                "UPDATE pages SET url = ?, title = ?, version = ?, language = ?, tags = ?, groups = ?, position = ?,"
+                " is_default = ? WHERE id = ?",
+                (*row, page),
+            )
+            if before[page][1:6] != row[1:6]:
+                changed.append(page)
+        return changed
 
     def set_addresses(self, site: Site, ids: Mapping[str, int]) -> None:
         """URLs; beside them a page answers to its path, with and without its suffix."""
@@ -369,8 +380,10 @@ def _decoded(text: str) -> Placed:
     return Placed(*json.loads(text))
 
 
-def _bracketed(words: Iterable[str]) -> str:
+def _bracketed(words: Sequence[str]) -> str:
     """As text that ``instr`` can look up a whole word in."""
+    if not words:
+        return ""
     return "".join(f"\n{' '.join(word.casefold().split())}\n" for word in words)
 
 

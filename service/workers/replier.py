@@ -60,11 +60,11 @@ log = structlog.get_logger()
 NO_TRACER = NoTracer()
 
 SEGMENT_SECONDS = 0.25
-"""How much of a reply a crash can lose, and how many events a reply costs."""
-SEGMENT_PHASES = 4
-"""Replies write their segments down together, at so many moments of each stretch: one commit carries those of many."""
-REPLIES_OF_A_PHASE = 16
-"""Fewer replies share fewer moments."""
+"""How much of a reply a crash can lose, and how many events a reply costs, while there are few replies at once."""
+REPLIES_OF_A_MOMENT = 16
+"""Replies write their segments down together: one commit carries those of so many, or more where there are very many.
+Each moment of a stretch has its own, so that the event loop has not all of them to do at once."""
+MAX_MOMENTS = 16
 HEEDED = frozenset({"reply-started", "reply-stopped", "reply-failed", "reader-left", "reader-returned"})
 """Types of events; the segments of all replies, which are most of what is recorded, need not be decoded again."""
 MAX_EARLIER_TURNS = 50
@@ -216,8 +216,11 @@ class Replier:
 
     def _begin(self, replies: asyncio.TaskGroup, thread_id: str, reply_id: str, started: RecordedEvent) -> None:
         position, asked_by = started.position, started.metadata.correlation_id
-        phases = min(SEGMENT_PHASES, 1 + len(self._underway) // REPLIES_OF_A_PHASE)
-        writer = _Writer(self._store, thread_id, reply_id, position, (position % phases) / SEGMENT_PHASES)
+        moments = min(MAX_MOMENTS, 1 + len(self._underway) // REPLIES_OF_A_MOMENT)
+        writer = _Writer(
+            self._store, thread_id, reply_id, position,
+            moment=position % moments / moments, seconds=lambda: segment_seconds(len(self._underway)),
+        )  # fmt: skip
         span = self._tracer.span("docsmith.reply", {"docsmith.request.id": asked_by}, asked_by=asked_by)
         task = replies.create_task(within(span, self._reply(thread_id, reply_id, writer)), name=f"reply {reply_id}")
         self._underway[reply_id] = _Underway(task, writer)
@@ -333,6 +336,17 @@ def question_of(thread: Thread, reply_id: str) -> Question:
     )
 
 
+def segment_seconds(replies: int) -> float:
+    """Between two segments of a reply, while so many are under way.
+
+    Recording a segment costs as much as ten pieces of text do that are only told, so many replies at once write each
+    less often: what they lose in a crash is still no more than a second of each.
+    """
+    if replies <= REPLIES_OF_A_MOMENT:
+        return SEGMENT_SECONDS
+    return SEGMENT_SECONDS * (2 if replies <= 4 * REPLIES_OF_A_MOMENT else 4)
+
+
 class _Underway:
     """A reply that this process gives."""
 
@@ -345,15 +359,24 @@ class _Underway:
 class _Writer:
     """A reply's record: what is told live goes to the log a little later, in segments, in order."""
 
-    def __init__(self, store: EventStore, thread_id: str, reply_id: str, position: int, phase: float) -> None:
-        """``phase``: when in each stretch it writes, as a part of it."""
+    def __init__(
+        self,
+        store: EventStore,
+        thread_id: str,
+        reply_id: str,
+        position: int,
+        *,
+        moment: float,
+        seconds: Callable[[], float],
+    ) -> None:
+        """``seconds``: of a stretch, as long as it is now; ``moment``: when in each it writes, as a part of it."""
         self._store, self._thread_id, self._reply_id = store, thread_id, reply_id
         self._metadata = Metadata(causation=position)
         self._waiting: list[ThreadCommand] = []
         self._text: list[str] = []
         self._lock = asyncio.Lock()
         self._executed: Executed[ThreadState, ThreadEvent] | None = None
-        self._phase = SEGMENT_SECONDS * phase
+        self._moment, self._seconds = moment, seconds
         self.is_ending = False
 
     def add(self, command: ThreadCommand) -> None:
@@ -367,9 +390,11 @@ class _Writer:
         """Until cancelled: write down what was told, from time to time."""
         loop = asyncio.get_running_loop()
         while True:
-            since = (loop.time() - self._phase) % SEGMENT_SECONDS
-            await asyncio.sleep(SEGMENT_SECONDS - since if since < SEGMENT_SECONDS - 0.01 else SEGMENT_SECONDS)
-            await asyncio.shield(self.flush())
+            stretch = self._seconds()
+            since = (loop.time() - stretch * self._moment) % stretch
+            await asyncio.sleep(stretch - since if since < stretch - 0.01 else stretch)
+            if self._text or self._waiting:
+                await asyncio.shield(self.flush())
 
     async def flush(self) -> None:
         async with self._lock:

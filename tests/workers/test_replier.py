@@ -27,7 +27,7 @@ from service.domain.threads import (
 from service.ports.model import ModelEnd, ModelText
 from service.streams import THREADS
 from service.workers.broadcast import Broadcast
-from service.workers.replier import MAX_EARLIER_TURNS, MAX_REPLY_CHARACTERS, Replier, question_of
+from service.workers.replier import MAX_EARLIER_TURNS, MAX_REPLY_CHARACTERS, Replier, question_of, segment_seconds
 from tests.fakes.model import FakeModel, Says
 from tests.fakes.search_index import FakeSearchIndex
 
@@ -271,3 +271,9 @@ def test_a_long_thread_gives_its_last_turns_oldest_first():
     earlier = question_of(thread, "r120").earlier
     assert [turn.question for turn in earlier] == [f"Q{number}" for number in range(120 - MAX_EARLIER_TURNS, 120)]
     assert [turn.question for turn in question_of(thread, "r2").earlier] == ["Q0", "Q1"]
+
+
+def test_many_replies_at_once_are_recorded_in_fewer_segments_each():
+    stretches = [segment_seconds(replies) for replies in (1, 16, 17, 100, 4_000)]
+    assert stretches == sorted(stretches)
+    assert (stretches[0], stretches[-1]) == (0.25, 1.0)

@@ -108,7 +108,7 @@ class SourcesFound(Event, frozen=True, tag="sources-found"):
 
 
 class ReplyWritten(Event, frozen=True, tag="reply-written"):
-    """A coalesced segment of the text, about every 250 ms of it."""
+    """A coalesced segment of the text, of 250 ms or so; of up to a second where very many replies are given at once."""
 
     reply_id: str
     text: PersonalText

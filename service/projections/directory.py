@@ -31,6 +31,11 @@ class ProjectDirectory:
             self._by_id.clear()
             self._by_domain.clear()
 
+    def known(self, project_id: str, organization_id: str) -> ProjectRow | None:
+        """As ``by_id``, of those in memory; None says nothing."""
+        row = self._by_id.get(project_id)
+        return row if row is not None and row.organization_id == organization_id else None
+
     async def by_id(self, project_id: str, organization_id: str) -> ProjectRow | None:
         """An organization's project. One that is not there takes as long as one of somebody else."""
         return await self._find(self._by_id, get_project, project_id, organization_id)

@@ -46,7 +46,8 @@ async def authenticate(request: web.Request) -> KeyRow:
     scheme, _, token = "".join(shown).partition(" ")
     if scheme.lower() != "bearer":
         raise Unauthorized("Send your API key as Authorization: Bearer KEY.")
-    key = await _find(request, token.strip())
+    token = token.strip()
+    key = _known(request, token) or await _find(request, token)
     if key is None or key.revoked_at is not None:
         raise Unauthorized("This API key is not valid.")
     at = now()
@@ -57,17 +58,21 @@ async def authenticate(request: web.Request) -> KeyRow:
     return key
 
 
-async def _find(request: web.Request, token: str) -> KeyRow | None:
+def _known(request: web.Request, token: str) -> KeyRow | None:
+    """The key in memory, if it is not revoked. What is there has the form of a key."""
     if len(token) > MAX_TOKEN_CHARACTERS or not token.isascii():
         return None
-    digest, directory = digest_of(token), request.app[KEY_DIRECTORY]
-    key = directory.find(digest)
-    if key is not None and key.revoked_at is None:
-        return key  # what is known has the form of a key
-    if kind_of(token) is None:
+    key = request.app[KEY_DIRECTORY].find(digest_of(token))
+    return key if key is not None and key.revoked_at is None else None
+
+
+async def _find(request: web.Request, token: str) -> KeyRow | None:
+    """The key by the log as it is now, if the token can be one."""
+    if len(token) > MAX_TOKEN_CHARACTERS or kind_of(token) is None:
         return None
+    directory = request.app[KEY_DIRECTORY]
     await directory.catch_up()
-    return directory.find(digest)
+    return directory.find(digest_of(token))
 
 
 def _require_place(request: web.Request, key: KeyRow) -> None:
@@ -87,7 +92,8 @@ async def project_for(request: web.Request) -> ProjectRow:
     """The project that the path names, for a caller with an admin key of its organization."""
     key = await authenticate(request)
     _require_kind(key, "admin")
-    project = await request.app[PROJECT_DIRECTORY].by_id(request.match_info["projectId"], key.organization_id)
+    projects, project_id = request.app[PROJECT_DIRECTORY], request.match_info["projectId"]
+    project = projects.known(project_id, key.organization_id) or await projects.by_id(project_id, key.organization_id)
     if project is None:
         raise NotFound("There is no such project.", code="project_not_found")
     put_in_scope(request, key.id, project)
@@ -121,7 +127,7 @@ async def may_use_git(request: web.Request, project_id: str) -> bool:
         _, _, token = base64.b64decode(encoded, validate=True).decode().partition(":")
     except (binascii.Error, UnicodeDecodeError):
         return False
-    key, at = await _find(request, token), now()
+    key, at = _known(request, token) or await _find(request, token), now()
     if key is None or key.kind != "admin" or key.status(at) != "in force":
         return False
     try:

@@ -70,6 +70,8 @@ class PageTables:
 
     def __init__(self, file: Path, *, new: bool) -> None:
         self._db = sqlite3.connect(file, isolation_level=None)
+        self._more_sections = 0
+        """Than ``meta`` says: counting them reads the whole file."""
         for pragma in ("journal_mode = OFF", "synchronous = OFF", "locking_mode = EXCLUSIVE", "cache_size = -65536"):
             self._db.execute(f"PRAGMA {pragma}")
         if new:
@@ -125,10 +127,8 @@ class PageTables:
 
     def counts(self) -> tuple[int, int]:
         """Of pages and sections."""
-        pages, sections = self._db.execute(
-            "SELECT (SELECT count(*) FROM files WHERE page IS NOT NULL), (SELECT count(*) FROM sections)"
-        ).fetchone()
-        return pages, sections
+        pages = int(str(self._one("SELECT count(*) FROM files WHERE page IS NOT NULL")))
+        return pages, int(self.meta().get("sections", 0)) + self._more_sections
 
     # Pages
 
@@ -153,6 +153,7 @@ class PageTables:
             self._forget_sections(page)
         links = Counter((link.href, link.text) for link in parsed.links if link.text and not is_external(link.href))
         sections = parsed.sections[:MAX_SECTIONS]
+        self._more_sections += len(sections)
         self._db.execute(
             "INSERT OR REPLACE INTO pages VALUES (?, ?, '', '', ?, '', '', '', '', -1, 1, ?, ?, ?, ?)",
             (
@@ -191,7 +192,8 @@ class PageTables:
         self._db.execute("DELETE FROM pages WHERE id = ?", (page,))
 
     def _forget_sections(self, page: int) -> None:
-        self._db.execute("DELETE FROM sections WHERE id BETWEEN ? AND ?", section_ids(page))
+        deleted = self._db.execute("DELETE FROM sections WHERE id BETWEEN ? AND ?", section_ids(page))
+        self._more_sections -= deleted.rowcount
 
     def set_used(self, path: str, files: Iterable[str]) -> None:
         """Files that a page was made from."""

@@ -19,7 +19,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
-from functools import cached_property
+from functools import cache, cached_property
+from importlib.metadata import version
 from pathlib import Path
 
 from msgspec import Struct
@@ -142,6 +143,12 @@ def renew_from_archive(
         return renew_index(
             before, target, files.read, changes, docs_folder=docs_folder, commit=commit, progress=progress
         )
+
+
+@cache
+def _made_by() -> str:
+    """Another version may read the same page otherwise: what it made is not built upon."""
+    return version("docsmith")
 
 
 def _shared(before: Path, folder: Path, sums: Mapping[str, str]) -> dict[str, str]:
@@ -286,6 +293,7 @@ class _Indexing:
         self._tables.set_meta(
             {
                 "format": FORMAT,
+                "made_by": _made_by(),
                 "commit": self._commit,
                 "docs_folder": self._docs_folder,
                 "kind": layout.kind,
@@ -346,7 +354,8 @@ class _Renewal(_Indexing):
         self._links: _Links | None = None
 
     def is_possible(self) -> bool:
-        return self._meta.get("format") == FORMAT and self._meta.get("docs_folder") == self._docs_folder
+        made = {"format": FORMAT, "made_by": _made_by(), "docs_folder": self._docs_folder}
+        return all(self._meta.get(key) == value for key, value in made.items())
 
     def carried_out(self, folder: Path, began: float, progress: Progress) -> IndexReport | None:
         """None when too much has changed."""

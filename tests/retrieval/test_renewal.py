@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import zlib
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 
 from service.retrieval.archive import blob_of
 from service.retrieval.index import IndexReport, renew_from_archive, renew_index
-from service.retrieval.sealed import is_whole
+from service.retrieval.sealed import is_whole, seal
 from tests.retrieval.sites import DOMAIN, archive_of, build
 
 PAGES = 30
@@ -204,6 +205,14 @@ def test_a_damaged_index_is_not_renewed(kites, tmp_path, file):
         damaged.write(b"\0")
     assert renew(tmp_path / "before", tmp_path / "after", mintlify(), {}) is None
     assert not (tmp_path / "after").exists()
+
+
+def test_an_index_that_another_version_made_is_not_renewed(kites, tmp_path):
+    shutil.copytree(kites, tmp_path / "before")
+    with closing(sqlite3.connect(tmp_path / "before" / "pages.db")) as db, db:
+        db.execute("UPDATE meta SET value = '0.0.1' WHERE key = 'made_by'")
+    seal(tmp_path / "before")
+    assert renew(tmp_path / "before", tmp_path / "after", mintlify(), {}) is None
 
 
 def test_damage_in_a_shared_file_is_found_in_the_renewed_index(kites, tmp_path):

@@ -163,9 +163,8 @@ async def _measured(provider: str, ours: Rival, bare: Rival, others: list[Rival]
             for name, one in carried.items():
                 rounds[name].append(one)
     await _plan(provider, chunks=AT_ONCE_CHUNKS, per_second=AT_ONCE_PER_SECOND)
-    hundred = {}
-    for rival in (bare, ours):
-        hundred[rival.name] = (await _round(provider, [rival], AT_ONCE, AT_ONCE_CHUNKS))[rival.name].took
+    at_once = await _round(provider, [bare, ours], AT_ONCE, AT_ONCE_CHUNKS)
+    hundred = {name: one.took for name, one in at_once.items()}
     many = await _many(provider, ours)
 
     begun = {name: statistics.median(seconds) * 1000 for name, seconds in first.items()}

@@ -18,6 +18,8 @@ from service.workers.broadcast import Topic
 
 TURN_PIECES = 16
 """Who is told so much at once lets others have their turn; between the pieces of a model there are turns anyway."""
+PAUSE_SECONDS = 0.001
+"""A piece sooner behind the last one is part of a burst: those go out together."""
 MAX_AT_ONCE = 8_192
 """Characters of a piece that is sent by whoever tells it: less than a connection holds for a reader who is behind."""
 GOING_DOWN = ReplyBroken("unavailable", "The service is restarting; ask again in a moment.")
@@ -94,6 +96,7 @@ class _AtOnce:
         self, request: web.Request, response: web.StreamResponse, encode: Callable[[ReplyEvent], list[bytes]]
     ) -> None:
         self._transport, self._response, self._encode = request.transport, response, encode
+        self._time, self._burst_until = asyncio.get_running_loop().time, 0.0
         self.pieces = 0
         """So many were sent."""
 
@@ -103,6 +106,10 @@ class _AtOnce:
             return False
         if transport is None or transport.is_closing() or transport.get_write_buffer_size():
             return False
+        now = self._time()
+        if now < self._burst_until:
+            return False
+        self._burst_until = now + PAUSE_SECONDS
         self.pieces += 1
         writing = self._response.write(b"".join(self._encode(event)))
         with suppress(StopIteration, ConnectionError):  # whoever left is noticed by the task that waits for the rest

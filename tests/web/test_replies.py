@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import socket
 import tracemalloc
 from contextlib import asynccontextmanager
@@ -135,9 +136,19 @@ async def test_text_is_on_its_way_when_the_call_that_tells_it_returns(app, aioht
         await asyncio.sleep(0)
         reader.setblocking(True)
         reader.settimeout(10)
-        topic.tell(TextDelta("the installer."))
-        assert b'data: {"type":"text-delta","id":"t1","delta":"the installer."}\n\n' in reader.recv(65_536)
-    topic.close()
+        topic.tell(TextDelta("the "))
+        assert b'data: {"type":"text-delta","id":"t1","delta":"the "}\n\n' in reader.recv(65_536)
+        reader.setblocking(False)
+        began = loop.time()
+        for number in range(1_000):  # a burst goes out together
+            topic.tell(TextDelta(f"{number} "))
+        milliseconds = (loop.time() - began) * 1000
+        topic.close()
+        told = b""
+        while not told.endswith(b"\r\n0\r\n\r\n"):
+            told += await loop.sock_recv(reader, 65_536)
+    assert text_of(chunks(re.sub(rb"\r\n[0-9a-f]+\r\n", b"", b"\r\n" + told).decode())).endswith(" 998 999 ")
+    assert len(re.findall(rb"\r\n[0-9a-f]+\r\n", told)) < milliseconds + 10
 
 
 async def test_every_character_comes_once_however_it_is_sent(app, aiohttp_client):

@@ -29,26 +29,25 @@ def test_a_folder_is_indexed_as_far_as_it_changed_and_as_it_changes(tmp_path):
     with service_in(tmp_path / "service") as service:
         service.run("organization", "create", "--name", "Acme")
         service.cli("project", "create", "--name", "Kites", "--repository", str(folder), "--domain", "kites")
-        first = service.run("index", "kites")
-        assert first.stdout.startswith("12 pages, 12 sections, 5 skipped in "), first.stderr
-        assert "read anew" not in first.stdout
-        assert "  skipped draft0.md, draft1.md, draft2.md and 2 more: It is a draft, or hidden." in first.stdout
-        assert [one["path"] for one in service.cli("index", "kites", "--skipped")["skipped"]] == [
-            f"draft{number}.md" for number in range(5)
-        ]
-        service.start()
-        (folder / "k8.md").write_text("# Kite 8\n\nMade of silk.\n")
         command = ["index", "kites", "--watch", "--data", str(service.data), "--json"]
         with (tmp_path / "stderr").open("w") as errors:
             watching = begun(command, environment=service.environment, stdout=subprocess.PIPE, stderr=errors)
         with watching.stdout:
-            assert json.loads(watching.stdout.readline())["read"] == 1
+            first = json.loads(watching.stdout.readline())
+            assert (first["pages"], first["read"], len(first["skipped"])) == (12, 17, 5)
+            service.start()
             (folder / "k9.md").write_text("# Kite 9\n\nMade of paper.\n")
             seen = json.loads(watching.stdout.readline())
+            assert (seen["pages"], seen["read"], len(seen["skipped"])) == (12, 1, 5)
             watching.send_signal(signal.SIGINT)
             assert watching.wait(timeout=60) == 0
+        assert [one["path"] for one in service.cli("index", "kites", "--skipped")["skipped"]] == [
+            f"draft{number}.md" for number in range(5)
+        ]
         found = service.cli("search", "kites", "paper")
         assert (found["commit"], found["results"][0]["path"]) == (seen["commit"], "k9.md")
         folder.rename(folder.with_name("moved"))
-        gone = service.cli("index", "kites", "--all")
-        assert (gone["read"], gone["pages"], len(gone["skipped"])) == (17, 12, 5)
+        gone = service.run("index", "kites", "--all")
+        assert gone.stdout.startswith("12 pages, 12 sections, 5 skipped in ")
+        assert "read anew" not in gone.stdout
+        assert "is not a folder" in gone.stderr

@@ -33,7 +33,9 @@ from service.domain.errors import Invalid, Unavailable
 T = TypeVar("T")
 
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["service.adapters.dulwich_docs", "service.retrieval.index"])
+CONTEXT.set_forkserver_preload(
+    ["service.adapters.dulwich_docs", "service.retrieval.index", "service.retrieval.html", "service.retrieval.rst"]
+)
 
 Kind = Literal["progress", "result", "error", "memory"]
 

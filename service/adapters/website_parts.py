@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from urllib.parse import quote, urljoin, urlsplit, urlunsplit
 from urllib.robotparser import RobotFileParser
 
-from lxml import etree
 from msgspec import Struct
 
 AGENT = "Docsmith"
@@ -107,6 +106,8 @@ def sitemap_urls(data: bytes, base: str) -> tuple[list[str], list[str]]:
             data = unpacking.decompress(data, MAX_LIST_BYTES)
         except zlib.error as error:
             raise ValueError("not gzip") from error
+    from lxml import etree  # late: 4 MB that a service without websites does without
+
     parser = etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=False, recover=True, load_dtd=False)
     try:
         root = etree.fromstring(data[:MAX_LIST_BYTES], parser)

@@ -47,3 +47,10 @@ def test_every_command_is_found_in_the_module_that_the_table_names():
     for name in named:
         alone = next(each for each in main._parser([name])._actions if isinstance(each, argparse._SubParsersAction))
         assert name in alone.choices
+
+
+def test_the_service_leaves_to_its_children_what_only_they_need():
+    """8 MB of memory."""
+    program = "import json, sys, service.server, service.adapters.website\nprint(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert not {"docutils", "lxml"}.intersection(json.loads(done.stdout))

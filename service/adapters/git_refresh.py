@@ -7,6 +7,7 @@ how far it has been taken in.
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from service.adapters import git_transport
 from service.adapters.git_folder import AUTHOR, SKIPPED, Scan, read_plain
 from service.adapters.git_import import is_repository, no_folder
 from service.adapters.git_names import MAX_DEPTH
-from service.adapters.git_objects import Objects
+from service.adapters.git_objects import MAX_ENTRIES, Objects
 from service.adapters.git_repositories import (
     FETCHED,
     HEADS,
@@ -32,7 +33,7 @@ from service.adapters.git_repositories import (
 )
 from service.adapters.git_transport import Remote, is_shallow
 from service.adapters.hosted_merge import Unmergeable, merged_tree
-from service.domain.errors import Conflict, Invalid, Unavailable
+from service.domain.errors import Conflict, Forbidden, Invalid, Unavailable
 
 TAKEN_IN = b"refs/docsmith/taken-in"
 STATE_FILE = Path("docsmith", "taken-in")
@@ -188,18 +189,30 @@ def state_of(remote: Remote, ref: str) -> str:
         raise no_folder(remote)
     if is_repository(folder):
         return git_transport.heads(remote, ref).get(ref, "")
-    found = sha256()
+    found, entries = sha256(), 0
     todo = [(os.fsencode(folder), 0)]
     while todo:
         current, depth = todo.pop()
-        with os.scandir(current) as listing:
-            for item in listing:
-                if item.name in SKIPPED:
-                    continue
-                if item.is_dir(follow_symlinks=False):
-                    if depth < MAX_DEPTH:
-                        todo.append((item.path, depth + 1))
-                    continue
+        for item in _listed(current):
+            entries += 1
+            if entries > MAX_ENTRIES:
+                raise Invalid(f"The folder has more than {MAX_ENTRIES:,} files.", code="too_large")
+            if item.is_dir(follow_symlinks=False):
+                if depth < MAX_DEPTH:
+                    todo.append((item.path, depth + 1))
+                continue
+            with suppress(FileNotFoundError):  # removed just now: it is another state without it
                 status = item.stat(follow_symlinks=False)
                 found.update(b"%b\0%d %d %d\0" % (item.path, status.st_size, status.st_mtime_ns, status.st_mode))
     return found.hexdigest()
+
+
+def _listed(folder: bytes) -> list[os.DirEntry[bytes]]:
+    """In an order of their own: that of the file system may be another one tomorrow."""
+    try:
+        with os.scandir(folder) as listing:
+            return sorted((item for item in listing if item.name not in SKIPPED), key=lambda item: item.name)
+    except PermissionError:
+        raise Forbidden(f"{os.fsdecode(folder)} may not be read by the user that runs this service.") from None
+    except (FileNotFoundError, NotADirectoryError):
+        return []

@@ -141,7 +141,7 @@ async def _watch(runtime: Runtime, indexer: "Indexer", project: ProjectRow, outp
                 text = f"{at} {fetched.base_commit[:12]}: {told(report, project.domain)}".partition("\n")[0]
                 output.result({"commit": fetched.base_commit, **to_builtins(report)}, text)
             complaint = ""
-        except ServiceError as error:
+        except (ServiceError, OSError) as error:  # a folder in the middle of a change
             if str(error) != complaint:
                 complaint = str(error)
                 warning(complaint)

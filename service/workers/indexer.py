@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 import structlog
 
 from eventstore import EventStore, Metadata, StoreUnavailable, Views, execute
-from service.domain.errors import Invalid, NotFound, ServiceError, Unavailable
+from service.domain.errors import Invalid, NotFound, ServiceError
 from service.domain.sites import IndexRequested, KeepIndex, RecordIndex, RecordIndexFailure, SiteIndexed, SiteRegistered
 from service.operations import source_of
 from service.ports.docs_source import Changes, DocsSource
@@ -204,7 +204,7 @@ async def _renewed(tell: Tell, before: Path, target: Path, changes: Changes | Pa
     """
     try:
         return await _in_child(tell, renew, before, target, changes, site)
-    except (Unavailable, Invalid, RuntimeError, sqlite3.Error, ValueError, LookupError, OSError, zlib.error) as error:
+    except (ServiceError, RuntimeError, sqlite3.Error, ValueError, LookupError, OSError, zlib.error) as error:
         log.warning("index not renewed", index=before.name, error=f"{type(error).__name__}: {error}"[:500])
         return None
 

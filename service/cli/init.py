@@ -103,7 +103,7 @@ WantedBy=multi-user.target
 CONTAINER = """\
 # Containerfile, beside the program that scripts/build-binary makes (dist/docsmith):
 #   podman build -t docsmith .
-#   podman run --read-only --tmpfs /tmp:exec -v docsmith:/data -p 127.0.0.1:8080:8080 docsmith
+#   podman run --read-only --tmpfs /tmp -v docsmith:/data -p 127.0.0.1:8080:8080 docsmith
 FROM docker.io/library/debian:bookworm-slim
 RUN apt-get update \\
     && apt-get install --no-install-recommends --yes ca-certificates \\
@@ -111,6 +111,9 @@ RUN apt-get update \\
     && useradd --system --uid 10001 --home-dir /data --shell /usr/sbin/nologin docsmith \\
     && install --directory --owner=docsmith --mode=0700 /data
 COPY --chmod=0755 docsmith /usr/local/bin/docsmith
+# It is unpacked here, once, into a folder that only root can write.
+ENV XDG_CACHE_HOME=/var/cache
+RUN docsmith version
 USER 10001
 WORKDIR /data
 VOLUME /data

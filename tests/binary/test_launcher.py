@@ -121,6 +121,21 @@ def test_nothing_is_run_that_others_could_have_written(binary):
         assert unpacked(binary)[1]["temporary"] == "1"
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may run it as somebody else")
+def test_what_root_has_unpacked_others_run(binary):
+    """As in a container, whose own files nobody can write."""
+    cache = binary.parent / "cache"
+    cache.mkdir(mode=0o755)
+    kept, _ = unpacked(binary, XDG_CACHE_HOME=str(cache))
+    (kept / "docsmith-checked").write_text("another boot")
+    done = subprocess.run(
+        [binary], env={"XDG_CACHE_HOME": str(cache), "PATH": os.environ["PATH"]}, capture_output=True, text=True,
+        user=65534, group=65534, extra_groups=[], cwd="/", check=True,
+    )  # fmt: skip
+    assert f"folder={kept}\n" in done.stdout
+    assert (kept / "docsmith-checked").read_text() == "another boot"
+
+
 def test_what_is_damaged_is_unpacked_again(binary):
     kept, _ = unpacked(binary)
     (kept / "lib" / "words.txt").write_text("")  # as after a power cut

@@ -49,7 +49,7 @@ _INSERT = (
     "INSERT INTO events (position, stream, stream_version, id, type, schema_version, recorded_at, metadata, data,"
     " sealed, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
-_KNOWN_STREAMS = 20_000
+_KNOWN_STREAMS = 8_192
 
 Outcome = Appended | Exception
 _Keys = dict[str, Key | EventStoreError]

@@ -34,21 +34,23 @@ APPLICATION_ID = 0x45764B79
 _FORMAT = b"\x01"
 _KEY_ID_BYTES = 8
 _NONCE_BYTES = 12
-_KNOWN_KEYS = 10_000
+_KNOWN_KEYS = 4_096
 
 
 class Key:
-    """A subject's data key."""
+    """A subject's data key. A cipher is made for each use: it takes 1.5 µs, and kept it would take 2.5 KB, of each of
+    thousands of subjects.
+    """
 
-    __slots__ = ("_cipher", "id")
+    __slots__ = ("_key", "id")
 
     def __init__(self, key_id: bytes, key: bytes) -> None:
-        self.id, self._cipher = key_id, AESGCM(key)
+        self.id, self._key = key_id, key
 
     def seal(self, text: bytes, stream: bytes, stream_version: int, event_id: bytes) -> bytes:
         nonce = os.urandom(_NONCE_BYTES)
         return b"".join(
-            (_FORMAT, self.id, nonce, self._cipher.encrypt(nonce, text, _bound(stream, stream_version, event_id)))
+            (_FORMAT, self.id, nonce, AESGCM(self._key).encrypt(nonce, text, _bound(stream, stream_version, event_id)))
         )
 
     def open(self, sealed: bytes, stream: bytes, stream_version: int, event_id: bytes) -> bytes | None:
@@ -59,7 +61,7 @@ class Key:
         if sealed[1:nonce_at] != self.id:
             return None
         try:
-            return self._cipher.decrypt(
+            return AESGCM(self._key).decrypt(
                 sealed[nonce_at:text_at], sealed[text_at:], _bound(stream, stream_version, event_id)
             )
         except InvalidTag:

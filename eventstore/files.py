@@ -1,10 +1,11 @@
 """SQLite files: how this package opens them, brings them up to date and tells what went wrong."""
 
+import os
 import shutil
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from importlib import resources
 from pathlib import Path
 
@@ -91,8 +92,10 @@ def use_wal(db: sqlite3.Connection, path: Path) -> None:
         raise StoreUnavailable(f"{path.name} is on a file system that cannot share memory")
 
 
-def migrate(db: sqlite3.Connection, package: str, application_id: int, path: Path) -> None:
+def migrate(db: sqlite3.Connection, package: str, application_id: int, path: Path, *, keep: bool = False) -> None:
     """Apply the package's numbered scripts that the file has not seen, in one transaction.
+
+    With ``keep`` the file as it was stays beside it, as ``NAME.version-N``, for the program that wrote it.
 
     Raises:
         StoreCorrupt: a file of some other program.
@@ -103,10 +106,31 @@ def migrate(db: sqlite3.Connection, package: str, application_id: int, path: Pat
         return
     with transaction(db):
         done = _version(db, application_id, len(known), path)  # again: another process may have been faster
+        if keep and 0 < done < len(known):
+            _keep(path, done)
         for script in known[done:]:
             execute_script(db, script)
         db.execute(f"PRAGMA application_id = {application_id}")
         db.execute(f"PRAGMA user_version = {len(known)}")
+
+
+def _keep(path: Path, version: int) -> None:
+    """Copy a file that nobody can write meanwhile: our caller has its write lock."""
+    kept = path.with_name(f"{path.name}.version-{version}")
+    making = path.with_name(f".{kept.name}.{os.getpid()}")
+    try:
+        os.close(os.open(making, os.O_CREAT | os.O_EXCL | os.O_WRONLY, path.stat().st_mode & 0o777))
+        with closing(connect(path, read_only=True)) as source, closing(connect(making)) as copy:
+            source.backup(copy)
+            copy.execute("PRAGMA journal_mode = DELETE")  # one file, which nobody appends to
+        descriptor = os.open(making, os.O_RDONLY)
+        os.fsync(descriptor)
+        os.close(descriptor)
+        making.replace(kept)
+    except OSError as error:
+        raise StoreUnavailable(f"{kept.name}: {error.strerror}; it is kept before {path.name} is changed") from error
+    finally:
+        making.unlink(missing_ok=True)
 
 
 def scripts(package: str) -> list[str]:

@@ -80,7 +80,7 @@ def open_log(
                 # Kept long, the WAL is written over in place: making a file longer costs a flush as much again. Letting
                 # it grow before it starts over, beyond SQLite's 1,000 pages, was tried: no faster at any load.
                 db.execute(f"PRAGMA journal_size_limit = {64 << 20}")
-                files.migrate(db, files.LOG_MIGRATIONS, files.LOG_ID, path)
+                files.migrate(db, files.LOG_MIGRATIONS, files.LOG_ID, path, keep=True)
             else:
                 files.check(db, files.LOG_ID, path)
         except BaseException:

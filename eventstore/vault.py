@@ -99,6 +99,7 @@ class Vault:
                     files.use_wal(db, path)
                     db.execute("PRAGMA synchronous = FULL")
                     db.execute("PRAGMA secure_delete = ON")
+                    # No older file is kept of it: that would have the keys of what is erased later.
                     files.migrate(db, "eventstore.migrations.vault", APPLICATION_ID, path)
                     # What a killed process had deleted may still be in the WAL. When another one is at work here,
                     # the WAL is its to empty.

@@ -101,6 +101,8 @@ class Soak:
     def __init__(self, service: Service, file: Path) -> None:
         self.service, self._file = service, file
         self.jobs: list[str] = []
+        self.broken: list[str] = []
+        """What answers ended with that told of an error."""
         self.answers = self.left = self.kills = self.reloads = self.indexed = self.refused = 0
         self.lives = [Life()]
         self._up = asyncio.Event()
@@ -148,7 +150,9 @@ class Soak:
     async def _ask(self, http: aiohttp.ClientSession) -> None:
         async with self._message(http) as response:
             text = await response.text()
-            if response.status == 200 and "[DONE]" in text:
+            if found := re.search(r'"type":"error".*', text):
+                self.broken.append(found[0])
+            elif response.status == 200 and "[DONE]" in text:
                 self.answers += 1
             else:
                 self.refused += 1
@@ -286,7 +290,8 @@ def _tell(
         {"what": name, "value": value}
         for name, value in {
             "jobs": len(soak.jobs), "answers": soak.answers, "readers that left": soak.left, "indexed": soak.indexed,
-            "reloads": soak.reloads, "kills": soak.kills, "refused": soak.refused, "lines of errors": len(problems),
+            "reloads": soak.reloads, "kills": soak.kills, "refused": soak.refused, "answers broken off": len(soak.broken),
+            "lines of errors": len(problems),
             "last life, s": round(life.seconds[-1] - life.seconds[0]) if life.seconds else 0,
             "memory at its end, MiB": (life.memory or [0])[-1] >> 20,
             "descriptors, most": max(max(one.descriptors, default=0) for one in soak.lives),
@@ -313,7 +318,7 @@ def _tell(
          "met": delay <= 0.025},
     ]  # fmt: skip
     report("soak", rows, goals, as_json=as_json)
-    for line in problems[:10]:
+    for line in [*problems[:10], *sorted(set(soak.broken))[:10]]:
         print(line[:300], file=sys.stderr)
 
 

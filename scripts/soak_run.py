@@ -290,7 +290,8 @@ def _tell(
         {"what": name, "value": value}
         for name, value in {
             "jobs": len(soak.jobs), "answers": soak.answers, "readers that left": soak.left, "indexed": soak.indexed,
-            "reloads": soak.reloads, "kills": soak.kills, "refused": soak.refused, "answers broken off": len(soak.broken),
+            "reloads": soak.reloads, "kills": soak.kills, "refused": soak.refused,
+            "answers broken off": len(soak.broken),
             "lines of errors": len(problems),
             "last life, s": round(life.seconds[-1] - life.seconds[0]) if life.seconds else 0,
             "memory at its end, MiB": (life.memory or [0])[-1] >> 20,

@@ -5,8 +5,6 @@ from functools import lru_cache
 from itertools import pairwise
 from threading import Lock
 
-import snowballstemmer
-
 MAX_KNOWN_STEMS = 50_000
 
 _STOP_WORD_LIST = """
@@ -95,6 +93,8 @@ class _Stemmer:
     """Remembers what it stemmed; Snowball's own objects are not for two threads at once."""
 
     def __init__(self, language: str) -> None:
+        import snowballstemmer  # when it is wanted: its languages take 3 MB
+
         self._snowball = snowballstemmer.stemmer(_SNOWBALL.get(language, "english"))
         self._known: dict[str, str] = {}
         self._lock = Lock()

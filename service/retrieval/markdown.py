@@ -33,6 +33,7 @@ __all__ = [  # with what those who read pages need of the modules below this one
     "fact",
     "load_strings",
     "parse_page",
+    "source_text",
     "split_front_matter",
 ]
 
@@ -74,10 +75,8 @@ class ParsedPage(Struct, frozen=True, gc=False):
     """The whole page as clean Markdown."""
 
 
-def parse_page(
-    data: bytes, path: str, dialect: Dialect = PLAIN, include: Include | None = None
-) -> ParsedPage | Skipped:
-    """Never raises for what is in the page."""
+def source_text(data: bytes, path: str) -> str | Skipped:
+    """A page of any markup as text, or why it is none that can be read."""
     if len(data) > MAX_PAGE_BYTES:
         return Skipped(path, f"It is larger than {MAX_PAGE_BYTES >> 20} MiB.")
     if data.count(b"\n") > MAX_LINES:
@@ -85,9 +84,18 @@ def parse_page(
     if b"\0" in data:
         return Skipped(path, "It is not text.")
     try:
-        source = data.decode("utf-8-sig")
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         return Skipped(path, "It is not UTF-8 text.")
+
+
+def parse_page(
+    data: bytes, path: str, dialect: Dialect = PLAIN, include: Include | None = None
+) -> ParsedPage | Skipped:
+    """Never raises for what is in the page."""
+    source = source_text(data, path)
+    if isinstance(source, Skipped):
+        return source
     try:
         return _Reader(source, path, dialect, include).page()
     except RecursionError:

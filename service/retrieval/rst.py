@@ -14,7 +14,7 @@ from docutils.parsers.rst import Parser
 from docutils.utils import new_document
 
 from service.domain.sites import Skipped
-from service.retrieval.markdown import MAX_LINES, MAX_PAGE_BYTES, Include, ParsedPage
+from service.retrieval.markdown import MAX_PAGE_BYTES, Include, ParsedPage, source_text
 from service.retrieval.outline import Outline, TooLong
 from service.retrieval.rst_language import learn
 
@@ -39,16 +39,9 @@ _GROUPS = (
 
 def parse_rst(data: bytes, path: str, include: Include | None = None) -> ParsedPage | Skipped:
     """Never raises for what is in the page."""
-    if len(data) > MAX_PAGE_BYTES:
-        return Skipped(path, f"It is larger than {MAX_PAGE_BYTES >> 20} MiB.")
-    if data.count(b"\n") > MAX_LINES:
-        return Skipped(path, f"It has more than {MAX_LINES:,} lines.")
-    if b"\0" in data:
-        return Skipped(path, "It is not text.")
-    try:
-        source = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return Skipped(path, "It is not UTF-8 text.")
+    source = source_text(data, path)
+    if isinstance(source, Skipped):
+        return source
     try:
         return _Reader(_document(source, path, include), path).page(source.count("\n") + (not source.endswith("\n")))
     except (RecursionError, TooLong):

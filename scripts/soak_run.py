@@ -23,7 +23,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import IO, Any
 
 import aiohttp
 
@@ -85,16 +85,10 @@ class Life:
 class RealService(Service):
     """Started as its users start it; the tests' own way forks it from a process that has imported more than it does."""
 
-    def start(self) -> None:
-        command = [*PROGRAM, "serve", "--data", str(self.data), "--port", "0"]
-        with (self.data.parent / "server.log").open("ab") as log:
-            self.process = process = subprocess.Popen(
-                command, stdout=subprocess.PIPE, stderr=log, text=True, env=self._environment()
-            )
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        assert line.startswith("listening on "), self.log()
-        self.url = line.removeprefix("listening on ").strip()
+    def _begin(self, command: list[str], log: IO[bytes]) -> "subprocess.Popen[str]":
+        return subprocess.Popen(
+            [*PROGRAM, *command], stdout=subprocess.PIPE, stderr=log, text=True, env=self._environment()
+        )
 
 
 class Soak:

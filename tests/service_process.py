@@ -124,11 +124,14 @@ class Service:
         command = ["serve", "--data", str(self.data), "--port", "0"]
         self.data.mkdir(parents=True, exist_ok=True)
         with (self.data.parent / "server.log").open("ab") as log:
-            self.process = begun(command, environment=self._environment(), stdout=subprocess.PIPE, stderr=log)
+            self.process = self._begin(command, log)
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert line.startswith("listening on "), self.log()
         self.url = line.removeprefix("listening on ").strip()
+
+    def _begin(self, command: list[str], log: IO[bytes]) -> "Forked | subprocess.Popen[str]":
+        return begun(command, environment=self._environment(), stdout=subprocess.PIPE, stderr=log)
 
     def kill(self) -> None:
         """kill -9: nothing is said to it, nothing is cleaned up."""

@@ -13,7 +13,8 @@ from typing import Annotated, Any, Literal, assert_never
 import msgspec
 from msgspec import Meta, Struct
 
-from service.agent.links import BrokenLink, Links
+from service.agent.link_guesses import BrokenLink
+from service.agent.links import Links
 from service.agent.workspace import Refused, Workspace
 from service.domain.errors import NotFound, Unavailable
 from service.domain.jobs import FileChange, Todo, TodoStatus

@@ -54,6 +54,13 @@ _TYPES = (
 """A text that is turned into a blob has the same bytes and hash, but is not found by its value."""
 _COLUMNS = "position, stream, stream_version, id, type, schema_version, recorded_at, metadata, data, sealed, hash"
 _SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite^_stat%' ESCAPE '^'"
+_LITESTREAM = {
+    ("table", "_litestream_seq", "_litestream_seq", "CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq INTEGER)"),
+    ("table", "_litestream_lock", "_litestream_lock", "CREATE TABLE _litestream_lock (id INTEGER)"),
+}
+"""Tables that Litestream puts into a file that it copies. They hold nothing of the log, and nothing of the log refers
+to them; whatever else has such a name is a stranger.
+"""
 _HEADER = {
     0: b"SQLite format 3\0",
     20: b"\x00\x40\x20\x20",  # no space kept back in pages; fractions that are fixed
@@ -185,7 +192,7 @@ def _problem_of_file(db: sqlite3.Connection, path: Path) -> str | None:
         for script in scripts[:version]:
             files.execute_script(fresh, script)
         schemas = [set(one.execute(_SCHEMA).fetchall()) for one in (fresh, db)]
-    if schemas[0] != schemas[1]:
+    if schemas[0] != schemas[1] - _LITESTREAM:
         return "its tables, indexes or triggers are not those that this program makes"
     return None
 

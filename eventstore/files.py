@@ -152,7 +152,8 @@ def check(db: sqlite3.Connection, application_id: int, path: Path) -> None:
 def _version(db: sqlite3.Connection, application_id: int, newest: int, path: Path) -> int:
     (found,) = db.execute("PRAGMA application_id").fetchone()
     (version,) = db.execute("PRAGMA user_version").fetchone()
-    (objects,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    # Litestream, which copies the file, may have put its tables into a new one already.
+    (objects,) = db.execute("SELECT count(*) FROM sqlite_master WHERE name NOT GLOB '_litestream_*'").fetchone()
     if found != application_id and (found or version or objects):
         raise StoreCorrupt(f"{path.name} belongs to another program")
     if version > newest:

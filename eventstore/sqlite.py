@@ -16,19 +16,17 @@ events and decrypting a page of them would hold up everybody else.
 import asyncio
 import contextlib
 import sqlite3
-import threading
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from queue import SimpleQueue
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from eventstore import files
 from eventstore.codec import Codec
+from eventstore.connections import Readers, WriterThread
 from eventstore.errors import EventStoreError, StoreClosed, StoreCorrupt, StoreReadOnly
 from eventstore.events import Append, Appended, NewEvent, RecordedEvent
 from eventstore.log_file import (
@@ -59,7 +57,6 @@ PAGE = 500
 """Events in one read."""
 FOLDED_PAGE = 2_000
 """Events folded at once: a few milliseconds of a reading thread."""
-READERS = 4
 
 _Filter = tuple[str, tuple[Any, ...]]
 
@@ -72,8 +69,8 @@ class SQLiteEventStore:
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._path, self._vault = path, vault
-        self._readers = _Readers(path)
-        self._writer = None if writer is None else _WriterThread(writer, self._committed)
+        self._readers = Readers(path)
+        self._writer = None if writer is None else WriterThread(writer, self._committed)
         self._tail = Tail(head, self._is_busy)
         self._watch = Watch(watch, refresh=vault.refresh, head=_head, known=lambda: self._tail.last)
         self._snapshots = Snapshots()
@@ -511,72 +508,6 @@ class _Queued:
 
     def __init__(self, writes: Sequence[Append], outcome: asyncio.Future[Appended]) -> None:
         self.writes, self.outcome = writes, outcome
-
-
-class _WriterThread:
-    """Runs commits, one at a time, and reports each on the event loop.
-
-    Not an executor: its futures and their locks are a tenth of what a lone append costs.
-    """
-
-    def __init__(self, log: LogWriter, report: Callable[[Batch | BaseException], None]) -> None:
-        self._log, self._report = log, report
-        self._loop = asyncio.get_running_loop()
-        self._work: SimpleQueue[tuple[Sequence[Sequence[Append]], bool] | None] = SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="eventstore-writer", daemon=True)
-        self._thread.start()
-
-    def commit(self, appends: Sequence[Sequence[Append]], *, wants_events: bool) -> None:
-        self._work.put((appends, wants_events))
-
-    def close(self) -> None:
-        self._work.put(None)
-        self._thread.join()
-        self._log.close()
-
-    def _run(self) -> None:
-        while (work := self._work.get()) is not None:
-            appends, wants_events = work
-            result: Batch | BaseException
-            try:
-                result = self._log.commit(appends, wants_events=wants_events)
-            except BaseException as error:  # noqa: BLE001 - the appenders' edge: whatever it is, they are told
-                result = error
-            with contextlib.suppress(RuntimeError):  # the event loop has ended, and with it whoever would listen
-                self._loop.call_soon_threadsafe(self._report, result)
-
-
-class _Readers:
-    """Threads that read, each with its own connection."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._local = threading.local()
-        self._connections: list[sqlite3.Connection] = []
-        self._executor = ThreadPoolExecutor(READERS, thread_name_prefix="eventstore-reader")
-
-    async def run(self, read: Callable[[sqlite3.Connection], T]) -> T:
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._executor, self._call, read)
-        except RuntimeError as error:
-            if "shutdown" in str(error):
-                raise StoreClosed("the store is closed") from None
-            raise
-
-    def _call(self, read: Callable[[sqlite3.Connection], T]) -> T:
-        try:
-            db: sqlite3.Connection | None = getattr(self._local, "db", None)
-            if db is None:
-                db = self._local.db = files.connect_offline(self._path)
-                self._connections.append(db)
-            return read(db)
-        except sqlite3.Error as error:
-            raise files.explained(error, self._path) from error
-
-    def close(self) -> None:
-        self._executor.shutdown()
-        for db in self._connections:
-            db.close()
 
 
 def _position(db: sqlite3.Connection, stream: str, version: int) -> int:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import structlog
 
+from service import memory
 from service.domain.errors import ServiceError
 from service.logs import Level, configure_logging
 from service.server import Server, prepare, running
@@ -39,6 +40,7 @@ async def serve(data: Path, settings: Settings, reread: Callable[[], Settings]) 
     """Serve a data folder until SIGTERM or SIGINT; at SIGHUP ``reread`` gives the settings as they are now. Raises what
     ``running`` raises.
     """
+    memory.share_arena()
     level = configure_logging(settings.log.level, settings.log.format)
     sys.setswitchinterval(SWITCH_SECONDS)
     supervisor, inherited = Supervisor.of(os.environ), inherited_socket(os.environ)
@@ -51,7 +53,9 @@ async def serve(data: Path, settings: Settings, reread: Callable[[], Settings]) 
         print(f"listening on {server.url}", flush=True)  # noqa: T201  (the line that scripts wait for)
         await _greet(server, data)
         supervisor.ready(f"listening on {server.url}")
-        async with background(_reload_when(wake, server, level, reread, supervisor), _watch(server, supervisor)):
+        async with background(
+            _reload_when(wake, server, level, reread, supervisor), _watch(server, supervisor), _give_back_memory()
+        ):
             await stopping.wait()
         log.info("stopping")
         supervisor.stopping()
@@ -66,6 +70,12 @@ async def background(*work: Coroutine[None, None, None]) -> AsyncIterator[None]:
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
+
+
+async def _give_back_memory() -> None:
+    while True:
+        await asyncio.to_thread(memory.give_back)
+        await asyncio.sleep(memory.SECONDS)
 
 
 async def _greet(server: Server, data: Path) -> None:

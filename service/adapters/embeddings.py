@@ -6,10 +6,10 @@ from typing import Any
 
 import aiohttp
 
-from service.adapters.litellm_model import ModelSettings
 from service.adapters.model_errors import ContentRefused, error_of
 from service.adapters.model_exchange import EXCHANGE, Exchange, open_session
 from service.adapters.model_library import Library, load
+from service.adapters.model_settings import ModelSettings
 from service.domain.errors import Invalid, ServiceError, Unavailable
 
 MAX_CHARACTERS = 8_000

@@ -10,26 +10,25 @@ Importing this module imports nothing of litellm (``model_library``).
 import asyncio
 import random
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from typing import Any
 
 import aiohttp
 from msgspec import Struct
 
 from service.adapters.model_errors import MODEL_KEY_REFUSED, MODEL_REFUSED_REQUEST, ContentRefused, Retries, error_of
-from service.adapters.model_exchange import EXCHANGE, Exchange, Silence, open_session
+from service.adapters.model_exchange import EXCHANGE, Exchange, open_session
 from service.adapters.model_library import Library, load
 from service.adapters.model_messages import in_openai_form, mark_for_cache
+from service.adapters.model_settings import ModelSettings
+from service.adapters.model_sources import LitellmSource, ProviderSource, Source, told
 from service.adapters.model_streams import (
     ChatCompletionsReader,
     Ending,
     MessagesReader,
-    StreamReader,
     Tokens,
-    ToolCalls,
-    end_reason,
 )
-from service.domain.errors import Forbidden, Invalid, ServiceError, Unavailable
+from service.domain.errors import Forbidden, Invalid, ServiceError
 from service.domain.model import Usage
 from service.ports.model import (
     ModelChunk,
@@ -40,7 +39,6 @@ from service.ports.model import (
     UserMessage,
 )
 
-LEAST_WINDOW_TOKENS = 8_000
 USUAL_WINDOW_TOKENS = 100_000
 """Of a model that litellm's table does not know."""
 
@@ -49,41 +47,6 @@ _OLLAMA = ("ollama", "ollama_chat")
 _OLLAMA_WINDOW_TOKENS = 32_768
 """Ollama takes a window that is told with each request, cuts what is longer without a word, and has 4,096 for its usual
 one; a large one costs it memory."""
-
-
-class ModelSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One model that the settings name."""
-
-    alias: str
-    model: str
-    """What litellm calls it, such as ``anthropic/claude-sonnet-4-5``; or ``builtin/…``."""
-    api_base: str = ""
-    """Where the provider is, if not where litellm knows it to be."""
-    api_key_env: str = ""
-    """The environment variable that holds the key. Empty: the provider's usual one, but none for an own ``api_base``,
-    so that no key goes to a server that it was not meant for."""
-    input_usd_per_million_tokens: float | None = None
-    output_usd_per_million_tokens: float | None = None
-    """Both or neither; without them the price is that of litellm's table."""
-    max_output_tokens: int | None = None
-    """The most that is ever asked for; without it, what litellm's table says of the model."""
-    context_tokens: int | None = None
-    """What a prompt and its reply may have together; without it, what litellm's table says of the model."""
-    fallback: str = ""
-    """The alias of the model to ask when this one is down, overloaded or refuses its key."""
-    connect_timeout_seconds: float = 10.0
-    first_token_timeout_seconds: float = 120.0
-    """Until the provider's first bytes of an answer."""
-    idle_timeout_seconds: float = 60.0
-    """Between one piece of the answer and the next."""
-
-    def __post_init__(self) -> None:
-        if (self.input_usd_per_million_tokens is None) != (self.output_usd_per_million_tokens is None):
-            raise ValueError("give the price of both input and output tokens, or of neither")
-        if self.context_tokens is not None and self.context_tokens < LEAST_WINDOW_TOKENS:
-            raise ValueError(
-                f"context_tokens is at least {LEAST_WINDOW_TOKENS}: our own instructions take half of that"
-            )
 
 
 # Providers whose requests litellm makes through a client that can be handed in (1.106: those of its
@@ -194,7 +157,7 @@ class LitellmModel:
                 exchange = Exchange(
                     self._open_session(library), first_token_timeout_seconds=self._spec.first_token_timeout_seconds
                 )
-                source: _Source | None = None
+                source: Source | None = None
                 written = 0
                 try:
                     source = await self._source(library, facts, request, exchange)
@@ -230,13 +193,13 @@ class LitellmModel:
             raise Invalid(f"{self.name} cannot use tools", code=MODEL_REFUSED_REQUEST)
         return library, facts
 
-    async def _source(self, library: Library, facts: "_Facts", request: ModelRequest, exchange: Exchange) -> "_Source":
+    async def _source(self, library: Library, facts: "_Facts", request: ModelRequest, exchange: Exchange) -> Source:
         stream = await self._ask(library, facts, request, exchange)
         self._used_own_clients |= exchange.response is None
         if exchange.taken is not None and exchange.response is not None:
             reader = ChatCompletionsReader() if exchange.taken == "chat_completions" else MessagesReader()
-            return _OurSource(exchange.response, reader, self._spec)
-        return _LitellmSource(stream, exchange, self._spec, self._key())
+            return ProviderSource(exchange.response, reader, self._spec)
+        return LitellmSource(stream, exchange, self._spec, self._key())
 
     async def _ask(
         self, library: Library, facts: "_Facts", request: ModelRequest, exchange: Exchange, **more: str
@@ -247,7 +210,7 @@ class LitellmModel:
             return await library.module.acompletion(**self._arguments(facts, request), **more)
         except Exception as error:  # noqa: BLE001  litellm raises of all kinds; error_of says which
             # Not "from error": its frames and request hold the prompt and the key.
-            raise _told(error, exchange, self._spec, self._key()) from None
+            raise told(error, exchange, self._spec, self._key()) from None
         finally:
             exchange.is_asked = True
             EXCHANGE.reset(token)
@@ -380,139 +343,3 @@ def _learn(library: Library, spec: ModelSettings) -> _Facts:
 def _estimate(request: ModelRequest, written: int) -> Tokens:
     read = sum(len(message.text) for message in request.messages)
     return Tokens(read // CHARACTERS_PER_TOKEN, written // CHARACTERS_PER_TOKEN)
-
-
-def _told(error: BaseException, exchange: Exchange, spec: ModelSettings, secret: str) -> Exception:
-    """Our error for litellm's, by what the exchange knows of it. Raises ContentRefused."""
-    return exchange.failure or error_of(
-        error,
-        model=spec.model,
-        status=exchange.status if exchange.status >= 400 else 0,
-        headers=exchange.headers or _headers_of(error),
-        secret=secret,
-    )
-
-
-def _headers_of(error: BaseException) -> Mapping[str, str]:
-    """The headers of the answer behind an error, in either of the places where litellm leaves them."""
-    headers = getattr(error, "litellm_response_headers", None)
-    if headers is None:
-        headers = getattr(getattr(error, "response", None), "headers", None)
-    return dict(headers) if headers is not None else {}
-
-
-class _Source(Protocol):
-    """Where the rest of a reply comes from."""
-
-    async def read(self) -> Sequence[str] | None:
-        """The next texts, perhaps none; None at the end. Raises ServiceError, ContentRefused."""
-
-    def ending(self) -> Ending: ...
-
-    async def close(self) -> None: ...
-
-
-class _OurSource:
-    """A provider's stream, read here."""
-
-    def __init__(self, response: aiohttp.ClientResponse, reader: StreamReader, spec: ModelSettings) -> None:
-        self._content = response.content
-        self._reader = reader
-        self._spec = spec
-        self._seconds = spec.first_token_timeout_seconds
-        self._silence = Silence(self._content)
-        self._failure: ServiceError | None = None
-
-    async def read(self) -> Sequence[str] | None:
-        if self._failure is not None:
-            raise self._failure
-        self._silence.begin(self._seconds)
-        try:
-            data = await self._content.readany()
-        except TimeoutError:
-            raise Unavailable(f"the provider of {self._spec.model} fell silent") from None
-        except (aiohttp.ClientError, OSError):
-            raise Unavailable(f"the provider of {self._spec.model} broke the connection off") from None
-        finally:
-            self._silence.end()
-        if not data:
-            return None
-        self._seconds = self._spec.idle_timeout_seconds
-        texts: list[str] = []
-        try:
-            texts.extend(self._reader.feed(data))
-        except ServiceError as error:  # not before the texts that came with it
-            if not texts:
-                raise
-            self._failure = error
-        return texts
-
-    def ending(self) -> Ending:
-        return self._reader.ending()
-
-    async def close(self) -> None:
-        self._silence.close()
-
-
-class _LitellmSource:
-    """A stream read through litellm, in OpenAI's form. Of some providers it makes the request only now."""
-
-    def __init__(self, stream: Any, exchange: Exchange, spec: ModelSettings, secret: str) -> None:
-        self._stream = stream
-        self._exchange = exchange
-        self._spec = spec
-        self._secret = secret
-        self._seconds = spec.first_token_timeout_seconds
-        self._tool_calls = ToolCalls()
-        self._finish_reason = ""
-        self._tokens: Tokens | None = None
-        self._model = ""
-
-    async def read(self) -> Sequence[str] | None:
-        try:
-            async with asyncio.timeout(self._seconds):
-                chunk = await self._next()
-        except TimeoutError:
-            raise Unavailable(f"the provider of {self._spec.model} fell silent") from None
-        except Exception as error:  # noqa: BLE001  as in _ask
-            raise _told(error, self._exchange, self._spec, self._secret) from None
-        if chunk is None:
-            return None
-        self._seconds = self._spec.idle_timeout_seconds
-        text = self._read(chunk)
-        return (text,) if text else ()
-
-    async def close(self) -> None:
-        await self._stream.aclose()
-
-    async def _next(self) -> Any:
-        token = EXCHANGE.set(self._exchange)
-        try:
-            return await anext(self._stream, None)
-        finally:
-            EXCHANGE.reset(token)
-
-    def _read(self, chunk: Any) -> str:
-        self._model = self._model or chunk.model or ""
-        usage = getattr(chunk, "usage", None)
-        if usage is not None:
-            details = usage.prompt_tokens_details
-            self._tokens = Tokens(
-                usage.prompt_tokens or 0,
-                usage.completion_tokens or 0,
-                cache_read=getattr(details, "cached_tokens", None) or 0,
-                cache_written=getattr(usage, "cache_creation_input_tokens", None) or 0,
-            )
-        if not chunk.choices:
-            return ""
-        choice = chunk.choices[0]
-        self._finish_reason = choice.finish_reason or self._finish_reason
-        for piece in choice.delta.tool_calls or ():
-            self._tool_calls.add(piece.index, piece.id or "", piece.function.name or "", piece.function.arguments or "")
-        return choice.delta.content or ""
-
-    def ending(self) -> Ending:
-        if not self._finish_reason:
-            raise Unavailable(f"the provider of {self._spec.model} ended its stream before the reply did")
-        calls = self._tool_calls.complete(cut=self._finish_reason == "length")
-        return Ending(end_reason(self._finish_reason, calls, refused=False), calls, self._tokens, self._model)

@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from service.adapters.litellm_model import LitellmModel, ModelSettings
+from service.adapters.litellm_model import LitellmModel
 from service.adapters.model_errors import Retries
 from service.adapters.model_fallback import FallbackModel
+from service.adapters.model_settings import ModelSettings
 from service.domain.errors import Invalid, NotFound, ServiceError
 from service.ports.model import Model
 

@@ -7,9 +7,10 @@ import time
 
 import pytest
 
-from service.adapters.litellm_model import LitellmModel, ModelSettings
+from service.adapters.litellm_model import LitellmModel
 from service.adapters.model_errors import Retries
 from service.adapters.model_fallback import FallbackModel
+from service.adapters.model_settings import ModelSettings
 from service.agent.loop import BudgetExhausted, Budgets
 from service.domain.errors import Forbidden, Invalid, ServiceError, Unavailable
 from service.domain.jobs import Finished, ModelReplied, PlanChanged, ToolReturned

@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from service.adapters.litellm_model import LitellmModel, ModelSettings
+from service.adapters.litellm_model import LitellmModel
+from service.adapters.model_settings import ModelSettings
 from service.domain.errors import Invalid
 from service.domain.model import ToolCall
 from service.ports.model import (

@@ -3,8 +3,9 @@
 import pytest
 
 from service.adapters.builtin_answer import BuiltinAnswer
-from service.adapters.litellm_model import LitellmModel, ModelSettings
+from service.adapters.litellm_model import LitellmModel
 from service.adapters.model_fallback import FallbackModel
+from service.adapters.model_settings import ModelSettings
 from service.domain.errors import Unavailable
 from service.ports.model import Grounding, ModelRequest, Passage, Tool, UserMessage
 from tests.contracts.model import ModelContract, ToolModelContract

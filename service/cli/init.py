@@ -42,7 +42,11 @@ MODEL = """\
 """
 
 UNIT = """\
-# /etc/systemd/system/docsmith.service: systemctl daemon-reload && systemctl enable --now docsmith
+# /etc/systemd/system/docsmith.service:
+#   useradd --system --home-dir /var/cache/docsmith --shell /usr/sbin/nologin docsmith
+#   systemctl daemon-reload && systemctl enable --now docsmith
+# Settings, when there are any: /etc/docsmith/docsmith.toml (docsmith init --config writes one to begin with).
+# Commands, as the user whose the data is: sudo -u docsmith docsmith project list --data /var/lib/docsmith
 [Unit]
 Description=Docsmith, documentation agent and assistant
 After=network-online.target
@@ -50,24 +54,28 @@ Wants=network-online.target
 
 [Service]
 Type=notify
+User=docsmith
 ExecStart={program} serve --data /var/lib/docsmith
 ExecReload=/bin/kill -HUP $MAINPID
 # A stop is told to the service alone: its children end what they are at.
 KillMode=mixed
-Environment=DOCSMITH_CONFIG=/etc/docsmith/docsmith.toml
+# docsmith.toml is read from the folder that it runs in, if it is there.
+ConfigurationDirectory=docsmith
+WorkingDirectory=/etc/docsmith
 # Keys of models and code hosts, a line each: ANTHROPIC_API_KEY=…
 EnvironmentFile=-/etc/docsmith/environment
-WorkingDirectory=/var/lib/docsmith
 Restart=on-failure
+RestartSec=2
 TimeoutStartSec=300
 TimeoutStopSec=15
 WatchdogSec=60
 
-DynamicUser=yes
+# No DynamicUser: commands work on the same folder, and could not be run as a user that comes and goes.
 StateDirectory=docsmith
 StateDirectoryMode=0700
-# Where the single binary keeps what it has unpacked.
+# The user's home, where the single binary keeps what it has unpacked: for commands it is the same one.
 CacheDirectory=docsmith
+UnsetEnvironment=CACHE_DIRECTORY
 UMask=0077
 LimitNOFILE=16384
 
@@ -98,6 +106,21 @@ SystemCallErrorNumber=EPERM
 
 [Install]
 WantedBy=multi-user.target
+"""
+
+SOCKET = """\
+# /etc/systemd/system/docsmith.socket: systemctl daemon-reload && systemctl enable --now docsmith.socket
+# Beside docsmith.service, which then listens here and not where its settings say. Whoever comes while it starts anew
+# waits instead of being refused; the first one to come starts it.
+[Unit]
+Description=Where Docsmith listens
+
+[Socket]
+ListenStream=127.0.0.1:8080
+NoDelay=yes
+
+[Install]
+WantedBy=sockets.target
 """
 
 CONTAINER = """\
@@ -132,11 +155,17 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
         "init",
         "write a docsmith.toml to begin with",
         more="Nothing that is there is overwritten. The options print other files instead, on standard output.",
-        examples=["init", "init --systemd > docsmith.service", "init --grafana > dashboard.json"],
+        examples=[
+            "init",
+            "init --systemd > docsmith.service",
+            "init --systemd-socket > docsmith.socket",
+            "init --grafana > dashboard.json",
+        ],
         parents=[common],
     )
     which = one.add_mutually_exclusive_group()
     which.add_argument("--systemd", action="store_true", help="print a unit file for systemd")
+    which.add_argument("--systemd-socket", action="store_true", help="print a socket file for systemd, beside the unit")
     which.add_argument("--container", action="store_true", help="print a recipe for a container")
     which.add_argument("--grafana", action="store_true", help="print a dashboard for Grafana")
     which.add_argument("--alerts", action="store_true", help="print alert rules for Prometheus")
@@ -163,6 +192,8 @@ def _printed(options: argparse.Namespace) -> str | None:
     if options.systemd:
         called = str(Path(sys.argv[0]).resolve()) if sys.argv[0].endswith("docsmith") else "docsmith"
         return UNIT.format(program=program_file() or called)
+    if options.systemd_socket:
+        return SOCKET
     if options.container:
         return CONTAINER
     if options.grafana:

@@ -9,7 +9,7 @@ import pytest
 
 from eventstore import SQLiteEventStore, Views
 from service.cli.grafana import ALERTS, PANELS
-from service.cli.init import CONTAINER, commented_settings
+from service.cli.init import CONTAINER, UNIT, commented_settings
 from service.projections import all_projections
 from service.settings import Settings, load_settings, read_settings
 from service.web.metrics import Metrics
@@ -44,17 +44,46 @@ def test_every_commented_line_is_a_setting(tmp_path):
     assert sum(value.origin.startswith(str(file)) for value in reading.values) > 40
 
 
-def test_systemd_takes_the_unit_file(tmp_path):
+def test_systemd_takes_the_unit_files(tmp_path):
     analyze = tool("systemd-analyze", "install systemd to run it")
-    unit = tmp_path / "docsmith.service"
     program = tmp_path / "docsmith"
     program.write_text("#!/bin/sh\n")
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     text = docsmith(tmp_path, "init", "--systemd").stdout
-    unit.write_text(text.replace("ExecStart=docsmith", f"ExecStart={program}"))
-    done = subprocess.run([analyze, "verify", str(unit)], capture_output=True, text=True, check=False, timeout=60)
+    (tmp_path / "docsmith.service").write_text(text.replace("ExecStart=docsmith", f"ExecStart={program}"))
+    (tmp_path / "docsmith.socket").write_text(docsmith(tmp_path, "init", "--systemd-socket").stdout)
+    done = subprocess.run(
+        [analyze, "verify", str(tmp_path / "docsmith.service"), str(tmp_path / "docsmith.socket")],
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
     complaints = [line for line in done.stderr.splitlines() if "docsmith" in line]
     assert (done.returncode, complaints) == (0, [])
+
+
+def orders_of(text: str) -> list[tuple[str, str]]:
+    return [(name, value) for name, mark, value in (line.partition("=") for line in text.splitlines()) if mark]
+
+
+def test_the_unit_needs_no_file_but_the_program():
+    orders = [(name, value) for name, value in orders_of(UNIT) if not name.startswith(("#", "ExecReload"))]
+    made = {
+        f"{root}/{value}"
+        for name, value in orders
+        for kind, root in (("State", "/var/lib"), ("Cache", "/var/cache"), ("Configuration", "/etc"))
+        if name == f"{kind}Directory"
+    }
+    named = {path for name, value in orders for path in re.findall(r"(?<!\S)-?/\S+", value)}
+    assert {path for path in named if not path.startswith("-")} <= made
+    assert "Environment" not in dict(orders)  # a settings file named there has to be there
+
+
+def test_the_data_belongs_to_a_user_that_commands_can_be_run_as():
+    orders = dict(orders_of(UNIT))
+    assert (orders["User"], "DynamicUser" in orders) == ("docsmith", False)
+    home = re.search(r"useradd --system --home-dir (\S+) .* docsmith$", UNIT, re.MULTILINE)
+    assert home is not None
+    # One unpacked program for both: the service would keep another one in CACHE_DIRECTORY.
+    assert (home[1], orders["UnsetEnvironment"]) == (f"/var/cache/{orders['CacheDirectory']}", "CACHE_DIRECTORY")
 
 
 def test_the_container_recipe_is_well_formed_and_runs_as_nobody(tmp_path):

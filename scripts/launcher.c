@@ -11,6 +11,9 @@
    A folder gets its name once it is complete. After a power cut, complete files can be empty or torn all the same: what
    was not checked since the machine started is checked against the checksums of the table below.
 
+   As the first process of a container it stays, passes signals on and reaps what others leave behind, and the program is
+   its child.
+
    Appended by scripts/pack_binary.py: a table of lines ("d 755 0 0 NAME" for folders, "f MODE SIZE CRC NAME" for files,
    "l 777 0 0 NAME\tTARGET" for links), the files' bytes as one zlib stream, and the trailer.
 
@@ -21,6 +24,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -31,6 +35,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 struct z_stream {
@@ -93,6 +98,43 @@ static int not_this(const char *folder, const char *reason) {
 
 static int join(char *to, const char *folder, const char *name) {
     return snprintf(to, PATH_MAX, "%s/%s", folder, name) < PATH_MAX;
+}
+
+/* The first process of a container. The kernel makes all orphans its children (those of a command that ended, say), which
+   stay as zombies until it asks for them, and keeps from it the signals that it has no handler for (yet). A program is
+   made for neither, so ours becomes a child. */
+
+static void be_meant(const char *variable, pid_t us) {
+    /* What is passed to process 1 is passed to the program. */
+    char number[16];
+    const char *meant = getenv(variable);
+    snprintf(number, sizeof number, "%ld", (long)us);
+    if (meant != NULL && strcmp(meant, "1") == 0) setenv(variable, number, 1);
+}
+
+static void attend(void) {
+    /* Returns in the program's process; does nothing in one that is not the first. */
+    sigset_t all, before;
+    if (getpid() != 1) return;
+    signal(SIGCHLD, SIG_DFL);
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, &before);
+    pid_t program = fork();
+    if (program <= 0) { /* without a second process it goes as well, but for the above */
+        sigprocmask(SIG_SETMASK, &before, NULL);
+        be_meant("LISTEN_PID", getpid());
+        be_meant("WATCHDOG_PID", getpid());
+        return;
+    }
+    for (;;) {
+        siginfo_t told;
+        int status, number = sigwaitinfo(&all, &told);
+        pid_t ended;
+        if (number > 0 && number != SIGCHLD && told.si_code != SI_KERNEL) /* Ctrl-C comes to both of us by itself */
+            kill(program, number);
+        while ((ended = waitpid(-1, &status, WNOHANG)) > 0)
+            if (ended == program) _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+    }
 }
 
 /* What is appended. */
@@ -378,6 +420,7 @@ int main(int argc, char **argv) {
     (void)argc;
     char base[PATH_MAX];
     const char *from;
+    attend();
     read_self();
     read_boot_id();
     if ((from = absolute("CACHE_DIRECTORY")) != NULL) {

@@ -218,3 +218,68 @@ def test_old_folders_are_deleted_unless_they_are_in_use_or_not_ours(tmp_path):
     assert not old.exists()
     assert not damaged.exists()
     assert all(folder.exists() for folder in (own, fresh, used, other, link, unmarked))
+
+
+# As the first process of a container.
+
+ORPHAN = """\
+import os, sys, time
+if os.fork() == 0:
+    orphan = os.fork()
+    if orphan:
+        os._exit(0)  # who began it has ended
+    while os.getppid() != 1:
+        time.sleep(0.01)
+    os._exit(0)
+os.wait()
+"""
+
+
+@pytest.fixture(scope="session")
+def first(tmp_path_factory, launcher):
+    """Runs a program of these lines of shell as the first process of a namespace of its own."""
+    unshare = shutil.which("unshare")
+    namespace = [unshare, "--user", "--map-root-user", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    if unshare is None or subprocess.run([*namespace, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("makes a process namespace, which is not allowed here")
+
+    def packed(lines):
+        folder = tmp_path_factory.mktemp("first")
+        (folder / "content").mkdir()
+        (folder / "content" / "docsmith").write_text(f"#!/bin/sh\n{lines}\n")
+        (folder / "content" / "docsmith").chmod(0o755)
+        subprocess.run(
+            [sys.executable, SCRIPTS / "pack_binary.py", launcher, folder / "content", folder / "docsmith"], check=True
+        )
+        return [*namespace, str(folder / "docsmith")]
+
+    return packed
+
+
+def test_the_first_process_of_a_container_reaps_what_others_leave_behind(first, tmp_path):
+    orphan = tmp_path / "orphan.py"
+    orphan.write_text(ORPHAN)
+    wait = 'until [ -z "$(grep -l \'^PPid:.1$\' /proc/[0-9]*/status | grep -v "/$$/")" ]; do sleep 0.02; done'
+    command = first(f'{sys.executable} {orphan}\n{wait}\nps=$(echo /proc/[0-9]*)\necho "$$ $ps"')
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    program, *left = done.stdout.split()
+    assert program != "1"
+    assert set(left) == {"/proc/1", f"/proc/{program}"}
+
+
+def test_the_first_process_of_a_container_passes_on_signals_and_the_status(first):
+    begun = first("trap 'exit 7' TERM\necho begun $LISTEN_PID $$\nwhile :; do sleep 0.02; done")
+    with subprocess.Popen(
+        begun, stdout=subprocess.PIPE, text=True, env={**os.environ, "LISTEN_PID": "1"}
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        _, meant, program = process.stdout.readline().split()
+        assert meant == program != "1"
+        inside = subprocess.run(
+            ["pgrep", "--parent", str(process.pid)], capture_output=True, text=True, check=True
+        ).stdout  # fmt: skip
+        os.kill(int(inside), signal.SIGTERM)
+        assert process.wait(timeout=10) == 7
+    killed = subprocess.run(first("kill -9 $$"), timeout=30, check=False)
+    assert killed.returncode == 128 + signal.SIGKILL

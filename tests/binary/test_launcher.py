@@ -260,12 +260,10 @@ def test_the_first_process_of_a_container_reaps_what_others_leave_behind(first, 
     orphan = tmp_path / "orphan.py"
     orphan.write_text(ORPHAN)
     wait = 'until [ -z "$(grep -l \'^PPid:.1$\' /proc/[0-9]*/status | grep -v "/$$/")" ]; do sleep 0.02; done'
-    command = first(f'{sys.executable} {orphan}\n{wait}\nps=$(echo /proc/[0-9]*)\necho "$$ $ps"')
+    command = first(f"{sys.executable} {orphan}\n{wait}\necho $$")
     done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-    program, *left = done.stdout.split()
-    assert program != "1"
-    assert set(left) == {"/proc/1", f"/proc/{program}"}
+    assert int(done.stdout) > 1
 
 
 def test_the_first_process_of_a_container_passes_on_signals_and_the_status(first):

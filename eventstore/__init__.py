@@ -29,6 +29,7 @@ from eventstore.errors import (
     WrongExpectedVersion,
 )
 from eventstore.events import DEFAULT_METADATA, Append, Appended, Metadata, NewEvent, RecordedEvent
+from eventstore.missing_keys import subjects_without_keys
 from eventstore.projections import Projection, ProjectionStatus, Views
 from eventstore.sqlite import SQLiteEventStore
 from eventstore.store import EventStore, Folded
@@ -73,6 +74,7 @@ __all__ = [
     "load",
     "plan",
     "sign_checkpoint",
+    "subjects_without_keys",
     "verify",
     "verify_checkpoint",
 ]

@@ -1,13 +1,18 @@
 """A backup of a service that runs, and a service from a backup."""
 
+import asyncio
+import sqlite3
 import stat
 import tarfile
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from eventstore import verify
 from tests.end_to_end.conftest import http  # noqa: F401
 from tests.end_to_end.talk import ask, create_job, get_job, job_events, question, recorded, text_of
+from tests.eventstore.shapes import noted, opened
 from tests.service_process import Service, service_in, write_docs
 
 
@@ -105,3 +110,57 @@ def test_nothing_is_overwritten_and_nothing_bad_is_restored(tmp_path):
     vault = other.cli("restore", str(file), "--vault", str(file), status=3)
     assert "no place" in vault["problem"]
     assert other.cli("restore", str(file), "--dry-run")["sound"]
+
+
+def test_a_folder_of_backups_keeps_the_last_ones(tmp_path):
+    service, folder = Service(tmp_path / "data"), tmp_path / "backups"
+    service.cli("organization", "create", "--name", "Acme")
+    assert "make it first" in service.run("backup", str(folder), "--keep", "2").stderr
+    folder.mkdir()
+    for name in ("docsmith-2026-01-01T00-00-00Z.tar", "docsmith-2026-01-02T00-00-00Z.tar", "mine.tar", "notes.txt"):
+        (folder / name).write_text("kept")
+    made = service.cli("backup", str(folder), "--keep", "2")
+    new = Path(made["file"])
+    assert made["deleted"] == [str(folder / "docsmith-2026-01-01T00-00-00Z.tar")]
+    assert sorted(file.name for file in folder.iterdir()) == [
+        "docsmith-2026-01-02T00-00-00Z.tar", new.name, "mine.tar", "notes.txt",
+    ]  # fmt: skip
+    assert Service(tmp_path / "other").cli("restore", str(new), "--dry-run")["sound"]
+    assert service.run("backup", str(folder), "--keep", "0").returncode == 2
+
+
+def test_a_log_that_litestream_has_been_at_is_sound_and_leaves_its_tables_behind(tmp_path):
+    service, file = Service(tmp_path / "data"), tmp_path / "backup.tar"
+    service.cli("organization", "create", "--name", "Acme")
+    change(
+        service.data / "events.db",
+        "CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq INTEGER)",
+        "CREATE TABLE _litestream_lock (id INTEGER)",
+        "INSERT INTO _litestream_seq VALUES (1, 50)",
+    )
+    assert service.cli("audit", "verify")["sound"]
+    service.cli("backup", str(file))
+    with tarfile.open(file) as archive:
+        log = archive.extractfile("events.db")
+        assert log is not None
+        assert b"_litestream" not in log.read()
+    change(service.data / "events.db", "CREATE TRIGGER more AFTER INSERT ON _litestream_seq BEGIN SELECT 1; END")
+    assert not service.cli("audit", "verify", status=3)["sound"]
+
+
+def test_a_new_log_that_litestream_came_to_first_is_still_made(tmp_path):
+    change(tmp_path / "events.db", "CREATE TABLE _litestream_lock (id INTEGER)")
+
+    async def begin() -> None:
+        async with await opened(tmp_path) as store:
+            await store.append("note-1", [noted(1)], expected_version=0)
+
+    asyncio.run(begin())
+    assert verify(tmp_path / "events.db").is_sound
+
+
+def change(log: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(log)) as db:
+        for statement in statements:
+            db.execute(statement)
+        db.commit()

@@ -1,0 +1,49 @@
+"""Which sealed texts can never be opened: their keys are neither in the vault nor erased.
+
+A vault that is older than its log lacks the keys of the newest subjects. What they sealed reads as if it were erased,
+so somebody has to say that it was not.
+"""
+
+import sqlite3
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+from eventstore import files
+
+PAGE = 2_000
+LIMIT = 1_000
+
+
+def subjects_without_keys(log: Path, vault: Path, *, after: int = 0) -> list[str]:
+    """Subjects with texts later than a position that are sealed under a key which is lost, in order; at most 1,000.
+
+    May be asked of files in use: the log is read by pages, and the vault after each page, for a key is older than the
+    events that need it.
+
+    Raises:
+        StoreUnavailable and its kinds, StoreCorrupt.
+    """
+    found: dict[str, None] = {}
+    try:
+        with ExitStack() as close:
+            events = close.enter_context(closing(files.connect_offline(log)))
+            keys = close.enter_context(closing(files.connect_offline(vault))) if vault.exists() else None
+            while rows := events.execute(
+                "SELECT position, stream, substr(sealed, 2, 8) FROM events"
+                " WHERE position > ? AND sealed IS NOT NULL ORDER BY position LIMIT ?",
+                (after, PAGE),
+            ).fetchall():
+                after = rows[-1][0]
+                for subject, key_id in dict.fromkeys((stream, key_id) for _, stream, key_id in rows):
+                    if subject not in found and not _is_known(keys, subject, key_id):
+                        found[subject] = None
+                        if len(found) == LIMIT:
+                            return list(found)
+    except sqlite3.Error as error:
+        raise files.explained(error, log) from error
+    return list(found)
+
+
+def _is_known(keys: sqlite3.Connection | None, subject: str, key_id: bytes) -> bool:
+    row = None if keys is None else keys.execute("SELECT key_id FROM keys WHERE subject = ?", (subject,)).fetchone()
+    return row is not None and row[0] in (None, key_id)  # without one it is erased

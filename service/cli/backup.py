@@ -41,7 +41,7 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
         commands,
         "backup",
         "copy everything into one file, beside a running service",
-        more="docsmith init --backup-timer prints units for systemd that do it again and again.",
+        more="docsmith init --systemd-backup and --systemd-follow have systemd do it, again and again.",
         examples=[
             "backup /backups/2026-01-31.tar --vault /elsewhere/vault.tar",
             "backup /backups --keep 30 --vault /elsewhere/vault.tar",

@@ -10,6 +10,7 @@ import msgspec
 from service.cli.grafana import alert_rules, dashboard
 from service.cli.output import DONE, Output
 from service.cli.parsing import add_command
+from service.cli.recipes import BACKUP, DATA, FOLLOW, recipe
 from service.domain.errors import Conflict
 from service.frozen import program_file
 from service.settings import Settings
@@ -166,6 +167,8 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     which = one.add_mutually_exclusive_group()
     which.add_argument("--systemd", action="store_true", help="print a unit file for systemd")
     which.add_argument("--systemd-socket", action="store_true", help="print a socket file for systemd, beside the unit")
+    which.add_argument("--systemd-backup", action="store_true", help="print a script that sets up hourly backups")
+    which.add_argument("--systemd-follow", action="store_true", help="print a unit file for a copy that follows")
     which.add_argument("--container", action="store_true", help="print a recipe for a container")
     which.add_argument("--grafana", action="store_true", help="print a dashboard for Grafana")
     which.add_argument("--alerts", action="store_true", help="print alert rules for Prometheus")
@@ -189,9 +192,13 @@ async def init(options: argparse.Namespace, output: Output) -> int:
 
 
 def _printed(options: argparse.Namespace) -> str | None:
+    called = str(Path(sys.argv[0]).resolve()) if sys.argv[0].endswith("docsmith") else "docsmith"
+    program = str(program_file() or called)
     if options.systemd:
-        called = str(Path(sys.argv[0]).resolve()) if sys.argv[0].endswith("docsmith") else "docsmith"
-        return UNIT.format(program=program_file() or called)
+        return UNIT.format(program=program)
+    if options.systemd_backup or options.systemd_follow:
+        data = DATA if options.data == Path("data") else options.data.resolve()
+        return recipe(BACKUP if options.systemd_backup else FOLLOW, program, data)
     if options.systemd_socket:
         return SOCKET
     if options.container:

@@ -64,7 +64,8 @@ async def run_in_child(
     ``report``, a function of one value; the values arrive on the event loop, in order, before the result.
 
     Raises:
-        Unavailable: it took longer than the timeout (``timed_out``), or the process died.
+        Unavailable: it took longer than the timeout (``timed_out``), the process died, or its memory cannot be limited
+            here (``not_limited``).
         Invalid: it wanted more memory than allowed (``too_large``).
     """
     loop = asyncio.get_running_loop()
@@ -209,9 +210,6 @@ def _child_main(
 ) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the whole group; the parent decides
     _end_with_parent()
-    if memory_bytes is not None:
-        _, hard = resource.getrlimit(resource.RLIMIT_AS)
-        resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, hard))
 
     def send(kind: Kind, value: object, text: str = "") -> None:
         writer.send_bytes(pickle.dumps((kind, value, text), pickle.HIGHEST_PROTOCOL))
@@ -220,6 +218,8 @@ def _child_main(
         send("progress", value)
 
     try:
+        if memory_bytes is not None:
+            _limit_memory(memory_bytes)
         result = function(*args, report=report) if reports else function(*args)
         send("result", result)
     except BrokenPipeError:
@@ -257,10 +257,25 @@ def _out_of_memory(error: BaseException | None) -> bool:
     return False
 
 
+def _limit_memory(memory_bytes: int) -> None:
+    """Raises Unavailable ``not_limited``: what strangers wrote is not read without a limit."""
+    try:
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        soft = memory_bytes if hard == resource.RLIM_INFINITY else min(memory_bytes, hard)  # a stricter one stays
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+    except (OSError, ValueError) as error:
+        raise Unavailable(
+            "This system does not let the service limit the memory of its own processes (setrlimit, RLIMIT_AS: "
+            f"{error}).",
+            code="not_limited",
+        ) from error
+
+
 def _lift_memory_limit() -> None:
     """Telling what went wrong needs memory too."""
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+    with suppress(OSError, ValueError):  # where there is no limit either
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
 
 
 def _end_with_parent() -> None:

@@ -429,8 +429,13 @@ def _room_for(connections: int) -> int:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = connections + DESCRIPTORS_ELSEWHERE
     if soft < wanted:
-        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        more = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (more, hard))
+        except (OSError, ValueError) as error:  # forbidden here, or more than the kernel has (fs.nr_open)
+            log.warning("the number of open files cannot be raised", limit=soft, wanted=more, reason=str(error))
+        else:
+            soft = more
     return max(min(connections, soft - DESCRIPTORS_ELSEWHERE), 16)
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -221,3 +222,61 @@ async def test_many_run_side_by_side():
     before = time.monotonic()
     assert await asyncio.gather(*(run_in_child(add, n, 1, timeout_seconds=60) for n in range(8))) == list(range(1, 9))
     assert time.monotonic() - before < 60
+
+
+# Limits that the system sets.
+
+FORBID_LIMITS = """
+import ctypes, platform, struct
+number = {"x86_64": 302, "aarch64": 261}[platform.machine()]  # prlimit64, which setrlimit(3) is made of
+refuse = 0x00050000 | 1  # SECCOMP_RET_ERRNO, EPERM
+lines = [(0x20, 0, 0, 0), (0x15, 0, 4, number), (0x20, 0, 0, 32), (0x15, 0, 1, 0), (0x06, 0, 0, 0x7FFF0000),
+         (0x06, 0, 0, refuse), (0x06, 0, 0, 0x7FFF0000)]  # only with a new limit: to read them is allowed
+program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in lines))
+filter = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(lines), ctypes.addressof(program)))
+libc = ctypes.CDLL(None, use_errno=True)
+refused = libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, ctypes.byref(filter), 0, 0)
+if refused:
+    raise SystemExit(77)
+"""
+"""PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP: as systemd's SystemCallFilter does it, for this process and its children."""
+
+CHILD = """
+import asyncio
+from service.domain.errors import ServiceError
+from service.processes import run_in_child
+try:
+    print(asyncio.run(run_in_child(len, "three", timeout_seconds=60, memory_bytes={memory_bytes})))
+except ServiceError as error:
+    print(error.code, error)
+"""
+
+
+def program(*lines, hard_limit=None):
+    limit = f"import resource; resource.setrlimit(resource.RLIMIT_AS, ({hard_limit},) * 2)" if hard_limit else ""
+    script = "\n".join([limit, *lines])
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False)
+    if done.returncode == 77:
+        pytest.skip("filters system calls, which is not allowed here")
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def test_a_stricter_limit_of_the_system_stays():
+    assert program(CHILD.format(memory_bytes=2 * LIMIT * 4), hard_limit=LIMIT * 4) == "5\n"
+
+
+def test_where_memory_cannot_be_limited_nothing_is_run_and_the_reason_is_told():
+    told = program(FORBID_LIMITS, CHILD.format(memory_bytes=LIMIT))
+    assert told.startswith("not_limited This system does not let the service limit the memory")
+    assert "Operation not permitted" in told or "not allowed" in told
+    assert program(FORBID_LIMITS, CHILD.format(memory_bytes=None)) == "5\n"
+
+
+def test_where_the_number_of_open_files_cannot_be_raised_there_is_room_for_fewer_connections():
+    fewer = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (600, 1200))"
+    asked = (
+        "from service.server import _room_for; print(_room_for(5000), resource.getrlimit(resource.RLIMIT_NOFILE)[0])"
+    )
+    assert program(fewer, asked).split()[-2:] == ["944", "1200"]
+    assert program(fewer, FORBID_LIMITS, asked).split()[-2:] == ["344", "600"]

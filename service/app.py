@@ -1,8 +1,9 @@
 """The composition root of the commands: opens a data folder, with every part that a command may need."""
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from service.cli.main import run
 from service.cli.runtime import Program, Runtime
 
 if TYPE_CHECKING:  # imported where a command needs them: together they take longer than most commands run
-    from eventstore import EventStore, Views
+    from eventstore import EventStore, SQLiteEventStore, Views
     from service.adapters.api_client import ApiClient
     from service.adapters.models import ConfiguredModels, ModelSettings
     from service.adapters.tokens import Tokens
@@ -22,6 +23,9 @@ if TYPE_CHECKING:  # imported where a command needs them: together they take lon
     from service.retrieval.meaning import Meaning
     from service.retrieval.query import SiteIndexes
     from service.settings import ModelSection, Settings
+
+CHECKED_BYTES = 32 << 20
+"""Of read tables: as many are looked through at each start, in a tenth of a second."""
 
 
 def make_private(folder: Path) -> None:
@@ -121,15 +125,14 @@ async def open_runtime(
     """An open data folder, made when it is not there. ``alone``: no other process serves it, so that a damaged
     ``views.db`` can be made anew.
 
-    Raises Forbidden ``data_read_only``, Conflict ``vault_missing``, and EventStoreError.
+    Raises Forbidden ``data_read_only``, Conflict ``log_missing`` and ``vault_missing``, and EventStoreError.
     """
-    from eventstore import SQLiteEventStore
-
     make_private(data)
     _require_writable(data)
+    _require_log(data)
     _require_vault(data)
     async with AsyncExitStack() as stack:
-        store = await SQLiteEventStore.open(data / "events.db", vault_path=data / "keys.db")
+        store = await _open_log(data)
         stack.push_async_callback(store.close)
         views = await _open_views(data / "views.db", store, alone=alone)
         stack.push_async_callback(views.close)
@@ -149,6 +152,23 @@ def _require_writable(data: Path) -> None:
             )
 
 
+def _require_log(data: Path) -> None:
+    """Beside what was made from a log that is gone, a new one would look as if there had never been anything."""
+    log = data / "events.db"
+    if log.exists() and log.stat().st_size > 0:
+        return
+    for left in ("views.db", "checkpoints.jsonl", "hosted"):  # none of them is made before the log
+        if (data / left).exists():
+            from service.domain.errors import Conflict
+
+            raise Conflict(
+                f"{log}, the log, is {'empty' if log.exists() else 'missing'}, and {data / left} is of one that was "
+                "there: put it back, or restore it into a new folder (docsmith restore BACKUP). To begin anew, name "
+                "another folder with --data DIR.",
+                code="log_missing",
+            )
+
+
 def _require_vault(data: Path) -> None:
     """A log without its vault would get a new one, and what people typed would look erased."""
     if (data / "events.db").exists() and not (data / "keys.db").exists():
@@ -162,6 +182,40 @@ def _require_vault(data: Path) -> None:
         )
 
 
+async def _open_log(data: Path) -> "SQLiteEventStore":
+    import sqlite3
+
+    from eventstore import SQLiteEventStore, StoreCorrupt, StoreUnavailable
+
+    try:
+        return await SQLiteEventStore.open(data / "events.db", vault_path=data / "keys.db")
+    except sqlite3.OperationalError as error:
+        raise StoreUnavailable(f"events.db: {error}") from error
+    except sqlite3.DatabaseError as error:  # its pages are only read once it is open
+        raise StoreCorrupt(f"events.db: {error}") from error
+
+
+def _require_sound(file: Path) -> None:
+    """Raises StoreCorrupt for a file whose pages do not hold together. In a large one that would take longer than a
+    start may: what is wrong there is met later.
+    """
+    import sqlite3
+
+    from eventstore import StoreCorrupt
+
+    if not file.exists() or file.stat().st_size > CHECKED_BYTES:
+        return
+    with closing(sqlite3.connect(file)) as db:
+        try:
+            (says,) = db.execute("PRAGMA quick_check(1)").fetchone()
+        except sqlite3.OperationalError:
+            return  # who opens it for good says what hinders
+        except sqlite3.DatabaseError as error:
+            says = str(error)
+    if says != "ok":
+        raise StoreCorrupt(f"{file.name}: {says.splitlines()[-1]}")
+
+
 async def _open_views(file: Path, store: "EventStore", *, alone: bool) -> "Views":
     import structlog
 
@@ -169,10 +223,12 @@ async def _open_views(file: Path, store: "EventStore", *, alone: bool) -> "Views
     from service.projections import all_projections
 
     try:
+        if alone:
+            await asyncio.to_thread(_require_sound, file)
         return await Views.open(file, store, all_projections())
     except StoreCorrupt as error:
         if not alone:
-            raise StoreCorrupt(f"{error}; docsmith serve makes this file anew when it starts") from error
+            raise
         structlog.get_logger().warning("views are made anew", reason=str(error))
         for name in (file.name, f"{file.name}-wal", f"{file.name}-shm"):
             file.with_name(name).unlink(missing_ok=True)

@@ -4,10 +4,12 @@ import argparse
 import asyncio
 import importlib.util
 import os
+import sqlite3
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from eventstore import EventStoreError
+from service.cli.damage import next_step
 from service.cli.output import DONE, FAILED, Output
 from service.cli.parsing import add_command
 from service.cli.runtime import Program, Runtime
@@ -53,10 +55,10 @@ async def examine(
     try:
         settings = read_settings()
     except BadSettings as error:
-        findings.append(Finding("settings", "wrong", str(error), "docsmith serve --help; see README, Settings"))
+        findings.append(Finding("settings", "wrong", str(error), "docsmith config check"))
     else:
         findings += await asyncio.to_thread(lambda: list(look_at_settings(options.data, settings)))
-        if (options.data / "events.db").exists():
+        if any((options.data / name).exists() for name in ("events.db", "views.db", "checkpoints.jsonl", "hosted")):
             findings += await _opened(options, program, settings)
     wrong = [finding for finding in findings if finding.level == "wrong"]
     output.result(
@@ -80,8 +82,9 @@ async def _opened(options: argparse.Namespace, program: Program, settings: Setti
     try:
         async with program.open(options.data, settings) as runtime:
             return [finding async for finding in _look_inside(runtime, ask_models=options.ask_models)]
-    except (ServiceError, EventStoreError, OSError) as error:
-        return [Finding("data", "wrong", f"{error}", f"docsmith audit verify --data {options.data}")]
+    except (ServiceError, EventStoreError, OSError, sqlite3.Error) as error:
+        says, _, mend = f"{error}{next_step(str(error), options.data)}".partition("; ")
+        return [Finding("data", "wrong", says, mend)]
 
 
 async def _look_inside(runtime: Runtime, *, ask_models: bool) -> AsyncIterator[Finding]:

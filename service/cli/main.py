@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import cast
 
 from service.cli.config import settings_of
-from service.cli.output import DONE, FAILED, Output, failure
-from service.cli.parsing import Formatter, add_command, port
+from service.cli.damage import next_step
+from service.cli.output import DONE, FAILED, WRONG_USAGE, Output, Unwritable, failure, flush, leave_standard_output
+from service.cli.parsing import Formatter, Parser, WrongUsage, add_command, port
 from service.cli.runtime import Program, Runtime
-from service.domain.errors import ServiceError
+from service.domain.errors import NotFound, ServiceError
 from service.settings import Settings
 
 DEFAULT_DATA = "data"
@@ -67,26 +68,49 @@ docsmith COMMAND --help explains each.
 
 def run(arguments: Sequence[str], program: Program) -> int:
     """Run one command; its exit code: 0 done, 1 failed, 2 wrong usage, 3 verification failed."""
-    parser = _parser(arguments)
-    options = parser.parse_args(arguments)
+    status = FAILED
+    try:
+        status = _told(arguments, program)
+        flush()
+    except BrokenPipeError:  # the reader of our output has seen enough
+        leave_standard_output()
+        return status if status != FAILED else DONE
+    except Unwritable as error:
+        leave_standard_output()
+        failure(str(error))
+        return FAILED
+    return status
+
+
+def _told(arguments: Sequence[str], program: Program) -> int:
+    """Run one command, and tell why if it fails."""
+    output = Output(as_json="--json" in arguments)
+    try:
+        parser = _parser(arguments)
+        options = parser.parse_args(_without_leading_options(_rewritten(arguments))[1])
+    except WrongUsage as error:
+        output.failed(str(error), "wrong_usage")
+        return WRONG_USAGE
+    except SystemExit:  # argparse has printed the help that was asked for
+        return DONE
     options.whole_parser = _parser  # for the command that completes all
     if not hasattr(options, "command"):
         parser.print_help()
-        return 2
-    output = Output(as_json=getattr(options, "json", False))
+        return WRONG_USAGE
+    output.as_json = getattr(options, "json", False)
     try:
         return asyncio.run(_run(options, output, program))
     except KeyboardInterrupt:
+        if sys.stderr is not None and sys.stderr.isatty():
+            print(file=sys.stderr)  # a progress bar has left its line open
         return 130
-    except BrokenPipeError:  # the reader of our output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return DONE
+    except BrokenPipeError:
+        raise
     except ServiceError as error:
-        failure(str(error))
-        return FAILED
+        output.failed(str(error), error.code)
     except OSError as error:
-        failure(_reason(error, getattr(options, "data", None)))
-        return FAILED
+        output.failed(_reason(error, getattr(options, "data", None)), "unavailable")
+    return FAILED
 
 
 def _reason(error: OSError, data: Path | None) -> str:
@@ -106,12 +130,16 @@ async def _run(options: argparse.Namespace, output: Output, program: Program) ->
     if options.command is print_openapi:
         print(json.dumps(program.openapi(), indent=2, ensure_ascii=False))
         return DONE
-    from eventstore import EventStoreError  # late, for those above need none of it
+    import sqlite3  # late, for those above need none of it
+
+    from eventstore import EventStoreError, StoreCorrupt
 
     try:
         return await _work(options, output, program)
-    except EventStoreError as error:
-        failure(str(error))
+    except (EventStoreError, sqlite3.DatabaseError) as error:
+        is_damage = isinstance(error, StoreCorrupt) or type(error) is sqlite3.DatabaseError
+        says = str(error) if isinstance(error, EventStoreError) else f"events.db: {error}"  # met as the log is opened
+        output.failed(f"{says}{next_step(says, options.data)}", "damaged" if is_damage else "unavailable")
         return FAILED
 
 
@@ -128,8 +156,24 @@ async def _work(options: argparse.Namespace, output: Output, program: Program) -
     if getattr(options, "reads_settings", False):  # it tells what is wrong with the settings, too
         return await cast("SettingsCommand", command)(options, output, program, lambda: settings_of(options))
     settings = settings_of(options)
+    if not getattr(options, "begins", False):
+        _require_folder(options.data)
     async with program.open(options.data, settings) as runtime:
         return await cast("Command", command)(runtime, options, output)
+
+
+def _require_folder(data: Path) -> None:
+    """Who only looks, or has mistaken the folder, is not to find a new one there."""
+    try:
+        is_empty = not any(True for _ in data.iterdir())
+    except FileNotFoundError:
+        is_empty = True
+    if is_empty:
+        raise NotFound(
+            f"There is no data folder {data}. Name the data folder with --data DIR, or begin one: "
+            f"docsmith organization create --name NAME{'' if data == Path(DEFAULT_DATA) else f' --data {data}'}",
+            code="no_data",
+        )
 
 
 def serve() -> None:
@@ -145,23 +189,35 @@ def print_openapi() -> None:
     """Marks the command that prints the API's description."""
 
 
+def _rewritten(arguments: Sequence[str]) -> list[str]:
+    """``help COMMAND`` is ``COMMAND --help``, and ``--version`` is ``version``, as people type them elsewhere."""
+    leading, rest = _without_leading_options(arguments)
+    match rest:
+        case ["help", *command]:
+            rest = [*(word for word in command if not word.startswith("-")), "--help"]
+        case ["--version" | "-V", *more]:
+            rest = ["version", *more]
+    return [*leading, *rest]
+
+
+def _without_leading_options(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The common options that stand before the command, or between it and what is within it, and the rest."""
+    leading: list[str] = []
+    rest = list(arguments)
+    for at in (0, 1):
+        while len(rest) > at and (name := rest[at].partition("=")[0]) in ("--data", "--json", "--config"):
+            end = at + (1 if "=" in rest[at] or name == "--json" else 2)
+            leading += rest[at:end]
+            del rest[at:end]
+    return leading, rest
+
+
 def _parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
-    """With every command, or for the arguments of one command with no more than that one."""
-    parser = argparse.ArgumentParser(
-        prog="docsmith",
-        description="Self-hosted documentation agent and assistant: one service, two APIs, one log.",
-        epilog=EXAMPLES,
-        formatter_class=Formatter,
-    )
-    parser.add_argument(
-        "--version",
-        dest="command",
-        action="store_const",
-        const=print_version,
-        default=argparse.SUPPRESS,
-        help="as the command version",
-    )
-    parent = argparse.ArgumentParser(add_help=False)
+    """With every command, or for the arguments of one command with no more than that one. Common options that stand
+    before the command are its defaults.
+    """
+    leading, arguments = _without_leading_options(_rewritten(arguments))
+    parent = Parser(prog="docsmith", add_help=False)
     common = parent.add_argument_group("common options")
     common.add_argument(
         "--data",
@@ -180,6 +236,15 @@ def _parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
         default=Path(os.environ["DOCSMITH_CONFIG"]) if os.environ.get("DOCSMITH_CONFIG") else None,
         help="the settings file (DOCSMITH_CONFIG; default: docsmith.toml, when it is there)",
     )
+    parent.set_defaults(**vars(parent.parse_args(leading)))
+    parser = Parser(
+        prog="docsmith",
+        description="Self-hosted documentation agent and assistant: one service, two APIs, one log.",
+        epilog=EXAMPLES,
+        formatter_class=Formatter,
+        parents=[parent],
+    )
+    parser.add_argument("--version", action="store_true", help="as the command version")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
 
     one = add_command(

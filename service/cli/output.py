@@ -1,5 +1,6 @@
 """How commands answer: for people, or with ``--json`` one JSON document on standard output and nothing else."""
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -10,26 +11,38 @@ DONE, FAILED, WRONG_USAGE, VERIFICATION_FAILED = 0, 1, 2, 3
 """Exit codes."""
 
 
+class Unwritable(Exception):
+    """Standard output takes no more, for another reason than that its reader has left."""
+
+
 class Output:
     def __init__(self, *, as_json: bool) -> None:
         self.as_json = as_json
+        self._has_result = False
 
     def result(self, value: Any, text: str) -> None:
         """The command's one result: as JSON, or its text."""
+        self._has_result = True
         if self.as_json:
-            print(msgspec.json.encode(value).decode(), flush=True)
+            _print(msgspec.json.encode(value).decode())
         elif text:
-            print(text, flush=True)
+            _print(text)
+
+    def failed(self, message: str, code: str) -> None:
+        """The command has failed: one line on standard error, and as JSON for programs, unless they have a result."""
+        failure(message)
+        if self.as_json and not self._has_result:
+            self.result({"code": code, "detail": message}, "")
 
     def line(self, text: str) -> None:
         """Something for people to read on the way."""
         if not self.as_json:
-            print(text, flush=True)
+            _print(text)
 
     def word(self, text: str) -> None:
         """A piece of a line that goes on."""
         if not self.as_json:
-            print(text, end="", flush=True)
+            _print(text, end="")
 
     def progress(self, what: str, done: int, total: int) -> None:
         """A bar on a terminal, nothing elsewhere."""
@@ -39,6 +52,26 @@ class Output:
             print(
                 f"\r{what} [{'#' * filled}{' ' * (30 - filled)}] {done}/{total}", end=end, file=sys.stderr, flush=True
             )
+
+
+def _print(text: str, end: str = "\n") -> None:
+    try:
+        print(text, end=end, flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise Unwritable(f"standard output cannot be written: {error.strerror}") from error
+
+
+def leave_standard_output() -> None:
+    """What it still holds goes nowhere, or Python would complain of it at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def flush() -> None:
+    """Raises BrokenPipeError and Unwritable."""
+    if sys.stdout is not None:  # it was closed before we began
+        _print("", end="")
 
 
 def failure(message: str, *, next_step: str = "") -> None:

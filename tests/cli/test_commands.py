@@ -6,6 +6,7 @@ import socket
 import sqlite3
 import subprocess
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
@@ -35,14 +36,69 @@ def test_it_says_its_version_as_others_do(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [("nonsense",), ("project",), ("key", "create"), ("serve", "--port", "x"), ("serve", "--port", "65536")],
+    ("arguments", "says"),
+    [
+        (("serv",), "there is no command 'serv'. Did you mean serve? See: docsmith --help"),
+        (("nonsense",), "there is no command 'nonsense'. See: docsmith --help"),
+        (("key", "crate"), "there is no command 'crate'. Did you mean create? See: docsmith key --help"),
+        (("key", "create", "--kidn", "x"), "there is no option --kidn. Did you mean --kind?"),
+        (("key", "create", "--kin", "admin"), "there is no option --kin. Did you mean --kind?"),
+        (("key", "create", "--kind", "admn"), "'admn' will not do. Did you mean admin?"),
+        (("key", "create"), "required: --kind. See: docsmith key create --help"),
+        (("project",), "required: COMMAND. See: docsmith project --help"),
+        (("version", "x"), "'x' is one argument too many. See: docsmith version --help"),
+        (("serve", "--port", "x"), "'x' is no port: a number from 0 to 65535"),
+        (("serve", "--port", "65536"), "a number from 0 to 65535"),
+        (("search", "kite", "x", "--limit", "0"), "'0' is not a number from 1 on"),
+    ],
 )
-def test_wrong_usage_is_exit_status_2(tmp_path, arguments):
+def test_wrong_usage_is_told_in_a_line_that_names_the_nearest_right_one(tmp_path, arguments, says):
     done = Service(tmp_path / "data").run(*arguments)
-    assert done.returncode == 2
-    assert "usage:" in done.stderr
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert says in done.stderr
+    told = Service(tmp_path / "data").run(*arguments, "--json")
+    assert json.loads(told.stdout) == {"code": "wrong_usage", "detail": done.stderr.strip().removeprefix("docsmith: ")}
     assert not (tmp_path / "data").exists()
+
+
+def test_help_and_common_options_may_come_first(tmp_path):
+    def ran(*arguments):
+        return subprocess.run([*PROGRAM, *arguments], capture_output=True, text=True, check=False)
+
+    assert ran("help", "key", "create").stdout == ran("key", "create", "--help").stdout != ""
+    assert ran("help").stdout == ran("--help").stdout
+    data = str(tmp_path / "data")
+    assert "id" in json.loads(ran("--json", "--data", data, "organization", "create", "--name", "Acme").stdout)
+    assert len(json.loads(ran(f"--data={data}", "organization", "list", "--json").stdout)["organizations"]) == 1
+    assert len(json.loads(ran("organization", "--data", data, "list", "--json").stdout)["organizations"]) == 1
+    assert json.loads(ran("--version", "--json").stdout) == {"version": version("docsmith")}
+    assert "--data" in ran("--data").stderr
+
+
+@pytest.mark.parametrize("command", [("project", "list"), ("key", "create", "--kind", "admin"), ("index", "kite")])
+def test_a_folder_without_data_is_not_made_one_by_looking(tmp_path, command):
+    data = tmp_path / "data"
+    for _ in ("missing", "empty"):
+        told = Service(data).run(*command, "--json")
+        assert (told.returncode, json.loads(told.stdout)["code"]) == (1, "no_data")
+        assert f"docsmith organization create --name NAME --data {data}" in told.stderr
+        data.mkdir(exist_ok=True)
+        assert not list(data.iterdir())
+
+
+def test_with_json_a_failure_is_one_document_too(service):
+    done = service.run("index", "nowhere", "--json")
+    assert (done.returncode, done.stdout.count("\n")) == (1, 1)
+    assert done.stderr == f"docsmith: {json.loads(done.stdout)['detail']}\n"
+    assert json.loads(done.stdout)["code"] == "not_found"
+
+
+def test_a_full_disk_behind_standard_output_is_told_in_one_line(service):
+    for command in (["--help"], ["version"], ["project", "list", "--data", str(service.data)]):
+        with Path("/dev/full").open("w") as full:
+            done = subprocess.run([*PROGRAM, *command], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        assert done.returncode == 1
+        assert done.stderr == "docsmith: standard output cannot be written: No space left on device\n"
 
 
 def test_with_json_there_is_one_document_and_nothing_else(service):

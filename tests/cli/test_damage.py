@@ -1,0 +1,75 @@
+"""Damaged files of a data folder: what heals by itself, and the next step for what does not."""
+
+import json
+import shutil
+
+import pytest
+
+from tests.service_process import Service, service_in, write_docs
+
+
+@pytest.fixture
+def service(tmp_path):
+    with service_in(tmp_path) as service:
+        service.set_up(write_docs(tmp_path / "docs"), index=False)
+        yield service
+
+
+def tear(file, *, begin: int, end: int) -> None:
+    content = bytearray(file.read_bytes())
+    end = min(end, len(content))
+    content[begin:end] = bytes((byte * 31 + 7) % 256 for byte in range(end - begin))
+    file.write_bytes(content)
+
+
+def findings(service: Service) -> dict[str, dict[str, str]]:
+    told = service.run("doctor", "--json")
+    assert told.returncode == 1, told.stderr
+    return {one["name"]: one for one in json.loads(told.stdout)["findings"] if one["level"] == "wrong"}
+
+
+def test_read_tables_that_are_torn_in_the_middle_are_made_anew(service):
+    before = service.cli("project", "list")
+    tear(service.data / "views.db", begin=3 * 4096, end=13 * 4096)
+    told = service.run("project", "list")
+    assert (told.returncode, told.stderr.count("\n")) == (1, 1)
+    assert "docsmith serve makes this file anew" in told.stderr
+    assert "docsmith serve makes this file anew" in findings(service)["data"]["mend"]
+    service.start()
+    assert "views are made anew" in service.log()
+    assert service.cli("project", "list") == before
+
+
+@pytest.mark.parametrize("command", [("project", "list"), ("serve", "--port", "0"), ("audit", "show")])
+def test_a_damaged_log_is_told_with_the_next_step(service, command):
+    tear(service.data / "events.db", begin=4096, end=3 * 4096)
+    told = service.run(*command)
+    assert (told.returncode, told.stderr.count("\n")) == (1, 1), told.stderr
+    assert told.stderr.startswith("docsmith: ")
+    assert "docsmith restore BACKUP" in told.stderr
+    assert service.run("audit", "verify").returncode == 3
+    assert "docsmith audit verify" in findings(service)["data"]["mend"]
+
+
+@pytest.mark.parametrize("left", ["missing", "empty"])
+def test_a_log_that_is_gone_is_not_begun_anew(service, left):
+    log = service.data / "events.db"
+    shutil.move(log, log.with_name("kept"))
+    if left == "empty":
+        log.touch()
+    for command in (("project", "list"), ("serve", "--port", "0"), ("organization", "create", "--name", "New")):
+        told = service.run(*command)
+        assert (told.returncode, told.stderr.count("\n")) == (1, 1), told.stderr
+        assert f"{log}, the log, is {left}" in told.stderr
+    assert f"the log, is {left}" in findings(service)["data"]["says"]
+    assert not log.exists() or log.stat().st_size == 0
+    shutil.move(log.with_name("kept"), log)
+    assert service.run("project", "list").returncode == 0
+
+
+def test_a_damaged_vault_is_told_with_the_next_step(service):
+    tear(service.data / "keys.db", begin=0, end=4096)
+    told = service.run("project", "list")
+    assert (told.returncode, told.stderr.count("\n")) == (1, 1)
+    assert "docsmith restore BACKUP --vault VAULT" in told.stderr
+    assert "docsmith restore BACKUP --vault VAULT" in findings(service)["data"]["mend"]

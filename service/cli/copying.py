@@ -5,10 +5,12 @@ appended meanwhile. SQLite's online backup would begin again with every commit o
 (https://sqlite.org/backup.html), or, in one step, keep a snapshot open for as long as it takes.
 """
 
+import fcntl
+import os
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from eventstore import StoreCorrupt
@@ -143,7 +145,8 @@ def files_in(folder: Path) -> Iterator[Path]:
 
 def write_vault(data: Path, file: Path, of: Manifest) -> None:
     """Write the vault, and the key that signs, in place of the file; ``of`` is of the log as it was before."""
-    with tempfile.TemporaryDirectory(dir=file.absolute().parent, prefix=".docsmith-vault-") as folder:
+    parent = file.absolute().parent
+    with _alone_in(parent), tempfile.TemporaryDirectory(dir=parent, prefix=".docsmith-vault-") as folder:
         work = Path(folder)
         with Archive(work / "vault.tar") as archive:
             if (data / "keys.db").exists():
@@ -158,4 +161,16 @@ def write_vault(data: Path, file: Path, of: Manifest) -> None:
             archive.finish(VAULT_FORMAT, of.position, of.hash)
         check(work / "vault.tar", VAULT_FORMAT)
         (work / "vault.tar").replace(file)
-    sync_folder(file.absolute().parent)
+        sync_folder(parent)
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Of those who copy the vault to a folder, one at a time: else a copy could replace one that was begun later."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with suppress(OSError):  # a file system without such locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

@@ -1,6 +1,7 @@
 """A folder that follows a service: what it has after a kill of both, and what it refuses."""
 
 import asyncio
+import fcntl
 import json
 import os
 import signal
@@ -132,6 +133,24 @@ def test_the_copy_of_the_vault_forgets_what_is_erased(tmp_path):
     assert key not in vault.read_bytes()
     assert key_of(tmp_path / "data", "note-2") in vault.read_bytes()
     assert not list(tmp_path.glob(".docsmith*"))
+
+
+def test_no_copy_of_the_vault_replaces_one_that_was_begun_later(tmp_path):
+    asyncio.run(some_events(tmp_path / "data", "note-1"))
+    vault = tmp_path / "vault.tar"
+    with following(tmp_path / "data", tmp_path / "live", "--vault", str(vault)) as process:
+        assert stop(process) == 0
+    vault.unlink()
+    held = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)  # as whoever copies the vault to this folder does, from its reading on
+    with following(tmp_path / "data", tmp_path / "live", "--vault", str(vault)) as process:
+        process.send_signal(signal.SIGTERM)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(timeout=0.5)
+        assert not vault.exists()
+        os.close(held)
+        assert process.wait(timeout=15) == 0
+    assert vault.exists()
 
 
 def test_a_copy_is_the_log_itself_however_often_its_writers_are_killed(tmp_path):

@@ -8,9 +8,9 @@ import sqlite3
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from eventstore import EventStoreError
+from eventstore import EventStoreError, subjects_without_keys
 from service.cli.damage import next_step
-from service.cli.output import DONE, FAILED, Output
+from service.cli.output import DONE, FAILED, Output, named
 from service.cli.parsing import add_command
 from service.cli.runtime import Program, Runtime
 from service.cli.surroundings import Finding, look_around, look_at_settings
@@ -28,6 +28,8 @@ from service.system import now
 REACH_SECONDS = 20.0
 """For a repository to answer."""
 ASK_SECONDS = 60.0
+RECENT = 100_000
+"""Events whose keys are looked for: the newest are those that an old vault lacks."""
 SIGNS = {"ok": "ok   ", "note": "note ", "wrong": "WRONG"}
 
 
@@ -112,6 +114,15 @@ async def _look_at_log(runtime: Runtime) -> AsyncIterator[Finding]:
         yield Finding(
             "clock", "wrong", f"The log's last event is of {last[0].recorded_at:%Y-%m-%d %H:%M} UTC, in the future.",
             "sudo timedatectl set-ntp true",
+        )  # fmt: skip
+    after = (last[0].position if last else 0) - RECENT
+    lost = await asyncio.to_thread(
+        subjects_without_keys, runtime.data / "events.db", runtime.data / "keys.db", after=max(after, 0)
+    )
+    if lost:
+        yield Finding(
+            "keys", "note", f"The vault is older than the log: nobody can read {named(lost)}.",
+            f"docsmith restore BACKUP --vault NEWER_VAULT --data {runtime.data}-2",
         )  # fmt: skip
     for status in runtime.views.status():
         if status.failed is not None or status.lag:

@@ -14,7 +14,7 @@ from eventstore import SQLiteEventStore, subjects_without_keys
 from eventstore.files import connect_offline
 from service.cli.archives import FORMAT, VAULT_FORMAT, Manifest, Member, NotSound, check, sync_folder
 from service.cli.copying import Progress, copy_log, files_in, verified
-from service.cli.output import DONE, FAILED, VERIFICATION_FAILED, Output, failure
+from service.cli.output import DONE, FAILED, VERIFICATION_FAILED, Output, failure, named
 from service.cli.parsing import add_command
 from service.domain.errors import Invalid
 from service.workers.checkpoints import CHECKPOINTS, PUBLIC_KEY
@@ -132,9 +132,3 @@ def _copy_folder(folder: Path, vault: Path | None, work: Path, progress: Progres
     if vault is not None:
         check(vault, VAULT_FORMAT, work)
     return Manifest(FORMAT, datetime.fromisoformat(last[1]), last[0], head, members)
-
-
-def named(subjects: list[str]) -> str:
-    """A few of many."""
-    more = f" and {len(subjects) - 3} more" if len(subjects) > 3 else ""
-    return ", ".join(subjects[:3]) + more

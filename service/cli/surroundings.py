@@ -30,6 +30,11 @@ NETWORK_FILE_SYSTEMS = frozenset(
     }
 )  # fmt: skip
 """SQLite's locks and its shared memory do not hold on these."""
+LITESTREAM = {
+    "events.db": "Litestream copies events.db: once the service is killed, such a copy may be of another log.",
+    "keys.db": "Litestream copies keys.db: nothing can be erased while it runs, and its copies keep the erased keys.",
+}
+"""Seen with 0.5.17; following.py says how. It leaves a folder beside each file that it copies."""
 SECRET = re.compile(
     r"\b(sk-[A-Za-z0-9_-]{16,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|docsmith_\w{36})"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY|://[^/\s:@]+:[^/\s:@]+@"
@@ -86,6 +91,10 @@ def _folder(data: Path) -> Iterator[Finding]:
         )  # fmt: skip
     elif (data / "events.db").exists():
         yield Finding("vault", "ok", "keys.db is there; back it up apart from the log.")
+    for name, says in LITESTREAM.items():
+        if (data / f".{name}-litestream").exists():
+            mend = f"docsmith backup FOLDER --follow, and no {name} in litestream.yml; rm -r {data}/.{name}-litestream"
+            yield Finding("litestream", "wrong", says, mend)
     if (data / "checkpoint.pub").exists():
         yield Finding(
             "checkpoint key", "note", "Keep a copy of checkpoint.pub elsewhere: with one, a rewritten log is found.",

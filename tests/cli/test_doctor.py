@@ -2,6 +2,8 @@
 
 import shutil
 import socket
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -61,6 +63,27 @@ def test_what_is_wrong_with_the_folder_and_what_is_in_it(service, tmp_path):
     assert found["index kite"]["mend"] == "docsmith index kite"
     assert "NO_SUCH_KEY" in found["model own"]["mend"]
     assert "secret" not in found["settings file"]["mend"]
+
+
+def test_litestream_beside_the_log_and_the_vault_is_told_of(service):
+    for name in ("events.db", "keys.db"):
+        (service.data / f".{name}-litestream").mkdir()
+    found = [one for one in service.cli("doctor", status=1)["findings"] if one["name"] == "litestream"]
+    assert [one["says"].split(":")[0] for one in found] == ["Litestream copies events.db", "Litestream copies keys.db"]
+    assert all("docsmith backup FOLDER --follow" in one["mend"] for one in found)
+
+
+def test_a_vault_that_is_older_than_its_log_is_told_of(service):
+    service.cli("ask", service.domain, "How do I install Kite?")
+    with closing(sqlite3.connect(service.data / "keys.db")) as vault:
+        lost = [subject for (subject,) in vault.execute("SELECT subject FROM keys WHERE subject LIKE 'thread-%'")]
+        vault.execute("DELETE FROM keys WHERE subject LIKE 'thread-%'")
+        vault.commit()
+    found = [one for one in service.cli("doctor")["findings"] if one["name"] == "keys"]
+    assert len(lost) == 1
+    assert [(one["level"], lost[0] in one["says"]) for one in found] == [("note", True)]
+    service.cli("audit", "erase", lost[0], "--yes")  # what is erased is not lost
+    assert not [one for one in service.cli("doctor")["findings"] if one["name"] == "keys"]
 
 
 def test_what_keeps_it_from_opening_is_told_too(service, tmp_path):

@@ -125,10 +125,12 @@ async def open_runtime(
     """An open data folder, made when it is not there. ``alone``: no other process serves it, so that a damaged
     ``views.db`` can be made anew.
 
-    Raises Forbidden ``data_read_only``, Conflict ``log_missing`` and ``vault_missing``, and EventStoreError.
+    Raises Forbidden ``data_read_only`` and ``data_of_another_user``, Conflict ``log_missing`` and ``vault_missing``,
+    and EventStoreError.
     """
     make_private(data)
     _require_writable(data)
+    require_owner(data, os.geteuid())
     _require_log(data)
     _require_vault(data)
     async with AsyncExitStack() as stack:
@@ -150,6 +152,29 @@ def _require_writable(data: Path) -> None:
                 "run it as the user that owns the data folder, or give that user the right to write.",
                 code="data_read_only",
             )
+
+
+def require_owner(data: Path, user: int) -> None:
+    """The superuser can write everywhere, and what it writes here the service of another user cannot.
+
+    Raises Forbidden ``data_of_another_user``.
+    """
+    log = data / "events.db"
+    if user != 0 or not log.exists() or (owner := log.stat().st_uid) == 0:
+        return
+    import pwd
+
+    from service.domain.errors import Forbidden
+
+    try:
+        name = pwd.getpwuid(owner).pw_name
+    except KeyError:  # it is of another system: a container's
+        name = f"#{owner}"
+    raise Forbidden(
+        f"{log} belongs to another user, whose service could not write what root leaves beside it: run this as that "
+        f"user (sudo -u '{name}' docsmith …).",
+        code="data_of_another_user",
+    )
 
 
 def _require_log(data: Path) -> None:

@@ -7,7 +7,7 @@ import gc
 import os
 import resource
 import socket
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import datetime
 from importlib.metadata import version
@@ -30,7 +30,7 @@ from service.adapters.webhook_sender import AiohttpWebhookSender
 from service.agent.loop import Budgets
 from service.app import configured_models, make_private, open_runtime
 from service.assistant.answer import AnswerSettings
-from service.cli.runtime import Runtime
+from service.cli.runtime import Runtime, reachable
 from service.domain.errors import Conflict, ServiceError
 from service.domain.jobs import ClosePullRequest, PullRequestOutcome
 from service.domain.replies import ReplyEvent
@@ -119,8 +119,9 @@ class AlreadyServed(Conflict):
 
 
 @contextmanager
-def only_server(data: Path) -> Iterator[None]:
-    """Hold the data folder's lock; it says who holds it. The kernel lets go when this process dies.
+def only_server(data: Path) -> Iterator[Callable[[str], None]]:
+    """Hold the data folder's lock. It says who holds it, and where that one listens, once the function that this gives
+    is told. The kernel lets go when this process dies.
 
     Raises AlreadyServed: with the process id of the one that has it.
     """
@@ -130,11 +131,15 @@ def only_server(data: Path) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             file.seek(0)
-            raise AlreadyServed(f"{data} is served by process {file.read().strip()} already.") from None
+            raise AlreadyServed(f"{data} is served by process {file.readline().strip()} already.") from None
         file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
-        yield
+
+        def say(text: str) -> None:
+            file.write(text)
+            file.flush()
+
+        say(f"{os.getpid()}\n")
+        yield lambda url: say(f"{url}\n")
 
 
 class Server:
@@ -370,7 +375,7 @@ async def running(data: Path, settings: Settings, inherited: socket.socket | Non
     """
     address, linger_seconds = Address(settings.server.public_url), settings.agent.max_minutes * 60
     models = CurrentModels(configured_models(settings), linger_seconds)
-    with only_server(data), Instance(data) as instance:
+    with only_server(data) as listens_on, Instance(data) as instance:
         async with open_runtime(data, settings, models, alone=True) as runtime:
             server = Server(runtime, instance, address, models)
             # Without handler_cancellation, handlers whose client has left pile up (only in production: aiohttp's test
@@ -380,10 +385,11 @@ async def running(data: Path, settings: Settings, inherited: socket.socket | Non
             try:
                 listening = inherited or _socket_of(settings.server.host, settings.server.port)
                 server.url = _url_of(listening)
-                address.listening_on(server.url)
+                address.listening_on(reachable(server.url))
                 await server.start()
                 assert runner.server is not None
                 taking = await listen(runner.server, listening, server.door.doorkeeper, http_logger())
+                listens_on(server.url)
                 gc.collect()
                 gc.freeze()  # what is here stays: else each full collection walks all of it, 30 ms of the event loop
                 preparing = asyncio.create_task(prepare(models), name="models")

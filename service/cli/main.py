@@ -36,6 +36,7 @@ MODULES = {
     "audit": ("audit",),
     "backup": ("backup", "restore"),
     "doctor": ("doctor",),
+    "health": ("health",),
     "config": ("config",),
     "init": ("init",),
     "completion": ("completion",),

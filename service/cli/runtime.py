@@ -55,12 +55,32 @@ def is_served(data: Path) -> bool:
     a killed one may belong to another process by now, but locking the file could keep a service from starting.
     """
     try:
-        os.kill(int((data / "server.lock").read_text()), 0)
+        os.kill(int((data / "server.lock").read_text().partition("\n")[0]), 0)
     except PermissionError:
         return True  # it is somebody else's
     except (OSError, ValueError):
         return False
     return True
+
+
+def address_of_server(data: Path) -> str | None:
+    """Where the service listens that has the data folder now, or had it last; None when there was none, or it has not
+    listened yet.
+    """
+    try:
+        lines = (data / "server.lock").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return None
+    return lines[1] if len(lines) > 1 else None
+
+
+def reachable(url: str) -> str:
+    """What a service listens on, as an address that can be followed: "any" is none."""
+    scheme, _, rest = url.partition("://")
+    for anywhere in ("0.0.0.0", "[::]"):  # noqa: S104  (it is read, not listened on)
+        if rest == anywhere or rest.startswith(f"{anywhere}:"):
+            return f"{scheme}://localhost{rest.removeprefix(anywhere)}"
+    return url
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from service.app import require_owner
+from service.domain.errors import Forbidden
 from tests.service_process import PROGRAM, Service, service_in, write_docs
 
 
@@ -142,3 +144,18 @@ def test_a_socket_that_is_passed_on_is_listened_on(tmp_path):
         process.terminate()
         assert process.wait(15) == 0
         process.stdout.close()
+
+
+def test_root_leaves_nothing_in_the_folder_of_another_user(service):
+    service.cli("organization", "create", "--name", "Acme")
+    log = service.data / "events.db"
+    if os.geteuid() == 0:
+        os.chown(log, 65533, -1)
+        refused = service.run("key", "create", "--kind", "admin")
+        assert (refused.returncode, len(refused.stderr.splitlines())) == (1, 1)
+        assert "run this as that user (sudo -u '#65533' docsmith …)" in refused.stderr
+    with pytest.raises(Forbidden) as refused_too:
+        require_owner(service.data, user=0)
+    assert refused_too.value.code == "data_of_another_user"
+    require_owner(service.data, user=log.stat().st_uid)  # its own
+    require_owner(service.data / "new", user=0)

@@ -1,21 +1,26 @@
 """All settings, read once, here only: ``docsmith.toml``, then the environment (``DOCSMITH_SECTION__NAME``) on top."""
 
 import difflib
+import math
 import re
 import tomllib
 import types
 import typing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Meta, Struct
 
+from service.domain.callers import checked_networks
 from service.domain.errors import Invalid
 
 PREFIX = "DOCSMITH_"
+MAX_BYTES = 1 << 20
+"""Of a settings file."""
 NOT_SETTINGS = frozenset({"DOCSMITH_DATA", "DOCSMITH_CONFIG"})
 """Variables of the command line's own options."""
 
@@ -59,10 +64,10 @@ class AgentSection(Struct, frozen=True, forbid_unknown_fields=True):
     concurrent_jobs: Annotated[int, Meta(ge=1)] = 8
     """In all projects; further ones wait in a queue."""
     concurrent_jobs_per_project: Annotated[int, Meta(ge=1)] = 4
-    max_steps: int = 60
-    max_tokens: int = 2_000_000
-    max_cost_usd: float = 10.0
-    max_minutes: float = 30.0
+    max_steps: Annotated[int, Meta(ge=1)] = 60
+    max_tokens: Annotated[int, Meta(ge=1)] = 2_000_000
+    max_cost_usd: Annotated[float, Meta(ge=0)] = 10.0
+    max_minutes: Annotated[float, Meta(gt=0)] = 30.0
     author: str = "Docsmith <docsmith@users.noreply.localhost>"
     """Of the commits."""
 
@@ -70,7 +75,7 @@ class AgentSection(Struct, frozen=True, forbid_unknown_fields=True):
 class AssistantSection(Struct, frozen=True, forbid_unknown_fields=True):
     model: str = ""
     suggestions: bool = True
-    max_searches: int = 3
+    max_searches: Annotated[int, Meta(ge=0)] = 3
     """Further searches and page reads that a model may make for one answer."""
     concurrent_replies: Annotated[int, Meta(ge=1)] = 2000
     """At once; who asks beyond that waits, without a search step even. Each takes about 0.2 MB."""
@@ -95,7 +100,7 @@ class ThreadsSection(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class AuditSection(Struct, frozen=True, forbid_unknown_fields=True):
-    checkpoint_minutes: float = 60
+    checkpoint_minutes: Annotated[float, Meta(ge=0)] = 60
     """How often the log's state is signed while it grows; 0 for never."""
 
 
@@ -155,10 +160,10 @@ class ModelSection(Struct, frozen=True, forbid_unknown_fields=True):
     api_base: str = ""
     api_key_env: str = ""
     """The environment variable that holds the key."""
-    input_usd_per_million_tokens: float | None = None
-    output_usd_per_million_tokens: float | None = None
-    max_output_tokens: int | None = None
-    context_tokens: int | None = None
+    input_usd_per_million_tokens: Annotated[float, Meta(ge=0)] | None = None
+    output_usd_per_million_tokens: Annotated[float, Meta(ge=0)] | None = None
+    max_output_tokens: Annotated[int, Meta(ge=1)] | None = None
+    context_tokens: Annotated[int, Meta(ge=1)] | None = None
     """Of a prompt and its reply together, for models that litellm does not know."""
     fallback: str = ""
     """The alias of the model to ask when this one is down, overloaded or refuses its key."""
@@ -223,11 +228,15 @@ def read_settings(file: Path | None, environment: Mapping[str, str]) -> Reading:
     text, table = "", {}
     if file is not None:
         try:
-            text = file.read_text(encoding="utf-8")
+            text = _text_of(file)
             table = tomllib.loads(text)
         except OSError as error:
             return Reading(None, (f"{file}: {error.strerror}",), ())
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        except UnicodeDecodeError as error:
+            return Reading(None, (f"{file}: it is not UTF-8 text, from byte {error.start} on",), ())
+        except RecursionError:
+            return Reading(None, (f"{file}: brackets within brackets, too deep",), ())
+        except ValueError as error:  # TOMLDecodeError is one
             return Reading(None, (f"{file}: {error}",), ())
     problems: list[str] = []
     origins = {name: f"{file}:{line}" for name, line in _lines(text).items()}
@@ -238,6 +247,7 @@ def read_settings(file: Path | None, environment: Mapping[str, str]) -> Reading:
                 origins[".".join(path)] = name
             else:
                 problems.append(f"{name}: {path[0]} is not a section")
+    problems += _mistaken(table, environment)
     given = _Given(origins, str(file) if file else "settings")
     _check(table, Settings, (), given)
     problems += given.problems
@@ -246,6 +256,33 @@ def read_settings(file: Path | None, environment: Mapping[str, str]) -> Reading:
     settings = msgspec.convert(table, Settings, strict=False)
     values = [Value(name, value, given.origin(name) or "default") for name, value in _flat(settings, ())]
     return Reading(settings, (), tuple(values))
+
+
+def _text_of(file: Path) -> str:
+    """Raises OSError, and ValueError for what is too long."""
+    with file.open("rb") as opened:  # it may be a pipe, or a device without an end
+        content = opened.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise ValueError(f"it is longer than {MAX_BYTES >> 20} MiB, so it is not a settings file")
+    return content.decode("utf-8-sig").replace("\r\n", "\n")  # some editors begin a file with a mark of its encoding
+
+
+def _mistaken(table: dict[str, Any], environment: Mapping[str, str]) -> Iterator[str]:
+    """Problems of variables that name no section, which are taken out of the table: what was meant may be guessed."""
+    sections = typing.get_type_hints(Settings)
+    right = [f"{PREFIX}{section}__{field}".upper() for section in sections for field in _fields_of(sections[section])]
+    for name in environment:
+        section = name.removeprefix(PREFIX).lower()
+        if not name.startswith(PREFIX) or name in NOT_SETTINGS or "__" in section or section in sections:
+            continue
+        table.pop(section, None)  # another may be spelt like it, but for capitals
+        near = [one for one in right if one.replace("__", "_") == name or one.partition("__")[2].lower() == section]
+        near = near or difflib.get_close_matches(name, [*right, *NOT_SETTINGS], n=1, cutoff=0.8)
+        yield f"{name}: unknown name {section!r}" + (f"; did you mean {near[0]}?" if near else "")
+
+
+def _fields_of(kind: Any) -> tuple[str, ...]:
+    return kind.__struct_fields__ if isinstance(kind, type) and issubclass(kind, Struct) else ()
 
 
 def _put(table: dict[str, Any], path: Sequence[str], value: str) -> bool:
@@ -293,12 +330,75 @@ def _check(table: Mapping[str, Any], kind: type[Struct], path: tuple[str, ...], 
             _check_section(value, inner, here, given)
         else:
             try:
-                msgspec.convert(value, inner, strict=False)
+                converted = msgspec.convert(value, inner, strict=False)
             except msgspec.ValidationError as error:
-                given.wrong(here, f"{name}: {str(error).replace('`', '')}")
+                given.wrong(here, f"{name}: {_plainly(str(error))}")
+                continue
+            if isinstance(converted, float) and not math.isfinite(converted):
+                given.wrong(here, f"{name}: Expected a number with an end, got {converted}")
+            elif problem := _CHECKS.get(".".join((*path[:1], name)), _nothing)(converted):
+                given.wrong(here, f"{name}: {problem}")
     for field in msgspec.structs.fields(kind):
         if field.required and field.name not in table:
             given.wrong((*path, field.name), f"{field.name} is required")
+
+
+def _plainly(problem: str) -> str:
+    """What msgspec says, without its marks, and with what to write instead of a name of Python's."""
+    problem = problem.replace("`", "")
+    return problem.replace("Expected bool,", "Expected true or false,")
+
+
+def _nothing(_value: Any) -> str:
+    return ""
+
+
+def _networks(value: str | tuple[str, ...]) -> str:
+    try:
+        checked_networks(one.strip() for one in (value.split(",") if isinstance(value, str) else value) if one.strip())
+    except Invalid as error:
+        return str(error).rstrip(".")
+    return ""
+
+
+def _host(value: str) -> str:
+    is_one = re.fullmatch(r"[A-Za-z0-9_.:%-]+", value)
+    return "" if is_one else "Expected an address or a name of this machine, such as 127.0.0.1"
+
+
+def _url(value: str) -> str:
+    try:
+        parts = urlsplit(value)
+        is_one = parts.scheme in {"http", "https"} and parts.hostname and (parts.port is None or parts.port)
+    except ValueError:
+        is_one = False
+    return "" if is_one or not value else "Expected an address, such as https://docs.example.com"
+
+
+def _public_url(value: str) -> str:
+    if problem := _url(value):
+        return problem
+    parts = urlsplit(value)
+    # Links to pages are made by writing a path after it.
+    return "Expected an address without user, ? and #" if parts.username or parts.query or parts.fragment else ""
+
+
+def _variable(value: str) -> str:
+    # Not said is what is there: it may be the secret itself.
+    is_one = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value)
+    return "" if is_one or not value else "Expected the name of a variable that holds the secret, not the secret"
+
+
+_CHECKS: dict[str, Callable[[Any], str]] = {
+    "server.host": _host,
+    "server.public_url": _public_url,
+    "server.trusted_proxies": _networks,
+    "metrics.host": _host,
+    "metrics.token_env": _variable,
+    "models.api_base": _url,
+    "models.api_key_env": _variable,
+}
+"""What types do not say of a value; each says what is wrong with it, or nothing."""
 
 
 def _check_section(value: Any, kind: type[Struct], path: tuple[str, ...], given: _Given) -> None:

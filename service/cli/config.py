@@ -15,6 +15,8 @@ from service.settings import Settings, Value, load_settings, read_settings
 USUAL_FILE = Path("docsmith.toml")
 SECRET = re.compile(r"\b(sk-[\w-]{8,}|gh[pousr]_\w{10,}|github_pat_\w{10,}|glpat-[\w-]{8,}|docsmith_\w{10,})")
 PASSWORD = re.compile(r"(?<=://)[^/@\s]+(?=@)")
+IN_QUERY = re.compile(r"(?<==)[^&#\s]+|(?<=#).+")
+"""The values of a query (api_key=…, token=…), and what follows it."""
 MASK = "••••"
 
 
@@ -87,7 +89,8 @@ async def show(options: argparse.Namespace, output: Output, _program: Program, _
 
 def _masked(one: Value) -> Value:
     if isinstance(one.value, str):
-        return Value(one.name, PASSWORD.sub(MASK, SECRET.sub(MASK, one.value)), one.origin)
+        before, mark, query = PASSWORD.sub(MASK, SECRET.sub(MASK, one.value)).partition("?")
+        return Value(one.name, f"{before}{mark}{IN_QUERY.sub(MASK, query)}", one.origin)
     return one
 
 

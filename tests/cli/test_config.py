@@ -49,6 +49,76 @@ def test_each_problem_has_its_line(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("variable", "says"),
+    [
+        ("SERVER_PORT", "did you mean DOCSMITH_SERVER__PORT?"),
+        ("PORT", "did you mean DOCSMITH_SERVER__PORT?"),
+        ("DAT", "did you mean DOCSMITH_DATA?"),
+        ("SERVER__PUBLIC_URL", "Expected an address, such as"),
+        ("SERVER__HOST", "Expected an address or a name of this machine"),
+        ("SERVER__TRUSTED_PROXIES", "trusted_proxies: '!' is no address or network"),
+        ("MODELS__A__API_BASE", "[models.a]: api_base: Expected an address"),
+        ("MODELS__A__API_KEY_ENV", "api_key_env: Expected the name of a variable"),
+        ("METRICS__TOKEN_ENV", "token_env: Expected the name of a variable"),
+        ("THREADS__REQUIRE_KEY", "Expected true or false"),
+    ],
+)
+def test_a_value_that_means_nothing_is_told(variable, says):
+    environment = {f"DOCSMITH_{variable}": "!", "DOCSMITH_MODELS__A__MODEL": "openai/x"}
+    (problem,) = read_settings(None, environment).problems
+    assert problem.startswith(f"DOCSMITH_{variable}")
+    assert says in problem
+
+
+@pytest.mark.parametrize("number", ["nan", "inf", "-1"])
+def test_a_number_is_one_that_can_be_counted_to(number):
+    for name in ("AUDIT__CHECKPOINT_MINUTES", "AGENT__MAX_COST_USD", "SERVER__IDLE_SECONDS", "AGENT__MAX_MINUTES"):
+        assert len(read_settings(None, {f"DOCSMITH_{name}": number}).problems) == 1, name
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://docs.example.com",
+        "https://",
+        "https://u:p@docs.example.com",
+        "https://a.example/?b=c",
+        "//x",
+        "https://[x",
+    ],
+)
+def test_a_public_address_is_one_that_links_can_begin_with(url):
+    assert read_settings(None, {"DOCSMITH_SERVER__PUBLIC_URL": url}).problems
+    assert not read_settings(None, {"DOCSMITH_SERVER__PUBLIC_URL": "http://docs.example.com:8080/kite"}).problems
+
+
+def test_a_file_from_another_editor_is_read(tmp_path):
+    file = tmp_path / "docsmith.toml"
+    file.write_bytes(b"\xef\xbb\xbf[server]\r\nport = 8081\r\n")
+    assert load_settings(file, {}).server.port == 8081
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"#" * (1 << 20) + b"#", "longer than 1 MiB"),
+        (b"x = " + b"[" * 100_000, "brackets within brackets"),
+        (b"x = '\xff'", "not UTF-8 text, from byte 5 on"),
+    ],
+)
+def test_a_file_that_is_none_of_settings_is_told(tmp_path, content, says):
+    file = tmp_path / "docsmith.toml"
+    file.write_bytes(content)
+    (problem,) = read_settings(file, {}).problems
+    assert problem.startswith(f"{file}: ")
+    assert says in problem
+
+
+def test_a_file_without_an_end_is_told():
+    assert "longer than" in read_settings(Path("/dev/zero"), {}).problems[0]
+
+
+@pytest.mark.parametrize(
     ("text", "words"),
     [
         ("server = 1", ":1: server is a section"),
@@ -90,8 +160,8 @@ def test_config_check_tells_every_problem_in_a_line(tmp_path):
 
 def test_config_show_hides_what_looks_like_a_secret(tmp_path):
     (tmp_path / "docsmith.toml").write_text(
-        '[models.a]\nmodel = "openai/x"\napi_base = "https://me:geheim@models.example/v1"\n'
-        'api_key_env = "sk-proj-abcdefghijklmnop"\n'
+        '[models.a]\nmodel = "openai/x"\napi_base = "https://me:geheim@models.example/v1?api-key=geheim&v=2#geheim"\n'
+        '[agent]\nauthor = "sk-proj-abcdefghijklmnop <a@b.example>"\n'
     )
     done = docsmith(tmp_path, "config", "show", "--changed", "--json", DOCSMITH_SERVER__PORT="1234")
     assert "geheim" not in done.stdout + done.stderr
@@ -100,6 +170,6 @@ def test_config_show_hides_what_looks_like_a_secret(tmp_path):
     assert shown == {
         "server.port": (1234, "DOCSMITH_SERVER__PORT"),
         "models.a.model": ("openai/x", "docsmith.toml:2"),
-        "models.a.api_base": ("https://••••@models.example/v1", "docsmith.toml:3"),
-        "models.a.api_key_env": ("••••", "docsmith.toml:4"),
+        "models.a.api_base": ("https://••••@models.example/v1?api-key=••••&v=••••#••••", "docsmith.toml:3"),
+        "agent.author": ("•••• <a@b.example>", "docsmith.toml:5"),
     }

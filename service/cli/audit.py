@@ -23,7 +23,7 @@ from service.cli.audit_reading import (
     pages,
     reading,
 )
-from service.cli.output import DONE, FAILED, VERIFICATION_FAILED, WRONG_USAGE, Output, failure
+from service.cli.output import DONE, FAILED, VERIFICATION_FAILED, WRONG_USAGE, Output
 from service.cli.parsing import add_command
 from service.cli.runtime import Runtime
 from service.domain.errors import Invalid
@@ -192,7 +192,7 @@ async def checkpoint(options: argparse.Namespace, output: Output) -> int:
     async with await SQLiteEventStore.open(log, vault_path=options.data / "keys.db", read_only=True) as store:
         made = await make_checkpoint(store, options.data)
     if made is None:
-        failure("the log is empty: there is nothing to sign.")
+        output.failed("the log is empty: there is nothing to sign.", "conflict")
         return FAILED
     text = msgspec.json.encode(made).decode()
     if options.output is not None:
@@ -206,7 +206,7 @@ async def erase(runtime: Runtime, options: argparse.Namespace, output: Output) -
     if options.fp is not None:
         subjects += [one for one in await _threads_of(runtime.store, options.fp, output) if one not in subjects]
     if not subjects:
-        failure("there is nothing to erase: name a stream, such as thread-ID or job-ID.")
+        output.failed("there is nothing to erase: name a stream, such as thread-ID or job-ID.", "not_found")
         return WRONG_USAGE if options.fp is None else FAILED
     if not options.yes:
         text = "\n".join(f"would erase {subject}" for subject in subjects)

@@ -16,7 +16,7 @@ from eventstore import EventStore, Projection, RecordedEvent, Views
 from eventstore.files import connect_offline
 from service.cli import parsing
 from service.cli.audit_reading import moment, one_line, reading
-from service.cli.output import DONE, FAILED, VERIFICATION_FAILED, WRONG_USAGE, Output, failure
+from service.cli.output import DONE, FAILED, VERIFICATION_FAILED, WRONG_USAGE, Output
 from service.cli.runtime import Runtime
 from service.domain.errors import Unavailable
 from service.projections import all_projections
@@ -74,10 +74,10 @@ class LogUntil:
 
 async def replay(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
     if options.until is not None and options.output is None:
-        failure("--until needs --output FILE, where to put what is made.")
+        output.failed("--until needs --output FILE, where to put what is made.", "wrong_usage")
         return WRONG_USAGE
     if options.output is not None and options.output.exists():
-        failure(f"{options.output} is there already.", next_step="Name a new file.")
+        output.failed(f"{options.output} is there already. Name a new file.", "conflict")
         return FAILED
     filters = {} if options.until is None else {"until": str(options.until)}
     async with reading(runtime.data, "audit replay", filters) as (store, head):

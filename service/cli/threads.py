@@ -8,7 +8,7 @@ from typing import Any
 
 from eventstore import Metadata
 from service.assistant.answer import AnswerSettings
-from service.cli.output import DONE, FAILED, Output, failure
+from service.cli.output import DONE, FAILED, Output
 from service.cli.parsing import add_command
 from service.cli.runtime import Runtime
 from service.cli.sites import open_site
@@ -99,7 +99,7 @@ async def ask(runtime: Runtime, options: argparse.Namespace, output: Output) -> 
                             return _done(done, sources, posted, options.domain, output)
                         case ReplyBroken(message=sentence):
                             output.line("")
-                            failure(sentence)
+                            output.failed(sentence, "reply_broken")
                             return FAILED
                         case _:
                             pass

@@ -40,7 +40,7 @@ async def serve(data: Path, settings: Settings, reread: Callable[[], Settings]) 
     """Serve a data folder until SIGTERM or SIGINT; at SIGHUP ``reread`` gives the settings as they are now. Raises what
     ``running`` raises.
     """
-    memory.share_arena()
+    memory.keep_little()
     level = configure_logging(settings.log.level, settings.log.format)
     sys.setswitchinterval(SWITCH_SECONDS)
     supervisor, inherited = Supervisor.of(os.environ), inherited_socket(os.environ)

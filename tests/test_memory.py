@@ -34,7 +34,7 @@ def held_before_and_after():
 
 def address_space_of_threads():
     """What threads that allocate at the same time add to it. An arena has 64 MiB, most of them never touched."""
-    memory.share_arena()
+    memory.keep_little()
     before, all_run = of_this_process("VmSize"), threading.Barrier(THREADS)
     threads = [threading.Thread(target=lambda: (all_run.wait(), bytes(2_000), all_run.wait())) for _ in range(THREADS)]
     for thread in threads:
@@ -44,6 +44,17 @@ def address_space_of_threads():
     return of_this_process("VmSize") - before
 
 
+def held_after_large_blocks():
+    """A large block that is freed lets glibc put the next ones of its size among the small ones."""
+    memory.keep_little()
+    before = of_this_process("VmRSS")
+    for _ in range(3):
+        large = [b"x" * MIB for _ in range(60)]
+        small = [b"x" * 2_000 for _ in range(2_000)]  # they come to lie behind
+        del large
+    return of_this_process("VmRSS") - before, len(small)
+
+
 async def test_what_was_freed_goes_back_to_the_system():
     before, after, _ = await run_in_child(held_before_and_after, timeout_seconds=30)
     assert before - after > 20 * MIB
@@ -51,3 +62,8 @@ async def test_what_was_freed_goes_back_to_the_system():
 
 async def test_threads_share_an_arena():
     assert await run_in_child(address_space_of_threads, timeout_seconds=30) < THREADS * 64 * MIB
+
+
+async def test_large_blocks_go_back_at_once():
+    more, _ = await run_in_child(held_after_large_blocks, timeout_seconds=30)
+    assert more < 20 * MIB

@@ -126,8 +126,9 @@ WantedBy=sockets.target
 
 CONTAINER = """\
 # Containerfile, beside the program that scripts/build-binary makes (dist/docsmith):
-#   podman build -t docsmith .
-#   podman run --read-only --tmpfs /tmp -v docsmith:/data -p 127.0.0.1:8080:8080 docsmith
+#   podman build --format docker -t docsmith .          # or docker build -t docsmith .
+#   podman run --name docsmith --read-only --tmpfs /tmp -v docsmith:/data -p 127.0.0.1:8080:8080 docsmith
+# Commands, beside it: podman exec docsmith docsmith project list. (Only Docker's format has room for a HEALTHCHECK.)
 FROM docker.io/library/debian:bookworm-slim
 RUN apt-get update \\
     && apt-get install --no-install-recommends --yes ca-certificates \\
@@ -145,6 +146,8 @@ EXPOSE 8080
 ENV DOCSMITH_DATA=/data \\
     DOCSMITH_SERVER__HOST=0.0.0.0
 STOPSIGNAL SIGTERM
+# The first start after an upgrade may take a while.
+HEALTHCHECK --start-period=5m --timeout=15s CMD ["/usr/local/bin/docsmith", "health"]
 ENTRYPOINT ["/usr/local/bin/docsmith"]
 CMD ["serve"]
 """

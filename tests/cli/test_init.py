@@ -91,11 +91,18 @@ def test_the_container_recipe_is_well_formed_and_runs_as_nobody(tmp_path):
     assert printed == CONTAINER
     joined = printed.replace("\\\n", " ")
     orders = [line.split(None, 1) for line in joined.splitlines() if line and not line.startswith("#")]
-    known = {"FROM", "RUN", "COPY", "USER", "WORKDIR", "VOLUME", "EXPOSE", "ENV", "STOPSIGNAL", "ENTRYPOINT", "CMD"}
+    known = {
+        "FROM", "RUN", "COPY", "USER", "WORKDIR", "VOLUME", "EXPOSE", "ENV", "STOPSIGNAL", "HEALTHCHECK", "ENTRYPOINT",
+        "CMD",
+    }  # fmt: skip
     assert orders[0][0] == "FROM"
     assert {name for name, _ in orders} <= known
     assert [rest for name, rest in orders if name == "USER"] == ["10001"]
     assert all(isinstance(json.loads(rest), list) for name, rest in orders if name in ("ENTRYPOINT", "CMD"))
+    (check,) = [rest.partition("CMD ")[2] for name, rest in orders if name == "HEALTHCHECK"]
+    program, *command = json.loads(check)
+    assert [program] == json.loads(dict(orders)["ENTRYPOINT"])
+    assert docsmith(tmp_path, *command, "--help").returncode == 0
 
 
 def names_in(expression: str) -> set[str]:

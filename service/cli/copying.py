@@ -7,6 +7,7 @@ appended meanwhile. SQLite's online backup would begin again with every commit o
 
 import fcntl
 import os
+import re
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator
@@ -20,7 +21,7 @@ from service.cli.archives import FORMAT, VAULT_FORMAT, Archive, Manifest, NotSou
 from service.workers.checkpoints import CHECKPOINTS, KEY, PUBLIC_KEY, parse_checkpoints
 
 PAGE = 2000
-UNFINISHED = ("tmp_*", "*.lock", "lock", ".*.tmp")
+UNFINISHED = re.compile(r"tmp_.*|.*\.lock|lock|\..*\.tmp", re.DOTALL)
 """What somebody is writing just now, by its name."""
 
 Progress = Callable[[str, int, int], None]
@@ -126,8 +127,7 @@ def verified(log: Path, through: int, progress: Progress) -> str:
 def _add_repository(archive: Archive, repository: Path, data: Path) -> None:
     """Its branches first, so that all their objects are there; packed ones last of these: they move from loose ones."""
     objects = repository / "objects"
-    others = [file for file in files_in(repository) if not file.is_relative_to(objects)]
-    for file in sorted(others, key=lambda file: (file.name == "packed-refs", file)):
+    for file in sorted(files_in(repository, but=objects), key=lambda file: (file.name == "packed-refs", file)):
         archive.add_if_there(file, file.relative_to(data).as_posix())
     done: set[Path] = set()
     while new := [file for file in files_in(objects) if file not in done]:  # again: they may be packed meanwhile
@@ -136,11 +136,20 @@ def _add_repository(archive: Archive, repository: Path, data: Path) -> None:
         done.update(new)
 
 
-def files_in(folder: Path) -> Iterator[Path]:
-    """The finished files of a repository, at any depth, in order."""
-    for file in sorted(folder.rglob("*")):
-        if file.is_file() and not file.is_symlink() and not any(file.match(pattern) for pattern in UNFINISHED):
-            yield file
+def files_in(folder: Path, *, but: Path | None = None) -> Iterator[Path]:
+    """The finished files of a folder, at any depth, by name; without those of one folder. It need not be there."""
+    try:
+        with os.scandir(folder) as found:
+            entries = sorted(found, key=lambda entry: entry.name)
+    except FileNotFoundError:
+        return
+    for entry in entries:
+        path = folder / entry.name
+        if entry.is_dir(follow_symlinks=False):
+            if path != but:
+                yield from files_in(path, but=but)
+        elif entry.is_file(follow_symlinks=False) and not UNFINISHED.fullmatch(entry.name):
+            yield path
 
 
 def write_vault(data: Path, file: Path, of: Manifest) -> None:

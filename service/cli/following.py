@@ -49,7 +49,7 @@ SECONDS = 0.5
 """Between two looks at the data folder."""
 REPOSITORY_SECONDS = 60.0
 """Between two looks at the repositories while the log does not grow."""
-PACE, REST_SECONDS = 10, 30.0
+PACE, REST_SECONDS = 2, 30.0
 """After each look at least so many times as long as it took is waited, at most so many seconds: the vault is copied
 whole whenever it changed.
 """
@@ -58,6 +58,9 @@ COLUMNS = (
     "sealed", "hash",
 )  # fmt: skip
 """What the chain covers, and the hash."""
+
+_Signature = tuple[int, int, int]
+"""A file's inode, size and time of change: another one when it is written, or put in place of an older one."""
 
 
 async def follow(options: argparse.Namespace, output: Output) -> int:
@@ -100,7 +103,7 @@ class _Copy:
         self._data, self._folder, self._vault = data, folder, vault
         self._close = ExitStack()
         self._log_seen = self._vault_seen = -1
-        self._repositories_due = 0.0
+        self._mirror, self._repositories_due = _Mirror(data / "hosted", folder / "hosted"), 0.0
 
     def __enter__(self) -> "_Copy":
         with ExitStack() as undo:
@@ -138,7 +141,7 @@ class _Copy:
                 self._copy_events()
                 self._log_seen = seen
             if self.position > before or time.monotonic() >= self._repositories_due:
-                _mirror(self._data / "hosted", self._folder / "hosted")
+                self._mirror.go_on()
                 self._repositories_due = time.monotonic() + REPOSITORY_SECONDS
             if self._vault is not None:
                 self._copy_vault(self._vault)
@@ -228,62 +231,76 @@ def user_version(db: sqlite3.Connection) -> int:
 # Repositories
 
 
-def _mirror(source: Path, target: Path) -> None:
-    """Each repository's branches are read before its objects, and put in place after them: whatever is killed when, a
+class _Mirror:
+    """A copy of the embedded code host's folder.
+
+    Each repository's branches are read before its objects, and put in place after them: whatever is killed when, a
     branch never names a commit that is not there.
     """
-    repositories = {repository.name for repository in source.glob("*.git")}
-    for name in sorted(repositories):
-        _mirror_repository(source / name, target / name)
-    for old in target.glob("*.git"):
-        if old.name not in repositories:
-            shutil.rmtree(old)
+
+    def __init__(self, source: Path, target: Path) -> None:
+        self._source, self._target = source, target
+        self._known: dict[str, dict[Path, _Signature | None]] = {}
+        """By repository: the files that the copy has, and what those that may change were like."""
+
+    def go_on(self) -> None:
+        repositories = {repository.name for repository in self._source.glob("*.git")}
+        for name in sorted(repositories):
+            source, target = self._source / name, self._target / name
+            if name not in self._known:
+                self._known[name] = {source / file.relative_to(target): None for file in files_in(target)}
+            _mirror_repository(source, target, self._known[name])
+        for old in self._target.glob("*.git"):
+            if old.name not in repositories:
+                shutil.rmtree(old)
+                self._known.pop(old.name, None)
 
 
-def _mirror_repository(source: Path, target: Path) -> None:
-    target.mkdir(mode=0o700, parents=True, exist_ok=True)
+def _mirror_repository(source: Path, target: Path, known: dict[Path, _Signature | None]) -> None:
     objects = source / "objects"
-    names = [file for file in files_in(source) if not file.is_relative_to(objects)]
-    changed = []
-    for file in sorted(names, key=lambda file: (file.name == "packed-refs", file)):
-        copy = target / file.relative_to(source)
-        if not (copy.exists() and filecmp.cmp(file, copy, shallow=False)) and (made := _beside(file, copy)):
-            changed.append((made, copy))
-    kept = {target / file.relative_to(source) for file in names}
+    names = sorted(files_in(source, but=objects), key=lambda file: (file.name == "packed-refs", file))
+    fresh, changed = dict[Path, _Signature](), list[tuple[Path, Path]]()
+    for file in names:
+        with suppress(FileNotFoundError):  # a branch that was deleted
+            signature, copy = _signature(file), target / file.relative_to(source)
+            if known.get(file) != signature:
+                if not (copy.exists() and filecmp.cmp(file, copy, shallow=False)):
+                    changed.append((_beside(file, copy), copy))
+                fresh[file] = signature
     done: set[Path] = set()
     while new := [file for file in files_in(objects) if file not in done]:  # again: they may be packed meanwhile
         for file in new:
-            copy = target / file.relative_to(source)
-            if not copy.exists() and (made := _beside(file, copy)):  # its name is its content's hash
-                made.rename(copy)
+            if file not in known:  # an object's name is its content's hash
+                with suppress(FileNotFoundError):
+                    copy = target / file.relative_to(source)
+                    _beside(file, copy).rename(copy)
+                    known[file] = None
         done.update(new)
     for made, copy in changed:
         made.replace(copy)
-    there = set(files_in(objects))
-    for file in files_in(target):
-        if file not in kept and source / file.relative_to(target) not in there:
-            file.unlink()
+    known |= fresh
+    for old in known.keys() - done.union(names):
+        (target / old.relative_to(source)).unlink(missing_ok=True)
+        del known[old]
 
 
-def _beside(file: Path, copy: Path) -> Path | None:
-    """A durable copy under another name, which files in the making have; None when the file is gone."""
+def _signature(file: Path) -> _Signature:
+    status = file.stat()
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _beside(file: Path, copy: Path) -> Path:
+    """A durable copy under another name, which files in the making have. Raises FileNotFoundError: the file is gone."""
     made = copy.with_name(f".{copy.name}.tmp")
-    copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    try:
-        with (
-            file.open("rb") as content,
-            os.fdopen(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out,
-        ):
+    with file.open("rb") as content:
+        copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with made.open("wb") as out:
             shutil.copyfileobj(content, out)
             out.flush()
             os.fsync(out.fileno())
-    except FileNotFoundError:
-        return None
     return made
 
 
 def _copy_if_other(file: Path, copy: Path) -> None:
-    if not file.exists() or (copy.exists() and filecmp.cmp(file, copy, shallow=False)):
-        return
-    if (made := _beside(file, copy)) is not None:
-        made.replace(copy)
+    if file.exists() and not (copy.exists() and filecmp.cmp(file, copy, shallow=False)):
+        _beside(file, copy).replace(copy)

@@ -109,7 +109,7 @@ async def test_after_a_kill_of_both_nothing_is_lost_that_had_been_copied(service
         assert done["status"] == "completed"
         async with http.get(other.url + urlsplit(done["prLink"]).path) as page:
             assert page.status == 200
-        await recorded(other, f"site-{other.domain}", until="site-indexed", after=told["position"])
+        await recorded(other, f"site-{other.domain}", until="site-indexed", after=told["position"], seconds=60)
         assert text_of(await ask(http, other, question("And the retries?", threadId=asked[0]["X-Thread-Id"])))
         more = await create_job(http, other, 'Append "Kites sink." to index.md')
         await job_events(http, other, more["id"])
@@ -169,6 +169,48 @@ def test_a_copy_is_the_log_itself_however_often_its_writers_are_killed(tmp_path)
     assert copy == verify(data / "events.db")
     restored = Service(tmp_path / "other").cli("restore", str(live), "--vault", str(vault))
     assert (restored["position"], restored["withoutKeys"]) == (copy.position, [])
+
+
+async def test_repositories_are_copied_as_they_change(tmp_path):
+    data, live = tmp_path / "data", tmp_path / "live"
+    await some_events(data, "note-1")
+    one, two = data / "hosted" / "one.git", data / "hosted" / "two.git"
+    files = ("HEAD", "refs/heads/main", "refs/heads/docs/x", "objects/ab/cdef", "objects/cd/ef01", "pulls/1.json")
+    for file in (*(one / name for name in files), two / "HEAD"):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"{file.name} as it was")
+    (tmp_path / "secret").write_text("of somebody else")
+    (one / "pulls" / "2.json").symlink_to(tmp_path / "secret")
+    for is_new in (True, False):  # by one who has seen them before, and by one who has not
+        with following(data, live) as process:
+            for number in range(2):  # the second tells that the look for the first has ended
+                await some_events(data, f"note-{is_new}{number}")
+                await recorded(Service(live), f"note-{is_new}{number}", until="noted")
+            assert contents(live / "hosted") == contents(data / "hosted")
+            (one / "refs" / "heads" / "main").write_text(f"of another commit, {is_new}")
+            (one / "refs" / "heads" / "docs" / "x").unlink(missing_ok=True)
+            (one / "objects" / "ab" / "cdef").unlink(missing_ok=True)
+            (one / "objects" / "pack").mkdir(exist_ok=True)
+            (one / "objects" / "pack" / f"{is_new}.pack").write_text("what was loose")
+            (one / "objects" / "pack" / "tmp_pack").write_text("half of ")
+            (one / "refs" / "heads" / "main.lock").write_text("")
+            if two.exists():
+                (two / "HEAD").unlink()
+                two.rmdir()
+            await some_events(data, f"note-{is_new}-last")
+            assert stop(process) == 0
+        assert contents(live / "hosted") == contents(data / "hosted")
+    assert "refs/heads/docs/x" not in contents(live / "hosted" / "one.git")
+    assert not (live / "hosted" / "two.git").exists()
+
+
+def contents(folder: Path) -> dict[str, str]:
+    """Of what is finished in it."""
+    return {
+        str(file.relative_to(folder)): file.read_text()
+        for file in folder.rglob("*")
+        if file.is_file() and not file.is_symlink() and file.name not in ("tmp_pack", "main.lock")
+    }
 
 
 def test_a_copy_that_was_killed_goes_on_where_it_was(tmp_path):

@@ -88,11 +88,11 @@ def head(service: Service) -> int:
     return found.position
 
 
-async def recorded(service: Service, stream: str, *, until: str, after: int = 0) -> list[str]:
+async def recorded(service: Service, stream: str, *, until: str, after: int = 0, seconds: float = 20) -> list[str]:
     """The types of a stream's events in the log, read beside the server, up to the first of a type."""
     types = []
     store = await SQLiteEventStore.open(service.data / "events.db", vault_path=service.data / "keys.db", read_only=True)
-    async with asyncio.timeout(20), aclosing(store.subscribe(stream=stream, after=after)) as events:
+    async with asyncio.timeout(seconds), aclosing(store.subscribe(stream=stream, after=after)) as events:
         async for event in events:
             types.append(event.type)
             if event.type == until:

@@ -16,9 +16,13 @@ class Words(NamedTuple):
     """Each with what it does."""
     choices: dict[str, tuple[str, ...]]
     files: tuple[str, ...]
-    """Options that take a file or a folder."""
+    """Options that take a file or a folder; among them the empty one when the command itself takes one."""
+    others: tuple[str, ...]
+    """Options that take what only people know."""
 
 
+PLACES = ("DIR", "FILE", "FOLDER", "URL_OR_PATH")
+"""How the help calls files and folders."""
 TABLES = """\
 _docsmith_words() {{
     case "$1" in
@@ -31,20 +35,34 @@ _docsmith_values() {{
     esac
 }}
 """
-"""What may follow, by the commands so far; what an option takes: words, or FILES."""
+"""What may follow, by the commands so far; what an option takes: words, FILES, or OTHER."""
 BASH = """\
 # eval "$(docsmith completion bash)", or into /etc/bash_completion.d/docsmith
 {tables}_docsmith() {{
-    local word=${{COMP_WORDS[COMP_CWORD]}} at=docsmith values one
+    local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}} at=docsmith values one
+    if [[ $word == = ]]; then  # bash takes --option=value for three words
+        word=
+    elif [[ $before == = ]]; then
+        before=${{COMP_WORDS[COMP_CWORD-2]}}
+    fi
     for one in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
         [[ -n $(_docsmith_words "$at $one") ]] && at="$at $one"
     done
-    values=$(_docsmith_values "$at:${{COMP_WORDS[COMP_CWORD-1]}}")
-    if [[ $values == FILES ]]; then
-        COMPREPLY=($(compgen -f -- "$word"))
-    else
-        COMPREPLY=($(compgen -W "${{values:-$(_docsmith_words "$at")}}" -- "$word"))
+    values=$(_docsmith_values "$at:$before")
+    if [[ -z $values && $word != -* ]]; then
+        for one in $(_docsmith_words "$at"); do
+            [[ $one != -* ]] && values="$values $one"
+        done
+        values=${{values:-$(_docsmith_values "$at:")}}
     fi
+    case "$values" in
+        FILES)
+            local IFS=$'\n' # a name may have spaces
+            COMPREPLY=($(compgen -f -- "$word"))
+            ;;
+        OTHER) COMPREPLY=() ;;
+        *) COMPREPLY=($(compgen -W "${{values:-$(_docsmith_words "$at")}}" -- "$word")) ;;
+    esac
 }}
 complete -o filenames -F _docsmith docsmith
 """
@@ -56,9 +74,15 @@ ZSH = """\
         [[ -n $(_docsmith_words "$at $one") ]] && at="$at $one"
     done
     values=$(_docsmith_values "$at:${{words[CURRENT-1]}}")
+    if [[ -z $values && ${{words[CURRENT]}} != -* ]]; then
+        for one in ${{=$(_docsmith_words "$at")}}; do
+            [[ $one != -* ]] && values="$values $one"
+        done
+        values=${{values:-$(_docsmith_values "$at:")}}
+    fi
     if [[ $values == FILES ]]; then
         _files
-    else
+    elif [[ $values != OTHER ]]; then
         values=${{values:-$(_docsmith_words "$at")}}
         compadd -- ${{=values}}
     fi
@@ -90,7 +114,7 @@ async def complete(options: argparse.Namespace, output: Output) -> int:
 
 
 def _levels(parser: argparse.ArgumentParser, path: tuple[str, ...]) -> Iterator[Words]:
-    words, choices, files = [], {}, []
+    words, choices, files, others = [], {}, [], []
     for action in parser._actions:  # argparse has no other way to ask
         if isinstance(action, argparse._SubParsersAction):
             does = {choice.dest: choice.help or "" for choice in action._choices_actions}
@@ -102,11 +126,15 @@ def _levels(parser: argparse.ArgumentParser, path: tuple[str, ...]) -> Iterator[
             words.append((option, action.help or ""))
             if action.choices:
                 choices[option] = tuple(map(str, action.choices))
-            elif action.metavar in ("DIR", "FILE", "FOLDER"):
+            elif action.metavar in PLACES:
                 files.append(option)
+            elif action.nargs != 0:
+                others.append(option)
         elif action.choices:
             words += [(str(choice), "") for choice in action.choices]
-    yield Words(path, tuple(words), choices, tuple(files))
+        elif action.metavar in PLACES:
+            files.append("")
+    yield Words(path, tuple(words), choices, tuple(files), tuple(others))
 
 
 def _tables(levels: tuple[Words, ...]) -> str:
@@ -114,7 +142,11 @@ def _tables(levels: tuple[Words, ...]) -> str:
     for level in levels:
         path = " ".join(("docsmith", *level.path))
         words.append(f'        "{path}") echo "{" ".join(word for word, _ in level.words)}" ;;')
-        taken = {**dict.fromkeys(level.files, "FILES"), **{o: " ".join(c) for o, c in level.choices.items()}}
+        taken = {
+            **dict.fromkeys(level.files, "FILES"),
+            **dict.fromkeys(level.others, "OTHER"),
+            **{o: " ".join(c) for o, c in level.choices.items()},
+        }
         values += [f'        "{path}:{option}") echo "{what}" ;;' for option, what in taken.items()]
     return TABLES.format(words="\n".join(words), values="\n".join(values))
 
@@ -130,8 +162,10 @@ def _fish(levels: tuple[Words, ...]) -> str:
             told = " ".join(does.split()).replace("%(default)s", "…").replace("'", "")
             if word.startswith("-"):
                 wanted = f" -xa '{' '.join(level.choices[word])}'" if word in level.choices else ""
-                wanted = " -rF" if word in level.files else wanted
+                wanted = " -rF" if word in level.files else " -x" if word in level.others else wanted
                 lines.append(f"complete -c docsmith -n '{when}' -l {word.lstrip('-')}{wanted} -d '{told}'")
             else:
                 lines.append(f"complete -c docsmith -n '{when}' -a {word} -d '{told}'")
+        if "" in level.files:
+            lines.append(f"complete -c docsmith -n '{when}' -F")
     return "\n".join(lines) + "\n"

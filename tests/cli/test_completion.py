@@ -14,6 +14,7 @@ def bash(tmp_path_factory):
     text = docsmith(folder, "completion", "bash").stdout
     (folder / "completion").write_text(text)
     (folder / "a-file.toml").touch()
+    (folder / "b file").touch()
 
     def complete(line: str) -> list[str]:
         """What bash offers at the end of the line."""
@@ -26,7 +27,7 @@ def bash(tmp_path_factory):
             ["bash", "--norc", "-c", script], capture_output=True, text=True, cwd=folder, check=True, timeout=20
         )
         assert done.stderr == ""
-        return done.stdout.split()
+        return done.stdout.removesuffix("\n").splitlines() if done.stdout != "\n" else []
 
     return complete
 
@@ -47,7 +48,22 @@ def test_options_and_their_values_complete(bash):
     assert bash("docsmith --json key create --kind as") == ["assistant"]
 
 
+def test_what_only_people_know_is_not_completed(bash):
+    assert bash("docsmith key create --name ") == []
+    assert bash("docsmith project create --domain k") == []
+    assert "--data" not in bash("docsmith key ")
+    assert "--data" in bash("docsmith key create -")
+
+
+def test_a_value_after_an_equals_sign_completes(bash):
+    assert bash("docsmith key create --kind = as") == ["assistant"]  # as bash parts it
+    assert bash("docsmith key create --kind =") == ["admin", "assistant"]
+
+
 def test_files_complete(bash):
+    assert bash("docsmith restore a-") == ["a-file.toml"]
+    assert bash("docsmith eval b") == ["b file"]
+    assert bash("docsmith project create --repository a-") == ["a-file.toml"]
     assert bash("docsmith serve --config a-") == ["a-file.toml"]
 
 
@@ -71,6 +87,8 @@ def test_zsh_completes(tmp_path):
     assert "revoke" in complete("docsmith", "key")
     assert complete("docsmith", "key", "create", "--kind") == ["admin", "assistant"]
     assert complete("docsmith", "serve", "--config") == ["files"]
+    assert complete("docsmith", "restore") == ["files"]
+    assert complete("docsmith", "key", "create", "--name") == []
 
 
 def test_fish_completes(tmp_path):
@@ -82,6 +100,8 @@ def test_fish_completes(tmp_path):
 
     assert complete("docsmith key re") == ["revoke"]
     assert complete("docsmith key create --kind ") == ["admin", "assistant"]
+    assert f"{tmp_path}/completion" in complete(f"docsmith restore {tmp_path}/comp")
+    assert complete("docsmith key create --name cr") == []
 
 
 def test_what_the_builtin_agent_understands_stands_where_it_is_needed(tmp_path):

@@ -411,6 +411,13 @@ static void run_temporary(const char *base, char **argv) {
     close(held);
 }
 
+static void open_standard_streams(void) {
+    /* Closed ones would be given to the next files that are opened, and what is printed would be written into those. */
+    int file;
+    while ((file = open("/dev/null", O_RDWR)) >= 0 && file <= STDERR_FILENO) continue;
+    if (file > STDERR_FILENO) close(file);
+}
+
 static const char *absolute(const char *variable) {
     const char *value = secure_getenv(variable);
     return value != NULL && *value == '/' ? value : NULL;
@@ -420,6 +427,7 @@ int main(int argc, char **argv) {
     (void)argc;
     char base[PATH_MAX];
     const char *from;
+    open_standard_streams();
     attend();
     read_self();
     read_boot_id();

@@ -100,6 +100,7 @@ def test_it_runs_with_an_empty_environment_from_anywhere_and_unpacks_once(place)
     assert (code, json.loads(document)["openapi"][:3]) == (0, "3.1")
     (kept,) = (place / "home" / ".cache" / "docsmith").iterdir()
     assert stat.S_IMODE(kept.stat().st_mode) == 0o755
+    assert not list(kept.rglob("direct_url.json"))  # it would name the folder of the builder, and no two be the same
     before = {path: path.stat().st_ino for path in kept.rglob("*")}
     unit = run(place, "init", "--systemd")[1]
     assert f"\nExecStart={place / 'docsmith'} serve " in unit

@@ -93,6 +93,20 @@ def test_it_unpacks_once_passes_arguments_on_and_says_what_it_is(binary):
     assert (folder / "link").readlink() == Path("lib/words.txt")
 
 
+def test_what_it_prints_is_not_written_into_its_files_when_standard_output_is_closed(binary):
+    """The kernel gives the number of a closed stream to the next file that is opened."""
+
+    def close_all():
+        for stream in (0, 1, 2):
+            os.close(stream)
+
+    for _ in ("unpacked", "kept"):
+        assert start(binary, preexec_fn=close_all) == ({}, "")
+    (kept,) = (binary.parent / "home" / ".cache" / "docsmith").iterdir()
+    assert (kept / "lib" / "words.txt").read_text() == "words\n"
+    assert (kept / "docsmith").read_text() == PROGRAM
+
+
 def test_the_folder_is_where_systemd_or_the_user_says(binary):
     cache = binary.parent / "elsewhere"
     assert unpacked(binary, XDG_CACHE_HOME=str(cache))[0].parent == cache / "docsmith"

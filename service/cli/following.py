@@ -74,8 +74,7 @@ async def follow(options: argparse.Namespace, output: Output) -> int:
     for which in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(which, stopped.set)
     folder: Path = options.file
-    if not os.access(options.data, os.W_OK):  # such a folder is read as if nobody ever changed it
-        raise Invalid(f"{options.data} cannot be written; follow it as the user that the service runs as.")
+    _look_at_places(options.data, folder, options.vault)
     os.umask(0o077)
     with _Copy(options.data, folder, options.vault) as copy:
         output.line(f"{folder}: a copy of {options.data}, from position {copy.position} on")
@@ -107,7 +106,7 @@ class _Copy:
 
     def __enter__(self) -> "_Copy":
         with ExitStack() as undo:
-            undo.enter_context(_held(self._folder, self._data))
+            undo.enter_context(_held(self._folder))
             log = self._data / "events.db"
             self._inode = log.stat().st_ino
             self._source = undo.enter_context(closing(connect_offline(log)))
@@ -173,11 +172,18 @@ class _Copy:
             self._vault_seen = seen
 
 
-@contextmanager
-def _held(folder: Path, data: Path) -> Iterator[None]:
-    """A folder that is empty, or was written here before, for this process alone."""
+def _look_at_places(data: Path, folder: Path, vault: Path | None) -> None:
+    if not os.access(data, os.W_OK):  # such a folder is read as if nobody ever changed it
+        raise Invalid(f"{data} cannot be written; follow it as the user that the service runs as.")
     if folder.resolve().is_relative_to(data.resolve()):
         raise Invalid(f"{folder} is in the data folder, and would be lost with it.")
+    if vault is not None and vault.resolve().is_relative_to(folder.resolve()):
+        raise Invalid(f"{vault}: keep the vault apart from {folder}; who finds both can read everything.")
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """A folder that is empty, or was written here before, for this process alone."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if any(folder.iterdir()) and not (folder / LOCK).exists():
         raise Invalid(f"{folder} is not empty, and no copy that --follow made; name a new folder.")

@@ -231,6 +231,8 @@ def test_what_cannot_be_a_copy_is_refused(tmp_path):
     asyncio.run(some_events(data, "note-1"))
     inside = service.run("backup", str(data / "live"), "--follow")
     assert (inside.returncode, "is in the data folder" in inside.stderr) == (1, True)
+    together = service.run("backup", str(live), "--follow", "--vault", str(live / "vault.tar"))
+    assert (together.returncode, "keep the vault apart" in together.stderr, live.exists()) == (1, True, False)
     full = service.run("backup", str(tmp_path), "--follow")
     assert (full.returncode, "is not empty" in full.stderr) == (1, True)
     with following(data, live) as process:

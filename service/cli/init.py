@@ -195,8 +195,7 @@ async def init(options: argparse.Namespace, output: Output) -> int:
 
 
 def _printed(options: argparse.Namespace) -> str | None:
-    called = str(Path(sys.argv[0]).resolve()) if sys.argv[0].endswith("docsmith") else "docsmith"
-    program = str(program_file() or called)
+    program = str(program_file() or _installed())
     if options.systemd:
         return UNIT.format(program=program)
     if options.systemd_backup or options.systemd_follow:
@@ -209,6 +208,15 @@ def _printed(options: argparse.Namespace) -> str | None:
     if options.grafana:
         return dashboard()
     return alert_rules() if options.alerts else None
+
+
+def _installed() -> Path | str:
+    """The command as it was called; for ``python -m service`` the one beside that Python."""
+    called = Path(sys.argv[0]).resolve()
+    if called.name == "docsmith":
+        return called
+    beside = Path(sys.executable).with_name("docsmith")
+    return beside if beside.exists() else "docsmith"
 
 
 def commented_settings() -> str:

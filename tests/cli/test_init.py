@@ -4,6 +4,8 @@ import re
 import shutil
 import stat
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -58,6 +60,12 @@ def test_systemd_takes_the_unit_files(tmp_path):
     )  # fmt: skip
     complaints = [line for line in done.stderr.splitlines() if "docsmith" in line]
     assert (done.returncode, complaints) == (0, [])
+
+
+def test_the_unit_names_the_program_that_printed_it(tmp_path):
+    line = docsmith(tmp_path, "init", "--systemd").stdout.partition("\nExecStart=")[2].partition("\n")[0]
+    beside = Path(sys.executable).with_name("docsmith")
+    assert line == f"{beside if beside.exists() else 'docsmith'} serve --data /var/lib/docsmith"
 
 
 def orders_of(text: str) -> list[tuple[str, str]]:

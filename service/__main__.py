@@ -1,9 +1,13 @@
 """``python -m service``, and the ``docsmith`` command."""
 
+import signal
 import sys
 
 
 def main() -> None:
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        # Until a command is under way there is nothing to end in order, and Python would print which import it was at.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     # Imported here, since child processes import this module again and need none of it.
     from service.app import main as run
 

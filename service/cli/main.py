@@ -2,8 +2,10 @@
 
 import argparse
 import asyncio
+import errno
 import json
 import os
+import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from importlib import import_module
@@ -12,7 +14,7 @@ from pathlib import Path
 from typing import cast
 
 from service.cli.config import settings_of
-from service.cli.damage import next_step
+from service.cli.damage import full_disk, next_step
 from service.cli.output import DONE, FAILED, WRONG_USAGE, Output, Unwritable, failure, flush, leave_standard_output
 from service.cli.parsing import Formatter, Parser, WrongUsage, add_command, port
 from service.cli.runtime import Program, Runtime
@@ -99,6 +101,8 @@ def _told(arguments: Sequence[str], program: Program) -> int:
         parser.print_help()
         return WRONG_USAGE
     output.as_json = getattr(options, "json", False)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # from here on Ctrl-C ends the command in order
     try:
         return asyncio.run(_run(options, output, program))
     except KeyboardInterrupt:
@@ -116,6 +120,8 @@ def _told(arguments: Sequence[str], program: Program) -> int:
 
 def _reason(error: OSError, data: Path | None) -> str:
     reason = error.strerror or str(error)
+    if error.errno == errno.ENOSPC:
+        return f"{reason}{f': {os.fsdecode(error.filename)}' if error.filename else ''}{full_disk(data)}"
     if not error.filename:
         return reason
     file = Path(os.fsdecode(error.filename))

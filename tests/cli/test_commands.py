@@ -2,9 +2,11 @@
 
 import json
 import re
+import signal
 import socket
 import sqlite3
 import subprocess
+import sys
 from importlib.metadata import version
 from pathlib import Path
 
@@ -91,6 +93,34 @@ def test_with_json_a_failure_is_one_document_too(service):
     assert (done.returncode, done.stdout.count("\n")) == (1, 1)
     assert done.stderr == f"docsmith: {json.loads(done.stdout)['detail']}\n"
     assert json.loads(done.stdout)["code"] == "not_found"
+
+
+def test_ctrl_c_before_a_command_is_under_way_prints_nothing():
+    """The signal comes in the midst of the imports."""
+    interrupted = (
+        "import builtins, os, signal, sys\n"
+        "real = builtins.__import__\n"
+        "def slow(name, *how):\n"
+        "    if name == 'service.app': os.kill(os.getpid(), signal.SIGINT)\n"
+        "    return real(name, *how)\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "builtins.__import__ = slow\n"
+        "from service.__main__ import main\n"
+        "sys.argv[1:] = ['version']\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", interrupted], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
+
+
+def test_ctrl_c_ends_a_command_in_order(service):
+    command = [*PROGRAM, "index", "kite", "--watch", "--data", str(service.data)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        said, failed = process.communicate(timeout=30)
+    assert process.returncode in (0, 130)
+    assert "Traceback" not in said + failed
 
 
 def test_a_full_disk_behind_standard_output_is_told_in_one_line(service):

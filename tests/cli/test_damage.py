@@ -2,9 +2,11 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 
+from service.cli.damage import next_step
 from tests.service_process import Service, service_in, write_docs
 
 
@@ -73,3 +75,10 @@ def test_a_damaged_vault_is_told_with_the_next_step(service):
     assert (told.returncode, told.stderr.count("\n")) == (1, 1)
     assert "docsmith restore BACKUP --vault VAULT" in told.stderr
     assert "docsmith restore BACKUP --vault VAULT" in findings(service)["data"]["mend"]
+
+
+def test_only_a_disk_that_is_full_is_called_so(tmp_path):
+    assert next_step("keys.db: disk I/O error", tmp_path) == ""
+    full = Path("/sys")  # no room at all, always
+    for says in ("keys.db: disk I/O error", "events.db: database or disk is full"):
+        assert "the disk of the data folder, /sys, is full" in next_step(says, full / "data")

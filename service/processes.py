@@ -34,7 +34,13 @@ T = TypeVar("T")
 
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(
-    ["service.adapters.dulwich_docs", "service.retrieval.index", "service.retrieval.html", "service.retrieval.rst"]
+    [
+        "service.adapters.dulwich_docs",
+        "service.adapters.git_clients",
+        "service.retrieval.index",
+        "service.retrieval.html",
+        "service.retrieval.rst",
+    ]
 )
 
 Kind = Literal["progress", "result", "error", "memory"]

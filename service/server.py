@@ -27,7 +27,7 @@ from service.adapters.traced import (
     tracer_for,
 )
 from service.adapters.webhook_sender import AiohttpWebhookSender
-from service.agent.loop import Budgets
+from service.agent.budgets import Budgets
 from service.app import configured_models, make_private, open_runtime
 from service.assistant.answer import AnswerSettings
 from service.cli.runtime import Runtime, reachable

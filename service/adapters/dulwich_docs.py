@@ -21,8 +21,8 @@ from typing import TypeVar
 from service.adapters import git_import, git_refresh, git_transport
 from service.adapters.git_changes import changes_between
 from service.adapters.git_objects import checked_id, export, list_files, read_blobs, write_commit
+from service.adapters.git_remotes import Remote, remote_of, with_token
 from service.adapters.git_repositories import commit_of, create, forget_git_locks, locked, opened
-from service.adapters.git_transport import Remote, remote_of, with_token
 from service.adapters.named_secrets import token_from
 from service.domain.errors import Invalid, NotFound
 from service.ports.docs_source import Changes, Fetched, NewCommit, Source, TreeFile, WrittenCommit

@@ -8,8 +8,8 @@ from dulwich.refs import Ref
 
 from service.adapters import git_transport
 from service.adapters.git_folder import AUTHOR, import_folder
+from service.adapters.git_remotes import Remote, is_shallow
 from service.adapters.git_repositories import FETCHED, HEADS, commit_of, create, forget_unfinished, locked, opened
-from service.adapters.git_transport import Remote, is_shallow
 from service.domain.errors import Invalid
 
 FOLDER_BRANCH = "main"

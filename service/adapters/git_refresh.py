@@ -20,6 +20,7 @@ from service.adapters.git_folder import AUTHOR, SKIPPED, Scan, read_plain
 from service.adapters.git_import import is_repository, no_folder
 from service.adapters.git_names import MAX_DEPTH
 from service.adapters.git_objects import MAX_ENTRIES, Objects
+from service.adapters.git_remotes import Remote, is_shallow
 from service.adapters.git_repositories import (
     FETCHED,
     HEADS,
@@ -31,7 +32,6 @@ from service.adapters.git_repositories import (
     move_ref,
     opened,
 )
-from service.adapters.git_transport import Remote, is_shallow
 from service.adapters.hosted_merge import Unmergeable, merged_tree
 from service.domain.errors import Conflict, Forbidden, Invalid, Unavailable
 

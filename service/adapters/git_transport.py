@@ -6,225 +6,37 @@ What dulwich 1.2.21 does, measured: a ref that the server refuses raises nothing
 ``http.extraHeader`` follows them; credentials inside a URL would be written to the configuration of the clone.
 """
 
-import os
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
-from typing import Any, Self
-from urllib.parse import unquote, urljoin, urlsplit
+from typing import TYPE_CHECKING, Any
 
-from dulwich.client import (
-    GitClient,
-    HTTPProxyUnauthorized,
-    HTTPUnauthorized,
-    InvalidWants,
-    LocalGitClient,
-    Urllib3HttpGitClient,
-    default_urllib3_manager,
-)
-from dulwich.errors import (
-    ChecksumMismatch,
-    GitProtocolError,
-    HangupException,
-    NotGitRepository,
-    ObjectFormatException,
-    RefFormatError,
-    SendPackError,
-)
-from dulwich.file import FileLocked
+from dulwich.errors import ChecksumMismatch, ObjectFormatException, SendPackError
 from dulwich.object_store import ObjectStoreGraphWalker, PackInputTooLarge
 from dulwich.objects import ObjectID
 from dulwich.pack import UnpackedObject, full_unpacked_object
 from dulwich.refs import Ref
-from dulwich.repo import Repo, UnsupportedExtension, UnsupportedVersion
-from msgspec import Struct
-from msgspec.structs import replace
-from urllib3.util import Retry
 
 from service.adapters.git_history import History, new_objects
+from service.adapters.git_remotes import MAX_PACK_BYTES, Remote, printable
 from service.adapters.git_repositories import FETCHED, HEADS, BareRepository, commit_of, move_ref, opened
-from service.domain.errors import Conflict, Forbidden, Invalid, RateLimited, ServiceError, Unavailable
-from service.domain.projects import CodeHostKind
-from service.ports.code_host import (
-    CODE_HOST_UNAVAILABLE,
-    NO_SUCH_REPOSITORY,
-    REPOSITORY_ARCHIVED,
-    REPOSITORY_MOVED,
-    RIGHTS_MISSING,
-    TOKEN_MISSING,
-    TOKEN_REFUSED,
-)
+from service.domain.errors import Conflict, Forbidden, Invalid, ServiceError, Unavailable
+from service.ports.code_host import REPOSITORY_ARCHIVED, RIGHTS_MISSING
 
-MAX_PACK_BYTES = 1024 * 1024 * 1024
-"""The largest documentation repository measured (MDN) has 0.1 GB at depth 1, 0.45 GB with its whole history."""
-
-UNREACHABLE = re.compile(r"(?:NewConnectionError|NameResolutionError)\(.*\[Errno -?\d+\] ([^\"'()]+)")
-"""urllib3's words for a server that is not there; the reason is the system's."""
+if TYPE_CHECKING:
+    from dulwich.client import GitClient
 
 MAX_LINES_TOLD = 50
 """Of what a server says to people during a push."""
 
-SOCKET_SECONDS = 120.0
-"""Without a byte. A server that packs a large repository may think for a minute."""
 
+def connected(remote: Remote) -> "AbstractContextManager[tuple[GitClient, bytes]]":
+    """A client and the path to give it."""
+    from service.adapters.git_clients import connected  # late: see there
 
-class OwnOrigin(Retry):
-    """Follows redirects within an origin, and to its https. The address of a repository is the operator's own word;
-    where a redirect leads is somebody else's, perhaps into the operator's own network.
-    """
-
-    def increment(
-        self, method: str | None = None, url: str | None = None, response: Any = None, *rest: Any, **named: Any
-    ) -> Self:
-        location = response.get_redirect_location() if response is not None else None
-        if url and location:
-            here, there = urlsplit(url), location
-            with suppress(ValueError):  # what is no address is nowhere to go
-                there = urljoin(url, location)
-            allowed = [f"{here.scheme}://{here.netloc}/", f"https://{here.netloc.removesuffix(':80')}/"]
-            if not there.lower().startswith(tuple(origin.lower() for origin in allowed)):
-                raise Conflict(
-                    f"{here.scheme}://{here.netloc} sends us on to {_plain(there.partition('?')[0])}."
-                    " If the repository is there now, set its new address.",
-                    code=REPOSITORY_MOVED,
-                )
-        return super().increment(method, url, response, *rest, **named)
-
-
-class Remote(Struct, frozen=True):
-    """Where a repository is, and how to be let in."""
-
-    url: str
-    """``http(s)://…``, or ``""``."""
-    path: str
-    """Of a repository on this machine, or ``""``."""
-    username: str = ""
-    token: str = ""
-    ours: bool = False
-    """A bare repository that this service keeps."""
-
-    def __repr__(self) -> str:
-        return f"Remote({self.url or self.path!r})"  # no token in a log, a traceback or an assertion
-
-
-def remote_of(repository: str) -> Remote:
-    """Raises Invalid for an address that cannot be used."""
-    scheme = re.match(r"([a-z][a-z0-9+.-]*)://", repository, re.IGNORECASE)
-    if scheme is None:
-        if not Path(repository).exists() and re.match(r"[^/]+@[^/:]+:|[^/]{2,}:", repository):
-            raise Invalid(
-                f"{repository!r} looks like an SSH address. Give its https:// URL, and a token if it is private.",
-                code="bad_repository",
-            )
-        return Remote("", os.fspath(Path(repository).expanduser()))
-    match scheme[1].lower():
-        case "file":
-            return Remote("", unquote(urlsplit(repository).path))
-        case "http" | "https":
-            if "@" in urlsplit(repository).netloc:
-                raise Invalid("Put no credentials into the URL of a repository.", code="bad_repository")
-        case other:
-            raise Invalid(
-                f"{other}:// is not supported; give the https:// URL of {repository!r}.", code="bad_repository"
-            )
-    return Remote(repository, "")
-
-
-def with_token(remote: Remote, code_host: CodeHostKind, token: str) -> Remote:
-    return replace(remote, username="oauth2" if code_host == "gitlab" else "x-access-token", token=token)
-
-
-class OwnGitClient(LocalGitClient):
-    """To a repository that this service keeps: nothing of it is configurable, and what is written is flushed."""
-
-    @classmethod
-    def _open_repo(cls, path: str | bytes) -> "closing[Repo]":
-        return closing(BareRepository(Path(os.fsdecode(path)), durable=True))
-
-
-@contextmanager
-def connected(remote: Remote) -> Iterator[tuple[GitClient, bytes]]:
-    """A client and the path to give it. Turns what goes wrong into ours."""
-    client: GitClient
-    if remote.url:
-        pool = default_urllib3_manager(
-            None, base_url=remote.url, timeout=SOCKET_SECONDS
-        )  # proxies are the environment's
-        pool.connection_pool_kw["retries"] = OwnOrigin(2, redirect=3, respect_retry_after_header=False)
-        client = Urllib3HttpGitClient(
-            remote.url, pool_manager=pool, username=remote.username or None, password=remote.token or None
-        )
-        path = b""
-    else:
-        client, path = (OwnGitClient if remote.ours else LocalGitClient)(), os.fsencode(remote.path)
-    where = remote.url or ("the hosted repository" if remote.ours else remote.path)  # its folder is nobody's business
-    try:
-        yield client, path
-    except ServiceError:
-        raise
-    except (HTTPUnauthorized, HTTPProxyUnauthorized):
-        raise _no_access(remote) from None
-    except (NotGitRepository, FileNotFoundError, NotADirectoryError):
-        raise Invalid(_nothing_there(remote), code=NO_SUCH_REPOSITORY) from None
-    except (UnsupportedVersion, UnsupportedExtension) as error:
-        raise Invalid(f"The repository at {where} cannot be read here: {error}.", code="bad_repository") from None
-    except PackInputTooLarge:
-        raise Invalid(f"The repository at {where} is larger than {MAX_PACK_BYTES:,} bytes.", code="too_large") from None
-    except InvalidWants:
-        raise
-    except FileLocked:
-        raise Unavailable(f"Another process is changing a branch of {where}; try again.", code="busy") from None
-    except RefFormatError:
-        raise Invalid("That is not the name of a branch.", code="bad_path") from None
-    except HangupException:
-        raise Unavailable(f"{where} hung up.") from None
-    except GitProtocolError as error:
-        text = str(error)
-        if "http resp 403" in text:
-            raise _no_access(remote, known=True) from None
-        if "http resp 429" in text:
-            raise RateLimited(f"{where} asks for fewer requests.") from None
-        if unreachable := UNREACHABLE.search(text):
-            raise Unavailable(f"{where} cannot be reached: {unreachable[1]}.", code=CODE_HOST_UNAVAILABLE) from None
-        raise Unavailable(
-            f"{where} did not answer as a git server does: {_plain(text)}", code=CODE_HOST_UNAVAILABLE
-        ) from None
-    except PermissionError:
-        raise Forbidden(f"{where} may not be read by the user that runs this service.") from None
-    except OSError as error:
-        raise Unavailable(f"{where}: {error.strerror or error}") from None
-    finally:
-        client.close()
-
-
-def _no_access(remote: Remote, *, known: bool = False) -> Forbidden:
-    """``known``: the server takes the credentials, if there are any, for somebody's."""
-    if not remote.token:
-        return Forbidden(
-            f"{remote.url} asks for credentials. Name the variable that holds a token for it.", code=TOKEN_MISSING
-        )
-    if known:
-        return Forbidden(
-            f"{remote.url} does not let the token in: it lacks the right to read and write contents there, or the "
-            "repository is archived.",
-            code=RIGHTS_MISSING,
-        )
-    return Forbidden(
-        f"{remote.url} refused the token. It may have expired, or lack the right to read and write contents.",
-        code=TOKEN_REFUSED,
-    )
-
-
-def _nothing_there(remote: Remote) -> str:
-    if remote.url:
-        return f"There is no repository at {remote.url}, or the token may not see it."
-    return f"There is no git repository at {remote.path}."
-
-
-def _plain(text: str) -> str:
-    return "".join(character if character.isprintable() else " " for character in text)[:300]
+    return connected(remote)
 
 
 def heads(remote: Remote, *prefixes: str) -> dict[str, str]:
@@ -286,7 +98,7 @@ def fetch_commit(clone: Path, remote: Remote, commit: str) -> None:
     """Bring one commit by its id, of any branch, as far as the server allows that. Raises NotFound."""
     wanted = ObjectID(commit.encode())
     with opened(clone) as repository:
-        with suppress(InvalidWants, Unavailable, KeyError):
+        with suppress(Unavailable, KeyError):
             _receive(repository, remote, (), lambda _refs, depth=None: [wanted], 1)  # noqa: ARG005
         commit_of(repository, commit)
 
@@ -389,7 +201,7 @@ def _send(repository: BareRepository, remote: Remote, name: Ref, wanted: ObjectI
         try:
             result = client.send_pack(path, update, pack, progress=tell)
         except SendPackError as error:
-            return _plain(str(error))
+            return printable(str(error))
     refused = (result.ref_status or {}).get(name)
     if refused is None or "declined" not in refused:
         return refused
@@ -399,7 +211,7 @@ def _send(repository: BareRepository, remote: Remote, name: Ref, wanted: ObjectI
 
 
 def _refusal(branch: str, reason: str) -> ServiceError:
-    plain = _plain(reason)
+    plain = printable(reason)
     if re.search(
         r"non-fast-forward|fetch first|stale|unable to set|incorrect old|failed to (write|update|lock)", plain
     ):
@@ -413,7 +225,3 @@ def _refusal(branch: str, reason: str) -> ServiceError:
     ):
         return Forbidden(f"The token may not push {branch}: {plain}", code=RIGHTS_MISSING)
     return Conflict(f"{branch} refuses pushes: {plain}", code="branch_protected")
-
-
-def is_shallow(path: Path) -> bool:
-    return any((path / where).is_file() for where in ("shallow", ".git/shallow"))

@@ -8,10 +8,9 @@ that the next record gives, and so in the next prompt.
 from collections.abc import Callable
 from datetime import timedelta
 
-from msgspec import Struct
-
 from service.agent import conversation, gates
 from service.agent.asking import ask
+from service.agent.budgets import BudgetExhausted, Budgets
 from service.agent.links import Links
 from service.agent.opening import open_workspace
 from service.agent.recorder import Clock, Recorder, still_running
@@ -38,26 +37,6 @@ from service.ports.search_index import SearchIndex
 MAX_CHECK_ROUNDS = 3
 """How often the checks' findings go back to the model."""
 MAX_CALLS_OF_A_REPLY = 400
-
-
-class Budgets(Struct, frozen=True):
-    """What one round of a job may use. Looked at before each call of the model, so the last call may go beyond."""
-
-    steps: int = 100
-    """Calls of the model."""
-    tokens: int = 4_000_000
-    """In and out together."""
-    cost_usd: float | None = 10.0
-    """Counts only where the price is known; None or 0 is no limit."""
-    minutes: float = 60.0
-    """Of one attempt: time in which the service was down is not the job's fault."""
-    reply_tokens: int = 16_384
-
-
-class BudgetExhausted(ServiceError):
-    """The job has used up its steps, tokens, money or minutes before it was done."""
-
-    code = "budget_exhausted"
 
 
 async def work(

@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
+from importlib import import_module
 
 import structlog
 from msgspec.structs import replace
 
 from eventstore import EventStore, Executed, Metadata, StoreUnavailable, Views, execute, load
-from service.agent.loop import Budgets, work
-from service.agent.publishing import publish
+from service.agent.budgets import Budgets
 from service.domain.errors import Conflict, ServiceError, Unavailable
 from service.domain.jobs import (
     FailJob,
@@ -166,6 +166,12 @@ class JobRunner:
             raise Unavailable("The job's project is not in the read models.", code="project_unknown")
         # The branch that it was asked to start from, whatever the project's is by now.
         source, host = replace(source_of(project), ref=request.ref), self._code_hosts[project.code_host]
+        # With the first job: a service that has none does without, and the event loop does not wait.
+        for module in ("service.agent.loop", "service.agent.publishing"):
+            await asyncio.to_thread(import_module, module)
+        from service.agent.loop import work
+        from service.agent.publishing import publish
+
         job: Running | Finished = state
         while isinstance(job, Running):  # again when a message came while it was handed in
             job = await work(

@@ -15,8 +15,8 @@ from service.adapters import git_names, git_objects
 from service.adapters.dulwich_docs import DulwichDocs
 from service.adapters.git_import import take_in
 from service.adapters.git_objects import MAX_BLOB_BYTES
+from service.adapters.git_remotes import Remote
 from service.adapters.git_repositories import branch_commit, commit_of, opened
-from service.adapters.git_transport import Remote
 from service.adapters.hosted import HostedCodeHost
 from service.domain.errors import Forbidden, Invalid, NotFound, Unavailable
 from service.ports.docs_source import Source

@@ -16,8 +16,8 @@ from dulwich.pack import PackChunkGenerator, full_unpacked_object
 
 from service.adapters.dulwich_docs import DulwichDocs
 from service.adapters.git_import import take_in
+from service.adapters.git_remotes import Remote
 from service.adapters.git_repositories import opened
-from service.adapters.git_transport import Remote
 from service.domain.errors import Forbidden
 from service.ports.docs_source import Source
 from service.web.git_http import git_routes

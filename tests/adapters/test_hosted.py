@@ -17,8 +17,8 @@ from service.adapters import git_objects
 from service.adapters.git_history import History
 from service.adapters.git_import import take_in
 from service.adapters.git_objects import Objects
+from service.adapters.git_remotes import Remote
 from service.adapters.git_repositories import branch_commit, commit_of, opened
-from service.adapters.git_transport import Remote
 from service.adapters.hosted import HostedCodeHost
 from service.adapters.hosted_diff import MAX_FILES, diff, unified
 from service.domain.errors import Conflict, NotFound

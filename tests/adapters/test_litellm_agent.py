@@ -11,7 +11,7 @@ from service.adapters.litellm_model import LitellmModel
 from service.adapters.model_errors import Retries
 from service.adapters.model_fallback import FallbackModel
 from service.adapters.model_settings import ModelSettings
-from service.agent.loop import BudgetExhausted, Budgets
+from service.agent.budgets import BudgetExhausted, Budgets
 from service.domain.errors import Forbidden, Invalid, ServiceError, Unavailable
 from service.domain.jobs import Finished, ModelReplied, PlanChanged, ToolReturned
 from tests.agent.journal import Journal, run_job, run_work

@@ -2,7 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
-from service.agent.loop import Budgets, work
+from service.agent.budgets import Budgets
+from service.agent.loop import work
 from service.agent.publishing import publish
 from service.domain.jobs import (
     Absent,

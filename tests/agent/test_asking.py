@@ -3,7 +3,8 @@
 import pytest
 
 from service.agent.asking import ASKED_AGAIN, MAX_ASKED_AGAIN
-from service.agent.loop import Budgets, work
+from service.agent.budgets import Budgets
+from service.agent.loop import work
 from service.agent.window import LEFT_OUT
 from service.domain.errors import Forbidden, Invalid, Unavailable
 from service.domain.jobs import ModelReplied

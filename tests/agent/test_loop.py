@@ -3,7 +3,8 @@
 import pytest
 
 from service.agent.asking import MAX_ASKED_AGAIN
-from service.agent.loop import MAX_CHECK_ROUNDS, BudgetExhausted, Budgets
+from service.agent.budgets import BudgetExhausted, Budgets
+from service.agent.loop import MAX_CHECK_ROUNDS
 from service.domain.errors import Conflict, Invalid, ServiceError, Unavailable
 from service.domain.jobs import (
     BranchPushed,

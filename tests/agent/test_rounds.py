@@ -3,7 +3,7 @@
 import pytest
 
 from service.agent import window
-from service.agent.loop import BudgetExhausted, Budgets
+from service.agent.budgets import BudgetExhausted, Budgets
 from service.domain.errors import Conflict, Unavailable
 from service.domain.jobs import (
     BranchChanged,

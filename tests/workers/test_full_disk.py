@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from eventstore import SQLiteEventStore, StoreFull, Views, execute
-from service.agent.loop import Budgets
+from service.agent.budgets import Budgets
 from service.assistant.answer import AnswerSettings
 from service.domain.jobs import Message, RequestJob
 from service.domain.projects import CreateProject

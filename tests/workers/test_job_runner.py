@@ -5,7 +5,7 @@ from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime
 
 from eventstore import Metadata, SQLiteEventStore, execute
-from service.agent.loop import Budgets
+from service.agent.budgets import Budgets
 from service.domain.jobs import FailJob, Message, RequestJob
 from service.domain.projects import ChangeProject, CreateProject
 from service.operations import add_message, cancel_job

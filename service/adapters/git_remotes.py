@@ -1,0 +1,66 @@
+"""Where a repository is, and how to be let in."""
+
+import os
+import re
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from service.domain.errors import Invalid
+from service.domain.projects import CodeHostKind
+
+MAX_PACK_BYTES = 1024 * 1024 * 1024
+"""The largest documentation repository measured (MDN) has 0.1 GB at depth 1, 0.45 GB with its whole history."""
+
+
+class Remote(Struct, frozen=True):
+    """Where a repository is, and how to be let in."""
+
+    url: str
+    """``http(s)://…``, or ``""``."""
+    path: str
+    """Of a repository on this machine, or ``""``."""
+    username: str = ""
+    token: str = ""
+    ours: bool = False
+    """A bare repository that this service keeps."""
+
+    def __repr__(self) -> str:
+        return f"Remote({self.url or self.path!r})"  # no token in a log, a traceback or an assertion
+
+
+def remote_of(repository: str) -> Remote:
+    """Raises Invalid for an address that cannot be used."""
+    scheme = re.match(r"([a-z][a-z0-9+.-]*)://", repository, re.IGNORECASE)
+    if scheme is None:
+        if not Path(repository).exists() and re.match(r"[^/]+@[^/:]+:|[^/]{2,}:", repository):
+            raise Invalid(
+                f"{repository!r} looks like an SSH address. Give its https:// URL, and a token if it is private.",
+                code="bad_repository",
+            )
+        return Remote("", os.fspath(Path(repository).expanduser()))
+    match scheme[1].lower():
+        case "file":
+            return Remote("", unquote(urlsplit(repository).path))
+        case "http" | "https":
+            if "@" in urlsplit(repository).netloc:
+                raise Invalid("Put no credentials into the URL of a repository.", code="bad_repository")
+        case other:
+            raise Invalid(
+                f"{other}:// is not supported; give the https:// URL of {repository!r}.", code="bad_repository"
+            )
+    return Remote(repository, "")
+
+
+def with_token(remote: Remote, code_host: CodeHostKind, token: str) -> Remote:
+    return replace(remote, username="oauth2" if code_host == "gitlab" else "x-access-token", token=token)
+
+
+def is_shallow(path: Path) -> bool:
+    return any((path / where).is_file() for where in ("shallow", ".git/shallow"))
+
+
+def printable(text: str) -> str:
+    return "".join(character if character.isprintable() else " " for character in text)[:300]

@@ -255,7 +255,7 @@ static int is_intact(const char *folder) {
         close(file);
         if (length < 0 || crc != one->crc) return 0;
     }
-    if (!is_checked) write_file(folder, CHECKED, boot); /* where it cannot be written, the next start checks again */
+    if (!is_checked && *boot) write_file(folder, CHECKED, boot); /* where it cannot be, the next start checks again */
     return 1;
 }
 

@@ -456,7 +456,11 @@ def _metrics_token(settings: Settings) -> str:
 
 def _socket_of(host: str, port: int, option: str = "--port") -> socket.socket:
     """A listening socket. Raises OSError when the address is taken, or not ours."""
-    family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except socket.gaierror as error:
+        text = f"cannot listen on {host}: {error.strerror}; give an address of this machine"
+        raise OSError(error.errno, text) from None
     listening = socket.socket(family, kind, protocol)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -27,9 +27,9 @@ from service.cli.archives import sync_folder
 from service.cli.audit_reading import log_of, reading
 from service.cli.copying import write, write_vault
 from service.cli.following import follow
-from service.cli.output import DONE, FAILED, Output, failure
+from service.cli.output import DONE, Output
 from service.cli.parsing import add_command, count
-from service.domain.errors import Invalid
+from service.domain.errors import Conflict, Invalid, NotFound
 from service.system import now
 
 NAME = "docsmith-*Z.tar"
@@ -68,7 +68,7 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 async def backup(options: argparse.Namespace, output: Output) -> int:
-    """Raises Invalid."""
+    """Raises Invalid, Conflict, NotFound."""
     log_of(options.data)
     if options.follow:
         return await follow(options, output)
@@ -76,8 +76,10 @@ async def backup(options: argparse.Namespace, output: Output) -> int:
     if options.keep is not None and file == options.file:
         raise Invalid(f"{file}: --keep is for a folder of backups; make it first.")
     if file.exists():
-        failure(f"{file} is there already.", next_step="Name a new file.")
-        return FAILED
+        raise Conflict(f"{file} is there already. Name a new file.")
+    for one in (file, options.vault):
+        if one is not None and not one.parent.is_dir():
+            raise NotFound(f"There is no folder {one.parent}. Make it first.")
     async with reading(options.data, "backup", {}) as (_, through):
         manifest = await asyncio.to_thread(write, options.data, file, through, output.progress)
         if options.vault is not None:  # later than the log: a key is older than the events that need it

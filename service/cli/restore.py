@@ -14,9 +14,9 @@ from eventstore import SQLiteEventStore, subjects_without_keys
 from eventstore.files import connect_offline
 from service.cli.archives import FORMAT, VAULT_FORMAT, Manifest, Member, NotSound, check, sync_folder
 from service.cli.copying import Progress, copy_log, files_in, verified
-from service.cli.output import DONE, FAILED, VERIFICATION_FAILED, Output, failure, named
+from service.cli.output import DONE, VERIFICATION_FAILED, Output, named
 from service.cli.parsing import add_command
-from service.domain.errors import Invalid
+from service.domain.errors import Conflict, Invalid
 from service.workers.checkpoints import CHECKPOINTS, PUBLIC_KEY
 from service.workers.erasures import repeat_erasures
 
@@ -41,8 +41,7 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
 async def restore(options: argparse.Namespace, output: Output) -> int:
     data: Path = options.data
     if _is_used(data):
-        failure(f"{data} is there already, and not empty.", next_step="Name a new folder with --data.")
-        return FAILED
+        raise Conflict(f"{data} is there already, and not empty. Name a new folder with --data.")
     work = _work_folder(data, is_to_stay=not options.dry_run)
     try:
         unpack = _copy_folder if options.file.is_dir() else _unpack

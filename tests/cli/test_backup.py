@@ -92,8 +92,14 @@ def test_nothing_is_overwritten_and_nothing_bad_is_restored(tmp_path):
     assert service.run("backup", str(file)).returncode == 1  # there is nothing
     service.cli("organization", "create", "--name", "Acme")
     service.cli("backup", str(file))
-    assert service.run("backup", str(file)).returncode == 1
-    assert service.run("restore", str(file)).returncode == 1
+    for command in ("backup", "restore"):
+        told = service.cli(command, str(file), status=1)
+        assert (told["code"], "is there already" in told["detail"]) == ("conflict", True)
+    for more in (
+        (str(tmp_path / "no" / "b.tar"),),
+        (str(tmp_path / "b.tar"), "--vault", str(tmp_path / "no" / "v.tar")),
+    ):
+        assert str(tmp_path / "no") in service.cli("backup", *more, status=1)["detail"]
 
     other, bad, content = Service(tmp_path / "other"), tmp_path / "bad.tar", file.read_bytes()
     changed = content.replace(b"Acme", b"Evil", 1)

@@ -207,6 +207,12 @@ def test_a_port_that_is_taken_is_told(tmp_path):
     assert f"cannot listen on 127.0.0.1 port {port}: Address already in use; choose another" in done.stderr
 
 
+def test_an_address_that_is_none_is_named(tmp_path):
+    done = Service(tmp_path / "data").run("serve", "--host", "no.such.host.invalid", "--port", "0")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert "cannot listen on no.such.host.invalid: " in done.stderr
+
+
 @pytest.mark.parametrize(
     "command", ["", "serve", "project create", "key create", "job create", "search", "ask", "index"]
 )

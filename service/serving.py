@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import structlog
@@ -36,6 +36,10 @@ delayed the loop by 16 ms at p99; with this by 3 ms, in the same time for the jo
 """
 
 
+START_SECONDS = 20.0
+"""A start that takes longer is told to the supervisor as often as this, so that it waits on."""
+
+
 async def serve(data: Path, settings: Settings, reread: Callable[[], Settings]) -> None:
     """Serve a data folder until SIGTERM or SIGINT; at SIGHUP ``reread`` gives the settings as they are now. Raises what
     ``running`` raises.
@@ -49,7 +53,11 @@ async def serve(data: Path, settings: Settings, reread: Callable[[], Settings]) 
     for one in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(one, stopping.set)
     loop.add_signal_handler(signal.SIGHUP, wake.set)
-    async with running(data, settings, inherited) as server:
+    async with AsyncExitStack() as stack:
+        server = await _started(stack, running(data, settings, inherited), stopping, supervisor)
+        if server is None:
+            log.info("stopped before it took requests")
+            return
         print(f"listening on {server.url}", flush=True)  # noqa: T201  (the line that scripts wait for)
         await _greet(server, data)
         supervisor.ready(f"listening on {server.url}")
@@ -59,6 +67,33 @@ async def serve(data: Path, settings: Settings, reread: Callable[[], Settings]) 
             await stopping.wait()
         log.info("stopping")
         supervisor.stopping()
+
+
+async def _started(
+    stack: AsyncExitStack,
+    running: AbstractAsyncContextManager[Server],
+    stopping: asyncio.Event,
+    supervisor: Supervisor,
+) -> Server | None:
+    """The server, once it takes requests; None: it was to stop before that. Making read tables anew takes minutes."""
+    start = asyncio.create_task(stack.enter_async_context(running), name="start")
+    stop = asyncio.create_task(stopping.wait())
+    async with background(_say_it_starts(supervisor)):
+        await asyncio.wait([start, stop], return_when=asyncio.FIRST_COMPLETED)
+        stop.cancel()
+        if not start.done():
+            supervisor.stopping()
+            start.cancel()
+            await asyncio.wait([start])
+            if start.cancelled():
+                return None
+        return await start
+
+
+async def _say_it_starts(supervisor: Supervisor) -> None:
+    while True:
+        await asyncio.sleep(START_SECONDS)
+        supervisor.starting(3 * START_SECONDS)
 
 
 @asynccontextmanager

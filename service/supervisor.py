@@ -53,6 +53,10 @@ class Supervisor:
         watched = meant == str(os.getpid()) and microseconds.isdecimal() and int(microseconds) > 0
         return cls(address, int(microseconds) / 1e6 if watched else None)
 
+    def starting(self, seconds: float) -> None:
+        """It takes longer: wait for so long again, whatever the limit was."""
+        self._tell(f"EXTEND_TIMEOUT_USEC={round(seconds * 1e6)}\nSTATUS=starting")
+
     def ready(self, status: str) -> None:
         self._tell(f"READY=1\nSTATUS={status}")
 

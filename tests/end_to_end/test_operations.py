@@ -4,10 +4,13 @@ import json
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -116,6 +119,23 @@ def test_a_supervisor_is_told_how_it_goes(service, tmp_path):
             except BlockingIOError:
                 break
         assert left[-1] == b"STOPPING=1"
+
+
+def test_a_service_that_still_starts_can_be_stopped(service):
+    """Its log is locked, so that the start waits."""
+    service.cli("organization", "create", "--name", "Acme")
+    lock = service.data / "server.lock"
+    with ThreadPoolExecutor() as threads:
+        with closing(sqlite3.connect(service.data / "events.db", isolation_level=None)) as other:
+            other.execute("PRAGMA locking_mode = EXCLUSIVE")
+            other.execute("BEGIN IMMEDIATE")
+            served = threads.submit(service.run, "serve", "--port", "0")
+            while not (lock.exists() and lock.read_text()):
+                assert not served.done()
+            os.kill(int(lock.read_text().split()[0]), signal.SIGTERM)
+            other.execute("COMMIT")
+        done = served.result()
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
 
 
 def test_a_socket_that_is_passed_on_is_listened_on(tmp_path):

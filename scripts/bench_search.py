@@ -39,9 +39,10 @@ from scripts.bench_table import report as tell
 from scripts.search_rivals import ranked_by_rivals, sections_of
 from service.processes import run_in_child
 from service.retrieval.archive import Archive, blob_of
-from service.retrieval.index import PAGES_FILE, IndexReport, build_index, renew_index
+from service.retrieval.index import PAGES_FILE, build_index, renew_index
 from service.retrieval.markdown import SUFFIXES
 from service.retrieval.query import SiteIndexes
+from service.retrieval.report import IndexReport
 
 GOALS = {"kubernetes": (0.82, 0.683), "dbt": (0.69, 0.463), "mintlify": (0.95, 0.817)}
 """hit@5 and nDCG@10 that this recipe gave when it was chosen."""

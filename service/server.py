@@ -10,13 +10,13 @@ import socket
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import datetime
-from importlib.metadata import version
 from pathlib import Path
 
 import structlog
 from aiohttp import web
 
 from eventstore import Metadata, execute
+from service import __version__
 from service.adapters.hosted import HostedCodeHost
 from service.adapters.traced import (
     traced_code_host,
@@ -153,7 +153,7 @@ class Server:
         self._closing = asyncio.Event()
         self._replies_ready = asyncio.Event()
         self._hosted = HostedCodeHost(runtime.data, base_url=address)
-        tracer = self._tracer = tracer_for(version("docsmith"))
+        tracer = self._tracer = tracer_for(__version__)
         docs, self._search = traced_docs(runtime.docs, tracer), traced_index(runtime.index, tracer)
         self._indexer = Indexer(runtime.store, runtime.views, docs, runtime.index, runtime.data)
         self._replier = Replier(

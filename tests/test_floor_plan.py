@@ -62,7 +62,8 @@ def imports_of(file: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{file}: relative import"
             module = node.module or ""
-            found.update({f"{module}.{alias.name}" for alias in node.names} if module == "service" else {module})
+            names = {alias.name for alias in node.names} - {"__version__"}
+            found.update({f"{module}.{name}" for name in names} if module == "service" else {module})
     return {package_of(module) for module in found if module.split(".")[0] in ("service", "eventstore")}
 
 

@@ -9,10 +9,10 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from importlib import import_module
-from importlib.metadata import version
 from pathlib import Path
 from typing import cast
 
+from service import __version__
 from service.cli.config import settings_of
 from service.cli.damage import full_disk, next_step
 from service.cli.output import DONE, FAILED, WRONG_USAGE, Output, Unwritable, failure, flush, leave_standard_output
@@ -188,7 +188,7 @@ def serve() -> None:
 
 
 def print_version(output: Output) -> None:
-    number = version("docsmith")
+    number = __version__
     output.result({"version": number}, f"docsmith {number}")
 
 

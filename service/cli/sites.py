@@ -22,7 +22,7 @@ from service.retrieval.markdown import SUFFIXES
 from service.system import cli_actor
 
 if TYPE_CHECKING:
-    from service.retrieval.index import IndexReport
+    from service.retrieval.report import IndexReport
     from service.workers.indexer import Indexer
 
 NEAR_SECONDS, FAR_SECONDS, AGAIN_SECONDS = 1.0, 30.0, 10.0

@@ -20,11 +20,9 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from functools import cache, cached_property
-from importlib.metadata import version
 from pathlib import Path
 
-from msgspec import Struct
-
+from service import __version__
 from service.domain.sites import Skipped
 from service.retrieval.archive import Archive, Files
 from service.retrieval.layout import decode_layout, encode_layout
@@ -42,8 +40,10 @@ from service.retrieval.navigation import (
     site_page,
 )
 from service.retrieval.pages import PageReader, ReadUpTo
+from service.retrieval.report import IndexReport
 from service.retrieval.sealed import building, copy_checked, is_whole, seal, sums_of
-from service.retrieval.tables import FORMAT, PAGES_FILE, PageTables
+from service.retrieval.stored import FORMAT, PAGES_FILE
+from service.retrieval.tables import PageTables
 from service.retrieval.words import WordsWriter
 
 __all__ = ["FORMAT", "PAGES_FILE", "IndexReport", "build_index", "is_whole", "renew_from_archive", "renew_index"]
@@ -59,15 +59,6 @@ a word is, until then.
 """
 
 Progress = Callable[[int, int], None]
-
-
-class IndexReport(Struct, frozen=True):
-    pages: int
-    sections: int
-    skipped: tuple[Skipped, ...]
-    seconds: float
-    read: int
-    """Files that were read as pages; all others are as they were in an earlier index."""
 
 
 def build_index(archive: Path, target: Path, *, docs_folder: str, commit: str, progress: Progress) -> IndexReport:
@@ -148,7 +139,7 @@ def renew_from_archive(
 @cache
 def _made_by() -> str:
     """Another version may read the same page otherwise: what it made is not built upon."""
-    return version("docsmith")
+    return __version__
 
 
 def _shared(before: Path, folder: Path, sums: Mapping[str, str]) -> dict[str, str]:

@@ -23,7 +23,7 @@ from service.domain.threads import SearchFilter
 from service.ports.search_index import Explanation, Page, SearchResult, Section
 from service.retrieval.inline import words_of
 from service.retrieval.question import Terms, letters_apart, read_question
-from service.retrieval.tables import FORMAT, PAGES_FILE, section_ids, unpack_page
+from service.retrieval.stored import FORMAT, PAGES_FILE, section_ids, unpack_page
 from service.retrieval.vectors import meant
 from service.retrieval.words import PAGE_SHIFT, PAGES, SECTIONS, Hit, PageField, Words, restriction
 

@@ -17,11 +17,10 @@ from service.domain.sites import Skipped
 from service.retrieval.inline import words_of
 from service.retrieval.markdown import ParsedPage
 from service.retrieval.navigation import Layout, Placed, Site, SitePage, is_external, placed
+from service.retrieval.stored import pack_page, section_ids
 from service.retrieval.vectors import content_hash
 from service.retrieval.words import PAGE_SHIFT, Audience
 
-FORMAT = "5"
-PAGES_FILE = "pages.db"
 MAX_SECTIONS = 1 << PAGE_SHIFT
 MOST_ASKED_FOR = 1000
 """Pages beyond which all are read."""
@@ -344,28 +343,8 @@ class _StoredPaths(Mapping[str, str]):
         return sum(1 for _ in self)
 
 
-def section_ids(page: int) -> tuple[int, int]:
-    """The first and last ids that sections of a page may have."""
-    return page << PAGE_SHIFT, (page + 1 << PAGE_SHIFT) - 1
-
-
 def _packed(text: str) -> bytes:
     return zlib.compress(text.encode(), 6)
-
-
-def pack_page(text: str, sections: Sequence[str]) -> bytes:
-    """A page is mostly its sections over again, so they are the dictionary that it is compressed with."""
-    packer = zlib.compressobj(6, zdict=_dictionary(sections))
-    return packer.compress(text.encode()) + packer.flush()
-
-
-def unpack_page(packed: bytes, sections: Sequence[str]) -> str:
-    return zlib.decompressobj(zdict=_dictionary(sections)).decompress(packed).decode()
-
-
-def _dictionary(sections: Sequence[str]) -> bytes:
-    """What zlib can reach back to."""
-    return "\n\n".join(sections).encode()[-(32 << 10) :]
 
 
 def _mentions(links: bytes) -> Mentions:

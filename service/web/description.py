@@ -4,11 +4,11 @@ Every route of the service stands here, or is no part of the API (``NOT_OF_THE_A
 """
 
 from functools import cache
-from importlib.metadata import version
 from typing import Annotated, Any
 
 from msgspec import Meta
 
+from service import __version__
 from service.domain.jobs import JobStatus
 from service.web import health, jobs, jobs_v1, threads
 from service.web import stream_description as streams
@@ -423,7 +423,7 @@ def description() -> dict[str, Any]:
     """The document that ``/openapi.json`` serves."""
     return document(
         OPERATIONS,
-        version=version("docsmith"),
+        version=__version__,
         title=TITLE,
         description=DESCRIPTION,
         tags=TAGS,

@@ -22,8 +22,8 @@ from service.ports.docs_source import Changes, DocsSource
 from service.processes import run_in_child
 from service.projections.projects import ProjectRow, project_of_domain
 from service.projections.sites import get_site, list_sites
-from service.retrieval.index import IndexReport, build_index, renew_from_archive, renew_index
 from service.retrieval.query import SiteIndexes
+from service.retrieval.report import IndexReport
 from service.streams import SITES, decoded
 from service.system import now
 from service.workers.patience import patiently
@@ -217,6 +217,8 @@ async def _in_child(tell: Tell, work: Callable[..., _T], *arguments: object) -> 
 
 def renew(before: Path, target: Path, changes: Changes | Path, site: _Site, report: Tell) -> IndexReport | None:
     """``renew_index`` as a child process runs it; ``changes`` may also be an archive of all files."""
+    from service.retrieval.index import renew_from_archive, renew_index  # here alone: this process does without
+
     docs_folder, commit = site
 
     def progress(done: int, total: int) -> None:
@@ -232,6 +234,7 @@ def renew(before: Path, target: Path, changes: Changes | Path, site: _Site, repo
 
 def build(target: Path, archive: Path, site: _Site, report: Tell) -> IndexReport:
     """``build_index`` as a child process runs it."""
+    from service.retrieval.index import build_index
 
     def progress(done: int, total: int) -> None:
         report((done, total))

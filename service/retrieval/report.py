@@ -1,0 +1,14 @@
+"""What indexing a site came to."""
+
+from msgspec import Struct
+
+from service.domain.sites import Skipped
+
+
+class IndexReport(Struct, frozen=True):
+    pages: int
+    sections: int
+    skipped: tuple[Skipped, ...]
+    seconds: float
+    read: int
+    """Files that were read as pages; all others are as they were in an earlier index."""

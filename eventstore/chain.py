@@ -55,7 +55,12 @@ _TYPES = (
 _COLUMNS = "position, stream, stream_version, id, type, schema_version, recorded_at, metadata, data, sealed, hash"
 _SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite^_stat%' ESCAPE '^'"
 _LITESTREAM = {
-    ("table", "_litestream_seq", "_litestream_seq", "CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq INTEGER)"),
+    (
+        "table",
+        "_litestream_seq",
+        "_litestream_seq",
+        "CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq INTEGER)",
+    ),
     ("table", "_litestream_lock", "_litestream_lock", "CREATE TABLE _litestream_lock (id INTEGER)"),
 }
 """Tables that Litestream puts into a file that it copies. They hold nothing of the log, and nothing of the log refers

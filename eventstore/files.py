@@ -114,6 +114,15 @@ def migrate(db: sqlite3.Connection, package: str, application_id: int, path: Pat
         db.execute(f"PRAGMA user_version = {len(known)}")
 
 
+def sync_folder(folder: Path) -> None:
+    """Make durable which files a folder has, and under which names. Raises OSError."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def _keep(path: Path, version: int) -> None:
     """Copy a file that nobody can write meanwhile: our caller has its write lock."""
     kept = path.with_name(f"{path.name}.version-{version}")

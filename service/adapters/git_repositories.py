@@ -176,13 +176,13 @@ def create(path: Path, fill: Callable[[Path], None], *, branch: str) -> None:
         shutil.rmtree(made / "hooks", ignore_errors=True)
         fill(made)
         made.chmod(0o755)
-        _sync(made)
+        sync_folder(made)
         try:
             made.rename(path)
         except OSError:
             if not path.is_dir():
                 raise
-        _sync(path.parent)
+        sync_folder(path.parent)
     finally:
         shutil.rmtree(made, ignore_errors=True)
 
@@ -246,7 +246,7 @@ def branch_commit(repository: Repo, branch: str) -> ObjectID | None:
         return None
 
 
-def _sync(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

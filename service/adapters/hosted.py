@@ -35,6 +35,7 @@ from service.adapters.git_repositories import (
     locked,
     move_ref,
     opened,
+    sync_folder,
 )
 from service.adapters.hosted_diff import diff
 from service.adapters.hosted_merge import Unmergeable, merged_tree
@@ -306,7 +307,7 @@ class Pulls:
                 except FileExistsError:
                     number += 1
                     continue
-            _sync(folder)
+            sync_folder(folder)
             self._point(made)
             return made
 
@@ -314,7 +315,7 @@ class Pulls:
         folder = self._path / "docsmith" / "pulls"
         with _written(folder, pull) as partial:
             partial.replace(_file(self._path, pull.number))
-        _sync(folder)
+        sync_folder(folder)
         return pull
 
     def _point(self, pull: Pull) -> None:
@@ -436,11 +437,3 @@ def _written(folder: Path, pull: Pull) -> Iterator[Path]:
         yield Path(name)
     finally:
         Path(name).unlink(missing_ok=True)
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -161,11 +161,3 @@ def _copied(source: IO[bytes], target: IO[bytes], name: str) -> Member:
         size += len(chunk)
         target.write(chunk)
     return Member(name, size, sha256.hexdigest())
-
-
-def sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

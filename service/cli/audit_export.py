@@ -24,6 +24,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventstore import RecordedEvent
+from eventstore.files import sync_folder
 from service.cli.audit_reading import (
     Filter,
     add_filter_options,
@@ -248,11 +249,7 @@ def _write_manifest(folder: Path, manifest: Manifest) -> None:
         file.flush()
         os.fsync(file.fileno())
     part.replace(folder / MANIFEST)
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync_folder(folder)
 
 
 def _read_manifest(folder: Path) -> Manifest:

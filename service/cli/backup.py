@@ -22,8 +22,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from eventstore.files import sync_folder
 from service.cli import restore
-from service.cli.archives import sync_folder
 from service.cli.audit_reading import log_of, reading
 from service.cli.copying import write, write_vault
 from service.cli.following import follow

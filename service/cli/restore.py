@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from eventstore import SQLiteEventStore, subjects_without_keys
-from eventstore.files import connect_offline
-from service.cli.archives import FORMAT, VAULT_FORMAT, Manifest, Member, NotSound, check, sync_folder
+from eventstore.files import connect_offline, sync_folder
+from service.cli.archives import FORMAT, VAULT_FORMAT, Manifest, Member, NotSound, check
 from service.cli.copying import Progress, copy_log, files_in, verified
 from service.cli.output import DONE, VERIFICATION_FAILED, Output, named
 from service.cli.parsing import add_command

@@ -30,6 +30,7 @@ from cryptography.hazmat.primitives.serialization import (
 from msgspec import Struct
 
 from eventstore import Checkpoint, EventStore, EventStoreError, sign_checkpoint, verify_checkpoint
+from eventstore.files import sync_folder
 from service.domain.errors import Invalid
 from service.system import now
 
@@ -126,7 +127,7 @@ def obtain_key(data: Path) -> Ed25519PrivateKey:
             pass
         finally:
             fresh.unlink()
-        _sync_folder(data)
+        sync_folder(data)
     key = load_pem_private_key(file.read_bytes(), password=None)
     if not isinstance(key, Ed25519PrivateKey):
         raise Invalid(f"{file}: not an Ed25519 key.")
@@ -203,14 +204,6 @@ def _write_durably(file: Path, content: bytes, flags: int, mode: int) -> None:
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | flags, mode)
     try:
         os.write(descriptor, content)
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)

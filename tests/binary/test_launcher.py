@@ -273,7 +273,7 @@ def first(tmp_path_factory, launcher):
 def test_the_first_process_of_a_container_reaps_what_others_leave_behind(first, tmp_path):
     orphan = tmp_path / "orphan.py"
     orphan.write_text(ORPHAN)
-    wait = 'until [ -z "$(grep -l \'^PPid:.1$\' /proc/[0-9]*/status | grep -v "/$$/")" ]; do sleep 0.02; done'
+    wait = 'until [ -z "$(grep -ls \'^PPid:.1$\' /proc/[0-9]*/status | grep -v "/$$/")" ]; do sleep 0.02; done'
     command = first(f"{sys.executable} {orphan}\n{wait}\necho $$")
     done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     assert (done.returncode, done.stderr) == (0, "")

@@ -10,7 +10,6 @@ process with a timeout and a memory limit.
 """
 
 import asyncio
-import os
 import re
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -18,7 +17,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from service.adapters import git_import, git_refresh, git_transport
+from service.adapters import git_import, git_own, git_refresh, git_transport
 from service.adapters.git_changes import changes_between
 from service.adapters.git_objects import checked_id, export, list_files, read_blobs, write_commit
 from service.adapters.git_remotes import Remote, remote_of, with_token
@@ -70,7 +69,7 @@ class DulwichDocs:
         if source.code_host != "local":
             await run_in_child(
                 _check_branch,
-                await self._remote(source),
+                await self._theirs(source),
                 source.ref,
                 timeout_seconds=FETCH_SECONDS,
                 memory_bytes=CHILD_BYTES,
@@ -90,18 +89,24 @@ class DulwichDocs:
                     memory_bytes=CHILD_BYTES,
                 )
                 await asyncio.to_thread(git_refresh.remember_state, hosted, state)
-        await asyncio.to_thread(_check_branch, await self._remote(source), source.ref)
+        if source.ref not in await asyncio.to_thread(git_own.heads, hosted, [source.ref]):
+            raise _no_branch("The hosted repository", source.ref)
 
     async def fetch(self, source: Source, *, branch: str = "") -> Fetched:
-        if source.code_host == "local" and not self._hosted(source).is_dir():
-            await self.register(source)
         branches = [source.ref, *([branch] if branch and branch != source.ref else [])]
-        clone = await self._clone(source)
-        remote = await self._remote(source)
-        async with self._locked(source):
-            found = await self._remotely(source, git_transport.fetch, clone, remote, branches, _depth(source))
+        if source.code_host == "local":
+            if not self._hosted(source).is_dir():
+                await self.register(source)
+            await self._clone(source)
+            where = "The hosted repository"
+            found = await asyncio.to_thread(git_own.heads, self._hosted(source), branches)
+        else:
+            clone, remote = await self._clone(source), await self._theirs(source)
+            where = remote.url or remote.path
+            async with self._locked(source):
+                found = await self._remotely(git_transport.fetch, clone, remote, branches, 1)
         if source.ref not in found:
-            raise _no_branch(remote, source.ref)
+            raise _no_branch(where, source.ref)
         return Fetched(found[source.ref], found.get(branch) if branch else None)
 
     async def refresh(self, source: Source) -> bool:
@@ -166,16 +171,14 @@ class DulwichDocs:
     async def push(self, source: Source, *, branch: str, commit: str) -> None:
         checked_id(commit)
         clone = await self._clone(source)
+        if source.code_host == "local":
+            await asyncio.to_thread(git_own.push, clone, self._hosted(source), branch, commit)
+            return
         async with self._locked(source):
-            await self._remotely(source, git_transport.push, clone, await self._remote(source), branch, commit)
+            await self._remotely(git_transport.push, clone, await self._theirs(source), branch, commit)
 
     def _hosted(self, source: Source) -> Path:
         return self._data / "hosted" / f"{_checked(source.project_id)}.git"
-
-    async def _remote(self, source: Source) -> Remote:
-        if source.code_host == "local":
-            return Remote("", os.fspath(self._hosted(source)), ours=True)
-        return await self._theirs(source)
 
     async def _theirs(self, source: Source) -> Remote:
         """The repository that the source names, whoever keeps it."""
@@ -207,11 +210,7 @@ class DulwichDocs:
             await asyncio.to_thread(_make_clone, clone, borrowed, source.ref)
         return clone
 
-    async def _remotely(
-        self, source: Source, function: Callable[..., T], clone: Path, remote: Remote, *args: object
-    ) -> T:
-        if source.code_host == "local":  # our own repository, whose objects the clone sees already
-            return await asyncio.to_thread(_locking, function, clone, remote, *args)
+    async def _remotely(self, function: Callable[..., T], clone: Path, remote: Remote, *args: object) -> T:
         return await run_in_child(
             _locking, function, clone, remote, *args, timeout_seconds=FETCH_SECONDS, memory_bytes=CHILD_BYTES
         )
@@ -229,7 +228,7 @@ class DulwichDocs:
             if error.code != "commit_not_found" or source.code_host == "local":
                 raise
         async with self._locked(source):
-            await self._remotely(source, git_transport.fetch_commit, clone, await self._remote(source), commit)
+            await self._remotely(git_transport.fetch_commit, clone, await self._theirs(source), commit)
         return await run(clone)
 
 
@@ -239,18 +238,13 @@ def _checked(project_id: str) -> str:
     return project_id
 
 
-def _depth(source: Source) -> int | None:
-    return None if source.code_host == "local" else 1
-
-
-def _no_branch(remote: Remote, ref: str) -> Invalid:
-    where = remote.url or ("The hosted repository" if remote.ours else remote.path)
+def _no_branch(where: str, ref: str) -> Invalid:
     return Invalid(f"{where} has no branch {ref!r}.", code="no_such_branch")
 
 
 def _check_branch(remote: Remote, ref: str) -> None:
     if ref not in git_transport.heads(remote, ref):
-        raise _no_branch(remote, ref)
+        raise _no_branch(remote.url or remote.path, ref)
 
 
 def _make_clone(clone: Path, borrowed: Sequence[Path], ref: str) -> None:

@@ -7,8 +7,7 @@ when it talks to one.
 import os
 import re
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
-from pathlib import Path
+from contextlib import contextmanager, suppress
 from typing import Any, Self
 from urllib.parse import urljoin, urlsplit
 
@@ -24,11 +23,10 @@ from dulwich.client import (
 from dulwich.errors import GitProtocolError, HangupException, NotGitRepository, RefFormatError
 from dulwich.file import FileLocked
 from dulwich.object_store import PackInputTooLarge
-from dulwich.repo import Repo, UnsupportedExtension, UnsupportedVersion
+from dulwich.repo import UnsupportedExtension, UnsupportedVersion
 from urllib3.util import Retry
 
 from service.adapters.git_remotes import MAX_PACK_BYTES, Remote, printable
-from service.adapters.git_repositories import BareRepository
 from service.domain.errors import Conflict, Forbidden, Invalid, RateLimited, ServiceError, Unavailable
 from service.ports.code_host import (
     CODE_HOST_UNAVAILABLE,
@@ -69,14 +67,6 @@ class OwnOrigin(Retry):
         return super().increment(method, url, response, *rest, **named)
 
 
-class OwnGitClient(LocalGitClient):
-    """To a repository that this service keeps: nothing of it is configurable, and what is written is flushed."""
-
-    @classmethod
-    def _open_repo(cls, path: str | bytes) -> "closing[Repo]":
-        return closing(BareRepository(Path(os.fsdecode(path)), durable=True))
-
-
 @contextmanager
 def connected(remote: Remote) -> Iterator[tuple[GitClient, bytes]]:
     """A client and the path to give it. Turns what goes wrong into ours."""
@@ -91,8 +81,8 @@ def connected(remote: Remote) -> Iterator[tuple[GitClient, bytes]]:
         )
         path = b""
     else:
-        client, path = (OwnGitClient if remote.ours else LocalGitClient)(), os.fsencode(remote.path)
-    where = remote.url or ("the hosted repository" if remote.ours else remote.path)  # its folder is nobody's business
+        client, path = LocalGitClient(), os.fsencode(remote.path)
+    where = remote.url or remote.path
     try:
         yield client, path
     except ServiceError:

@@ -2,7 +2,7 @@
 
 import heapq
 from collections import deque
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from dulwich.objects import Commit, ObjectID
@@ -111,16 +111,18 @@ class History:
         return found
 
 
-def new_objects(repository: Repo, want: ObjectID, have: Set[ObjectID]) -> list[ObjectID]:
-    """What a repository with all of ``have`` lacks of ``want``: found by comparing each new commit's tree with its
-    parents' trees, so it costs what changed, not the size of the repository (dulwich walks every tree of ``have``).
+def new_objects(repository: Repo, want: ObjectID, has: Callable[[ObjectID], bool]) -> list[ObjectID]:
+    """What a repository lacks of ``want``; a commit that it ``has``, it has with all that is below. Found by comparing
+    each new commit's tree with its parents' trees, so it costs what changed, not the size of the repository (dulwich
+    walks every tree that is there).
     """
     history, objects = History(repository), Objects(repository)
     commits: list[Commit] = []
-    seen, todo = set(have), [want]
+    seen: set[ObjectID] = set()
+    todo = [want]
     while todo:
         name = todo.pop()
-        if name in seen:
+        if name in seen or has(name):
             continue
         seen.add(name)
         commit = history.commit(name)

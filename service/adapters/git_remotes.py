@@ -24,8 +24,6 @@ class Remote(Struct, frozen=True):
     """Of a repository on this machine, or ``""``."""
     username: str = ""
     token: str = ""
-    ours: bool = False
-    """A bare repository that this service keeps."""
 
     def __repr__(self) -> str:
         return f"Remote({self.url or self.path!r})"  # no token in a log, a traceback or an assertion

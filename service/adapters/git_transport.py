@@ -28,6 +28,8 @@ from service.ports.code_host import REPOSITORY_ARCHIVED, RIGHTS_MISSING
 if TYPE_CHECKING:
     from dulwich.client import GitClient
 
+MAX_FETCHED = 100
+"""Branches of which a clone knows what they were on the remote. All are read each time, and a job makes one."""
 MAX_LINES_TOLD = 50
 """Of what a server says to people during a push."""
 
@@ -91,6 +93,10 @@ def fetch(clone: Path, remote: Remote, branches: Sequence[str], depth: int | Non
         for branch, commit in found.items():
             commit_of(repository, commit)
             move_ref(repository, FETCHED + branch.encode(), None, ObjectID(commit.encode()))
+        known = repository.refs.subkeys(Ref(FETCHED))
+        if len(known) > MAX_FETCHED:
+            for name in known - {branch.encode() for branch in found}:
+                repository.refs.remove_if_equals(Ref(FETCHED + name), None)
     return found
 
 
@@ -188,7 +194,8 @@ def _send(repository: BareRepository, remote: Remote, name: Ref, wanted: ObjectI
     def pack(have: Set[ObjectID], want: Set[ObjectID], **_: Any) -> tuple[int, Iterator[UnpackedObject]]:
         objects: dict[ObjectID, None] = {}
         for commit in want:
-            objects.update(dict.fromkeys(new_objects(repository, commit, {*have, *known} - {commit})))
+            there = {*have, *known} - {commit}
+            objects.update(dict.fromkeys(new_objects(repository, commit, there.__contains__)))
         return len(objects), (full_unpacked_object(repository.object_store[one]) for one in objects)
 
     told: list[bytes] = []

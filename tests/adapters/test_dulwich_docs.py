@@ -271,6 +271,35 @@ class TestManyJobs:
             await docs.push(LOCAL, branch=f"docs/{number}", commit=written.commit)
         assert len(list((data / "hosted" / "p1.git" / "objects" / "pack").glob("*.pack"))) == 1
 
+    async def test_a_push_of_what_began_on_an_older_commit_adds_nothing_but_what_is_new(self, taken_in, tmp_path):
+        data = shutil.copytree(taken_in, tmp_path / "data")
+        hosted = data / "hosted" / "p1.git"
+        for number in range(120):
+            commit_to(hosted, "main", "history.md", f"{number}\n")
+        docs = DulwichDocs(data, env={})
+        written = await docs.write_commit(LOCAL, commit((await docs.fetch(LOCAL)).base_commit, {"new.md": "new\n"}))
+        commit_to(hosted, "main", "history.md", "moved on\n")
+        await docs.fetch(LOCAL)
+        before = set((hosted / "objects").rglob("*"))
+        await docs.push(LOCAL, branch="docs/new", commit=written.commit)
+        added = [file for file in set((hosted / "objects").rglob("*")) - before if file.is_file()]
+        assert len(added) == 3  # the file, its folder and the commit
+
+    async def test_a_clone_remembers_few_of_the_branches_that_it_once_fetched(self, taken_in, tmp_path):
+        data = shutil.copytree(taken_in, tmp_path / "data")
+        elsewhere = Source("p2", str(data / "hosted" / "p1.git"), "main", "", "gitea")
+        docs, clone = DulwichDocs(data, env={}), data / "repos" / "p2.git"
+        base = (await docs.fetch(elsewhere)).base_commit
+        written = await docs.write_commit(elsewhere, commit(base, {"new.md": "new\n"}))
+        for number in range(150):
+            branch = clone / "refs" / "remotes" / "origin" / "docs" / str(number)
+            branch.parent.mkdir(exist_ok=True)
+            branch.write_text(f"{base}\n")
+        await docs.push(elsewhere, branch="docs/new", commit=written.commit)
+        assert (await docs.fetch(elsewhere, branch="docs/new")).branch_commit == written.commit
+        left = [file for file in (clone / "refs" / "remotes" / "origin").rglob("*") if file.is_file()]
+        assert sorted(file.name for file in left) == ["main", "new"]
+
     async def test_jobs_may_write_and_push_at_once(self, taken_in, tmp_path):
         data = shutil.copytree(taken_in, tmp_path / "data")
         instances = [DulwichDocs(data, env={}) for _ in range(3)]
@@ -287,10 +316,11 @@ class TestManyJobs:
     async def test_a_lock_that_a_killed_process_left_is_broken(self, taken_in, tmp_path):
         data = shutil.copytree(taken_in, tmp_path / "data")
         docs = DulwichDocs(data, env={})
-        await docs.fetch(LOCAL)
-        lock = data / "repos" / "p1.git" / "refs" / "remotes" / "origin" / "main.lock"
+        elsewhere = Source("p2", str(data / "hosted" / "p1.git"), "main", "", "gitea")
+        await docs.fetch(elsewhere)
+        lock = data / "repos" / "p2.git" / "refs" / "remotes" / "origin" / "main.lock"
         lock.touch()
-        await docs.fetch(LOCAL)
+        await docs.fetch(elsewhere)
         assert not lock.exists()
 
     async def test_a_killed_service_leaves_no_branch_of_the_code_host_locked(self, taken_in, tmp_path):

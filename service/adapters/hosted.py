@@ -2,6 +2,7 @@
 
     hosted/<project>.git/docsmith/pulls/<number>.json    what a person wrote and did
     hosted/<project>.git/refs/pull/<number>/head         the commit, as on other code hosts
+    repos/<project>.heads/<hash>                         derived: the numbers of those of a head
 
 git's own state is the truth: a pull request whose head is part of its base is merged, whoever merged it. So every
 operation begins by looking, and doing it again after a crash finds what was done. Writers of one repository take turns
@@ -13,10 +14,12 @@ import hmac
 import os
 import re
 import secrets
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 
 import msgspec
@@ -169,7 +172,7 @@ def _open(path: Path, new: NewPullRequest, now: datetime) -> Pull:
         if head is None or base is None:
             missing = new.head if head is None else new.base
             raise Conflict(f"There is no branch {missing!r} to open a pull request for.", code="no_such_branch")
-        for pull in pulls.every():
+        for pull in pulls.of_head(new.head):
             if (pull.head, pull.base, pull.state) == (new.head, new.base, "open"):
                 seen = pulls.refreshed(pull, now)
                 if seen.state == "open":
@@ -253,6 +256,18 @@ def _file(path: Path, number: int) -> Path:
     return path / "docsmith" / "pulls" / f"{number}.json"
 
 
+def _hash(head: str) -> str:
+    return sha256(head.encode()).hexdigest()[:40]
+
+
+def _note(folder: Path, head: str, number: int) -> None:
+    """Among those of the head. A line that a crash cut short spoils no other."""
+    with (folder / _hash(head)).open("ab") as file:
+        file.write(b"\n%d\n" % number)
+        file.flush()
+        os.fsync(file.fileno())
+
+
 def _read(path: Path, number: int) -> Pull:
     return msgspec.json.decode(_file(path, number).read_bytes(), type=Pull)
 
@@ -268,6 +283,7 @@ class Pulls:
 
     def __init__(self, path: Path, repository: BareRepository) -> None:
         self._path = path
+        self._heads = path.parents[1] / "repos" / f"{path.stem}.heads"
         self._repository = repository
         self.history = History(repository)
         self._objects = Objects(repository)
@@ -284,10 +300,35 @@ class Pulls:
     def move(self, branch: str, old: ObjectID, new: ObjectID) -> bool:
         return move_ref(self._repository, HEADS + branch.encode(), old, new)
 
-    def every(self) -> list[Pull]:
-        """Newest first."""
-        names = [file.stem for file in (self._path / "docsmith" / "pulls").glob("*.json")]
-        return [_read(self._path, number) for number in sorted((int(n) for n in names if n.isdigit()), reverse=True)]
+    def of_head(self, head: str) -> Iterator[Pull]:
+        """Those of a branch, newest first; the others are not read. Call it with the lock held."""
+        if not self._heads.is_dir():
+            self._index_heads()
+        file = self._heads / _hash(head)
+        for number in sorted({int(line) for line in file.read_bytes().split()}, reverse=True) if file.exists() else ():
+            with suppress(FileNotFoundError):  # its making was cut short
+                pull = _read(self._path, number)
+                if pull.head == head:
+                    yield pull
+
+    def _numbers(self) -> list[int]:
+        with suppress(FileNotFoundError):
+            names = os.listdir(self._path / "docsmith" / "pulls")  # noqa: PTH208 - a path for each is twice the time
+            return [int(name[:-5]) for name in names if name[:-5].isdigit() and name.endswith(".json")]
+        return []
+
+    def _index_heads(self) -> None:
+        """It is there whole or not at all."""
+        folder = self._heads.parent
+        folder.mkdir(exist_ok=True)
+        for left in folder.glob(f".{self._heads.name}.*.new"):
+            shutil.rmtree(left, ignore_errors=True)
+        made = Path(tempfile.mkdtemp(prefix=f".{self._heads.name}.", suffix=".new", dir=folder))
+        for number in sorted(self._numbers()):
+            _note(made, _read(self._path, number).head, number)
+        sync_folder(made)
+        made.rename(self._heads)
+        sync_folder(folder)
 
     def again(self, pull: Pull) -> Pull:
         """As it is now that we hold the lock."""
@@ -297,10 +338,10 @@ class Pulls:
         """Under the next free number. A link never replaces a file: no two writers get the same one, lock or not."""
         folder = self._path / "docsmith" / "pulls"
         folder.mkdir(parents=True, exist_ok=True)
-        numbers = [int(file.stem) for file in folder.glob("*.json") if file.stem.isdigit()]
-        number = max(numbers, default=0) + 1
+        number = max(self._numbers(), default=0) + 1
         while True:
             made = msgspec.structs.replace(pull, number=number)
+            _note(self._heads, pull.head, number)
             with _written(folder, made) as partial:
                 try:
                     os.link(partial, _file(self._path, number))

@@ -1,6 +1,7 @@
 """The embedded code host: pull requests, their pages, merging and closing, whatever happens in between."""
 
 import asyncio
+import json
 import re
 import shutil
 import subprocess
@@ -105,6 +106,10 @@ def token(pull_request):
     return re.fullmatch(r"http://docs\.example:8080/hosted/p1/pulls/\d+-(.+)", pull_request.url)[1]
 
 
+def _token_of(data, number):
+    return json.loads((data / "hosted" / "p1.git" / "docsmith" / "pulls" / f"{number}.json").read_text())["token"]
+
+
 @pytest.fixture
 async def opened_pull(code_host):
     return await code_host.open_pull_request(SOURCE, NEW)
@@ -168,6 +173,26 @@ class TestOpening:
         hosts = [HostedCodeHost(data, base_url=lambda: "http://docs.example:8080") for _ in range(6)]
         found = await asyncio.gather(*(host.open_pull_request(SOURCE, NEW) for host in hosts))
         assert len(set(found)) == 1
+
+    async def test_those_of_other_branches_are_not_read(self, code_host, data, repository, opened_pull):
+        """Thousands may be open."""
+        (data / "hosted" / "p1.git" / "docsmith" / "pulls" / "1.json").write_text("damaged")
+        assert (await code_host.open_pull_request(SOURCE, replace(NEW, head="docs/two"))).number == 2
+
+    async def test_one_that_is_older_than_the_index_of_branches_is_found(self, code_host, data, opened_pull):
+        shutil.rmtree(data / "repos" / "p1.heads")
+        assert await code_host.open_pull_request(SOURCE, NEW) == opened_pull
+
+    async def test_a_crash_before_or_while_a_branch_is_noted_spoils_nothing(self, code_host, data, repository):
+        heads = data / "repos" / "p1.heads"
+        assert (await code_host.open_pull_request(SOURCE, replace(NEW, head="docs/two"))).number == 1
+        (noted,) = heads.iterdir()
+        with noted.open("ab") as file:
+            file.write(b"\n2\n\n3")  # of a number that was never given, and half of another line
+        await code_host.close("p1", 1, _token_of(data, 1), now=NOW)
+        again = await code_host.open_pull_request(SOURCE, replace(NEW, head="docs/two"))
+        assert again.number == 2
+        assert await code_host.open_pull_request(SOURCE, replace(NEW, head="docs/two")) == again
 
     async def test_numbers_are_given_once(self, code_host, repository):
         for number in range(12):

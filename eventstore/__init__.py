@@ -30,7 +30,7 @@ from eventstore.errors import (
 )
 from eventstore.events import DEFAULT_METADATA, Append, Appended, Metadata, NewEvent, RecordedEvent
 from eventstore.missing_keys import subjects_without_keys
-from eventstore.projections import Projection, ProjectionStatus, Views
+from eventstore.projections import Projection, ProjectionStatus, Views, damage_mark
 from eventstore.sqlite import SQLiteEventStore
 from eventstore.store import EventStore, Folded
 from eventstore.vault import Vault
@@ -69,6 +69,7 @@ __all__ = [
     "Verified",
     "Views",
     "WrongExpectedVersion",
+    "damage_mark",
     "event_hash",
     "execute",
     "load",

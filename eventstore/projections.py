@@ -19,7 +19,7 @@ import aiosqlite
 from msgspec import Struct
 
 from eventstore import files
-from eventstore.errors import EventStoreError, StoreClosed, StoreUnavailable
+from eventstore.errors import EventStoreError, StoreClosed, StoreCorrupt, StoreUnavailable
 from eventstore.events import RecordedEvent
 from eventstore.store import EventStore
 
@@ -238,7 +238,7 @@ class Views:
             return list(await db.execute_fetchall(sql, params))
         except sqlite3.Error as error:
             if _is_of_the_file(error):
-                raise files.explained(error, self._path) from error
+                raise _explained(error, self._path) from error
             raise
         finally:
             self._idle_queries.put_nowait(db)
@@ -286,7 +286,7 @@ class Views:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
         except sqlite3.Error as error:
-            raise files.explained(error, self._path) from error
+            raise _explained(error, self._path) from error
 
 
 async def _connect_for_queries(path: Path) -> aiosqlite.Connection:
@@ -327,7 +327,7 @@ def _open_file(path: Path) -> sqlite3.Connection:
             db.close()
             raise
     except sqlite3.Error as error:
-        raise files.explained(error, path) from error
+        raise _explained(error, path) from error
     return db
 
 
@@ -347,7 +347,7 @@ def _prepare(db: sqlite3.Connection, path: Path, runs: Sequence[_Run]) -> None:
                     run.position, run.hash = row
     except sqlite3.Error as error:
         if _is_of_the_file(error):
-            raise files.explained(error, path) from error
+            raise _explained(error, path) from error
         raise
 
 
@@ -362,7 +362,7 @@ def _start_over(db: sqlite3.Connection, path: Path, run: _Run) -> None:
             elif row is not None:
                 run.position, run.hash = row
     except sqlite3.Error as error:
-        raise files.explained(error, path) from error
+        raise _explained(error, path) from error
 
 
 def _create(db: sqlite3.Connection, run: _Run) -> None:
@@ -441,6 +441,19 @@ def _apply_safely(db: sqlite3.Connection, run: _Run, events: Sequence[RecordedEv
         last = events[-1]
     db.execute("RELEASE projection")
     return last
+
+
+def damage_mark(path: Path) -> Path:
+    """A file that is there once damage was met in a file of views: whoever uses it alone deletes both."""
+    return path.with_name(f"{path.name}-damaged")
+
+
+def _explained(error: sqlite3.Error, path: Path) -> EventStoreError:
+    explained = files.explained(error, path)
+    if isinstance(explained, StoreCorrupt):
+        with contextlib.suppress(OSError):
+            damage_mark(path).touch()
+    return explained
 
 
 def _is_of_the_file(error: sqlite3.Error) -> bool:

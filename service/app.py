@@ -221,13 +221,15 @@ async def _open_log(data: Path) -> "SQLiteEventStore":
 
 
 def _require_sound(file: Path) -> None:
-    """Raises StoreCorrupt for a file whose pages do not hold together. In a large one that would take longer than a
-    start may: what is wrong there is met later.
+    """Raises StoreCorrupt for a file whose pages do not hold together. In a large one to look would take longer than a
+    start may: who meets what is wrong there marks the file.
     """
     import sqlite3
 
-    from eventstore import StoreCorrupt
+    from eventstore import StoreCorrupt, damage_mark
 
+    if damage_mark(file).exists():
+        raise StoreCorrupt(f"{file.name}: damage was met in it")
     if not file.exists() or file.stat().st_size > CHECKED_BYTES:
         return
     with closing(sqlite3.connect(file)) as db:
@@ -244,7 +246,7 @@ def _require_sound(file: Path) -> None:
 async def _open_views(file: Path, store: "EventStore", *, alone: bool) -> "Views":
     import structlog
 
-    from eventstore import StoreCorrupt, Views
+    from eventstore import StoreCorrupt, Views, damage_mark
     from service.projections import all_projections
 
     try:
@@ -257,6 +259,7 @@ async def _open_views(file: Path, store: "EventStore", *, alone: bool) -> "Views
         structlog.get_logger().warning("views are made anew", reason=str(error))
         for name in (file.name, f"{file.name}-wal", f"{file.name}-shm"):
             file.with_name(name).unlink(missing_ok=True)
+        damage_mark(file).unlink(missing_ok=True)
         return await Views.open(file, store, all_projections())
 
 

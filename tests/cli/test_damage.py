@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,28 @@ def test_read_tables_that_are_torn_in_the_middle_are_made_anew(service):
     service.start()
     assert "views are made anew" in service.log()
     assert service.cli("project", "list") == before
+
+
+def test_read_tables_too_large_to_be_looked_through_are_made_anew_once_damage_was_met(service):
+    service.start()
+    before = service.cli("project", "list")
+    with sqlite3.connect(service.data / "views.db") as db:
+        db.execute("CREATE TABLE filler (page)")
+        db.execute("INSERT INTO filler VALUES (zeroblob(40000000))")
+        (page,) = db.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'projects'").fetchone()
+    service.kill()
+    with sqlite3.connect(service.data / "views.db") as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    tear(service.data / "views.db", begin=(page - 1) * 4096, end=page * 4096)
+    told = service.run("project", "list")
+    assert (told.returncode, told.stderr.count("\n")) == (1, 1)
+    assert "docsmith serve makes this file anew" in told.stderr
+    service.start()
+    assert "views are made anew" in service.log()
+    assert service.cli("project", "list") == before
+    service.kill()
+    service.start()
+    assert service.log().count("views are made anew") == 1
 
 
 @pytest.mark.parametrize("command", [("project", "list"), ("serve", "--port", "0"), ("audit", "show")])

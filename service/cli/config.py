@@ -3,6 +3,7 @@
 import argparse
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,9 @@ MASK = "••••"
 def sources_of(options: argparse.Namespace) -> tuple[Path | None, dict[str, str]]:
     """The settings file, if there is one, and the environment with the command line's own options on top."""
     file: Path | None = options.config
-    if file is None and USUAL_FILE.is_file():
-        file = USUAL_FILE
+    if file is None:
+        with suppress(PermissionError):  # root's home, for who is another user by sudo: nothing there is meant for them
+            file = USUAL_FILE if USUAL_FILE.is_file() else None
     environment = dict(os.environ)
     for name in ("host", "port"):
         if getattr(options, name, None) is not None:

@@ -1,10 +1,13 @@
+import argparse
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from service.cli.config import sources_of
 from service.domain.errors import Invalid
 from service.settings import BadSettings, load_settings, read_settings
 
@@ -156,6 +159,21 @@ def test_config_check_tells_every_problem_in_a_line(tmp_path):
     assert docsmith(tmp_path, "config", "check").returncode == 1
     (tmp_path / "docsmith.toml").write_text('[agent]\nmodel = "builtin"\n')
     assert docsmith(tmp_path, "config", "check").returncode == 0
+
+
+def test_a_folder_that_may_not_be_looked_into_has_no_settings(tmp_path, monkeypatch):
+    (tmp_path / "closed").mkdir()
+    (tmp_path / "closed" / "docsmith.toml").write_text("somebody else's")
+    monkeypatch.chdir(tmp_path / "closed")
+    (tmp_path / "closed").chmod(0)
+    user = os.geteuid()
+    if user == 0:
+        os.seteuid(65534)
+    try:
+        assert sources_of(argparse.Namespace(config=None))[0] is None
+    finally:
+        os.seteuid(user)
+        (tmp_path / "closed").chmod(0o700)
 
 
 def test_config_show_hides_what_looks_like_a_secret(tmp_path):

@@ -18,7 +18,7 @@ With ``--follow`` a folder takes the place of the tar file, and never is much ol
 
 import argparse
 import asyncio
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +102,12 @@ async def backup(options: argparse.Namespace, output: Output) -> int:
 
 
 def _new_file(file: Path, at: datetime) -> Path:
-    return file / f"docsmith-{at:%Y-%m-%dT%H-%M-%SZ}.tar" if file.is_dir() else file
+    """In a folder, a name of its second, or of the next one that has none."""
+    if not file.is_dir():
+        return file
+    while (made := file / f"docsmith-{at:%Y-%m-%dT%H-%M-%SZ}.tar").exists():
+        at += timedelta(seconds=1)
+    return made
 
 
 def _forget_all_but(number: int, folder: Path) -> list[Path]:

@@ -135,6 +135,14 @@ def test_a_folder_of_backups_keeps_the_last_ones(tmp_path):
     assert service.run("backup", str(folder), "--keep", "0").returncode == 2
 
 
+def test_a_folder_takes_several_backups_within_a_second(tmp_path):
+    service, folder = Service(tmp_path / "data"), tmp_path / "backups"
+    service.cli("organization", "create", "--name", "Acme")
+    folder.mkdir()
+    made = [service.cli("backup", str(folder))["file"] for _ in range(6)]
+    assert made == sorted(set(made))
+
+
 def test_a_log_that_litestream_has_been_at_is_sound_and_leaves_its_tables_behind(tmp_path):
     service, file = Service(tmp_path / "data"), tmp_path / "backup.tar"
     service.cli("organization", "create", "--name", "Acme")

@@ -35,6 +35,8 @@ _FORMAT = b"\x01"
 _KEY_ID_BYTES = 8
 _NONCE_BYTES = 12
 _KNOWN_KEYS = 4_096
+_CACHED_KIB = 512
+"""Of the file's pages. Keys that are in use are known; the others come in no order, and the system has their pages."""
 
 
 class Key:
@@ -99,6 +101,7 @@ class Vault:
                     files.use_wal(db, path)
                     db.execute("PRAGMA synchronous = FULL")
                     db.execute("PRAGMA secure_delete = ON")
+                    db.execute(f"PRAGMA cache_size = -{_CACHED_KIB}")
                     # No older file is kept of it: that would have the keys of what is erased later.
                     files.migrate(db, "eventstore.migrations.vault", APPLICATION_ID, path)
                     # What a killed process had deleted may still be in the WAL. When another one is at work here,

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from multiprocessing.reduction import DupFd
 from pathlib import Path
 from typing import IO
@@ -65,7 +66,8 @@ class Forked:
 
     def send_signal(self, what: signal.Signals) -> None:
         if self._process.exitcode is None:
-            os.kill(self.pid, what)
+            with suppress(ProcessLookupError):  # it has ended, and the server that forked it is about to say so
+                os.kill(self.pid, what)
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)

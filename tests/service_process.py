@@ -6,6 +6,7 @@ With DOCSMITH_BINARY it is the single binary that this variable names, else this
 import atexit
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -20,6 +21,9 @@ from typing import IO, Any
 from tests.forked import Forked
 
 BINARY = os.environ.pop("DOCSMITH_BINARY", "")  # the service would take it for a setting that it does not know
+os.environ |= {"no_proxy": "127.0.0.1,localhost", "NO_PROXY": "127.0.0.1,localhost"}  # all that is asked is here
+FOREIGN = re.compile(r"DOCSMITH_|OTEL_|NOTIFY_SOCKET|WATCHDOG_|.*_API_KEY$")
+"""Variables of whoever runs the tests that would make the service another one."""
 PROGRAM = [str(Path(BINARY).resolve())] if BINARY else [sys.executable, "-m", "service"]
 SAMPLE = Path(__file__).parent.parent / "service" / "sample"
 
@@ -146,7 +150,7 @@ class Service:
             return 0
         process, self.process = self.process, None
         process.send_signal(how)
-        status = process.wait(timeout=15)
+        status = process.wait(timeout=60)
         assert process.stdout is not None
         process.stdout.close()
         return status
@@ -155,7 +159,7 @@ class Service:
         return (self.data.parent / "server.log").read_text(encoding="utf-8", errors="replace")
 
     def _environment(self) -> dict[str, str]:
-        kept = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
+        kept = {name: value for name, value in os.environ.items() if not FOREIGN.match(name)}
         return {**kept, **self.environment}
 
     @property

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from dulwich.repo import Repo
 
+from tests.end_to_end.scripted import free_port
 from tests.service_process import BINARY, PROGRAM
 
 ROOT = Path(__file__).parent.parent
@@ -205,9 +206,7 @@ def test_a_wheel_holds_the_sample_site_and_the_templates(tmp_path):
 def test_the_first_five_minutes_go_as_the_readme_says(tmp_path):
     section = (ROOT / "README.md").read_text().split("## The first five minutes")[1].split("\n## ")[0]
     commands = "".join(re.findall(r"```sh\n(.*?)```", section, re.DOTALL))
-    with socket.socket() as trial:
-        trial.bind(("127.0.0.1", 0))
-        port = str(trial.getsockname()[1])
+    port = str(free_port())
     begun = re.search(r"^docsmith serve &.*$", commands, re.MULTILINE)[0]
     wait = "trap 'kill $!' EXIT\nuntil curl -s $URL/readyz; do kill -0 $! || exit 1; done"
     (tmp_path / ".venv").symlink_to(sys.prefix)

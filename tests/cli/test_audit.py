@@ -7,6 +7,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import time
 from contextlib import closing
 
 import pytest
@@ -86,6 +87,9 @@ def test_a_log_whose_tail_was_cut_off_is_found_by_the_checkpoints_beside_it(serv
 def test_a_service_signs_its_log_on_a_schedule_and_when_it_stops(service):
     service.cli("organization", "create", "--name", "Acme")
     service.start()
+    until = time.monotonic() + 60
+    while not (service.data / "checkpoints.jsonl").exists():  # the one of the start, which is made beside all else
+        assert time.monotonic() < until
     service.cli("organization", "create", "--name", "Bolt")
     assert service.stop() == 0
     lines = (service.data / "checkpoints.jsonl").read_text().splitlines()

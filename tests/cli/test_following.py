@@ -44,13 +44,13 @@ def following(data: Path, folder: Path, *options: str):
             yield process
         finally:
             process.send_signal(signal.SIGKILL)
-            process.wait(timeout=15)
+            process.wait(timeout=60)
             process.stdout.close()
 
 
 def stop(process) -> int:
     process.send_signal(signal.SIGTERM)
-    return process.wait(timeout=15)
+    return process.wait(timeout=60)
 
 
 async def some_events(folder: Path, *streams: str) -> None:
@@ -109,7 +109,7 @@ async def test_after_a_kill_of_both_nothing_is_lost_that_had_been_copied(service
         assert done["status"] == "completed"
         async with http.get(other.url + urlsplit(done["prLink"]).path) as page:
             assert page.status == 200
-        await recorded(other, f"site-{other.domain}", until="site-indexed", after=told["position"], seconds=60)
+        await recorded(other, f"site-{other.domain}", until="site-indexed", after=told["position"])
         assert text_of(await ask(http, other, question("And the retries?", threadId=asked[0]["X-Thread-Id"])))
         more = await create_job(http, other, 'Append "Kites sink." to index.md')
         await job_events(http, other, more["id"])
@@ -149,7 +149,7 @@ def test_no_copy_of_the_vault_replaces_one_that_was_begun_later(tmp_path):
             process.wait(timeout=0.5)
         assert not vault.exists()
         os.close(held)
-        assert process.wait(timeout=15) == 0
+        assert process.wait(timeout=60) == 0
     assert vault.exists()
 
 

@@ -1,5 +1,6 @@
 """One running service for all tests that do not harm it."""
 
+import os
 import shutil
 import subprocess
 from collections.abc import AsyncIterator, Iterator
@@ -8,6 +9,11 @@ import aiohttp
 import pytest
 
 from tests.service_process import Service, service_in, write_docs
+
+GIT_ENVIRONMENT = {
+    "PATH": os.environ["PATH"], "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1", "GIT_TERMINAL_PROMPT": "0"
+}  # fmt: skip
+"""git as it is without the settings, language, proxy and repository of whoever runs the tests."""
 
 
 @pytest.fixture(scope="session")
@@ -21,7 +27,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 @pytest.fixture
 async def http() -> AsyncIterator[aiohttp.ClientSession]:
-    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=60)) as session:
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=300)) as session:
         yield session
 
 
@@ -31,7 +37,9 @@ def git():
         pytest.skip("asks git itself; install git to run it")
 
     def run(*arguments):
-        done = subprocess.run(["git", *arguments], capture_output=True, text=True, check=False, timeout=60)
+        done = subprocess.run(
+            ["git", *arguments], env=GIT_ENVIRONMENT, capture_output=True, text=True, check=False, timeout=300
+        )
         assert done.returncode == 0, done.stderr
         return done.stdout
 

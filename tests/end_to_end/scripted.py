@@ -1,6 +1,7 @@
 """Running services whose model says what a test has it say."""
 
 import asyncio
+import atexit
 import json
 import socket
 from collections.abc import AsyncIterator, Iterator
@@ -16,9 +17,16 @@ from tests.service_process import Service, service_in, write_docs
 
 
 def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+    """A port of this machine where nobody listens, for a server of this process or of another.
+
+    It stays bound to the end of the tests, so the system gives it to nobody who asks for any port. A server that names
+    it may listen there all the same, since it sets ``SO_REUSEADDR``, as every server does on Unix.
+    """
+    one = socket.socket()
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    one.bind(("127.0.0.1", 0))
+    atexit.register(one.close)
+    return int(one.getsockname()[1])
 
 
 @contextmanager
@@ -57,7 +65,7 @@ class Reading:
 
     async def until(self, text: str) -> None:
         """Read up to where a text has come."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while text.encode() not in self._raw:
                 piece = await self.response.content.readany()
                 assert piece, self._raw
@@ -65,7 +73,7 @@ class Reading:
 
     async def rest(self) -> list[dict[str, Any]]:
         """Read to the end; all chunks from the start."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             self._raw += await self.response.content.read()
         assert self._raw.endswith(b"data: [DONE]\n\n")
         return self.found
@@ -85,7 +93,7 @@ async def asking(
 
 
 async def next_asked(provider: ScriptedProvider) -> Asked:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         return await provider.next_asked()
 
 

@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from contextlib import aclosing
+from contextlib import aclosing, suppress
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -88,7 +89,7 @@ def head(service: Service) -> int:
     return found.position
 
 
-async def recorded(service: Service, stream: str, *, until: str, after: int = 0, seconds: float = 20) -> list[str]:
+async def recorded(service: Service, stream: str, *, until: str, after: int = 0, seconds: float = 60) -> list[str]:
     """The types of a stream's events in the log, read beside the server, up to the first of a type."""
     types = []
     store = await SQLiteEventStore.open(service.data / "events.db", vault_path=service.data / "keys.db", read_only=True)
@@ -99,3 +100,13 @@ async def recorded(service: Service, stream: str, *, until: str, after: int = 0,
                 break
     await store.close()
     return types
+
+
+def files_with(word: bytes, folder: Path) -> list[str]:
+    """By their bytes, whatever the case: those of WAL and free pages, too. The service may delete some meanwhile."""
+    found = []
+    for file in sorted(folder.rglob("*")):
+        with suppress(FileNotFoundError):
+            if file.is_file() and word.lower() in file.read_bytes().lower():
+                found.append(str(file.relative_to(folder)))
+    return found

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from tests.end_to_end.scripted import free_port
 from tests.end_to_end.talk import create_job, get_job, job_events
 from tests.fakes.provider import Asked, Call, Failure, Reply, ScriptedProvider
 from tests.service_process import service_in, write_docs
@@ -16,10 +17,10 @@ MODELS = {
     "small": {
         "model": "openai/our-own",
         "context_tokens": "16000",
-        "idle_timeout_seconds": "0.3",
         "input_usd_per_million_tokens": "1",
         "output_usd_per_million_tokens": "1",
     },
+    "hasty": {"model": "openai/our-own", "idle_timeout_seconds": "0.3"},
 }
 
 
@@ -55,8 +56,8 @@ def player():
 
 
 @pytest.fixture(scope="module")
-def port(unused_tcp_port_factory):
-    return unused_tcp_port_factory()
+def port():
+    return free_port()
 
 
 @pytest.fixture
@@ -129,8 +130,8 @@ async def test_a_job_over_many_long_pages_stays_within_a_small_window(http, serv
 
 async def test_a_model_that_falls_silent_longer_than_the_settings_allow_is_asked_again(http, served, provider, player):
     player.steps = (Reply(("I am", " on it."), after=1, hold=asyncio.Event()),)
-    job = await asyncio.to_thread(served.cli, "job", "create", "Look", "--model", "small")
-    async with asyncio.timeout(20):
+    job = await asyncio.to_thread(served.cli, "job", "create", "Look", "--model", "hasty")
+    async with asyncio.timeout(60):
         await provider.next_asked()
         player.steps = (Reply(("Nothing to do.",)),)
         await job_events(http, served, job["id"])
@@ -141,7 +142,7 @@ async def test_a_model_that_falls_silent_longer_than_the_settings_allow_is_asked
 async def test_cancelling_a_job_ends_its_call_at_the_provider_within_a_second(http, served, provider, player):
     player.steps = (Reply(("I am", " on it."), after=1, hold=asyncio.Event()),)
     job = await create_job(http, served, "The installer needs 25 MB.")
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         asked = await provider.next_asked()
         url = f"{served.url}/v2/agent/{served.project_id}/job/{job['id']}/cancel"
         cancelled_at = time.monotonic()

@@ -7,8 +7,7 @@ import json
 import pytest
 
 from service.web.tables import as_csv
-from tests.end_to_end.talk import ask, question
-from tests.end_to_end.test_erasure import files_with
+from tests.end_to_end.talk import ask, files_with, question
 
 
 @pytest.fixture

@@ -41,8 +41,8 @@ def plain(tmp_path_factory, provider_port):
 
 @pytest.fixture(scope="module")
 def lasting(tmp_path_factory, provider_port):
-    """A service whose replies go on for half a minute without a reader."""
-    with scripted_service(tmp_path_factory.mktemp("lasting"), provider_port, THREADS__GRACE_SECONDS="30") as service:
+    """A service whose replies go on for minutes without a reader."""
+    with scripted_service(tmp_path_factory.mktemp("lasting"), provider_port, THREADS__GRACE_SECONDS="600") as service:
         yield service
 
 

@@ -13,7 +13,7 @@ import pytest_asyncio
 
 from service.adapters.git_folder import import_folder
 from service.adapters.git_repositories import create
-from tests.end_to_end.talk import create_job, get_job, job_events
+from tests.end_to_end.talk import create_job, files_with, get_job, job_events
 from tests.fakes.git_server import GIT, GitServer, git
 from tests.fakes.gitea import FakeGitea
 from tests.fakes.gitlab import FakeGitLab
@@ -91,8 +91,7 @@ async def test_a_job_ends_in_one_pull_request_there(setting, kind, page):
     assert done["prLink"] == f"{setting.fakes[kind].url}/{page}/1"
     changed = git("diff", "--stat", "main", done["branch"], cwd=setting.server.root / PATHS[kind])
     assert "install.md" in changed
-    for file in (setting.folder / "service").rglob("*"):  # the data folder and the log
-        assert file.is_dir() or TOKEN.encode() not in file.read_bytes(), file
+    assert files_with(TOKEN.encode(), setting.folder / "service") == []  # the data folder and the server's output
 
 
 async def test_what_the_host_refuses_is_the_job_s_failure(setting):

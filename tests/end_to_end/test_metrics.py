@@ -4,7 +4,6 @@ import http.client
 import json
 import re
 import shutil
-import socket
 import subprocess
 import urllib.error
 import urllib.request
@@ -12,6 +11,7 @@ import urllib.request
 import pytest
 
 from service.web.metrics import METHODS
+from tests.end_to_end.scripted import free_port
 from tests.service_process import service_in, write_docs
 
 SAMPLE = re.compile(r"(?m)^(docsmith_\w+?)(?:\{(.*)\})? (\S+)$")
@@ -33,7 +33,7 @@ def told(tmp_path_factory):
 
 
 def read(url, **headers):
-    with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=20) as answer:
+    with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=60) as answer:
         return answer.read().decode()
 
 
@@ -51,7 +51,7 @@ def work(service):
     url = f"{service.url}/v2/agent/{service.project_id}/job"
     body = json.dumps({"prompt": "Make it sing"}).encode()
     headers = {**service.admin, "Content-Type": "application/json"}
-    with urllib.request.urlopen(urllib.request.Request(url, data=body, headers=headers), timeout=20) as answer:
+    with urllib.request.urlopen(urllib.request.Request(url, data=body, headers=headers), timeout=60) as answer:
         job = json.load(answer)["id"]
     read(f"{url}/{job}/events", **service.admin)  # to its end
     while "docsmith_jobs_ended_total" not in read(f"{service.url}/metrics"):
@@ -66,7 +66,7 @@ def make_up(service):
             ("GET", f"/made-up-{number}/x"), (f"MADE{number}", "/v2/openapi.json"), ("PUT", f"/hooks/made-up-{number}"),
             ("POST", f"/discovery/v1/search/made-up-{number}"), ("GET", f"/v2/agent/made-up-{number}/job/made-up"),
         ):  # fmt: skip
-            connection = http.client.HTTPConnection(host, int(port), timeout=20)
+            connection = http.client.HTTPConnection(host, int(port), timeout=60)
             headers = {"Authorization": f"Bearer made-up-{number}", "X-Request-Id": f"made-up-{number}"}
             connection.request(method, path, headers=headers)
             connection.getresponse().read()
@@ -80,7 +80,7 @@ def ask(service, question):
         data=json.dumps(body).encode(),
         headers={**service.assistant, "Content-Type": "application/json"},
     )
-    with urllib.request.urlopen(request, timeout=20) as answer:
+    with urllib.request.urlopen(request, timeout=60) as answer:
         assert answer.status == 200
         answer.read()
 
@@ -143,9 +143,7 @@ def test_promtool_finds_nothing_to_complain_of(told):
 
 
 def test_they_take_a_token_and_a_port_of_their_own(tmp_path):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     settings = {"DOCSMITH_METRICS__TOKEN_ENV": "SCRAPE", "SCRAPE": "geheim", "DOCSMITH_METRICS__PORT": str(port)}
     with service_in(tmp_path, settings) as service:
         service.start()

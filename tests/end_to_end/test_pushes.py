@@ -6,9 +6,21 @@ from pathlib import Path
 
 import pytest
 
+from tests.end_to_end.conftest import GIT_ENVIRONMENT
 from tests.end_to_end.talk import head, recorded
+from tests.service_process import service_in, write_docs
 
 IDENTITY = ("-c", "user.name=Ann", "-c", "user.email=ann@example.com")
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    """One that nobody else has left something to do: what is refused here is to leave its log as it is."""
+    folder = tmp_path_factory.mktemp("pushes")
+    with service_in(folder) as service:
+        service.set_up(write_docs(folder / "docs"))
+        service.start()
+        yield service
 
 
 @pytest.fixture
@@ -29,7 +41,7 @@ def commit(git, clone, message="Change"):
 def refused(clone, *arguments):
     """What git says when a push is refused."""
     command = ["git", "-C", str(clone), "push", "-q", "origin", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, env=GIT_ENVIRONMENT, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode != 0
     return done.stderr
 

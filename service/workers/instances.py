@@ -7,6 +7,7 @@ nobody, and what it had under way can be taken over. Process ids would not do: t
 import fcntl
 import os
 import secrets
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -47,10 +48,15 @@ class Instance:
         return not _is_free(self._folder / Path(name).name)
 
     def _sweep(self) -> None:
-        """Remove the files that dead processes left."""
+        """Remove the files that dead processes left; each while it is locked, for it may be one that was made just now:
+        whoever is about to lock it then finds it taken, or gone.
+        """
         for file in self._folder.iterdir():
-            if _is_free(file):
-                file.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):
+                lock = _locked(file, 0)
+                if lock is not None:
+                    file.unlink(missing_ok=True)
+                    os.close(lock)
 
 
 def _is_free(file: Path) -> bool:

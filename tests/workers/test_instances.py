@@ -14,6 +14,26 @@ print(instance.name, flush=True)
 sys.stdin.read()
 """
 
+SWEEPS_WHILE_ANOTHER_BEGINS = """
+import fcntl, os, sys
+from pathlib import Path
+from service.workers.instances import Instance
+folder = Path(sys.argv[1]) / "instances"
+folder.mkdir()
+made = os.open(folder / "another", os.O_CREAT | os.O_RDWR)
+
+def lock(event, arguments):
+    if event == "os.remove" and Path(arguments[0]).name == "another":
+        try:
+            fcntl.flock(made, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            print("locked, and about to be removed")
+        except BlockingIOError:
+            print("takes another name")
+
+sys.addaudithook(lock)
+Instance(folder.parent).close()
+"""
+
 
 def test_a_process_is_alive_until_it_is_killed(tmp_path):
     with Instance(tmp_path) as here:
@@ -41,3 +61,9 @@ def test_names_are_not_used_again(tmp_path):
             names.add(here.name)
     assert len(names) == 20
     assert list((tmp_path / "instances").iterdir()) == []
+
+
+def test_who_begins_while_another_sweeps_never_holds_a_file_that_is_removed(tmp_path):
+    command = [sys.executable, "-c", SWEEPS_WHILE_ANOTHER_BEGINS, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "takes another name\n"

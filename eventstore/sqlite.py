@@ -80,6 +80,8 @@ class SQLiteEventStore:
         self._has_room = asyncio.Event()
         self._queue: deque[_Queued] = deque()
         self._in_flight: list[_Queued] = []
+        self._cleared_before = 0
+        """How often the tail had been cleared when what is in flight began."""
         self._flush_is_due = False
         self._is_closed = False
         self._idle = asyncio.Event()
@@ -177,6 +179,7 @@ class SQLiteEventStore:
         self._has_room.set()
         if self._in_flight:
             assert self._writer is not None
+            self._cleared_before = self._tail.cleared
             self._writer.commit([queued.writes for queued in self._in_flight], wants_events=self._watchers > 0)
         else:
             self._idle.set()
@@ -207,9 +210,10 @@ class SQLiteEventStore:
         if not self._watchers or not batch.last:
             return  # the tail is behind: the next to watch brings it up to date
         fresh = [event for event in batch.events if event.position > self._tail.last]
-        if fresh and fresh[0].position == self._tail.last + 1:
+        was_cleared = self._tail.cleared != self._cleared_before  # what is personal in them may have been erased since
+        if fresh and fresh[0].position == self._tail.last + 1 and not was_cleared:
             self._tail.publish(fresh)
-        elif batch.last > self._tail.last:  # another process's events come first, or these were not asked for
+        elif batch.last > self._tail.last:  # or another process's events come first, or these were not asked for
             self._watch.look()
 
     async def erase(self, subject: str) -> None:
@@ -474,8 +478,10 @@ class SQLiteEventStore:
 
     async def _catch_up(self) -> None:
         while self._tail.last < await self.head():
+            cleared = self._tail.cleared
             page = await self.read_all(after=self._tail.last, limit=PAGE)
-            self._tail.publish([event for event in page if event.position > self._tail.last])
+            if self._tail.cleared == cleared:  # else it is read again: somebody erased what may be in it
+                self._tail.publish([event for event in page if event.position > self._tail.last])
 
     # Closing
 

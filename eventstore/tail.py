@@ -35,6 +35,8 @@ class Tail:
         self._is_busy = is_busy
         self._batches: deque[_Batch] = deque()
         self._events = self._bytes = 0
+        self.cleared = 0
+        """How often it was cleared: what was read before that is not for publishing, since a key may be gone."""
         self._waiting: dict[Key, dict[asyncio.Future[int], None]] = {}
         self._to_wake: deque[tuple[asyncio.Future[int], int]] = deque()
         self._is_waking = self._is_closed = False
@@ -69,6 +71,7 @@ class Tail:
 
     def clear(self) -> None:
         """Keep no events."""
+        self.cleared += 1
         self._batches.clear()
         self._events = self._bytes = 0
 

@@ -9,7 +9,8 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-from contextlib import AsyncExitStack, closing
+import threading
+from contextlib import AsyncExitStack, aclosing, closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -73,7 +74,7 @@ async def test_processes_write_one_log_without_gaps(tmp_path):
 
 
 async def test_a_subscriber_follows_another_process_live(tmp_path):
-    async with await opened(tmp_path) as store, asyncio.timeout(20):
+    async with await opened(tmp_path) as store, asyncio.timeout(60):
         child = start(tmp_path, "a", 300)
         seen = []
         async for event in store.subscribe(category="load"):
@@ -245,6 +246,59 @@ async def test_personal_text_is_in_no_file_and_its_key_in_none_after_erasure(tmp
         assert tombstone[2] is not None
     assert files_with(tmp_path, keys["note-1"]) == []
     assert (tmp_path / "keys.db").stat().st_mode & 0o777 == 0o600
+
+
+class ErasingMeanwhile(SQLiteEventStore):
+    """What it reads of the log arrives when a subject has been erased since."""
+
+    erases = ""
+
+    async def read_all(self, **where):
+        events = await super().read_all(**where)
+        if self.erases:
+            subject, self.erases = self.erases, ""
+            await self.erase(subject)
+        return events
+
+
+async def test_what_was_read_of_another_process_before_an_erasure_reaches_no_subscriber_after_it(tmp_path):
+    async with (
+        asyncio.timeout(60),
+        await opened(tmp_path) as other,
+        await ErasingMeanwhile.open(tmp_path / "events.db", vault_path=tmp_path / "keys.db") as store,
+        aclosing(store.subscribe()) as events,
+    ):
+        for number in range(10):  # the first ones may be read by the subscriber itself
+            store.erases = f"note-{number}"
+            await other.append(f"note-{number}", [noted(number, "secret")], expected_version=0)
+            event = await anext(events)
+            if not store.erases:
+                break
+        assert CODEC.decode(event) == Noted(number, "[erased]")
+
+
+async def test_what_was_sealed_before_an_erasure_reaches_no_subscriber_after_it(tmp_path):
+    is_sealing, may_go_on = threading.Event(), threading.Event()
+    may_go_on.set()
+
+    def clock():
+        if threading.current_thread().name == "eventstore-writer":  # it has the key already
+            is_sealing.set()
+            may_go_on.wait(60)
+        return datetime.now(UTC)
+
+    async with await opened(tmp_path, clock=clock) as store, aclosing(store.subscribe()) as events:
+        for number in range(3):
+            await store.append("note-1", [noted(number, "secret")], expected_version=number)
+            await anext(events)
+        is_sealing.clear()
+        may_go_on.clear()
+        appending = asyncio.create_task(store.append("note-1", [noted(3, "secret")], expected_version=3))
+        assert await asyncio.to_thread(is_sealing.wait, 60)
+        await store.erase("note-1")
+        may_go_on.set()
+        await appending
+        assert CODEC.decode(await anext(events)) == Noted(3, "[erased]")
 
 
 async def test_a_sealed_text_that_was_moved_does_not_open(tmp_path):

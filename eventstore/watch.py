@@ -44,10 +44,10 @@ class Watch:
         """From now on there is a change at once, and then whenever there is one."""
         self._changed.clear()
         self._is_watching = True
+        self.again()  # before the thread begins, which would tell the same change twice if it was much faster
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="eventstore-watch", daemon=True)
             self._thread.start()
-        self.again()
 
     def end(self) -> None:
         self._is_watching = False

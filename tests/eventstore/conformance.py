@@ -33,7 +33,7 @@ MANY = 5_000
 async def take(store: EventStore, count: int, **where: object) -> list[RecordedEvent]:
     """The first events of a subscription."""
     taken: list[RecordedEvent] = []
-    async with asyncio.timeout(20), aclosing(store.subscribe(**where)) as events:  # type: ignore[arg-type]
+    async with asyncio.timeout(60), aclosing(store.subscribe(**where)) as events:  # type: ignore[arg-type]
         async for event in events:
             taken.append(event)
             if len(taken) == count:
@@ -333,7 +333,7 @@ class EventStoreContract:
 
     async def test_followers_get_as_many_as_there_are(self, store):
         await store.append("note-1", [noted(1), noted(2)], expected_version=0)
-        async with asyncio.timeout(20), aclosing(store.follow()) as batches:
+        async with asyncio.timeout(60), aclosing(store.follow()) as batches:
             assert numbers(list(await anext(batches))) == [1, 2]
             await store.append("note-1", [noted(3)], expected_version=2)
             await store.append("note-1", [noted(4)], expected_version=3)
@@ -341,7 +341,7 @@ class EventStoreContract:
 
     async def test_waiting_until_the_log_reaches_a_position(self, store, open_store):
         other = await open_store()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await store.wait_until(0)
             waiting = asyncio.create_task(store.wait_until(2))
             await other.append("note-1", [noted(1)], expected_version=0)

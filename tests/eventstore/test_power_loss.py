@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(not can_record(), reason="SQLite is built into t
 
 def recorded(folder: Path, synchronous: str) -> Journal:
     command = [sys.executable, "-m", "tests.eventstore.recorder", str(folder), synchronous]
-    subprocess.run(command, cwd=ROOT, check=True, timeout=60)
+    subprocess.run(command, cwd=ROOT, check=True, timeout=300)
     journal: Journal = pickle.loads((folder / "journal").read_bytes())
     return journal
 

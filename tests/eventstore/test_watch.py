@@ -41,7 +41,7 @@ async def log(tmp_path):
 
 
 async def changed(log):
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         return await log.watch.changed()
 
 
@@ -61,7 +61,7 @@ async def test_what_is_known_already_is_no_news(log):
     log.has_looked.clear()
     waiting = asyncio.create_task(changed(log))
     log.commit()
-    assert await asyncio.to_thread(log.has_looked.wait, 10)
+    assert await asyncio.to_thread(log.has_looked.wait, 60)
     assert not waiting.done()
     log.commit()
     await waiting
@@ -84,7 +84,8 @@ async def test_whoever_watches_after_a_pause_is_told_at_once_again(log):
 
 
 async def test_closing_ends_the_thread(log):
+    before = set(threading.enumerate())
     log.watch.begin()
     await changed(log)
     await asyncio.to_thread(log.watch.close)
-    assert "eventstore-watch" not in {thread.name for thread in threading.enumerate()}
+    assert "eventstore-watch" not in {thread.name for thread in set(threading.enumerate()) - before}

@@ -78,6 +78,10 @@ class JobRunner:
         self._models, self._docs, self._index, self._code_hosts = models, docs, index, code_hosts
         self._instance, self._is_alive = instance, is_alive
         self._queue = JobQueue(in_all=concurrent_jobs, per_project=concurrent_jobs_per_project)
+        self._arriving = asyncio.Lock()
+        """One job at a time is read and takes its place in the queue: a short one would be read sooner than a long one
+        that came before it.
+        """
         self._tasks: dict[str, set[asyncio.Task[None]]] = {}
         self._budgets, self._author = budgets, author
         self._retry_seconds = retry_seconds
@@ -117,7 +121,8 @@ class JobRunner:
             del self._tasks[job_id]
 
     async def _run_job(self, job_id: str) -> None:
-        waiting = (await patiently(lambda: load(self._store, JOBS, job_id))).state
+        async with self._arriving:  # left without a pause before the place is taken
+            waiting = (await patiently(lambda: load(self._store, JOBS, job_id))).state
         if not isinstance(waiting, Queued):
             return  # somebody else has it, or it has ended
         async with self._queue.turn(waiting.request.project_id, branch_of(waiting)):

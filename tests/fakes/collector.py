@@ -37,7 +37,7 @@ class Collector:
         [first, *_] = [ExportTraceServiceRequest.FromString(body) for body in self.bodies]
         return attributes_of(first.resource_spans[0].resource)
 
-    def until(self, is_enough, seconds=20.0):
+    def until(self, is_enough, seconds=60.0):
         """The spans by name, once there are enough."""
         with self._news:
             assert self._news.wait_for(lambda: is_enough(self.by_name()), seconds), sorted(self.by_name())

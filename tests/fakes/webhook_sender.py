@@ -40,6 +40,6 @@ class FakeWebhookSender:
 
     async def until_sent(self, number: int) -> list[Sent]:
         """All that was sent, once it is so many."""
-        async with asyncio.timeout(20), self._changed:
+        async with asyncio.timeout(60), self._changed:
             await self._changed.wait_for(lambda: len(self.sent) >= number)
         return self.sent

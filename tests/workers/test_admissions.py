@@ -179,9 +179,9 @@ def test_a_process_that_is_killed_loses_and_repeats_no_count(tmp_path):
         pass
     killed.kill()
     killed.communicate()
-    out, _ = other.communicate(timeout=60)
+    out, _ = other.communicate(timeout=600)
     last = admitter(data, 150, 200)
     start_together([last])
-    out, _ = last.communicate(timeout=60)
+    out, _ = last.communicate(timeout=600)
     assert json.loads(out)["refused"] > 0
     assert accepted_in_log(data) == 150

@@ -92,7 +92,7 @@ async def test_a_job_waits_until_there_is_room_and_goes_on(store, views, refused
     store.refuses = {"job": refused}
     running = asyncio.create_task(runner.run())
     types = []
-    async with asyncio.timeout(20), aclosing(store.subscribe(stream="job-j")) as events:
+    async with asyncio.timeout(60), aclosing(store.subscribe(stream="job-j")) as events:
         async for recorded in events:
             for _, event in decoded(JOBS, [recorded]):
                 types.append(event.__struct_config__.tag)
@@ -124,7 +124,7 @@ async def test_a_reply_that_cannot_be_recorded_is_told_and_the_next_one_is_answe
         topic = broadcast.open(reply_id)
         await execute(store, THREADS, thread_id, StartThread("o", "p", "guide", "x", digest_of("k"), message))
         store.refuses = {"thread": refused}
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             return [event async for event in topic.listen()]
 
     broken = await ask("one", "r1", 1000)

@@ -63,7 +63,7 @@ async def test_rounds_follow_each_other(store, followed):
     await indexed(store, followed, "moved", "0" * 40)
     before = await store.head()
     polling = asyncio.create_task(Poller(store, followed, docs, minutes=0.0001).run())
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         async for recorded in store.subscribe(after=before):
             assert SITES.owns(recorded.stream)
             break

@@ -47,7 +47,7 @@ class FakeTime:
 
     async def asleep(self) -> None:
         """Until somebody sleeps, having seen what time it is."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not (sleepers := [one for one in self._sleepers if not one.done()]):
                 self._changed.clear()
                 await self._changed.wait()
@@ -118,7 +118,7 @@ async def outcomes(store, delivery):
 async def attempts(store, number):
     """The deliveries' events, once they are so many."""
     found = []
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         async for event in store.subscribe(category=DELIVERIES.category):
             found.append(DELIVERIES.codec.decode(event))
             if len(found) == number:

@@ -76,6 +76,8 @@ class Service:
     organization_id: str = ""
     project_id: str = ""
     domain: str = ""
+    repository: Path | None = None
+    """The folder of which the project was made: that of the test which was the first with this documentation."""
     admin_key: str = ""
     assistant_key: str = ""
 
@@ -112,12 +114,12 @@ class Service:
             return
         shutil.copytree(made.data, self.data)
         self.organization_id, self.project_id, self.domain = made.organization_id, made.project_id, made.domain
-        self.admin_key, self.assistant_key = made.admin_key, made.assistant_key
+        self.repository, self.admin_key, self.assistant_key = made.repository, made.admin_key, made.assistant_key
 
     def _make(self, docs: Path, *, domain: str, index: bool) -> None:
         self.organization_id = self.cli("organization", "create", "--name", "Acme")["id"]
         project = self.cli("project", "create", "--name", domain, "--repository", str(docs), "--domain", domain)
-        self.project_id, self.domain = project["id"], project["domain"]
+        self.project_id, self.domain, self.repository = project["id"], project["domain"], docs
         if index:
             self.cli("index", domain)
         self.admin_key = self.cli("key", "create", "--kind", "admin")["token"]

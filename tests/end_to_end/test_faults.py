@@ -35,7 +35,7 @@ def test_damaged_views_are_made_anew_by_the_service(service, after):
     assert (told.returncode, len(told.stderr.splitlines())) == (1, 1)
     assert "docsmith serve makes this file anew" in told.stderr
     service.start()
-    with urllib.request.urlopen(f"{service.url}/readyz", timeout=20) as ready:
+    with urllib.request.urlopen(f"{service.url}/readyz", timeout=60) as ready:
         assert json.load(ready)["status"] == "ready"
     assert "views are made anew" in service.log()
     assert service.cli("project", "list") == before
@@ -113,7 +113,7 @@ def asked(service, body, key):
         headers={**key, "Content-Type": "application/json"},
     )
     try:
-        with urllib.request.urlopen(request, timeout=20) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             return answer.status, json.load(answer)
     except urllib.error.HTTPError as error:
         with error:
@@ -129,7 +129,7 @@ def test_a_full_disk_refuses_what_it_cannot_keep_and_heals_by_itself(service):
     resource.prlimit(service.process.pid, resource.RLIMIT_FSIZE, (1, hard))
     status, told = asked(service, {"prompt": "Make it dance"}, service.admin)
     assert (status, told["code"]) == (503, "unavailable")
-    with urllib.request.urlopen(f"{service.url}/healthz", timeout=20) as health:
+    with urllib.request.urlopen(f"{service.url}/healthz", timeout=60) as health:
         assert health.status == 200
     resource.prlimit(service.process.pid, resource.RLIMIT_FSIZE, (hard, hard))
     status, later = asked(service, {"prompt": "Make it rest"}, service.admin)

@@ -51,7 +51,7 @@ async def provider():
 def settings(provider):
     return {
         "DOCSMITH_SEARCH__EMBEDDING_MODEL": "near",
-        "DOCSMITH_SEARCH__EMBEDDING_WAIT_MS": "2000",
+        "DOCSMITH_SEARCH__EMBEDDING_WAIT_MS": "10000",
         "DOCSMITH_MODELS__NEAR__MODEL": "openai/near-1",
         "DOCSMITH_MODELS__NEAR__API_BASE": provider.url,
         "OPENAI_API_KEY": "sk-of-somebody-else",

@@ -47,7 +47,7 @@ class Receiver:
         return web.Response(status=204)
 
     async def next(self):
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             return await self.received.get()
 
 

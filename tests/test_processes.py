@@ -209,13 +209,15 @@ async def test_it_dies_with_its_parent(tmp_path):
 
 async def test_the_event_loop_goes_on_meanwhile():
     loop, worst = asyncio.get_running_loop(), 0.0
+    begun = loop.time()
     task = asyncio.create_task(run_in_child(large, timeout_seconds=30))
     while not task.done():
         before = loop.time()
         await asyncio.sleep(0)
         worst = max(worst, loop.time() - before)
     await task
-    assert worst < 0.25  # a bound for a noisy machine; starting a process takes longer than that when it blocks
+    # Bounds for a noisy machine. To start the first process takes longer than that, and most of the time, if it blocks.
+    assert worst < max(0.25, (loop.time() - begun) / 2)
 
 
 async def test_many_run_side_by_side():

@@ -67,9 +67,9 @@ async def test_a_job_goes_on_where_it_was(http, crashing, provider):
     job = await create_job(http, crashing, "Add a page")
     first = await provider.next_asked()
     second = await provider.next_asked()
+    provider.will_reply("Done.", calls=(finish,))  # it may be asked before we know that the service is there again
     await restart(crashing)
     held.set()
-    provider.will_reply("Done.", calls=(finish,))
     await job_events(http, crashing, job["id"])
     third = await provider.next_asked()
     done = await get_job(http, crashing, job["id"])
@@ -221,9 +221,9 @@ async def test_a_message_is_in_the_next_prompt_also_after_a_crash(http, crashing
     await provider.next_asked()
     second = await provider.next_asked()
     await post(http, crashing, "job", job["id"], "message", body={"prompt": "Call it zebra"})
-    await restart(crashing)
     finish = Call("finish", (json.dumps({"title": "Nothing", "summary": "Nothing to do."}),), id="call_2")
     provider.will_reply(calls=(finish,))
+    await restart(crashing)
     await job_events(http, crashing, job["id"])
     third = await provider.next_asked()
     assert third.body["messages"] == [*second.body["messages"], {"role": "user", "content": "Call it zebra"}]

@@ -5,6 +5,7 @@ import json
 import logging
 import random
 import re
+import socket
 import time
 from contextlib import aclosing
 
@@ -416,10 +417,13 @@ async def test_a_connection_cut_before_any_answer_is_tried_again(provider, model
     assert len(provider.asked) == 2
 
 
-async def test_a_provider_that_is_not_there_is_unavailable(make, way, unused_tcp_port):
-    model = make(way, api_base=f"http://127.0.0.1:{unused_tcp_port}/v1", retries=Retries(tries=1))
-    with pytest.raises(Unavailable):
-        await reply(model)
+async def test_a_provider_that_is_not_there_is_unavailable(make, way):
+    with socket.socket() as silent:  # whose port nobody else gets meanwhile
+        silent.bind(("127.0.0.1", 0))
+        port = silent.getsockname()[1]
+        model = make(way, api_base=f"http://127.0.0.1:{port}/v1", retries=Retries(tries=1))
+        with pytest.raises(Unavailable):
+            await reply(model)
 
 
 @pytest.mark.parametrize("way", OURS, indirect=True)
@@ -432,7 +436,7 @@ async def test_no_first_token_in_time_is_unavailable(provider, make, way, after)
 
 
 async def test_silence_between_two_texts_is_unavailable(provider, make, way):
-    model = make(way, idle_timeout_seconds=0.05)
+    model = make(way, idle_timeout_seconds=0.3)
     provider.will_reply("first", "late", after=1, hold=asyncio.Event())
     async with aclosing(model.reply(REQUEST)) as chunks:
         assert await anext(chunks) == ModelText("first")
@@ -445,7 +449,7 @@ async def test_closing_a_reply_ends_the_call_at_the_provider(provider, model):
     async with aclosing(model.reply(REQUEST)) as chunks:
         assert await anext(chunks) == ModelText("first")
     closed_at = time.monotonic()
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(60):
         await provider.asked[0].disconnected.wait()
     assert provider.asked[0].disconnected_at - closed_at < 10
 
@@ -456,7 +460,7 @@ async def test_cancelling_the_wait_for_the_first_text_ends_the_call_at_the_provi
     asked = await provider.next_asked()
     task.cancel()
     cancelled_at = time.monotonic()
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(60):
         await asked.disconnected.wait()
     assert asked.disconnected_at - cancelled_at < 10
     with pytest.raises(asyncio.CancelledError):
@@ -528,7 +532,7 @@ async def test_a_closed_model_leaves_nothing_open(provider, model):
     provider.will_reply("ok")
     await reply(model)
     await model.close()
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(60):
         await provider.asked[0].finished.wait()
     await model.close()
 

@@ -121,7 +121,7 @@ async def test_ids_that_anthropic_refuses_are_made_ones_that_it_takes(provider, 
 async def test_ollama_is_asked_for_its_window_and_told_which_to_use(provider, asked_by):
     """litellm waits for the answer to the first question, which comes from this very event loop."""
     settings = ModelSettings(alias="a", model="ollama_chat/qwen3", api_base=provider.url)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         assert await LitellmModel(settings, env={}).window_tokens() == 16_384
         provider.will_fail(400, "invalid_request_error", "not today")
         asked, _ = await asked_by("ollama_chat/qwen3")

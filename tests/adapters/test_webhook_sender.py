@@ -63,7 +63,7 @@ async def receiver():
 
 @pytest.fixture
 async def sender():
-    sender = AiohttpWebhookSender(allow_private=True, timeout_seconds=5)
+    sender = AiohttpWebhookSender(allow_private=True, timeout_seconds=60)
     yield sender
     await sender.close()
 
@@ -148,7 +148,7 @@ class Endless(web.Response):
 async def test_of_a_body_without_end_only_the_beginning_is_read(receiver, sender):
     endless = Endless()
     receiver.answers = [endless]
-    async with asyncio.timeout(4):  # less than the sender's own
+    async with asyncio.timeout(50):  # less than the sender's own
         assert await sender.send(receiver.url, b"{}", HEADERS) == Answer(200)
     assert endless.written >= MAX_ANSWER_BYTES
 
@@ -190,7 +190,7 @@ async def test_what_is_no_answer_is_told(sender, answer, kind):
 
 
 async def test_who_does_not_answer_is_given_up():
-    sender = AiohttpWebhookSender(allow_private=True, timeout_seconds=0.2)
+    sender = AiohttpWebhookSender(allow_private=True, timeout_seconds=1)
     async with speaking(None) as url:
         assert await sender.send(url, b"{}", HEADERS) == Answer(None, "timed_out")
     await sender.close()
@@ -336,7 +336,7 @@ async def test_names_are_looked_up_a_bounded_number_at_a_time_and_who_leaves_giv
     first, second = (asyncio.create_task(resolver.resolve("localhost", 80)) for _ in range(2))
     await asyncio.sleep(0)
     first.cancel()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         found = await second
         assert {one["host"] for one in found} & {"127.0.0.1", "::1"}
         assert await resolver.resolve("127.0.0.1", 80)

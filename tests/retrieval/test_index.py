@@ -1,5 +1,6 @@
 import os
 import sqlite3
+from contextlib import closing
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -55,7 +56,7 @@ def test_an_index_appears_whole(tmp_path):
     build({"a.md": "Text."}, target)
     assert [file.name for file in target.parent.iterdir()] == ["index"]
     assert is_whole(target)
-    with sqlite3.connect(target / "pages.db") as db:
+    with closing(sqlite3.connect(target / "pages.db")) as db:
         assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 

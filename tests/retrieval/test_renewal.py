@@ -95,7 +95,7 @@ def renew(
 
 def contents(index: Path) -> dict[str, object]:
     """What an index says, without its own numbers of pages."""
-    with sqlite3.connect(index / "pages.db") as db:
+    with closing(sqlite3.connect(index / "pages.db")) as db:
         paths = dict(db.execute("SELECT id, path FROM pages"))
         meta = dict(db.execute("SELECT key, value FROM meta"))
         del meta["renewed"], meta["layout"]

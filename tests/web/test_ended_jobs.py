@@ -31,7 +31,7 @@ async def test_what_changes_or_is_erased_is_forgotten(tmp_path, stream):
         async with await SQLiteEventStore.open(tmp_path / "events.db", vault_path=tmp_path / "keys.db") as other:
             before = ended.changes
             await other.append(stream, [NewEvent("anything", b"{}")], expected_version=0)
-            async with asyncio.timeout(15):
+            async with asyncio.timeout(60):
                 while ended.find("project", "one") is not None:  # noqa: ASYNC110  (it tells nobody)
                     await asyncio.sleep(0.01)
         ended.remember(row(), before)  # read before the change

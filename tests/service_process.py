@@ -91,7 +91,7 @@ class Service:
         command = [*arguments, "--data", str(self.data)]
         with tempfile.TemporaryFile("w+") as stdout, tempfile.TemporaryFile("w+") as stderr:
             process = begun(command, environment=self._environment(), stdout=stdout, stderr=stderr)
-            status = process.wait(timeout=120)
+            status = process.wait(timeout=600)
             stdout.seek(0)
             stderr.seek(0)
             return subprocess.CompletedProcess(command, status, stdout.read(), stderr.read())

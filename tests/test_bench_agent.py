@@ -74,7 +74,7 @@ def test_the_overhead_is_measured_and_told_as_json(tmp_path):
     done = subprocess.run(
         [sys.executable, "scripts/bench_agent.py", "--corpora", str(tmp_path), "--large", "small", "--part", "overhead",
          "--jobs", "1", "--json"],
-        cwd=ROOT, capture_output=True, text=True, check=False, timeout=120,
+        cwd=ROOT, capture_output=True, text=True, check=False, timeout=600,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)

@@ -94,7 +94,7 @@ def is_running(pid):
 
 async def started(file):
     """The process that writes its id into the pipe ``file``."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         return int(await asyncio.to_thread(file.read_text))
 
 
@@ -103,7 +103,7 @@ async def ended(descriptor):
     loop, done = asyncio.get_running_loop(), asyncio.Event()
     loop.add_reader(descriptor, done.set)
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             await done.wait()
     finally:
         loop.remove_reader(descriptor)
@@ -111,54 +111,54 @@ async def ended(descriptor):
 
 
 async def test_the_result_comes_back():
-    assert await run_in_child(add, [1], [2], timeout_seconds=30) == [1, 2]
-    assert len(await run_in_child(large, timeout_seconds=30)) == 20_000_000
+    assert await run_in_child(add, [1], [2], timeout_seconds=120) == [1, 2]
+    assert len(await run_in_child(large, timeout_seconds=120)) == 20_000_000
 
 
 async def test_an_error_comes_back_as_it_was():
     with pytest.raises(Conflict, match="Taken") as conflict:
-        await run_in_child(fail, "conflict", timeout_seconds=30)
+        await run_in_child(fail, "conflict", timeout_seconds=120)
     assert conflict.value.code == "branch_moved"
     with pytest.raises(Invalid) as invalid:
-        await run_in_child(fail, "invalid", timeout_seconds=30)
+        await run_in_child(fail, "invalid", timeout_seconds=120)
     assert invalid.value.problems == (("$.a", "missing"),)
     with pytest.raises(RateLimited) as limited:
-        await run_in_child(fail, "limited", timeout_seconds=30)
+        await run_in_child(fail, "limited", timeout_seconds=120)
     assert limited.value.retry_after_seconds == 7
     with pytest.raises(KeyError) as key:
-        await run_in_child(fail, "key", timeout_seconds=30)
+        await run_in_child(fail, "key", timeout_seconds=120)
     assert isinstance(key.value.__cause__, RemoteTraceback)
     assert 'raise KeyError("k")' in str(key.value.__cause__)
 
 
 async def test_what_cannot_be_pickled_is_an_error_that_can():
     with pytest.raises(RuntimeError, match="Unpicklable: one"):
-        await run_in_child(fail, "other", timeout_seconds=30)
+        await run_in_child(fail, "other", timeout_seconds=120)
     with pytest.raises((AttributeError, RuntimeError)):
-        await run_in_child(not_picklable, timeout_seconds=30)
+        await run_in_child(not_picklable, timeout_seconds=120)
     with pytest.raises((AttributeError, TypeError)):
-        await run_in_child(lambda: None, timeout_seconds=30)
+        await run_in_child(lambda: None, timeout_seconds=120)
 
 
 async def test_progress_arrives_in_order_before_the_result():
     seen = []
-    assert await run_in_child(count, 500, timeout_seconds=30, on_progress=seen.append) == 500
+    assert await run_in_child(count, 500, timeout_seconds=120, on_progress=seen.append) == 500
     assert seen == list(range(500))
 
 
 async def test_more_memory_than_allowed_is_refused():
     for function in (fill_memory, wrapped_memory_error):
         with pytest.raises(Invalid) as refused:
-            await run_in_child(function, timeout_seconds=30, memory_bytes=LIMIT)
+            await run_in_child(function, timeout_seconds=120, memory_bytes=LIMIT)
         assert refused.value.code == "too_large"
 
 
 async def test_a_child_that_dies_is_unavailable():
     with pytest.raises(Unavailable, match="-9") as died:
-        await run_in_child(die, timeout_seconds=30)
+        await run_in_child(die, timeout_seconds=120)
     assert died.value.code == "process_died"
     with pytest.raises(RuntimeError, match="SystemExit: 3"):
-        await run_in_child(leave, timeout_seconds=30)
+        await run_in_child(leave, timeout_seconds=120)
 
 
 async def test_a_timeout_kills_it(tmp_path):
@@ -189,7 +189,7 @@ async def test_cancellation_at_once_leaves_nothing_behind(tmp_path):
 
 
 async def test_ctrl_c_is_the_parents_business():
-    assert await run_in_child(send_interrupt_to_self, timeout_seconds=30) == "still here"
+    assert await run_in_child(send_interrupt_to_self, timeout_seconds=120) == "still here"
 
 
 async def test_it_dies_with_its_parent(tmp_path):
@@ -210,7 +210,7 @@ async def test_it_dies_with_its_parent(tmp_path):
 async def test_the_event_loop_goes_on_meanwhile():
     loop, worst = asyncio.get_running_loop(), 0.0
     begun = loop.time()
-    task = asyncio.create_task(run_in_child(large, timeout_seconds=30))
+    task = asyncio.create_task(run_in_child(large, timeout_seconds=120))
     while not task.done():
         before = loop.time()
         await asyncio.sleep(0)
@@ -257,7 +257,7 @@ except ServiceError as error:
 def program(*lines, hard_limit=None):
     limit = f"import resource; resource.setrlimit(resource.RLIMIT_AS, ({hard_limit},) * 2)" if hard_limit else ""
     script = "\n".join([limit, *lines])
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=600, check=False)
     if done.returncode == 77:
         pytest.skip("filters system calls, which is not allowed here")
     assert (done.returncode, done.stderr) == (0, "")

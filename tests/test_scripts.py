@@ -219,7 +219,7 @@ def test_the_first_five_minutes_go_as_the_readme_says(tmp_path):
             "PATH": os.environ["PATH"], "HOME": str(tmp_path), "PS1": "", "DOCSMITH_SERVER__PORT": port,
             "URL": f"http://127.0.0.1:{port}",
         },
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert f"listening on http://127.0.0.1:{port}" in done.stdout
@@ -250,7 +250,7 @@ def program(tmp_path):
 
 
 def finished(process):
-    out, _ = process.communicate(timeout=120)
+    out, _ = process.communicate(timeout=600)
     return process.returncode, out
 
 

@@ -72,7 +72,7 @@ def run(place, *arguments, environment=None, **how):
     if environment is None:
         environment = {"HOME": str(place / "home"), "TMPDIR": str(place / "tmp")}
     done = subprocess.run(
-        [place / "docsmith", *arguments], env=environment, capture_output=True, text=True, timeout=120, check=False,
+        [place / "docsmith", *arguments], env=environment, capture_output=True, text=True, timeout=600, check=False,
         **{"cwd": "/", **how},
     )  # fmt: skip
     return done.returncode, done.stdout, done.stderr
@@ -144,7 +144,7 @@ def day(tmp_path_factory):
 
 @pytest.fixture
 async def http():
-    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=60)) as session:
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=300)) as session:
         yield session
 
 

@@ -160,7 +160,7 @@ def elsewhere(tmp_path):
         pytest.skip("makes a repository with git; install git to run it")
     environment = {"PATH": os.environ["PATH"], "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
     for words in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-q", "-m", "One"]):
-        subprocess.run([*run, *words], check=True, env=environment, timeout=30)
+        subprocess.run([*run, *words], check=True, env=environment, timeout=300)
     return Source("p1", str(folder), "main", "", "github")
 
 

@@ -24,7 +24,7 @@ def bash(tmp_path_factory):
             f"COMP_CWORD={len(words) - 1}; COMPREPLY=(); _docsmith; printf '%s\\n' \"${{COMPREPLY[@]}}\""
         )
         done = subprocess.run(
-            ["bash", "--norc", "-c", script], capture_output=True, text=True, cwd=folder, check=True, timeout=20
+            ["bash", "--norc", "-c", script], capture_output=True, text=True, cwd=folder, check=True, timeout=300
         )
         assert done.stderr == ""
         return done.stdout.removesuffix("\n").splitlines() if done.stdout != "\n" else []
@@ -71,7 +71,7 @@ def offered(shell: str, script: str) -> list[str]:
     program = shutil.which(shell)
     if program is None:
         pytest.skip(f"asks {shell}; install it to run it")
-    done = subprocess.run([program, "-c", script], capture_output=True, text=True, check=True, timeout=30)
+    done = subprocess.run([program, "-c", script], capture_output=True, text=True, check=True, timeout=300)
     assert done.stderr == ""
     return done.stdout.splitlines()
 

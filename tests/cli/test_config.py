@@ -31,7 +31,7 @@ def docsmith(folder: Path, *arguments: str, **environment: str) -> "subprocess.C
     command = [sys.executable, "-m", "service", *arguments]
     path = str(Path(__file__).parent.parent.parent)
     variables = {"PYTHONPATH": path, "PATH": "/usr/bin:/bin", **environment}
-    return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=variables, check=False, timeout=60)
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=variables, check=False, timeout=300)
 
 
 def test_each_problem_has_its_line(tmp_path):

@@ -56,7 +56,7 @@ def test_systemd_takes_the_unit_files(tmp_path):
     (tmp_path / "docsmith.socket").write_text(docsmith(tmp_path, "init", "--systemd-socket").stdout)
     done = subprocess.run(
         [analyze, "verify", str(tmp_path / "docsmith.service"), str(tmp_path / "docsmith.socket")],
-        capture_output=True, text=True, check=False, timeout=60,
+        capture_output=True, text=True, check=False, timeout=300,
     )  # fmt: skip
     complaints = [line for line in done.stderr.splitlines() if "docsmith" in line]
     assert (done.returncode, complaints) == (0, [])

@@ -44,7 +44,7 @@ def test_systemd_takes_them(tmp_path, data):
     for name, text in files.items():
         (tmp_path / "units" / name).write_text(text.replace("ExecStart=docsmith", f"ExecStart={program}"))
     paths = [str(file) for file in (tmp_path / "units").iterdir()]
-    done = subprocess.run([analyze, "verify", *paths], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run([analyze, "verify", *paths], capture_output=True, text=True, check=False, timeout=300)
     complaints = [line for line in done.stderr.splitlines() if "docsmith" in line]
     assert (done.returncode, complaints, len(paths)) == (0, [], 3)
 

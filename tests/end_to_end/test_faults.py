@@ -77,7 +77,7 @@ def test_a_clock_that_was_set_back_loses_and_reorders_nothing(service):
         pytest.skip("sets the clock of a process; install Debian's package faketime to run it")
     command = [faketime, "-f", "+1h", *PROGRAM, "project", "create", "--name", "Later"]
     more = ["--repository", str(service.data.parent / "docs"), "--domain", "later", "--data", str(service.data)]
-    subprocess.run([*command, *more], check=True, capture_output=True, timeout=60)
+    subprocess.run([*command, *more], check=True, capture_output=True, timeout=300)
     service.start()
     assert {one["domain"] for one in service.cli("project", "list")["projects"]} == {"kite", "later"}
     created = service.cli("key", "create", "--kind", "admin")
@@ -97,7 +97,7 @@ def test_a_folder_that_cannot_be_written_is_said_to_be_so(service):
     for place in (service.data / "events.db", service.data):
         mode = place.stat().st_mode
         place.chmod(0o555 if place.is_dir() else 0o444)
-        told = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        told = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
         place.chmod(mode)
         assert told.returncode == 1
         assert told.stderr.startswith(f"docsmith: {place} cannot be written by the user that runs this")

@@ -33,7 +33,7 @@ def client(tmp_path_factory):
         env=os.environ | {"PATH": f"{tools}{os.pathsep}{os.environ['PATH']}"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -103,8 +103,14 @@ _IMAGE_OR_LINK = re.compile(
 _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
 
 
+_ADDED = "\x1e"
+"""Stands for the end of a line that is not in the file, until lines need not be counted any more: white space, as that
+is, and of no meaning where a file has it.
+"""
+
+
 class Inline:
-    """Cleans prose, and gathers the links and anchors it meets. Keeps the number of lines as it is."""
+    """Cleans prose, and gathers the links and anchors it meets, each with its line in the file."""
 
     def __init__(self, dialect: Dialect, *, mdx: bool) -> None:
         self.links: list[Link] = []
@@ -125,7 +131,7 @@ class Inline:
             text = _PROSE.sub(self._replace, text)
         if "](" in text:
             self._gather_links(text, line)
-        return text
+        return text.replace(_ADDED, "\n")
 
     def _gather_links(self, text: str, line: int) -> None:
         counted, at = line, 0
@@ -144,7 +150,7 @@ class Inline:
             return whole
         kept = self._kept(match)
         missing = whole.count("\n") - kept.count("\n")
-        return kept + "\n" * missing if missing > 0 else kept
+        return kept.replace("\n", _ADDED, -missing) if missing < 0 else kept + "\n" * missing
 
     def _kept(self, match: re.Match[str]) -> str:
         if match["shown"] is not None:

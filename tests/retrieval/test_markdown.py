@@ -336,6 +336,18 @@ PAGES = st.lists(FRAGMENTS | st.text(max_size=8), max_size=60).map("".join)
 DIALECTS = st.builds(Dialect, mdx=st.booleans(), shortcodes=st.booleans(), slugs=st.sampled_from(["github", "python"]))
 
 
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("<Card title='x'>[a](b.md)", [1]),
+        ("One.\n<Card title='x' description='y'>[a](b.md)\n\n<Tab title='z'> [c](d.md)\n", [2, 4]),
+        ("<Card\n  title='x'\n>\n[a](b.md)\n</Card>\n[c](d.md)\n", [4, 6]),
+    ],
+)
+def test_a_link_behind_what_a_component_shows_has_its_own_line(text, lines):
+    assert [link.line for link in page_of(text).links] == lines
+
+
 @given(st.binary(max_size=300), DIALECTS)
 def test_no_bytes_raise(data, dialect):
     assert isinstance(parse_page(data, "x.md", dialect), ParsedPage | Skipped)

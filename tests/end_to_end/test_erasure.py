@@ -48,8 +48,7 @@ async def test_nothing_that_was_typed_into_a_thread_is_left(http, service, tmp_p
     assert files_with(WORD, service.data) == []
     assert service.cli("audit", "verify")["sound"]
     assert set((await types_of(service.data, stream)).items()) >= {("message-posted", False), ("thread-started", False)}
-    (recorded,) = service.cli("audit", "show", "--category", "erasure")["events"]
-    assert recorded["stream"] == f"erasure-{stream}"
+    (recorded,) = service.cli("audit", "show", "--stream", f"erasure-{stream}")["events"]
     assert recorded["actor"].startswith("cli:")
     assert service.run("audit", "erase", "--fp", "fp-of-Ermentrude", "--yes").returncode == 1
 

@@ -27,7 +27,8 @@ from dulwich.repo import UnsupportedExtension, UnsupportedVersion
 from urllib3.util import Retry
 
 from service.adapters.git_remotes import MAX_PACK_BYTES, Remote, printable
-from service.domain.errors import Conflict, Forbidden, Invalid, RateLimited, ServiceError, Unavailable
+from service.adapters.git_repositories import NO_ROOM
+from service.domain.errors import Conflict, DiskFull, Forbidden, Invalid, RateLimited, ServiceError, Unavailable
 from service.ports.code_host import (
     CODE_HOST_UNAVAILABLE,
     NO_SUCH_REPOSITORY,
@@ -117,6 +118,8 @@ def connected(remote: Remote) -> Iterator[tuple[GitClient, bytes]]:
     except PermissionError:
         raise Forbidden(f"{where} may not be read by the user that runs this service.") from None
     except OSError as error:
+        if error.errno in NO_ROOM:
+            raise DiskFull from None
         raise Unavailable(f"{where}: {error.strerror or error}") from None
     finally:
         client.close()

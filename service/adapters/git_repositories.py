@@ -2,6 +2,7 @@
 system configuration (``insteadOf`` would send a token elsewhere), no hooks, no work tree, no automatic gc.
 """
 
+import errno
 import fcntl
 import os
 import shutil
@@ -20,13 +21,16 @@ from dulwich.pack import Pack, UnpackedObject
 from dulwich.refs import Ref
 from dulwich.repo import Repo, UnsupportedExtension, UnsupportedVersion
 
-from service.domain.errors import Conflict, Invalid, NotFound, Unavailable
+from service.domain.errors import Conflict, DiskFull, Invalid, NotFound, Unavailable
 
 HEADS = b"refs/heads/"
 FETCHED = b"refs/remotes/origin/"
 
 
 STALE_SECONDS = 60.0
+
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""The disk is full, or what its user or a process may have of it."""
 
 UNPACK_LIMIT = 100
 """Objects in a pack that is kept as single files instead, git's ``transfer.unpackLimit``: a pack for each job would
@@ -146,7 +150,7 @@ class BareRepository(Repo):
 
 @contextmanager
 def opened(path: Path, *, durable: bool = False) -> Iterator[BareRepository]:
-    """Raises NotFound when there is no repository at the path."""
+    """Raises NotFound when there is no repository at the path, and, in the block, DiskFull for the system's error."""
     try:
         repository = BareRepository(path, durable=durable)
     except (NotGitRepository, FileNotFoundError, NotADirectoryError):
@@ -156,15 +160,32 @@ def opened(path: Path, *, durable: bool = False) -> Iterator[BareRepository]:
     try:
         if not (path / "objects").is_dir():
             raise NotFound("There is no such repository.")
-        yield repository
+        with needs_room():
+            yield repository
     finally:
         repository.close()
 
 
+@contextmanager
+def needs_room() -> Iterator[None]:
+    """Raises DiskFull for what the system says when files cannot grow."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in NO_ROOM:
+            raise DiskFull from error
+        raise
+
+
 def create(path: Path, fill: Callable[[Path], None], *, branch: str) -> None:
     """Make a bare repository under a temporary name, let ``fill`` fill it, give it its name: it exists whole or not at
-    all. When another process was faster, its repository stays.
+    all. When another process was faster, its repository stays. Raises DiskFull.
     """
+    with needs_room():
+        _create(path, fill, branch)
+
+
+def _create(path: Path, fill: Callable[[Path], None], branch: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     made = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".new", dir=path.parent))
     try:
@@ -202,8 +223,9 @@ def forget_git_locks(path: Path) -> None:
 @contextmanager
 def locked(file: Path) -> Iterator[None]:
     """One holder at a time, across threads and processes; the kernel frees it when its holder dies."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    with needs_room():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
@@ -221,7 +243,7 @@ def commit_of(repository: Repo, commit: str) -> Commit:
 
 
 def move_ref(repository: Repo, name: bytes, old: ObjectID | None, new: ObjectID) -> bool:
-    """Compare-and-swap; without ``old``, set. Raises Unavailable while another writer holds the ref."""
+    """Compare-and-swap; without ``old``, set. Raises Unavailable while another writer holds the ref, DiskFull."""
     for _ in range(2):
         try:
             return repository.refs.set_if_equals(Ref(name), old, new)
@@ -233,6 +255,8 @@ def move_ref(repository: Repo, name: bytes, old: ObjectID | None, new: ObjectID)
         except RefFormatError:
             raise Invalid(f"{name.decode('utf-8', 'replace')} is not the name of a branch.", code="bad_path") from None
         except OSError as error:
+            if error.errno in NO_ROOM:
+                raise DiskFull from None
             raise Conflict(
                 f"There is a branch in the way of this name: {error.strerror}.", code="branch_moved"
             ) from None

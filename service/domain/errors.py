@@ -56,6 +56,13 @@ class Unavailable(ServiceError):
         self.retry_after_seconds = retry_after_seconds
 
 
+class DiskFull(Unavailable):
+    """A disk of this service has no room for a file. What was under way can be done again, once there is."""
+
+    def __init__(self, message: str = "The disk of the data folder, or of temporary files, is full.") -> None:
+        super().__init__(message)
+
+
 class RateLimited(Unavailable):
     """Too many requests, ours or a vendor's; it says when to come back if it knows."""
 

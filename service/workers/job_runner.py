@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from eventstore import EventStore, Executed, Metadata, StoreUnavailable, Views, execute, load
 from service.agent.budgets import Budgets
-from service.domain.errors import Conflict, ServiceError, Unavailable
+from service.domain.errors import Conflict, DiskFull, ServiceError, Unavailable
 from service.domain.jobs import (
     FailJob,
     Finished,
@@ -46,6 +46,9 @@ from service.workers.patience import FIRST_WAIT_SECONDS, patiently
 log = structlog.get_logger()
 
 NO_TRACER = NoTracer()
+
+LONGEST_WAIT_FOR_ROOM_SECONDS = 60.0
+"""Each try is two events."""
 
 
 class JobRunner:
@@ -126,29 +129,41 @@ class JobRunner:
         if not isinstance(waiting, Queued):
             return  # somebody else has it, or it has ended
         async with self._queue.turn(waiting.request.project_id, branch_of(waiting)):
-            recorder = _Recorder(self._store, job_id, self._instance, self._retry_seconds)
-            try:
-                state = await recorder.start()
-            except Conflict:
-                return  # somebody else was faster, or it has ended meanwhile
             structlog.contextvars.bind_contextvars(job_id=job_id)
-            log.info("job started", attempt=state.attempt)
-            try:
-                await self._traced(job_id, state, recorder)
-                log.info("job ended")
-            except asyncio.CancelledError:
-                with suppress(StoreUnavailable):  # then the next start finds it interrupted
-                    await asyncio.shield(self._interrupt(job_id, self._instance, parked=True))
-                raise
-            except ServiceError as error:
-                if error.code == "not_held":
-                    log.info("job was ended by somebody")
-                    return
-                log.warning("job failed", code=error.code)
-                await recorder.fail(error.code, str(error))
-            except Exception:  # a job's edge
-                log.exception("job crashed")
-                await recorder.fail("internal", "Something went wrong on our side; it has been logged.")
+            seconds = self._retry_seconds
+            while not await self._attempt(job_id):
+                log.warning("a disk is full; the job is tried again", seconds=seconds)
+                await asyncio.sleep(seconds)
+                seconds = min(seconds * 2, LONGEST_WAIT_FOR_ROOM_SECONDS)
+
+    async def _attempt(self, job_id: str) -> bool:
+        """Take the job up and work on it; False: a full disk broke that off, and the job waits to be taken up again."""
+        recorder = _Recorder(self._store, job_id, self._instance, self._retry_seconds)
+        try:
+            state = await recorder.start()
+        except Conflict:
+            return True  # somebody else was faster, or it has ended meanwhile
+        log.info("job started", attempt=state.attempt)
+        try:
+            await self._traced(job_id, state, recorder)
+            log.info("job ended")
+        except asyncio.CancelledError:
+            with suppress(StoreUnavailable):  # then the next start finds it interrupted
+                await asyncio.shield(self._interrupt(job_id, self._instance, parked=True))
+            raise
+        except DiskFull:
+            await patiently(lambda: self._interrupt(job_id, self._instance, parked=True))
+            return False
+        except ServiceError as error:
+            if error.code == "not_held":
+                log.info("job was ended by somebody")
+                return True
+            log.warning("job failed", code=error.code)
+            await recorder.fail(error.code, str(error))
+        except Exception:  # a job's edge
+            log.exception("job crashed")
+            await recorder.fail("internal", "Something went wrong on our side; it has been logged.")
+        return True
 
     async def _traced(self, job_id: str, state: Running, recorder: "_Recorder") -> None:
         asked_by = ""

@@ -105,6 +105,21 @@ def test_a_folder_that_cannot_be_written_is_said_to_be_so(service):
     assert service.run("project", "list").returncode == 0
 
 
+def created(name):
+    return {"prompt": f'create page {name}.md with title "{name}" and text "There is room."'}
+
+
+def ended(service, job_id):
+    """A job, once it has ended."""
+    url = f"{service.url}/v2/agent/{service.project_id}/job/{job_id}?wait=30"
+    for _ in range(20):
+        with urllib.request.urlopen(urllib.request.Request(url, headers=service.admin), timeout=60) as answer:
+            job = json.load(answer)
+        if job["status"] != "active":
+            return job
+    raise AssertionError(job)
+
+
 def asked(service, body, key):
     """The status and the answer of a request for a job."""
     request = urllib.request.Request(
@@ -123,7 +138,7 @@ def asked(service, body, key):
 def test_a_full_disk_refuses_what_it_cannot_keep_and_heals_by_itself(service):
     """No file may grow, as on a disk without room; then there is room again."""
     service.start()
-    status, kept = asked(service, {"prompt": "Make it sing"}, service.admin)
+    status, kept = asked(service, created("kept"), service.admin)
     assert status == 201
     _, hard = resource.prlimit(service.process.pid, resource.RLIMIT_FSIZE)
     resource.prlimit(service.process.pid, resource.RLIMIT_FSIZE, (1, hard))
@@ -132,9 +147,11 @@ def test_a_full_disk_refuses_what_it_cannot_keep_and_heals_by_itself(service):
     with urllib.request.urlopen(f"{service.url}/healthz", timeout=60) as health:
         assert health.status == 200
     resource.prlimit(service.process.pid, resource.RLIMIT_FSIZE, (hard, hard))
-    status, later = asked(service, {"prompt": "Make it rest"}, service.admin)
+    status, later = asked(service, created("later"), service.admin)
     assert status == 201
+    for job in (kept, later):
+        assert ended(service, job["id"])["status"] == "completed"
     assert service.stop() == 0
     service.cli("audit", "verify")
-    for job in (kept, later):
-        assert service.cli("job", "show", job["id"])["id"] == job["id"]
+    pulls = service.data / "hosted" / f"{service.project_id}.git" / "docsmith" / "pulls"
+    assert sorted(file.name for file in pulls.iterdir()) == ["1.json", "2.json"]

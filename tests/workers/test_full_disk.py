@@ -9,6 +9,7 @@ import pytest
 from eventstore import SQLiteEventStore, StoreFull, Views, execute
 from service.agent.budgets import Budgets
 from service.assistant.answer import AnswerSettings
+from service.domain.errors import DiskFull
 from service.domain.jobs import Message, RequestJob
 from service.domain.projects import CreateProject
 from service.domain.replies import ReplyBroken, ReplyDone
@@ -72,14 +73,13 @@ async def views(store, tmp_path):
     await views.close()
 
 
-@pytest.mark.parametrize("refused", [1, 2, 5])
-async def test_a_job_waits_until_there_is_room_and_goes_on(store, views, refused):
+async def done(store, views, docs, host, *, refused=0):
+    """The types of the events of a job, to its end."""
     await execute(store, PROJECTS, "p", CreateProject("o", "Guide", "repo", "main", "", "guide", "local", NOW))
     write = calls(call("write", path="new.md", text="# New\n"))
     done = calls(call("finish", title="Add a page", summary="Added."))
-    host = FakeCodeHost()
     runner = JobRunner(
-        store, views, models=OneModel(FakeModel([write, done])), docs=FakeDocsSource({"index.md": "# Hi\n"}),
+        store, views, models=OneModel(FakeModel([write, done])), docs=docs,
         index=FakeSearchIndex(), code_hosts={"local": host}, instance="here", is_alive=lambda _: False,
         concurrent_jobs=1, concurrent_jobs_per_project=1, budgets=Budgets(), author="D <d@example.com>",
         retry_seconds=0,
@@ -100,9 +100,51 @@ async def test_a_job_waits_until_there_is_room_and_goes_on(store, views, refused
                 break
     running.cancel()
     await asyncio.wait([running])
+    return types
+
+
+@pytest.mark.parametrize("refused", [1, 2, 5])
+async def test_a_job_waits_until_there_is_room_and_goes_on(store, views, refused):
+    host = FakeCodeHost()
+    types = await done(store, views, FakeDocsSource({"index.md": "# Hi\n"}), host, refused=refused)
     assert types[-1] == "job-completed"
     assert types.count("committed") == types.count("pull-request-opened") == 1
     assert len(host.pull_requests) == 1
+
+
+class FillingDocs(FakeDocsSource):
+    """Of whose disk the next few uses of a kind find no room."""
+
+    def __init__(self, kind, times):
+        super().__init__({"index.md": "# Hi\n"})
+        self.kind, self.times = kind, times
+
+    def use(self, kind):
+        if kind == self.kind and self.times > 0:
+            self.times -= 1
+            raise DiskFull
+
+    async def fetch(self, source, *, branch=""):
+        self.use("fetch")
+        return await super().fetch(source, branch=branch)
+
+    async def write_commit(self, source, new):
+        self.use("commit")
+        return await super().write_commit(source, new)
+
+    async def push(self, source, *, branch, commit):
+        self.use("push")
+        await super().push(source, branch=branch, commit=commit)
+
+
+@pytest.mark.parametrize("kind", ["fetch", "commit", "push"])
+async def test_a_job_whose_repository_has_no_room_goes_on_when_there_is_some(store, views, kind):
+    host, docs = FakeCodeHost(), FillingDocs(kind, 7)
+    types = await done(store, views, docs, host)
+    assert docs.times == 0
+    assert types[-1] == "job-completed"
+    assert types.count("job-interrupted") == 7  # more often than a job is tried that crashes
+    assert types.count("committed") == types.count("pull-request-opened") == len(host.pull_requests) == 1
 
 
 async def test_a_reply_that_cannot_be_recorded_is_told_and_the_next_one_is_answered(store, views):

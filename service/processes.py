@@ -43,6 +43,8 @@ CONTEXT.set_forkserver_preload(
     ]
 )
 
+TIMED_OUT = "timed_out"
+
 Kind = Literal["progress", "result", "error", "memory"]
 
 
@@ -97,7 +99,7 @@ async def run_in_child(
         async with asyncio.timeout(timeout_seconds):
             await asyncio.shield(ended)
     except TimeoutError:
-        raise Unavailable(f"This took longer than {timeout_seconds:g} seconds.", code="timed_out") from None
+        raise Unavailable(f"This took longer than {timeout_seconds:g} seconds.", code=TIMED_OUT) from None
     finally:
         if not ended.done():  # the time is up, or our caller was cancelled: leave nothing running behind
             child.kill()

@@ -27,8 +27,16 @@ from dulwich.repo import UnsupportedExtension, UnsupportedVersion
 from urllib3.util import Retry
 
 from service.adapters.git_remotes import MAX_PACK_BYTES, Remote, printable
-from service.adapters.git_repositories import NO_ROOM
-from service.domain.errors import Conflict, DiskFull, Forbidden, Invalid, RateLimited, ServiceError, Unavailable
+from service.domain.errors import (
+    NO_ROOM,
+    Conflict,
+    DiskFull,
+    Forbidden,
+    Invalid,
+    RateLimited,
+    ServiceError,
+    Unavailable,
+)
 from service.ports.code_host import (
     CODE_HOST_UNAVAILABLE,
     NO_SUCH_REPOSITORY,

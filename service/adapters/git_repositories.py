@@ -2,7 +2,6 @@
 system configuration (``insteadOf`` would send a token elsewhere), no hooks, no work tree, no automatic gc.
 """
 
-import errno
 import fcntl
 import os
 import shutil
@@ -21,16 +20,13 @@ from dulwich.pack import Pack, UnpackedObject
 from dulwich.refs import Ref
 from dulwich.repo import Repo, UnsupportedExtension, UnsupportedVersion
 
-from service.domain.errors import Conflict, DiskFull, Invalid, NotFound, Unavailable
+from service.domain.errors import NO_ROOM, Conflict, DiskFull, Invalid, NotFound, Unavailable
 
 HEADS = b"refs/heads/"
 FETCHED = b"refs/remotes/origin/"
 
 
 STALE_SECONDS = 60.0
-
-NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-"""The disk is full, or what its user or a process may have of it."""
 
 UNPACK_LIMIT = 100
 """Objects in a pack that is kept as single files instead, git's ``transfer.unpackLimit``: a pack for each job would

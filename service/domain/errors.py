@@ -1,5 +1,10 @@
 """What a caller can be told. ``code`` is API and stable; the message is for people."""
 
+import errno
+
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""What the system says when a disk is full, or what a user or a process may have of it."""
+
 
 class ServiceError(Exception):
     """Base of the errors that leave the service with their own words."""

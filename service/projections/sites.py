@@ -33,7 +33,7 @@ COLUMNS = (
 
 
 class SitesView:
-    name = "sites-1"
+    name = "sites-2"
     tables = """
         CREATE TABLE sites (
             domain TEXT PRIMARY KEY,
@@ -72,7 +72,11 @@ class SitesView:
                         ),
                     )  # fmt: skip
                 case IndexKept():
-                    db.execute("UPDATE sites SET index_wanted = 0 WHERE domain = ?", (domain,))
+                    db.execute(
+                        "UPDATE sites SET index_wanted = 0, failure_code = NULL, failure_message = NULL"
+                        " WHERE domain = ?",
+                        (domain,),
+                    )
                 case IndexFailed(code=code, message=message):
                     db.execute(
                         "UPDATE sites SET index_wanted = 0, failure_code = ?, failure_message = ? WHERE domain = ?",

@@ -15,13 +15,13 @@ from typing import NamedTuple, TypeVar
 import structlog
 
 from eventstore import EventStore, Metadata, StoreUnavailable, Views, execute
-from service.domain.errors import Invalid, NotFound, ServiceError
+from service.domain.errors import NO_ROOM, DiskFull, Invalid, NotFound, ServiceError, Unavailable
 from service.domain.sites import IndexRequested, KeepIndex, RecordIndex, RecordIndexFailure, SiteIndexed, SiteRegistered
 from service.operations import source_of
 from service.ports.docs_source import Changes, DocsSource
-from service.processes import run_in_child
+from service.processes import TIMED_OUT, run_in_child
 from service.projections.projects import ProjectRow, project_of_domain
-from service.projections.sites import get_site, list_sites
+from service.projections.sites import SiteRow, get_site, list_sites
 from service.retrieval.query import SiteIndexes
 from service.retrieval.report import IndexReport
 from service.streams import SITES, decoded
@@ -34,6 +34,10 @@ BUILD_SECONDS = 1800.0
 BUILD_MEMORY_BYTES = 4 * 1024**3
 """The builder reads what strangers wrote."""
 
+FIRST_WAIT_SECONDS = 15.0
+"""Before what failed, and may pass, is tried again; twice as long before each further try."""
+LONGEST_WAIT_SECONDS = 3600.0
+
 Progress = Callable[[int, int], None]
 """Called with the number of files done and of all."""
 
@@ -41,8 +45,20 @@ Progress = Callable[[int, int], None]
 class Indexer:
     """Follows the store: indexes what is asked for, and serves what others (the command line) have indexed."""
 
-    def __init__(self, store: EventStore, views: Views, docs: DocsSource, index: SiteIndexes, data: Path) -> None:
+    def __init__(
+        self,
+        store: EventStore,
+        views: Views,
+        docs: DocsSource,
+        index: SiteIndexes,
+        data: Path,
+        *,
+        retry_seconds: float = FIRST_WAIT_SECONDS,
+    ) -> None:
         self._store, self._views, self._docs, self._index, self._data = store, views, docs, index, data
+        self._retry_seconds = retry_seconds
+        self._newest: dict[str, object] = {}
+        """By domain, for whoever wanted its index last: nobody else tries again."""
         self._slot = asyncio.Semaphore(1)  # parsing takes a whole core
 
     async def load(self) -> None:
@@ -71,7 +87,8 @@ class Indexer:
 
             self._index.on_broken = want
             for site in await list_sites(self._views):
-                if site.index_wanted or (site.file is not None and self._index.served(site.domain) is None):
+                is_lost = site.file is not None and self._index.served(site.domain) is None
+                if site.index_wanted or site.failure_code is not None or is_lost:
                     want(site.domain)
             async for recorded in self._store.subscribe(after=after, category=SITES.category):
                 for domain, event in decoded(SITES, [recorded]):
@@ -81,28 +98,41 @@ class Indexer:
                         await self._serve(domain, event.file)
 
     async def _index_wanted(self, domain: str, pending: set[str]) -> None:
-        async with self._slot:
-            pending.discard(domain)
-            await patiently(lambda: self._index_unless_done(domain))
+        me = self._newest[domain] = object()
+        seconds = self._retry_seconds
+        while True:
+            async with self._slot:
+                pending.discard(domain)
+                if await patiently(lambda: self._index_if_due(domain)):
+                    return
+            log.info("indexing is tried again", domain=domain, seconds=seconds)
+            await asyncio.sleep(seconds)
+            if self._newest[domain] is not me:
+                return
+            seconds = min(seconds * 2, LONGEST_WAIT_SECONDS)
 
-    async def _index_unless_done(self, domain: str) -> None:
+    def _is_due(self, site: SiteRow) -> bool:
+        return site.index_wanted or site.failure_code is not None or self._index.served(site.domain) is None
+
+    async def _index_if_due(self, domain: str) -> bool:
+        """False: it failed in a way that may pass."""
         await self._views.wait_for(await self._store.head(), timeout_seconds=3600)
         site = await get_site(self._views, domain)
-        if site is None:
-            return
+        if site is None or not self._is_due(site):
+            return True  # somebody else has done it
         is_served = self._index.served(domain) is not None
-        if not site.index_wanted and is_served:
-            return  # somebody else has done it
         try:
             await self.index(domain, Metadata(), unless=site.commit if is_served else None)
         except ServiceError as error:
             log.warning("indexing failed", domain=domain, code=error.code)
+            return not isinstance(error, Unavailable) or error.code == TIMED_OUT
         except StoreUnavailable:
             raise
         except Exception:  # a site's edge: the other sites go on
             log.exception("indexing crashed", domain=domain)
             failure = RecordIndexFailure("internal", "Indexing failed; the log has the details.", now())
             await execute(self._store, SITES, domain, failure)
+        return True
 
     async def index(
         self,
@@ -124,10 +154,14 @@ class Indexer:
         try:
             return await self._build(project, metadata, on_progress, unless, whole=whole)
         except ServiceError as error:
-            await execute(
-                self._store, SITES, domain, RecordIndexFailure(error.code, str(error), now()), metadata=metadata
-            )
-            raise
+            failure = error
+        except (OSError, sqlite3.Error) as error:
+            if not _says_no_room(error):
+                raise
+            failure = DiskFull()
+        record = RecordIndexFailure(failure.code, str(failure), now())
+        await execute(self._store, SITES, domain, record, metadata=metadata)
+        raise failure
 
     async def _build(
         self,
@@ -182,6 +216,12 @@ class Indexer:
         if site is None or site.file is None or site.commit is None:
             return None
         return _Before(site.commit, self._index.path_of(project.domain, site.file))
+
+
+def _says_no_room(error: OSError | sqlite3.Error) -> bool:
+    if isinstance(error, OSError):
+        return error.errno in NO_ROOM
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
 
 
 class _Before(NamedTuple):

@@ -1,12 +1,19 @@
 """A site's index follows its repository."""
 
+import asyncio
+from contextlib import aclosing
+
 import pytest
 
 from eventstore import Metadata
-from service.operations import NewProject, create_organization, create_project, source_of
+from service.domain.errors import DiskFull, Invalid, RateLimited, Unavailable
+from service.domain.sites import IndexFailed, IndexKept, SiteIndexed
+from service.operations import NewProject, create_organization, create_project, request_index, source_of
 from service.ports.docs_source import NewCommit
 from service.projections.projects import project_of_domain
+from service.projections.sites import get_site
 from service.retrieval.query import SiteIndexes
+from service.streams import SITES, decoded
 from service.system import now
 from service.workers.indexer import Indexer
 from tests.fakes.code_host import FakeCodeHost
@@ -22,7 +29,7 @@ class Kites:
     def __init__(self, store, views, docs, index, data):
         self.docs, self.index = docs, index
         self._store, self._views = store, views
-        self.indexer = Indexer(store, views, docs, index, data)
+        self.indexer = Indexer(store, views, docs, index, data, retry_seconds=0)
 
     async def change(self, path: str, text: str) -> None:
         await self._views.catch_up()
@@ -37,6 +44,21 @@ class Kites:
         report = await self.indexer.index("kites", Metadata(), whole=whole)
         assert report.pages == len(PAGES)
         return report.read
+
+    async def want(self) -> None:
+        self._after = await self._store.head()
+        await request_index(self._store, "kites", "a test", Metadata())
+
+    async def until(self, kind: type) -> None:
+        """An event of this kind, and what it leads to, has been seen since ``want``."""
+        async with asyncio.timeout(60), aclosing(self._store.subscribe(after=self._after, category="site")) as events:
+            async for recorded in events:
+                if any(isinstance(event, kind) for _, event in decoded(SITES, [recorded])):
+                    break
+        await self._views.catch_up()
+
+    async def failure(self) -> str | None:
+        return (await get_site(self._views, "kites")).failure_code
 
     async def answers(self, query: str) -> list[str]:
         return [section.path for section in (await self.index.search("kites", query)).sections]
@@ -72,6 +94,55 @@ async def test_where_nobody_knows_what_changed_contents_are_compared(kites):
     kites.docs.forget_all_but("main")
     assert await kites.read() == 1
     assert await kites.answers("zylon") == ["k7.md"]
+
+
+@pytest.fixture
+async def running(kites, followed):
+    def run():
+        tasks.append(asyncio.create_task(kites.indexer.run()))
+
+    tasks = []
+    yield run
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@pytest.mark.parametrize("error", [Unavailable("It is down."), RateLimited("Later."), DiskFull()])
+async def test_what_may_pass_is_tried_until_it_has_passed(kites, running, error):
+    await kites.read()
+    await kites.change("k7.md", "# Kite 7\n\nMade of zylon.\n")
+    kites.docs.errors = [error] * 3
+    await kites.want()
+    running()
+    await kites.until(SiteIndexed)
+    assert await kites.failure() is None
+    async with asyncio.timeout(60):
+        while await kites.answers("zylon") != ["k7.md"]:  # noqa: ASYNC110 - served a moment after it was recorded
+            await asyncio.sleep(0.01)
+
+
+async def test_what_passes_without_a_change_leaves_no_failure(kites, running):
+    await kites.read()
+    kites.docs.errors = [Unavailable("It is down.")]
+    await kites.want()
+    running()
+    await kites.until(IndexKept)
+    assert await kites.failure() is None
+
+
+async def test_what_fails_for_good_is_tried_once_and_again_by_the_next_process(kites, running):
+    await kites.read()
+    await kites.change("k7.md", "# Kite 7\n\nMade of zylon.\n")
+    kites.docs.errors = [Invalid("There is no branch 'main'.", code="no_such_branch")]
+    await kites.want()
+    running()
+    await kites.until(IndexFailed)
+    assert await kites.failure() == "no_such_branch"
+    assert kites.docs.errors == []
+    running()
+    await kites.until(SiteIndexed)
+    assert await kites.failure() is None
 
 
 @pytest.mark.parametrize("damage", [b"", b"\0\0\0\0"])

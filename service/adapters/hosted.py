@@ -311,11 +311,12 @@ class Pulls:
                 if pull.head == head:
                     yield pull
 
-    def _numbers(self) -> list[int]:
-        with suppress(FileNotFoundError):
-            names = os.listdir(self._path / "docsmith" / "pulls")  # noqa: PTH208 - a path for each is twice the time
-            return [int(name[:-5]) for name in names if name[:-5].isdigit() and name.endswith(".json")]
-        return []
+    def _numbers(self) -> Iterator[int]:
+        """In no order, and one at a time: there may be very many."""
+        with suppress(FileNotFoundError), os.scandir(self._path / "docsmith" / "pulls") as listing:
+            for file in listing:
+                if file.name.endswith(".json") and file.name[:-5].isdigit():
+                    yield int(file.name[:-5])
 
     def _index_heads(self) -> None:
         """It is there whole or not at all."""

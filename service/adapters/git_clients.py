@@ -27,10 +27,9 @@ from dulwich.repo import UnsupportedExtension, UnsupportedVersion
 from urllib3.util import Retry
 
 from service.adapters.git_remotes import MAX_PACK_BYTES, Remote, printable
+from service.adapters.git_repositories import needs_room
 from service.domain.errors import (
-    NO_ROOM,
     Conflict,
-    DiskFull,
     Forbidden,
     Invalid,
     RateLimited,
@@ -93,7 +92,8 @@ def connected(remote: Remote) -> Iterator[tuple[GitClient, bytes]]:
         client, path = LocalGitClient(), os.fsencode(remote.path)
     where = remote.url or remote.path
     try:
-        yield client, path
+        with needs_room():
+            yield client, path
     except ServiceError:
         raise
     except (HTTPUnauthorized, HTTPProxyUnauthorized):
@@ -126,8 +126,6 @@ def connected(remote: Remote) -> Iterator[tuple[GitClient, bytes]]:
     except PermissionError:
         raise Forbidden(f"{where} may not be read by the user that runs this service.") from None
     except OSError as error:
-        if error.errno in NO_ROOM:
-            raise DiskFull from None
         raise Unavailable(f"{where}: {error.strerror or error}") from None
     finally:
         client.close()

@@ -12,8 +12,16 @@ from dulwich.objects import ZERO_SHA, ObjectID
 from dulwich.pack import full_unpacked_object
 
 from service.adapters.git_history import History, new_objects
-from service.adapters.git_repositories import HEADS, BareRepository, branch_commit, commit_of, move_ref, opened
-from service.domain.errors import Conflict, Forbidden, ServiceError, Unavailable
+from service.adapters.git_repositories import (
+    HEADS,
+    BareRepository,
+    branch_commit,
+    commit_of,
+    has_moved,
+    move_ref,
+    opened,
+)
+from service.domain.errors import Forbidden, ServiceError, Unavailable
 
 
 def heads(hosted: Path, branches: Sequence[str]) -> dict[str, str]:
@@ -32,17 +40,13 @@ def push(clone: Path, hosted: Path, branch: str, commit: str) -> None:
         if current == wanted:
             return
         if current is not None and not History(ours).is_ancestor(current, wanted):
-            raise _moved(branch)
+            raise has_moved(branch)
         there = theirs.object_store
         objects = [ours.object_store[name] for name in new_objects(ours, wanted, there.__contains__)]
         if objects:
             there.add_pack_data(len(objects), (full_unpacked_object(one) for one in objects))
         if not move_ref(theirs, HEADS + branch.encode(), current or ZERO_SHA, wanted):
-            raise _moved(branch)
-
-
-def _moved(branch: str) -> Conflict:
-    return Conflict(f"{branch} has other commits by now.", code="branch_moved")
+            raise has_moved(branch)
 
 
 @contextmanager

@@ -242,7 +242,8 @@ def move_ref(repository: Repo, name: bytes, old: ObjectID | None, new: ObjectID)
     """Compare-and-swap; without ``old``, set. Raises Unavailable while another writer holds the ref, DiskFull."""
     for _ in range(2):
         try:
-            return repository.refs.set_if_equals(Ref(name), old, new)
+            with needs_room():
+                return repository.refs.set_if_equals(Ref(name), old, new)
         except FileLocked as error:
             lock = Path(os.fsdecode(error.lockfilename))
             with suppress(FileNotFoundError):
@@ -251,12 +252,14 @@ def move_ref(repository: Repo, name: bytes, old: ObjectID | None, new: ObjectID)
         except RefFormatError:
             raise Invalid(f"{name.decode('utf-8', 'replace')} is not the name of a branch.", code="bad_path") from None
         except OSError as error:
-            if error.errno in NO_ROOM:
-                raise DiskFull from None
             raise Conflict(
                 f"There is a branch in the way of this name: {error.strerror}.", code="branch_moved"
             ) from None
     raise Unavailable("Another process is changing this branch; try again.", code="busy")
+
+
+def has_moved(branch: str) -> Conflict:
+    return Conflict(f"{branch} has other commits by now.", code="branch_moved")
 
 
 def branch_commit(repository: Repo, branch: str) -> ObjectID | None:

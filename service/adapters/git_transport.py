@@ -21,7 +21,7 @@ from dulwich.refs import Ref
 
 from service.adapters.git_history import History, new_objects
 from service.adapters.git_remotes import MAX_PACK_BYTES, Remote, printable
-from service.adapters.git_repositories import FETCHED, HEADS, BareRepository, commit_of, move_ref, opened
+from service.adapters.git_repositories import FETCHED, HEADS, BareRepository, commit_of, has_moved, move_ref, opened
 from service.domain.errors import Conflict, Forbidden, Invalid, ServiceError, Unavailable
 from service.ports.code_host import REPOSITORY_ARCHIVED, RIGHTS_MISSING
 
@@ -188,7 +188,7 @@ def _send(repository: BareRepository, remote: Remote, name: Ref, wanted: ObjectI
     def update(refs: Mapping[Ref, ObjectID]) -> dict[Ref, ObjectID]:
         current = refs.get(name)
         if current is not None and not History(repository).is_ancestor(current, wanted):
-            raise Conflict(f"{name[len(HEADS) :].decode()} has other commits by now.", code="branch_moved")
+            raise has_moved(name[len(HEADS) :].decode())
         return {name: wanted}
 
     def pack(have: Set[ObjectID], want: Set[ObjectID], **_: Any) -> tuple[int, Iterator[UnpackedObject]]:

@@ -1,7 +1,6 @@
 """The embedded code host: pull requests, their pages, merging and closing, whatever happens in between."""
 
 import asyncio
-import json
 import re
 import shutil
 import subprocess
@@ -106,10 +105,6 @@ def token(pull_request):
     return re.fullmatch(r"http://docs\.example:8080/hosted/p1/pulls/\d+-(.+)", pull_request.url)[1]
 
 
-def _token_of(data, number):
-    return json.loads((data / "hosted" / "p1.git" / "docsmith" / "pulls" / f"{number}.json").read_text())["token"]
-
-
 @pytest.fixture
 async def opened_pull(code_host):
     return await code_host.open_pull_request(SOURCE, NEW)
@@ -185,11 +180,12 @@ class TestOpening:
 
     async def test_a_crash_before_or_while_a_branch_is_noted_spoils_nothing(self, code_host, data, repository):
         heads = data / "repos" / "p1.heads"
-        assert (await code_host.open_pull_request(SOURCE, replace(NEW, head="docs/two"))).number == 1
+        first = await code_host.open_pull_request(SOURCE, replace(NEW, head="docs/two"))
+        assert first.number == 1
         (noted,) = heads.iterdir()
         with noted.open("ab") as file:
             file.write(b"\n2\n\n3")  # of a number that was never given, and half of another line
-        await code_host.close("p1", 1, _token_of(data, 1), now=NOW)
+        await code_host.close("p1", 1, token(first), now=NOW)
         again = await code_host.open_pull_request(SOURCE, replace(NEW, head="docs/two"))
         assert again.number == 2
         assert await code_host.open_pull_request(SOURCE, replace(NEW, head="docs/two")) == again

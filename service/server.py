@@ -65,6 +65,7 @@ from service.web.git_http import git_routes
 from service.web.keys import (
     BROADCAST,
     CLOSING,
+    COUNT_BOUND,
     INDEX,
     INSTANCE,
     JOB_ROOM,
@@ -213,6 +214,7 @@ class Server:
         self._metrics_runner: web.AppRunner | None = None
         self.door = Door(runtime.store, runtime.views, runtime.data, door_settings(settings))
         self._metrics = Metrics(runtime.store, runtime.views, runtime.data, lambda: self.door.doorkeeper.open)
+        self.door.doorkeeper.count_bound = self._metrics.count_bound
         models.measure(lambda model: traced_model(self._metrics.of_model(model), tracer))
         self.app = self._build_app(instance)
 
@@ -227,6 +229,7 @@ class Server:
         agent = runtime.settings.agent
         app[JOB_ROOM] = JobRoom(agent.concurrent_jobs, agent.concurrent_jobs_per_project)
         app[BROADCAST], app[REPLIER], app[INSTANCE] = self._broadcast, self._replier, instance.name
+        app[COUNT_BOUND] = self._metrics.count_bound
         app[KEY_REQUIRED] = runtime.settings.threads.require_key
         app[READINESS], app[MODEL_NAMES], app[CLOSING] = self.not_ready, self._model_names(), self._closing
         app[pull_requests.HOSTED] = self._hosted

@@ -22,6 +22,7 @@ from aiohttp.http_exceptions import LineTooLong
 from msgspec import Struct
 
 from service.domain.callers import address_of, counted_as, is_within
+from service.ports.bounds import CountBound, ignore_bounds
 from service.web.problems import REQUEST_ID, Handler, encoded_problem, problem_response
 from service.web.security_headers import PLAIN_HEADERS
 
@@ -49,8 +50,9 @@ class ConnectionLimits(Struct, frozen=True):
 class Doorkeeper:
     """Counts the connections there are."""
 
-    def __init__(self, limits: ConnectionLimits) -> None:
+    def __init__(self, limits: ConnectionLimits, count_bound: CountBound = ignore_bounds) -> None:
         self.limits = limits
+        self.count_bound = count_bound
         self.open = 0
         self._by_address: dict[str, int] = {}
 
@@ -60,6 +62,7 @@ class Doorkeeper:
         caller = "" if address is None or is_within(address, self.limits.unlimited) else counted_as(address)
         here, most = self._by_address.get(caller, 0), self.limits.per_address
         if self.open >= self.limits.in_all or (caller and most and here >= most):
+            self.count_bound("connections")
             return None
         self.open += 1
         self._by_address[caller] = here + 1

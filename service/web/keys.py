@@ -7,6 +7,7 @@ from aiohttp import web
 
 from eventstore import EventStore, Views
 from service.domain.replies import ReplyEvent
+from service.ports.bounds import CountBound
 from service.ports.model import Models
 from service.ports.search_index import SearchIndex
 from service.projections.ended_jobs import EndedJobs
@@ -29,5 +30,7 @@ READINESS: web.AppKey[Callable[[], dict[str, str]]] = web.AppKey("READINESS")
 """What is not ready: name to reason; empty when all is well."""
 MODEL_NAMES: web.AppKey[dict[str, str]] = web.AppKey("MODEL_NAMES")
 """What each kind of work uses, for ``/readyz``."""
+COUNT_BOUND: web.AppKey[CountBound] = web.AppKey("COUNT_BOUND")
+"""Counts work that a bound refused or cut."""
 CLOSING: web.AppKey[asyncio.Event] = web.AppKey("CLOSING")
 """The server is going down: long answers end."""

@@ -12,7 +12,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from pathlib import Path
-from typing import cast
+from typing import cast, get_args
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
@@ -21,6 +21,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from eventstore import EventStore, Views
 from service.domain.errors import Forbidden, ServiceError, Unauthorized
 from service.domain.threads import ReplyCompleted
+from service.ports.bounds import Bound
 from service.ports.model import Model, ModelChunk, ModelEnd, ModelRequest
 from service.projections.standing import standing
 from service.streams import JOBS, THREADS, decoded
@@ -73,6 +74,12 @@ class Metrics:
             "docsmith_replies", "Replies that were written to their end", ("resolution",), registry=registry
         )
         self._jobs = Counter("docsmith_jobs_ended", "Jobs that ended", ("outcome",), registry=registry)
+        self._bounds = Counter(
+            "docsmith_bounds_reached", "Work for others that was refused, cut or ended at a bound", ("bound",),
+            registry=registry,
+        )  # fmt: skip
+        for bound in get_args(Bound):
+            self._bounds.labels(bound)  # shown from the start, as 0
         self._delays = Histogram(
             "docsmith_event_loop_delay_seconds", "How late the event loop comes to what is due", buckets=DELAY_SECONDS,
             registry=registry,
@@ -103,6 +110,10 @@ class Metrics:
             request[IS_STREAM] = True
             self._streams.inc()
             self._first_bytes.labels(_route(request)).observe(time.perf_counter() - request[STARTED])
+
+    def count_bound(self, bound: Bound, times: int = 1, /) -> None:
+        """Count work that was refused, cut or ended at a bound."""
+        self._bounds.labels(bound).inc(times)
 
     def of_model(self, model: Model) -> Model:
         """The model, with its calls counted."""

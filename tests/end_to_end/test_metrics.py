@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import urllib.error
 import urllib.request
+from contextlib import ExitStack, closing
 
 import pytest
 
@@ -133,6 +134,21 @@ def test_a_job_and_its_end_are_counted(told):
         found["docsmith_http_request_seconds_count", 'method="POST",route="/v2/agent/{projectId}/job",status="201"']
         == 1
     )
+
+
+def test_connections_over_the_limit_are_counted(tmp_path):
+    port = free_port()
+    settings = {"DOCSMITH_SERVER__MAX_CONNECTIONS": "16", "DOCSMITH_METRICS__PORT": str(port)}
+    with service_in(tmp_path, settings) as service, ExitStack() as held:
+        service.start()
+        host, own = service.url.removeprefix("http://").split(":")
+        for _ in range(16):
+            connection = held.enter_context(closing(http.client.HTTPConnection(host, int(own), timeout=60)))
+            connection.request("GET", "/healthz")
+            assert connection.getresponse().read()
+        assert status(f"{service.url}/healthz") == 503
+        found = samples(read(f"http://127.0.0.1:{port}/metrics"))
+        assert found["docsmith_bounds_reached_total", 'bound="connections"'] == 1
 
 
 def test_promtool_finds_nothing_to_complain_of(told):

@@ -1,0 +1,19 @@
+"""The bounds on work for others: what was refused, cut or ended because it reached one is counted.
+
+The names are the values of the label ``bound`` of the metric ``docsmith_bounds_reached_total``: once released, a name
+stays. A child process counts in what it returns, and its parent reports that.
+"""
+
+from typing import Literal, Protocol
+
+Bound = Literal["connections"]
+"""``connections``: a connection refused because there were too many."""
+
+
+class CountBound(Protocol):
+    def __call__(self, bound: Bound, times: int = 1, /) -> None:
+        """Count that a bound was reached. Does not block; to be called on the event loop's thread."""
+
+
+def ignore_bounds(_bound: Bound, _times: int = 1, /) -> None:
+    """Count nothing, for commands, which no one measures."""

@@ -16,11 +16,13 @@ JavaScript are looked through. A generator's rules, where they were read:
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from posixpath import dirname, normpath
 
 from msgspec.structs import replace
 
 from service.retrieval.front_matter import load_strings, load_toml
+from service.retrieval.ignore_files import ignore_rules
 from service.retrieval.inline import Dialect
 from service.retrieval.layout import (
     LANGUAGE,
@@ -56,9 +58,6 @@ _CONFIGS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
 )
 _CONFIG_NAMES = ("docs.", "mint.", "docusaurus.", "sidebars.", "mkdocs.", "conf.", "hugo.", "config.")
 """What the names of all of these begin with: few files are compared with each pattern."""
-_MINTLIFY_IGNORES = re.compile(
-    r"(?:^|/)(?:README|CONTRIBUTING|CHANGELOG|SECURITY)\.mdx?$|(?:^|/)snippets/|(?:^|/)_snippets/", re.IGNORECASE
-)
 _MDN_FILE = re.compile(r"(?:^|/)files/([a-z]{2}(?:-[a-z]{2})?)/.*index\.md$")
 _HUGO_SECTION = re.compile(r"(?:^|/)content/(?:.*/)?_index(?:\.[a-z-]+)?\.md$")
 _CONTENT_ROOTS = ("src/content/docs", "content/docs", "content", "docs", "doc", "documentation", "src/pages", "pages")
@@ -68,6 +67,10 @@ _OPENAPI_NAME = re.compile(r"openapi|swagger", re.IGNORECASE)
 _SHOWS = re.compile(rb"^openapi(?:-schema)?[ \t]*:[ \t]*([^\n]{1,500})", re.MULTILINE)
 MAX_LOOKED_AT = 300
 """JSON and YAML files."""
+MAX_CONFIGS = 20
+"""Of one generator that are tried, the nearest to the documentation first: for each of them all files are looked at."""
+MAX_ROUTES, MAX_LANGUAGES = 50, 200
+"""Of one configuration."""
 
 
 def detect_layout(names: Iterable[str], read: Read, *, docs_folder: str = "") -> Layout:
@@ -111,7 +114,7 @@ def _by_files(files: frozenset[str], read: Read, docs_folder: str) -> Layout:
     configs = [name for name in files if name[name.rfind("/") + 1 :].startswith(_CONFIG_NAMES)]
     for kind, pattern in _CONFIGS:
         found = [name for name in configs if pattern.search(name) and _related(dirname(name), docs_folder)]
-        for config in sorted(found, key=lambda name: (_distance(dirname(name), docs_folder), name)):
+        for config in sorted(found, key=lambda name: (_distance(dirname(name), docs_folder), name))[:MAX_CONFIGS]:
             if any(part.startswith(".") or part in UNSEEN_FOLDERS for part in config.split("/")):
                 continue
             layout = _READERS[kind](config, files, read, docs_folder)
@@ -175,25 +178,9 @@ def _mintlify(config: str, files: frozenset[str], read: Read, docs_folder: str) 
     for rule in rules if isinstance(rules, list) else ():
         if isinstance(rule, dict) and isinstance(rule.get("source"), str) and isinstance(rule.get("destination"), str):
             redirects[rule["source"]] = rule["destination"]
-    ignored = [_MINTLIFY_IGNORES]
-    for line in _text(read, join_path(root, ".mintignore")).splitlines()[:1000]:
-        pattern = _ignore_pattern(line.strip(), root)
-        if pattern is not None:
-            ignored.append(pattern)
-    return Layout("mintlify", docs_folder, root, Dialect(mdx=True), ("",), entries, redirects, tuple(ignored))
-
-
-_WILDCARDS = {r"\*\*/": "(?:.*/)?", r"\*\*": ".*", r"\*": "[^/]*", r"\?": "[^/]"}
-
-
-def _ignore_pattern(line: str, root: str) -> re.Pattern[str] | None:
-    """One line of .gitignore's language; a negation is not understood, and ignores nothing."""
-    if not line or line[0] in "#!" or len(line) > 500 or line.count("*") > 6:
-        return None
-    body = re.sub(r"\\\*\\\*/|\\\*\\\*|\\\*|\\\?", lambda found: _WILDCARDS[found[0]], re.escape(line.strip("/")))
-    anchor = re.escape(root + "/" if root else "") if "/" in line.strip("/") or line.startswith("/") else ""
-    start = f"^{anchor}" if anchor or line.startswith("/") or "/" in line.strip("/") else "(?:^|/)"
-    return re.compile(f"{start}{body}" + ("/" if line.endswith("/") else "(?:/|$)"))
+    file = join_path(root, ".mintignore")
+    ignored = ignore_rules(_text(read, file).splitlines(), file=file)
+    return Layout("mintlify", docs_folder, root, Dialect(mdx=True), ("",), entries, redirects, ignored)
 
 
 def _walk_docs_json(navigation: object, root: str, files: frozenset[str], entries: dict[str, NavEntry]) -> None:
@@ -273,7 +260,7 @@ def _docusaurus(config: str, files: frozenset[str], read: Read, docs_folder: str
     text = re.sub(r"^[ \t]*//[^\n]*$", "", text, flags=re.MULTILINE)[:MAX_SCRIPT]
     mounts: list[tuple[str, str, str, str]] = []
     routes: list[tuple[str, str]] = []  # folder, base
-    for match in _ROUTE.finditer(text):
+    for match in islice(_ROUTE.finditer(text), MAX_ROUTES):
         near = [(abs(path.start() - match.start()), path[1]) for path in _DOCS_PATH.finditer(text)
                 if abs(path.start() - match.start()) < 400]  # fmt: skip
         folder = min(near)[1] if near else "docs"
@@ -293,7 +280,7 @@ def _docusaurus(config: str, files: frozenset[str], read: Read, docs_folder: str
         for name in files
         if within(name, join_path(root, "i18n"))
     }
-    for language in sorted(languages):
+    for language in sorted(languages)[:MAX_LANGUAGES]:
         at = join_path(root, "i18n", language, "docusaurus-plugin-content-docs")
         mounts.append((f"{at}/current", f"/{language}{lead}", "", language))
         mounts.extend((f"{at}/version-{v}", f"/{language}{lead}" + ("" if v == versions[0] else f"/{v}"), v, language)
@@ -351,8 +338,7 @@ def _mkdocs(config: str, files: frozenset[str], read: Read, docs_folder: str) ->
         elif isinstance(node, dict):
             stack.extend((str(key), value) for key, value in reversed(node.items()))
     excluded = settings.get("exclude_docs")
-    lines = excluded.splitlines()[:500] if isinstance(excluded, str) else []
-    ignored = tuple(p for line in lines if (p := _ignore_pattern(line.strip(), docs)) is not None)
+    ignored = ignore_rules(excluded.splitlines() if isinstance(excluded, str) else (), file=config)
     folders = (root, docs, *(join_path(root, normpath(one)) for one in _BASE_PATH.findall(text)[:10]))
     return Layout(
         "mkdocs", docs_folder, docs, Dialect(slugs=_mkdocs_slugs(text)), ("",), entries, ignored=ignored,
@@ -456,9 +442,9 @@ def _sphinx(config: str, files: frozenset[str], read: Read, docs_folder: str) ->
                     listed.append(found)
         stack.extend(reversed(listed))
     excluded = _EXCLUDED.search(text)
-    patterns = _QUOTED_GLOB.findall(excluded[1])[:200] if excluded is not None else []
-    ignored = [p for one in (*patterns, "_build", "_templates") if (p := _ignore_pattern(one, root)) is not None]
-    return Layout("sphinx", docs_folder, root, Dialect(slugs="docutils"), ("",), order, ignored=tuple(ignored))
+    patterns = _QUOTED_GLOB.findall(excluded[1]) if excluded is not None else []
+    ignored = ignore_rules((*patterns, "_build", "_templates"), file=config)
+    return Layout("sphinx", docs_folder, root, Dialect(slugs="docutils"), ("",), order, ignored=ignored)
 
 
 _QUOTED_GLOB = re.compile(r"['\"]([^'\"\n]{1,300})['\"]")

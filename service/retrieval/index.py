@@ -25,6 +25,7 @@ from pathlib import Path
 from service import __version__
 from service.domain.sites import Skipped
 from service.retrieval.archive import Archive, Files
+from service.retrieval.ignore_files import IgnoreRules
 from service.retrieval.layout import decode_layout, encode_layout
 from service.retrieval.markdown import ParsedPage
 from service.retrieval.navigation import (
@@ -280,6 +281,7 @@ class _Indexing:
             words.add_page(page, title, _called(self._tables.names(page)), audience)
         words.finish()
         instructions = self._instructions()
+        self._report_cut_rules(layout.ignored)
         pages, sections = self._tables.counts()
         self._tables.set_meta(
             {
@@ -299,6 +301,13 @@ class _Indexing:
         skipped = tuple(self._tables.skipped())
         self._tables.finish()
         return IndexReport(pages, sections, skipped, round(time.monotonic() - began, 3), self._read)
+
+    def _report_cut_rules(self, ignored: IgnoreRules) -> None:
+        if ignored.file:
+            self._tables.unskip(ignored.file)
+        if ignored.cut:
+            reason = f"{ignored.cut:,} of its lines are not applied: there are too many, or they are too long."
+            self._tables.skip(Skipped(ignored.file, reason))
 
     def _instructions(self) -> str:
         """Of the site's owner to the assistant: in the docs folder, or else in the nearest folder above that has it."""

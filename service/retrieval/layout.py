@@ -1,13 +1,15 @@
 """A site's rules: which files are its pages, and where it shows them. ``detection`` finds them, ``navigation`` asks."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from posixpath import dirname, normpath
-from typing import Any, Literal, get_origin
+from typing import Literal
 
 from msgspec import Struct, json
 
 from service.retrieval.front_matter import Facts, fact, is_true
+from service.retrieval.ignore_files import IgnoreRules
 from service.retrieval.inline import Dialect
 from service.retrieval.markdown import SUFFIXES
 
@@ -34,7 +36,7 @@ class NavEntry(Struct, frozen=True):
     """Of readers; empty means everyone."""
 
 
-class Layout(Struct, frozen=True):
+class Layout(Struct, frozen=True, dict=True):
     """A site's rules, before its pages are read."""
 
     kind: Kind
@@ -47,7 +49,8 @@ class Layout(Struct, frozen=True):
     entries: Mapping[str, NavEntry] = {}
     """By path in the repository."""
     redirects: Mapping[str, str] = {}
-    ignored: tuple[re.Pattern[str], ...] = ()
+    ignored: IgnoreRules = IgnoreRules()
+    """Of paths below ``root``."""
     mounts: tuple[tuple[str, str, str, str], ...] = ()
     """Further folders of pages: folder, URL prefix, version, language; the first that fits."""
     keep_numbers: bool = True
@@ -84,16 +87,28 @@ class Layout(Struct, frozen=True):
             return False
         if self.kind == "docusaurus" and any(part.startswith("_") for part in inside[1].split("/")):
             return False
-        return path in self.entries or not any(pattern.search(path) for pattern in self.ignored)
+        if path in self.entries:
+            return True
+        unseen = _UNSEEN_PATHS.get(self.kind)
+        if unseen is not None and unseen.search(path):
+            return False
+        return not within(path, self.root) or not self.ignored.ignores(path[len(self.root) :].lstrip("/"))
 
     def _mounted(self, path: str) -> tuple[tuple[str, str, str], str] | None:
         """URL prefix, version and language, and the path below the folder that gives them."""
-        for folder, prefix, version, language in self.mounts:
-            if within(path, folder):
+        if self.mounts:
+            found = [self._mount_numbers[folder] for folder in _above(path) if folder in self._mount_numbers]
+            if found:
+                folder, prefix, version, language = self.mounts[min(found)]
                 return (prefix, version, language), path[len(folder) :].lstrip("/")
         if within(path, self.root):
             return ("\0", "", ""), path[len(self.root) :].lstrip("/")
         return None
+
+    @cached_property
+    def _mount_numbers(self) -> Mapping[str, int]:
+        """By folder: hundreds of versions and languages are not looked through for each page."""
+        return {mount[0]: number for number, mount in reversed(tuple(enumerate(self.mounts)))}
 
     def place(self, path: str, facts: Facts, base: str) -> tuple[str, str, str]:
         """URL, version, language."""
@@ -188,14 +203,8 @@ def decode_layout(text: str) -> Layout:
     return _DECODER.decode(text)
 
 
-def _pattern(kind: type, value: Any) -> Any:
-    if kind is not re.Pattern and get_origin(kind) is not re.Pattern:
-        raise NotImplementedError
-    return re.compile(value[0], value[1])
-
-
-_ENCODER = json.Encoder(enc_hook=lambda pattern: (pattern.pattern, pattern.flags), order="deterministic")
-_DECODER = json.Decoder(Layout, dec_hook=_pattern)
+_ENCODER = json.Encoder(order="deterministic")
+_DECODER = json.Decoder(Layout)
 
 
 _SUFFIXES: Mapping[Kind, tuple[str, ...]] = {
@@ -211,6 +220,12 @@ _UNSEEN_NAMES = re.compile(
     r"(?:LICEN[CS]E|CODE_OF_CONDUCT|AGENTS|CLAUDE|GEMINI|SKILL|PULL_REQUEST_TEMPLATE|ISSUE_TEMPLATE)\.\w+"
 )
 """Files for those who work on the repository; in lower case such a name is a page's."""
+_UNSEEN_PATHS: Mapping[Kind, re.Pattern[str]] = {
+    "mintlify": re.compile(
+        r"(?:^|/)(?:README|CONTRIBUTING|CHANGELOG|SECURITY)\.mdx?$|(?:^|/)_?snippets/", re.IGNORECASE
+    )
+}
+"""What a generator shows only where its navigation names it."""
 LANGUAGE = re.compile(r"[A-Za-z]{2}(?:[-_][A-Za-z]{2,4})?")
 LANGUAGES = frozenset(
     """
@@ -224,6 +239,15 @@ NUMBER = re.compile(r"^\d+\s*[-_.]+\s*(?=\D)")
 
 def within(path: str, folder: str) -> bool:
     return not folder or path == folder or path.startswith(folder + "/")
+
+
+def _above(path: str) -> Iterator[str]:
+    """The path, and each folder above it."""
+    at = len(path)
+    while at >= 0:
+        yield path[:at]
+        at = path.rfind("/", 0, at)
+    yield ""
 
 
 def join_path(*parts: str) -> str:

@@ -40,7 +40,7 @@ from service.retrieval.navigation import (
     resolve_link,
     site_page,
 )
-from service.retrieval.pages import PageReader, ReadUpTo
+from service.retrieval.pages import PAGE_SECONDS, OutOfTime, PageReader, ReadUpTo, within
 from service.retrieval.report import IndexReport
 from service.retrieval.sealed import building, copy_checked, is_whole, seal, sums_of
 from service.retrieval.stored import FORMAT, PAGES_FILE
@@ -62,18 +62,26 @@ a word is, until then.
 Progress = Callable[[int, int], None]
 
 
-def build_index(archive: Path, target: Path, *, docs_folder: str, commit: str, progress: Progress) -> IndexReport:
+def build_index(
+    archive: Path,
+    target: Path,
+    *,
+    docs_folder: str,
+    commit: str,
+    progress: Progress,
+    page_seconds: float = PAGE_SECONDS,
+) -> IndexReport:
     """Index the pages in an uncompressed tar archive, whose names are paths in the repository.
 
     ``target``, a folder, appears whole or not at all. ``progress`` is told how many of how many pages are read, now
-    and then. A page that cannot be read is in the report's ``skipped`` and stops nothing. Raises OSError and
-    tarfile.TarError for the archive itself.
+    and then. A page that cannot be read, or takes longer than ``page_seconds``, is in the report's ``skipped`` and
+    stops nothing. Raises OSError and tarfile.TarError for the archive itself.
     """
     began = time.monotonic()
     with building(target) as folder, Archive(archive) as files:
         with closing(PageTables(folder / PAGES_FILE, new=True)) as tables:
             tables.set_blobs(files.blobs())
-            indexing = _Indexing(tables, files, docs_folder.strip("/"), commit)
+            indexing = _Indexing(tables, files, docs_folder.strip("/"), commit, page_seconds)
             layout = indexing.detect()
             paths = sorted(name for name in files.names if layout.is_page(name))
             indexing.read(layout, paths, progress)
@@ -92,6 +100,7 @@ def renew_index(
     docs_folder: str,
     commit: str,
     progress: Progress,
+    page_seconds: float = PAGE_SECONDS,
 ) -> IndexReport | None:
     """The index of a commit, made from that of an earlier one: as ``build_index`` makes it, but for little things in
     the counts of words (``MAX_RENEWED``).
@@ -111,7 +120,7 @@ def renew_index(
             report = None  # damaged, or just being removed
         else:
             with closing(PageTables(folder / PAGES_FILE, new=False)) as tables:
-                renewal = _Renewal(tables, read, changes, docs_folder.strip("/"), commit)
+                renewal = _Renewal(tables, read, changes, docs_folder.strip("/"), commit, page_seconds)
                 report = renewal.carried_out(folder, began, progress) if renewal.is_possible() else None
         if report is None:
             return None
@@ -162,8 +171,9 @@ def _shared(before: Path, folder: Path, sums: Mapping[str, str]) -> dict[str, st
 class _Indexing:
     """The steps, on tables that may hold an earlier commit's pages."""
 
-    def __init__(self, tables: PageTables, files: Files, docs_folder: str, commit: str) -> None:
+    def __init__(self, tables: PageTables, files: Files, docs_folder: str, commit: str, page_seconds: float) -> None:
         self._tables, self._files, self._docs_folder, self._commit = tables, files, docs_folder, commit
+        self._page_seconds = page_seconds
         self._base: str | None = None
         self._builder: SiteBuilder | None = None
         self._new: set[int] = set()
@@ -173,6 +183,7 @@ class _Indexing:
         self._gone: set[int] = set()
         """Pages whose words are not to be found any more, as they were."""
         self._read = 0
+        self._late = 0
 
     def detect(self) -> Layout:
         """The site's layout, noting which files say it."""
@@ -190,7 +201,7 @@ class _Indexing:
         self, layout: Layout, paths: Sequence[str], progress: Progress
     ) -> list[tuple[Placed | None, Placed | None]]:
         """Step 1. Returns what placed each page before and what does now; None where there is no such page."""
-        reader = PageReader(layout, self._files.read)
+        reader = PageReader(layout, self._files.read, page_seconds=self._page_seconds)
         if self._base is None:
             self._builder = SiteBuilder(layout, self._files.names)
         found = []
@@ -200,6 +211,7 @@ class _Indexing:
             found.append(self._read_page(layout, reader, path))
         progress(len(paths), len(paths))
         self._read = len(paths)
+        self._late += reader.late
         return found
 
     def _read_page(self, layout: Layout, reader: PageReader, path: str) -> tuple[Placed | None, Placed | None]:
@@ -271,10 +283,12 @@ class _Indexing:
         for page in self._gone:
             words.remove(page)
         for page in sorted(self._new):
-            title, audience = self._tables.title_of(page)
-            words.add_page(page, title, _called(self._tables.names(page)), audience)
-            for section in self._tables.sections_of(page):
-                words.add_section(section.id, " / ".join(section.headings), section.text, audience)
+            try:
+                with within(self._page_seconds):
+                    self._add_words(words, page)
+            except OutOfTime:
+                words.remove(page)
+                self._leave_out(page)
         for page in sorted(self._renamed - self._new):
             title, audience = self._tables.title_of(page)
             words.remove_names(page)
@@ -300,7 +314,19 @@ class _Indexing:
         )
         skipped = tuple(self._tables.skipped())
         self._tables.finish()
-        return IndexReport(pages, sections, skipped, round(time.monotonic() - began, 3), self._read)
+        return IndexReport(pages, sections, skipped, round(time.monotonic() - began, 3), self._read, self._late)
+
+    def _add_words(self, words: WordsWriter, page: int) -> None:
+        title, audience = self._tables.title_of(page)
+        words.add_page(page, title, _called(self._tables.names(page)), audience)
+        for section in self._tables.sections_of(page):
+            words.add_section(section.id, " / ".join(section.headings), section.text, audience)
+
+    def _leave_out(self, page: int) -> None:
+        path = self._tables.page_path(page)
+        self.forget(path)
+        self._tables.skip(Skipped(path, f"Indexing its words took longer than {self._page_seconds:g} seconds."))
+        self._late += 1
 
     def _report_cut_rules(self, ignored: IgnoreRules) -> None:
         if ignored.file:
@@ -344,9 +370,15 @@ class _Renewal(_Indexing):
     """Of an index whose tables are those of an earlier commit."""
 
     def __init__(
-        self, tables: PageTables, read: ReadUpTo, changes: Mapping[str, str | None], docs_folder: str, commit: str
+        self,
+        tables: PageTables,
+        read: ReadUpTo,
+        changes: Mapping[str, str | None],
+        docs_folder: str,
+        commit: str,
+        page_seconds: float,
     ) -> None:
-        super().__init__(tables, _Stored(tables, read), docs_folder, commit)
+        super().__init__(tables, _Stored(tables, read), docs_folder, commit, page_seconds)
         self._changes = changes
         self._meta = tables.meta()
         self._counts: dict[int, Counter[str]] = {}

@@ -1,7 +1,8 @@
 """Pages of every format, read one by one: what is in the repository decides, and no page stops the others.
 
-A page has ``PAGE_SECONDS`` of time. The alarm reaches Python code and regular expressions wherever they are; the
-parsers in C are linear, and what they are given is bounded. It needs the main thread, which an index is built on.
+A page has ``PAGE_SECONDS`` to be read in, and again to be indexed in (``index``). The alarm reaches Python code and
+regular expressions wherever they are; the parsers in C are linear, and what they are given is bounded. It needs the
+main thread, which an index is built on.
 """
 
 import signal
@@ -33,7 +34,7 @@ ReadUpTo = Callable[[str, int], bytes | None]
 """Up to so many bytes of a file; None when there is no such file."""
 
 
-class _OutOfTime(BaseException):
+class OutOfTime(BaseException):
     """No ``except Exception`` of a parser stops it."""
 
 
@@ -44,15 +45,18 @@ class PageReader:
         self._layout, self._read, self._seconds = layout, read, page_seconds
         self.used: set[str] = set()
         """Files that the last page was made from besides its own, those that were looked for in vain too."""
+        self.late = 0
+        """Pages that took too long."""
         self._descriptions: dict[str, Description | Skipped] = {}
 
     def page(self, path: str) -> ParsedPage | Skipped:
         """Never raises for what is in a page, or in what it includes."""
         self.used = set()
         try:
-            with _within(self._seconds):
+            with within(self._seconds):
                 return self._page(path)
-        except _OutOfTime:
+        except OutOfTime:
+            self.late += 1
             return Skipped(path, f"Reading it took longer than {self._seconds:g} seconds.")
         except MemoryError:
             return Skipped(path, "Reading it takes too much memory.")
@@ -129,14 +133,14 @@ def _first_line(page: ParsedPage) -> int:
 
 
 @contextmanager
-def _within(seconds: float) -> Iterator[None]:
-    """Raise _OutOfTime after so long, in the main thread; elsewhere nobody is told the time."""
+def within(seconds: float) -> Iterator[None]:
+    """Raise OutOfTime after so long, in the main thread; in others there is no deadline."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def ring(_signal: int, _frame: FrameType | None) -> None:
-        raise _OutOfTime
+        raise OutOfTime
 
     before = signal.signal(signal.SIGALRM, ring)
     signal.setitimer(signal.ITIMER_REAL, seconds)

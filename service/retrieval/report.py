@@ -12,3 +12,5 @@ class IndexReport(Struct, frozen=True):
     seconds: float
     read: int
     """Files that were read as pages; all others are as they were in an earlier index."""
+    late: int = 0
+    """Pages that were left out because they took longer than they may; they are among the skipped, too."""

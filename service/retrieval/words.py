@@ -41,7 +41,11 @@ _ANALYZER = "words"
 _ANY = "*"
 """In a filter's field: the page says nothing, so it holds for all. Values begin with ``=``."""
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f]+")
-_NAME = re.compile(r"[A-Za-z0-9]*[a-z0-9][A-Z][A-Za-z0-9]*|[A-Z]{2,}[a-z][A-Za-z0-9]*")
+_NAME = re.compile(
+    # From the beginning of a word of at most MAX_WORD characters: a run without humps is looked through once.
+    rf"(?<![A-Za-z0-9])(?=[A-Za-z0-9]{{2,{MAX_WORD}}}(?![A-Za-z0-9]))"
+    r"(?:[A-Za-z0-9]*[a-z0-9][A-Z]|[A-Z]{2,}[a-z])[A-Za-z0-9]*"
+)
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
@@ -62,7 +66,7 @@ def parts_of(name: str) -> list[str]:
 
 def _with_parts(text: str) -> str:
     """The text, and once each the parts of the names in it: so that "animation frame" finds requestAnimationFrame."""
-    names = dict.fromkeys(match[0] for match in _NAME.finditer(text) if len(match[0]) <= MAX_WORD)
+    names = dict.fromkeys(_NAME.findall(text))
     if not names:
         return text
     return text + "\n\n" + "\n".join(" ".join(parts_of(name)) for name in list(names)[:MAX_NAMES])

@@ -14,6 +14,7 @@ import pytest
 
 from service.retrieval.archive import blob_of
 from service.retrieval.index import IndexReport, renew_from_archive, renew_index
+from service.retrieval.pages import PAGE_SECONDS
 from service.retrieval.sealed import is_whole, seal
 from tests.retrieval.sites import DOMAIN, archive_of, build
 
@@ -86,11 +87,15 @@ def renew(
     *,
     docs_folder: str = "docs",
     progress: Callable[[int, int], None] = lambda _done, _all: None,
+    page_seconds: float = PAGE_SECONDS,
 ) -> IndexReport | None:
     def read(path: str, limit: int) -> bytes | None:
         return files[path].encode()[:limit] if path in files else None
 
-    return renew_index(before, target, read, blobs(change), docs_folder=docs_folder, commit="2" * 40, progress=progress)
+    return renew_index(
+        before, target, read, blobs(change), docs_folder=docs_folder, commit="2" * 40, progress=progress,
+        page_seconds=page_seconds,
+    )  # fmt: skip
 
 
 def contents(index: Path) -> dict[str, object]:
@@ -162,6 +167,22 @@ async def test_words_are_those_of_the_newest_commit_after_any_number_of_renewals
     found = await indexed.index.search(DOMAIN, "second kite")
     assert (found.commit, found.sections[0].title) == ("2" * 40, "The second kite")
     assert "Use silk." in await indexed.text("/kites/k1")
+
+
+async def test_page_slow_to_index_is_left_out_with_reason(indexed):
+    await indexed.fill(mintlify(), docs_folder="docs")
+    before = indexed.index.path_of(DOMAIN, indexed.index.served(DOMAIN))
+    change: Change = {"docs/docs.json": '{"navigation": {"versions": [{"version": "9", "pages": ["kites/k3"]}]}}'}
+    target = indexed.index.path_of(DOMAIN, "renewed")
+    report = renew(before, target, after(mintlify(), change), change, page_seconds=1e-6)  # reads none, indexes k3
+    assert report is not None
+    assert (report.read, report.late) == (0, 1)
+    assert {one.path: one.reason for one in report.skipped}["docs/kites/k3.mdx"] == (
+        "Indexing its words took longer than 1e-06 seconds."
+    )
+    await indexed.index.use(DOMAIN, "renewed")
+    assert "docs/kites/k3.mdx" not in await indexed.paths("kite 3")
+    assert "docs/kites/k2.mdx" in await indexed.paths("kite 2")
 
 
 def test_pages_of_which_the_layout_is_made_are_renewed_too(tmp_path):

@@ -227,6 +227,13 @@ def checked_repository(repository: str) -> str:
     return repository
 
 
+def public_repository(repository: str, project_id: str) -> str:
+    """Return a repository's address as callers of the API see it: a URL as it is, and for a folder on the server, whose
+    path is not theirs to know, where the service itself serves it, below its own address.
+    """
+    return repository if re.match("https?://", repository, re.IGNORECASE) else f"hosted/{project_id}.git"
+
+
 def checked_folder(folder: str) -> str:
     parts = [part for part in folder.replace("\\", "/").split("/") if part not in ("", ".")]
     if ".." in parts or any(part.lower() == ".git" or not part.isprintable() for part in parts):

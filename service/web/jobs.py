@@ -17,6 +17,7 @@ from msgspec import Meta, Struct
 
 from service.domain.errors import Invalid
 from service.domain.jobs import MAX_PROMPT_CHARACTERS, JobCompleted, JobFailed, JobStarted, JobStatus, Message
+from service.domain.projects import public_repository
 from service.operations import NewJob, add_message, archive_job, cancel_job
 from service.projections.jobs import JobRow, list_jobs, queue_position
 from service.projections.projects import ProjectRow
@@ -56,7 +57,13 @@ class JobBody(Struct):
 class JobSource(Struct, frozen=True):
     """What the job works on."""
 
-    repository: Annotated[str, says("The repository's address.")]
+    repository: Annotated[
+        str,
+        says(
+            "The repository's URL; for a folder on the server `hosted/PROJECT.git`, where the service serves it to git,"
+            " below its own address."
+        ),
+    ]
     ref: Annotated[str, says("The branch that the work started from.")]
 
 
@@ -104,7 +111,7 @@ def job_view(row: JobRow, queue_position: int | None = None) -> JobView:
     return JobView(
         id=row.id,
         status=row.status,
-        source=JobSource(row.repository, row.ref),
+        source=JobSource(public_repository(row.repository, row.project_id), row.ref),
         model=row.model,
         pr_link=row.pull_request_url if row.status != "active" else None,
         created_at=timestamp(row.created_at),

@@ -45,6 +45,7 @@ from service.domain.jobs import (
     WorkspaceOpened,
 )
 from service.domain.model import ToolCall, Usage
+from service.domain.projects import public_repository
 from service.wire.data_stream import NO_USAGE, line, step_end, step_start, usage_of
 from service.wire.jsontext import iso_milliseconds, json_line
 
@@ -171,7 +172,7 @@ def _public_fields(event: JobEvent) -> PublicJson:
         case JobRequested():
             return {
                 "title": event.title,
-                "source": {"repository": event.repository, "ref": event.ref},
+                "source": {"repository": public_repository(event.repository, event.project_id), "ref": event.ref},
                 "branch": event.branch,
                 "model": event.model,
                 "asDraft": event.as_draft,

@@ -11,7 +11,7 @@ async def test_an_instruction_becomes_a_pull_request(http, service):
     assert job["prLink"] is None
     assert job["archivedAt"] is None
     assert job["queuePosition"] is None
-    assert job["source"] == {"repository": str(service.repository), "ref": "main"}
+    assert job["source"] == {"repository": f"hosted/{service.project_id}.git", "ref": "main"}
     assert job["createdAt"].endswith("Z")
     events = await job_events(http, service, job["id"])
     types = [event["type"] for event in events]

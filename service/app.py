@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from service.cli.main import run
 from service.cli.runtime import Program, Runtime
+from service.data_folder import create_private
 
 if TYPE_CHECKING:  # imported where a command needs them: together they take longer than most commands run
     from eventstore import EventStore, SQLiteEventStore, Views
@@ -26,10 +27,6 @@ if TYPE_CHECKING:  # imported where a command needs them: together they take lon
 
 CHECKED_BYTES = 32 << 20
 """Of read tables: as many are looked through at each start, in a tenth of a second."""
-
-
-def make_private(folder: Path) -> None:
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 class OpenFolder:
@@ -125,10 +122,10 @@ async def open_runtime(
     """An open data folder, made when it is not there. ``alone``: no other process serves it, so that a damaged
     ``views.db`` can be made anew.
 
-    Raises Forbidden ``data_read_only`` and ``data_of_another_user``, Conflict ``log_missing`` and ``vault_missing``,
-    and EventStoreError.
+    Raises Forbidden ``data_read_only`` and ``data_of_another_user``, Conflict ``log_missing``, ``vault_missing`` and
+    ``not_a_data_folder``, and EventStoreError.
     """
-    make_private(data)
+    create_private(data)
     _require_writable(data)
     require_owner(data, os.geteuid())
     _require_log(data)

@@ -28,9 +28,10 @@ from service.adapters.traced import (
 )
 from service.adapters.webhook_sender import AiohttpWebhookSender
 from service.agent.budgets import Budgets
-from service.app import configured_models, make_private, open_runtime
+from service.app import configured_models, open_runtime
 from service.assistant.answer import AnswerSettings
 from service.cli.runtime import Runtime, reachable
+from service.data_folder import make_data_folder
 from service.domain.errors import Conflict, ServiceError
 from service.domain.jobs import ClosePullRequest, PullRequestOutcome
 from service.domain.replies import ReplyEvent
@@ -124,9 +125,9 @@ def only_server(data: Path) -> Iterator[Callable[[str], None]]:
     """Hold the data folder's lock. It says who holds it, and where that one listens, once the function that this gives
     is told. The kernel lets go when this process dies.
 
-    Raises AlreadyServed: with the process id of the one that has it.
+    Raises AlreadyServed, with the process id of the one that has it, and Conflict ``not_a_data_folder``.
     """
-    make_private(data)
+    make_data_folder(data)
     with (data / "server.lock").open("a+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

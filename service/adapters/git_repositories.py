@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from dulwich import object_store
 from dulwich.config import ConfigFile, StackedConfig
 from dulwich.errors import NotGitRepository, RefFormatError
 from dulwich.file import FileLocked
@@ -34,6 +35,9 @@ mean two open files for each job in every reader, and there are 1,024 by default
 """
 
 
+object_store.PACK_MODE = 0o400  # dulwich's own lets every user of the machine read packs
+
+
 class ObjectStore(DiskObjectStore):
     """dulwich's, which keeps every pack it is given as one."""
 
@@ -51,7 +55,7 @@ class ObjectStore(DiskObjectStore):
                 if self.fsync_object_files:
                     written.flush()
                     os.fsync(descriptor)
-            Path(partial).chmod(0o444)
+            Path(partial).chmod(0o400)
             Path(partial).replace(file)
         finally:
             Path(partial).unlink(missing_ok=True)
@@ -192,7 +196,7 @@ def _create(path: Path, fill: Callable[[Path], None], branch: str) -> None:
         )
         shutil.rmtree(made / "hooks", ignore_errors=True)
         fill(made)
-        made.chmod(0o755)
+        made.chmod(0o700)
         sync_folder(made)
         try:
             made.rename(path)
@@ -221,7 +225,7 @@ def locked(file: Path) -> Iterator[None]:
     """One holder at a time, across threads and processes; the kernel frees it when its holder dies."""
     with needs_room():
         file.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield

@@ -31,6 +31,7 @@ from service.cli.output import DONE, Output
 from service.cli.parsing import add_command
 from service.cli.parsing import port as port_number
 from service.cli.projects import domain_from
+from service.data_folder import make_data_folder
 from service.domain.errors import ServiceError, Unavailable
 from service.frozen import program_file
 from service.retrieval.markdown import SUFFIXES
@@ -164,6 +165,7 @@ async def run(options: argparse.Namespace, _output: Output) -> int:
         loop.add_signal_handler(one, task.cancel)
     if isinstance(sys.stdout.encoding, str):
         sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # a terminal may be of another time
+    make_data_folder(options.data)
     try:
         await demo(_docs(options.docs, options.data), options.data, _port(options.port), then_exit=options.exit)
     except asyncio.CancelledError:

@@ -175,7 +175,7 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     which.add_argument("--container", action="store_true", help="print a recipe for a container")
     which.add_argument("--grafana", action="store_true", help="print a dashboard for Grafana")
     which.add_argument("--alerts", action="store_true", help="print alert rules for Prometheus")
-    one.set_defaults(command=init, works_alone=True)
+    one.set_defaults(command=init, works_alone=True, writes_for_others=True)
 
 
 async def init(options: argparse.Namespace, output: Output) -> int:

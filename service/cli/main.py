@@ -18,7 +18,8 @@ from service.cli.damage import full_disk, next_step
 from service.cli.output import DONE, FAILED, WRONG_USAGE, Output, Unwritable, failure, flush, leave_standard_output
 from service.cli.parsing import Formatter, Parser, WrongUsage, add_command, port
 from service.cli.runtime import Program, Runtime
-from service.domain.errors import NotFound, ServiceError
+from service.data_folder import UMASK, make_data_folder, require_data_folder
+from service.domain.errors import ServiceError
 from service.settings import Settings
 
 DEFAULT_DATA = "data"
@@ -101,6 +102,8 @@ def _told(arguments: Sequence[str], program: Program) -> int:
         parser.print_help()
         return WRONG_USAGE
     output.as_json = getattr(options, "json", False)
+    if not getattr(options, "writes_for_others", False):
+        os.umask(UMASK)
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
         signal.signal(signal.SIGINT, signal.default_int_handler)  # from here on Ctrl-C ends the command in order
     try:
@@ -163,24 +166,12 @@ async def _work(options: argparse.Namespace, output: Output, program: Program) -
     if getattr(options, "reads_settings", False):  # it tells what is wrong with the settings, too
         return await cast("SettingsCommand", command)(options, output, program, lambda: settings_of(options))
     settings = settings_of(options)
-    if not getattr(options, "begins", False):
-        _require_folder(options.data)
+    if getattr(options, "creates_data_folder", False):
+        make_data_folder(options.data)
+    else:
+        require_data_folder(options.data, Path(DEFAULT_DATA))
     async with program.open(options.data, settings) as runtime:
         return await cast("Command", command)(runtime, options, output)
-
-
-def _require_folder(data: Path) -> None:
-    """Who only looks, or has mistaken the folder, is not to find a new one there."""
-    try:
-        is_empty = not any(True for _ in data.iterdir())
-    except FileNotFoundError:
-        is_empty = True
-    if is_empty:
-        raise NotFound(
-            f"There is no data folder {data}. Name the data folder with --data DIR, or begin one: "
-            f"docsmith organization create --name NAME{'' if data == Path(DEFAULT_DATA) else f' --data {data}'}",
-            code="no_data",
-        )
 
 
 def serve() -> None:

@@ -29,7 +29,7 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
         actions, "create", "make an organization", examples=["organization create --name Acme"], parents=[common]
     )
     one.add_argument("--name", required=True, help="what people call it")
-    one.set_defaults(command=create_organization_, begins=True)
+    one.set_defaults(command=create_organization_, creates_data_folder=True)
     one = add_command(actions, "list", "list the organizations", parents=[common])
     one.set_defaults(command=list_organizations_)
 

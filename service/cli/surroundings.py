@@ -15,6 +15,7 @@ from typing import Literal
 from msgspec import Struct
 
 from service.cli.runtime import is_served
+from service.data_folder import OTHERS, open_to_others, other_thing_in
 from service.settings import Settings
 
 Level = Literal["ok", "note", "wrong"]
@@ -41,6 +42,11 @@ SECRET = re.compile(
 )
 
 
+KEY_FILES = ("keys.db", "checkpoint.key", "usage.key")
+SHOWN_FILES = 5
+"""Of those that others can read."""
+
+
 class Finding(Struct, frozen=True):
     name: str
     level: Level
@@ -64,17 +70,18 @@ def _folder(data: Path) -> Iterator[Finding]:
             f"docsmith organization create --name NAME --data {data}",
         )
         return
+    if (other := other_thing_in(data)) is not None:
+        says = f"{data} is not a data folder; it holds other things, such as {other!r}."
+        yield Finding("data folder", "wrong", says, "docsmith doctor --data DIR   # the right one")
+        return
     mode = stat.S_IMODE(data.stat().st_mode)
-    if mode & 0o077:
+    if mode & OTHERS:
         yield Finding("permissions", "wrong", f"Others on this machine can look into {data}.", f"chmod 700 {data}")
     elif not os.access(data, os.W_OK | os.X_OK):
         yield Finding("permissions", "wrong", f"{data} cannot be written.", f"sudo chown -R $(id -un) {data}")
     else:
         yield Finding("permissions", "ok", f"{data} is its owner's alone.")
-    for name in ("keys.db", "checkpoint.key", "usage.key"):
-        file = data / name
-        if file.exists() and stat.S_IMODE(file.stat().st_mode) & 0o077:
-            yield Finding("permissions", "wrong", f"Others can read {file}, which holds keys.", f"chmod 600 {file}")
+    yield from _open_files(data, is_closed=not mode & OTHERS)
     yield from _space(data)
     kind = file_system(data)
     if kind in NETWORK_FILE_SYSTEMS:
@@ -100,6 +107,23 @@ def _folder(data: Path) -> Iterator[Finding]:
             "checkpoint key", "note", "Keep a copy of checkpoint.pub elsewhere: with one, a rewritten log is found.",
             f"cp {data / 'checkpoint.pub'} /elsewhere/",
         )  # fmt: skip
+
+
+def _open_files(data: Path, *, is_closed: bool) -> Iterator[Finding]:
+    """Those of which the modes let others in; behind a closed folder, a note, except for keys."""
+    count, shown = 0, list[str]()
+    for path in open_to_others(data):
+        if path.parent == data and path.name in KEY_FILES:
+            yield Finding("permissions", "wrong", f"Others can read {path}, which holds keys.", f"chmod 600 {path}")
+            continue
+        count += 1
+        if len(shown) < SHOWN_FILES:
+            shown.append(str(path.relative_to(data)))
+    if count:
+        more = f", and {count - len(shown):,} more" if count > len(shown) else ""
+        says = f"In {data} these can be read by others{', once the folder is open' if is_closed else ''}: "
+        level: Level = "note" if is_closed else "wrong"
+        yield Finding("permissions", level, f"{says}{', '.join(shown)}{more}.", f"chmod -R go= {data}")
 
 
 def _space(data: Path) -> Iterator[Finding]:

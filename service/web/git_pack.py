@@ -142,7 +142,7 @@ def _add(store: DiskObjectStore, one: ShaFile) -> None:
             written.write(one.as_legacy_object())
             written.flush()
             os.fsync(descriptor)
-        Path(partial).chmod(0o444)
+        Path(partial).chmod(0o400)
         Path(partial).replace(file)
     finally:
         Path(partial).unlink(missing_ok=True)

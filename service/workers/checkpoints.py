@@ -134,7 +134,7 @@ def obtain_key(data: Path) -> Ed25519PrivateKey:
     public = data / PUBLIC_KEY
     text = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     if not public.exists() or public.read_bytes() != text:
-        _write_durably(public, text, os.O_TRUNC, 0o644)
+        _write_durably(public, text, os.O_TRUNC, 0o600)
     return key
 
 

@@ -1,0 +1,107 @@
+"""The data folder: what makes a folder one, and that only its owner can read it."""
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from service.domain.errors import Conflict, NotFound
+
+UMASK = 0o077
+"""For every process that writes into a data folder: files 600, folders 700, whatever the caller's umask is."""
+OTHERS = 0o077
+LOG = "events.db"
+_DERIVED = ("views.db", "checkpoints.jsonl", "hosted")
+"""Made after the log, so a folder with one of these has had a log."""
+_OURS = re.compile(
+    r"(events|keys|views|usage)\.db.*|server\.lock|instances|hosted|repos|index|websites?|checkpoint.*|usage.*"
+    r"|demo\.log|sample|\.sample-.*|docsmith\.toml|restored\.json|lost\+found|\.snapshot",
+    re.DOTALL,
+)
+"""What a new data folder may hold already: leftovers of a start that did not get far, a settings file, and what file
+systems put into the root of a volume.
+"""
+
+
+def is_data_folder(folder: Path) -> bool:
+    return any((folder / name).exists() for name in (LOG, *_DERIVED))
+
+
+def require_data_folder(data: Path, default: Path) -> None:
+    """Raise NotFound ``no_data`` for a folder without a log, so that a command which only reads makes none there."""
+    with suppress(FileNotFoundError):
+        next(data.iterdir(), None)  # raises NotADirectoryError and PermissionError
+    if is_data_folder(data):
+        return
+    named = "" if data == default else f" --data {data}"
+    raise NotFound(
+        f"There is no data folder {data}. Name the data folder with --data DIR, or begin one: "
+        f"docsmith organization create --name NAME{named}",
+        code="no_data",
+    )
+
+
+def make_data_folder(data: Path) -> None:
+    """Make the folder if need be, and close it, with everything in it, to other users.
+
+    Raises Conflict ``not_a_data_folder`` for one that holds other things.
+    """
+    create_private(data)
+    tighten(data)
+
+
+def create_private(data: Path) -> None:
+    """Make the folder if need be. Raises Conflict ``not_a_data_folder`` for one that holds other things."""
+    require_no_other_things(data)
+    data.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def require_no_other_things(data: Path) -> None:
+    """Raise Conflict ``not_a_data_folder`` for a folder that is no data folder and holds other things."""
+    if (other := other_thing_in(data)) is not None:
+        raise Conflict(
+            f"{data} is not a data folder and holds other things ({other!r}). Name a new or empty folder with "
+            "--data DIR.",
+            code="not_a_data_folder",
+        )
+
+
+def other_thing_in(data: Path) -> str | None:
+    """The name of what keeps a folder from being one for data; None for a data folder, and for what can become one."""
+    if is_data_folder(data) or not data.exists():
+        return None
+    return next((entry.name for entry in sorted(data.iterdir()) if not _OURS.fullmatch(entry.name)), None)
+
+
+def tighten(data: Path) -> None:
+    """Take from other users what they may do in a data folder that was made with a looser umask.
+
+    The whole folder is walked only when it, or an entry at its top, is open: a repository may have 100,000 files.
+    """
+    try:
+        tops = [data, *data.iterdir()]
+    except OSError:
+        return
+    if any(_is_open(path) for path in tops):
+        for path in (data, *open_to_others(data)):
+            with suppress(OSError):  # another user's, or on a disk that is read-only: doctor names it
+                mode = path.lstat().st_mode
+                path.chmod(stat.S_IMODE(mode) & ~OTHERS)
+
+
+def open_to_others(data: Path) -> Iterator[Path]:
+    """Yield what lies in the folder, at any depth, and other users may read, write or enter."""
+    for folder, folders, files in os.walk(data):
+        for name in (*folders, *files):
+            if _is_open(path := Path(folder, name)):
+                yield path
+
+
+def _is_open(path: Path) -> bool:
+    try:
+        mode = path.lstat().st_mode
+    except OSError:
+        return False
+    return not stat.S_ISLNK(mode) and bool(mode & OTHERS)

@@ -12,6 +12,10 @@ ciphertext: an erasure does not break the chain. What the chain alone cannot sho
 written again together with its hashes: for that, keep signed checkpoints (Ed25519, RFC 8032) out of reach of whoever
 can write the log.
 
+The metadata of the first event name the log: ``"log"``, 32 random hex digits, which each checkpoint signs as well.
+Logs from before have none, and neither do their checkpoints. service/manual/log-format.md has all of this for those who
+check a log with a program of their own.
+
 The chain covers the rows, and ``verify`` the rest of the file: the schema, which has to be what this program makes; the
 constants of the file's header; and the structure with the indexes, by SQLite's integrity check, since an index that
 hides an event hides it from those who look for its stream. A change to any byte of the file is found, except where it
@@ -114,6 +118,8 @@ class Checkpoint(Struct, frozen=True):
     """Of the event at that position."""
     signed_at: datetime
     signature: bytes = b""
+    log: str = ""
+    """The log's id; empty for a log without one."""
 
 
 class Verified(Struct, frozen=True):
@@ -152,6 +158,7 @@ def verify(
 
     Raises:
         StoreUnavailable, StoreCorrupt: the file cannot be read as a log at all.
+        StoreNewer: a newer program made it.
     """
     with closing(files.connect_offline(path)) as db:
         try:
@@ -178,7 +185,17 @@ def verify(
 
 
 def _problem_of_file(db: sqlite3.Connection, path: Path) -> str | None:
-    """What is wrong with the header or the schema, which no event's hash covers."""
+    """What is wrong with the header or the schema, which no event's hash covers.
+
+    The version comes first: what a newer program makes is unknown here, and no sign of tampering.
+
+    Raises StoreNewer.
+    """
+    if db.execute("PRAGMA application_id").fetchone() != (files.LOG_ID,):
+        return "the file says that it belongs to another program"
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    migrations = files.scripts(files.LOG_MIGRATIONS)
+    files.require_known(version, len(migrations), path)
     with path.open("rb") as file:
         header = file.read(100)
     if path.stat().st_size > _FIRST_PAGE:  # else all but the very beginning is still in the WAL
@@ -187,14 +204,10 @@ def _problem_of_file(db: sqlite3.Connection, path: Path) -> str | None:
                 return f"byte {at} of the file, or one after it, is not what it must be"
         if header[18:20] not in {b"\x01\x01", b"\x02\x02"}:  # a copy need not be in WAL mode
             return "byte 18 or 19 of the file is not what it must be"
-    if db.execute("PRAGMA application_id").fetchone() != (files.LOG_ID,):
-        return "the file says that it belongs to another program"
-    (version,) = db.execute("PRAGMA user_version").fetchone()
+    if version < 1:
+        return "the file has an unknown version"
     with closing(sqlite3.connect(":memory:")) as fresh:
-        scripts = files.scripts(files.LOG_MIGRATIONS)
-        if not 1 <= version <= len(scripts):
-            return "the file has an unknown version"
-        for script in scripts[:version]:
+        for script in migrations[:version]:
             files.execute_script(fresh, script)
         schemas = [set(one.execute(_SCHEMA).fetchall()) for one in (fresh, db)]
     if schemas[0] != schemas[1] - _LITESTREAM:
@@ -233,6 +246,7 @@ class _Verification:
         types: str,
     ) -> None:
         self._db, self._progress, self._types = db, progress, types
+        self._checkpoints_of_logs = [one for one in checkpoints if one.log]
         self._checkpoints: dict[int, set[bytes]] = {}
         for one in checkpoints:  # two of one position that differ cannot both be of this log
             self._checkpoints.setdefault(one.position, set()).add(one.hash)
@@ -240,6 +254,8 @@ class _Verification:
 
     def run(self, from_position: int) -> Verified:
         last, last_hash = max(from_position, 1) - 1, GENESIS
+        if other_log := self._other_log():
+            return Verified(0, GENESIS, 1, other_log)
         if last == 0:
             (first,) = self._db.execute("SELECT min(position) FROM events").fetchone()
             if first is not None and first < 1:
@@ -298,6 +314,16 @@ class _Verification:
             last, last_hash = position, hash_
         return last, last_hash, None
 
+    def _other_log(self) -> str | None:
+        """What is wrong with a checkpoint that names a log; one without a name may be of any."""
+        ids = {one.log for one in self._checkpoints_of_logs}
+        if not ids:
+            return None
+        row = self._db.execute("SELECT metadata FROM events WHERE position = 1").fetchone()
+        own = "" if row is None else log_id_in(row[0])
+        others = sorted(ids - {own})
+        return f"a checkpoint is of the log {others[0]}, and this is {own or 'one without an id'}" if others else None
+
     def _other_before(self, from_position: int) -> int | None:
         """The first position that is not looked at otherwise, and where another event is stored than was signed."""
         for position, signed in sorted(self._checkpoints.items()):
@@ -339,8 +365,31 @@ class _Verification:
                 return rows, None
 
 
-def sign_checkpoint(key: Ed25519PrivateKey, position: int, hash: bytes, signed_at: datetime) -> Checkpoint:  # noqa: A002
-    unsigned = Checkpoint(position, hash, signed_at)
+def log_id_in(metadata: bytes) -> str:
+    """Return the id that the metadata of a log's first event give it; empty when they give none."""
+    try:
+        return msgspec.json.decode(metadata, type=_Named).log
+    except msgspec.MsgspecError:
+        return ""
+
+
+def naming_log(metadata: bytes, log: str) -> bytes:
+    """Return the metadata of a log's first event, encoded, with the log's id."""
+    return b'{"log":"%b"%b%b' % (log.encode(), b"" if metadata == b"{}" else b",", metadata[1:])
+
+
+class _Named(Struct):
+    log: str = ""
+
+
+def sign_checkpoint(
+    key: Ed25519PrivateKey,
+    position: int,
+    hash: bytes,  # noqa: A002
+    signed_at: datetime,
+    log: str = "",
+) -> Checkpoint:
+    unsigned = Checkpoint(position, hash, signed_at, log=log)
     return msgspec.structs.replace(unsigned, signature=key.sign(_signed_text(unsigned)))
 
 
@@ -354,5 +403,8 @@ def verify_checkpoint(key: Ed25519PublicKey, checkpoint: Checkpoint) -> bool:
 
 
 def _signed_text(checkpoint: Checkpoint) -> bytes:
-    time = checkpoint.signed_at.isoformat()
-    return f"eventstore checkpoint 1\n{checkpoint.position}\n{checkpoint.hash.hex()}\n{time}\n".encode()
+    time, end = checkpoint.signed_at.isoformat(), f"{checkpoint.position}\n{checkpoint.hash.hex()}\n"
+    if not checkpoint.log:
+        return f"eventstore checkpoint 1\n{end}{time}\n".encode()
+    time = time.replace("+00:00", "Z")  # as it stands in the JSON, so that others need not write it again
+    return f"eventstore checkpoint 2\n{checkpoint.log}\n{end}{time}\n".encode()

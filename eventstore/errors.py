@@ -49,6 +49,10 @@ class StoreReadOnly(StoreUnavailable):
     """The file or its folder cannot be written."""
 
 
+class StoreNewer(StoreUnavailable):
+    """A newer program made the file; this one neither reads nor writes it."""
+
+
 class StoreCorrupt(EventStoreError):
     """The file is not a sound event log."""
 

@@ -14,6 +14,7 @@ from eventstore.errors import (
     StoreBusy,
     StoreCorrupt,
     StoreFull,
+    StoreNewer,
     StoreReadOnly,
     StoreUnavailable,
 )
@@ -99,7 +100,7 @@ def migrate(db: sqlite3.Connection, package: str, application_id: int, path: Pat
 
     Raises:
         StoreCorrupt: a file of some other program.
-        StoreUnavailable: a file of a newer version of this one.
+        StoreNewer: a file of a newer version of this one.
     """
     known = scripts(package)
     if _version(db, application_id, len(known), path) == len(known):
@@ -148,14 +149,17 @@ def scripts(package: str) -> list[str]:
     return [(resources.files(package) / name).read_text("utf-8") for name in found]
 
 
-def check(db: sqlite3.Connection, application_id: int, path: Path) -> None:
+def check(db: sqlite3.Connection, package: str, application_id: int, path: Path) -> None:
     """Look at a file that cannot be changed.
 
     Raises:
         StoreCorrupt: it is not a file of this kind.
+        StoreNewer: a newer version of this program made it.
     """
     if db.execute("PRAGMA application_id").fetchone() != (application_id,):
         raise StoreCorrupt(f"{path.name} belongs to another program")
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    require_known(version, len(scripts(package)), path)
 
 
 def _version(db: sqlite3.Connection, application_id: int, newest: int, path: Path) -> int:
@@ -165,9 +169,17 @@ def _version(db: sqlite3.Connection, application_id: int, newest: int, path: Pat
     (objects,) = db.execute("SELECT count(*) FROM sqlite_master WHERE name NOT GLOB '_litestream_*'").fetchone()
     if found != application_id and (found or version or objects):
         raise StoreCorrupt(f"{path.name} belongs to another program")
-    if version > newest:
-        raise StoreUnavailable(f"{path.name} was written by a newer version of this program")
+    require_known(version, newest, path)
     return int(version)
+
+
+def require_known(version: int, newest: int, path: Path) -> None:
+    """Raise StoreNewer for a version of a file that comes after the newest one that this program knows."""
+    if version > newest:
+        raise StoreNewer(
+            f"{path.name} is of version {version}, made by a newer program than this one, which knows versions up to "
+            f"{newest}; use the newer one"
+        )
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from eventstore import files
-from eventstore.chain import GENESIS, event_hash
+from eventstore.chain import GENESIS, event_hash, naming_log
 from eventstore.codec import Codec
 from eventstore.errors import DuplicateEventId, EventStoreError, Undecodable, UnknownEventType, WrongExpectedVersion
 from eventstore.events import Append, Appended, Metadata, RecordedEvent
@@ -82,7 +82,7 @@ def open_log(
                 db.execute(f"PRAGMA journal_size_limit = {64 << 20}")
                 files.migrate(db, files.LOG_MIGRATIONS, files.LOG_ID, path, keep=True)
             else:
-                files.check(db, files.LOG_ID, path)
+                files.check(db, files.LOG_MIGRATIONS, files.LOG_ID, path)
         except BaseException:
             db.close()
             raise
@@ -331,6 +331,9 @@ class _Draft:
                 metadata_bytes = _encode_metadata(event.metadata)
                 metadata = metadata_bytes.decode()
                 self._metadata = (event.metadata, metadata_bytes, metadata)
+            if position == 1:  # the metadata alone: an event of its own would need a stream that nobody else writes
+                metadata_bytes = naming_log(metadata_bytes, os.urandom(16).hex())
+                metadata, self._metadata = metadata_bytes.decode(), (None, b"", "")
             sealed = None
             if event.personal is not None:
                 key = self._keys[stream]

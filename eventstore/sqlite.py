@@ -25,6 +25,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from eventstore import files
+from eventstore.chain import log_id_in
 from eventstore.codec import Codec
 from eventstore.connections import Readers, WriterThread
 from eventstore.errors import EventStoreError, StoreClosed, StoreCorrupt, StoreReadOnly
@@ -328,6 +329,15 @@ class SQLiteEventStore:
     async def head(self) -> int:
         self._check_open()
         return await self._readers.run(_head)
+
+    async def log_id(self) -> str:
+        self._check_open()
+
+        def read(db: sqlite3.Connection) -> str:
+            row = db.execute("SELECT CAST(metadata AS BLOB) FROM events WHERE position = 1").fetchone()
+            return "" if row is None else log_id_in(row[0])
+
+        return await self._readers.run(read)
 
     async def stream_version(self, stream: str) -> int:
         self._check_open()

@@ -90,6 +90,9 @@ class EventStore(Protocol):
     async def head(self) -> int:
         """The last position; 0 for an empty log."""
 
+    async def log_id(self) -> str:
+        """The id that the first event gives the log; empty for an empty log, and for one from before there were ids."""
+
     async def stream_version(self, stream: str) -> int:
         """0 when there is no such stream."""
 

@@ -27,6 +27,7 @@ from service.cli.output import DONE, FAILED, VERIFICATION_FAILED, WRONG_USAGE, O
 from service.cli.parsing import add_command
 from service.cli.runtime import Runtime
 from service.domain.errors import Invalid
+from service.domain.formats import NewerFormat
 from service.domain.threads import ANONYMOUS, ThreadStarted
 from service.operations import erase_subject
 from service.streams import THREADS
@@ -37,6 +38,7 @@ from service.workers.checkpoints import (
     key_text,
     make_checkpoint,
     parse_checkpoints,
+    read_checkpoints,
     read_public_key,
 )
 
@@ -110,10 +112,12 @@ async def verify(options: argparse.Namespace, output: Output) -> int:
     log, start = log_of(options.data), options.start
     kept: list[tuple[Path, SignedCheckpoint]] = []
     for file in options.checkpoint:
-        kept += [(file, one) for one in parse_checkpoints(file.read_bytes(), str(file))]
+        kept += [(file, one) for one in read_checkpoints(file)]
     own: Path = options.data / CHECKPOINTS
     try:
         kept += [(own, one) for one in parse_checkpoints(_content(own), str(own))]
+    except NewerFormat:
+        raise
     except Invalid as error:
         return _report(Verified(0, b"", None, str(error)), options, kept, output)
     expected = read_public_key(options.public_key) if options.public_key is not None else None

@@ -16,6 +16,7 @@ from eventstore import (
     RecordedEvent,
     SQLiteEventStore,
     StoreBusy,
+    StoreNewer,
     StoreUnavailable,
     execute,
 )
@@ -117,7 +118,7 @@ async def reading(
     except StoreUnavailable as error:
         if store is not None:
             await store.close()
-        if isinstance(error, StoreBusy):
+        if isinstance(error, StoreBusy | StoreNewer):
             raise
         warning(f"the log cannot be written ({error}), so it is not recorded that it is read now.")
         store = await SQLiteEventStore.open(log, vault_path=vault, read_only=True)

@@ -62,6 +62,9 @@ class AdmittingStore:
     async def head(self) -> int:
         return await self._store.head()
 
+    async def log_id(self) -> str:
+        return await self._store.log_id()
+
     async def stream_version(self, stream: str) -> int:
         return await self._store.stream_version(stream)
 

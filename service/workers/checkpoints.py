@@ -32,18 +32,22 @@ from msgspec import Struct
 from eventstore import Checkpoint, EventStore, EventStoreError, sign_checkpoint, verify_checkpoint
 from eventstore.files import sync_folder
 from service.domain.errors import Invalid
+from service.domain.formats import NewerFormat, require_known
 from service.system import now
 
 KEY, PUBLIC_KEY, CHECKPOINTS = "checkpoint.key", "checkpoint.pub", "checkpoints.jsonl"
-FORMAT = "docsmith-checkpoint-1"
+FORMAT, FORMAT_WITHOUT_LOG = "docsmith-checkpoint-2", "docsmith-checkpoint-1"
+"""service/manual/log-format.md has both. A log without an id is signed in the older one."""
 
 log = structlog.get_logger()
 
 
-class SignedCheckpoint(Struct, frozen=True, kw_only=True, rename="camel"):
+class SignedCheckpoint(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """A checkpoint as people keep it: one JSON object."""
 
-    format: str = FORMAT
+    format: str
+    log: str = ""
+    """The log's id."""
     position: int
     hash: str
     """Of the event at that position, in hex."""
@@ -56,6 +60,8 @@ class SignedCheckpoint(Struct, frozen=True, kw_only=True, rename="camel"):
     @classmethod
     def of(cls, checkpoint: Checkpoint, key: Ed25519PublicKey) -> "SignedCheckpoint":
         return cls(
+            format=FORMAT if checkpoint.log else FORMAT_WITHOUT_LOG,
+            log=checkpoint.log,
             position=checkpoint.position,
             hash=checkpoint.hash.hex(),
             time=checkpoint.signed_at,
@@ -64,13 +70,18 @@ class SignedCheckpoint(Struct, frozen=True, kw_only=True, rename="camel"):
         )
 
     def checkpoint(self) -> Checkpoint:
-        return Checkpoint(self.position, bytes.fromhex(self.hash), self.time, base64.b64decode(self.signature))
+        signature = base64.b64decode(self.signature)
+        return Checkpoint(self.position, bytes.fromhex(self.hash), self.time, signature, self.log)
 
     def is_signed_with(self, key: Ed25519PublicKey) -> bool:
         return verify_checkpoint(key, self.checkpoint())
 
     def own_key(self) -> Ed25519PublicKey:
         return Ed25519PublicKey.from_public_bytes(base64.b64decode(self.public_key))
+
+
+class _Formatted(Struct):
+    format: str
 
 
 def key_text(key: Ed25519PublicKey) -> str:
@@ -80,23 +91,37 @@ def key_text(key: Ed25519PublicKey) -> str:
 def parse_checkpoints(text: bytes, name: str) -> list[SignedCheckpoint]:
     """Of a file with one JSON object in each line, or one in all. A last line that was not finished is passed over.
 
-    Raises Invalid: something else is in it.
+    Raises NewerFormat, and Invalid: something else is in it.
     """
     try:
         return [_parsed(text)]
+    except NewerFormat as error:
+        raise NewerFormat(f"{name}: {error}") from None
     except (msgspec.MsgspecError, ValueError):
         pass
     *lines, _ = text.split(b"\n")
     try:
         return [_parsed(line) for line in lines if line.strip()]
+    except NewerFormat as error:
+        raise NewerFormat(f"{name}: {error}") from None
     except (msgspec.MsgspecError, ValueError) as error:
         raise Invalid(f"{name}: there is something in it that is not a checkpoint: {error}") from error
 
 
+def read_checkpoints(file: Path) -> list[SignedCheckpoint]:
+    """Return the checkpoints of a file that somebody kept. Raises NewerFormat, OSError, and Invalid: it has none."""
+    found = parse_checkpoints(file.read_bytes(), str(file))
+    if not found:
+        raise Invalid(f"{file}: no checkpoint found in it; give a file that docsmith audit checkpoint wrote.")
+    return found
+
+
 def _parsed(text: bytes) -> SignedCheckpoint:
+    found = msgspec.json.decode(text, type=_Formatted).format
+    require_known(found, FORMAT)
     one = msgspec.json.decode(text, type=SignedCheckpoint)
-    if one.format != FORMAT:
-        raise ValueError(f"its format is {one.format}")
+    if one.format != (FORMAT if one.log else FORMAT_WITHOUT_LOG):
+        raise ValueError(f"its format is {found}")
     one.checkpoint()  # raises ValueError, as the next line does
     one.own_key()
     return one
@@ -146,15 +171,15 @@ async def make_checkpoint(store: EventStore, data: Path, *, even_if_known: bool 
     last = await store.read_all(limit=1, backwards=True)
     if not last:
         return None
-    position, hash_ = last[0].position, last[0].hash
-    return await asyncio.to_thread(_make, data, position, hash_, even_if_known)
+    position, hash_, log_id = last[0].position, last[0].hash, await store.log_id()
+    return await asyncio.to_thread(_make, data, position, hash_, log_id, even_if_known)
 
 
-def _make(data: Path, position: int, hash_: bytes, even_if_known: bool) -> SignedCheckpoint | None:
+def _make(data: Path, position: int, hash_: bytes, log_id: str, even_if_known: bool) -> SignedCheckpoint | None:
     if not even_if_known and _last_position(data / CHECKPOINTS) == position:
         return None
     key = obtain_key(data)
-    made = SignedCheckpoint.of(sign_checkpoint(key, position, hash_, now()), key.public_key())
+    made = SignedCheckpoint.of(sign_checkpoint(key, position, hash_, now(), log_id), key.public_key())
     _append_line(data / CHECKPOINTS, msgspec.json.encode(made) + b"\n")
     return made
 

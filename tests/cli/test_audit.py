@@ -172,6 +172,29 @@ def test_checkpoints_that_somebody_wrote_into_are_found(service):
     assert "does not fit its signature" in service.cli("audit", "verify", status=3)["problem"]
 
 
+def test_what_a_newer_program_made_is_not_called_tampered(service, tmp_path):
+    service.cli("organization", "create", "--name", "Acme")
+    made = service.cli("audit", "checkpoint")
+    newer, file = made | {"format": "docsmith-checkpoint-3", "more": []}, tmp_path / "newer.json"
+    file.write_text(json.dumps(newer))
+    told = service.run("audit", "verify", "--checkpoint", str(file))
+    assert (told.returncode, told.stdout) == (1, "")
+    assert f"{file}: its format docsmith-checkpoint-3 was made by a newer docsmith; use that one" in told.stderr
+    own = service.data / "checkpoints.jsonl"
+    own.write_text(own.read_text() + json.dumps(newer) + "\n")
+    assert service.cli("audit", "verify", status=1)["code"] == "newer_format"
+    own.write_text(json.dumps(made) + "\n")
+    file.write_text(json.dumps(made | {"format": "docsmith-checkpoint-0"}))
+    told = service.run("audit", "verify", "--checkpoint", str(file))
+    assert (told.returncode, told.stdout) == (1, "")
+    assert f"{file}: no checkpoint found in it" in told.stderr
+    change(service, "PRAGMA user_version = 7")
+    for command in (("audit", "verify"), ("audit", "show"), ("audit", "checkpoint"), ("organization", "list")):
+        told = service.run(*command)
+        assert (told.returncode, told.stdout, told.stderr.count("\n")) == (1, "", 1), command
+        assert "made by a newer program" in told.stderr
+
+
 def test_where_there_is_no_log_nothing_is_made(tmp_path):
     service = Service(tmp_path / "data")
     for command in (("verify",), ("show",), ("checkpoint",)):

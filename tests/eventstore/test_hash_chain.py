@@ -1,7 +1,9 @@
 """Verification finds whatever was done to a log, and needs nothing but its file."""
 
 import asyncio
+import json
 import random
+import re
 import shutil
 import sqlite3
 from contextlib import closing
@@ -17,7 +19,9 @@ from msgspec.structs import replace
 from eventstore import (
     GENESIS,
     Checkpoint,
+    Metadata,
     StoreCorrupt,
+    StoreNewer,
     StoreUnavailable,
     event_hash,
     sign_checkpoint,
@@ -227,13 +231,27 @@ def test_what_is_not_an_event_is_found_too(log, copy):
         "DROP INDEX events_by_category",
         "PRAGMA application_id = 1",
         "PRAGMA user_version = 0",
-        "PRAGMA user_version = 1000",
     ):
         change(log, copy, statement)
         verified = verify(copy)
         assert (verified.bad_position, verified.position) == (0, 0), statement
     change(log, copy, "PRAGMA writable_schema = 1", "DELETE FROM sqlite_master WHERE name = 'events_by_id'")
     assert not verify(copy).is_sound
+
+
+def test_a_log_of_a_newer_program_is_not_called_damaged(log, copy):
+    change(log, copy, "CREATE TABLE of_tomorrow (a)", "PRAGMA user_version = 1000")
+    with pytest.raises(StoreNewer, match=r"version 1000.*use the newer one"):
+        verify(copy)
+
+
+async def test_a_log_of_a_newer_program_is_not_read(tmp_path):
+    await (await opened(tmp_path)).close()
+    with closing(sqlite3.connect(tmp_path / "events.db")) as db:
+        db.execute("PRAGMA user_version = 1000")
+    for read_only in (True, False):
+        with pytest.raises(StoreNewer):
+            await opened(tmp_path, read_only=read_only)
 
 
 def test_an_index_that_hides_an_event_is_found(log, copy):
@@ -303,6 +321,56 @@ def test_a_checkpoint_is_its_signers_and_nobody_elses(log):
         replace(checkpoint, signature=bytes(64)),
     ):
         assert not verify_checkpoint(key.public_key(), changed)
+
+
+async def test_the_first_event_names_the_log(tmp_path):
+    names = []
+    for folder in (tmp_path / "a", tmp_path / "b"):
+        folder.mkdir()
+        async with await opened(folder) as store:
+            assert await store.log_id() == ""
+            metadata = Metadata(actor="someone")
+            new = replace(noted(1), metadata=metadata)
+            await store.append("note-1", [new, new], expected_version=0)
+            names.append(await store.log_id())
+            assert [event.metadata for event in await store.read_all()] == [metadata] * 2
+        stored = [json.loads(row[COLUMNS.index("metadata")]) for row in rows(folder / "events.db")]
+        assert stored == [{"log": names[-1], "actor": "someone"}, {"actor": "someone"}]
+        assert verify(folder / "events.db").is_sound
+    assert all(re.fullmatch("[0-9a-f]{32}", name) for name in names)
+    assert names[0] != names[1]
+
+
+def test_a_checkpoint_of_another_log_is_called_that(log):
+    head, key = verify(log), Ed25519PrivateKey.generate()
+    (log_id,) = {json.loads(row[COLUMNS.index("metadata")]).get("log") for row in rows(log)[:1]}
+    own = sign_checkpoint(key, head.position, head.hash, NOW, log_id)
+    assert verify_checkpoint(key.public_key(), own)
+    assert not verify_checkpoint(key.public_key(), replace(own, log=""))
+    assert verify(log, checkpoints=[own]) == head
+    other = sign_checkpoint(key, head.position, head.hash, NOW, "f" * 32)
+    found = verify(log, checkpoints=[own, other])
+    assert (found.bad_position, found.problem) == (1, f"a checkpoint is of the log {'f' * 32}, and this is {log_id}")
+
+
+def test_a_log_without_a_name_is_sound(log, copy):
+    """As a program wrote it that did not name logs."""
+    nameless, previous = [], GENESIS
+    for row in rows(log):
+        values = [*row]
+        values[COLUMNS.index("metadata")] = "{}"
+        previous = hash_of(tuple(values), previous)
+        nameless.append((*values[:-1], previous))
+    change(log, copy)
+    with closing(sqlite3.connect(copy)) as db, db:
+        db.executemany(
+            "UPDATE events SET metadata = ?2, hash = ?3 WHERE position = ?1", [(r[0], r[7], r[10]) for r in nameless]
+        )
+    key = Ed25519PrivateKey.generate()
+    old = sign_checkpoint(key, EVENTS, previous, NOW)
+    assert verify_checkpoint(key.public_key(), old)
+    assert verify(copy, checkpoints=[old]).is_sound
+    assert not verify(copy, checkpoints=[replace(old, log="f" * 32)]).is_sound
 
 
 def test_every_checkpoint_counts_wherever_the_verification_begins(log):

@@ -1,11 +1,11 @@
 """The event store in a SQLite file.
 
-Theory of operation. One thread holds the connection that writes. Appends wait in a queue; whenever that thread is
-free it gets all that wait, stores them in one transaction and reports an outcome to each: whoever comes while a commit
-is in flight rides in the next. The queue and the thread belong to the store, so a caller that is cancelled takes
-nothing with it and leaves no transaction open: its append is stored or, if the thread has not got it yet, dropped.
-Reading goes through other threads, each with a connection of its own. Committed events go straight from memory to this
-process's subscribers (tail.py); what other processes commit is noticed by a thread that looks at
+Theory of operation. One thread holds the connection that writes. Appends wait in a queue (append_queue.py); whenever
+that thread is free it gets those that wait, stores them in one transaction and reports an outcome to each: an append
+that comes while a commit is in flight goes with the next. The queue and the thread belong to the store, so a caller
+that is cancelled takes nothing with it and leaves no transaction open: its append is stored or, if the thread has not
+got it yet, dropped. Reading goes through other threads, each with a connection of its own. Committed events go straight
+from memory to this process's subscribers (tail.py); what other processes commit is noticed by a thread that looks at
 ``PRAGMA data_version`` every 25 ms while somebody waits for events (watch.py).
 
 aiosqlite, which the views use for their queries, is not used here: it makes each statement a trip to the thread and
@@ -16,8 +16,7 @@ events and decrypting a page of them would hold up everybody else.
 import asyncio
 import contextlib
 import sqlite3
-from collections import deque
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,9 +24,10 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from eventstore import files
+from eventstore.append_queue import AppendQueue
 from eventstore.chain import log_id_in
 from eventstore.codec import Codec
-from eventstore.connections import Readers, WriterThread
+from eventstore.connections import Readers
 from eventstore.errors import EventStoreError, StoreClosed, StoreCorrupt, StoreReadOnly
 from eventstore.events import Append, Appended, NewEvent, RecordedEvent
 from eventstore.log_file import (
@@ -50,10 +50,6 @@ T = TypeVar("T")
 S = TypeVar("S")
 E = TypeVar("E")
 
-MAX_QUEUED = 4_096
-"""Appends that may wait for the writer; who comes then waits to be queued."""
-MAX_BATCH = 1_024
-"""Appends in one transaction."""
 PAGE = 500
 """Events in one read."""
 FOLDED_PAGE = 2_000
@@ -68,25 +64,18 @@ class SQLiteEventStore:
     def __init__(
         self, path: Path, vault: Vault, writer: LogWriter | None, watch: sqlite3.Connection, head: int
     ) -> None:
-        self._loop = asyncio.get_running_loop()
         self._path, self._vault = path, vault
         self._readers = Readers(path)
-        self._writer = None if writer is None else WriterThread(writer, self._committed)
-        self._tail = Tail(head, self._is_busy)
+        self._appends = None if writer is None else AppendQueue(writer, begin=self._begin_batch, publish=self._publish)
+        self._tail = Tail(head, lambda: self._appends is not None and self._appends.is_busy)
         self._watch = Watch(watch, refresh=vault.refresh, head=_head, known=lambda: self._tail.last)
         self._snapshots = Snapshots()
         self._watchers = 0
         self._poll_task: asyncio.Task[None] | None = None
         self._ended_polls: set[asyncio.Task[None]] = set()
-        self._has_room = asyncio.Event()
-        self._queue: deque[_Queued] = deque()
-        self._in_flight: list[_Queued] = []
         self._cleared_before = 0
         """How often the tail had been cleared when what is in flight began."""
-        self._flush_is_due = False
         self._is_closed = False
-        self._idle = asyncio.Event()
-        self._idle.set()
 
     @classmethod
     async def open(
@@ -138,8 +127,11 @@ class SQLiteEventStore:
 
     # Writing
 
-    async def append(self, stream: str, events: Sequence[NewEvent], *, expected_version: int) -> Appended:
-        return await self.append_all((Append(stream, tuple(events), expected_version),))
+    def append(
+        self, stream: str, events: Sequence[NewEvent], *, expected_version: int
+    ) -> Coroutine[Any, Any, Appended]:
+        # No coroutine of its own: of many appends at once, each object is one more for the garbage collector to visit.
+        return self.append_all((Append(stream, tuple(events), expected_version),))
 
     async def append_all(self, writes: Sequence[Append]) -> Appended:
         if not writes:
@@ -151,61 +143,18 @@ class SQLiteEventStore:
                 raise ValueError("a stream needs a name")
             write.stream.encode()  # raises UnicodeEncodeError, a ValueError, here and not in the midst of a batch
         self._check_open()
-        if self._writer is None:
+        if self._appends is None:
             raise StoreReadOnly(f"{self._path.name} was opened for reading")
-        while len(self._queue) >= MAX_QUEUED:
-            self._has_room.clear()
-            await self._has_room.wait()
-            self._check_open()
-        outcome: asyncio.Future[Appended] = self._loop.create_future()
-        self._queue.append(_Queued(writes, outcome))
-        if not self._in_flight and not self._flush_is_due:
-            self._flush_soon()
-        return await outcome
+        queued = self._appends.put(writes)
+        try:
+            return await queued
+        except asyncio.CancelledError:
+            queued.give_up()
+            raise
 
-    def _flush_soon(self) -> None:
-        # Not at once: whoever else appends in this turn of the event loop goes along. After a commit those are the
-        # ones who waited for it, whose turns come before this; else one of them would have each second commit alone.
-        self._flush_is_due = True
-        self._idle.clear()
-        self._loop.call_soon(self._flush)
-
-    def _flush(self) -> None:
-        """Give the writer what waits for it."""
-        self._flush_is_due = False
-        while self._queue and len(self._in_flight) < MAX_BATCH:
-            queued = self._queue.popleft()
-            if not queued.outcome.done():  # else cancelled
-                self._in_flight.append(queued)
-        self._has_room.set()
-        if self._in_flight:
-            assert self._writer is not None
-            self._cleared_before = self._tail.cleared
-            self._writer.commit([queued.writes for queued in self._in_flight], wants_events=self._watchers > 0)
-        else:
-            self._idle.set()
-
-    def _committed(self, result: Batch | BaseException) -> None:
-        """Tell everybody what became of a batch."""
-        done, self._in_flight = self._in_flight, []
-        if isinstance(result, BaseException):
-            outcomes: Sequence[Appended | BaseException] = [result] * len(done)
-        else:
-            outcomes = result.outcomes
-            self._publish(result)
-        for queued, outcome in zip(done, outcomes, strict=True):
-            if queued.outcome.done():
-                continue
-            if isinstance(outcome, BaseException):
-                queued.outcome.set_exception(outcome)
-                queued.outcome.exception()  # or a caller that is cancelled just now would have it logged as unseen
-            else:
-                queued.outcome.set_result(outcome)
-        self._flush_soon()
-
-    def _is_busy(self) -> bool:
-        """Whether somebody waits for an append."""
-        return bool(self._in_flight or self._queue)
+    def _begin_batch(self) -> bool:
+        self._cleared_before = self._tail.cleared
+        return self._watchers > 0
 
     def _publish(self, batch: Batch) -> None:
         if not self._watchers or not batch.last:
@@ -499,7 +448,8 @@ class SQLiteEventStore:
         if not self._is_closed:
             self._is_closed = True
             self._tail.close()
-        await self._idle.wait()
+        if self._appends is not None:
+            await self._appends.close()
         self._end_poll()
         if self._ended_polls:
             await asyncio.wait(self._ended_polls)
@@ -508,22 +458,13 @@ class SQLiteEventStore:
     def _close_files(self) -> None:
         self._readers.close()
         self._watch.close()
-        if self._writer is not None:
-            self._writer.close()  # last, so that it takes the WAL along
+        if self._appends is not None:
+            self._appends.close_file()  # last, so that it takes the WAL along
         self._vault.close()
 
     def _check_open(self) -> None:
         if self._is_closed:
             raise StoreClosed("the store is closed")
-
-
-class _Queued:
-    """An append that waits for the writer, and who waits for it."""
-
-    __slots__ = ("outcome", "writes")
-
-    def __init__(self, writes: Sequence[Append], outcome: asyncio.Future[Appended]) -> None:
-        self.writes, self.outcome = writes, outcome
 
 
 def _position(db: sqlite3.Connection, stream: str, version: int) -> int:

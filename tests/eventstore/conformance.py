@@ -5,8 +5,10 @@ the same storage each time it is called, as another process would, and closes wh
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextlib import aclosing
+from typing import Any
 
 import pytest
 
@@ -39,6 +41,22 @@ async def take(store: EventStore, count: int, **where: object) -> list[RecordedE
             if len(taken) == count:
                 return taken
     raise AssertionError
+
+
+class Woken:
+    """Awaits something, and counts how often that went on waiting."""
+
+    def __init__(self, awaited: Coroutine[Any, Any, Appended]) -> None:
+        self._awaited, self.times = awaited, 0
+
+    def __await__(self) -> Generator[Any, Any, Appended]:
+        try:
+            while True:
+                waits_for = self._awaited.send(None)
+                self.times += 1
+                yield waits_for
+        except StopIteration as end:
+            return end.value
 
 
 def numbers(events: list[RecordedEvent]) -> list[int]:
@@ -139,6 +157,33 @@ class EventStoreContract:
         )
         assert outcomes[0] == Appended(1, 1)
         assert isinstance(outcomes[1], ValueError)
+
+    # Many at once
+
+    async def test_waiting_append_is_woken_by_its_outcome_only(self, store):
+        appends = [Woken(store.append(f"note-{n}", [noted(n)], expected_version=0)) for n in range(3 * MANY)]
+        outcomes = await asyncio.gather(*appends)
+        assert [outcome.position for outcome in outcomes] == list(range(1, 3 * MANY + 1)), "first in, first out"
+        assert {append.times for append in appends} == {1}
+
+    async def test_outcomes_of_a_large_batch_come_in_parts(self, store):
+        turn, of_turn, is_over = 0, list[int](), False
+
+        async def count_turns() -> None:
+            nonlocal turn
+            while not is_over:
+                turn += 1
+                await asyncio.sleep(0)
+
+        async def append(number: int) -> None:
+            await store.append(f"note-{number}", [noted(number)], expected_version=0)
+            of_turn.append(turn)
+
+        counting = asyncio.create_task(count_turns())
+        await asyncio.gather(*(append(number) for number in range(MANY)))
+        is_over = True
+        await counting
+        assert max(Counter(of_turn).values()) <= 100
 
     # Appending again
 

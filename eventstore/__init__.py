@@ -17,6 +17,7 @@ from eventstore.decider import Decider, Executed, Loaded, execute, load, plan
 from eventstore.errors import (
     DuplicateEventId,
     EventStoreError,
+    InvalidEvent,
     StoreBusy,
     StoreClosed,
     StoreCorrupt,
@@ -49,6 +50,7 @@ __all__ = [
     "EventStoreError",
     "Executed",
     "Folded",
+    "InvalidEvent",
     "Loaded",
     "Metadata",
     "NewEvent",

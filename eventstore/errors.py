@@ -21,6 +21,10 @@ class Undecodable(EventStoreError):
     """A stored event's data does not fit the shape of its type."""
 
 
+class InvalidEvent(EventStoreError, ValueError):
+    """An event, or a name of a stream, that readers could not read: nothing of the append was stored."""
+
+
 class DuplicateEventId(EventStoreError):
     """An event with this id is stored already, elsewhere than where the writer expected it."""
 

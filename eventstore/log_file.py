@@ -26,6 +26,7 @@ from eventstore.chain import GENESIS, event_hash, naming_log
 from eventstore.codec import Codec
 from eventstore.errors import DuplicateEventId, EventStoreError, Undecodable, UnknownEventType, WrongExpectedVersion
 from eventstore.events import Append, Appended, Metadata, RecordedEvent
+from eventstore.validation import check_event
 from eventstore.vault import Key, Vault
 
 S = TypeVar("S")
@@ -322,10 +323,9 @@ class _Draft:
         for event in part.events:
             version += 1
             position += 1
+            check_event(event, stream)
             id_ = event.id or self._new_id()
             id_bytes, data = id_.encode(), event.data
-            if data[:1] != b"{" or data[-1:] != b"}":
-                raise ValueError(f"the data of an event of {stream} is not a JSON object")
             known, metadata_bytes, metadata = self._metadata
             if event.metadata is not known:
                 metadata_bytes = _encode_metadata(event.metadata)

@@ -43,6 +43,7 @@ from eventstore.log_file import (
 from eventstore.snapshots import Snapshot, Snapshots
 from eventstore.store import Folded
 from eventstore.tail import ALL, Key, Tail, category_of
+from eventstore.validation import check_stream
 from eventstore.vault import Vault
 from eventstore.watch import POLL_SECONDS, Watch
 
@@ -139,9 +140,7 @@ class SQLiteEventStore:
         for write in writes:
             if not write.events:
                 raise ValueError("an append needs events")
-            if not write.stream:
-                raise ValueError("a stream needs a name")
-            write.stream.encode()  # raises UnicodeEncodeError, a ValueError, here and not in the midst of a batch
+            check_stream(write.stream)  # here and not in the midst of a batch, which looks for its key and its version
         self._check_open()
         if self._appends is None:
             raise StoreReadOnly(f"{self._path.name} was opened for reading")

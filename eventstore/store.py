@@ -43,7 +43,8 @@ class EventStore(Protocol):
             SubjectErased: personal data for a stream whose personal data was erased.
             StoreUnavailable: nothing was stored, and a later try may succeed. Its kinds are StoreBusy, StoreFull and
                 StoreReadOnly.
-            ValueError: no events, or one whose data is not a JSON object.
+            InvalidEvent: an event without a type, one whose data is not a JSON object, a stream without a name, or a
+                name that is too long. It is a ValueError, as is raised when there are no events.
         """
 
     async def append_all(self, writes: Sequence[Append]) -> Appended:

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Literal, assert_never
 
@@ -116,6 +116,35 @@ async def get_key(views: Views, key_id: str) -> KeyRow | None:
     return _row(row) if row else None
 
 
+class Revocation:
+    """Whether a key is revoked, with the callbacks of the requests that end with it.
+
+    A set, since a future looks through all its callbacks to remove one, and a public key may have thousands.
+    """
+
+    __slots__ = ("_callbacks", "is_published")
+
+    def __init__(self) -> None:
+        self._callbacks: set[Callable[[], object]] = set()
+        self.is_published = False
+
+    def watch(self, callback: Callable[[], object]) -> None:
+        """Call this when the key is revoked; at once if it is. It must not raise."""
+        if self.is_published:
+            callback()
+        else:
+            self._callbacks.add(callback)
+
+    def unwatch(self, callback: Callable[[], object]) -> None:
+        self._callbacks.discard(callback)
+
+    def publish(self) -> None:
+        self.is_published = True
+        callbacks, self._callbacks = self._callbacks, set()
+        for callback in callbacks:
+            callback()
+
+
 class KeyDirectory:
     """Every key in memory, by the digest of its token, as of the last event of a key that was seen.
 
@@ -128,6 +157,7 @@ class KeyDirectory:
         self._rows: dict[str, KeyRow] = {}
         self._digests: dict[str, str] = {}
         self._catching_up = asyncio.Lock()
+        self._revocations: dict[str, Revocation] = {}
 
     async def run(self) -> None:
         """Follow the log until cancelled."""
@@ -147,6 +177,15 @@ class KeyDirectory:
         """
         key_id = self._digests.get(digest)
         return None if key_id is None else self._rows[key_id]
+
+    def revocation(self, key_id: str) -> Revocation:
+        """Return the revocation of a known key, the same one for all its requests."""
+        found = self._revocations.get(key_id)
+        if found is None:
+            found = self._revocations[key_id] = Revocation()
+            if self._rows[key_id].revoked_at is not None:
+                found.publish()
+        return found
 
     def _apply(self, events: Sequence[RecordedEvent]) -> None:
         fresh = [event for event in events if event.position > self._position]
@@ -179,5 +218,8 @@ class KeyDirectory:
                 self._rows[key_id] = replace(self._rows[key_id], used_at=used_at)
             case KeyRevoked(revoked_at=revoked_at):
                 self._rows[key_id] = replace(self._rows[key_id], revoked_at=revoked_at)
+                revocation = self._revocations.get(key_id)
+                if revocation is not None:
+                    revocation.publish()
             case unknown:
                 assert_never(unknown)

@@ -19,8 +19,10 @@ from service.projections.keys import KeyDirectory, KeyRow
 from service.projections.projects import ProjectRow
 from service.system import now
 from service.web.client_address import client_address
+from service.web.connections import Connection
 from service.web.limits import put_in_scope
 from service.web.problems import ACTOR
+from service.web.revocation import REVOKED
 from service.workers.key_uses import KeyUses
 
 KEY_DIRECTORY: web.AppKey[KeyDirectory] = web.AppKey("KEY_DIRECTORY")
@@ -85,6 +87,9 @@ def _require_place(request: web.Request, key: KeyRow) -> None:
 
 def _let_in(request: web.Request, key: KeyRow, at: datetime) -> None:
     request[ACTOR], request[CALLER] = key.id, key
+    revocation = request[REVOKED] = request.app[KEY_DIRECTORY].revocation(key.id)
+    if isinstance(request.protocol, Connection):
+        request.protocol.end_with(revocation)
     request.app[KEY_USES].note(key, at)
 
 

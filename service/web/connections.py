@@ -8,6 +8,7 @@ a problem.
   closed after ``idle_seconds``, by aiohttp's own clock.
 - A body has ``body_seconds`` (problems.py): the handler knows when it waits for one.
 - A client that takes nothing of what is sent to it is cut off after ``write_seconds``.
+- A request whose key is revoked has ``REVOKED_SECONDS`` to end.
 """
 
 import asyncio
@@ -23,6 +24,7 @@ from msgspec import Struct
 
 from service.domain.callers import address_of, counted_as, is_within
 from service.ports.bounds import CountBound, ignore_bounds
+from service.projections.keys import Revocation
 from service.web.problems import REQUEST_ID, Handler, encoded_problem, problem_response
 from service.web.security_headers import PLAIN_HEADERS
 
@@ -31,6 +33,8 @@ MAX_LINE_BYTES = 8190
 MAX_FIELD_BYTES = 16_384
 """Of one header: a browser's cookies for a whole domain may come along."""
 MAX_FIELDS = 100
+REVOKED_SECONDS = 0.5
+"""How long a request goes on after its key was revoked: for its stream to end as its protocol ends one."""
 LINGERING_SECONDS = 2.0
 """How long a refused body is still read, so that the client gets to see the refusal."""
 
@@ -78,7 +82,9 @@ class Doorkeeper:
 class Connection(web.RequestHandler):
     """One connection, with its clocks."""
 
-    __slots__ = ("_busy", "_caller", "_clock", "_doorkeeper", "_head_since", "_write_clock")
+    __slots__ = (
+        "_busy", "_caller", "_clock", "_doorkeeper", "_head_since", "_revocation", "_revoked_clock", "_write_clock"
+    )  # fmt: skip
 
     def __init__(self, server: web.Server, doorkeeper: Doorkeeper, *, logger: logging.Logger) -> None:
         limits = doorkeeper.limits
@@ -99,6 +105,8 @@ class Connection(web.RequestHandler):
         self._head_since: float | None = None
         self._clock: asyncio.TimerHandle | None = None
         self._write_clock: asyncio.TimerHandle | None = None
+        self._revocation: Revocation | None = None
+        self._revoked_clock: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         peer = transport.get_extra_info("peername")
@@ -115,6 +123,7 @@ class Connection(web.RequestHandler):
         if self._caller is not None:
             self._doorkeeper.leave(self._caller)
             self._caller = None
+            self.end()
             for clock in (self._clock, self._write_clock):
                 if clock is not None:
                     clock.cancel()
@@ -140,6 +149,20 @@ class Connection(web.RequestHandler):
 
     def end(self) -> None:
         self._busy = False
+        if self._revocation is not None:
+            self._revocation.unwatch(self._on_revoked)
+            self._revocation = None
+        if self._revoked_clock is not None:
+            self._revoked_clock.cancel()
+            self._revoked_clock = None
+
+    def end_with(self, revocation: Revocation) -> None:
+        """Cut the request under way if it goes on for ``REVOKED_SECONDS`` after its key was revoked."""
+        self._revocation = revocation
+        revocation.watch(self._on_revoked)
+
+    def _on_revoked(self) -> None:
+        self._revoked_clock = self._loop.call_later(REVOKED_SECONDS, self._cut)
 
     def pause_writing(self) -> None:
         super().pause_writing()

@@ -28,6 +28,7 @@ from service.web.limits import charged
 from service.web.live import with_keep_alives
 from service.web.problems import metadata_of, read_body
 from service.web.query import of_query
+from service.web.revocation import require_key_in_force, revocation_of
 from service.web.schemas import NOT_BLANK, Timestamp, Url, says
 from service.wire.job_stream import live_event, queue_event
 
@@ -138,6 +139,7 @@ async def show_job(request: web.Request) -> web.Response:
     row = await job_row(request, project, request.match_info["id"])
     if seconds and row.status == "active":
         await _ended(request, row.id, after, seconds)
+        require_key_in_force(request)
         row = await job_row(request, project, row.id)
     return await _job_response(request, row)
 
@@ -221,7 +223,9 @@ async def _told(request: web.Request, project: ProjectRow, row: JobRow, after: i
     events = live_events(request, row.id, after) if row.status == "active" else past_events(request, row.id, after)
     waits, place = row.waiting_since is not None, None
     async with aclosing(events):
-        async for told in with_keep_alives(events, request.app[CLOSING], seconds=QUEUE_TOLD_SECONDS):
+        async for told in with_keep_alives(
+            events, request.app[CLOSING], revocation=revocation_of(request), seconds=QUEUE_TOLD_SECONDS
+        ):
             if told is not None:
                 yield live_event(*told)
                 waits = waits and not isinstance(told[1], JobStarted)
@@ -249,11 +253,11 @@ def _as_begun(row: JobRow) -> JobRow:
 
 
 async def _ended(request: web.Request, job_id: str, after: int, seconds: float) -> None:
-    """Wait until the job ends, the time is over or the server goes down."""
+    """Wait until the job ends, the time is over, the key is revoked or the server goes down."""
     events = live_events(request, job_id, after)
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds), aclosing(events):
-            async for told in with_keep_alives(events, request.app[CLOSING]):
+            async for told in with_keep_alives(events, request.app[CLOSING], revocation=revocation_of(request)):
                 if told is not None and isinstance(told[1], JobCompleted | JobFailed):
                     return
 

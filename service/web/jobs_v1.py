@@ -19,10 +19,11 @@ from service.web.jobs import number_of, timestamp
 from service.web.keys import CLOSING, VIEWS
 from service.web.live import with_keep_alives
 from service.web.problems import json_response, read_body
+from service.web.revocation import SENTENCE, revocation_of
 from service.web.schemas import Timestamp, Url, says
 from service.web.versioning import deprecated
 from service.wire.data_stream import HEADERS as DATA_STREAM_HEADERS
-from service.wire.data_stream import KEEP_ALIVE
+from service.wire.data_stream import KEEP_ALIVE, line
 from service.wire.job_stream import JobStreamEncoder
 
 MAX_SKIPPED = 1_000_000
@@ -150,14 +151,16 @@ async def create_job_v1(request: web.Request) -> web.StreamResponse:
     headers = {**DATA_STREAM_HEADERS, "X-Session-Id": created.id, "X-Branch-Name": created.branch}
     response = web.StreamResponse(headers={**headers, **deprecated(f"/v2/agent/{project.id}/job")})
     await response.prepare(request)
-    encoder = JobStreamEncoder(created.id)
+    encoder, revocation = JobStreamEncoder(created.id), revocation_of(request)
     async with aclosing(live_events(request, created.id, 0)) as events:
-        async for told in with_keep_alives(events, request.app[CLOSING]):
+        async for told in with_keep_alives(events, request.app[CLOSING], revocation=revocation):
             lines = [KEEP_ALIVE] if told is None else encoder.encode(told[1])
             if lines:
                 await response.write(b"".join(lines))
             if encoder.is_done:
                 break
+    if revocation.is_published and not encoder.is_done:
+        await response.write(line("3", SENTENCE))
     await response.write_eof()
     return response
 

@@ -1,8 +1,10 @@
-"""Long answers: keep-alives while nothing happens, an early end when the server goes down."""
+"""Long answers: keep-alives while nothing happens, an early end when the server goes down or their key is revoked."""
 
 import asyncio
 from collections.abc import AsyncIterator
 from typing import TypeVar
+
+from service.projections.keys import Revocation
 
 T = TypeVar("T")
 
@@ -11,14 +13,22 @@ KEEP_ALIVE_SECONDS = 15.0
 
 
 async def with_keep_alives(
-    events: AsyncIterator[T], closing: asyncio.Event | None = None, *, seconds: float = KEEP_ALIVE_SECONDS
+    events: AsyncIterator[T],
+    closing: asyncio.Event | None = None,
+    *,
+    revocation: Revocation | None = None,
+    seconds: float = KEEP_ALIVE_SECONDS,
 ) -> AsyncIterator[T | None]:
-    """The events, and a None for each stretch of ``seconds`` without one; ends early once ``closing`` is set."""
+    """Yield the events, and a None for each ``seconds`` without one; end once ``closing`` is set or the key revoked."""
     closed = asyncio.ensure_future((closing or asyncio.Event()).wait())
     upcoming = asyncio.ensure_future(_next(events))
+    if revocation is not None:
+        revocation.watch(closed.cancel)
     try:
         while True:
             await asyncio.wait({upcoming, closed}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            if revocation is not None and revocation.is_published:
+                return
             if upcoming.done():
                 found = upcoming.result()
                 if found is None:
@@ -30,6 +40,8 @@ async def with_keep_alives(
             else:
                 yield None
     finally:
+        if revocation is not None:
+            revocation.unwatch(closed.cancel)
         for waiting in (upcoming, closed):
             waiting.cancel()
         await asyncio.gather(upcoming, closed, return_exceptions=True)

@@ -8,11 +8,12 @@ from aiohttp import web
 from aiohttp_sse import EventSourceResponse
 from msgspec import Struct
 
-from service.domain.replies import ReplyBroken, ReplyEvent, Retelling, TextDelta, merged
+from service.domain.replies import ReplyBroken, ReplyDone, ReplyEvent, Retelling, TextDelta, merged
 from service.projections.threads import position_of_reply
 from service.streams import THREADS, decoded
 from service.web.keys import CLOSING, REPLIER, STORE, VIEWS
 from service.web.live import with_keep_alives
+from service.web.revocation import KEY_REVOKED, SENTENCE, KeyRevoked, revocation_of
 from service.wire import data_stream, ui_messages
 from service.workers.broadcast import Topic
 
@@ -45,7 +46,8 @@ async def send_ui_messages(request: web.Request, reply: HeardReply, *, plain: bo
     encoder = ui_messages.UiMessageEncoder(plain=plain)
     response = EventSourceResponse(sep="\n", allow_all_methods=True)
     response.headers.update({**ui_messages.HEADERS, **_headers_of(reply)})
-    with request.app[REPLIER].reading(reply.thread_id, reply.reply_id, may_return=reply.may_return):
+    reading = request.app[REPLIER].reading(reply.thread_id, reply.reply_id, may_return=reply.may_return)
+    with suppress(KeyRevoked), reading:  # leaving by the exception, the reader has lost the rest
         await response.prepare(request)
         at_once = _AtOnce(request, response, encoder.encode)
         async with response, aclosing(_told(request, reply, at_once)) as told:
@@ -59,7 +61,8 @@ async def send_data_stream(request: web.Request, reply: HeardReply, *, headers: 
     """As the lines of AI SDK 4."""
     encoder = data_stream.DataStreamEncoder()
     response = web.StreamResponse(headers={**data_stream.HEADERS, **_headers_of(reply), **headers})
-    with request.app[REPLIER].reading(reply.thread_id, reply.reply_id, may_return=reply.may_return):
+    reading = request.app[REPLIER].reading(reply.thread_id, reply.reply_id, may_return=reply.may_return)
+    with suppress(KeyRevoked), reading:
         await response.prepare(request)
         at_once, seen = _AtOnce(request, response, encoder.encode), 0
         async with aclosing(_told(request, reply, at_once)) as told:
@@ -96,13 +99,14 @@ class _AtOnce:
         self, request: web.Request, response: web.StreamResponse, encode: Callable[[ReplyEvent], list[bytes]]
     ) -> None:
         self._transport, self._response, self._encode = request.transport, response, encode
+        self._revocation = revocation_of(request)
         self._time, self._burst_until = asyncio.get_running_loop().time, 0.0
         self.pieces = 0
         """So many were sent."""
 
     def __call__(self, event: ReplyEvent) -> bool:
         transport = self._transport
-        if not isinstance(event, TextDelta) or len(event.text) > MAX_AT_ONCE:
+        if not isinstance(event, TextDelta) or len(event.text) > MAX_AT_ONCE or self._revocation.is_published:
             return False
         if transport is None or transport.is_closing() or transport.get_write_buffer_size():
             return False
@@ -121,14 +125,21 @@ class _AtOnce:
 async def _told(
     request: web.Request, reply: HeardReply, at_once: Callable[[ReplyEvent], bool]
 ) -> AsyncGenerator[Iterable[ReplyEvent], None]:
+    """Yield the reply up to its end. Raises KeyRevoked, after saying so."""
+    revocation, last = revocation_of(request), None
     if reply.topic is None:
         async with aclosing(_on_record(request, reply)) as recorded:
             async for event in recorded:
+                last = event
                 yield (event,)
     else:
-        async with aclosing(reply.topic.batches(at_once)) as batches:
+        async with aclosing(reply.topic.batches(at_once, revocation)) as batches:
             async for events in batches:
+                last = events[-1]
                 yield merged(events)
+    if revocation.is_published and not isinstance(last, ReplyDone | ReplyBroken):
+        yield (KEY_REVOKED,)
+        raise KeyRevoked(SENTENCE)
 
 
 async def _on_record(request: web.Request, reply: HeardReply) -> AsyncGenerator[ReplyEvent, None]:
@@ -139,13 +150,15 @@ async def _on_record(request: web.Request, reply: HeardReply) -> AsyncGenerator[
     telling = Retelling(reply.thread_id, reply.reply_id)
     after = 0 if position is None else position - 1
     async with aclosing(store.subscribe(after=after, stream=THREADS.stream(reply.thread_id))) as subscription:
-        async for recorded in with_keep_alives(subscription, request.app[CLOSING]):
+        revocation = revocation_of(request)
+        async for recorded in with_keep_alives(subscription, request.app[CLOSING], revocation=revocation):
             for _, event in decoded(THREADS, [recorded] if recorded is not None else []):
                 for told in telling.tell(event):
                     yield told
             if telling.is_over:
                 return
-    yield GOING_DOWN
+    if not revocation.is_published:
+        yield GOING_DOWN
 
 
 async def _note_end(request: web.Request, reply: HeardReply) -> None:

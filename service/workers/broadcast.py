@@ -14,6 +14,8 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from typing import Generic, TypeVar
 
+from service.projections.keys import Revocation
+
 T = TypeVar("T")
 
 MAX_EVENTS = 250_000
@@ -54,27 +56,33 @@ class Topic(Generic[T]):
                 for event in events:
                     yield event
 
-    async def batches(self, at_once: Callable[[T], bool] | None = None) -> AsyncGenerator[Sequence[T], None]:
+    async def batches(
+        self, at_once: Callable[[T], bool] | None = None, revocation: Revocation | None = None
+    ) -> AsyncGenerator[Sequence[T], None]:
         """As ``listen``, as many at a time as there are; never none.
 
         ``at_once`` is given what is told while this listener waits for it, by the teller: it must neither raise nor
         take its time. An event for which it returns False comes in the next batch, and what follows behind it.
+        There are no more once the listener's key is revoked.
         """
         listener = _Listener(at_once)
-        while True:
-            if listener.place < len(self._told):
-                told = self._told[listener.place :]
-                listener.place += len(told)
-                yield told
-                continue
-            if self._closed:
-                return
-            self._waiting.append(listener)
-            try:
+        if revocation is not None:
+            revocation.watch(listener.wake)
+        try:
+            while revocation is None or not revocation.is_published:
+                if listener.place < len(self._told):
+                    told = self._told[listener.place :]
+                    listener.place += len(told)
+                    yield told
+                    continue
+                if self._closed:
+                    return
+                self._waiting.append(listener)
                 await listener.woken()
-            except BaseException:
-                self._waiting = [other for other in self._waiting if other is not listener]
-                raise
+        finally:
+            if revocation is not None:
+                revocation.unwatch(listener.wake)
+            self._waiting = [other for other in self._waiting if other is not listener]
 
 
 class _Listener(Generic[T]):

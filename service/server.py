@@ -215,7 +215,7 @@ class Server:
         self._metrics_runner: web.AppRunner | None = None
         self.door = Door(runtime.store, runtime.views, runtime.data, door_settings(settings))
         self._metrics = Metrics(runtime.store, runtime.views, runtime.data, lambda: self.door.doorkeeper.open)
-        self.door.doorkeeper.count_bound = self._metrics.count_bound
+        self.door.count_with(self._metrics.count_bound)
         models.measure(lambda model: traced_model(self._metrics.of_model(model), tracer))
         self.app = self._build_app(instance)
 
@@ -419,7 +419,16 @@ async def prepare(models: CurrentModels) -> None:
 def door_settings(settings: Settings) -> DoorSettings:
     server, limits = settings.server, settings.limits
     return DoorSettings(
-        limits=Limits(limits.assistant_key_month, limits.organization_hour, limits.address_day, limits.project_hour),
+        limits=Limits(
+            limits.assistant_key_month,
+            limits.organization_hour,
+            limits.address_day,
+            limits.project_hour,
+            limits.reader_5_minutes,
+            limits.reader_day,
+            limits.key_searches_minute,
+            limits.address_searches_minute,
+        ),
         proxies=Proxies.of(server.trusted_proxies, server.proxy_header),
         connections=ConnectionLimits(
             _room_for(server.max_connections),

@@ -131,6 +131,13 @@ class LimitsSection(Struct, frozen=True, forbid_unknown_fields=True):
     address_day: Annotated[int, Meta(ge=0)] = 10_000
     project_hour: Annotated[int, Meta(ge=0)] = 100
     """Of the agent: jobs created and followed up, together."""
+    reader_5_minutes: Annotated[int, Meta(ge=0)] = 20
+    """Questions of one reader of a site, for keys with origins: by ``fp`` and by address, whichever has more."""
+    reader_day: Annotated[int, Meta(ge=0)] = 200
+    key_searches_minute: Annotated[int, Meta(ge=0)] = 600
+    """Searches with one key that has no origins."""
+    address_searches_minute: Annotated[int, Meta(ge=0)] = 60
+    """Searches of a site from one address, for keys with origins."""
 
 
 class LogSection(Struct, frozen=True, forbid_unknown_fields=True):

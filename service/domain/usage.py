@@ -2,6 +2,10 @@
 
 Every accepted request is one event, in one stream for all: whoever appends the next has seen all before it, so that the
 windows hold across processes, and an auditor can count again.
+
+Searches are counted in memory only. A search records nothing else, takes about a millisecond, and may be made with each
+key that a reader presses: an event of each would cost more than the search, and would be most of the log. Their windows
+are of a minute, so a restart frees no more than that minute; each process that serves the log has its own windows.
 """
 
 from array import array
@@ -16,10 +20,12 @@ from msgspec import Struct
 from service.domain.events import Event
 
 Api = Literal["assistant", "agent"]
-Scope = Literal["assistant-key", "organization", "address", "project"]
+Scope = Literal[
+    "assistant-key", "organization", "address", "project", "reader", "reader-day", "key-searches", "address-searches"
+]
 
 SCOPES: dict[Api, tuple[Scope, ...]] = {
-    "assistant": ("assistant-key", "organization", "address"),
+    "assistant": ("assistant-key", "organization", "address", "reader", "reader-day"),
     "agent": ("project",),
 }
 WINDOW_SECONDS: dict[Scope, int] = {
@@ -27,6 +33,10 @@ WINDOW_SECONDS: dict[Scope, int] = {
     "organization": 3600,
     "address": 24 * 3600,
     "project": 3600,
+    "reader": 5 * 60,
+    "reader-day": 24 * 3600,
+    "key-searches": 60,
+    "address-searches": 60,
 }
 LONGEST_WINDOW_SECONDS = max(WINDOW_SECONDS.values())
 
@@ -44,9 +54,26 @@ class RequestAccepted(Event, frozen=True, tag="request-accepted"):
     key_id: str
     address: str
     """Whose, told apart but not told: a keyed digest, since an address is personal."""
+    is_reader: bool = False
+    """Made with a key for browsers, whose readers have limits of their own."""
+    fp: str = ""
+    """A reader's own name for itself, as a keyed digest; empty when it is anonymous."""
 
 
 UsageEvent = RequestAccepted
+
+
+class SearchRequest(Struct, frozen=True):
+    """A search that counts; its fields are as those of ``RequestAccepted``. Never stored."""
+
+    accepted_at: datetime
+    project_id: str
+    key_id: str
+    address: str
+    is_reader: bool = False
+
+
+Counted = RequestAccepted | SearchRequest
 
 
 class Limits(Struct, frozen=True):
@@ -56,6 +83,10 @@ class Limits(Struct, frozen=True):
     organization: int = 10_000
     address: int = 10_000
     project: int = 100
+    reader: int = 20
+    reader_day: int = 200
+    key_searches: int = 600
+    address_searches: int = 60
 
     def of(self, scope: Scope) -> int:
         match scope:
@@ -67,6 +98,14 @@ class Limits(Struct, frozen=True):
                 return self.address
             case "project":
                 return self.project
+            case "reader":
+                return self.reader
+            case "reader-day":
+                return self.reader_day
+            case "key-searches":
+                return self.key_searches
+            case "address-searches":
+                return self.address_searches
             case _:
                 assert_never(scope)
 
@@ -122,16 +161,20 @@ class Usage:
         """A limit that was off counts from now on."""
         self._limits = limits
 
-    def standings(self, request: RequestAccepted, now: int) -> list[Standing]:
+    def is_limited(self, request: Counted) -> bool:
+        """Return whether any limit applies to the request."""
+        return next(self._scopes(request), None) is not None
+
+    def standings(self, request: Counted, now: int) -> list[Standing]:
         """Of each limited scope of a request, whether it is counted already or not."""
         return [self._standing(scope, caller, now) for scope, caller in self._scopes(request)]
 
-    def refusal(self, request: RequestAccepted, now: int) -> Standing | None:
+    def refusal(self, request: Counted, now: int) -> Standing | None:
         """The scope that has no room for one more, or None: there is room in all. Of several, that which frees last."""
         full = [standing for standing in self.standings(request, now) if standing.remaining == 0]
         return max(full, key=lambda standing: standing.reset_milliseconds, default=None)
 
-    def add(self, request: RequestAccepted) -> None:
+    def add(self, request: Counted) -> None:
         """Count a request; ``withdraw`` it should it not be recorded after all."""
         time = milliseconds(request.accepted_at)
         for scope, caller in self._scopes(request):
@@ -144,7 +187,7 @@ class Usage:
                 windows.move_to_end(caller)
             window.add(time)
 
-    def withdraw(self, request: RequestAccepted) -> None:
+    def withdraw(self, request: Counted) -> None:
         time = milliseconds(request.accepted_at)
         for scope, caller in self._scopes(request):
             window = self._windows[scope].get(caller)
@@ -165,21 +208,12 @@ class Usage:
             reset = max(first + seconds * 1000 - now, 1)
         return Standing(scope, limit, seconds, max(limit - count, 0), reset)
 
-    def _scopes(self, request: RequestAccepted) -> Iterator[tuple[Scope, str]]:
-        """The limited scopes of a request, and who is counted there."""
-        for scope in SCOPES[request.api]:
-            if self._limits.of(scope) > 0:
-                match scope:
-                    case "assistant-key":
-                        yield scope, request.key_id
-                    case "organization":
-                        yield scope, request.organization_id
-                    case "address":
-                        yield scope, request.address
-                    case "project":
-                        yield scope, request.project_id
-                    case _:
-                        assert_never(scope)
+    def _scopes(self, request: Counted) -> Iterator[tuple[Scope, str]]:
+        """The limited scopes of a request, and who is counted there: in one scope perhaps two, of whom neither may be
+        over the limit.
+        """
+        callers = _searchers(request) if isinstance(request, SearchRequest) else _callers(request)
+        return ((scope, caller) for scope, caller in callers if self._limits.of(scope) > 0)
 
     def _let_go(self, windows: OrderedDict[str, _Window], before: int) -> None:
         """Drop the windows that were used last longest ago, as far as they are over: two for each one that may come."""
@@ -188,6 +222,33 @@ class Usage:
             if caller is None or windows[caller].count(before):
                 return
             del windows[caller]
+
+
+def _searchers(search: SearchRequest) -> Iterator[tuple[Scope, str]]:
+    if search.is_reader:
+        yield "address-searches", f"{search.project_id} {search.address}"
+    else:
+        yield "key-searches", search.key_id
+
+
+def _callers(request: RequestAccepted) -> Iterator[tuple[Scope, str]]:
+    for scope in SCOPES[request.api]:
+        match scope:
+            case "assistant-key":
+                yield scope, request.key_id
+            case "organization":
+                yield scope, request.organization_id
+            case "address":
+                yield scope, request.address
+            case "project":
+                yield scope, request.project_id
+            case "reader" | "reader-day" if request.is_reader:
+                # A name is the client's own choice, and an address may be that of a whole office: the fuller counts.
+                yield scope, f"{request.project_id} {request.address}"
+                if request.fp:
+                    yield scope, f"{request.project_id} fp {request.fp}"
+            case _:
+                pass
 
 
 def milliseconds(time: datetime) -> int:

@@ -6,8 +6,12 @@ stays. A child process counts in what it returns, and its parent reports that.
 
 from typing import Literal, Protocol
 
-Bound = Literal["connections"]
-"""``connections``: a connection refused because there were too many."""
+Bound = Literal["connections", "requests", "searches"]
+"""
+- ``connections``: a connection refused because there were too many.
+- ``requests``: a question or a job refused because one of ``[limits]`` had no room.
+- ``searches``: a search refused in the same way.
+"""
 
 
 class CountBound(Protocol):

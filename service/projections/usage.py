@@ -13,7 +13,7 @@ PAGE = 20_000
 
 
 class UsageView:
-    name = "usage-1"
+    name = "usage-2"
     tables = """
         CREATE TABLE requests (
             version INTEGER PRIMARY KEY,  -- in the stream of accepted requests
@@ -22,7 +22,9 @@ class UsageView:
             organization_id TEXT NOT NULL,
             project_id TEXT NOT NULL,
             key_id TEXT NOT NULL,
-            address TEXT NOT NULL
+            address TEXT NOT NULL,
+            is_reader INTEGER NOT NULL,
+            fp TEXT NOT NULL
         ) STRICT;
         CREATE INDEX requests_by_time ON requests (accepted_at);
     """
@@ -38,11 +40,11 @@ class UsageView:
                 rows.append(
                     (
                         recorded.stream_version, milliseconds(event.accepted_at), event.api, event.organization_id,
-                        event.project_id, event.key_id, event.address,
+                        event.project_id, event.key_id, event.address, event.is_reader, event.fp,
                     )
                 )  # fmt: skip
         if rows:
-            db.executemany("INSERT INTO requests VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+            db.executemany("INSERT INTO requests VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
             db.execute(
                 "DELETE FROM requests WHERE accepted_at <= (SELECT max(accepted_at) FROM requests) - ?",
                 (LONGEST_WINDOW_SECONDS * 1000,),
@@ -54,18 +56,18 @@ async def accepted_since(views: Views, since: int, after_version: int) -> tuple[
     last; none when there are no more.
     """
     rows = await views.query(
-        "SELECT accepted_at, api, organization_id, project_id, key_id, address, version FROM requests"
+        "SELECT accepted_at, api, organization_id, project_id, key_id, address, is_reader, fp, version FROM requests"
         " WHERE version > ? AND accepted_at > ? ORDER BY version LIMIT ?",
         (after_version, since, PAGE),
     )
     found = [
         RequestAccepted(
             accepted_at=datetime.fromtimestamp(at / 1000, UTC), api=api, organization_id=organization_id,
-            project_id=project_id, key_id=key_id, address=address,
+            project_id=project_id, key_id=key_id, address=address, is_reader=bool(is_reader), fp=fp,
         )
-        for at, api, organization_id, project_id, key_id, address, _ in rows
+        for at, api, organization_id, project_id, key_id, address, is_reader, fp, _ in rows
     ]  # fmt: skip
-    return found, rows[-1][6] if rows else after_version
+    return found, rows[-1][-1] if rows else after_version
 
 
 async def count_accepted(views: Views, since: datetime) -> dict[str, int]:

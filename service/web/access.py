@@ -101,7 +101,7 @@ async def project_for(request: web.Request) -> ProjectRow:
     project = projects.known(project_id, key.organization_id) or await projects.by_id(project_id, key.organization_id)
     if project is None:
         raise NotFound("There is no such project.", code="project_not_found")
-    put_in_scope(request, key.id, project)
+    put_in_scope(request, key, project)
     return project
 
 
@@ -114,7 +114,7 @@ async def site_for(request: web.Request) -> ProjectRow:
         raise NotFound("There is no such site.", code="domain_not_found")
     if project.domain not in key.domains:
         raise Forbidden("This key does not serve this site.")
-    put_in_scope(request, key.id, project)
+    put_in_scope(request, key, project)
     return project
 
 

@@ -168,6 +168,7 @@ SITE = (
         body_examples={"question": {"query": "How do I retry a failed job?", "pageSize": 5}},
         parameters=(DOMAIN,),
         errors={404: ("not_indexed",)},
+        limited=True,
     ),
     Operation(
         "POST",

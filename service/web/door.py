@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from eventstore import EventStore, Views
 from service.domain.usage import Limits
+from service.ports.bounds import CountBound
 from service.projections.directory import ProjectDirectory
 from service.projections.ended_jobs import EndedJobs
 from service.projections.keys import KeyDirectory
@@ -54,6 +55,10 @@ class Door:
         self._admissions = Admissions(store, settings.limits, load_secret(data / "usage.key"), clock)
         proxied = (*LOCAL, *settings.proxies.trusted)
         self.doorkeeper = Doorkeeper(_unlimited(settings.connections, proxied))
+
+    def count_with(self, count_bound: CountBound) -> None:
+        """Count what the limits refuse."""
+        self.doorkeeper.count_bound = self._admissions.count_bound = count_bound
 
     def install(self, app: web.Application) -> None:
         settings = self._settings

@@ -10,6 +10,7 @@ from service.domain.threads import MAX_PAGE_SIZE, MAX_QUESTION_CHARACTERS, Searc
 from service.ports.search_index import Section
 from service.web.access import site_for
 from service.web.keys import INDEX
+from service.web.limits import count_search
 from service.web.problems import json_response, read_body
 from service.web.schemas import NOT_BLANK, WHOLE, Reference, says
 from service.web.threads import FilterBody
@@ -108,6 +109,7 @@ async def search(request: web.Request) -> web.Response:
         raise Invalid("$.pageSize: is a whole number", problems=(("$.pageSize", "is a whole number"),))
     wanted = body.filter or FilterBody()
     allowed = SearchFilter(wanted.version, wanted.language, wanted.tag, tuple(wanted.groups or ()))
+    count_search(request)
     found = await request.app[INDEX].search(project.domain, body.query, limit=int(size), filter=allowed)
     least = body.score_threshold or 0.0
     return json_response([_result(each, found.commit) for each in found.sections if each.score >= least])

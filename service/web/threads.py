@@ -30,7 +30,7 @@ from service.system import new_id, now
 from service.web.access import site_for
 from service.web.client_address import client_address
 from service.web.keys import BROADCAST, INSTANCE, KEY_REQUIRED, REPLIER, STORE, VIEWS
-from service.web.limits import charged
+from service.web.limits import charged, name_reader
 from service.web.problems import ACTOR, decoded_at, metadata_of, read_body
 from service.web.query import of_query
 from service.web.replies import HeardReply, send_data_stream, send_ui_messages
@@ -201,6 +201,7 @@ async def _post(
     request: web.Request, project: ProjectRow, body: ThreadBody, *, api_version: Literal[1, 2]
 ) -> HeardReply:
     message = _message(body, project.domain, request, api_version)
+    name_reader(request, body.fp)
     topics, replier = request.app[BROADCAST], request.app[REPLIER]
     topic: Topic[ReplyEvent] | None = topics.open(message.reply_id)  # before the reply can begin
     try:

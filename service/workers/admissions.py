@@ -37,15 +37,17 @@ from eventstore import (
 from service.domain.errors import RateLimited
 from service.domain.usage import (
     LONGEST_WINDOW_SECONDS,
-    SCOPES,
     STREAM_ID,
+    Counted,
     Limits,
     RequestAccepted,
     Scope,
+    SearchRequest,
     Standing,
     Usage,
     milliseconds,
 )
+from service.ports.bounds import CountBound, ignore_bounds
 from service.projections.usage import accepted_since
 from service.streams import USAGE, decoded
 
@@ -58,6 +60,10 @@ SENTENCES: dict[Scope, str] = {
     "organization": "There were too many questions in the last hour",
     "address": "You have asked too many questions today",
     "project": "There were too many jobs in the last hour",
+    "reader": "You have asked too many questions in the last 5 minutes",
+    "reader-day": "You have asked too many questions today",
+    "key-searches": "There were too many searches with this key in the last minute",
+    "address-searches": "You have searched too often in the last minute",
 }
 
 
@@ -92,6 +98,7 @@ class Admissions:
     def __init__(self, store: EventStore, limits: Limits, secret: bytes, clock: Callable[[], datetime]) -> None:
         self._store, self._limits, self._secret, self._clock = store, limits, secret, clock
         self._usage = Usage(limits)
+        self.count_bound: CountBound = ignore_bounds
         self._version = 0
         """The stream up to here is counted."""
         self._waiting: deque[_Wanted] = deque()
@@ -118,7 +125,7 @@ class Admissions:
         """What stands for an address in the log: the same for the same, and nothing without the secret."""
         return hmac.digest(self._secret, address.encode(), sha256).hex()[:24]
 
-    def standing(self, request: RequestAccepted) -> Standing | None:
+    def standing(self, request: Counted) -> Standing | None:
         """Of the scope that is closest to its limit; None when none is limited."""
         standings = self._usage.standings(request, milliseconds(self._clock()))
         return min(standings, key=lambda one: (one.remaining, -one.reset_milliseconds), default=None)
@@ -130,7 +137,7 @@ class Admissions:
             OverLimit: one of the limits has no room; nothing was recorded or counted.
             Whatever ``EventStore.append_all`` raises; of WrongExpectedVersion only that of the writes' own streams.
         """
-        if all(self._limits.of(scope) == 0 for scope in SCOPES[request.api]):
+        if not self._usage.is_limited(request):
             return await self._store.append_all(writes)
         if self._is_closed:
             raise StoreClosed("nobody is let in any more")
@@ -138,6 +145,14 @@ class Admissions:
         self._waiting.append(wanted)
         self._any.set()
         return await wanted.outcome
+
+    def count_search(self, search: SearchRequest) -> None:
+        """Count a search that is about to be made, in memory. Raises OverLimit: it is not counted then."""
+        refusal = self._usage.refusal(search, milliseconds(search.accepted_at))
+        if refusal is not None:
+            self.count_bound("searches")
+            raise OverLimit(refusal)
+        self._usage.add(search)
 
     async def run(self) -> None:
         """Let requests in until cancelled."""
@@ -178,6 +193,7 @@ class Admissions:
                 self._tell([one for one, _ in admitted], appended)
                 break
         for one, refusal in refused:  # not before it is certain that those who took the room have it
+            self.count_bound("requests")
             one.fail(OverLimit(refusal))
 
     def _admit(

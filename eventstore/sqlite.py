@@ -16,7 +16,7 @@ events and decrypting a page of them would hold up everybody else.
 import asyncio
 import contextlib
 import sqlite3
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -172,6 +172,15 @@ class SQLiteEventStore:
         finally:
             self._tail.clear()
             self._snapshots.drop(subject)
+
+    async def erase_all(self, subjects: Collection[str]) -> int:
+        self._check_open()
+        try:
+            return await self._readers.run(lambda _: self._vault.erase_all(subjects))
+        finally:
+            self._tail.clear()
+            for subject in subjects:
+                self._snapshots.drop(subject)
 
     # Reading
 

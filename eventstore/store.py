@@ -1,6 +1,6 @@
 """What every event store does, whatever it keeps the events in."""
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from typing import Generic, Protocol, TypeVar
 
 from msgspec import Struct
@@ -102,6 +102,15 @@ class EventStore(Protocol):
 
         Raises:
             StoreUnavailable: try again; the data may be erased already, but not from every file.
+        """
+
+    async def erase_all(self, subjects: Collection[str]) -> int:
+        """As ``erase`` of those that are not erased yet; the number of them.
+
+        From the beginning on this store opens nothing of any of them, even when their keys cannot be deleted.
+
+        Raises:
+            StoreUnavailable and its kinds: the keys are still in the file.
         """
 
     async def close(self) -> None:

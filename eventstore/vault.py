@@ -17,7 +17,7 @@ stream version and event id, so that a sealed text cannot be moved to another ev
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from struct import pack
@@ -82,6 +82,8 @@ class Vault:
         self._path, self._db, self._clock, self._read_only = path, db, clock, read_only
         self._lock = threading.RLock()
         self._keys: dict[str, Key | None] = {}
+        self._concealed: set[str] = set()
+        """Subjects that are to be erased, but that the file cannot be relieved of."""
         self._seen_version = -1
         self._generation = 0
         self._is_closed = False
@@ -139,7 +141,7 @@ class Vault:
             pass
         with self._lock:
             row = None
-            if self._db is not None:
+            if self._db is not None and subject not in self._concealed:
                 try:
                     row = self._db.execute(
                         "SELECT key_id, key FROM keys WHERE subject = ? AND key IS NOT NULL", (subject,)
@@ -161,7 +163,9 @@ class Vault:
         with self._lock:
             self.refresh()
             for subject in subjects:
-                if (key := self.find(subject)) is not None:
+                if subject in self._concealed:
+                    found[subject] = SubjectErased(subject)
+                elif (key := self.find(subject)) is not None:
                     found[subject] = key
             if missing := [subject for subject in subjects if subject not in found]:
                 found |= self._make(missing)
@@ -194,20 +198,49 @@ class Vault:
             StoreUnavailable and its other kinds: nothing happened.
         """
         with self._lock:
-            db = self._writable()
-            try:
-                with files.transaction(db):
-                    now = self._now()
-                    db.execute(
-                        "INSERT INTO keys (subject, created_at, erased_at) VALUES (?, ?, ?)"
-                        " ON CONFLICT DO UPDATE SET key = NULL, key_id = NULL, erased_at = excluded.erased_at"
-                        " WHERE erased_at IS NULL",
-                        (subject, now, now),
-                    )
-                self._keys[subject] = None
-                files.empty_wal(db, self._path)
-            except sqlite3.Error as error:
-                raise self._explained(error) from error
+            self._erase([subject])
+
+    def erase_all(self, subjects: Collection[str]) -> int:
+        """Erase those subjects that the file does not call erased; the number of them.
+
+        From the beginning on nothing of any of them can be opened through this vault, whatever is raised.
+
+        Raises:
+            StoreUnavailable and its kinds: the file cannot be written.
+        """
+        with self._lock:
+            self._concealed.update(subjects)
+            for subject in subjects:
+                self._keys.pop(subject, None)
+            if todo := [subject for subject in subjects if not self._is_erased(subject)]:
+                self._erase(todo)
+            self._concealed.difference_update(subjects)
+            return len(todo)
+
+    def _is_erased(self, subject: str) -> bool:
+        if self._db is None:
+            return True  # so is every subject of a vault without a file
+        sql = "SELECT erased_at IS NOT NULL FROM keys WHERE subject = ?"
+        try:
+            return bool(self._db.execute(sql, (subject,)).fetchone() == (1,))
+        except sqlite3.Error as error:
+            raise self._explained(error) from error
+
+    def _erase(self, subjects: Sequence[str]) -> None:
+        db = self._writable()
+        try:
+            with files.transaction(db):
+                now = self._now()
+                db.executemany(
+                    "INSERT INTO keys (subject, created_at, erased_at) VALUES (?, ?, ?)"
+                    " ON CONFLICT DO UPDATE SET key = NULL, key_id = NULL, erased_at = excluded.erased_at"
+                    " WHERE erased_at IS NULL",
+                    [(subject, now, now) for subject in subjects],
+                )
+            self._keys |= dict.fromkeys(subjects)
+            files.empty_wal(db, self._path)
+        except sqlite3.Error as error:
+            raise self._explained(error) from error
 
     def close(self) -> None:
         with self._lock:

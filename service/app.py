@@ -133,6 +133,7 @@ async def open_runtime(
     async with AsyncExitStack() as stack:
         store = await _open_log(data)
         stack.push_async_callback(store.close)
+        await _repeat_erasures(store)
         views = await _open_views(data / "views.db", store, alone=alone)
         stack.push_async_callback(views.close)
         yield OpenFolder(data, settings, store, views, stack, models)
@@ -215,6 +216,13 @@ async def _open_log(data: Path) -> "SQLiteEventStore":
         raise StoreUnavailable(f"events.db: {error}") from error
     except sqlite3.DatabaseError as error:  # its pages are only read once it is open
         raise StoreCorrupt(f"events.db: {error}") from error
+
+
+async def _repeat_erasures(store: "EventStore") -> None:
+    """Before anything is read: the vault may have been put back from a backup."""
+    from service.workers.erasures import repeat_erasures_if_writable
+
+    await repeat_erasures_if_writable(store)
 
 
 def _require_sound(file: Path) -> None:

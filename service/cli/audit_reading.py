@@ -25,6 +25,7 @@ from service.domain.audit import RecordReading
 from service.domain.errors import NotFound
 from service.streams import AUDIT
 from service.system import cli_actor, new_id, now
+from service.workers.erasures import repeat_erasures, repeat_erasures_if_writable
 
 PAGE = 1000
 HIDDEN = "[hidden]"
@@ -112,6 +113,7 @@ async def reading(
     store = None
     try:
         store = await SQLiteEventStore.open(log, vault_path=vault)
+        await repeat_erasures(store)
         through = await store.head()
         record = RecordReading(command, filters, after, through, now())
         await execute(store, AUDIT, new_id(), record, metadata=Metadata(actor=cli_actor()))
@@ -122,6 +124,7 @@ async def reading(
             raise
         warning(f"the log cannot be written ({error}), so it is not recorded that it is read now.")
         store = await SQLiteEventStore.open(log, vault_path=vault, read_only=True)
+        await repeat_erasures_if_writable(store)
         through = await store.head()
     try:
         yield store, through

@@ -1,6 +1,6 @@
 """The store as one request sees it that counts against limits: what it records first, it records with its admission."""
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from typing import TypeVar
 
 from eventstore import Append, Appended, Codec, EventStore, Folded, Metadata, NewEvent, RecordedEvent
@@ -70,6 +70,9 @@ class AdmittingStore:
 
     async def erase(self, subject: str) -> None:
         await self._store.erase(subject)
+
+    async def erase_all(self, subjects: Collection[str]) -> int:
+        return await self._store.erase_all(subjects)
 
     async def close(self) -> None:
         """The request is over; the store is not."""

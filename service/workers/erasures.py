@@ -16,16 +16,28 @@ PAGE = 1000
 async def repeat_erasures(store: EventStore, *, through: int | None = None) -> int:
     """Erase again what the log says was erased: the vault may have been put back from a backup. How many they were.
 
+    Called before anything is read that may be personal: from then on this store shows nothing of it, even when the
+    vault cannot be written.
+
     Raises StoreUnavailable.
     """
-    after = count = 0
+    after, subjects = 0, list[str]()
     while page := await store.read_all(after=after, category=ERASURES.category, limit=PAGE):
         after = page[-1].position
-        for recorded in page:
-            if through is None or recorded.position <= through:
-                await store.erase(ERASURES.entity_id(recorded.stream))
-                count += 1
-    return count
+        subjects += [
+            ERASURES.entity_id(recorded.stream) for recorded in page if through is None or recorded.position <= through
+        ]
+    if subjects:
+        await store.erase_all(subjects)
+    return len(subjects)
+
+
+async def repeat_erasures_if_writable(store: EventStore, *, through: int | None = None) -> None:
+    """As ``repeat_erasures``; a vault that cannot be written is a warning, since nothing erased is shown anyway."""
+    try:
+        await repeat_erasures(store, through=through)
+    except StoreUnavailable as error:
+        log.warning("what was erased could not be erased again", reason=str(error))
 
 
 class Erasures:
@@ -36,10 +48,7 @@ class Erasures:
     async def repeat(self) -> None:
         """Before anybody is served. A full disk keeps nobody from being served, though."""
         self._done = await self._store.head()
-        try:
-            await repeat_erasures(self._store, through=self._done)
-        except StoreUnavailable as error:
-            log.warning("what was erased could not be erased again", reason=str(error))
+        await repeat_erasures_if_writable(self._store, through=self._done)
 
     async def run(self) -> None:
         """Until cancelled: forget what this process holds in memory, and empty the files that it keeps open."""

@@ -26,6 +26,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from service.domain.errors import Invalid, Unavailable
@@ -43,7 +44,8 @@ CONTEXT.set_forkserver_preload(
     ]
 )
 
-TIMED_OUT = "timed_out"
+TIMED_OUT, OUT_OF_MEMORY, PROCESS_DIED = "timed_out", "out_of_memory", "process_died"
+"""Codes of how a child failed."""
 
 Kind = Literal["progress", "result", "error", "memory"]
 
@@ -73,8 +75,8 @@ async def run_in_child(
 
     Raises:
         Unavailable: it took longer than the timeout (``timed_out``), the process died, or its memory cannot be limited
-            here (``not_limited``).
-        Invalid: it wanted more memory than allowed (``too_large``).
+            here (``not_limited``), or the system killed it, as it does without memory (``out_of_memory``).
+        Invalid: it wanted more memory than allowed (``out_of_memory``).
     """
     loop = asyncio.get_running_loop()
     child = _Child(function, args, memory_bytes, on_progress is not None)
@@ -201,12 +203,20 @@ class _Died(Exception):
 
     def explained(self, code: int | None, memory_bytes: int | None) -> Exception:
         if memory_bytes is not None and code in (-signal.SIGABRT, -signal.SIGSEGV, -signal.SIGBUS):
-            return _too_large()  # native code that cannot allocate aborts
-        return Unavailable(f"The process that did the work died (exit code {code}).", code="process_died")
+            return _out_of_memory_error(memory_bytes)  # native code that cannot allocate aborts
+        if code == -signal.SIGKILL:  # nobody else sends it: ours are sent after somebody stopped waiting
+            return Unavailable(
+                "The process that did the work was killed (signal 9), most likely because this machine is out of"
+                " memory. Give it more, or let less work run at a time.",
+                code=OUT_OF_MEMORY,
+            )
+        return Unavailable(f"The process that did the work died (exit code {code}).", code=PROCESS_DIED)
 
 
-def _too_large() -> Invalid:
-    return Invalid("This needs more memory than is allowed for it.", code="too_large")
+def _out_of_memory_error(memory_bytes: int | None) -> Invalid:
+    """The answer to a failed allocation."""
+    limit = f"the {memory_bytes >> 20:,} MiB that it may have" if memory_bytes is not None else "this machine has free"
+    return Invalid(f"Out of memory: this needs more than {limit}.", code=OUT_OF_MEMORY)
 
 
 def _child_main(
@@ -227,6 +237,7 @@ def _child_main(
 
     try:
         if memory_bytes is not None:
+            _die_first()
             _limit_memory(memory_bytes)
         result = function(*args, report=report) if reports else function(*args)
         send("result", result)
@@ -235,7 +246,7 @@ def _child_main(
     except BaseException as error:  # noqa: BLE001 - a process's edge: the parent raises it
         _lift_memory_limit()
         if _out_of_memory(error):
-            send("error", _too_large())
+            send("error", _out_of_memory_error(memory_bytes))
             return
         text = "".join(traceback.format_exception(error))
         if _travels(error):
@@ -263,6 +274,12 @@ def _out_of_memory(error: BaseException | None) -> bool:
             return True
         error, seen = error.__cause__ or error.__context__, seen + 1
     return False
+
+
+def _die_first() -> None:
+    """When the machine runs out of memory, the kernel ends this process before the service (proc(5))."""
+    with suppress(OSError):  # not Linux
+        Path("/proc/self/oom_score_adj").write_text("1000")
 
 
 def _limit_memory(memory_bytes: int) -> None:

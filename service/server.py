@@ -64,6 +64,7 @@ from service.web.cors import cors
 from service.web.door import Door, DoorSettings
 from service.web.git_http import git_routes
 from service.web.keys import (
+    BEHIND,
     BROADCAST,
     CLOSING,
     COUNT_BOUND,
@@ -85,6 +86,7 @@ from service.workers.broadcast import Broadcast
 from service.workers.checkpoints import Checkpoints
 from service.workers.embedder import Embedder
 from service.workers.erasures import Erasures
+from service.workers.fair_slots import fetch_slots
 from service.workers.indexer import Indexer
 from service.workers.instances import Instance
 from service.workers.job_runner import JobRunner
@@ -157,7 +159,17 @@ class Server:
         self._hosted = HostedCodeHost(runtime.data, base_url=address)
         tracer = self._tracer = tracer_for(__version__)
         docs, self._search = traced_docs(runtime.docs, tracer), traced_index(runtime.index, tracer)
-        self._indexer = Indexer(runtime.store, runtime.views, docs, runtime.index, runtime.data)
+        self._metrics = Metrics(runtime.store, runtime.views, runtime.data, lambda: self.door.doorkeeper.open)
+        fetches = fetch_slots()
+        self._indexer = Indexer(
+            runtime.store,
+            runtime.views,
+            docs,
+            runtime.index,
+            runtime.data,
+            fetches=fetches,
+            count_bound=self._metrics.count_bound,
+        )
         self._replier = Replier(
             runtime.store,
             runtime.views,
@@ -199,7 +211,9 @@ class Server:
         minutes = settings.audit.checkpoint_minutes
         self._checkpoints = Checkpoints(runtime.store, runtime.data, minutes) if minutes > 0 else None
         minutes = settings.index.poll_minutes
-        self._poller = Poller(runtime.store, runtime.views, docs, minutes=minutes) if minutes > 0 else None
+        self._poller = None
+        if minutes > 0:
+            self._poller = Poller(runtime.store, runtime.views, docs, minutes=minutes, fetches=fetches)
         self._erasures = Erasures(runtime.store, runtime.views)
         self._webhook_sender = AiohttpWebhookSender(
             allow_private=settings.network.allow_private, timeout_seconds=settings.webhooks.timeout_seconds
@@ -214,7 +228,6 @@ class Server:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._metrics_runner: web.AppRunner | None = None
         self.door = Door(runtime.store, runtime.views, runtime.data, door_settings(settings))
-        self._metrics = Metrics(runtime.store, runtime.views, runtime.data, lambda: self.door.doorkeeper.open)
         self.door.count_with(self._metrics.count_bound)
         models.measure(lambda model: traced_model(self._metrics.of_model(model), tracer))
         self.app = self._build_app(instance)
@@ -232,6 +245,7 @@ class Server:
         app[BROADCAST], app[REPLIER], app[INSTANCE] = self._broadcast, self._replier, instance.name
         app[COUNT_BOUND] = self._metrics.count_bound
         app[KEY_REQUIRED] = runtime.settings.threads.require_key
+        app[BEHIND] = self._indexer.behind
         app[READINESS], app[MODEL_NAMES], app[CLOSING] = self.not_ready, self._model_names(), self._closing
         app[pull_requests.HOSTED] = self._hosted
         app[pull_requests.PULL_REQUEST_CLOSED] = self._pull_request_closed

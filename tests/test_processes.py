@@ -48,8 +48,12 @@ def wrapped_memory_error():
         raise ValueError("damaged") from error
 
 
-def die():
-    os.kill(os.getpid(), signal.SIGKILL)
+def die(number):
+    os.kill(os.getpid(), number)
+
+
+def chance_to_be_killed():
+    return int(Path("/proc/self/oom_score_adj").read_text())
 
 
 def leave():
@@ -150,15 +154,27 @@ async def test_more_memory_than_allowed_is_refused():
     for function in (fill_memory, wrapped_memory_error):
         with pytest.raises(Invalid) as refused:
             await run_in_child(function, timeout_seconds=120, memory_bytes=LIMIT)
-        assert refused.value.code == "too_large"
+        assert refused.value.code == "out_of_memory"
 
 
 async def test_a_child_that_dies_is_unavailable():
-    with pytest.raises(Unavailable, match="-9") as died:
-        await run_in_child(die, timeout_seconds=120)
+    with pytest.raises(Unavailable, match="-15") as died:
+        await run_in_child(die, signal.SIGTERM, timeout_seconds=120)
     assert died.value.code == "process_died"
     with pytest.raises(RuntimeError, match="SystemExit: 3"):
         await run_in_child(leave, timeout_seconds=120)
+
+
+async def test_child_killed_by_the_system_is_out_of_memory():
+    with pytest.raises(Unavailable, match="out of memory") as killed:
+        await run_in_child(die, signal.SIGKILL, timeout_seconds=120)
+    assert killed.value.code == "out_of_memory"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="another system chooses otherwise")
+async def test_child_with_a_memory_limit_dies_before_the_service():
+    assert await run_in_child(chance_to_be_killed, timeout_seconds=120, memory_bytes=LIMIT) == 1000
+    assert await run_in_child(chance_to_be_killed, timeout_seconds=120) < 1000
 
 
 async def test_a_timeout_kills_it(tmp_path):

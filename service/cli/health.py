@@ -23,10 +23,13 @@ class Health(Struct, frozen=True):
     ready: bool
     reasons: dict[str, str]
     """What is not ready, and why."""
+    behind: dict[str, str] = {}
+    """Sites whose search index is older than their documentation, and why."""
 
 
 class _Told(Struct):
     reasons: dict[str, str]
+    behind: dict[str, str] = {}
 
 
 def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -61,7 +64,8 @@ async def health(options: argparse.Namespace, output: Output) -> int:
         reason = " ".join((getattr(error, "strerror", None) or str(error) or type(error).__name__).split())
         raise Unavailable(f"{url} cannot be asked: {reason}.") from None
     shown = [f"{url}: {'ready' if found.ready else 'not ready'}"]
-    output.result(found, "\n".join(shown + [f"{name}: {why}" for name, why in found.reasons.items()]))
+    shown += [f"{name}: {why}" for name, why in (*found.reasons.items(), *found.behind.items())]
+    output.result(found, "\n".join(shown))
     return DONE if found.ready else FAILED
 
 
@@ -78,4 +82,4 @@ def _ask(url: str) -> Health:
         told = msgspec.json.decode(answer.read(MOST_BYTES), type=_Told)
     finally:
         connection.close()
-    return Health(url, answer.status == http.HTTPStatus.OK, told.reasons)
+    return Health(url, answer.status == http.HTTPStatus.OK, told.reasons, told.behind)

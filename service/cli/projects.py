@@ -2,7 +2,7 @@
 
 import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 from urllib.parse import urlsplit
@@ -19,6 +19,7 @@ from service.domain.projects import ChangeProject, CodeHostKind
 from service.operations import NewProject, change_project, create_organization, create_project
 from service.projections.organizations import get_organization, list_organizations
 from service.projections.projects import ProjectRow, get_project, list_projects
+from service.projections.sites import SiteRow, get_site
 from service.system import cli_actor, now
 
 
@@ -215,12 +216,30 @@ async def update_project_(runtime: Runtime, options: argparse.Namespace, output:
 
 async def show_project_(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
     row = await the_project(runtime, options.project)
-    output.result(row, _shown(row))
+    site = await get_site(runtime.views, row.domain)
+    assert site is not None  # it was registered with the project
+    output.result({**asdict(row), "index": asdict(site)}, _shown(row, _index_of(site)))
     return DONE
 
 
-def _shown(row: ProjectRow) -> str:
+def _index_of(site: SiteRow) -> dict[str, str]:
+    """The state of a site's search index, and why it is behind if it is."""
+    found = {"indexed": f"{site.indexed_at}, {site.pages:,} pages" if site.indexed_at else "never"}
+    since = site.wanted_at or site.failed_at
+    if site.failure_code is not None:
+        times = f"{site.failures} times in a row, the last time" if site.failures > 1 else "the last time"
+        found["behind"] = (
+            f"since {since}: indexing failed {times} at {site.failed_at} ({site.failure_code}): {site.failure_message}"
+            f" To try again at once: docsmith index {site.domain}"
+        )
+    elif site.index_wanted:
+        found["behind"] = f"since {since}: it waits for its turn, or is being read; docsmith health says which"
+    return found
+
+
+def _shown(row: ProjectRow, more: Mapping[str, str] = {}) -> str:
     values = {name: ", ".join(value) if isinstance(value, tuple) else value for name, value in asdict(row).items()}
+    values |= more
     width = max(len(name) for name in values)
     return "\n".join(f"{name.replace('_', ' ').ljust(width)}  {value or '-'}" for name, value in values.items())
 

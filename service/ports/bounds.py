@@ -6,11 +6,13 @@ stays. A child process counts in what it returns, and its parent reports that.
 
 from typing import Literal, Protocol
 
-Bound = Literal["connections", "requests", "searches"]
+Bound = Literal["connections", "requests", "searches", "indexing_time", "indexing_memory", "site_files"]
 """
 - ``connections``: a connection refused because there were too many.
 - ``requests``: a question or a job refused because one of ``[limits]`` had no room.
 - ``searches``: a search refused in the same way.
+- ``indexing_time``, ``indexing_memory``: an indexing of a site ended because it took too long, or too much memory.
+- ``site_files``: a file or folder of a site left out because of its size, its name or its number.
 """
 
 

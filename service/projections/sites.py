@@ -24,16 +24,28 @@ class SiteRow(Struct, frozen=True):
     indexed_at: str | None
     failure_code: str | None
     failure_message: str | None
+    wanted_at: str | None
+    """When the index was asked for that is not there yet."""
+    failed_at: str | None
+    failures: int
+    """In a row."""
 
 
 COLUMNS = (
     "domain, project_id, organization_id, index_wanted, commit_id, file, pages, sections, skipped_count, indexed_at,"
-    " failure_code, failure_message"
+    " failure_code, failure_message, wanted_at, failed_at, failures"
 )
 
 
+UP_TO_DATE = """
+    UPDATE sites SET index_wanted = 0, wanted_at = NULL, failure_code = NULL, failure_message = NULL, failed_at = NULL,
+        failures = 0
+    WHERE domain = ?
+"""
+
+
 class SitesView:
-    name = "sites-2"
+    name = "sites-3"
     tables = """
         CREATE TABLE sites (
             domain TEXT PRIMARY KEY,
@@ -47,40 +59,43 @@ class SitesView:
             skipped_count INTEGER NOT NULL DEFAULT 0,
             indexed_at TEXT,
             failure_code TEXT,
-            failure_message TEXT
+            failure_message TEXT,
+            wanted_at TEXT,
+            failed_at TEXT,
+            failures INTEGER NOT NULL DEFAULT 0
         ) STRICT;
     """
 
     def apply(self, db: sqlite3.Connection, events: Sequence[RecordedEvent]) -> None:
         for domain, event in decoded(SITES, events):
             match event:
-                case SiteRegistered(project_id=project_id, organization_id=organization_id):
+                case SiteRegistered(project_id=project_id, organization_id=organization_id, registered_at=at):
                     db.execute(
-                        "INSERT INTO sites (domain, project_id, organization_id) VALUES (?, ?, ?)",
-                        (domain, project_id, organization_id),
+                        "INSERT INTO sites (domain, project_id, organization_id, wanted_at) VALUES (?, ?, ?, ?)",
+                        (domain, project_id, organization_id, at.isoformat()),
                     )
-                case IndexRequested():
-                    db.execute("UPDATE sites SET index_wanted = 1 WHERE domain = ?", (domain,))
+                case IndexRequested(requested_at=at):
+                    db.execute(
+                        "UPDATE sites SET index_wanted = 1, wanted_at = coalesce(wanted_at, ?) WHERE domain = ?",
+                        (at.isoformat(), domain),
+                    )
                 case SiteIndexed() as done:
                     db.execute(
-                        "UPDATE sites SET index_wanted = 0, commit_id = ?, file = ?, pages = ?, sections = ?,"
-                        " skipped_count = ?, indexed_at = ?, failure_code = NULL, failure_message = NULL"
-                        " WHERE domain = ?",
+                        "UPDATE sites SET commit_id = ?, file = ?, pages = ?, sections = ?, skipped_count = ?,"
+                        " indexed_at = ? WHERE domain = ?",
                         (
                             done.commit, done.file, done.pages, done.sections, done.skipped_count,
                             done.indexed_at.isoformat(), domain,
                         ),
                     )  # fmt: skip
+                    db.execute(UP_TO_DATE, (domain,))
                 case IndexKept():
+                    db.execute(UP_TO_DATE, (domain,))
+                case IndexFailed(code=code, message=message, failed_at=at):
                     db.execute(
-                        "UPDATE sites SET index_wanted = 0, failure_code = NULL, failure_message = NULL"
-                        " WHERE domain = ?",
-                        (domain,),
-                    )
-                case IndexFailed(code=code, message=message):
-                    db.execute(
-                        "UPDATE sites SET index_wanted = 0, failure_code = ?, failure_message = ? WHERE domain = ?",
-                        (code, message, domain),
+                        "UPDATE sites SET index_wanted = 0, failure_code = ?, failure_message = ?, failed_at = ?,"
+                        " failures = failures + 1 WHERE domain = ?",
+                        (code, message, at.isoformat(), domain),
                     )
                 case unknown:
                     assert_never(unknown)

@@ -307,6 +307,7 @@ ASSISTANT = (
 READY_EXAMPLE = {
     "status": "ready",
     "reasons": {},
+    "behind": {"docs.example.com": "behind since 2026-03-01T12:00:00Z: its newest commit is being fetched"},
     "models": {"agent": "builtin/editor", "assistant": "builtin/extractive"},
 }
 NOT_READY_EXAMPLE = READY_EXAMPLE | {"status": "not ready", "reasons": {"job-runner": "this worker has ended"}}

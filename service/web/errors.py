@@ -197,6 +197,9 @@ EXPLAINED: dict[str, Explained] = {
     "pull_request_merged": Explained("The pull request is merged", "It cannot be closed any more."),
     "busy": Explained("Somebody else is at it", "Another process changes the same branch at this moment. Try again."),
     "too_large": Explained("It is larger than Docsmith takes", "The message names the limit."),
+    "out_of_memory": Explained(
+        "It needs more memory than it may have", "Use a smaller repository or folder, or give the machine more memory."
+    ),
     "timed_out": Explained("It took too long", "Try again; a large repository may need a closer network."),
     # Jobs
     "budget_exhausted": Explained(

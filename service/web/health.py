@@ -1,11 +1,12 @@
 """Whether the process lives, and whether it can do its work."""
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from aiohttp import web
 from msgspec import Struct
 
-from service.web.keys import MODEL_NAMES, READINESS
+from service.web.keys import BEHIND, MODEL_NAMES, READINESS
 from service.web.problems import json_response
 from service.web.schemas import says
 
@@ -23,6 +24,10 @@ class Readiness(Struct, frozen=True):
 
     status: Annotated[Literal["ready", "not ready"], says("`ready` when all is well.")]
     reasons: Annotated[dict[str, str], says("What is not ready, and why; empty when all is well.")]
+    behind: Annotated[
+        Mapping[str, str],
+        says("Sites whose search index is older than their documentation, and why. The service is ready all the same."),
+    ]
     models: Annotated[dict[str, str], says("The model that each kind of work uses.")]
 
 
@@ -35,5 +40,5 @@ async def healthz(_request: web.Request) -> web.Response:
 async def readyz(request: web.Request) -> web.Response:
     """200 when all is well; 503 with what is not, and why."""
     reasons = request.app[READINESS]()
-    body = Readiness("not ready" if reasons else "ready", reasons, request.app[MODEL_NAMES])
+    body = Readiness("not ready" if reasons else "ready", reasons, request.app[BEHIND](), request.app[MODEL_NAMES])
     return json_response(body, status=503 if reasons else 200)

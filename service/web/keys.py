@@ -1,7 +1,7 @@
 """Every typed key of the application: what handlers find in ``request.app``."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from aiohttp import web
 
@@ -28,6 +28,8 @@ KEY_REQUIRED: web.AppKey[bool] = web.AppKey("KEY_REQUIRED")
 """A follow-up must carry its thread's key."""
 READINESS: web.AppKey[Callable[[], dict[str, str]]] = web.AppKey("READINESS")
 """What is not ready: name to reason; empty when all is well."""
+BEHIND: web.AppKey[Callable[[], Mapping[str, str]]] = web.AppKey("BEHIND")
+"""Sites whose index is older than it should be, and why."""
 MODEL_NAMES: web.AppKey[dict[str, str]] = web.AppKey("MODEL_NAMES")
 """What each kind of work uses, for ``/readyz``."""
 COUNT_BOUND: web.AppKey[CountBound] = web.AppKey("COUNT_BOUND")

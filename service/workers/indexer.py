@@ -2,15 +2,24 @@
 
 Renewing takes the index of an earlier commit and reads what changed since; when that cannot be done, or too much has
 changed, all of the commit is exported and read.
+
+What one site takes must not delay the others:
+
+- Fetching waits for machines elsewhere; it has slots of its own, and none for repositories that are kept here.
+- Reading takes a core. Each organization has its share of the slots, and most of them are for quick work only. Nobody
+  knows before how long a site takes: each begins as quick work, and begins again as long work if it was not.
+- A site has a time in proportion to its size. One that fails has growing pauses, also when it is asked for again and
+  again. What stands still is named by ``behind``.
 """
 
 import asyncio
 import secrets
 import sqlite3
-import zlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import structlog
 
@@ -18,25 +27,42 @@ from eventstore import EventStore, Metadata, StoreUnavailable, Views, execute
 from service.domain.errors import NO_ROOM, DiskFull, Invalid, NotFound, ServiceError, Unavailable
 from service.domain.sites import IndexRequested, KeepIndex, RecordIndex, RecordIndexFailure, SiteIndexed, SiteRegistered
 from service.operations import source_of
-from service.ports.docs_source import Changes, DocsSource
-from service.processes import TIMED_OUT, run_in_child
+from service.ports.bounds import CountBound, ignore_bounds
+from service.ports.docs_source import DocsSource, Fetched, Source
+from service.processes import OUT_OF_MEMORY, PROCESS_DIED, TIMED_OUT
 from service.projections.projects import ProjectRow, project_of_domain
 from service.projections.sites import SiteRow, get_site, list_sites
 from service.retrieval.query import SiteIndexes
 from service.retrieval.report import IndexReport
 from service.streams import SITES, decoded
 from service.system import now
+from service.workers.fair_slots import FairSlots, build_slots, fetch_slots
 from service.workers.patience import patiently
+from service.workers.site_build import (
+    MEMORY_BYTES,
+    QUICK_MEMORY_BYTES,
+    TIMES,
+    BuildTimes,
+    Limits,
+    SiteCommit,
+    Tell,
+    build_in_child,
+    renew_in_child,
+)
+from service.workers.site_lock import site_lock
 
 log = structlog.get_logger()
-
-BUILD_SECONDS = 1800.0
-BUILD_MEMORY_BYTES = 4 * 1024**3
-"""The builder reads what strangers wrote."""
 
 FIRST_WAIT_SECONDS = 15.0
 """Before what failed, and may pass, is tried again; twice as long before each further try."""
 LONGEST_WAIT_SECONDS = 3600.0
+RESTING = frozenset({TIMED_OUT, OUT_OF_MEMORY, PROCESS_DIED, "too_large", "internal"})
+"""Failures that cost much: after them a site waits even when it is asked for again."""
+
+BEHIND_SECONDS = 60.0
+"""After which a site whose index is wanted counts as behind."""
+MAX_BEHIND = 50
+"""Sites that are named at a time."""
 
 Progress = Callable[[int, int], None]
 """Called with the number of files done and of all."""
@@ -53,13 +79,17 @@ class Indexer:
         index: SiteIndexes,
         data: Path,
         *,
+        fetches: FairSlots | None = None,
+        count_bound: CountBound = ignore_bounds,
         retry_seconds: float = FIRST_WAIT_SECONDS,
+        times: BuildTimes = TIMES,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._store, self._views, self._docs, self._index, self._data = store, views, docs, index, data
-        self._retry_seconds = retry_seconds
-        self._newest: dict[str, object] = {}
-        """By domain, for whoever wanted its index last: nobody else tries again."""
-        self._slot = asyncio.Semaphore(1)  # parsing takes a whole core
+        self._fetches, self._slots = fetches or fetch_slots(), build_slots()
+        self._count_bound, self._retry_seconds, self._times, self._sleep = count_bound, retry_seconds, times, sleep
+        self._sites: dict[str, _Wanted] = {}
+        """By domain, what is behind."""
 
     async def load(self) -> None:
         """Serve every index that is there."""
@@ -73,17 +103,25 @@ class Indexer:
         except ServiceError as error:  # removed: a newer one follows, or it is built again
             log.info("index not served", domain=domain, code=error.code)
 
+    def behind(self) -> Mapping[str, str]:
+        """Return the sites whose index is older than it should be, and why; those that wait the longest."""
+        late = now() - timedelta(seconds=BEHIND_SECONDS)
+        found = [(domain, site) for domain, site in self._sites.items() if site.failures or site.since < late]
+        found.sort(key=lambda item: item[1].since)
+        return {domain: site.reason() for domain, site in found[:MAX_BEHIND]}
+
     async def run(self) -> None:
         """Until cancelled: index what wants it now, then whatever is asked for."""
         after = await self._store.head()
         await self._views.wait_for(after, timeout_seconds=3600)  # views may be rebuilt at this very start
         async with asyncio.TaskGroup() as group:
-            pending: set[str] = set()
 
             def want(domain: str) -> None:
-                if domain not in pending:  # one that waits for its turn will see the newest commit anyway
-                    pending.add(domain)
-                    group.create_task(self._index_wanted(domain, pending), name=f"index {domain}")
+                site = self._sites.setdefault(domain, _Wanted())
+                site.wanted.set()
+                if not site.has_task:
+                    site.has_task = True
+                    group.create_task(self._index_wanted(domain, site), name=f"index {domain}")
 
             self._index.on_broken = want
             for site in await list_sites(self._views):
@@ -95,44 +133,74 @@ class Indexer:
                     if isinstance(event, SiteRegistered | IndexRequested):
                         want(domain)
                     elif isinstance(event, SiteIndexed):
+                        self._note_indexed(domain)
                         await self._serve(domain, event.file)
 
-    async def _index_wanted(self, domain: str, pending: set[str]) -> None:
-        me = self._newest[domain] = object()
-        seconds = self._retry_seconds
-        while True:
-            async with self._slot:
-                pending.discard(domain)
-                if await patiently(lambda: self._index_if_due(domain)):
-                    return
-            log.info("indexing is tried again", domain=domain, seconds=seconds)
-            await asyncio.sleep(seconds)
-            if self._newest[domain] is not me:
-                return
-            seconds = min(seconds * 2, LONGEST_WAIT_SECONDS)
+    def _note_indexed(self, domain: str) -> None:
+        """Another process may have done what failed here."""
+        site = self._sites.get(domain)
+        if site is not None and site.has_task:
+            site.indexed.set()
+        elif site is not None:
+            del self._sites[domain]
+
+    async def _index_wanted(self, domain: str, site: "_Wanted") -> None:
+        """Index a site until its index is the newest, or it has failed for good."""
+        try:
+            while site.wanted.is_set():
+                site.wanted.clear()
+                site.indexed.clear()
+                began = asyncio.get_running_loop().time()
+                failure = await patiently(lambda: self._index_if_due(domain))
+                if failure is None:
+                    site.failures = 0
+                    continue
+                site.failures, site.code = site.failures + 1, failure.code
+                await self._pause(domain, site, failure, asyncio.get_running_loop().time() - began)
+            if not site.failures:
+                del self._sites[domain]
+            else:
+                site.stage = "it is tried again when it changes"
+        finally:
+            site.has_task = False
+
+    async def _pause(self, domain: str, site: "_Wanted", failure: "_Failure", spent: float) -> None:
+        """Wait before the next try, twice as long each time: no site spends more than half of its time on tries that
+        fail. What costs little is tried at once when it is asked for again.
+        """
+        if not failure.may_pass and not failure.rests:
+            return
+        seconds = max(self._retry_seconds, spent) * 2 ** min(site.failures - 1, 16)
+        seconds = max(min(seconds, LONGEST_WAIT_SECONDS), min(failure.after_seconds, LONGEST_WAIT_SECONDS))
+        site.stage = f"it is tried again after {_at(now() + timedelta(seconds=seconds))}"
+        log.info("indexing pauses", domain=domain, code=failure.code, seconds=round(seconds, 1))
+        await _first([self._sleep(seconds), site.indexed.wait(), *([] if failure.rests else [site.wanted.wait()])])
+        if failure.may_pass:
+            site.wanted.set()
 
     def _is_due(self, site: SiteRow) -> bool:
         return site.index_wanted or site.failure_code is not None or self._index.served(site.domain) is None
 
-    async def _index_if_due(self, domain: str) -> bool:
-        """False: it failed in a way that may pass."""
+    async def _index_if_due(self, domain: str) -> "_Failure | None":
         await self._views.wait_for(await self._store.head(), timeout_seconds=3600)
         site = await get_site(self._views, domain)
         if site is None or not self._is_due(site):
-            return True  # somebody else has done it
+            return None  # another process has done it
         is_served = self._index.served(domain) is not None
         try:
             await self.index(domain, Metadata(), unless=site.commit if is_served else None)
         except ServiceError as error:
             log.warning("indexing failed", domain=domain, code=error.code)
-            return not isinstance(error, Unavailable) or error.code == TIMED_OUT
+            after = error.retry_after_seconds if isinstance(error, Unavailable) else None
+            return _Failure(error.code, isinstance(error, Unavailable), after or 0.0)
         except StoreUnavailable:
             raise
         except Exception:  # a site's edge: the other sites go on
             log.exception("indexing crashed", domain=domain)
             failure = RecordIndexFailure("internal", "Indexing failed; the log has the details.", now())
             await execute(self._store, SITES, domain, failure)
-        return True
+            return _Failure("internal", may_pass=False)
+        return None
 
     async def index(
         self,
@@ -144,71 +212,129 @@ class Indexer:
         whole: bool = False,
     ) -> IndexReport | None:
         """Index the newest commit of a site, record it, and serve it; None when that commit is ``unless``. ``whole``:
-        read everything, also what has not changed since the last time.
+        read everything, also what has not changed since the last time. Waits while another process indexes the site.
 
         Raises NotFound (``domain_not_found``), and what fetching raises; that is recorded, too.
         """
         project = await project_of_domain(self._views, domain)
         if project is None:
             raise NotFound("There is no such site.", code="domain_not_found")
+        tell = (lambda done: on_progress(*done)) if on_progress else _ignore
         try:
-            return await self._build(project, metadata, on_progress, unless, whole=whole)
+            async with site_lock(self._data / "index", domain):
+                return await self._build(project, metadata, tell, unless, whole=whole)
         except ServiceError as error:
             failure = error
         except (OSError, sqlite3.Error) as error:
             if not _says_no_room(error):
                 raise
             failure = DiskFull()
+        if failure.code == TIMED_OUT:
+            self._count_bound("indexing_time")
+        elif failure.code == OUT_OF_MEMORY:
+            self._count_bound("indexing_memory")
         record = RecordIndexFailure(failure.code, str(failure), now())
         await execute(self._store, SITES, domain, record, metadata=metadata)
         raise failure
 
     async def _build(
-        self,
-        project: ProjectRow,
-        metadata: Metadata,
-        on_progress: Progress | None,
-        unless: str | None,
-        *,
-        whole: bool,
+        self, project: ProjectRow, metadata: Metadata, tell: Tell, unless: str | None, *, whole: bool
     ) -> IndexReport | None:
-        source = source_of(project)
-        fetched = await self._docs.fetch(source)
+        source, stage = source_of(project), self._sites.get(project.domain, _Wanted())
+        fetched = await self._fetch(source, project, stage)
         if fetched.base_commit == unless:
             await execute(self._store, SITES, project.domain, KeepIndex(unless, now()), metadata=metadata)
             return None
         folder = self._data / "index" / project.domain
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        target = folder / f"{fetched.base_commit[:12]}-{secrets.token_hex(4)}"
-        archive = folder / f".{target.name}.tar"
-        site = _Site(project.docs_folder, fetched.base_commit)
-        tell = (lambda done: on_progress(*done)) if on_progress else _ignore
+        build = _Build(
+            project, source, folder / f"{fetched.base_commit[:12]}-{secrets.token_hex(4)}", fetched.base_commit, tell
+        )
         before = None if whole else await self._before(project)
-        report = None
-        try:
-            if before is not None:
-                changes = await self._docs.changes(source, before.commit, fetched.base_commit)
-                if changes is None:
-                    await self._docs.export(source, fetched.base_commit, archive)
-                report = await _renewed(tell, before.folder, target, changes or archive, site)
-            is_renewed = report is not None
-            if report is None:
-                if not archive.exists():
-                    await self._docs.export(source, fetched.base_commit, archive)
-                report = await _in_child(tell, build, target, archive, site)
-        finally:
-            archive.unlink(missing_ok=True)
+        report = await self._renewed(build, before, stage) if before is not None else None
+        is_renewed = report is not None
+        if report is None:
+            report, is_renewed = await self._read(build, before, stage)
         record = RecordIndex(
-            fetched.base_commit, target.name, report.pages, report.sections, report.skipped, report.seconds, now()
+            build.commit, build.target.name, report.pages, report.sections, report.skipped, report.seconds, now()
         )
         await execute(self._store, SITES, project.domain, record, metadata=metadata)
         try:
-            await self._index.use(project.domain, target.name)
+            await self._index.use(project.domain, build.target.name)
         except Invalid:
             if not is_renewed:
                 raise
-            return await self._build(project, metadata, on_progress, None, whole=True)  # it shares a damaged file
+            return await self._build(project, metadata, tell, None, whole=True)  # it shares a damaged file
         return report
+
+    async def _fetch(self, source: Source, project: ProjectRow, stage: "_Wanted") -> Fetched:
+        slot: AbstractAsyncContextManager[None] = nullcontext()
+        if source.code_host != "local":
+            stage.stage = "it waits to be fetched"
+            slot = self._fetches.held(project.organization_id)
+        async with slot:
+            stage.stage = "its newest commit is being fetched"
+            return await self._docs.fetch(source)
+
+    async def _renewed(self, build: "_Build", before: "_Before", stage: "_Wanted") -> IndexReport | None:
+        """None when everything has to be looked at."""
+        stage.stage = "it waits for its turn to be read"
+        async with self._slots.held(build.project.organization_id):
+            stage.stage = "what changed is being read"
+            try:
+                async with asyncio.timeout(self._times.quick):
+                    changes = await self._docs.changes(build.source, before.commit, build.commit)
+            except TimeoutError:
+                changes = None
+            if changes is None:
+                return None
+            limits = Limits(self._times.quick, QUICK_MEMORY_BYTES)
+            return await renew_in_child(build.tell, before.folder, build.target, changes, build.site, limits)
+
+    async def _read(self, build: "_Build", before: "_Before | None", stage: "_Wanted") -> tuple[IndexReport, bool]:
+        """Read the site from an archive of all its files, as quick work if it can be; and whether what did not change
+        was taken from the index before.
+        """
+        domain = build.project.domain
+        is_long = domain not in self._sites or stage.is_long  # a command shares its slots with no other work
+        archive = build.target.with_name(f".{build.target.name}.tar")
+        while True:
+            stage.stage = "it waits for its turn to be read"
+            async with self._slots.held(build.project.organization_id, is_long=is_long):
+                stage.stage = "its pages are being read"
+                try:
+                    return await self._read_archive(build, before, archive, is_long=is_long)
+                except _TakesLong:
+                    log.info("indexing takes long", domain=domain)
+                finally:
+                    archive.unlink(missing_ok=True)
+            is_long = stage.is_long = True
+
+    async def _read_archive(
+        self, build: "_Build", before: "_Before | None", archive: Path, *, is_long: bool
+    ) -> tuple[IndexReport, bool]:
+        """Raises _TakesLong for what is no quick work, unless it need not be."""
+        times = self._times
+        try:
+            async with asyncio.timeout(None if is_long else times.quick):
+                await self._docs.export(build.source, build.commit, archive)
+            size = (await asyncio.to_thread(archive.stat)).st_size
+            limits = Limits(times.for_site(size), MEMORY_BYTES)
+            if not is_long:
+                if size > times.quick_bytes:
+                    raise _TakesLong
+                limits = Limits(min(limits.seconds, times.quick), QUICK_MEMORY_BYTES)
+            if before is not None:
+                renewed = await renew_in_child(build.tell, before.folder, build.target, archive, build.site, limits)
+                if renewed is not None:
+                    return renewed, True
+            return await build_in_child(build.tell, build.target, archive, build.site, limits), False
+        except TimeoutError:
+            raise _TakesLong from None
+        except ServiceError as error:
+            if is_long or error.code not in (TIMED_OUT, OUT_OF_MEMORY):
+                raise
+            raise _TakesLong from None
 
     async def _before(self, project: ProjectRow) -> "_Before | None":
         """The index that the site has, if any."""
@@ -218,10 +344,49 @@ class Indexer:
         return _Before(site.commit, self._index.path_of(project.domain, site.file))
 
 
-def _says_no_room(error: OSError | sqlite3.Error) -> bool:
-    if isinstance(error, OSError):
-        return error.errno in NO_ROOM
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
+class _TakesLong(Exception):
+    """A site is not read within the time, size and memory of quick work."""
+
+
+class _Wanted:
+    """A site whose index is older than it should be."""
+
+    def __init__(self) -> None:
+        self.wanted, self.indexed = asyncio.Event(), asyncio.Event()
+        self.since = now()
+        self.stage = "it waits for its turn"
+        self.failures, self.code = 0, ""
+        self.has_task = False
+        self.is_long = False
+
+    def reason(self) -> str:
+        """Return a sentence without anything of the site's own, for all to read."""
+        text = f"behind since {_at(self.since)}: {self.stage}"
+        if self.failures:
+            text += f"; {self.failures} {'try' if self.failures == 1 else 'tries'} failed, the last one: {self.code}"
+        return text
+
+
+class _Failure(NamedTuple):
+    code: str
+    may_pass: bool
+    after_seconds: float = 0.0
+
+    @property
+    def rests(self) -> bool:
+        return self.code in RESTING
+
+
+class _Build(NamedTuple):
+    project: ProjectRow
+    source: Source
+    target: Path
+    commit: str
+    tell: Tell
+
+    @property
+    def site(self) -> SiteCommit:
+        return SiteCommit(self.project.docs_folder, self.commit)
 
 
 class _Before(NamedTuple):
@@ -229,57 +394,24 @@ class _Before(NamedTuple):
     folder: Path
 
 
-class _Site(NamedTuple):
-    docs_folder: str
-    commit: str
+def _says_no_room(error: OSError | sqlite3.Error) -> bool:
+    if isinstance(error, OSError):
+        return error.errno in NO_ROOM
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
 
 
-Tell = Callable[[tuple[int, int]], None]
-_T = TypeVar("_T")
+def _at(time: datetime) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-async def _renewed(tell: Tell, before: Path, target: Path, changes: Changes | Path, site: _Site) -> IndexReport | None:
-    """None when everything has to be read: whatever an index that cannot be read comes to in its reader, a whole one
-    made anew is the cure.
-    """
+async def _first(waits: "list[Awaitable[object]]") -> None:
+    """Wait for the first of these, and leave the others."""
+    tasks = [asyncio.ensure_future(wait) for wait in waits]
     try:
-        return await _in_child(tell, renew, before, target, changes, site)
-    except (ServiceError, RuntimeError, sqlite3.Error, ValueError, LookupError, OSError, zlib.error) as error:
-        log.warning("index not renewed", index=before.name, error=f"{type(error).__name__}: {error}"[:500])
-        return None
-
-
-async def _in_child(tell: Tell, work: Callable[..., _T], *arguments: object) -> _T:
-    return await run_in_child(
-        work, *arguments, timeout_seconds=BUILD_SECONDS, memory_bytes=BUILD_MEMORY_BYTES, on_progress=tell
-    )
-
-
-def renew(before: Path, target: Path, changes: Changes | Path, site: _Site, report: Tell) -> IndexReport | None:
-    """``renew_index`` as a child process runs it; ``changes`` may also be an archive of all files."""
-    from service.retrieval.index import renew_from_archive, renew_index  # here alone: this process does without
-
-    docs_folder, commit = site
-
-    def progress(done: int, total: int) -> None:
-        report((done, total))
-
-    if isinstance(changes, Path):
-        return renew_from_archive(before, changes, target, docs_folder=docs_folder, commit=commit, progress=progress)
-    with changes.open() as read:
-        return renew_index(
-            before, target, read, changes.blobs, docs_folder=docs_folder, commit=commit, progress=progress
-        )
-
-
-def build(target: Path, archive: Path, site: _Site, report: Tell) -> IndexReport:
-    """``build_index`` as a child process runs it."""
-    from service.retrieval.index import build_index
-
-    def progress(done: int, total: int) -> None:
-        report((done, total))
-
-    return build_index(archive, target, docs_folder=site.docs_folder, commit=site.commit, progress=progress)
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
 
 
 def _ignore(_value: object) -> None:

@@ -4,6 +4,7 @@ Only a change is recorded, as a wish to index; a look that finds nothing leaves 
 """
 
 import asyncio
+from collections.abc import Sequence
 
 import structlog
 
@@ -11,34 +12,61 @@ from eventstore import EventStore, Metadata, StoreUnavailable, Views
 from service.domain.errors import ServiceError
 from service.operations import request_index, source_of
 from service.ports.docs_source import DocsSource
-from service.projections.projects import list_projects
+from service.projections.projects import ProjectRow, list_projects
 from service.projections.sites import get_site
+from service.workers.fair_slots import FairSlots, fetch_slots
 
 log = structlog.get_logger()
 
 
 class Poller:
-    """``minutes`` between the end of one round and the next one's beginning."""
+    """``minutes`` between the beginnings of two rounds. An organization whose round takes longer misses the next."""
 
-    def __init__(self, store: EventStore, views: Views, docs: DocsSource, *, minutes: float) -> None:
+    def __init__(
+        self,
+        store: EventStore,
+        views: Views,
+        docs: DocsSource,
+        *,
+        minutes: float,
+        fetches: FairSlots | None = None,
+    ) -> None:
         self._store, self._views, self._docs, self._seconds = store, views, docs, minutes * 60
+        self._fetches = fetches or fetch_slots()
+        self._looking: dict[str, asyncio.Task[None]] = {}
+        """By organization."""
 
     async def run(self) -> None:
         """Until cancelled."""
-        while True:
-            await asyncio.sleep(self._seconds)
-            await self.look()
+        async with asyncio.TaskGroup() as group:
+            while True:
+                await asyncio.sleep(self._seconds)
+                await self._begin(group)
 
     async def look(self) -> None:
-        """One round: each site in turn, so that a slow one costs the others time and nothing else."""
+        """One round of all organizations, to its end."""
+        async with asyncio.TaskGroup() as group:
+            await self._begin(group)
+
+    async def _begin(self, group: asyncio.TaskGroup) -> None:
+        projects: dict[str, list[ProjectRow]] = {}
         for project in await list_projects(self._views):
-            if project.code_host == "local":
-                continue  # it is ours, and its pushes and merges are known
-            site = await get_site(self._views, project.domain)
-            if site is None or site.index_wanted:
-                continue
+            if project.code_host != "local":  # those are ours: their pushes and merges are known
+                projects.setdefault(project.organization_id, []).append(project)
+        self._looking = {name: task for name, task in self._looking.items() if not task.done()}
+        for organization_id, theirs in projects.items():
+            if organization_id not in self._looking:
+                self._looking[organization_id] = group.create_task(self._look_at(theirs))
+
+    async def _look_at(self, projects: Sequence[ProjectRow]) -> None:
+        """Each site in turn, so that a slow one costs its own organization's others time and nothing else."""
+        for project in projects:
             try:
-                fetched = await self._docs.fetch(source_of(project))
+                site = await get_site(self._views, project.domain)
+                if site is None or site.index_wanted:
+                    continue
+                async with self._fetches.held(project.organization_id):
+                    fetched = await self._docs.fetch(source_of(project))
                 if fetched.base_commit != site.commit:
                     await request_index(self._store, project.domain, "its newest commit is another", Metadata())
             except (ServiceError, StoreUnavailable) as error:

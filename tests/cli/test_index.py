@@ -1,6 +1,9 @@
 """``docsmith index``: once, again, and as it comes."""
 
+import asyncio
 import json
+import re
+import shutil
 import signal
 import subprocess
 
@@ -52,3 +55,24 @@ def test_a_folder_is_indexed_as_far_as_it_changed_and_as_it_changes(tmp_path):
         assert gone.stdout.startswith("12 pages, 12 sections, 5 skipped in ")
         assert "read anew" not in gone.stdout
         assert "is not a folder" in gone.stderr
+
+
+async def test_site_that_is_behind_is_shown_with_the_reason(tmp_path):
+    with service_in(tmp_path / "service") as service:
+        await asyncio.to_thread(service.set_up, write_docs(tmp_path / "kites", {"a.md": "# Behind\n\nText.\n"}))
+        assert "\nbehind" not in service.run("project", "show", service.domain).stdout
+        (tmp_path / "kites").rename(tmp_path / "moved")
+        shutil.rmtree(service.data / "hosted")
+        shutil.rmtree(service.data / "repos")
+        for _ in range(2):
+            assert service.run("index", service.domain, "--all").returncode == 1
+        shown = service.run("project", "show", service.domain).stdout
+        assert re.search(r"\nbehind .* failed 2 times in a row, .* \(no_such_repository\): .* is not a folder", shown)
+        state = service.cli("project", "show", service.domain)["index"]
+        assert (state["failure_code"], state["failures"]) == ("no_such_repository", 2)
+        await asyncio.to_thread(service.start)
+        async with asyncio.timeout(60):
+            while not (found := await asyncio.to_thread(service.cli, "health"))["behind"]:
+                pass
+        assert found["ready"]
+        assert "no_such_repository" in found["behind"][service.domain]

@@ -1,5 +1,6 @@
 """A documentation repository in memory, with git's true ids: small, and told when to fail."""
 
+import asyncio
 import io
 import tarfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -201,3 +202,39 @@ def _refuse_lookalike(path: str, tree: Mapping[str, str]) -> None:
                 if folded(one) == folded(two):
                     raise Invalid(f"{path!r} differs from {other!r} in case only.", code="bad_path")
                 break
+
+
+class StallingDocsSource(FakeDocsSource):
+    """One that never answers for the projects and operations in ``stalled``."""
+
+    def __init__(self, files: Mapping[str, str | bytes] | None = None) -> None:
+        super().__init__(files)
+        self.stalled: set[tuple[str, str]] = set()
+        """Project ids, with ``fetch``, ``export`` or ``changes``."""
+        self.calls: list[tuple[str, str]] = []
+        self.at_work: dict[str, int] = {}
+        """By project, how many exports are under way; and the most that were."""
+        self.most_at_work = 0
+
+    async def fetch(self, source: Source, *, branch: str = "") -> Fetched:
+        await self._stall(source, "fetch")
+        return await super().fetch(source, branch=branch)
+
+    async def changes(self, source: Source, before: str, commit: str) -> "FakeChanges | None":
+        await self._stall(source, "changes")
+        return await super().changes(source, before, commit)
+
+    async def export(self, source: Source, commit: str, archive: Path) -> None:
+        self.at_work[source.project_id] = self.at_work.get(source.project_id, 0) + 1
+        self.most_at_work = max(self.most_at_work, self.at_work[source.project_id])
+        try:
+            await self._stall(source, "export")
+            await super().export(source, commit, archive)
+        finally:
+            self.at_work[source.project_id] -= 1
+
+    async def _stall(self, source: Source, operation: str) -> None:
+        self.calls.append((source.project_id, operation))
+        if (source.project_id, operation) in self.stalled:
+            await asyncio.Event().wait()
+        await asyncio.sleep(0)

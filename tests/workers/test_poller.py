@@ -10,7 +10,7 @@ from service.streams import SITES
 from service.system import now
 from service.workers.poller import Poller
 from tests.fakes.code_host import FakeCodeHost
-from tests.fakes.docs_source import FakeDocsSource
+from tests.fakes.docs_source import FakeDocsSource, StallingDocsSource
 
 
 async def a_site(store, views, docs, kind: str, domain: str) -> None:
@@ -47,14 +47,30 @@ async def test_a_site_whose_newest_commit_is_another_is_indexed_again_and_no_oth
 
 async def test_a_site_that_cannot_be_reached_keeps_no_other_from_being_looked_at(store, views):
     docs = FakeDocsSource({"a.md": "A"})
-    await a_site(store, views, docs, "github", "down")
-    await a_site(store, views, docs, "github", "moved")
-    for domain in ("down", "moved"):
+    await a_site(store, views, docs, "github", "one")
+    await a_site(store, views, docs, "github", "other")
+    for domain in ("one", "other"):
         await indexed(store, views, domain, "0" * 40)
     docs.errors = [Unavailable("down")]
     await Poller(store, views, docs, minutes=1).look()
     await views.catch_up()
-    assert [(await get_site(views, domain)).index_wanted for domain in ("down", "moved")] == [False, True]
+    assert sorted([(await get_site(views, domain)).index_wanted for domain in ("one", "other")]) == [False, True]
+
+
+async def test_stalled_sites_do_not_delay_other_organizations(store, followed):
+    docs = StallingDocsSource({"a.md": "A"})
+    for domain in ("a", "b", "moved"):
+        await a_site(store, followed, docs, "github", domain)
+        await indexed(store, followed, domain, "0" * 40)
+    docs.stalled = {(project.id, "fetch") for project in await list_projects(followed) if project.domain != "moved"}
+    before = await store.head()
+    polling = asyncio.create_task(Poller(store, followed, docs, minutes=0.0001).run())
+    async with asyncio.timeout(60):
+        async for recorded in store.subscribe(after=before):
+            assert recorded.stream == SITES.stream("moved")
+            break
+    polling.cancel()
+    await asyncio.wait([polling])
 
 
 async def test_rounds_follow_each_other(store, followed):

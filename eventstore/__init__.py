@@ -13,11 +13,12 @@ from eventstore.chain import (
     verify_checkpoint,
 )
 from eventstore.codec import Codec, Upcaster
-from eventstore.decider import Decider, Executed, Loaded, execute, load, plan
+from eventstore.decider import CommandId, Decider, Executed, Loaded, execute, load, plan
 from eventstore.errors import (
     DuplicateEventId,
     EventStoreError,
     InvalidEvent,
+    OutcomeUnknown,
     StoreBusy,
     StoreClosed,
     StoreCorrupt,
@@ -30,7 +31,7 @@ from eventstore.errors import (
     UnknownEventType,
     WrongExpectedVersion,
 )
-from eventstore.events import DEFAULT_METADATA, Append, Appended, Metadata, NewEvent, RecordedEvent
+from eventstore.events import DEFAULT_METADATA, Append, Appended, Metadata, NewEvent, RecordedEvent, new_event_id
 from eventstore.missing_keys import subjects_without_keys
 from eventstore.projections import Projection, ProjectionStatus, Views, damage_mark
 from eventstore.sqlite import SQLiteEventStore
@@ -44,6 +45,7 @@ __all__ = [
     "Appended",
     "Checkpoint",
     "Codec",
+    "CommandId",
     "Decider",
     "DuplicateEventId",
     "EventStore",
@@ -54,6 +56,7 @@ __all__ = [
     "Loaded",
     "Metadata",
     "NewEvent",
+    "OutcomeUnknown",
     "Projection",
     "ProjectionStatus",
     "RecordedEvent",
@@ -77,6 +80,7 @@ __all__ = [
     "event_hash",
     "execute",
     "load",
+    "new_event_id",
     "plan",
     "sign_checkpoint",
     "subjects_without_keys",

@@ -12,9 +12,10 @@ else. So the outcomes of a large batch are set a few in each turn of the loop.
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from eventstore.connections import WriterThread
-from eventstore.errors import StoreClosed
+from eventstore.errors import OutcomeUnknown, StoreClosed, StoreUnavailable
 from eventstore.events import Append, Appended
 from eventstore.log_file import Batch, LogWriter, Outcome
 
@@ -22,6 +23,8 @@ MAX_BATCH = 1_024
 """Appends in one transaction."""
 SET_AT_ONCE = 64
 """Outcomes in one turn of the event loop: about half a millisecond with the callers' own first steps."""
+REPEAT_SECONDS = (0.05, 0.5)
+"""Before each repeat of an append whose outcome is unknown."""
 
 
 class AppendQueue:
@@ -56,6 +59,20 @@ class AppendQueue:
         if not self._in_flight and not self._flush_is_due:
             self._flush_soon()
         return queued
+
+    async def repeat(self, writes: Sequence[Append], unknown: OutcomeUnknown) -> Appended:
+        """Try an append again whose outcome is unknown, if each of its events has an id.
+
+        Raises:
+            OutcomeUnknown, WrongExpectedVersion, DuplicateEventId.
+        """
+        if not all(event.id for write in writes for event in write.events):
+            raise unknown
+        for seconds in REPEAT_SECONDS:
+            await asyncio.sleep(seconds)
+            with suppress(StoreUnavailable, StoreClosed):  # says nothing of the first try
+                return await self.put(writes)
+        raise unknown
 
     async def close(self) -> None:
         """Take no more appends, and wait for those under way."""

@@ -66,7 +66,12 @@ class Codec(Generic[E]):
         """By tag: its current schema version and its class."""
         return {shape.tag: (shape.version, struct) for struct, shape in self._by_class.items()}
 
-    def encode(self, event: E, metadata: Metadata = DEFAULT_METADATA) -> NewEvent:
+    def encode(
+        self,
+        event: E,
+        metadata: Metadata = DEFAULT_METADATA,
+        id: str = "",  # noqa: A002 - the field's name
+    ) -> NewEvent:
         shape = self._by_class[type(event)]
         if shape.personal is None:
             data, personal = shape.encoder.encode(event)[shape.prefix :], None
@@ -76,7 +81,7 @@ class Codec(Generic[E]):
             personal = shape.encoder.encode(shape.personal(*[getattr(event, name) for name in shape.personal_names]))
             if personal == b"{}":  # every personal field has its default: nothing to hide
                 personal = None
-        return NewEvent(shape.tag, data, personal, shape.version, metadata)
+        return NewEvent(shape.tag, data, personal, shape.version, metadata, id)
 
     def decode(self, recorded: RecordedEvent) -> E:
         """The event that was recorded; of an erased one, with each personal field's replacement.

@@ -2,15 +2,20 @@
 
 After Emmett's decider (``src/packages/emmett/src/typing/decider.ts``): ``decide`` and ``evolve`` are pure, all else
 is here.
+
+What is recorded here carries ids that were made for the command, so that an append of unknown outcome can be repeated.
+A store does so by itself, a few times. If the outcome is still unknown, the caller may execute the command again with
+the same ``CommandId``: what an earlier try has recorded is found by its id, and not decided on again.
 """
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from eventstore.codec import Codec
-from eventstore.errors import WrongExpectedVersion
-from eventstore.events import DEFAULT_METADATA, Append, Metadata
+from eventstore.errors import DuplicateEventId, OutcomeUnknown, WrongExpectedVersion
+from eventstore.events import DEFAULT_METADATA, Append, Metadata, new_event_id
 from eventstore.store import EventStore
 
 C = TypeVar("C")
@@ -19,6 +24,21 @@ E = TypeVar("E")
 
 MAX_TRIES = 100
 """Of n writers to one stream one gets through each time, so the last of them needs n tries."""
+
+
+class CommandId:
+    """What the tries of one command have in common: the ids of its events, and whether one may be recorded."""
+
+    __slots__ = ("_first", "is_in_doubt")
+
+    def __init__(self) -> None:
+        self._first = new_event_id()
+        self.is_in_doubt = False
+        """A try has ended without an answer."""
+
+    def of_event(self, number: int) -> str:
+        """The id of one of the events that the command causes, the first being 0."""
+        return f"{self._first}-{number}" if number else self._first
 
 
 @dataclass(frozen=True)
@@ -70,8 +90,12 @@ async def execute(
     *,
     metadata: Metadata = DEFAULT_METADATA,
     known: Executed[S, E] | None = None,
+    command_id: CommandId | None = None,
 ) -> Executed[S, E]:
     """Decide on a command and record what it causes.
+
+    ``command_id``: the same for each try of one command, by a caller that tries again after OutcomeUnknown, or after it
+    was cancelled. Without one the events have ids of their own.
 
     ``known``: what this caller executed last on the same thing; if nobody else has written since, nothing is read.
     What others have written is not seen where ``decide`` refuses the command, or finds nothing to record for it.
@@ -80,22 +104,33 @@ async def execute(
         WrongExpectedVersion: other writers were faster each of a hundred times.
         Whatever ``decide`` and ``append`` raise.
     """
-    stream = decider.stream(entity_id)
+    stream, command_id = decider.stream(entity_id), command_id or CommandId()
     loaded = Loaded(decider.initial, 0, 0) if known is None else Loaded(known.state, known.version, known.position)
     is_known, tries = known is not None, 0
     while True:
+        if command_id.is_in_doubt and (done := await _recorded(store, decider, entity_id, command_id)) is not None:
+            return done
         if not is_known:
             loaded = await _load_on(store, decider, entity_id, loaded)
         is_known = False
         events = decider.decide(command, loaded.state)
         if not events:
             return Executed(events, loaded.state, loaded.position, loaded.version)
-        new = [decider.codec.encode(event, metadata) for event in events]
+        new = [
+            decider.codec.encode(event, metadata, command_id.of_event(number)) for number, event in enumerate(events)
+        ]
         tries += 1
         try:
             appended = await store.append(stream, new, expected_version=loaded.version)
+        except (OutcomeUnknown, asyncio.CancelledError):
+            command_id.is_in_doubt = True
+            raise
         except WrongExpectedVersion:
             if tries == MAX_TRIES:
+                raise
+            continue
+        except DuplicateEventId:  # an earlier try was not to be found yet
+            if not command_id.is_in_doubt or tries == MAX_TRIES:
                 raise
             continue
         state = loaded.state
@@ -109,14 +144,30 @@ async def plan(
 ) -> Append | None:
     """What a command would record, to be appended together with others' by ``append_all``; None when nothing.
 
-    On WrongExpectedVersion plan all of them again.
+    On WrongExpectedVersion plan all of them again. After OutcomeUnknown append the same again.
     """
     loaded = await load(store, decider, entity_id)
     events = decider.decide(command, loaded.state)
     if not events:
         return None
-    new = tuple(decider.codec.encode(event, metadata) for event in events)
+    new = tuple(decider.codec.encode(event, metadata, new_event_id()) for event in events)
     return Append(decider.stream(entity_id), new, loaded.version)
+
+
+async def _recorded(
+    store: EventStore, decider: Decider[C, S, E], entity_id: str, command_id: CommandId
+) -> Executed[S, E] | None:
+    """What an earlier try of a command has recorded, and the state now; None when it has recorded nothing."""
+    first = await store.find(command_id.of_event(0))
+    if first is None or first.stream != decider.stream(entity_id):
+        return None
+    events: list[E] = []
+    async for recorded in store.iterate_stream(first.stream, after_version=first.stream_version - 1):
+        if recorded.id != command_id.of_event(len(events)):
+            break
+        events.append(decider.codec.decode(recorded))
+    loaded = await load(store, decider, entity_id)
+    return Executed(events, loaded.state, loaded.position, loaded.version)
 
 
 async def _load_on(store: EventStore, decider: Decider[C, S, E], entity_id: str, loaded: Loaded[S]) -> Loaded[S]:

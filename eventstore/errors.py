@@ -26,7 +26,7 @@ class InvalidEvent(EventStoreError, ValueError):
 
 
 class DuplicateEventId(EventStoreError):
-    """An event with this id is stored already, elsewhere than where the writer expected it."""
+    """An event with this id is stored already: elsewhere than where the writer expected it, or with other content."""
 
 
 class SubjectErased(EventStoreError):
@@ -38,7 +38,16 @@ class SubjectErased(EventStoreError):
 
 
 class StoreUnavailable(EventStoreError):
-    """The append was not stored; the store still serves reads, and a later append may succeed."""
+    """The append was not stored, unless it is OutcomeUnknown; the store still serves reads, and a later append may
+    succeed.
+    """
+
+
+class OutcomeUnknown(StoreUnavailable):
+    """The append failed at a moment after which it may be in the log, now or after the next start, or may not.
+
+    Repeat it with the same event ids: what is stored is found, what is not is stored.
+    """
 
 
 class StoreBusy(StoreUnavailable):

@@ -1,5 +1,7 @@
 """An event before and after it is recorded."""
 
+import os
+import time
 from datetime import datetime
 
 from msgspec import Struct
@@ -17,6 +19,11 @@ class Metadata(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 DEFAULT_METADATA = Metadata()
+
+
+def new_event_id() -> str:
+    """A random id that sorts by time, so that an index of ids grows at its end (as UUID version 7, RFC 9562)."""
+    return f"{time.time_ns() // 1_000_000:012x}{os.urandom(10).hex()}"
 
 
 class NewEvent(Struct, frozen=True, gc=False):

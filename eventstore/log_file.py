@@ -8,6 +8,9 @@ What SQLite and Python do that the code below counts on:
 - The sqlite3 module lets go of the GIL around each step of a statement and must get it back after it; against a busy
   event loop each such change of hands may wait for the interpreter's switch interval (5 ms). So a batch is a few
   statements, and what can be known in memory is not asked of the file.
+- A commit whose flush fails (``SQLITE_IOERR_FSYNC``) is rolled back, but its pages are in the WAL file with valid sums:
+  if the process ends before the next commit writes over them, recovery finds them and the events are there
+  (https://sqlite.org/fileformat2.html#walformat). Nobody can say which of these it will be, so the outcome is unknown.
 """
 
 import os
@@ -24,8 +27,15 @@ import msgspec
 from eventstore import files
 from eventstore.chain import GENESIS, event_hash, naming_log
 from eventstore.codec import Codec
-from eventstore.errors import DuplicateEventId, EventStoreError, Undecodable, UnknownEventType, WrongExpectedVersion
-from eventstore.events import Append, Appended, Metadata, RecordedEvent
+from eventstore.errors import (
+    DuplicateEventId,
+    EventStoreError,
+    OutcomeUnknown,
+    Undecodable,
+    UnknownEventType,
+    WrongExpectedVersion,
+)
+from eventstore.events import Append, Appended, Metadata, NewEvent, RecordedEvent
 from eventstore.validation import check_event
 from eventstore.vault import Key, Vault
 
@@ -117,6 +127,8 @@ class LogWriter:
         self._data_version = -1
         self._position, self._hash = 0, GENESIS
         self._versions: dict[str, int] = {}
+        self._is_ending = False
+        """A statement that ends a transaction is under way."""
 
     def commit(self, appends: Sequence[Sequence[Append]], *, wants_events: bool) -> Batch:
         """Store each append, whole or not at all, and all that can be stored in one transaction.
@@ -138,8 +150,9 @@ class LogWriter:
                 # An id that is stored already, which nothing looked for because it hardly happens: find out whose.
                 batches = [self._commit_one(append, keys, wants_events) for append in appends]
         except sqlite3.Error as error:
+            outcome = self._explained(error)
             self._roll_back()
-            return Batch([files.explained(error, self._path)] * len(appends), [], 0)
+            return Batch([outcome] * len(appends), [], 0)
         except BaseException:
             self._roll_back()
             raise
@@ -159,8 +172,8 @@ class LogWriter:
             self._roll_back()
             error: EventStoreError = DuplicateEventId("an event with the id of one of these is stored already")
         except sqlite3.Error as failure:
+            error = self._explained(failure)
             self._roll_back()
-            error = files.explained(failure, self._path)
         return Batch([error], [], 0)
 
     def _commit_at_once(self, appends: Sequence[Sequence[Append]], keys: _Keys, wants_events: bool) -> Batch:
@@ -176,11 +189,11 @@ class LogWriter:
         outcomes = [self._add(append, draft, looks_first=True) for append in appends]
         rows = draft.rows
         if len(rows) == 1:
-            self._db.execute(_INSERT, rows[0])
+            self._end(_INSERT, rows[0])
         elif rows:
             self._db.execute("BEGIN IMMEDIATE")
             self._insert(rows)
-            self._db.execute("COMMIT")
+            self._end("COMMIT")
         return self._done(draft, outcomes, before)
 
     def _commit(self, appends: Sequence[Sequence[Append]], keys: _Keys, wants_events: bool) -> Batch:
@@ -195,7 +208,7 @@ class LogWriter:
         before = self._position
         outcomes = [self._add(append, draft) for append in appends]
         self._insert(draft.rows)
-        db.execute("COMMIT")
+        self._end("COMMIT")
         self._data_version = data_version
         return self._done(draft, outcomes, before)
 
@@ -237,6 +250,17 @@ class LogWriter:
         draft.versions |= versions
         return Appended(draft.position, versions[append[-1].stream])
 
+    def _end(self, statement: str, values: Sequence[Any] = ()) -> None:
+        """Run the statement that makes a transaction durable."""
+        self._is_ending = True
+        self._db.execute(statement, values)
+        self._is_ending = False
+
+    def _explained(self, error: sqlite3.Error) -> EventStoreError:
+        if self._is_ending and _may_be_stored(error):
+            return OutcomeUnknown(f"{self._path.name}: {error}; whether the events were stored is not known")
+        return files.explained(error, self._path)
+
     def _insert(self, rows: list[_Row]) -> None:
         if rows:
             # One statement for many rows was tried: no faster, and no better beside a busy event loop.
@@ -258,6 +282,7 @@ class LogWriter:
 
     def _roll_back(self) -> None:
         self._data_version = -1  # look again
+        self._is_ending = False
         if self._db.in_transaction:  # SQLite has already rolled back after some errors
             self._db.execute("ROLLBACK")
 
@@ -270,8 +295,10 @@ class LogWriter:
             self._versions[stream] = version
         return version
 
-    def _stored_already(self, append: Sequence[Append], draft: "_Draft") -> Appended | None:
-        """Where these very events went before, when this append repeats one that was stored."""
+    def _stored_already(self, append: Sequence[Append], draft: "_Draft") -> Outcome | None:
+        """Where these very events went before, when this append repeats one that was stored; an error when it has only
+        their ids.
+        """
         if not all(event.id for part in append for event in part.events):
             return None
         self._insert(draft.rows)  # the first try may be among them: its caller gave up waiting, and asks again
@@ -279,14 +306,34 @@ class LogWriter:
         appended = None
         for part in append:
             rows = self._db.execute(
-                "SELECT id, position, stream_version FROM events"
+                f"SELECT {COLUMNS} FROM events"  # noqa: S608 - our text
                 " WHERE stream = ? AND stream_version > ? ORDER BY stream_version LIMIT ?",
                 (part.stream, part.expected_version, len(part.events)),
             ).fetchall()
-            if [row[0] for row in rows] != [event.id for event in part.events]:
+            if [row[3] for row in rows] != [event.id for event in part.events]:
                 return None
-            appended = Appended(rows[-1][1], rows[-1][2])
+            for stored, event in zip(recorded_events(rows, self._vault), part.events, strict=True):
+                if not _is_same(stored, event):
+                    return DuplicateEventId(f"event {event.id} is stored already, at {stored.position}, and differs")
+            appended = Appended(rows[-1][0], rows[-1][2])
         return appended
+
+
+def _may_be_stored(error: sqlite3.Error) -> bool:
+    """Whether a failed statement at the end of a transaction may have written all of it."""
+    code = int(getattr(error, "sqlite_errorcode", 0))
+    is_before_the_end = code in {sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_WRITE}
+    return files.primary_code(error) in {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM} and not is_before_the_end
+
+
+def _is_same(stored: RecordedEvent, event: NewEvent) -> bool:
+    """Whether an event is the stored one of its id; of erased personal fields that cannot be asked any more."""
+    return (stored.type, stored.data, stored.schema_version, stored.metadata) == (
+        event.type,
+        event.data,
+        event.schema_version,
+        event.metadata,
+    ) and (stored.personal == event.personal or (stored.erased and event.personal is not None))
 
 
 class _Draft:

@@ -28,7 +28,7 @@ from eventstore.append_queue import AppendQueue
 from eventstore.chain import log_id_in
 from eventstore.codec import Codec
 from eventstore.connections import Readers
-from eventstore.errors import EventStoreError, StoreClosed, StoreCorrupt, StoreReadOnly
+from eventstore.errors import EventStoreError, OutcomeUnknown, StoreClosed, StoreCorrupt, StoreReadOnly
 from eventstore.events import Append, Appended, NewEvent, RecordedEvent
 from eventstore.log_file import (
     COLUMNS,
@@ -150,6 +150,9 @@ class SQLiteEventStore:
         except asyncio.CancelledError:
             queued.give_up()
             raise
+        except OutcomeUnknown as error:
+            unknown = error
+        return await self._appends.repeat(writes, unknown)
 
     def _begin_batch(self) -> bool:
         self._cleared_before = self._tail.cleared
@@ -282,6 +285,11 @@ class SQLiteEventStore:
             else:
                 low = page[-1].position
         return events
+
+    async def find(self, event_id: str) -> RecordedEvent | None:
+        self._check_open()
+        found = await self._read("id = ?", (event_id,))
+        return found[0] if found else None
 
     async def head(self) -> int:
         self._check_open()

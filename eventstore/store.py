@@ -39,10 +39,11 @@ class EventStore(Protocol):
 
         Raises:
             WrongExpectedVersion: the stream is at another version.
-            DuplicateEventId: one of the ids is stored elsewhere.
+            DuplicateEventId: one of the ids is stored elsewhere, or there with other content.
             SubjectErased: personal data for a stream whose personal data was erased.
-            StoreUnavailable: nothing was stored, and a later try may succeed. Its kinds are StoreBusy, StoreFull and
-                StoreReadOnly.
+            OutcomeUnknown: they may be stored, or may turn out to be after the next start. Repeat with the same ids.
+            StoreUnavailable: nothing was stored, and a later try may succeed. Its other kinds are StoreBusy, StoreFull
+                and StoreReadOnly.
             InvalidEvent: an event without a type, one whose data is not a JSON object, a stream without a name, or a
                 name that is too long. It is a ValueError, as is raised when there are no events.
         """
@@ -87,6 +88,9 @@ class EventStore(Protocol):
 
     async def wait_until(self, position: int) -> None:
         """Return once the log has reached a position."""
+
+    async def find(self, event_id: str) -> RecordedEvent | None:
+        """The event with an id, whichever stream it is in; None when it is not in the log."""
 
     async def head(self) -> int:
         """The last position; 0 for an empty log."""

@@ -142,14 +142,15 @@ async def _run(options: argparse.Namespace, output: Output, program: Program) ->
         return DONE
     import sqlite3  # late, for those above need none of it
 
-    from eventstore import EventStoreError, StoreCorrupt
+    from eventstore import EventStoreError, OutcomeUnknown, StoreCorrupt
 
     try:
         return await _work(options, output, program)
     except (EventStoreError, sqlite3.DatabaseError) as error:
         is_damage = isinstance(error, StoreCorrupt) or type(error) is sqlite3.DatabaseError
         says = str(error) if isinstance(error, EventStoreError) else f"events.db: {error}"  # met as the log is opened
-        output.failed(f"{says}{next_step(says, options.data)}", "damaged" if is_damage else "unavailable")
+        code = "outcome_unknown" if isinstance(error, OutcomeUnknown) else "unavailable"
+        output.failed(f"{says}{next_step(says, options.data)}", "damaged" if is_damage else code)
         return FAILED
 
 

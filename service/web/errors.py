@@ -236,6 +236,11 @@ EXPLAINED: dict[str, Explained] = {
     ),
     # Ourselves
     "unavailable": Explained("It cannot be done right now", "Something that this needs is down or busy. Try again."),
+    "outcome_unknown": Explained(
+        "It is not known whether this was recorded",
+        "The disk failed at the moment of writing. Send the same request again with the same Idempotency-Key: it is"
+        " done once. Without one, look first whether what you asked for is there.",
+    ),
     "internal": Explained(
         "Something went wrong on our side",
         "It has been logged under the request's id. Tell the operator the requestId.",

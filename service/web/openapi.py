@@ -170,7 +170,7 @@ class Tag(Struct, frozen=True):
 def common_errors(operation: Operation) -> dict[int, tuple[str, ...]]:
     """What any such operation may answer: for its key, its body, its limits, and for our own failures."""
     errors: dict[int, tuple[str, ...]] = {431: ("head_too_large",), 500: ("internal",)}
-    errors[503] = ("unavailable", "too_many_connections")
+    errors[503] = ("unavailable", "outcome_unknown", "too_many_connections")
     if operation.key is not None:
         errors[401] = ("unauthorized", "key_expired")
         errors[403] = ("wrong_key_kind", "forbidden", "address_not_allowed", "origin_not_allowed")

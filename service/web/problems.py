@@ -16,7 +16,7 @@ import structlog
 from aiohttp import web
 from msgspec import Struct
 
-from eventstore import Metadata, StoreUnavailable
+from eventstore import Metadata, OutcomeUnknown, StoreUnavailable
 from service.domain.errors import (
     Conflict,
     Forbidden,
@@ -131,6 +131,11 @@ class BodyTooSlow(Invalid):
 STATUS[UnsupportedMediaType] = 415
 STATUS[BodyTooSlow] = 408
 
+OUTCOME_UNKNOWN = "outcome_unknown"
+OUTCOME_UNKNOWN_SENTENCE = (
+    "It is not known whether this was recorded. Look before you send it again, or use an Idempotency-Key."
+)
+
 BODY_SECONDS: web.AppKey[float] = web.AppKey("BODY_SECONDS")
 """For a JSON body to arrive."""
 STATUS[KeyReused] = 422  # the status that the draft on idempotency keys has for it
@@ -196,6 +201,8 @@ async def problems(request: web.Request, handler: Handler) -> web.StreamResponse
         if _begun(request):
             raise
         log.warning("store unavailable", path=_route(request), kind=type(error).__name__)
+        if isinstance(error, OutcomeUnknown):
+            return problem(request, 503, OUTCOME_UNKNOWN, OUTCOME_UNKNOWN_SENTENCE)
         return problem(request, 503, "unavailable", "The service cannot do this right now; try again.")
     except ConnectionResetError:
         raise

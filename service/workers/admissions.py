@@ -33,6 +33,7 @@ from eventstore import (
     SubjectErased,
     Views,
     WrongExpectedVersion,
+    new_event_id,
 )
 from service.domain.errors import RateLimited
 from service.domain.usage import (
@@ -179,7 +180,7 @@ class Admissions:
             if not admitted:
                 break
             try:
-                accepted = tuple(USAGE.codec.encode(request, one.metadata) for one, request in admitted)
+                accepted = tuple(USAGE.codec.encode(request, one.metadata, new_event_id()) for one, request in admitted)
                 writes = [write for one, _ in admitted for write in one.writes]
                 appended = await self._store.append_all([Append(STREAM, accepted, self._version), *writes])
             except BaseException as error:
@@ -222,7 +223,10 @@ class Admissions:
             position -= sum(len(write.events) for write in one.writes)
 
     async def _failed(self, wanted: Sequence[_Wanted], error: Exception) -> None:
-        """Nothing of an append was stored: find out on whose account."""
+        """Nothing of an append was stored, or it is not known whether it was: find out on whose account.
+
+        What turns out to be stored is counted when the next append finds another version than it expects.
+        """
         if isinstance(error, WrongExpectedVersion) and error.stream == STREAM:
             await self._try_to_catch_up(wanted)
             return

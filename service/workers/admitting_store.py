@@ -59,6 +59,9 @@ class AdmittingStore:
     async def wait_until(self, position: int) -> None:
         await self._store.wait_until(position)
 
+    async def find(self, event_id: str) -> RecordedEvent | None:
+        return await self._store.find(event_id)
+
     async def head(self) -> int:
         return await self._store.head()
 

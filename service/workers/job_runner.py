@@ -9,7 +9,7 @@ from importlib import import_module
 import structlog
 from msgspec.structs import replace
 
-from eventstore import EventStore, Executed, Metadata, StoreUnavailable, Views, execute, load
+from eventstore import CommandId, EventStore, Executed, Metadata, StoreUnavailable, Views, execute, load
 from service.agent.budgets import Budgets
 from service.domain.errors import Conflict, DiskFull, ServiceError, Unavailable
 from service.domain.jobs import (
@@ -242,9 +242,9 @@ class _Recorder:
         return state
 
     async def _execute(self, command: JobCommand) -> Executed[Job, JobEvent]:
-        metadata = Metadata(causation=self.position or None)
+        metadata, command_id = Metadata(causation=self.position or None), CommandId()
         done = await patiently(
-            lambda: execute(self._store, JOBS, self._job_id, command, metadata=metadata),
+            lambda: execute(self._store, JOBS, self._job_id, command, metadata=metadata, command_id=command_id),
             first_seconds=self._retry_seconds,
         )
         self.position = max(self.position, done.position)

@@ -14,6 +14,7 @@ from functools import partial
 import structlog
 
 from eventstore import (
+    CommandId,
     EventStore,
     Executed,
     Metadata,
@@ -239,7 +240,7 @@ class Replier:
 
     async def _record(self, thread_id: str, command: ThreadCommand) -> None:
         with suppress(Conflict, NotFound, SubjectErased):  # another reply has taken its place, or it is erased
-            await patiently(partial(execute, self._store, THREADS, thread_id, command))
+            await patiently(partial(execute, self._store, THREADS, thread_id, command, command_id=CommandId()))
 
     async def _reply(self, thread_id: str, reply_id: str, writer: "_Writer") -> None:
         topic = self._broadcast.find(reply_id)
@@ -372,7 +373,7 @@ class _Writer:
         """``seconds``: of a stretch, as long as it is now; ``moment``: when in each it writes, as a part of it."""
         self._store, self._thread_id, self._reply_id = store, thread_id, reply_id
         self._metadata = Metadata(causation=position)
-        self._waiting: list[ThreadCommand] = []
+        self._waiting: list[tuple[ThreadCommand, CommandId]] = []
         self._text: list[str] = []
         self._lock = asyncio.Lock()
         self._executed: Executed[ThreadState, ThreadEvent] | None = None
@@ -381,7 +382,7 @@ class _Writer:
 
     def add(self, command: ThreadCommand) -> None:
         self._cut()
-        self._waiting.append(command)
+        self._waiting.append((command, CommandId()))
 
     def write(self, text: str) -> None:
         self._text.append(text)
@@ -401,7 +402,7 @@ class _Writer:
             self._cut()
             while self._waiting:
                 with suppress(SubjectErased):  # its thread was erased meanwhile: nothing of it may be recorded
-                    await self._execute(self._waiting[0])
+                    await self._execute(*self._waiting[0])
                 self._waiting.pop(0)
 
     async def end(self, command: ThreadCommand) -> None:
@@ -409,15 +410,21 @@ class _Writer:
         self.is_ending = True
         with suppress(Conflict, NotFound):  # another has ended it
             await self.flush()
-            await self._execute(command)
+            await self._execute(command, CommandId())
 
     def _cut(self) -> None:
         if self._text:
-            self._waiting.append(RecordText(self._reply_id, "".join(self._text)))
+            self._waiting.append((RecordText(self._reply_id, "".join(self._text)), CommandId()))
             self._text.clear()
 
-    async def _execute(self, command: ThreadCommand) -> None:
+    async def _execute(self, command: ThreadCommand, command_id: CommandId) -> None:
         known, self._executed = self._executed, None
         self._executed = await execute(
-            self._store, THREADS, self._thread_id, command, metadata=self._metadata, known=known
+            self._store,
+            THREADS,
+            self._thread_id,
+            command,
+            metadata=self._metadata,
+            known=known,
+            command_id=command_id,
         )

@@ -16,7 +16,18 @@ from functools import partial
 import msgspec
 import structlog
 
-from eventstore import Append, EventStore, Metadata, StoreUnavailable, Views, WrongExpectedVersion, load, plan
+from eventstore import (
+    Append,
+    CommandId,
+    EventStore,
+    Metadata,
+    OutcomeUnknown,
+    StoreUnavailable,
+    Views,
+    WrongExpectedVersion,
+    load,
+    plan,
+)
 from service.domain.deliveries import DeliveryAttempted, RecordAttempt, Waiting
 from service.domain.errors import NotFound
 from service.domain.webhooks import DisableWebhook, DisablingReason, Webhook, signature
@@ -151,7 +162,7 @@ class Webhooks:
             jitter=self._jitter(),
             now=self._clock(),
         )
-        return await patiently(partial(self._record, due, command))
+        return await patiently(partial(self._record, due, command, CommandId()))
 
     async def _body(self, due: DueDelivery) -> bytes:
         """Made anew for each attempt, and always the same: the job as it was at the change that is told."""
@@ -173,15 +184,20 @@ class Webhooks:
             log.exception("sending crashed", delivery_id=due.id)
             return Answer(None, "internal")
 
-    async def _record(self, due: DueDelivery, command: RecordAttempt) -> int:
+    async def _record(self, due: DueDelivery, command: RecordAttempt, command_id: CommandId) -> int:
         """The attempt, and what follows from it for the webhook, together."""
         metadata = Metadata(causation=due.position)
         while True:
+            if command_id.is_in_doubt and await self._store.find(command_id.of_event(0)) is not None:
+                return await self._store.head()
             loaded = await load(self._store, DELIVERIES, due.id)
             events = DELIVERIES.decide(command, loaded.state)
             if not events:
                 return loaded.position
-            encoded = tuple(DELIVERIES.codec.encode(event, metadata) for event in events)
+            encoded = tuple(
+                DELIVERIES.codec.encode(event, metadata, command_id.of_event(number))
+                for number, event in enumerate(events)
+            )
             writes = [Append(DELIVERIES.stream(due.id), encoded, loaded.version)]
             first_attempt_at = loaded.state.first_attempt_at if isinstance(loaded.state, Waiting) else None
             for event in events:
@@ -199,6 +215,9 @@ class Webhooks:
                         writes += await self._disabling(due.webhook_id, DisableWebhook(reason, command.now), metadata)
             try:
                 return (await self._store.append_all(writes)).position
+            except OutcomeUnknown:
+                command_id.is_in_doubt = True
+                raise
             except WrongExpectedVersion:
                 continue  # somebody else wrote: decide anew
 

@@ -261,6 +261,33 @@ class EventStoreContract:
         with pytest.raises(DuplicateEventId):
             await store.append("note-2", [noted(3, event_id="c"), noted(3, event_id="c")], expected_version=0)
 
+    @pytest.mark.parametrize(
+        "other",
+        [
+            noted(2, "secret", event_id="a"),
+            noted(1, "other", event_id="a"),
+            noted(1, event_id="a"),
+            NewEvent("noted", b'{"number":1}', b'{"text":"secret"}', 2, Metadata(), "a"),
+            NewEvent("noted", b'{"number":1}', b'{"text":"secret"}', 1, Metadata("key-1"), "a"),
+            NewEvent("noticed", b'{"number":1}', b'{"text":"secret"}', 1, Metadata(), "a"),
+        ],
+    )
+    async def test_id_of_another_event_is_an_error(self, store, other):
+        first = noted(1, "secret", event_id="a")
+        await store.append("note-1", [first], expected_version=0)
+        with pytest.raises(DuplicateEventId):
+            await store.append("note-1", [other], expected_version=0)
+        assert await store.append("note-1", [first], expected_version=0) == Appended(1, 1)
+        await store.erase("note-1")
+        assert await store.append("note-1", [first], expected_version=0) == Appended(1, 1)
+        assert await store.head() == 1
+
+    async def test_event_is_found_by_its_id(self, store):
+        await store.append("note-1", [noted(1, event_id="a"), noted(2, "secret", event_id="b")], expected_version=0)
+        found = await store.find("b")
+        assert (found.position, CODEC.decode(found)) == (2, Noted(2, "secret"))
+        assert await store.find("c") is None
+
     # Cancelling
 
     async def test_a_cancelled_append_leaves_no_trace_but_perhaps_its_events(self, store):

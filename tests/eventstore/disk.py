@@ -11,6 +11,7 @@ asks of a disk, and what is kept here: a write changes no bytes but its own, htt
 
 import _sqlite3
 import ctypes
+import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -67,8 +68,8 @@ def can_record() -> bool:
 
 
 @contextmanager
-def recording() -> Iterator[Journal]:
-    """Note what is done to files that are opened meanwhile."""
+def recording(fails: Callable[[str], bool] = lambda _: False) -> Iterator[Journal]:
+    """Note what is done to files that are opened meanwhile; ``fails``: whether the next flush of a named file does."""
     journal: Journal = []
     library = ctypes.CDLL(_sqlite3.__file__)
     library.sqlite3_vfs_find.restype = ctypes.POINTER(_Vfs)
@@ -93,6 +94,8 @@ def recording() -> Iterator[Journal]:
 
         def sync(file: int, flags: int) -> int:
             covered = len(journal)
+            if fails(names[file]):
+                return sqlite3.SQLITE_IOERR_FSYNC
             code = int(real_sync(file, flags))
             if code == 0:
                 journal.append(("sync", names[file], covered))

@@ -3,8 +3,20 @@
 import asyncio
 
 import pytest
+from msgspec.structs import replace
 
-from eventstore import Executed, Metadata, NewEvent, WrongExpectedVersion, execute, load, plan
+from eventstore import (
+    CommandId,
+    Executed,
+    Metadata,
+    NewEvent,
+    OutcomeUnknown,
+    SQLiteEventStore,
+    WrongExpectedVersion,
+    execute,
+    load,
+    plan,
+)
 from tests.eventstore.shapes import COUNTER, Counted, Refused, opened
 
 
@@ -68,9 +80,75 @@ async def test_plans_for_several_streams_are_recorded_together_or_not_at_all(sto
     assert await plan(store, COUNTER, "3", 0) is None
     await store.append_all([made for made in plans if made is not None])
     assert await store.head() == 2
+    stale = replace(plans[0], events=(NewEvent("counted", b"{}"),))
     with pytest.raises(WrongExpectedVersion):
-        await store.append_all([made for made in plans if made is not None])
+        await store.append_all([stale])
     assert await store.head() == 2
+
+
+async def test_same_plan_appended_again_is_recorded_once(store):
+    plans = [made for made in [await plan(store, COUNTER, entity, 1) for entity in ("1", "2")] if made is not None]
+    assert await store.append_all(plans) == await store.append_all(plans)
+    assert await store.head() == 2
+
+
+class Doubtful(SQLiteEventStore):
+    """A store whose next appends end without an answer: after they were stored, or before."""
+
+    stores: tuple[bool, ...] = ()
+
+    async def append_all(self, writes):
+        if not self.stores:
+            return await super().append_all(writes)
+        is_stored, *self.stores = self.stores
+        if is_stored:
+            await super().append_all(writes)
+        raise OutcomeUnknown("the connection was lost")
+
+
+@pytest.fixture
+async def doubtful(tmp_path):
+    async with await Doubtful.open(tmp_path / "events.db", vault_path=tmp_path / "keys.db") as store:
+        yield store
+
+
+@pytest.mark.parametrize("stores", [[True], [False], [False, True], [False, False], [True, True]])
+@pytest.mark.parametrize("meanwhile", [False, True])
+async def test_command_tried_again_is_recorded_once(doubtful, store, stores, meanwhile):
+    await execute(doubtful, COUNTER, "1", 1)
+    doubtful.stores, command_id = list(stores), CommandId()
+    while True:
+        try:
+            executed = await execute(doubtful, COUNTER, "1", 5, command_id=command_id)
+            break
+        except OutcomeUnknown:
+            if meanwhile:
+                await execute(store, COUNTER, "1", 100)
+    assert list(executed.events) == [Counted(5)]
+    assert executed.state == (await load(store, COUNTER, "1")).state
+    counted = [COUNTER.codec.decode(event).by for event in await store.read_all()]
+    assert sorted(by for by in counted if by != 100) == [1, 5]
+
+
+async def test_command_cancelled_and_tried_again_is_recorded_once(store):
+    for entity in range(20):
+        command_id, turn = CommandId(), 0
+        first = asyncio.create_task(execute(store, COUNTER, f"{entity}", 5, command_id=command_id))
+        while turn < entity and not first.done():  # each time a little later
+            turn += 1
+            await asyncio.sleep(0)
+        first.cancel()
+        await asyncio.wait([first])
+        if first.cancelled():
+            await execute(store, COUNTER, f"{entity}", 5, command_id=command_id)
+        assert (await load(store, COUNTER, f"{entity}")).state == 5
+
+
+async def test_unknown_outcome_without_a_command_id_is_reported(doubtful):
+    doubtful.stores = [True]
+    with pytest.raises(OutcomeUnknown):
+        await execute(doubtful, COUNTER, "1", 5)
+    assert (await load(doubtful, COUNTER, "1")).state == 5
 
 
 async def test_who_knows_what_was_executed_last_reads_nothing_again(store):

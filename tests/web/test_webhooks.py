@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 from aiohttp import web
 
-from eventstore import SQLiteEventStore, Views, execute
+from eventstore import OutcomeUnknown, SQLiteEventStore, Views, execute
 from service.cli.audit_reading import fields_of, personal_fields_of
 from service.domain.incoming import SetIncomingSecret
 from service.domain.jobs import (
@@ -67,6 +67,19 @@ async def make_job(store, *, number=7):
     opened = RecordPullRequest(number, f"https://host.example/{number}", NOW)
     for command in (request, StartJob("here", NOW), opened, CompleteJob("Done.", NOW)):
         await execute(store, JOBS, "j", command)
+
+
+async def test_outcome_that_is_unknown_has_a_code(aiohttp_client):
+    async def record(_request):
+        raise OutcomeUnknown("events.db: disk I/O error")
+
+    app = web.Application(middlewares=[request_ids, problems])
+    app.router.add_post("/", record)
+    async with (await aiohttp_client(app)).post("/") as response:
+        body = await response.json()
+    assert (response.status, body["code"]) == (503, "outcome_unknown")
+    assert "Idempotency-Key" in body["detail"]
+    assert "events.db" not in body["detail"]
 
 
 async def tell(client, headers, body):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from eventstore import Metadata, NewEvent, SQLiteEventStore, Views, WrongExpectedVersion
+from eventstore import Metadata, NewEvent, OutcomeUnknown, SQLiteEventStore, Views, WrongExpectedVersion
 from service.domain.usage import Limits
 from service.projections import all_projections
 from service.projections.usage import count_accepted
@@ -74,6 +74,39 @@ async def test_what_fails_leaves_its_room_to_others(tmp_path):
 
         outcomes = await asyncio.gather(*(fail() if number % 3 == 0 else ask(admissions) for number in range(30)))
     assert sum(1 for outcome in outcomes if outcome) == 10
+
+
+class LosingAnswers:
+    """The store, which stores what it is given and answers every other time."""
+
+    def __init__(self, store):
+        self._store, self._appends = store, 0
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+    async def append_all(self, writes):
+        appended = await self._store.append_all(writes)
+        self._appends += 1
+        if self._appends % 2:
+            raise OutcomeUnknown("the answer was lost")
+        return appended
+
+
+async def test_request_of_unknown_outcome_counts_if_it_is_recorded(tmp_path):
+    async with await SQLiteEventStore.open(tmp_path / "events.db", vault_path=tmp_path / "keys.db") as store:
+        admissions = await admissions_of(tmp_path, Limits(10, 0, 0, 0), LosingAnswers(store), now)
+        letting_in = asyncio.create_task(admissions.run())
+        answers = []
+        for _ in range(15):
+            try:
+                answers.append(await ask(admissions))
+            except OutcomeUnknown:
+                answers.append(None)
+        letting_in.cancel()
+        await asyncio.wait([letting_in])
+    assert answers.count(True) == answers.count(None) == answers.count(False) == 5
+    assert accepted_in_log(tmp_path) == 10
 
 
 async def test_what_is_cancelled_is_counted_only_if_it_is_recorded(tmp_path):

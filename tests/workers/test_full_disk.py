@@ -1,12 +1,12 @@
 """A log that cannot be written for a while stops nobody for good."""
 
 import asyncio
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime
 
 import pytest
 
-from eventstore import SQLiteEventStore, StoreFull, Views, execute
+from eventstore import OutcomeUnknown, SQLiteEventStore, StoreFull, Views, execute
 from service.agent.budgets import Budgets
 from service.assistant.answer import AnswerSettings
 from service.domain.errors import DiskFull
@@ -33,6 +33,8 @@ class FillingStore:
     def __init__(self, store):
         self._store = store
         self.refuses = {}
+        self.stores = False
+        """What it refuses, it has stored: the answer is lost."""
 
     def __getattr__(self, name):
         return getattr(self._store, name)
@@ -41,6 +43,9 @@ class FillingStore:
         category = stream.partition("-")[0]
         if self.refuses.get(category, 0) > 0:
             self.refuses[category] -= 1
+            if self.stores:
+                await self._store.append(stream, events, expected_version=expected_version)
+                raise OutcomeUnknown("the answer was lost")
             raise StoreFull("no room left")
         return await self._store.append(stream, events, expected_version=expected_version)
 
@@ -112,6 +117,17 @@ async def test_a_job_waits_until_there_is_room_and_goes_on(store, views, refused
     assert len(host.pull_requests) == 1
 
 
+@pytest.mark.parametrize("lost", [1, 3, 1000])
+async def test_job_records_each_step_once_when_answers_are_lost(store, views, lost):
+    host, store.stores = FakeCodeHost(), True
+    types = await done(store, views, FakeDocsSource({"index.md": "# Hi\n"}), host, refused=lost)
+    assert types[-1] == "job-completed"
+    for once in ("job-requested", "job-started", "committed", "pull-request-opened", "job-completed"):
+        assert types.count(once) == 1
+    assert types.count("model-replied") == 2
+    assert len(host.pull_requests) == 1
+
+
 class FillingDocs(FakeDocsSource):
     """Of whose disk the next few uses of a kind find no room."""
 
@@ -147,34 +163,59 @@ async def test_a_job_whose_repository_has_no_room_goes_on_when_there_is_some(sto
     assert types.count("committed") == types.count("pull-request-opened") == len(host.pull_requests) == 1
 
 
-async def test_a_reply_that_cannot_be_recorded_is_told_and_the_next_one_is_answered(store, views):
-    broadcast = Broadcast()
-    index = FakeSearchIndex()
+class Replying:
+    """A replier over a store, and what it tells of each reply."""
+
+    def __init__(self, store, broadcast):
+        self.store, self._broadcast = store, broadcast
+
+    async def ask(self, thread_id, reply_id, refused):
+        message = PostMessage(
+            "m", "", "How to install?", (), "", SearchFilter(), 5, 2, reply_id, "here", "guide", "x", NOW
+        )
+        topic = self._broadcast.open(reply_id)
+        await execute(self.store, THREADS, thread_id, StartThread("o", "p", "guide", "x", digest_of("k"), message))
+        self.store.refuses = {"thread": refused}
+        async with asyncio.timeout(60):
+            return [event async for event in topic.listen()]
+
+
+@asynccontextmanager
+async def replying(store, views):
+    broadcast, index = Broadcast(), FakeSearchIndex()
     index.put("guide", {"install.md": "# Install\n\nRun the installer.\n"})
     replier = Replier(
         store, views, broadcast, models=OneModel(FakeModel([Says("Run it [1]."), Says("Run it [1].")])), index=index,
         instance="here", is_alive=lambda _: False, settings=AnswerSettings(), concurrent_replies=2,
     )  # fmt: skip
     ready = asyncio.Event()
-    replying = asyncio.create_task(replier.run(ready=ready))
+    running = asyncio.create_task(replier.run(ready=ready))
     await ready.wait()
+    yield Replying(store, broadcast)
+    assert not running.done()
+    running.cancel()
+    await asyncio.wait([running])
 
-    async def ask(thread_id, reply_id, refused):
-        message = PostMessage(
-            "m", "", "How to install?", (), "", SearchFilter(), 5, 2, reply_id, "here", "guide", "x", NOW
-        )
-        topic = broadcast.open(reply_id)
-        await execute(store, THREADS, thread_id, StartThread("o", "p", "guide", "x", digest_of("k"), message))
-        store.refuses = {"thread": refused}
-        async with asyncio.timeout(60):
-            return [event async for event in topic.listen()]
 
-    broken = await ask("one", "r1", 1000)
-    assert isinstance(broken[-1], ReplyBroken)
-    assert broken[-1].code == "unavailable"
-    store.refuses = {}
-    done = await ask("two", "r2", 0)
-    assert isinstance(done[-1], ReplyDone)
-    assert not replying.done()
-    replying.cancel()
-    await asyncio.wait([replying])
+async def test_a_reply_that_cannot_be_recorded_is_told_and_the_next_one_is_answered(store, views):
+    async with replying(store, views) as replies:
+        broken = await replies.ask("one", "r1", 1000)
+        assert isinstance(broken[-1], ReplyBroken)
+        assert broken[-1].code == "unavailable"
+        store.refuses = {}
+        done = await replies.ask("two", "r2", 0)
+        assert isinstance(done[-1], ReplyDone)
+
+
+@pytest.mark.parametrize("lost", range(5))
+async def test_reply_is_recorded_once_when_answers_are_lost(store, views, lost):
+    store.stores = True
+    async with replying(store, views) as replies:
+        await replies.ask("one", "r1", lost)
+        async with asyncio.timeout(60), aclosing(store.subscribe(stream="thread-one")) as events:
+            types = []
+            async for recorded in events:
+                types.append(recorded.type)
+                if recorded.type in ("reply-completed", "reply-failed"):
+                    break
+        assert len(types) == len(set(types)), types

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from eventstore import Metadata, SQLiteEventStore, StoreFull, execute, load
+from eventstore import Metadata, OutcomeUnknown, SQLiteEventStore, StoreFull, execute, load
 from service.domain.jobs import Message, RequestJob
 from service.domain.requests import KeyReused, claim_id, fingerprint_of
 from service.operations import NewJob, add_message, request_job
@@ -64,6 +64,33 @@ async def test_a_request_that_was_not_recorded_left_no_claim(store, project):
     assert f"job-{(await request_job(store, OneModel(), project, OTHER, Metadata(), key='k')).id}" in await jobs_in(
         store
     )
+
+
+class LosingAnswers:
+    """The store, which stores the next append, or does not, and gives no answer."""
+
+    def __init__(self, store, *, stores):
+        self._store, self._stores, self.left = store, stores, 1
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+    async def append_all(self, writes):
+        if self.left == 0:
+            return await self._store.append_all(writes)
+        self.left -= 1
+        if self._stores:
+            await self._store.append_all(writes)
+        raise OutcomeUnknown("the answer was lost")
+
+
+@pytest.mark.parametrize("stores", [True, False])
+async def test_request_of_unknown_outcome_sent_again_is_one_job(store, project, stores):
+    losing = LosingAnswers(store, stores=stores)
+    with pytest.raises(OutcomeUnknown):
+        await request_job(losing, OneModel(), project, NEW, Metadata(), key="k")
+    job = await request_job(losing, OneModel(), project, NEW, Metadata(), key="k")
+    assert await jobs_in(store) == {f"job-{job.id}"}
 
 
 async def test_messages_at_once_are_each_said_once(store, project):

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from standardwebhooks.webhooks import Webhook as Oracle
 
-from eventstore import Metadata, Views, execute, load
+from eventstore import Metadata, OutcomeUnknown, Views, execute, load
 from service.domain.deliveries import RecordAttempt, RequestDelivery
 from service.domain.jobs import AddMessage, CompleteJob, FailJob, Message, RecordPullRequest, RequestJob, StartJob
 from service.domain.webhooks import CreateWebhook, DeleteWebhook, EnableWebhook, Webhook, make_secret
@@ -365,6 +365,36 @@ async def test_an_attempt_that_was_not_recorded_is_made_again_with_the_same_id(t
         await request(store, "next")
         await attempts(store, 2)
     assert len(sender.sent) == 3
+
+
+async def test_attempt_of_unknown_outcome_is_recorded_once(store, followed, sender, time):
+    repeated = asyncio.Event()
+
+    class LosingAnswers:
+        left = 1
+
+        def __getattr__(self, name):
+            return getattr(store, name)
+
+        async def append_all(self, writes):
+            appended = await store.append_all(writes)
+            if self.left and writes[0].stream.startswith("delivery-"):
+                self.left -= 1
+                raise OutcomeUnknown("the answer was lost")
+            return appended
+
+        async def find(self, event_id):
+            found = await store.find(event_id)
+            repeated.set()
+            return found
+
+    await create(store)
+    sender.answers[URL] = [Answer(500), Answer(204)]
+    async with running(LosingAnswers(), followed, sender, time):
+        await request(store)
+        async with asyncio.timeout(60):
+            await repeated.wait()
+    assert [event.attempt for event in await outcomes(store, sender.sent[0].headers["webhook-id"])] == [1]
 
 
 async def test_what_was_erased_of_a_job_is_not_told(store, followed, sender, time):

@@ -275,7 +275,7 @@ async def open_for_command(data: Path, settings: "Settings") -> AsyncIterator[Ru
         yield runtime
 
 
-def configured_models(settings: "Settings") -> "ConfiguredModels":
+def configured_models(settings: "Settings", env: Mapping[str, str] = os.environ) -> "ConfiguredModels":
     from service.adapters.builtin_answer import BuiltinAnswer
     from service.adapters.builtin_editor import BuiltinEditor
     from service.adapters.models import ConfiguredModels
@@ -286,7 +286,7 @@ def configured_models(settings: "Settings") -> "ConfiguredModels":
         assistant=settings.assistant.model,
         builtin_agent=BuiltinEditor(),
         builtin_assistant=BuiltinAnswer(),
-        env=os.environ,
+        env=env,
     )
 
 
@@ -312,10 +312,10 @@ def _model_settings(alias: str, section: "ModelSection") -> "ModelSettings":
         raise BadSettings(f"[models.{alias}]: {error}") from None
 
 
-async def _serve(data: Path, settings: "Settings", reread: "Callable[[], Settings]") -> None:
+async def _serve(data: Path, settings: "Settings", reread: "Callable[[], Settings]", drill: bool) -> None:
     from service.serving import serve  # late: no other command needs what serves
 
-    await serve(data, settings, reread)
+    await serve(data, settings, reread, drill=drill)
 
 
 def _check(settings: "Settings") -> None:

@@ -13,6 +13,8 @@ UMASK = 0o077
 """For every process that writes into a data folder: files 600, folders 700, whatever the caller's umask is."""
 OTHERS = 0o077
 LOG = "events.db"
+COPY_MARK = "restored.json"
+"""What restore leaves in a folder, until the copy is taken over."""
 _DERIVED = ("views.db", "checkpoints.jsonl", "hosted")
 """Made after the log, so a folder with one of these has had a log."""
 _OURS = re.compile(
@@ -97,6 +99,26 @@ def open_to_others(data: Path) -> Iterator[Path]:
         for name in (*folders, *files):
             if _is_open(path := Path(folder, name)):
                 yield path
+
+
+def is_copy(data: Path) -> bool:
+    return (data / COPY_MARK).exists()
+
+
+def require_served_as(data: Path, *, drill: bool) -> None:
+    """Raise Conflict for a restored copy that is to be served as the original, and for a drill on what is no copy."""
+    if is_copy(data) and not drill:
+        raise Conflict(
+            f"{data} is a restored copy, which would send and do again what the original does: go on from it for good "
+            f"with docsmith take-over --data {data} --yes, or try it with docsmith serve --drill --data {data}",
+            code="restored_copy",
+        )
+    if drill and not is_copy(data):
+        raise Conflict(
+            f"{data} is not a restored copy, and --drill runs only one; make one with docsmith restore BACKUP --data "
+            "DIR",
+            code="not_a_copy",
+        )
 
 
 def _is_open(path: Path) -> bool:

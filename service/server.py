@@ -1,11 +1,9 @@
 """The service: builds what serves, wires it, starts and stops it. Imported only where the service is served."""
 
 import asyncio
-import errno
 import fcntl
 import gc
 import os
-import resource
 import socket
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -18,6 +16,8 @@ from aiohttp import web
 from eventstore import Metadata, execute
 from service import __version__
 from service.adapters.hosted import HostedCodeHost
+from service.adapters.models import ConfiguredModels
+from service.adapters.offline import offline_code_hosts, offline_docs
 from service.adapters.traced import (
     traced_code_host,
     traced_docs,
@@ -31,18 +31,20 @@ from service.agent.budgets import Budgets
 from service.app import configured_models, open_runtime
 from service.assistant.answer import AnswerSettings
 from service.cli.runtime import Runtime, reachable
-from service.data_folder import make_data_folder
+from service.data_folder import make_data_folder, require_served_as
 from service.domain.errors import Conflict, ServiceError
 from service.domain.jobs import ClosePullRequest, PullRequestOutcome
 from service.domain.replies import ReplyEvent
 from service.domain.usage import Limits
+from service.listening import room_for, socket_of, url_of
 from service.logs import http_logger
 from service.operations import request_index
 from service.ports.code_host import PullRequestPage
+from service.ports.tracer import NoTracer
 from service.projections.jobs import JobRoom, jobs_of_pull_request
 from service.projections.projects import get_project, list_projects
 from service.reloading import Changes, CurrentModels, changes
-from service.settings import BadSettings, Settings
+from service.settings import BadSettings, Settings, drilled
 from service.streams import JOBS
 from service.web import (
     access,
@@ -99,9 +101,6 @@ log = structlog.get_logger()
 SHUTDOWN_SECONDS = 5.0
 """For streams to end properly; after that they are cut. With what follows, the whole stop stays under 10 seconds."""
 
-DESCRIPTORS_ELSEWHERE = 256
-"""File descriptors that are kept for what is no connection of a caller."""
-
 
 class Address:
     """How people reach the service: what the settings say, else what it listens on, once it does."""
@@ -149,16 +148,21 @@ def only_server(data: Path) -> Iterator[Callable[[str], None]]:
 class Server:
     """Everything that runs while the service serves."""
 
-    def __init__(self, runtime: Runtime, instance: Instance, address: Address, models: CurrentModels) -> None:
+    def __init__(
+        self, runtime: Runtime, instance: Instance, address: Address, models: CurrentModels, *, drill: bool
+    ) -> None:
         settings = self._settings = runtime.settings
+        self.is_drill = drill
         self.models, self.url = models, ""
         self._runtime, self._address = runtime, address
         self._broadcast: Broadcast[ReplyEvent] = Broadcast()
         self._closing = asyncio.Event()
         self._replies_ready = asyncio.Event()
         self._hosted = HostedCodeHost(runtime.data, base_url=address)
-        tracer = self._tracer = tracer_for(__version__)
-        docs, self._search = traced_docs(runtime.docs, tracer), traced_index(runtime.index, tracer)
+        tracer = self._tracer = NoTracer() if drill else tracer_for(__version__)
+        docs = traced_docs(offline_docs(runtime.docs) if drill else runtime.docs, tracer)
+        code_hosts = offline_code_hosts() if drill else runtime.code_hosts
+        self._search = traced_index(runtime.index, tracer)
         self._metrics = Metrics(runtime.store, runtime.views, runtime.data, lambda: self.door.doorkeeper.open)
         fetches = fetch_slots()
         self._indexer = Indexer(
@@ -192,8 +196,7 @@ class Server:
             docs=docs,
             index=self._search,
             code_hosts={
-                kind: traced_code_host(host, tracer)
-                for kind, host in {**runtime.code_hosts, "local": self._hosted}.items()
+                kind: traced_code_host(host, tracer) for kind, host in {**code_hosts, "local": self._hosted}.items()
             },
             instance=instance.name,
             is_alive=instance.is_alive,
@@ -207,6 +210,7 @@ class Server:
             ),
             author=settings.agent.author,
             tracer=tracer,
+            takes_up_earlier=not drill,
         )
         minutes = settings.audit.checkpoint_minutes
         self._checkpoints = Checkpoints(runtime.store, runtime.data, minutes) if minutes > 0 else None
@@ -290,7 +294,8 @@ class Server:
             embedder = Embedder(self._runtime.store, self._runtime.views, self._runtime.index, self._runtime.meaning)
             self._begin("embedder", embedder.run())
         self._begin("erasures", self._erasures.run())
-        self._begin("webhooks", self._webhooks.run())
+        if not self.is_drill:
+            self._begin("webhooks", self._webhooks.run())
         if self._checkpoints is not None:
             self._begin("checkpoints", self._checkpoints.run())
         self._begin("loop-delay", self._metrics.watch_loop())
@@ -306,7 +311,7 @@ class Server:
             app.add_routes(metrics_routes(self._metrics, _metrics_token(self._runtime.settings), anybody=True))
             self._metrics_runner = web.AppRunner(app, access_log=None)
             await self._metrics_runner.setup()
-            await web.SockSite(self._metrics_runner, _socket_of(settings.host, settings.port, "metrics.port")).start()
+            await web.SockSite(self._metrics_runner, socket_of(settings.host, settings.port, "metrics.port")).start()
 
     def _begin(self, name: str, work: Coroutine[None, None, None]) -> None:
         self._tasks[name] = asyncio.create_task(work, name=name)
@@ -338,7 +343,9 @@ class Server:
 
     def change(self, settings: Settings) -> Changes:
         """Take over what can be taken over while the service runs. Raises ServiceError, with nothing changed."""
-        door, models = door_settings(settings), configured_models(settings)
+        if self.is_drill:
+            settings = drilled(settings)
+        door, models = door_settings(settings), self._models_of(settings)
         changed = changes(self._settings, settings)
         if any(name.startswith(("models.", "agent.", "assistant.")) for name in changed.at_once):
             self.models.replace(models)
@@ -346,6 +353,9 @@ class Server:
         self.door.change(door)
         self._settings = settings
         return changed
+
+    def _models_of(self, settings: Settings) -> ConfiguredModels:
+        return configured_models(settings, {} if self.is_drill else os.environ)
 
     def not_ready(self) -> dict[str, str]:
         reasons = {name: "this worker has ended" for name, task in self._tasks.items() if task.done()}
@@ -386,23 +396,30 @@ async def serving(data: Path, settings: Settings) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def running(data: Path, settings: Settings, inherited: socket.socket | None = None) -> AsyncIterator[Server]:
-    """The whole service, which listens on the inherited socket, or where the settings say.
+async def running(
+    data: Path, settings: Settings, inherited: socket.socket | None = None, *, drill: bool = False
+) -> AsyncIterator[Server]:
+    """The whole service, which listens on the inherited socket, or where the settings say. As a ``drill`` it runs a
+    restored copy, from which nothing leaves the machine.
 
-    Raises AlreadyServed, NotFound (``unknown_model``), and OSError when the address cannot be listened on.
+    Raises AlreadyServed, Conflict (``restored_copy``, ``not_a_copy``), NotFound (``unknown_model``), and OSError
+    when the address cannot be listened on.
     """
+    require_served_as(data, drill=drill)
+    if drill:
+        settings = drilled(settings)
     address, linger_seconds = Address(settings.server.public_url), settings.agent.max_minutes * 60
-    models = CurrentModels(configured_models(settings), linger_seconds)
+    models = CurrentModels(configured_models(settings, {} if drill else os.environ), linger_seconds)
     with only_server(data) as listens_on, Instance(data) as instance:
         async with open_runtime(data, settings, models, alone=True) as runtime:
-            server = Server(runtime, instance, address, models)
+            server = Server(runtime, instance, address, models, drill=drill)
             # Without handler_cancellation, handlers whose client has left pile up (only in production: aiohttp's test
             # server cancels them).
             runner = web.AppRunner(server.app, handler_cancellation=True, shutdown_timeout=SHUTDOWN_SECONDS)
             await runner.setup()
             try:
-                listening = inherited or _socket_of(settings.server.host, settings.server.port)
-                server.url = _url_of(listening)
+                listening = inherited or socket_of(settings.server.host, settings.server.port)
+                server.url = url_of(listening)
                 address.listening_on(reachable(server.url))
                 await server.start()
                 assert runner.server is not None
@@ -445,7 +462,7 @@ def door_settings(settings: Settings) -> DoorSettings:
         ),
         proxies=Proxies.of(server.trusted_proxies, server.proxy_header),
         connections=ConnectionLimits(
-            _room_for(server.max_connections),
+            room_for(server.max_connections),
             server.max_connections_per_address,
             server.head_seconds,
             server.idle_seconds,
@@ -457,21 +474,6 @@ def door_settings(settings: Settings) -> DoorSettings:
     )
 
 
-def _room_for(connections: int) -> int:
-    """How many connections there can be, with file descriptors left for files, child processes and models' servers."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = connections + DESCRIPTORS_ELSEWHERE
-    if soft < wanted:
-        more = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        try:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (more, hard))
-        except (OSError, ValueError) as error:  # forbidden here, or more than the kernel has (fs.nr_open)
-            log.warning("the number of open files cannot be raised", limit=soft, wanted=more, reason=str(error))
-        else:
-            soft = more
-    return max(min(connections, soft - DESCRIPTORS_ELSEWHERE), 16)
-
-
 def _metrics_token(settings: Settings) -> str:
     """Raises BadSettings: there should be one, and is none."""
     variable = settings.metrics.token_env
@@ -479,26 +481,3 @@ def _metrics_token(settings: Settings) -> str:
     if variable and not token:
         raise BadSettings(f"[metrics] token_env: the variable {variable} is not set")
     return token
-
-
-def _socket_of(host: str, port: int, option: str = "--port") -> socket.socket:
-    """A listening socket. Raises OSError when the address is taken, or not ours."""
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    except socket.gaierror as error:
-        text = f"cannot listen on {host}: {error.strerror}; give an address of this machine"
-        raise OSError(error.errno, text) from None
-    listening = socket.socket(family, kind, protocol)
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(address)
-    except OSError as error:
-        listening.close()
-        hint = f"; choose another with {option}, or 0 for a free one" if error.errno == errno.EADDRINUSE else ""
-        raise OSError(error.errno, f"cannot listen on {host} port {port}: {error.strerror}{hint}") from None
-    return listening
-
-
-def _url_of(listening: socket.socket) -> str:
-    host, port = listening.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -214,6 +214,19 @@ class Reading(Struct, frozen=True):
     values: tuple[Value, ...]
 
 
+def drilled(settings: Settings) -> Settings:
+    """Return the settings of a drill: builtin models alone, no crawl, no checkpoint."""
+    return msgspec.structs.replace(
+        settings,
+        models={},
+        agent=msgspec.structs.replace(settings.agent, model="builtin"),
+        assistant=msgspec.structs.replace(settings.assistant, model="builtin"),
+        search=msgspec.structs.replace(settings.search, embedding_model=""),
+        audit=msgspec.structs.replace(settings.audit, checkpoint_minutes=0),
+        index=msgspec.structs.replace(settings.index, poll_minutes=0),
+    )
+
+
 def load_settings(file: Path | None, environment: Mapping[str, str]) -> Settings:
     """Settings from a TOML file (None: no file) with the environment's on top.
 

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 from eventstore import Codec, Decider, RecordedEvent, UnknownEventType
 from service.domain import (
     audit,
+    copies,
     deliveries,
     erasures,
     incoming,
@@ -65,6 +66,9 @@ THREADS: Decider[threads.ThreadCommand, threads.ThreadState, threads.ThreadEvent
 )
 AUDIT: Decider[audit.AuditCommand, audit.Reading, audit.AuditEvent] = Decider(
     "audit", audit.Unread(), audit.decide, audit.evolve, Codec(audit.AuditEvent)
+)
+COPIES: Decider[copies.CopyCommand, copies.CopyState, copies.CopyEvent] = Decider(
+    "copy", copies.Marked(), copies.decide, copies.evolve, Codec(copies.CopyEvent)
 )
 REQUESTS: Decider[requests.RequestCommand, requests.RequestState, requests.RequestEvent] = Decider(
     "request", requests.Unclaimed(), requests.decide, requests.evolve, Codec(requests.RequestEvent)

@@ -125,9 +125,9 @@ class Service:
         self.admin_key = self.cli("key", "create", "--kind", "admin")["token"]
         self.assistant_key = self.cli("key", "create", "--kind", "assistant", "--domain", domain)["token"]
 
-    def start(self) -> None:
+    def start(self, *options: str) -> None:
         assert self.process is None
-        command = ["serve", "--data", str(self.data), "--port", "0"]
+        command = ["serve", "--data", str(self.data), "--port", "0", *options]
         self.data.mkdir(parents=True, exist_ok=True)
         with (self.data.parent / "server.log").open("ab") as log:
             self.process = self._begin(command, log)

@@ -41,6 +41,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "service.sample": set(),
     "service.frozen": set(),
     "service.data_folder": {"service.domain"},
+    "service.listening": set(),
     "service.logs": set(),
     "service.memory": set(),
     "service.reloading": {"service.settings", "service.ports", "service.domain"},

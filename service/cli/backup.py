@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from eventstore.files import sync_folder
-from service.cli import restore
+from service.cli import restore, take_over
 from service.cli.audit_reading import log_of, reading
 from service.cli.copying import write, write_vault
 from service.cli.following import follow
@@ -65,6 +65,7 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     )
     one.set_defaults(command=backup, works_alone=True)
     restore.add_commands(commands, common)
+    take_over.add_commands(commands, common)
 
 
 async def backup(options: argparse.Namespace, output: Output) -> int:

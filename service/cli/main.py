@@ -37,7 +37,7 @@ MODULES = {
     "jobs": ("job",),
     "webhooks": ("webhook",),
     "audit": ("audit",),
-    "backup": ("backup", "restore"),
+    "backup": ("backup", "restore", "take-over"),
     "doctor": ("doctor",),
     "health": ("health",),
     "config": ("config",),
@@ -157,7 +157,7 @@ async def _run(options: argparse.Namespace, output: Output, program: Program) ->
 async def _work(options: argparse.Namespace, output: Output, program: Program) -> int:
     command = options.command
     if command is serve:
-        await program.serve(options.data, settings_of(options), lambda: settings_of(options))
+        await program.serve(options.data, settings_of(options), lambda: settings_of(options), options.drill)
         return DONE
     import structlog  # late, as above
 
@@ -257,6 +257,11 @@ def _parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
     one.add_argument("--host", metavar="ADDRESS", help="the address to listen on (default: 127.0.0.1)")
     one.add_argument(
         "--port", type=port, help="the port to listen on, from 0 to 65535; 0 picks a free one (default: 8080)"
+    )
+    one.add_argument(
+        "--drill",
+        action="store_true",
+        help="try a restored copy: builtin model, and nothing leaves the machine (no webhook, push, crawl or trace)",
     )
     one.set_defaults(command=serve)
 

@@ -16,6 +16,7 @@ from service.cli.archives import FORMAT, VAULT_FORMAT, Manifest, Member, NotSoun
 from service.cli.copying import Progress, copy_log, files_in, verified
 from service.cli.output import DONE, VERIFICATION_FAILED, Output, named
 from service.cli.parsing import add_command
+from service.cli.take_over import write_mark
 from service.domain.errors import Conflict, Invalid
 from service.workers.checkpoints import CHECKPOINTS, PUBLIC_KEY
 from service.workers.erasures import repeat_erasures
@@ -53,6 +54,7 @@ async def restore(options: argparse.Namespace, output: Output) -> int:
         if options.vault is not None:
             without = await asyncio.to_thread(subjects_without_keys, work / "events.db", work / "keys.db")
         if not options.dry_run:
+            await asyncio.to_thread(write_mark, work, manifest.position, manifest.hash)
             await asyncio.to_thread(_put_in_place, work, data)
     except NotSound as error:
         output.result({"restored": False, "sound": False, "problem": str(error)}, f"NOT sound: {error}")
@@ -74,6 +76,9 @@ async def restore(options: argparse.Namespace, output: Output) -> int:
     if without:
         lines.append(f"the vault is older than the log: nobody can read {named(without)}, for good")
     lines.append("read models and search indexes are made again when the service starts")
+    if not options.dry_run:
+        lines.append(f"it is marked as a copy: try it with docsmith serve --drill --data {data}, or")
+        lines.append(f"go on from it in place of the original with docsmith take-over --data {data} --yes")
     output.result(value, "\n".join(lines))
     return DONE
 

@@ -89,8 +89,8 @@ class Program:
 
     open: "Callable[[Path, Settings], AbstractAsyncContextManager[Runtime]]"
     """Open a data folder for a command; works beside a running server. The views are up to date."""
-    serve: "Callable[[Path, Settings, Callable[[], Settings]], Awaitable[None]]"
-    """Until SIGTERM or SIGINT. At SIGHUP the settings are read again, by the function."""
+    serve: "Callable[[Path, Settings, Callable[[], Settings], bool], Awaitable[None]]"
+    """Until SIGTERM or SIGINT. At SIGHUP the settings are read again, by the function. The last: as a drill."""
     openapi: Callable[[], dict[str, Any]]
     """The API's description, as ``/openapi.json`` serves it."""
     check: "Callable[[Settings], None]"

@@ -15,7 +15,7 @@ from typing import Literal
 from msgspec import Struct
 
 from service.cli.runtime import is_served
-from service.data_folder import OTHERS, open_to_others, other_thing_in
+from service.data_folder import OTHERS, is_copy, open_to_others, other_thing_in
 from service.settings import Settings
 
 Level = Literal["ok", "note", "wrong"]
@@ -98,6 +98,11 @@ def _folder(data: Path) -> Iterator[Finding]:
         )  # fmt: skip
     elif (data / "events.db").exists():
         yield Finding("vault", "ok", "keys.db is there; back it up apart from the log.")
+    if is_copy(data):
+        yield Finding(
+            "restored copy", "note", "Restored from a backup, and not served until it takes over from the original.",
+            f"docsmith take-over --data {data} --yes   # or try it: docsmith serve --drill --data {data}",
+        )  # fmt: skip
     for name, says in LITESTREAM.items():
         if (data / f".{name}-litestream").exists():
             mend = f"docsmith backup FOLDER --follow, and no {name} in litestream.yml; rm -r {data}/.{name}-litestream"

@@ -138,6 +138,10 @@ EXPLAINED: dict[str, Explained] = {
     ),
     "rate_limited": Explained("Too many requests", "Wait as long as Retry-After says, then go on."),
     # Repositories and code hosts
+    "drill": Explained(
+        "The service is tried out on a restored copy",
+        "Nothing leaves the machine in a drill: work with a repository or website elsewhere is refused.",
+    ),
     "bad_repository": Explained("It is no repository that can be read", "The message says what to do about it."),
     "no_such_repository": Explained(
         "The repository is not there",

@@ -75,7 +75,10 @@ class JobRunner:
         author: str,
         retry_seconds: float = FIRST_WAIT_SECONDS,
         tracer: Tracer = NO_TRACER,
+        takes_up_earlier: bool = True,
     ) -> None:
+        """``takes_up_earlier``: also the jobs that wait, or were under way, when it starts."""
+        self._takes_up_earlier = takes_up_earlier
         self._tracer = tracer
         self._store, self._views = store, views
         self._models, self._docs, self._index, self._code_hosts = models, docs, index, code_hosts
@@ -97,7 +100,7 @@ class JobRunner:
         after = await self._store.head()
         await self._views.wait_for(after, timeout_seconds=3600)  # views may be rebuilt at this very start
         async with asyncio.TaskGroup() as running:
-            for job_id in await active_jobs(self._views):
+            for job_id in await active_jobs(self._views) if self._takes_up_earlier else ():
                 loaded = await load(self._store, JOBS, job_id)
                 if isinstance(loaded.state, Queued):
                     self._begin(job_id, running)

@@ -29,6 +29,7 @@ def restored(service: Service, folder: Path, *options: str) -> Service:
     other = Service(folder / "data", project_id=service.project_id, domain=service.domain)
     other.admin_key, other.assistant_key = service.admin_key, service.assistant_key
     other.cli("restore", *options)
+    other.cli("take-over", "--yes")
     return other
 
 

@@ -100,6 +100,7 @@ async def test_after_a_kill_of_both_nothing_is_lost_that_had_been_copied(service
     other = Service(tmp_path / "two" / "data", project_id=service.project_id, domain=service.domain)
     other.admin_key, other.assistant_key = service.admin_key, service.assistant_key
     told = other.cli("restore", str(live), "--vault", str(vault))
+    other.cli("take-over", "--yes")
     assert (told["sound"], told["withoutKeys"], told["erasuresRepeated"]) == (True, [], 1)
     verified = other.cli("audit", "verify")
     assert (verified["sound"], bool(verified["checkpoints"])) == (True, True)

@@ -1,0 +1,50 @@
+"""The ports of a drill: what is on this machine works, and nothing reaches another one."""
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol, cast
+
+from service.domain.errors import Forbidden
+from service.domain.projects import CodeHostKind
+from service.ports.code_host import CodeHost
+from service.ports.docs_source import DocsSource, Source
+
+REMOTE_KINDS: tuple[CodeHostKind, ...] = ("github", "gitlab", "gitea")
+
+
+def offline_docs(docs: DocsSource) -> DocsSource:
+    return cast("DocsSource", _Offline(docs))
+
+
+def offline_code_hosts() -> dict[CodeHostKind, CodeHost]:
+    return {kind: cast("CodeHost", _Offline(None)) for kind in REMOTE_KINDS}
+
+
+class _Method(Protocol):
+    def __call__(self, source: Source, *args: object, **named: object) -> Awaitable[object]: ...
+
+
+class _Offline:
+    """A port whose methods are coroutine functions that take the source first: ``DocsSource``, ``CodeHost``."""
+
+    def __init__(self, port: object) -> None:
+        self._port = port
+
+    def __getattr__(self, operation: str) -> Callable[..., Awaitable[object]]:
+        async def offline(source: Source, *args: object, **named: object) -> object:
+            if source.code_host != "local":
+                raise _drill(source)
+            if "://" in source.repository:  # the embedded code host's own is here; what it was made from is not
+                if operation == "refresh":
+                    return False
+                if operation in ("register", "default_branch"):
+                    raise _drill(source)
+            method: _Method = getattr(self._port, operation)
+            return await method(source, *args, **named)
+
+        return offline
+
+
+def _drill(source: Source) -> Forbidden:
+    return Forbidden(
+        f"This is a drill, in which nothing leaves the machine: {source.repository} is not asked.", code="drill"
+    )

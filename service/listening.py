@@ -1,0 +1,50 @@
+"""Where the service listens, and how many connections the system lets it have."""
+
+import errno
+import resource
+import socket
+
+import structlog
+
+log = structlog.get_logger()
+
+DESCRIPTORS_ELSEWHERE = 256
+"""File descriptors that are kept for what is no connection of a caller."""
+
+
+def room_for(connections: int) -> int:
+    """How many connections there can be, with file descriptors left for files, child processes and models' servers."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + DESCRIPTORS_ELSEWHERE
+    if soft < wanted:
+        more = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (more, hard))
+        except (OSError, ValueError) as error:  # forbidden here, or more than the kernel has (fs.nr_open)
+            log.warning("the number of open files cannot be raised", limit=soft, wanted=more, reason=str(error))
+        else:
+            soft = more
+    return max(min(connections, soft - DESCRIPTORS_ELSEWHERE), 16)
+
+
+def socket_of(host: str, port: int, option: str = "--port") -> socket.socket:
+    """A listening socket. Raises OSError when the address is taken, or not ours."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except socket.gaierror as error:
+        text = f"cannot listen on {host}: {error.strerror}; give an address of this machine"
+        raise OSError(error.errno, text) from None
+    listening = socket.socket(family, kind, protocol)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+    except OSError as error:
+        listening.close()
+        hint = f"; choose another with {option}, or 0 for a free one" if error.errno == errno.EADDRINUSE else ""
+        raise OSError(error.errno, f"cannot listen on {host} port {port}: {error.strerror}{hint}") from None
+    return listening
+
+
+def url_of(listening: socket.socket) -> str:
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -32,6 +32,7 @@ from eventstore.errors import (
     WrongExpectedVersion,
 )
 from eventstore.events import DEFAULT_METADATA, Append, Appended, Metadata, NewEvent, RecordedEvent, new_event_id
+from eventstore.log_times import position_at
 from eventstore.missing_keys import subjects_without_keys
 from eventstore.projections import Projection, ProjectionStatus, Views, damage_mark
 from eventstore.sqlite import SQLiteEventStore
@@ -82,6 +83,7 @@ __all__ = [
     "load",
     "new_event_id",
     "plan",
+    "position_at",
     "sign_checkpoint",
     "subjects_without_keys",
     "verify",

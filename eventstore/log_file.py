@@ -61,6 +61,7 @@ _INSERT = (
     " sealed, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _KNOWN_STREAMS = 8_192
+_BEGINNING = datetime.min.replace(tzinfo=UTC)
 
 Outcome = Appended | Exception
 _Keys = dict[str, Key | EventStoreError]
@@ -125,7 +126,7 @@ class LogWriter:
     def __init__(self, db: sqlite3.Connection, path: Path, vault: Vault, clock: Callable[[], datetime]) -> None:
         self._db, self._path, self._vault, self._clock = db, path, vault, clock
         self._data_version = -1
-        self._position, self._hash = 0, GENESIS
+        self._position, self._hash, self._recorded_at = 0, GENESIS, _BEGINNING
         self._versions: dict[str, int] = {}
         self._is_ending = False
         """A statement that ends a transaction is under way."""
@@ -184,7 +185,7 @@ class LogWriter:
         Raises:
             sqlite3.IntegrityError, _LookFirst: nothing was stored, for reasons to be found out.
         """
-        draft = _Draft(self._position, self._hash, self._clock().astimezone(UTC), keys, wants_events)
+        draft = _Draft(self._position, self._hash, self._now(), keys, wants_events)
         before = self._position
         outcomes = [self._add(append, draft, looks_first=True) for append in appends]
         rows = draft.rows
@@ -201,10 +202,11 @@ class LogWriter:
         db.execute("BEGIN IMMEDIATE")
         (data_version,) = db.execute("PRAGMA data_version").fetchone()
         if data_version != self._data_version:  # another process has written: what was known is old
-            row = db.execute("SELECT position, hash FROM events ORDER BY position DESC LIMIT 1").fetchone()
-            self._position, self._hash = row or (0, GENESIS)
+            row = db.execute("SELECT position, hash, recorded_at FROM events ORDER BY position DESC LIMIT 1").fetchone()
+            self._position, self._hash, recorded_at = row or (0, GENESIS, "")
+            self._recorded_at = _time_of(recorded_at)
             self._versions.clear()
-        draft = _Draft(self._position, self._hash, self._clock().astimezone(UTC), keys, wants_events)
+        draft = _Draft(self._position, self._hash, self._now(), keys, wants_events)
         before = self._position
         outcomes = [self._add(append, draft) for append in appends]
         self._insert(draft.rows)
@@ -212,9 +214,15 @@ class LogWriter:
         self._data_version = data_version
         return self._done(draft, outcomes, before)
 
+    def _now(self) -> datetime:
+        """The time, or that of the last event if the clock has gone back: times in the log never do."""
+        return max(self._clock().astimezone(UTC), self._recorded_at)
+
     def _done(self, draft: "_Draft", outcomes: list[Outcome], before: int) -> Batch:
         """What is in the file now."""
         self._position, self._hash = draft.position, draft.hash
+        if draft.position > before:
+            self._recorded_at = draft.now
         self._versions |= draft.versions
         if len(self._versions) > _KNOWN_STREAMS:
             self._versions.clear()
@@ -319,6 +327,13 @@ class LogWriter:
         return appended
 
 
+def _time_of(recorded_at: str) -> datetime:
+    try:
+        return _parse_time(recorded_at).astimezone(UTC)
+    except (ValueError, OverflowError):  # in a log that was tampered with
+        return _BEGINNING
+
+
 def _may_be_stored(error: sqlite3.Error) -> bool:
     """Whether a failed statement at the end of a transaction may have written all of it."""
     code = int(getattr(error, "sqlite_errorcode", 0))
@@ -344,7 +359,7 @@ class _Draft:
         self.rows: list[_Row] = []
         self.events: list[RecordedEvent] = []
         self._keys, self._wants_events = keys, wants_events
-        self._now, self._recorded_at = now, now.isoformat(timespec="microseconds")
+        self.now, self._recorded_at = now, now.isoformat(timespec="microseconds")
         self._recorded_at_bytes = self._recorded_at.encode()
         self._random = self._milliseconds = ""
         self._metadata: tuple[Metadata | None, bytes, str] = (None, b"", "")
@@ -401,7 +416,7 @@ class _Draft:
                 self.events.append(
                     RecordedEvent(
                         position, stream, version, event.type, data, event.personal, False, event.schema_version,
-                        event.metadata, id_, self._now, previous,
+                        event.metadata, id_, self.now, previous,
                     )
                 )  # fmt: skip
         self.position, self.hash = position, previous

@@ -7,12 +7,13 @@ import sqlite3
 import tempfile
 from contextlib import closing
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 from msgspec import Struct
 
-from eventstore import EventStore, Projection, RecordedEvent, Views
+from eventstore import EventStore, Projection, RecordedEvent, Views, position_at
 from eventstore.files import connect_offline
 from service.cli import parsing
 from service.cli.audit_reading import moment, one_line, reading
@@ -81,7 +82,7 @@ async def replay(runtime: Runtime, options: argparse.Namespace, output: Output) 
         return FAILED
     filters = {} if options.until is None else {"until": str(options.until)}
     async with reading(runtime.data, "audit replay", filters) as (store, head):
-        through = head if options.until is None else await _position_of(store, options.until, head)
+        through = head if options.until is None else await _position_of(store, options.until, head, output)
         with tempfile.TemporaryDirectory(prefix="docsmith-replay-") as folder:
             file: Path = options.output or Path(folder) / "views.db"
             os.close(os.open(file, os.O_CREAT | os.O_EXCL, 0o600))  # it has titles of jobs
@@ -99,19 +100,11 @@ async def replay(runtime: Runtime, options: argparse.Namespace, output: Output) 
     return _report(compared, options, output)
 
 
-async def _position_of(store: EventStore, until: int | datetime, head: int) -> int:
-    """Of the last event recorded at that time or before."""
+async def _position_of(store: EventStore, until: int | datetime, head: int, output: Output) -> int:
+    """Return the position of the last event recorded at that time or before."""
     if isinstance(until, int):
         return min(until, head)
-    low, high = 0, head  # clocks go forward, but for an adjustment now and then
-    while low < high:
-        middle = (low + high + 1) // 2
-        (event,) = await store.read_all(after=middle - 1, limit=1)
-        if event.recorded_at <= until:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    return await position_at(store, until, head, progress=partial(output.progress, "looking for the time"))
 
 
 async def _catch_up(fresh: Views, log: LogUntil, through: int, output: Output) -> None:

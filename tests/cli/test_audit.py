@@ -228,5 +228,10 @@ def test_the_read_models_are_those_that_the_log_makes(service, tmp_path):
         service.cli("audit", "replay", "--until", str(until), "--output", str(file))
         with closing(sqlite3.connect(file)) as db:
             assert [row[0] for row in db.execute("SELECT name FROM organizations ORDER BY name")] == names
+    change(service, "UPDATE events SET recorded_at = '2099-01-01T00:00:00.000000+00:00' WHERE position = 2")
+    file = tmp_path / "beside-a-bad-reading.db"
+    service.cli("audit", "replay", "--until", third["recordedAt"], "--output", str(file))
+    with closing(sqlite3.connect(file)) as db:
+        assert len(db.execute("SELECT name FROM organizations").fetchall()) == 3
     assert service.run("audit", "replay", "--output", str(file)).returncode == 1
     assert service.run("audit", "replay", "--until", "2").returncode == 2

@@ -1,6 +1,7 @@
 """What was asked of a project's assistant and what readers thought of it, for whoever keeps the documentation."""
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from datetime import UTC, date, datetime, time
@@ -17,7 +18,7 @@ from service.projections import questions
 from service.projections.questions import FeedbackRow, Period, QuestionRow, RatedRow, WordingRow
 from service.web.access import project_for
 from service.web.keys import STORE, VIEWS
-from service.web.query import of_query
+from service.web.query import of_query, read_whole
 from service.web.schemas import Reference, Timestamp, says
 from service.web.tables import CSV, JSON_LINES, Cells, as_csv, as_json_lines
 
@@ -27,6 +28,7 @@ DEFAULT_ROWS, MAX_ROWS = 100, 1000
 EXPORT_PAGE = 200
 """Rows read at once."""
 MAX_EXAMPLES = 3
+_LEAP_SECOND = re.compile(r"(.{10}T..:..:)60(\..*|[Z+-].*)?")
 FIRST = (1 << 62) - 1
 """A position beyond all."""
 
@@ -321,22 +323,29 @@ def _moment(request: web.Request, name: str) -> datetime | None:
     text = of_query(request, name)
     if text is None:
         return None
+    text = text.upper().replace(" ", "+")  # a plus sign that was not escaped
+    if text.startswith("0000-"):  # a leap year of RFC 3339, which Python has not
+        text = f"0004{text[4:]}"
+    if leap := _LEAP_SECOND.fullmatch(text):
+        text = f"{leap[1]}59{leap[2]}"
     try:
         if len(text) == 10:
             return datetime.combine(date.fromisoformat(text), time(), tzinfo=UTC)
-        at = datetime.fromisoformat(text.replace(" ", "+"))  # a plus sign that was not escaped
-        return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
-    except (ValueError, OverflowError):
+        at = datetime.fromisoformat(text)
+    except ValueError:
         raise _refused(name, "is a date (2026-01-31) or a time (2026-01-31T09:30:00Z)") from None
+    try:
+        return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+    except OverflowError:  # its zone takes it out of the years that there are
+        return at.replace(tzinfo=UTC)
 
 
 def _limit(request: web.Request) -> int | None:
     text = of_query(request, "limit")
-    if text is None:
-        return None
-    if not (text.isascii() and text.isdigit() and 1 <= len(text) <= 4 and 1 <= int(text) <= MAX_ROWS):
+    limit = None if text is None else read_whole(text, least=1, most=MAX_ROWS)
+    if text is not None and limit is None:
         raise _refused("limit", f"is a number from 1 to {MAX_ROWS}")
-    return int(text)
+    return limit
 
 
 def _cursor(request: web.Request, start: int) -> int:

@@ -57,7 +57,7 @@ UI_HEADERS = ("x-vercel-ai-ui-message-stream",)
 DATA_HEADERS = ("x-vercel-ai-data-stream",)
 
 PageNumber = Annotated[int, Meta(ge=1, le=100)]
-JobCursor = Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{48}$")]
+JobCursor = Annotated[str, Meta(pattern=f"^{jobs.JOB_CURSOR}$")]
 IdempotencyKey = Annotated[str, Meta(pattern="^[!#-~]([ -~]{0,253}[!#-~])?$")]
 
 JOB_EXAMPLE = {
@@ -128,7 +128,7 @@ AGENT = (
         body=jobs.JobBody,
         body_examples={"instruction": {"prompt": "Fix broken links"}},
         parameters=(PROJECT, IDEMPOTENCY_KEY),
-        errors={400: ("invalid_idempotency_key",), 422: ("idempotency_key_reused",)},
+        errors={400: ("invalid_idempotency_key",), 409: ("read_only",), 422: ("idempotency_key_reused",)},
         limited=True,
     ),
     Operation(
@@ -355,7 +355,11 @@ DEPRECATED = (
         body=jobs_v1.JobBodyV1,
         body_examples={"instruction": {"messages": [{"role": "user", "content": "Fix broken links"}]}},
         parameters=(PROJECT, IDEMPOTENCY_KEY),
-        errors={400: ("unknown_model", "invalid_idempotency_key"), 422: ("idempotency_key_reused",)},
+        errors={
+            400: ("unknown_model", "invalid_idempotency_key"),
+            409: ("read_only",),
+            422: ("idempotency_key_reused",),
+        },
         deprecated=True,
         limited=True,
     ),

@@ -1,8 +1,6 @@
 """The agent's endpoints: create a job, look at it, list, follow, steer, cancel and archive jobs."""
 
 import asyncio
-import base64
-import binascii
 import re
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
@@ -27,7 +25,7 @@ from service.web.keys import CLOSING, ENDED_JOBS, JOB_ROOM, STORE, VIEWS
 from service.web.limits import charged
 from service.web.live import with_keep_alives
 from service.web.problems import metadata_of, read_body
-from service.web.query import of_query
+from service.web.query import bad_query, of_query, read_number, read_whole
 from service.web.revocation import require_key_in_force, revocation_of
 from service.web.schemas import NOT_BLANK, Timestamp, Url, says
 from service.wire.job_stream import live_event, queue_event
@@ -35,6 +33,8 @@ from service.wire.job_stream import live_event, queue_event
 MAX_WAIT_SECONDS = 60
 MAX_LISTED = 100
 LISTED = 20
+JOB_CURSOR = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+"""The id of the last job of a page: the next ones are older."""
 QUEUE_TOLD_SECONDS = 1.0
 """How often who follows a job that waits is told its place, when that has changed."""
 
@@ -170,7 +170,7 @@ async def show_jobs(request: web.Request) -> web.Response:
     views = [
         job_view(row, await queue_position(request.app[VIEWS], row, request.app[JOB_ROOM])) for row in rows[:limit]
     ]
-    return _json(msgspec.json.encode(JobList(views, _cursor(rows[limit - 1].id) if len(rows) > limit else None)))
+    return _json(msgspec.json.encode(JobList(views, rows[limit - 1].id if len(rows) > limit else None)))
 
 
 @routes.post("/v2/agent/{projectId}/job/{id}/message")
@@ -298,9 +298,10 @@ def number_of(request: web.Request, name: str, default: int, *, least: int, most
     text = of_query(request, name)
     if text is None:
         return default
-    if not (text.isascii() and text.isdigit() and len(text) < 10 and least <= int(text) <= most):
-        raise _bad_query(name, f"is a whole number from {least} to {most}")
-    return int(text)
+    number = read_whole(text, least=least, most=most)
+    if number is None:
+        raise bad_query(name, f"is a whole number from {least} to {most}")
+    return number
 
 
 def _wait_of(request: web.Request) -> float:
@@ -309,9 +310,10 @@ def _wait_of(request: web.Request) -> float:
     text = of_query(request, "wait")
     if text is None:
         return 0.0
-    if not re.fullmatch(r"[0-9]{1,2}(\.[0-9]{1,20})?(e-[0-9]{1,3})?", text, re.ASCII) or float(text) > MAX_WAIT_SECONDS:
-        raise _bad_query("wait", f"is a number of seconds from 0 to {MAX_WAIT_SECONDS}")
-    return float(text)
+    seconds = read_number(text, least=0, most=MAX_WAIT_SECONDS)
+    if seconds is None:
+        raise bad_query("wait", f"is a number of seconds from 0 to {MAX_WAIT_SECONDS}")
+    return seconds
 
 
 def _status_of(request: web.Request) -> JobStatus | None:
@@ -321,32 +323,20 @@ def _status_of(request: web.Request) -> JobStatus | None:
         case "active" | "completed" | "failed" as status:
             return status
         case _:
-            raise _bad_query("status", "is active, completed or failed")
+            raise bad_query("status", "is active, completed or failed")
 
 
 def _flag_of(request: web.Request, name: Literal["includeArchived"]) -> bool:
     text = of_query(request, name)
     if text not in (None, "true", "false"):
-        raise _bad_query(name, "is true or false")
+        raise bad_query(name, "is true or false")
     return text == "true"
-
-
-def _cursor(job_id: str) -> str:
-    return base64.urlsafe_b64encode(job_id.encode()).decode().rstrip("=")
 
 
 def _cursor_of(request: web.Request) -> str | None:
     text = of_query(request, "cursor")
     if text is None:
         return None
-    try:
-        job_id = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True).decode("ascii")
-    except (binascii.Error, ValueError):
-        job_id = ""
-    if not re.fullmatch(r"[0-9a-f-]{36}", job_id):
-        raise _bad_query("cursor", "is the nextCursor of an earlier answer")
-    return job_id
-
-
-def _bad_query(name: str, rule: str) -> Invalid:
-    return Invalid(f"The query's {name} {rule}.", problems=((f"?{name}", rule),))
+    if not re.fullmatch(JOB_CURSOR, text):
+        raise bad_query("cursor", "is the nextCursor of an earlier answer")
+    return text

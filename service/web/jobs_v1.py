@@ -20,7 +20,7 @@ from service.web.keys import CLOSING, VIEWS
 from service.web.live import with_keep_alives
 from service.web.problems import json_response, read_body
 from service.web.revocation import SENTENCE, revocation_of
-from service.web.schemas import Timestamp, Url, says
+from service.web.schemas import NOT_BLANK, Timestamp, Url, says
 from service.web.versioning import deprecated
 from service.wire.data_stream import HEADERS as DATA_STREAM_HEADERS
 from service.wire.data_stream import KEEP_ALIVE, line
@@ -54,7 +54,12 @@ class JobBodyV1(Struct):
 
     messages: Annotated[
         list[MessageBody],
-        Meta(min_length=1, max_length=1000, description="At least one that is not blank, of whichever role."),
+        Meta(
+            min_length=1,
+            max_length=1000,
+            description="At least one that is not blank, of whichever role.",
+            extra_json_schema={"contains": {"properties": {"content": NOT_BLANK}}},
+        ),
     ]
     branch: Annotated[
         Annotated[str, Meta(max_length=1000)] | None,

@@ -68,12 +68,15 @@ HEADERS: Mapping[str, Header] = {
         "Seconds to wait.", {"type": "integer", "minimum": 1, "examples": [30]}, is_always_sent=False
     ),
     "RateLimit-Policy": Header(
-        "The limit that is closest to its end, with its quota `q` and its window `w` in seconds.",
+        "The limit that is closest to its end, with its quota `q` and its window `w` in seconds; left out where no"
+        " limit applies.",
         {"type": "string", "examples": ['"project";q=100;w=3600']},
+        is_always_sent=False,
     ),
     "RateLimit": Header(
         "What remains of it, `r`, and in how many seconds there is more, `t`.",
         {"type": "string", "examples": ['"project";r=99;t=3600']},
+        is_always_sent=False,
     ),
     "Deprecation": Header(
         "Since when this is deprecated (RFC 9745): `@` and the seconds since 1970.",

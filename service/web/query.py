@@ -1,8 +1,14 @@
 """Parameters of a request's query."""
 
+import math
+import re
+
 from aiohttp import web
 
 from service.domain.errors import Invalid
+
+_NUMBER = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,400})?([Ee][+-]?[0-9]{1,4})?", re.ASCII)
+"""A number as JSON writes it, with zeros before it, too."""
 
 
 def of_query(request: web.Request, name: str) -> str | None:
@@ -11,3 +17,19 @@ def of_query(request: web.Request, name: str) -> str | None:
     if len(values) > 1:
         raise Invalid(f"The query's {name} comes once.", problems=((f"?{name}", "comes once"),))
     return values[0] if values else None
+
+
+def read_number(text: str, *, least: float, most: float) -> float | None:
+    """Return the number within these limits, in any way to write one; None for anything else."""
+    number = float(text) if _NUMBER.fullmatch(text) else math.nan
+    return number if least <= number <= most else None
+
+
+def read_whole(text: str, *, least: int, most: int) -> int | None:
+    """Return the whole number within these limits, also one written as 20.0; None for anything else."""
+    number = read_number(text, least=least, most=most)
+    return int(number) if number is not None and number == int(number) else None
+
+
+def bad_query(name: str, rule: str) -> Invalid:
+    return Invalid(f"The query's {name} {rule}.", problems=((f"?{name}", rule),))

@@ -4,6 +4,8 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
+from service.domain.threads import MAX_QUESTION_CHARACTERS
+
 NOT_BLANK = {"pattern": r"[^\s\u001c-\u001f\u0085]"}
 """What ``str.strip`` leaves something of: it takes off a few separators that regular expressions take for letters."""
 WHOLE = {"multipleOf": 1}
@@ -51,3 +53,30 @@ MESSAGE: dict[str, Any] = {
     },
 }
 """One message of a chat, as clients of the AI SDK send it. It is read by hand, since only the last question counts."""
+
+QUESTION: dict[str, Any] = {
+    "required": ["role"],
+    "properties": {"role": {"const": "user"}},
+    "anyOf": [
+        {
+            "required": ["parts"],
+            "properties": {
+                "parts": {
+                    "type": "array",
+                    "contains": {
+                        "required": ["type", "text"],
+                        "properties": {"type": {"const": "text"}, "text": {"type": "string", **NOT_BLANK}},
+                    },
+                }
+            },
+        },
+        {
+            "required": ["content"],
+            "properties": {
+                "content": {"type": "string", "maxLength": MAX_QUESTION_CHARACTERS, **NOT_BLANK},
+                "parts": {"anyOf": [{"type": "null"}, {"type": "array", "maxItems": 0}]},
+            },
+        },
+    ],
+}
+"""A message that asks something. Of several, the last one of role `user` counts, which a schema cannot say."""

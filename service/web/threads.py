@@ -34,7 +34,7 @@ from service.web.limits import charged, name_reader
 from service.web.problems import ACTOR, decoded_at, metadata_of, read_body
 from service.web.query import of_query
 from service.web.replies import HeardReply, send_data_stream, send_ui_messages
-from service.web.schemas import MESSAGE, WHOLE, says
+from service.web.schemas import MESSAGE, QUESTION, WHOLE, says
 from service.web.versioning import deprecated
 from service.wire import ui_messages
 from service.workers.broadcast import Topic
@@ -108,7 +108,11 @@ class ThreadBody(Struct, rename="camel"):
     # Raw, since clients send the whole chat each time, and only the last question of it counts.
     messages: Annotated[
         list[Annotated[Raw, Meta(extra_json_schema=MESSAGE)]],
-        Meta(min_length=1, description="The chat so far. Its last message of role `user` is the question."),
+        Meta(
+            min_length=1,
+            description="The chat so far. Its last message of role `user` is the question.",
+            extra_json_schema={"contains": QUESTION},
+        ),
     ]
     thread_id: Annotated[Text200 | None, says("The thread to go on with; left out: a new one.")] = None
     thread_key: Annotated[Text200 | None, says("The thread's key, as its first answer told it.")] = None

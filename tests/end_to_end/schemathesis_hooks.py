@@ -1,6 +1,10 @@
 """What the API's description promises beyond what Schemathesis looks for by itself; loaded by its command line."""
 
+import atexit
 import json
+import os
+from collections import Counter
+from pathlib import Path
 
 import schemathesis
 
@@ -15,3 +19,19 @@ def code_is_documented(ctx, response, case):
         assert told["code"] in codes, f"{told['code']} is none of {codes}"
         assert (told["status"], told["error"]) == (response.status_code, told["detail"])
         assert response.headers["x-request-id"] == [told["requestId"]]
+
+
+_statuses: Counter[str] = Counter()
+
+
+@schemathesis.hook
+def after_call(context, case, response):
+    _statuses[str(response.status_code)] += 1
+
+
+def _write_counts(file):
+    Path(file).write_text(json.dumps(_statuses))
+
+
+if "FUZZ_COUNTS" in os.environ:
+    atexit.register(_write_counts, os.environ["FUZZ_COUNTS"])

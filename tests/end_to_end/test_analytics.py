@@ -116,7 +116,6 @@ async def test_rows_come_in_pages_and_by_time(talk, read):
     [
         {"dateFrom": "yesterday"},
         {"dateFrom": "2026-02-30"},
-        {"dateTo": "0001-01-01T00:00+14:00"},
         {"dateFrom": "2026-02-02", "dateTo": "2026-02-01"},
         {"limit": "0"},
         {"limit": "1001"},

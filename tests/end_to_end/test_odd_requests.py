@@ -4,6 +4,7 @@ import json
 import re
 
 import pytest
+from jsonschema import Draft202012Validator
 from yarl import URL
 
 from service.web.description import description
@@ -109,11 +110,82 @@ async def test_a_filter_that_says_nothing_is_refused(http, service, query):
         assert (response.status, await problem_of(response)) == (400, "invalid_request")
 
 
-@pytest.mark.parametrize("seconds", ["0", "0.0", "3.529694684427084e-72", "0.12345678901234567"])
+@pytest.mark.parametrize(
+    "seconds", ["0", "0.0", "-0.0", "3.529694684427084e-72", "5E-324", "1e-05", "1e%2B0", "0.12345678901234567"]
+)
 async def test_any_way_to_write_a_number_of_seconds_is_taken(http, service, jobs, seconds):
     job = await create_job(http, service, "Make it sing")
-    async with http.get(f"{jobs.removesuffix('s')}/{job['id']}?wait={seconds}", headers=service.admin) as response:
+    await job_events(http, service, job["id"])
+    path = f"{jobs.removeprefix(service.url).removesuffix('s')}/{job['id']}?wait={seconds}"
+    async with http.get(_raw(service, path), headers=service.admin) as response:
         assert response.status == 200
+
+
+@pytest.mark.parametrize("limit", ["20", "20.0", "2e1", "020"])
+async def test_any_way_to_write_a_whole_number_is_taken(http, service, jobs, limit):
+    for path in (jobs.removeprefix(service.url), f"/v1/analytics/{service.project_id}/feedback"):
+        async with http.get(_raw(service, f"{path}?limit={limit}"), headers=service.admin) as response:
+            assert response.status == 200
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "2026-01-31", "2026-01-31t09:30:00z", "2016-12-31T23:59:60Z", "2016-12-31T23:59:60.5Z", "0000-01-01",
+        "0000-02-29T00:00:00Z", "0001-01-01T00:00:00%2B23:59", "9999-12-31T23:59:59-23:59",
+        "2026-01-31T09:30:00.123456789012Z", "2026-01-31T09:30:00-00:00",
+    ],
+)  # fmt: skip
+async def test_any_moment_of_the_description_is_taken(http, service, moment):
+    path = f"/v1/analytics/{service.project_id}/feedback"
+    for name in ("dateFrom", "dateTo"):
+        async with http.get(_raw(service, f"{path}?{name}={moment}"), headers=service.admin) as response:
+            assert response.status == 200, await response.text()
+
+
+BLANK = {"role": "user", "content": " \u001c"}
+SAID = {"role": "user", "content": "How?"}
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [SAID], [BLANK], [BLANK, SAID], [{"role": "system", "content": "How?"}], [{"role": "user"}],
+        [{"role": "user", "parts": [{"type": "text", "text": "How?"}]}], [{"role": "user", "parts": []}],
+        [{"role": "user", "parts": [{"type": "file", "text": "How?"}]}], [{**SAID, "parts": []}],
+        [{**SAID, "parts": None}], [{**SAID, "parts": [{"type": "text", "text": " "}]}],
+        [{"role": "user", "content": "x" * 32_769}],
+    ],
+)  # fmt: skip
+async def test_chat_without_question_does_not_fit_the_description(http, service, messages):
+    body = {"fp": "anonymous", "messages": messages}
+    for version in (1, 2):
+        path = f"/discovery/v{version}/assistant/{{domain}}/message"
+        address = service.url + path.format(domain=service.domain)
+        async with http.post(address, json=body, headers=service.assistant) as response:
+            assert (response.status == 200) == fits(path, body)
+
+
+@pytest.mark.parametrize("messages", [[SAID], [BLANK], [BLANK, SAID], [{"role": "system", "content": "How?"}]])
+async def test_job_of_blank_messages_does_not_fit_the_description(http, service, messages):
+    path, body = "/v1/agent/{projectId}/job", {"messages": messages, "model": "builtin"}
+    address = service.url + path.format(projectId=service.project_id)
+    async with http.post(address, json=body, headers=service.admin) as response:
+        assert (response.status == 200) == fits(path, body)
+
+
+def fits(path, body):
+    """Whether the description takes a body."""
+    whole = description()
+    schema = whole["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    return Draft202012Validator({**schema, "components": whole["components"]}).is_valid(body)
+
+
+def test_limits_are_no_promise_of_the_description():
+    """They can be off: then no answer has their fields."""
+    headers = description()["components"]["headers"]
+    assert not headers["RateLimit"].get("required")
+    assert not headers["RateLimit-Policy"].get("required")
 
 
 async def test_a_key_is_shown_once(http, service, jobs):

@@ -1,0 +1,71 @@
+"""Schemathesis against a running service: how it is asked, and what it may be answered."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from service.settings import LimitsSection
+from tests.service_process import Service
+
+UNLIMITED = {f"DOCSMITH_LIMITS__{name}".upper(): "0" for name in LimitsSection.__struct_fields__}
+"""Settings without limits: no answer has the fields of one."""
+
+REFUSED = {
+    "createJob": (422, "a key of an earlier request with another one"),
+    "messageJob": (422, "as before"),
+    "createJobV1": (400, "a model that the settings do not name"),
+    "ask": (400, "a chat whose last message of its user has no text"),
+    "askV1": (400, "as before"),
+    "listConversations": (400, "a period that ends before it begins"),
+    "listUnanswered": (400, "as before"),
+    "listFeedback": (400, "as before"),
+}
+"""What a schema cannot say: what else an operation may answer to a request that fits its schema, and to which."""
+
+
+def configuration(service: Service) -> str:
+    lines = [
+        "request-timeout = 30",
+        "continue-on-failure = true",
+        f'[auth.openapi.admin]\nbearer = "{service.admin_key}"',
+        f'[auth.openapi.assistant]\nbearer = "{service.assistant_key}"',
+        f'[parameters]\n"path.projectId" = "{service.project_id}"\n"path.domain" = "{service.domain}"',
+    ]
+    for operation, (status, _) in REFUSED.items():
+        taken = ["2xx", "304", "403", "404", "409", str(status), *(["422"] if operation == "createJobV1" else [])]
+        lines.append(
+            f'[[operations]]\ninclude-operation-id = "{operation}"\n'
+            f"checks.positive_data_acceptance.expected-statuses = {json.dumps(taken)}"
+        )
+    return "\n\n".join(lines) + "\n"
+
+
+def fuzz(
+    service: Service, folder: Path, *options: str, seconds: float = 600
+) -> tuple["subprocess.CompletedProcess[str]", dict[str, int]]:
+    """Run Schemathesis; return how that ended, and how many answers there were of each status."""
+    (folder / "schemathesis.toml").write_text(configuration(service), encoding="utf-8")
+    counts = folder / "counts.json"
+    counts.write_text("{}")
+    done = subprocess.run(
+        [
+            Path(sys.executable).with_name("schemathesis"),
+            *("--config-file", "schemathesis.toml", "run", f"{service.url}/openapi.json"),
+            *options,
+            *("--no-shrink", "--warnings", "off"),
+        ],
+        cwd=folder,
+        env=os.environ
+        | {
+            "PYTHONPATH": str(Path(__file__).parent),
+            "SCHEMATHESIS_HOOKS": "schemathesis_hooks",
+            "FUZZ_COUNTS": str(counts),
+        },
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        check=False,
+    )
+    return done, json.loads(counts.read_text())

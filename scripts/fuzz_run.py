@@ -1,0 +1,88 @@
+"""Requests made up from the API's description, and raw malformed ones, at a service of its own; counted by status.
+
+The first are Schemathesis's, in rounds with other seeds until there are as many as were asked for; each answer must be
+one that the description has. The others are ``tests/end_to_end/malformed.py``'s: whatever is sent, no answer is a 5xx
+but 503.
+"""
+
+import argparse
+import asyncio
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+from scripts.bench_table import report
+from tests.end_to_end.fuzzing import UNLIMITED, fuzz
+from tests.end_to_end.malformed import QUICK, send_malformed
+from tests.service_process import service_in, write_docs
+
+MAX_SHOWN = 10
+
+
+def described(folder: Path, requests: int, seed: int) -> tuple[Counter[str], list[str]]:
+    """Schemathesis: the statuses, and what it found wrong."""
+    counts: Counter[str] = Counter()
+    wrong: list[str] = []
+    with service_in(folder, UNLIMITED) as service:
+        service.set_up(write_docs(folder / "docs"))
+        service.start()
+        while counts.total() < requests:
+            done, statuses = fuzz(
+                service, folder,
+                *("--phases", "examples,coverage,fuzzing", "--max-examples", "25", "--seed", str(seed)),
+                seconds=3600,
+            )  # fmt: skip
+            counts.update(statuses)
+            seed += 1
+            print(f"schemathesis: {counts.total()} requests", file=sys.stderr)
+            if done.returncode != 0:
+                wrong.append(done.stdout[-20_000:])
+            if not statuses:
+                raise SystemExit(done.stdout + done.stderr)
+        if "unhandled" in service.log():
+            wrong.append("the service logged an unhandled error")
+    return counts, wrong
+
+
+def malformed(folder: Path, requests: int, seed: int) -> tuple[Counter[str], list[str]]:
+    with service_in(folder, UNLIMITED | QUICK) as service:
+        service.set_up(write_docs(folder / "docs"))
+        service.start()
+        counts, wrong = asyncio.run(send_malformed(service, number=requests, seed=seed))
+        found = [repr(sent[:600]) for sent in wrong]
+        if "unhandled" in service.log():
+            found.append("the service logged an unhandled error")
+    return counts, found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--requests", type=int, default=2_000, help="of Schemathesis, at least")
+    parser.add_argument("--malformed", type=int, default=1_000, help="raw ones")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    rows, goals, shown = [], [], []
+    for name, run, number in (("described", described, options.requests), ("malformed", malformed, options.malformed)):
+        if not number:
+            continue
+        with tempfile.TemporaryDirectory(prefix="docsmith-fuzz-") as folder:
+            counts, wrong = run(Path(folder), number, options.seed)
+        rows += [{"kind": name, "answer": status, "count": count} for status, count in sorted(counts.items())]
+        errors = sum(
+            count for status, count in counts.items() if status >= "5" and status.isdigit() and status != "503"
+        )
+        goals += [
+            {"name": f"{name}: 5xx but 503", "goal": "none", "measured": str(errors), "met": errors == 0},
+            {"name": f"{name}: wrong answers", "goal": "none", "measured": str(len(wrong)), "met": not wrong},
+        ]
+        shown += wrong[:MAX_SHOWN]
+    report("fuzz", rows, goals, as_json=options.json)
+    for one in shown:
+        print(one, file=sys.stderr)
+    return 0 if all(goal["met"] for goal in goals) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

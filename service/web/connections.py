@@ -202,6 +202,8 @@ class Connection(web.RequestHandler):
         """Errors that aiohttp answers before any of our code is asked become problems, too."""
         if isinstance(resp, web.HTTPException) and resp.status >= 400:
             resp = problem_response(request.get(REQUEST_ID) or f"req_{secrets.token_hex(12)}", resp.status)
+        if request.content.exception() is not None:
+            resp.force_close()  # where a body that cannot be read ends, the next request does not begin
         return await super().finish_response(request, resp, start_time)
 
 

@@ -217,7 +217,7 @@ def metrics_routes(metrics: Metrics, token: str, *, anybody: bool) -> list[web.R
     async def show(request: web.Request) -> web.Response:
         if token:
             shown = request.headers.get("Authorization", "")
-            if not hmac.compare_digest(shown.encode(), f"Bearer {token}".encode()):
+            if not hmac.compare_digest(shown.encode("utf-8", "surrogateescape"), f"Bearer {token}".encode()):
                 raise Unauthorized("The metrics take a token: Authorization: Bearer TOKEN.")
         elif not anybody and not client_address(request).is_loopback:
             raise Forbidden("The metrics are for this machine alone; [metrics] in the settings opens them to others.")

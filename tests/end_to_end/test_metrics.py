@@ -164,6 +164,7 @@ def test_they_take_a_token_and_a_port_of_their_own(tmp_path):
     with service_in(tmp_path, settings) as service:
         service.start()
         assert status(f"http://127.0.0.1:{port}/metrics") == 401
+        assert status(f"http://127.0.0.1:{port}/metrics", Authorization="Bearer gehe\xefm") == 401
         assert status(f"{service.url}/metrics", Authorization="Bearer geheim") == 404
         assert "docsmith_log_events" in read(f"http://127.0.0.1:{port}/metrics", Authorization="Bearer geheim")
         assert service.stop() == 0

@@ -19,7 +19,7 @@ from service.projections import all_projections
 from service.streams import KEYS, ORGANIZATIONS, PROJECTS
 from service.system import new_id, new_key_token, now
 from service.web import errors
-from service.web.access import project_for, site_for
+from service.web.access import may_use_git, project_for, site_for
 from service.web.connections import connections, listen
 from service.web.cors import cors
 from service.web.door import Door, DoorSettings
@@ -51,6 +51,10 @@ async def _answer(request: web.Request, project_id: str) -> web.Response:
         write = Append(f"asked-{new_id()}", (NewEvent("asked", b"{}"),), 0)
         await charged(request).append_all([write])
     return json_response({"project": project_id})
+
+
+async def git(request: web.Request) -> web.Response:
+    return json_response({"allowed": await may_use_git(request, request.match_info["projectId"])})
 
 
 async def much(_: web.Request) -> web.Response:
@@ -97,6 +101,7 @@ async def entrance(data: Path, settings: DoorSettings | None = None) -> AsyncIte
             app.router.add_route("*", "/discovery/v2/assistant/{domain}/message", assistant)
             app.router.add_post("/discovery/v1/assistant/{domain}/message", assistant)
             app.router.add_get("/much", much)
+            app.router.add_get("/git/{projectId}", git)
             app.add_routes(errors.routes)
             runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=1)
             await runner.setup()

@@ -1,11 +1,13 @@
 """Who may do what: random histories of keys and requests, against a model of a few lines."""
 
 import asyncio
+import base64
 import tempfile
 from contextlib import aclosing
 from pathlib import Path
 
 import aiohttp
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import Struct
@@ -166,3 +168,15 @@ async def test_the_preflight_of_a_page_needs_no_key(tmp_path):
             assert (response.status, response.headers["Access-Control-Allow-Origin"]) == (204, "*")
         async with http.options(f"{door.url}/v2/agent/alpha/job", headers=headers) as response:
             assert "Access-Control-Allow-Origin" not in response.headers
+
+
+@pytest.mark.parametrize(
+    "credentials", ["B\xe4sic x", "Basic \xe4\xf6", "Basic =", "Basic /w==", "Basic " + "A" * 5000]
+)
+async def test_odd_git_credentials_open_nothing(tmp_path, credentials):
+    async with entrance(tmp_path) as door, aiohttp.ClientSession() as http:
+        async with http.get(f"{door.url}/git/alpha", headers={"Authorization": credentials}) as response:
+            assert await response.json() == {"allowed": False}
+        right = base64.b64encode(f"docsmith:{await door.key()}".encode()).decode()
+        async with http.get(f"{door.url}/git/alpha", headers={"Authorization": f"Basic {right}"}) as response:
+            assert await response.json() == {"allowed": True}

@@ -176,6 +176,15 @@ async def test_a_deep_body_is_only_a_bad_one(tmp_path):
             assert (await response.json())["code"] == "body_too_large"
 
 
+async def test_connection_ends_with_a_body_that_cannot_be_read(tmp_path):
+    async with entrance(tmp_path) as door:
+        head = f"Authorization: Bearer {await door.key()}\r\nContent-Type: application/json\r\nHost: x\r\n"
+        request = f"POST /v2/agent/alpha/job HTTP/1.1\r\n{head}Content-Encoding: gzip\r\nContent-Length: 11\r\n\r\n"
+        answer = await sent(door, request.encode() + b'{"text":""}')
+        assert answer.startswith(b"HTTP/1.1 400 ")
+        assert b"connection: close" in answer.lower()
+
+
 HEADS = st.one_of(
     st.binary(max_size=300),
     st.lists(st.sampled_from([

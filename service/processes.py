@@ -41,6 +41,7 @@ CONTEXT.set_forkserver_preload(
         "service.retrieval.index",
         "service.retrieval.html",
         "service.retrieval.rst",
+        "service.web.git_serve",
     ]
 )
 

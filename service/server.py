@@ -266,7 +266,15 @@ class Server:
         app.add_routes(analytics.routes)
         app.add_routes(pull_requests.routes)
         app.add_routes(webhooks.routes)
-        app.add_routes(git_routes(runtime.data / "hosted", access.may_use_git, pushed=self._pushed))
+        app.add_routes(
+            git_routes(
+                runtime.data / "hosted",
+                access.may_use_git,
+                pushed=self._pushed,
+                allow_force_push=runtime.settings.hosted.allow_force_push,
+                count_bound=self._metrics.count_bound,
+            )
+        )
         if runtime.settings.metrics.enabled and not runtime.settings.metrics.port:
             app.add_routes(metrics_routes(self._metrics, _metrics_token(runtime.settings), anybody=False))
         return app

@@ -116,6 +116,13 @@ class IndexSection(Struct, frozen=True, forbid_unknown_fields=True):
     """
 
 
+class HostedSection(Struct, frozen=True, forbid_unknown_fields=True):
+    """Of the repositories that the service hosts itself."""
+
+    allow_force_push: bool = False
+    """Of the default branch: a push may then take away commits that it has."""
+
+
 class WebhooksSection(Struct, frozen=True, forbid_unknown_fields=True):
     concurrent_deliveries: Annotated[int, Meta(ge=1, le=1000)] = 100
     timeout_seconds: Annotated[float, Meta(gt=0, le=60)] = 15.0
@@ -189,6 +196,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     audit: AuditSection = AuditSection()
     limits: LimitsSection = LimitsSection()
     network: NetworkSection = NetworkSection()
+    hosted: HostedSection = HostedSection()
     webhooks: WebhooksSection = WebhooksSection()
     index: IndexSection = IndexSection()
     log: LogSection = LogSection()

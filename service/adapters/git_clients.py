@@ -27,7 +27,6 @@ from dulwich.repo import UnsupportedExtension, UnsupportedVersion
 from urllib3.util import Retry
 
 from service.adapters.git_remotes import MAX_PACK_BYTES, Remote, printable
-from service.adapters.git_repositories import needs_room
 from service.domain.errors import (
     Conflict,
     Forbidden,
@@ -35,6 +34,7 @@ from service.domain.errors import (
     RateLimited,
     ServiceError,
     Unavailable,
+    needs_room,
 )
 from service.ports.code_host import (
     CODE_HOST_UNAVAILABLE,

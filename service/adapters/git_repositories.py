@@ -21,7 +21,7 @@ from dulwich.pack import Pack, UnpackedObject
 from dulwich.refs import Ref
 from dulwich.repo import Repo, UnsupportedExtension, UnsupportedVersion
 
-from service.domain.errors import NO_ROOM, Conflict, DiskFull, Invalid, NotFound, Unavailable
+from service.domain.errors import Conflict, Invalid, NotFound, Unavailable, needs_room
 
 HEADS = b"refs/heads/"
 FETCHED = b"refs/remotes/origin/"
@@ -164,17 +164,6 @@ def opened(path: Path, *, durable: bool = False) -> Iterator[BareRepository]:
             yield repository
     finally:
         repository.close()
-
-
-@contextmanager
-def needs_room() -> Iterator[None]:
-    """Raises DiskFull for what the system says when files cannot grow."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in NO_ROOM:
-            raise DiskFull from error
-        raise
 
 
 def create(path: Path, fill: Callable[[Path], None], *, branch: str) -> None:

@@ -1,6 +1,8 @@
 """What a caller can be told. ``code`` is API and stable; the message is for people."""
 
 import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 """What the system says when a disk is full, or what a user or a process may have of it."""
@@ -66,6 +68,17 @@ class DiskFull(Unavailable):
 
     def __init__(self, message: str = "The disk of the data folder, or of temporary files, is full.") -> None:
         super().__init__(message)
+
+
+@contextmanager
+def needs_room() -> Iterator[None]:
+    """Raise DiskFull for what the system says when files cannot grow."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in NO_ROOM:
+            raise DiskFull from error
+        raise
 
 
 class RateLimited(Unavailable):

@@ -6,10 +6,14 @@ It runs in a process of its own, for a few bytes of a pack may be gigabytes of a
 import os
 import re
 import shutil
+import stat
+import struct
 import tempfile
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
+from typing import BinaryIO
 
 from dulwich.errors import ApplyDeltaError, ChecksumMismatch, GitProtocolError, ObjectFormatException
 from dulwich.object_store import DiskObjectStore
@@ -17,6 +21,25 @@ from dulwich.objects import Commit, ObjectID, ShaFile, Tag, Tree
 from dulwich.pack import Pack, UnresolvedDeltas
 from msgspec import Struct
 
+from service.domain.errors import NO_ROOM, DiskFull
+
+NOT_A_PACK = (
+    ChecksumMismatch, ApplyDeltaError, UnresolvedDeltas, ObjectFormatException, GitProtocolError,
+    AssertionError, ValueError, TypeError, KeyError, IndexError, OverflowError, EOFError, struct.error, zlib.error,
+)  # fmt: skip
+"""What dulwich raises for bytes that are none."""
+
+HFS_IGNORES = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
+"""In names of files on HFS+ (git's utf8.c: next_hfs_char)."""
+DOT_GIT = re.compile(r"(?:\.git|git~1)[ .]*(?::.*)?", re.IGNORECASE | re.DOTALL)
+"""``.git`` on HFS+ or NTFS (git's fsck.c: hasDotgit)."""
+SHORT_NAMES = "|".join(
+    f"{stem}~[1-4]|" + "|".join(f"{hashed[:length]}~[1-9][0-9]{{{6 - length}}}" for length in range(7))
+    for stem, hashed in (("gitmod", "gi7eba"), ("gitatt", "gi7d29"))
+)
+"""How NTFS shortens them: by a number, or by a hash of the name."""
+GIT_READS = re.compile(rf"(?:\.gitmodules|\.gitattributes|{SHORT_NAMES})[ .]*(?::.*)?", re.IGNORECASE | re.DOTALL)
+"""Files that git reads and that are no links (git's fsck.c: gitmodulesSymlink; path.c: is_ntfs_dot_generic)."""
 UNPACK_LIMIT = 100
 """Objects in a push that are kept as single files: git's ``receive.unpackLimit``."""
 MAX_OBJECT_BYTES = 100 * 1024 * 1024
@@ -32,9 +55,13 @@ class Received(Struct, frozen=True):
     """Of the tips that are in the repository now: ``commit``, ``tag``, ``tree`` or ``blob``."""
 
 
-def receive(repository: Path, pack: Path, tips: tuple[ObjectID, ...]) -> Received:
+class Malformed(Exception):
+    """It is not what a git client sends."""
+
+
+def receive(repository: Path, pack: BinaryIO, tips: tuple[ObjectID, ...]) -> Received:
     """Store a pack and say what the tips are. What is refused is never seen, as in git's quarantine: whatever is in the
-    store is complete.
+    store is complete. Raises Malformed, DiskFull.
     """
     store = DiskObjectStore(repository / "objects", fsync_object_files=True)
     with closing(store):
@@ -44,14 +71,13 @@ def receive(repository: Path, pack: Path, tips: tuple[ObjectID, ...]) -> Receive
         return Received(kinds={tip: store[tip].type_name.decode() for tip in tips if tip in store})
 
 
-def _unpack(store: DiskObjectStore, spooled: Path) -> bytes | None:
+def _unpack(store: DiskObjectStore, spooled: BinaryIO) -> bytes | None:
     incoming = Path(tempfile.mkdtemp(prefix="tmp_objdir-incoming-", dir=store.path))
     try:
         DiskObjectStore.init(incoming / "objects").close()
         quarantine = DiskObjectStore(incoming / "objects", alternates=[store.path], fsync_object_files=True)
         try:
-            with spooled.open("rb") as file:
-                pack = quarantine.add_thin_pack(file.read, file.read)
+            pack = quarantine.add_thin_pack(spooled.read, spooled.read)
             problem = _fsck(pack, store)
             if problem is None:
                 _move_in(pack, Path(quarantine.pack_dir), store)
@@ -60,11 +86,14 @@ def _unpack(store: DiskObjectStore, spooled: Path) -> bytes | None:
             for alternate in quarantine.alternates:
                 alternate.close()
             quarantine.close()
-    except (
-        ChecksumMismatch, ApplyDeltaError, UnresolvedDeltas, ObjectFormatException, GitProtocolError,
-        AssertionError, ValueError, KeyError, OSError, EOFError,
-    ):  # fmt: skip
-        return b"index-pack abnormal exit"
+    except OSError as error:
+        if error.errno in NO_ROOM:
+            raise DiskFull from error
+        raise
+    except MemoryError:
+        return b"the pack takes more memory than a push may"
+    except NOT_A_PACK as error:
+        raise Malformed(type(error).__name__) from error
     finally:
         shutil.rmtree(incoming, ignore_errors=True)
 
@@ -82,8 +111,10 @@ def _fsck(pack: Pack, store: DiskObjectStore) -> bytes | None:
             if size > MAX_MESSAGE_BYTES and not isinstance(one, Tree):
                 return b"message is larger than 1 MB"
             one.check()
-            if isinstance(one, Tree) and any(_looks_like_dot_git(name) for name, _, _ in one.iteritems()):
-                return b"hasDotgit: contains '.git'"
+            if isinstance(one, Tree):
+                problem = _unsafe_name(one)
+                if problem is not None:
+                    return problem
         except (ObjectFormatException, ValueError, AssertionError):
             return b"fsck error in packed object"
         if any(name not in names and name not in store for name in _links(one)):
@@ -103,10 +134,14 @@ def _links(one: ShaFile) -> Iterator[ObjectID]:
                 yield name
 
 
-def _looks_like_dot_git(name: bytes) -> bool:
-    """``.git`` on HFS+ or NTFS (git's fsck.c: hasDotgit)."""
-    plain = re.sub("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]", "", name.decode("utf-8", "replace"))
-    return any(re.fullmatch(r"(?:\.git|git~1)[ .]*(?::.*)?", part, re.IGNORECASE) for part in plain.split("\\"))
+def _unsafe_name(tree: Tree) -> bytes | None:
+    for name, mode, _ in tree.iteritems():
+        plain = HFS_IGNORES.sub("", name.decode("utf-8", "replace"))
+        if any(DOT_GIT.fullmatch(part) for part in plain.split("\\")):
+            return b"hasDotgit: contains '.git'"
+        if stat.S_ISLNK(mode) and any(GIT_READS.fullmatch(part) for part in plain.split("\\")):
+            return b"gitmodulesSymlink: a symbolic link has the name of a file that git reads"
+    return None
 
 
 def _move_in(pack: Pack, folder: Path, store: DiskObjectStore) -> None:

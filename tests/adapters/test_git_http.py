@@ -20,7 +20,8 @@ from service.adapters.git_remotes import Remote
 from service.adapters.git_repositories import opened
 from service.domain.errors import Forbidden
 from service.ports.docs_source import Source
-from service.web.git_http import git_routes
+from service.web.git_http import GitLimits, git_routes
+from service.web.problems import problems, request_ids
 from tests.contracts.docs_source import FILES, commit
 
 GIT = shutil.which("git")
@@ -82,8 +83,8 @@ async def server(hosted):
         header = request.headers.get("Authorization", "").removeprefix("Basic ")
         return base64.b64decode(header).decode().partition(":")[2] == KEY
 
-    app = web.Application()
-    app.add_routes(git_routes(hosted, authorize, max_push_bytes=PUSH_LIMIT))
+    app = web.Application(middlewares=[request_ids, problems])
+    app.add_routes(git_routes(hosted, authorize, limits=GitLimits(push_bytes=PUSH_LIMIT)))
     async with TestServer(app) as serving:
         yield serving
 
@@ -216,13 +217,15 @@ class TestPushing:
     async def test_others_commits_are_not_overwritten_unless_forced(self, git, work, repository):
         grow(repository, 1)
         before = tip(repository, "refs/heads/main")
-        made = await commit_file(git, work, "docs/index.md", "New\n")
+        await commit_file(git, work, "docs/index.md", "New\n")
         code, output = await git.run("push", "origin", "main", cwd=work)
         assert code != 0
         assert "fetch first" in output
         assert tip(repository, "refs/heads/main") == before
-        await git("push", "--quiet", "--force", "origin", "main", cwd=work)
-        assert tip(repository, "refs/heads/main") == made
+        code, output = await git.run("push", "--force", "origin", "main", cwd=work)
+        assert code != 0
+        assert "the default branch takes no forced pushes" in output
+        assert tip(repository, "refs/heads/main") == before
 
     async def test_branches_and_tags_are_made_and_deleted_but_not_the_current_branch(self, git, work, repository):
         await git("tag", "--annotate", "v1", "--message", "One", cwd=work)
@@ -353,12 +356,36 @@ class TestHostilePushes:
         assert b"ng refs/heads/x" in answer
         assert not (repository / "refs" / "heads" / "x").exists()
 
+    @pytest.mark.parametrize(
+        "name",
+        [
+            b".gitmodules", b".GitModules", b".gitmodules .", b".gitmodules::$DATA", b"gitmod~1", b"GI7EBA~1",
+            b"gi7eb~10", ".gitm\u200codules".encode(), b"x\\.gitmodules", b".gitattributes", b"gitatt~2", b"gi7d29~3",
+        ],
+    )  # fmt: skip
+    async def test_links_named_as_files_of_git_are_refused(self, post, repository, name):
+        target, page = Blob.from_string(b"../../config"), Blob.from_string(b"x")
+        for mode, refused in ((0o120000, True), (0o100644, False)):
+            inner, tree = Tree(), Tree()
+            inner.add(name, mode, target.id)
+            tree.add(b"docs", 0o040000, inner.id)
+            head = commit_of(tree.id)
+            answer = await post([(ZERO, head.id.decode(), "refs/heads/x")], [target, page, inner, tree, head])
+            assert (b"gitmodulesSymlink" in answer) == refused
+            assert (repository / "refs" / "heads" / "x").exists() == (not refused)
+
     async def test_a_branch_is_a_commit(self, post, repository):
         blob = Blob.from_string(b"x")
         answer = await post([(ZERO, blob.id.decode(), "refs/heads/x")], [blob])
         assert b"ng refs/heads/x not a commit" in answer
 
-    @pytest.mark.parametrize("ref", ["HEAD", "refs/heads/../../config", "refs/heads/a..b", "refs/heads/x.lock", "x"])
+    @pytest.mark.parametrize(
+        "ref",
+        [
+            "HEAD", "refs/heads/../../config", "refs/heads/a..b", "refs/heads/x.lock", "x", "refs/heads/HEAD",
+            "refs/tags/HEAD", "refs/heads/-x",
+        ],
+    )  # fmt: skip
     async def test_names_that_are_no_branch_are_refused(self, post, repository, ref):
         head = tip(repository, "refs/heads/main")
         answer = await post([(ZERO, head, ref)], [])
@@ -377,7 +404,7 @@ class TestHostilePushes:
 
 class TestTheDoor:
     async def statuses(self, server, path, *, key="", method="GET", **more):
-        headers = dict(more.pop("headers", {}))
+        headers = {"X-Request-Id": "same", **more.pop("headers", {})}
         if key:
             headers["Authorization"] = "Basic " + base64.b64encode(f"docsmith:{key}".encode()).decode()
         async with (
@@ -398,7 +425,8 @@ class TestTheDoor:
             ):
                 for key in ("", "wrong"):
                     answers.add(await self.statuses(server, f"/hosted/{project}.git/{path}", key=key, method=method))
-        assert answers == {(401, 'Basic realm="docsmith"', b"Unauthorized\n")}
+        ((status, challenge, _),) = answers
+        assert (status, challenge) == (401, 'Basic realm="docsmith"')
 
     @pytest.mark.parametrize(
         ("path", "method", "status"),

@@ -58,8 +58,8 @@ _CONFIGS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
 )
 _CONFIG_NAMES = ("docs.", "mint.", "docusaurus.", "sidebars.", "mkdocs.", "conf.", "hugo.", "config.")
 """What the names of all of these begin with: few files are compared with each pattern."""
-_MDN_FILE = re.compile(r"(?:^|/)files/([a-z]{2}(?:-[a-z]{2})?)/.*index\.md$")
-_HUGO_SECTION = re.compile(r"(?:^|/)content/(?:.*/)?_index(?:\.[a-z-]+)?\.md$")
+_MDN_FOLDER = re.compile(r"(?:^|/)files/([a-z]{2}(?:-[a-z]{2})?)/")
+_HUGO_SECTION = re.compile(r"_index(?:\.[a-z-]+)?\.md")
 _CONTENT_ROOTS = ("src/content/docs", "content/docs", "content", "docs", "doc", "documentation", "src/pages", "pages")
 
 
@@ -346,14 +346,14 @@ def _mkdocs(config: str, files: frozenset[str], read: Read, docs_folder: str) ->
     )  # fmt: skip
 
 
-_BASE_PATH = re.compile(r"base_path:[ \t]*\[?[ \t]*[\"']?([\w./-]{1,200})")
+_BASE_PATH = re.compile(r"base_path:[ \t]*+(?:\[[ \t]*+)?[\"']?([\w./-]{1,200})")
 
 
 def _mkdocs_slugs(text: str) -> SlugStyle:
     """What the ``toc`` extension is told to make anchors with."""
-    if re.search(r"slugify:\s*!!python/\S*pymdownx\.slugs", text):
+    if re.search(r"slugify:\s*!!python/\S{0,200}pymdownx\.slugs", text):
         return "pymdownx"
-    return "python-unicode" if re.search(r"slugify:\s*!!python/\S*slugify_unicode", text) else "python"
+    return "python-unicode" if re.search(r"slugify:\s*!!python/\S{0,200}slugify_unicode", text) else "python"
 
 
 def _hugo(config: str, files: frozenset[str], read: Read, docs_folder: str) -> Layout | None:
@@ -378,7 +378,13 @@ _HUGO_SLUGS: Mapping[str, SlugStyle] = {"github-ascii": "hugo-ascii", "blackfrid
 
 def _hugo_by_folders(files: frozenset[str], docs_folder: str) -> Layout | None:
     """Without its configuration Hugo is known by ``content`` and its ``_index.md``."""
-    sections = [name for name in files if _HUGO_SECTION.search(name) and within(name, docs_folder)]
+    sections = [
+        name
+        for name in files
+        if within(name, docs_folder)
+        and _HUGO_SECTION.fullmatch(name[name.rfind("/") + 1 :])
+        and "content" in name.split("/")[:-1]
+    ]
     if not sections:
         return None
     shallow = min(sections, key=lambda name: (name.count("/"), name))
@@ -409,7 +415,7 @@ _TOCTREE = re.compile(
     r"((?:[ \t]*\n|\1[ \t]+[^\n]*(?:\n|\Z)|[^\s`:.][^\n]*(?:\n|\Z))*)",
     re.MULTILINE,
 )
-_TOCTREE_LINE = re.compile(r"\s*(?:([^<\n]*?)\s*<([^<>\s]+)>|([^:`\s<]\S*))\s*")
+_TOCTREE_LINE = re.compile(r"([^<\n]*)<([^<>\s]+)>|([^:`\s<]\S*)")
 MAX_TOCTREE = 20_000
 """Pages."""
 _EXCLUDED = re.compile(r"^exclude_patterns\s*=\s*\[([^\]]{0,5000})\]", re.MULTILINE)
@@ -435,10 +441,10 @@ def _sphinx(config: str, files: frozenset[str], read: Read, docs_folder: str) ->
         listed: list[str] = []
         for block in _TOCTREE.finditer(_text(read, page)[:MAX_SCRIPT]):
             for line in block[2].splitlines()[:2000]:
-                match = _TOCTREE_LINE.fullmatch(line)
+                match = _TOCTREE_LINE.fullmatch(line.strip())
                 found = _sphinx_page(match[2] or match[3], page, root, files) if match is not None else None
                 if match is not None and found is not None and found not in order:
-                    titles.setdefault(found, match[1] or "")
+                    titles.setdefault(found, (match[1] or "").rstrip())
                     listed.append(found)
         stack.extend(reversed(listed))
     excluded = _EXCLUDED.search(text)
@@ -457,7 +463,8 @@ def _sphinx_page(target: str, page: str, root: str, files: frozenset[str]) -> st
 
 
 def _mdn(files: frozenset[str], docs_folder: str) -> Layout | None:
-    found = [match for name in files if (match := _MDN_FILE.search(name)) and within(name, docs_folder)]
+    pages = [name for name in files if name.endswith("index.md") and within(name, docs_folder)]
+    found = [match for name in pages if (match := _MDN_FOLDER.search(name))]
     if len(found) < 2:
         return None
     root = min(found[0].string[: match.start()] for match in found[:1])

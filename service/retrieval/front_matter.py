@@ -28,7 +28,7 @@ _BRACKET = re.compile(r"[\[\]{}]")
 _DEEP_BLOCK = re.compile(r"(?:[-?][ \t]+){20}")
 _INDENTED = re.compile(r"^ {300}(?=[^ \n]{0,200}[^ \n]:(?: |$))", re.MULTILINE)
 _DEEP_KEY = re.compile(r"(?:[\w-]{1,50}[ \t]*\.[ \t]*){20}")
-_SIMPLE_FACT = re.compile(r"^([A-Za-z][\w-]*)[ \t]*:[ \t]+(.*\S)", re.MULTILINE)
+_SIMPLE_FACT = re.compile(r"^([A-Za-z][\w-]*)[ \t]*:[ \t]++(\S(?:.*\S)?)", re.MULTILINE)
 _FRONT_MATTER = re.compile(r"\s*?(---|\+\+\+)[ \t]*\n(.*?)(?:^|\n)(?:\1|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 
 
@@ -111,4 +111,4 @@ def facts_list(facts: Facts, *names: str) -> tuple[str, ...]:
 
 
 def is_true(facts: Facts, *names: str) -> bool:
-    return any(str(facts.get(name, "")).lower() in ("true", "yes", "on") for name in names)
+    return any(fact(facts, name).lower() in ("true", "yes", "on") for name in names)

@@ -73,6 +73,7 @@ class _Reader:
         self._outline = Outline()
         self._line = 1
         self._words: list[str] = []  # of the block that is being read
+        self._is_blank = True  # they have no letter
         self._first = 1
 
     def page(self, lines: int) -> ParsedPage:
@@ -154,28 +155,32 @@ class _Reader:
         if is_block:
             self._flush()
             if tag in ("li", "blockquote"):
-                self._words.clear()
+                self._words, self._is_blank = [], True
 
     def _begin(self, tag: str, prefix: str) -> None:
         if tag == "br":
             self._words.append("\n")
         elif tag in ("li", "blockquote"):
-            self._words.append(prefix)
+            self._put(prefix)
             self._first = self._line
 
     def _say(self, text: str) -> None:
-        if not self._words or not "".join(self._words).strip():
+        if self._is_blank:
             self._first = self._line
-        self._words.append(re.sub(r"\s+", " ", text) if text != "\n" else text)
+        self._put(re.sub(r"\s+", " ", text) if text != "\n" else text)
+
+    def _put(self, text: str) -> None:
+        self._words.append(text)
+        self._is_blank = self._is_blank and not text.strip()
 
     def _flush(self) -> None:
-        words, self._words = self._words, []
+        words, self._words, self._is_blank = self._words, [], True
         if not words:
             return
         text = re.sub(r"[ \t]+", " ", "".join(words).lstrip("\n"))
         text = re.sub(r" ?\n ?", "\n", text).strip()
         if text in ("-", ">"):
-            self._words.append(f"{text} ")  # for the block that follows in the item
+            self._put(f"{text} ")  # for the block that follows in the item
         elif text:
             self._outline.prose(text, self._first, self._line)
 
@@ -187,7 +192,8 @@ class _Reader:
         parent = element.getparent()
         if not anchor and parent is not None and parent.tag in ("section", "div", "article") and parent[0] is element:
             anchor = parent.get("id") or ""
-        text = re.sub(r"\s*[¶#\u200b]+\s*$", "", _plain_text(element))
+        text = _plain_text(element)
+        text = text.rstrip("¶#\u200b").rstrip()
         if text:
             self._outline.heading(level, text, anchor, element.sourceline or self._line)
 

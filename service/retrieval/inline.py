@@ -51,20 +51,20 @@ _PROSE = re.compile(
     r"|(?P<shortcode>\{\{(?P<kind>[<%])(?P<call>(?>[^\n{}]{0,1000}))\}\})"
     r"|(?P<liquid>\{%-?(?P<liquid_call>(?>[^%\n]{0,500}))%\})"
     r"|(?P<scissors>^[ \t]*-+8<-+[ \t]+[\"'](?P<cut>[^\"'\n]{1,500})[\"'][ \t]*$)"
-    r"|(?P<macro>\{\{(?P<name>\s*[A-Za-z_][\w.-]*)\s*(?:\((?P<arguments>(?>[^(){}]{0,1000}(?:\([^(){}]*\)[^(){}]*)*))\))?[^{}]{0,200}\}\})"
+    r"|(?P<macro>\{\{(?P<name>\s*+[A-Za-z_][\w.-]*+)\s*+(?:\((?P<arguments>(?>[^(){}]{0,1000}(?:\([^(){}]*\)[^(){}]*)*))\))?[^{}]{0,200}\}\})"
     r"|<(?P<url>(?:https?://|mailto:)[^\s<>]{1,2000})>"
     r"|<(?P<raw>script|style|svg)\b" + _ATTRIBUTES + r">(?:[^<]|<(?!/?(?P=raw)\b)){0,20000}+</(?P=raw)\s*>"
-    r"|<(?P<close>/?)(?P<tag>[A-Za-z][\w.:-]*|(?=>))(?P<attributes>" + _ATTRIBUTES + r")/?>"
-    r"|(?P<admonition>^[ \t]*:::+[ \t]*(?P<box>[\w-]*)[ \t]*(?P<label>[^\n]{0,300})$)"
-    r"|(?P<callout>^[ \t]*(?:!!!|\?\?\?\+?|===\+?)[ \t]+(?P<callout_kind>[\w-]*)[^\n\"]{0,100}"
-    r"(?:\"(?P<callout_label>[^\"\n]{0,300})\")?[ \t]*$)"
+    r"|<(?P<close>/?)(?P<tag>[A-Za-z][\w.:-]*+|(?=>))(?P<attributes>" + _ATTRIBUTES + r")/?>"
+    r"|(?P<admonition>^[ \t]*:::++[ \t]*+(?P<box>[\w-]*+)[ \t]*+(?P<label>[^\n]{0,300})$)"
+    r"|(?P<callout>^[ \t]*(?:!!!|\?\?\?\+?|===\+?)[ \t]++(?P<callout_kind>[\w-]*+)[^\n\"]{0,100}+"
+    r"(?:\"(?P<callout_label>[^\"\n]{0,300})\")?[ \t]*+$)"
     r"|(?P<jsx>\{(?P<literal>[\"'`])(?P<words>[^\"'`{}]{0,500})(?P=literal)\}|\{[^{}\n]{0,500}\})",
     re.MULTILINE | re.DOTALL,
 )
 _NOISE = re.compile(r"[<{]|^[ \t]*(?::::|!!!|\?\?\?|===)", re.MULTILINE)
 _INCLUDING = frozenset(("include", "readfile", "snippet", "include_relative"))
 """Shortcodes and tags that show another file."""
-_ATTRIBUTE = re.compile(r"""([\w:-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|\{\s*["'`]([^"'`{}]*)["'`]\s*\})""")
+_ATTRIBUTE = re.compile(r"""(?<![\w:-])([\w:-]++)\s*+=\s*+(?:"([^"]*)"|'([^']*)'|\{\s*["'`]([^"'`{}]*)["'`]\s*\})""")
 _WORDS = frozenset(
     """
     title label heading header summary alt caption description question tip text name term path query body default
@@ -90,7 +90,7 @@ _CROSS_REFERENCE = re.compile(
     r"(?:xref|element|attr|header|status|method|glossary|rfc|csp|webextapiref|interface|term)$", re.IGNORECASE
 )
 _ARGUMENT = re.compile(r"""["']([^"']{0,300})["']""")
-_CALL_NAMED = re.compile(r"""([\w-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|`([^`]*)`|([^\s"'`]+))""")
+_CALL_NAMED = re.compile(r"""(?<![\w-])([\w-]++)\s*+=\s*+(?:"([^"]*)"|'([^']*)'|`([^`]*)`|([^\s"'`]+))""")
 _CALL_PLAIN = re.compile(r"""(?:^|\s)(?:"([^"]*)"|`([^`]*)`|([^\s"'`=]+))(?=\s|$)""")
 _SHORTCODE_WORDS = ("text", "title", "name", "label", "caption", "alt", "heading", "term_id")
 _MARKDOWN_LINK = re.compile(
@@ -123,11 +123,13 @@ class Inline:
         self._mdx = mdx
         self._slugs = dialect.slugs
         self._line = 1
+        """Of ``_at`` in the text that is being cleaned."""
+        self._at = 0
         self._text = ""
 
     def clean(self, text: str, line: int) -> str:
         if _NOISE.search(text):
-            self._line, self._text = line, text
+            self._line, self._at, self._text = line, 0, text
             text = _PROSE.sub(self._replace, text)
         if "](" in text:
             self._gather_links(text, line)
@@ -231,8 +233,8 @@ class Inline:
         href = named.get("href") or (named.get("to") if component or tag == "a" else None)
         if href and len(self.links) < MAX_LINKS:
             shown = words[0] if words else self._shown(match)
-            line = self._line + self._text.count("\n", 0, match.start())
-            self.links.append(Link(href, plain(shown), line))
+            self._line, self._at = self._line + self._text.count("\n", self._at, match.start()), match.start()
+            self.links.append(Link(href, plain(shown), self._line))
         if not words or tag == "a":
             return self._gap(match, component, tag)
         if self._at_line_start(match):

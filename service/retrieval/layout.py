@@ -183,15 +183,12 @@ class Layout(Struct, frozen=True, dict=True):
         return (*first, *(join_path(folder, normpath(target)) for folder in folders))
 
     def is_hidden(self, facts: Facts) -> bool:
-        if (
-            is_true(facts, "draft", "hidden", "unlisted", "headless")
-            or str(facts.get("published", "")).lower() == "false"
-        ):
+        if is_true(facts, "draft", "hidden", "unlisted", "headless") or fact(facts, "published").lower() == "false":
             return True
-        if str(facts.get("searchable", "")).lower() == "false" or is_true(facts, "search_exclude"):
+        if fact(facts, "searchable").lower() == "false" or is_true(facts, "search_exclude"):
             return True
         build = facts.get("_build") or facts.get("build")
-        return isinstance(build, dict) and str(build.get("render", "")).lower() in ("never", "false")
+        return isinstance(build, dict) and fact(build, "render").lower() in ("never", "false")
 
 
 def encode_layout(layout: Layout) -> str:

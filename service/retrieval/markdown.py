@@ -9,6 +9,7 @@ Pages come from strangers: sizes are capped, and whatever is wrong with a page e
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 
 from markdown_it import MarkdownIt
@@ -19,6 +20,7 @@ from service.domain.sites import Skipped
 from service.retrieval.front_matter import Facts, fact, load_strings, split_front_matter
 from service.retrieval.inline import MAX_HEADING, MAX_LINKS, PLAIN, Dialect, Inline, Link, plain, unmarked
 from service.retrieval.slugs import Anchors, slug
+from service.retrieval.unseen import blank_unseen
 
 __all__ = [  # with what those who read pages need of the modules below this one
     "MAX_LINES",
@@ -44,6 +46,8 @@ MAX_SECTION = 6000
 """Characters of a section's text beyond which it is parted between its blocks."""
 MAX_SNIPPETS, MAX_SNIPPET_BYTES, MAX_INCLUDED = 50, 64 << 10, 20_000
 """Of a page; bytes read and characters shown of each."""
+MAX_SHOWN = MAX_SNIPPETS * MAX_INCLUDED
+"""Characters of other files that a page shows in all: it may show the same one in each of its sections."""
 
 Include = Callable[[str], bytes | None]
 """The content of a file as a page names it; None when there is none."""
@@ -110,18 +114,14 @@ def _parser(*rules: str) -> MarkdownIt:
 _MARKDOWN = _parser()
 _MDX = _parser("code", "html_block")
 _INDENTED_PROSE = re.compile(r"^(?:!!!|\?\?\?|===)", re.MULTILINE)
-_FENCE = re.compile(r"[ \t>]*(?:[-*+]|\d+[.)])?[ \t]*(`{3,}(?=[^`]*$)|~{3,})")
-_COMMENTS = (("<!--", "-->"), ("{/*", "*/}"), ("{{< comment >}}", "{{< /comment >}}"))
-_ESM = re.compile(
-    r"(?:import\s+(?:[\w*{][^'\"\n]{0,500}\sfrom\s+)?['\"]|import\s*\{\s*$|export\s+(?:const|let|var|default|function|async|class|\{|\*))"
-)
 _SNIPPET = re.compile(r"^import[ \t]+(\w+)[ \t]+from[ \t]+['\"]([^'\"\n]{1,500}\.mdx?)['\"]", re.MULTILINE)
 _LIST_ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]")
 
 
 _REFERENCE_LINK = re.compile(r"(?<![!\]])\[([^\[\]\n]{1,300})\](?:\[([^\[\]\n]{0,300})\])?(?![\[(:])")
 _DEFINITION = re.compile(r"^[ ]{0,3}\[([^\[\]\n]{1,300})\]:\s*<?(\S{1,2000}?)>?(?=\s|$)", re.MULTILINE)
-_HEADING_ID = re.compile(r"\s*(?:\{:?\s*#([^\s{}]+)[^{}]*\}|\[#([\w-]+)\]|\{/\*\s*#([\w-]+)\s*\*/\})\s*$")
+_HEADING_ID = re.compile(r"(?:\{:?\s*#([^\s{}]++)[^{}]*\}|\[#([\w-]+)\]|\{/\*\s*#([\w-]+)\s*\*/\})\s*$")
+_SECTION_MARK = re.compile(r"-8<-+ \[(?:start|end):")
 
 
 _SCISSORS = re.compile(r"^([ \t]*)-+8<-+[ \t]+[\"']([^\"'\n]{1,500})[\"'][ \t]*$", re.MULTILINE)
@@ -146,7 +146,7 @@ class _Reader:
         self._mdx = dialect.mdx or path.endswith(".mdx")
         self._facts, start = split_front_matter(source)
         self._first = source.count("\n", 0, start)  # the line, from 0, where the page's own text begins
-        self._body = _blank_unseen(source[start:], mdx=self._mdx)
+        self._body = blank_unseen(source[start:], mdx=self._mdx)
         self._lines = self._body.split("\n")
         self._inline = Inline(dialect, mdx=self._mdx)
         self._snippets = self._imported(source[start:], include) if include is not None and self._mdx else {}
@@ -154,6 +154,7 @@ class _Reader:
         self._include = include
         if include is not None:
             self._inline.includes = self._has_file
+        self._room = MAX_SHOWN
         self._anchors = Anchors(dialect.slugs)
         self._code: list[tuple[int, int, bool]] = []  # first and last line + 1, and whether it is fenced
 
@@ -308,12 +309,13 @@ class _Reader:
         """Cleaned blocks of prose and whole blocks of code between two lines, none of them empty."""
         parts: list[tuple[int, int, str]] = []
         at = start
-        for first, after, fenced in self._code:
-            if first < at or first >= end:
+        for index in range(bisect_left(self._code, (start,)), bisect_left(self._code, (end,))):
+            first, after, fenced = self._code[index]
+            if first < at:
                 continue
             self._prose(parts, at, first)
             after = min(after, end)
-            code = _code_shown(_code_text(self._lines[first:after], fenced=fenced), self._include)
+            code = self._code_shown(_code_text(self._lines[first:after], fenced=fenced))
             if code.strip():
                 parts.append((first, after, code))
             at = after
@@ -348,9 +350,29 @@ class _Reader:
 
     def _prose_with_snippets(self, parts: list[tuple[int, int, str]], start: int, end: int, text: str) -> None:
         used, self._inline.used = self._inline.used, []
-        shown = (self._snippets[name] for name in dict.fromkeys(used))
+        shown = [self._within_room(self._snippets[name]) for name in dict.fromkeys(used)]
         tidy = _tidy(_dedented(text)) if text.strip() else ""
         parts.append((start, end, "\n\n".join(filter(None, (tidy, *shown)))))
+
+    def _code_shown(self, code: str) -> str:
+        """A block of code with the files in it that it shows."""
+        include = self._include
+        if include is None or "8<--" not in code:
+            return code
+
+        def shown(match: re.Match[str]) -> str:
+            name, start, end = (*match[2].split(":"), "", "")[:3]
+            data = include(name) if self._room else None
+            if data is None or len(data) > MAX_SNIPPET_BYTES:
+                return match[0]
+            return self._within_room(_stretch(data.decode("utf-8", "replace"), start, end)[:MAX_INCLUDED].strip("\n"))
+
+        return _SCISSORS.sub(shown, code, MAX_SNIPPETS)
+
+    def _within_room(self, text: str) -> str:
+        text = text[: self._room]
+        self._room -= len(text)
+        return text
 
     def _reference_links(self) -> Iterator[Link]:
         if "]:" not in self._body:
@@ -389,22 +411,12 @@ def _stretch(text: str, start: str, end: str) -> str:
     if start:
         _, found, rest = text.partition(f"--8<-- [start:{start}]")
         return rest.partition("\n")[2].partition(f"--8<-- [end:{start}]")[0].rpartition("\n")[0] if found else ""
-    return re.sub(r"^.*-+8<-+ \[(?:start|end):[^\]\n]*\].*$", "", text, flags=re.MULTILINE)
+    return "\n".join("" if _is_section_mark(line) else line for line in text.split("\n")) if "8<" in text else text
 
 
-def _code_shown(code: str, has_file: Callable[[str], bytes | None] | None) -> str:
-    """A block of code with the files in it that it shows."""
-    if has_file is None or "8<--" not in code:
-        return code
-
-    def shown(match: re.Match[str]) -> str:
-        name, start, end = (*match[2].split(":"), "", "")[:3]
-        data = has_file(name)
-        if data is None or len(data) > MAX_SNIPPET_BYTES:
-            return match[0]
-        return _stretch(data.decode("utf-8", "replace"), start, end)[:MAX_INCLUDED].strip("\n")
-
-    return _SCISSORS.sub(shown, code, MAX_SNIPPETS)
+def _is_section_mark(line: str) -> bool:
+    found = _SECTION_MARK.search(line)
+    return found is not None and line.find("]", found.end()) >= 0
 
 
 def _typographic(heading: str) -> str:
@@ -422,7 +434,11 @@ def _code_text(lines: Sequence[str], *, fenced: bool) -> str:
 
 
 def _tidy(text: str) -> str:
-    text = re.sub(r"[ \t]+(?=\n|\Z)", "", text) if " \n" in text or text[-1:] in " \t" or "\t\n" in text else text
+    text = (
+        re.sub(r"(?<![ \t])[ \t]++(?=\n|\Z)", "", text)
+        if " \n" in text or text[-1:] in " \t" or "\t\n" in text
+        else text
+    )
     if "\n\n\n" in text:
         text = re.sub(r"\n{3,}", "\n\n", text)
     return text.strip("\n")
@@ -446,75 +462,3 @@ def _dedented(text: str) -> str:
             base = -1
             out.append(words)
     return "\n".join(out)
-
-
-def _blank_unseen(body: str, *, mdx: bool) -> str:
-    """Comments and MDX's ``import``/``export`` made blank, outside code, with every line kept."""
-    if not any(start in body for start, _ in _COMMENTS) and "import" not in body and "export" not in body:
-        return body
-    out: list[str] = []
-    fence = ""
-    until = ""  # what ends the comment we are in
-    braces = 0
-    in_esm = False
-    for line in body.split("\n"):
-        if until:
-            end = line.find(until)
-            if end < 0:
-                out.append("")
-                continue
-            line, until = line[end + len(until) :], ""
-        if in_esm:
-            braces += _braces(line)
-            in_esm = bool(line.strip()) or braces > 0
-            out.append("")
-            continue
-        mark = _FENCE.match(line)
-        if fence:
-            if mark is not None and mark[1].startswith(fence) and not line[mark.end() :].strip():
-                fence = ""
-            out.append(line)
-            continue
-        if mark is not None:
-            fence = mark[1]
-            out.append(line)
-            continue
-        if line[:6] in ("import", "export") and _ESM.match(line) and (mdx or line.rstrip(";").endswith(("'", '"'))):
-            braces = _braces(line)
-            in_esm = braces > 0 or (mdx and line.startswith("import") and not line.rstrip("; ").endswith(("'", '"')))
-            out.append("")
-            continue
-        for start, stop in _COMMENTS:
-            line, until = _without(line, start, stop)
-            if until:
-                break
-        out.append(line)
-    if until or (in_esm and braces > 0):
-        return body  # never closed, so it was none: a reader sees all of it
-    return "\n".join(out)
-
-
-def _without(line: str, start: str, stop: str) -> tuple[str, str]:
-    """The line without such comments, and what ends one that is still open. Those in a code span stay, and so does the
-    ``{/* #id */}`` that names a heading.
-    """
-    kept: list[str] = []
-    at = 0
-    ticks = 0
-    is_heading = line.lstrip().startswith("#")
-    while (begin := line.find(start, at)) >= 0:
-        ticks += line.count("`", at, begin)
-        end = line.find(stop, begin + len(start))
-        if ticks % 2 or (is_heading and line[begin + len(start) : end].lstrip().startswith("#")):
-            kept.append(line[at : begin + 1])
-            at = begin + 1
-            continue
-        kept.append(line[at:begin])
-        if end < 0:
-            return "".join(kept), stop
-        at = end + len(stop)
-    return "".join(kept) + line[at:], ""
-
-
-def _braces(line: str) -> int:
-    return sum(line.count(c) for c in "{[(") - sum(line.count(c) for c in "}])")

@@ -70,8 +70,10 @@ def _read(data: bytes, path: str, dialect: Dialect, cells: list[msgspec.Raw], la
     for raw in cells:
         cell = msgspec.json.decode(raw, type=_Cell)
         source = cell.source if bytes(cell.source) != b'""' else cell.input
-        position = data.find(bytes(source), max(at, data.find(bytes(raw), at)))
-        if position >= 0:
+        begin = data.find(raw, at)
+        if begin < 0:
+            at = len(data)  # the cells are not in order: the file is looked through once
+        elif (position := data.find(source, begin, begin + len(bytes(raw)))) >= 0:
             counted, at = counted + data.count(b"\n", at, position), position
         text = _text(source)
         if not text.strip():

@@ -25,7 +25,11 @@ MAX_OPERATIONS = 3_000
 MAX_DEPTH = 4
 """Of properties within properties that are shown."""
 MAX_PROPERTIES = 200
-"""Of one operation or schema."""
+"""Of one operation or schema; and parameters of one operation."""
+MAX_VISITS = 2_000
+"""Schemas that are looked into for one operation or schema: alternatives within alternatives name each other."""
+MAX_REFERENCE = 1_000
+"""Characters."""
 MAX_TEXT = 4_000
 """Characters of one description."""
 NESTED, MAX_BRACKETS = 60, 400
@@ -165,6 +169,13 @@ def _built(
     return node.value if node is not None else None
 
 
+class _Room(Struct):
+    """What one operation or schema may still show."""
+
+    properties: int = MAX_PROPERTIES
+    visits: int = MAX_VISITS
+
+
 class _Reader:
     def __init__(self, document: Table, lines: Mapping[tuple[str, ...], int]) -> None:
         self._document, self._lines = document, lines
@@ -179,13 +190,14 @@ class _Reader:
         if version:
             about.append(f"Version {version[:100]}")
         operations: list[Operation] = []
-        seen: set[str] = set()
+        seen: dict[str, int] = {}
         for one in self._entries():
-            anchor, number = one.anchor, 1
+            anchor, number = one.anchor, seen.get(one.anchor, 1)
             while anchor in seen:
                 number += 1
                 anchor = f"{one.anchor}-{number}"
-            seen.add(anchor)
+            seen[one.anchor] = number
+            seen.setdefault(anchor, 1)
             operations.append(Operation(one.key, one.kind, one.title, anchor, one.text, one.line))
             if len(operations) >= MAX_OPERATIONS:
                 break
@@ -213,7 +225,7 @@ class _Reader:
         )
         for where, schemas in places:
             for name, schema in schemas.items():
-                lines = self._properties(schema, "", 0, set(), [MAX_PROPERTIES])
+                lines = self._properties(schema, "", 0, set(), _Room())
                 text = "\n".join([_words(_table(schema).get("description")), *(["", *lines] if lines else [])]).strip()
                 yield Operation(
                     name, "schema", name[:300], slug(f"schema {name}"), text, self._lines.get((*where, name), 1)
@@ -228,10 +240,10 @@ class _Reader:
         if str(operation.get("deprecated", "")).lower() == "true":
             blocks.append("Deprecated.")
         parameters: dict[tuple[str, str], Table] = {}
-        for one in [*shared, *_list(operation.get("parameters"))]:
+        for one in [*shared, *_list(operation.get("parameters"))][:MAX_PROPERTIES]:
             parameter = _table(self._followed(one))
             parameters[_words(parameter.get("in")), _words(parameter.get("name"))] = parameter
-        room = [MAX_PROPERTIES]
+        room = _Room()
         if parameters:
             blocks.append("Parameters:\n\n" + "\n".join(self._parameter(one) for one in parameters.values()))
         body = _table(self._followed(operation.get("requestBody")))
@@ -260,8 +272,11 @@ class _Reader:
         about = _words(parameter.get("description"))
         return f"- `{_words(parameter.get('name'))}` ({', '.join(filter(None, facts))}) {_in_line(about)}".rstrip()
 
-    def _properties(self, schema: Any, indent: str, depth: int, above: set[str], room: list[int]) -> list[str]:
+    def _properties(self, schema: Any, indent: str, depth: int, above: set[str], room: "_Room") -> list[str]:
         """One line each, those within others below them."""
+        room.visits -= 1
+        if room.visits < 0:
+            return []
         reference = _table(schema).get("$ref")
         if isinstance(reference, str):
             if reference in above:
@@ -276,9 +291,9 @@ class _Reader:
             lines += self._properties(followed["items"], indent, depth + 1, above, room)
         required = {one for one in _list(followed.get("required")) if isinstance(one, str)}
         for name, value in _table(followed.get("properties")).items():
-            if room[0] <= 0:
+            if room.properties <= 0:
                 break
-            room[0] -= 1
+            room.properties -= 1
             inner = _table(self._followed(value))
             facts = [_type_of(inner), "required" if name in required else ""]
             about = _in_line(_words(_table(value).get("description") or inner.get("description")))
@@ -291,7 +306,7 @@ class _Reader:
     def _followed(self, value: Any) -> Any:
         for _ in range(10):
             reference = _table(value).get("$ref")
-            if not isinstance(reference, str) or not reference.startswith("#/"):
+            if not isinstance(reference, str) or not reference.startswith("#/") or len(reference) > MAX_REFERENCE:
                 return value
             value = self._document
             for part in reference[2:].split("/")[:20]:

@@ -52,7 +52,7 @@ class Outline:
 
     def prose(self, text: str, first: int, last: int) -> None:
         """A paragraph, a list item, a table: whatever stands together. Raises TooLong."""
-        text = re.sub(r"\n{3,}", "\n\n", re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE)).strip("\n")
+        text = re.sub(r"\n{3,}", "\n\n", re.sub(r"(?<![ \t])[ \t]++$", "", text, flags=re.MULTILINE)).strip("\n")
         if text.strip():
             self._add(text, first, last)
 

@@ -19,6 +19,8 @@ from service.retrieval.outline import Outline, TooLong
 from service.retrieval.rst_language import learn
 
 MAX_DEPTH = 60
+MAX_SUBSTITUTED = 1_000_000
+"""Characters that the references of a page to its substitutions are shown as, in all."""
 _ADMONITIONS = (
     nodes.attention, nodes.caution, nodes.danger, nodes.error, nodes.hint, nodes.important, nodes.note, nodes.tip,
     nodes.warning,
@@ -72,6 +74,7 @@ class _Reader:
         self._outline = Outline()
         self._line = 1
         self._uris: dict[str, str] = {}
+        self._room = MAX_SUBSTITUTED
 
     def page(self, lines: int) -> ParsedPage:
         facts: dict[str, object] = {}
@@ -198,7 +201,9 @@ class _Reader:
             return str(node.get("alt", ""))
         if isinstance(node, nodes.substitution_reference):
             defined = self._document.substitution_defs.get(node.get("refname", ""))
-            return str((defined if defined is not None else node).astext())
+            text = str((defined if defined is not None else node).astext())[: self._room]
+            self._room -= len(text)
+            return text
         inner = "".join(self._text(child) for child in node.children)
         if isinstance(node, nodes.reference):
             self._link(node, inner)

@@ -46,8 +46,7 @@ _OBJECTS = re.compile(
     r"|member|macro|type|struct|enum|enumerator|var|setting|directive|role|program|opcode|token|get|post|put|delete"
     r"|patch|autofunction|autoclass)"
 )
-_TARGETED = re.compile(r"(.*?)\s*<([^<>]+)>\s*", re.DOTALL)
-_KNOWN_ROLE = re.compile(r"(?<!\\):([A-Za-z][\w.+-]*(?::[A-Za-z][\w.+-]*)*):`")
+_KNOWN_ROLE = re.compile(r"(?<!\\):([A-Za-z][\w.+-]*(?::[A-Za-z][\w.+-]*){0,3}):`")
 _KNOWN_DIRECTIVE = re.compile(r"^[ \t]*\.\. (?:\|[^|\n]+\| )?([A-Za-z][\w.+-]*(?::[\w.+-]+)*)::", re.MULTILINE)
 _STANDARD = frozenset(
     """
@@ -89,9 +88,9 @@ def _reference(
     """``text``, ``title <target>``, ``~package.name``, ``!name``."""
     text = text.replace("\x00", "")
     kind = name.rpartition(":")[2]
-    match = _TARGETED.fullmatch(text)
-    title, target = (match[1], match[2]) if match is not None and match[1] else (text, text)
-    if match is None:
+    targeted = _targeted(text)
+    title, target = targeted if targeted is not None and targeted[0] else (text, text)
+    if targeted is None:
         title = title.removeprefix("!")
         if title.startswith("~"):
             title = target = title[1:]
@@ -99,12 +98,20 @@ def _reference(
         if kind in ("doc", "ref", "numref"):
             title = re.sub(r"[-_]+", " ", title.rpartition("/")[2])
     if kind == "doc":
-        return [nodes.reference(rawtext, title, refuri=f"{target}.rst", written=bool(match))], []
+        return [nodes.reference(rawtext, title, refuri=f"{target}.rst", written=targeted is not None)], []
     if kind in ("ref", "numref", "term", "guilabel", "menuselection", "abbr", "dfn", "sub-ref", "any"):
         return [nodes.inline(rawtext, title)], []
     if kind == "download":
         return [nodes.inline(rawtext, title)], []
     return [nodes.literal(rawtext, title)], []
+
+
+def _targeted(text: str) -> tuple[str, str] | None:
+    """Title and target of ``title <target>``."""
+    title, bracket, target = text.rstrip().rpartition("<")
+    if not bracket or target.find(">") != len(target) - 1 or len(target) < 2:
+        return None
+    return title.rstrip(), target[:-1]
 
 
 class _AnyOption(dict[str, Callable[[str], str]]):
@@ -196,8 +203,7 @@ class _Anything(Directive):  # type: ignore[misc]  # docutils has no types
         listed = nodes.paragraph()
         listed.line = self.lineno
         for line in list(self.content)[:2000]:
-            match = _TARGETED.fullmatch(line)
-            title, target = (match[1], match[2]) if match is not None else ("", line.strip())
+            title, target = _targeted(line) or ("", line.strip())
             if target and target != "self" and "*" not in target:
                 uri = target if "://" in target or target.endswith((".rst", ".md")) else f"{target}.rst"
                 listed += nodes.reference("", title, refuri=uri, unseen=True)

@@ -88,6 +88,8 @@ class Anchors:
     def __init__(self, style: SlugStyle) -> None:
         self._style = style
         self._used: dict[str, int] = {}
+        self._free_from: dict[str, int] = {}
+        """By anchor with a number: that all from it up to this one are used."""
         self._unnamed = 0
 
     def of(self, text: str) -> str:
@@ -125,12 +127,15 @@ class Anchors:
             return base
         counted = _COUNTED.fullmatch(base)
         stem, count = (counted[1], int(counted[2][:9])) if counted is not None else (base, 0)
-        count = max(count, self._used.get(stem, 0))
-        while (anchor := f"{stem}_{count + 1}") in self._used:
-            count += 1
+        number = max(count, self._used.get(stem, 0)) + 1
+        passed: list[str] = []
+        while (anchor := f"{stem}_{number}") in self._used:
+            passed.append(anchor)
+            number = max(number + 1, self._free_from.get(anchor, 0))
+        self._free_from.update(dict.fromkeys(passed, number))  # else a page of like headings takes quadratic time
         self._used.setdefault(stem, 0)
         if counted is None:
-            self._used[stem] = count + 1
+            self._used[stem] = number
         self._used[anchor] = 0
         return anchor
 

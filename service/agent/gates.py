@@ -108,9 +108,9 @@ def body(file: Changed) -> list[Problem]:
                 shown = f"<{name}>" if components else f"{{{{< {name} >}}}}"
                 missing = "closed" if surplus > 0 else "opened"
                 found.append(Problem("markup", file.path, f"{shown} is not {missing} as often as it should be.", line))
-    kept = markup.imports(after)
+    kept, used = markup.imports(after), markup.components(after)
     for name, line in markup.imports(before).items():
-        if name not in kept and name[:1].isupper() and markup.uses_component(after, name):
+        if name not in kept and name[:1].isupper() and name in used:
             found.append(Problem("markup", file.path, f"{name} is used, but no longer imported.", line))
     return found
 

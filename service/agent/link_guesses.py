@@ -23,6 +23,10 @@ from service.agent.site_view import (
 from service.retrieval.slugs import slug
 
 MAX_SUGGESTIONS = 3
+MAX_GUESSED = 300
+"""Links whose meaning is guessed at a time; others are reported without a suggestion."""
+MAX_COMPARED, MAX_NAME = 500, 100
+"""Names that one is compared with, and the characters of one: comparing takes the product of both lengths."""
 MOVED = "the page it leads to has moved"
 _COMMON = frozenset(
     {
@@ -59,16 +63,19 @@ class SuspectLink(Struct, frozen=True):
 
 def verdicts(suspects: Iterable[SuspectLink], anchors: Mapping[str, Anchors], now: SiteView) -> list[BrokenLink]:
     broken = []
+    left = MAX_GUESSED
     for suspect in suspects:
         anchor = suspect.link.target.partition("#")[2]
         if suspect.page is None:
-            broken.append(_without_page(suspect, now))
+            left -= suspect.meant is None
+            broken.append(_without_page(suspect, now, guess=left >= 0))
         elif not (known := anchors.get(suspect.page, NO_ANCHORS)).has(anchor):
-            broken.append(_without_anchor(suspect, anchor, known.names))
+            left -= 1
+            broken.append(_without_anchor(suspect, anchor, known.names if left >= 0 else NO_ANCHORS.names))
     return broken
 
 
-def _without_page(suspect: SuspectLink, now: SiteView) -> BrokenLink:
+def _without_page(suspect: SuspectLink, now: SiteView, *, guess: bool) -> BrokenLink:
     target, hash_mark, anchor = suspect.link.target.partition("#")
     tail = hash_mark + anchor
     reason = f"no page is at {target}"
@@ -76,7 +83,7 @@ def _without_page(suspect: SuspectLink, now: SiteView) -> BrokenLink:
         pages, clear = ([suspect.meant], True) if suspect.meant in now.files else ([], False)
         reason = MOVED if pages else "the page it leads to is gone"
     else:
-        pages, clear = _guesses(suspect.path, target, now)
+        pages, clear = _guesses(suspect.path, target, now) if guess else ([], False)
     written = [each for page in pages if (each := _address(suspect.path, target, page, now)) is not None]
     suggestions = tuple(suspect.link.with_target(each + tail) for each in written[:MAX_SUGGESTIONS])
     clear = clear and bool(written) and len(pages) == len(written)
@@ -84,9 +91,12 @@ def _without_page(suspect: SuspectLink, now: SiteView) -> BrokenLink:
 
 
 def _without_anchor(suspect: SuspectLink, anchor: str, anchors: frozenset[str]) -> BrokenLink:
-    wanted = loosely(unquote(anchor))
+    wanted = loosely(unquote(anchor))[:MAX_NAME]
     near = sorted(
-        ((difflib.SequenceMatcher(None, wanted, loosely(each)).ratio(), each) for each in sorted(anchors)[:500]),
+        (
+            (difflib.SequenceMatcher(None, wanted, loosely(each)[:MAX_NAME]).ratio(), each)
+            for each in sorted(anchors)[:MAX_COMPARED]
+        ),
         key=lambda pair: (-pair[0], pair[1]),
     )
     best = [each for ratio, each in near[:MAX_SUGGESTIONS] if ratio >= 0.6]
@@ -100,7 +110,9 @@ def _without_anchor(suspect: SuspectLink, anchor: str, anchors: frozenset[str]) 
 def _is_slip(written: str, meant: str) -> bool:
     """A name mistyped or inflected: one or two letters apart, its numbers the same."""
     one, two = loosely(written), loosely(meant)
-    if re.sub(r"\D", "", one) != re.sub(r"\D", "", two) or min(len(one), len(two)) < 4:
+    if re.sub(r"\D", "", one) != re.sub(r"\D", "", two) or not 4 <= len(one) <= 3 * MAX_NAME or len(two) < 4:
+        return False
+    if abs(len(one) - len(two)) > 2:
         return False
     changed = sum(
         max(end - start, other_end - other_start)
@@ -122,12 +134,12 @@ def _guesses(path: str, target: str, now: SiteView) -> tuple[list[str], bool]:
     name, folders = parts[-1], parts[:-1]
     known = _names(now)
     names = known.by_name
-    found = list(names.get(name, ()))
+    found = list(names.get(name, ())[:MAX_COMPARED])
     exact = bool(found)
-    if not exact:
+    if not exact and len(name) <= MAX_NAME:
         near = [each for each in names if abs(len(each) - len(name)) <= 3 and _alike_at_an_end(each, name)]
-        close = difflib.get_close_matches(name, near, n=3, cutoff=0.85)
-        found = [page for each in close for page in names[each]]
+        close = difflib.get_close_matches(name, near[:MAX_COMPARED], n=3, cutoff=0.85)
+        found = [page for each in close for page in names[each][:MAX_COMPARED]]
     here = now.site.pages.get(path)
     if here is not None:
         spoken = (here.version, here.language)

@@ -2,7 +2,7 @@
 
 Every function is a function of text alone, and keeps positions: code and comments are blanked out, not cut, so that a
 line found here is the line in the file. Pages come from strangers: repetitions in the expressions are bounded, and what
-cannot be (an opening that is never closed) is counted first.
+cannot be (the end of a comment) is looked for without one.
 """
 
 import re
@@ -34,18 +34,15 @@ _FENCED = (
     r"^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?(?P<fence>`{3,}(?=[^`\n]*$)|~{3,})[^\n]*"
     r"(?:\n(?![ \t>]*(?P=fence))[^\n]*)*(?:\n[ \t>]*(?P=fence)[`~]*[ \t]*(?=\n|\Z)|\Z|(?=\n))"
 )
-_ONLY_FENCED = re.compile(_FENCED, re.MULTILINE)
 _CODE = re.compile(
-    _FENCED + r"|<!--(?s:.*?)-->|\{/\*(?s:.*?)\*/\}"
-    r"|(?<!`)(?P<ticks>`{1,2})(?!`)(?:[^`\n]|(?!(?P=ticks))`|\n(?!\s*\n)){1,1000}?(?P=ticks)(?!`)",
+    _FENCED + r"|<!--|\{/\*"
+    r"|(?<!`)(?P<ticks>`{1,2})(?!`)(?:[^`\n]|(?!(?P=ticks))`|\n(?![ \t]{0,200}\n)){1,1000}?(?P=ticks)(?!`)",
     re.MULTILINE,
 )
-MAX_OPENINGS = 1_000
-"""Of comments in a page; and a tenfold of code spans. Beyond that only fenced code is told apart."""
+_COMMENT_ENDS = {"<!--": "-->", "{/*": "*/}"}
 _BLANKED = re.compile(r"[^\n]")
-_INLINE = re.compile(
-    r"(?P<image>!\[[^\]\n]{0,500})?\]\(\s*<?(?P<target>(?:[^()\s<>]|\([^()\s]{0,500}\)){1,2000})(?=[\s>)])"
-)
+_INLINE = re.compile(r"\]\(\s*<?(?P<target>(?:[^()\s<>]|\([^()\s]{0,500}\)){1,2000})(?=[\s>)])")
+MAX_IMAGE_WORDS = 500
 _ATTRIBUTE = re.compile(r"\b(?P<name>href|to|src)=(?P<quote>[\"'])(?P<target>[^\"'\n{}]{1,2000})(?P=quote)")
 _DEFINITION = re.compile(r"^ {0,3}\[(?!\^)[^\]\n]{1,300}\]:[ \t]*<?(?P<target>[^\s<>]{1,2000})", re.MULTILINE)
 _EXTERNAL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//")
@@ -55,8 +52,22 @@ def without_code(text: str) -> str:
     """Code, inline code and comments as blanks of the same length."""
     if "`" not in text and "~~~" not in text and "<!--" not in text and "{/*" not in text:
         return text
-    many = text.count("<!--") + text.count("{/*") > MAX_OPENINGS or text.count("`") > 20 * MAX_OPENINGS
-    return (_ONLY_FENCED if many else _CODE).sub(lambda match: _BLANKED.sub(" ", match[0]), text)
+    kept: list[str] = []
+    at = begin = 0
+    unclosed: set[str] = set()
+    while (match := _CODE.search(text, begin)) is not None:
+        begin, end = match.span()
+        closing = _COMMENT_ENDS.get(match[0])
+        if closing is not None:  # looked for here: an expression would look to the end from each one that is not closed
+            found = -1 if closing in unclosed else text.find(closing, end)
+            if found < 0:
+                unclosed.add(closing)
+                begin = end
+                continue
+            end = found + len(closing)
+        kept += [text[at:begin], _BLANKED.sub(" ", text[begin:end])]
+        at = begin = end
+    return "".join([*kept, text[at:]])
 
 
 def links_of(text: str) -> list[PageLink]:
@@ -66,7 +77,7 @@ def links_of(text: str) -> list[PageLink]:
     prose = without_code(text)
     found = [
         *(
-            (*match.span("target"), match["image"] is not None, match.start("target") - 1)
+            (*match.span("target"), _is_image(prose, match.start()), match.start("target") - 1)
             for match in _INLINE.finditer(prose)
         ),
         *(
@@ -87,6 +98,12 @@ def links_of(text: str) -> list[PageLink]:
         after = end + (text[end : end + 1] not in ("\n", "\r", ""))
         links.append(PageLink(target, line, text[begin:after], is_image))
     return links
+
+
+def _is_image(text: str, bracket: int) -> bool:
+    """Whether the bracket ends the words of an image."""
+    words = text[max(0, bracket - MAX_IMAGE_WORDS - 2) : bracket].rpartition("![")
+    return bool(words[1]) and "]" not in words[2] and "\n" not in words[2]
 
 
 # Front matter
@@ -147,8 +164,11 @@ _TAG = re.compile(
     r"(?P<rest>(?:[^<>\"'{}]|\"[^\"]{0,2000}\"|'[^']{0,2000}'"
     r"|\{(?:[^{}]|\{(?:[^{}]|\{[^{}]{0,500}\}){0,2000}\}){0,5000}\}){0,5000})>"
 )
-_SHORTCODE = re.compile(r"\{\{[<%]\s*(?P<close>/?)\s*(?P<name>[\w-]+)(?P<rest>[^{}\n]*?)[>%]\}\}")
-_IMPORT = re.compile(r"^import\s+(?P<names>[^'\"\n]{1,500}?)\s+from\s+['\"]", re.MULTILINE)
+_SHORTCODE = re.compile(
+    r"\{\{[<%]\s*+(?P<close>/?+)\s*+(?P<name>[\w-]++)(?P<rest>(?:[^{}\n>%]|[>%](?!\}\}))*+)[>%]\}\}"
+)
+_IMPORT = re.compile(r"^import\s++(?P<names>[^'\"\n]{0,499}?[^\s'\"])\s++from\s++['\"]", re.MULTILINE)
+_USED = re.compile(r"<([A-Za-z_$][\w$]*)[\s/>.]")
 
 
 def unbalanced(text: str, *, components: bool) -> dict[str, tuple[int, int]]:
@@ -162,35 +182,34 @@ def unbalanced(text: str, *, components: bool) -> dict[str, tuple[int, int]]:
     surplus: Counter[str] = Counter()
     closed: set[str] = set()
     lines: dict[str, int] = {}
-    prose = without_code(text)
+    prose, line, at = without_code(text), 1, 0
     for match in pattern.finditer(prose):
         name = match["name"]
+        line, at = line + prose.count("\n", at, match.start()), match.start()
         if match["close"]:
             surplus[name] -= 1
             closed.add(name)
         elif not match["rest"].rstrip().endswith("/"):
             surplus[name] += 1
-        lines[name] = match.start()
-    return {
-        name: (count, prose.count("\n", 0, lines[name]) + 1)
-        for name, count in surplus.items()
-        if count and (components or name in closed)
-    }
+        lines[name] = line
+    return {name: (count, lines[name]) for name, count in surplus.items() if count and (components or name in closed)}
 
 
 def imports(text: str) -> dict[str, int]:
     """Names that an MDX page imports, with the line."""
     found: dict[str, int] = {}
+    line, at = 1, 0
     for match in _IMPORT.finditer(text):
-        line = text.count("\n", 0, match.start()) + 1
+        line, at = line + text.count("\n", at, match.start()), match.start()
         for name in re.findall(r"(?:\bas\s+)?([A-Za-z_$][\w$]*)(?!\s+as\b)", match["names"]):
             if name != "as":
                 found[name] = line
     return found
 
 
-def uses_component(text: str, name: str) -> bool:
-    return re.search(rf"<{re.escape(name)}[\s/>.]", without_code(text)) is not None
+def components(text: str) -> set[str]:
+    """The names of tags outside of code, HTML's among them."""
+    return set(_USED.findall(without_code(text)))
 
 
 # Secrets
@@ -217,6 +236,8 @@ _EXAMPLE = re.compile(r"EXAMPLE|(.)\1{7}|1234567890|abcdefghij|xxxx", re.IGNOREC
 def secrets(text: str) -> Iterator[tuple[str, str, int]]:
     """What it is, itself, and its line. What is plainly an example is none."""
     for kind, pattern in _SECRETS:
+        line, at = 1, 0
         for match in pattern.finditer(text):
             if not _EXAMPLE.search(match[0]):
-                yield kind, match[0], text.count("\n", 0, match.start()) + 1
+                line, at = line + text.count("\n", at, match.start()), match.start()
+                yield kind, match[0], line

@@ -13,10 +13,12 @@ from service.agent.workspace import NAVIGATION_FILES, PAGE_SUFFIXES
 from service.retrieval.front_matter import load_strings
 
 MAX_ENTRIES = 50_000
+MAX_FOLDER = 500
+"""Characters of the name of a folder."""
 MAX_SEARCHES = 200
-"""Of a whole text, for names that do not stand in it in the order in which they are read."""
+"""Of a whole text, for names that do not stand in it in the order in which they are read; then none are found."""
 
-_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_STRING = re.compile(r'"((?:[^"\\]++|\\.)*+)(?:"|\Z)')
 
 # The keys of docs.json under which pages stand or nest (mintlify.com/docs/organize/navigation).
 _NESTING = frozenset(
@@ -115,8 +117,10 @@ class _Places:
         if self._quoted is not None:
             places = self._quoted.get(name, [])
             return None if not places else places.pop() if len(places) > 1 else places[0]
+        if not self._searches:
+            return None
         place = self._text.find(name, self._at)
-        if place < 0 and self._searches:  # names come in order, but for those of a hostile file
+        if place < 0:  # names come in order, but for those of a hostile file
             self._searches -= 1
             place = self._text.find(name)
         if place < 0:
@@ -162,7 +166,7 @@ def _files(path: str, root: str, page: str, value: object) -> tuple[str, ...]:
     page = page.lstrip("/")
     if name.startswith("mkdocs"):
         docs = value.get("docs_dir") if isinstance(value, dict) else None
-        folder = _join(root, normpath(str(docs or "docs")))
+        folder = _join(root, normpath(str(docs or "docs")[:MAX_FOLDER]))
         return (_join(folder, page), _join(folder, page, "index.md"), _join(folder, page, "README.md"))
     if name == "sidebars.json":
         folders = (_join(root, "docs"), root)

@@ -113,7 +113,7 @@ def _filled(template: str, texts: Mapping[str, str]) -> tuple[str, set[str]]:
     return "\n\n".join(part.strip() for part in parts if part.strip()), set(chosen.values())
 
 
-_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _HEADING = re.compile(r"#{1,6}[ \t]+(\S.*)")
 
 

@@ -19,7 +19,7 @@ from service.retrieval.navigation import Layout, Site, SiteBuilder, link_problem
 
 INDEX_NAMES = frozenset({"index", "_index", "readme"})
 PAGE_SUFFIX = re.compile(r"\.(?:mdx?|markdown|html?)$", re.IGNORECASE)
-_RAW_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+([^\n]{1,300})$", re.MULTILINE)
+_RAW_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]++([^\n]{1,300})$", re.MULTILINE)
 _TERM = re.compile(r"^[ \t]*(?:[-*][ \t]+)?(\S[^\n]{0,300})\n(?:[ \t]*\n)?[ \t]*(?:[-*][ \t]+)?:[ \t]", re.MULTILINE)
 
 

@@ -143,7 +143,7 @@ def _markdown() -> MarkdownIt:
 
 
 def _is_web_link(url: str) -> bool:
-    scheme = re.match(r"\s*([^/?#]*?):", url)
+    scheme = re.match(r"\s*+([^/?#:]*+):", url)
     return scheme is None or scheme[1].lower() in ("http", "https")
 
 

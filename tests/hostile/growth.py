@@ -45,8 +45,8 @@ def growth(
     """By how much more time twice the size takes, where the smaller one takes at least ``LEAST_SECONDS``: the median of
     five. 1 for what is quicker than that at the largest size.
 
-    Work with a bounded cost for each character looks quadratic until the bound is reached, and a busy machine is uneven,
-    so the size grows until the growth is linear, or the work hangs.
+    Work with a bounded cost for each character looks quadratic until the bound is reached, and a busy machine is
+    uneven, so the size grows until the growth is linear, or the work hangs.
     """
     size, worst = first, 1.0
     while size <= largest or (worst > MOST_GROWTH and size <= 8 * largest):

@@ -33,7 +33,7 @@ from eventstore.errors import (
 )
 from eventstore.events import DEFAULT_METADATA, Append, Appended, Metadata, NewEvent, RecordedEvent, new_event_id
 from eventstore.log_times import position_at
-from eventstore.missing_keys import subjects_without_keys
+from eventstore.missing_keys import damaged_texts, subjects_without_keys
 from eventstore.projections import Projection, ProjectionStatus, Views, damage_mark
 from eventstore.sqlite import SQLiteEventStore
 from eventstore.store import EventStore, Folded
@@ -78,6 +78,7 @@ __all__ = [
     "Views",
     "WrongExpectedVersion",
     "damage_mark",
+    "damaged_texts",
     "event_hash",
     "execute",
     "load",

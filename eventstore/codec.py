@@ -23,10 +23,8 @@ E = TypeVar("E")
 Upcaster = Callable[[dict[str, Any]], dict[str, Any]]
 """Turns an event's fields as one schema version had them into those of the next; may change its argument.
 
-Of an erased event it sees the replacements under the current names of the personal fields only.
+Of an erased or damaged event it sees the replacements under the current names of the personal fields only.
 """
-
-_ABSENT = object()
 
 
 class Codec(Generic[E]):
@@ -84,7 +82,7 @@ class Codec(Generic[E]):
         return NewEvent(shape.tag, data, personal, shape.version, metadata, id)
 
     def decode(self, recorded: RecordedEvent) -> E:
-        """The event that was recorded; of an erased one, with each personal field's replacement.
+        """The event that was recorded; of an erased or damaged one, with each personal field's replacement.
 
         Raises:
             UnknownEventType: no shape for its type, or a newer schema version than this program's.
@@ -97,10 +95,16 @@ class Codec(Generic[E]):
                 and recorded.schema_version == known[0]
                 and recorded.personal is None
                 and not recorded.erased
+                and not recorded.damaged
             ):
                 return known[1](recorded.data)
             return self.decode_stored(
-                recorded.type, recorded.schema_version, recorded.data, recorded.personal, recorded.erased
+                recorded.type,
+                recorded.schema_version,
+                recorded.data,
+                recorded.personal,
+                recorded.erased,
+                recorded.damaged,
             )
         except UnknownEventType as error:
             raise UnknownEventType(f"{error}, at position {recorded.position}") from None
@@ -114,6 +118,7 @@ class Codec(Generic[E]):
         data: bytes,
         personal: bytes | None,
         erased: bool,
+        damaged: bool = False,
     ) -> E:
         """As ``decode``, from what of a recorded event matters to it."""
         shape = self._by_tag.get(type)
@@ -123,9 +128,11 @@ class Codec(Generic[E]):
             raise UnknownEventType(f"{type} with version {schema_version} of its shape")
         try:
             if schema_version < shape.version:
-                data = shape.upcast(schema_version, data, personal, erased)
+                data = shape.upcast(schema_version, data, personal, erased, damaged)
             elif personal is not None:
                 data = _joined(data, personal)
+            elif damaged:
+                data = _joined(data, shape.if_damaged)
             elif erased:
                 data = _joined(data, shape.if_erased)
             event: E = shape.decoder.decode(data)
@@ -148,9 +155,10 @@ class _Shape:
         personal: list[tuple[Any, ...]] = []
         rename: dict[str, str] = {}
         self.replacements: dict[str, Any] = {}
+        self.if_unreadable: dict[str, Any] = {}
         marks = {field.name: _personal_mark(field.type) for field in _inspected(struct)}
         for field in msgspec.structs.fields(struct):
-            replacement = marks[field.name]
+            mark = marks[field.name]
             if field.default is not msgspec.NODEFAULT:
                 definition: tuple[Any, ...] = (field.name, Any, field.default)
             elif field.default_factory is not msgspec.NODEFAULT:
@@ -158,11 +166,13 @@ class _Shape:
             else:
                 definition = (field.name, Any)
             rename[field.name] = field.encode_name
-            if replacement is _ABSENT:
+            if mark is None:
                 public.append(definition)
             else:
                 personal.append(definition)
-                self.replacements[field.encode_name] = replacement
+                self.replacements[field.encode_name] = mark["personal"]
+                self.if_unreadable[field.encode_name] = mark.get("damaged", mark["personal"])
+        self.if_damaged = msgspec.json.encode(self.if_unreadable)
         self.if_erased = msgspec.json.encode(self.replacements)
         self.public_names = [definition[0] for definition in public]
         self.personal_names = [definition[0] for definition in personal]
@@ -173,17 +183,15 @@ class _Shape:
             self.public = _part(f"{struct.__name__}Public", public, rename, omit_defaults)
             self.personal = _part(f"{struct.__name__}Personal", personal, rename, omit_defaults)
 
-    def upcast(self, schema_version: int, data: bytes, personal: bytes | None, erased: bool) -> bytes:
+    def upcast(self, schema_version: int, data: bytes, personal: bytes | None, erased: bool, damaged: bool) -> bytes:
         """The JSON object of an older version's fields, as the current version has them."""
         fields: dict[str, Any] = msgspec.json.decode(data, type=dict[str, Any])
-        if personal is not None:
-            fields |= msgspec.json.decode(personal, type=dict[str, Any])
-        elif erased:
-            fields |= self.replacements
+        replacements = self.if_unreadable if damaged else self.replacements if erased else {}
+        fields |= replacements if personal is None else msgspec.json.decode(personal, type=dict[str, Any])
         for upcast in self.upcasters[schema_version - 1 :]:
             fields = upcast(fields)
-        if erased:
-            fields |= self.replacements
+        if personal is None:
+            fields |= replacements
         return msgspec.json.encode(fields)
 
 
@@ -219,22 +227,22 @@ def _inspected(struct: type[Struct]) -> tuple[msgspec.inspect.Field, ...]:
     return info.fields
 
 
-def _personal_mark(annotation: msgspec.inspect.Type) -> object:
-    """The replacement that a field's annotation carries, on the field or on a member of its union, else _ABSENT."""
-    mark = _ABSENT
+def _personal_mark(annotation: msgspec.inspect.Type) -> dict[str, Any] | None:
+    """What a field's annotation says of it as personal, on the field or on a member of its union, if it does."""
+    mark: dict[str, Any] | None = None
     match annotation:
         case Annotation(extra=dict() as extra) if "personal" in extra:
-            return extra["personal"]
+            return extra
         case Annotation(type=inner):
             return _personal_mark(inner)
         case msgspec.inspect.UnionType(types=members):
             for member in members:
                 found = _personal_mark(member)
-                mark = found if found is not _ABSENT else mark
+                mark = mark if found is None else found
             return mark
         case _:
             _refuse_marks_below(annotation, set())
-            return _ABSENT
+            return None
 
 
 def _refuse_marks_below(annotation: object, seen: set[type]) -> None:

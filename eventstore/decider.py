@@ -67,6 +67,8 @@ class Loaded(Generic[S]):
     version: int
     position: int
     """Of the stream's last event; 0 when there is none."""
+    damaged: int = 0
+    """The version of the first event whose personal fields are damaged; 0 when there is none."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,8 @@ class Executed(Generic[S, E]):
     position: int
     """Of the stream's last event, for whoever waits until a view has it; 0 when there is none."""
     version: int
+    damaged: int = 0
+    """As of Loaded."""
 
 
 async def load(store: EventStore, decider: Decider[C, S, E], entity_id: str) -> Loaded[S]:
@@ -105,7 +109,11 @@ async def execute(
         Whatever ``decide`` and ``append`` raise.
     """
     stream, command_id = decider.stream(entity_id), command_id or CommandId()
-    loaded = Loaded(decider.initial, 0, 0) if known is None else Loaded(known.state, known.version, known.position)
+    loaded = (
+        Loaded(decider.initial, 0, 0)
+        if known is None
+        else Loaded(known.state, known.version, known.position, known.damaged)
+    )
     is_known, tries = known is not None, 0
     while True:
         if command_id.is_in_doubt and (done := await _recorded(store, decider, entity_id, command_id)) is not None:
@@ -115,7 +123,7 @@ async def execute(
         is_known = False
         events = decider.decide(command, loaded.state)
         if not events:
-            return Executed(events, loaded.state, loaded.position, loaded.version)
+            return Executed(events, loaded.state, loaded.position, loaded.version, loaded.damaged)
         new = [
             decider.codec.encode(event, metadata, command_id.of_event(number)) for number, event in enumerate(events)
         ]
@@ -136,7 +144,7 @@ async def execute(
         state = loaded.state
         for event in events:
             state = decider.evolve(state, event)
-        return Executed(events, state, appended.position, appended.stream_version)
+        return Executed(events, state, appended.position, appended.stream_version, loaded.damaged)
 
 
 async def plan(
@@ -167,7 +175,7 @@ async def _recorded(
             break
         events.append(decider.codec.decode(recorded))
     loaded = await load(store, decider, entity_id)
-    return Executed(events, loaded.state, loaded.position, loaded.version)
+    return Executed(events, loaded.state, loaded.position, loaded.version, loaded.damaged)
 
 
 async def _load_on(store: EventStore, decider: Decider[C, S, E], entity_id: str, loaded: Loaded[S]) -> Loaded[S]:
@@ -175,4 +183,4 @@ async def _load_on(store: EventStore, decider: Decider[C, S, E], entity_id: str,
     folded = await store.fold_stream(
         decider.stream(entity_id), decider.codec, decider.evolve, loaded.state, after_version=loaded.version
     )
-    return Loaded(folded.state, folded.version, folded.position or loaded.position)
+    return Loaded(folded.state, folded.version, folded.position or loaded.position, loaded.damaged or folded.damaged)

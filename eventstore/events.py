@@ -52,7 +52,7 @@ class RecordedEvent(Struct, frozen=True, gc=False):
     type: str
     data: bytes
     personal: bytes | None
-    """The personal fields in plain text; None when there are none, or when ``erased``."""
+    """The personal fields in plain text; None when there are none, or when ``erased`` or ``damaged``."""
     erased: bool
     """It had personal fields, and the key of its subject is gone."""
     schema_version: int
@@ -61,6 +61,8 @@ class RecordedEvent(Struct, frozen=True, gc=False):
     recorded_at: datetime
     hash: bytes
     """SHA-256 over the hash before it and everything that is stored of this event."""
+    damaged: bool = False
+    """It has personal fields, and a key for them, which does not open them."""
 
 
 class Append(Struct, frozen=True):

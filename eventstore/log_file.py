@@ -1,4 +1,4 @@
-"""The log as a SQLite file: writing a batch, reading a page. Plain functions, for a thread to call.
+"""The log as a SQLite file: writing a batch. For a thread to call.
 
 What SQLite and Python do that the code below counts on:
 
@@ -17,44 +17,27 @@ import os
 import sqlite3
 import struct
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import msgspec
 
 from eventstore import files
 from eventstore.chain import GENESIS, event_hash, naming_log
-from eventstore.codec import Codec
 from eventstore.errors import (
     DuplicateEventId,
     EventStoreError,
     OutcomeUnknown,
-    Undecodable,
-    UnknownEventType,
     WrongExpectedVersion,
 )
 from eventstore.events import Append, Appended, Metadata, NewEvent, RecordedEvent
+from eventstore.log_rows import COLUMNS, recorded_events
 from eventstore.validation import check_event
 from eventstore.vault import Key, Vault
 
-S = TypeVar("S")
-E = TypeVar("E")
-
 Synchronous = Literal["FULL", "NORMAL", "OFF"]
-
-COLUMNS = (
-    "position, stream, stream_version, id, type, schema_version, recorded_at, CAST(metadata AS BLOB),"
-    " CAST(data AS BLOB), sealed, hash"
-)
-"""As ``recorded_events`` takes them; the casts save decoding text only to encode it again."""
-
-FOLDED_COLUMNS = (
-    "type, CAST(data AS BLOB), CASE WHEN sealed IS NULL THEN schema_version"
-    " ELSE CAST(schema_version || ' ' || length(CAST(id AS BLOB)) || ' ' || id || sealed AS BLOB) END"
-)
-"""As ``fold_rows`` takes them: few, because their number is most of what reading a row costs."""
 
 _INSERT = (
     "INSERT INTO events (position, stream, stream_version, id, type, schema_version, recorded_at, metadata, data,"
@@ -329,7 +312,7 @@ class LogWriter:
 
 def _time_of(recorded_at: str) -> datetime:
     try:
-        return _parse_time(recorded_at).astimezone(UTC)
+        return datetime.fromisoformat(recorded_at).astimezone(UTC)
     except (ValueError, OverflowError):  # in a log that was tampered with
         return _BEGINNING
 
@@ -342,13 +325,13 @@ def _may_be_stored(error: sqlite3.Error) -> bool:
 
 
 def _is_same(stored: RecordedEvent, event: NewEvent) -> bool:
-    """Whether an event is the stored one of its id; of erased personal fields that cannot be asked any more."""
+    """Whether an event is the stored one of its id; of personal fields that are gone, that cannot be asked any more."""
     return (stored.type, stored.data, stored.schema_version, stored.metadata) == (
         event.type,
         event.data,
         event.schema_version,
         event.metadata,
-    ) and (stored.personal == event.personal or (stored.erased and event.personal is not None))
+    ) and (stored.personal == event.personal or ((stored.erased or stored.damaged) and event.personal is not None))
 
 
 class _Draft:
@@ -422,62 +405,4 @@ class _Draft:
         self.position, self.hash = position, previous
 
 
-def recorded_events(rows: Iterable[tuple[Any, ...]], vault: Vault) -> list[RecordedEvent]:
-    """Events from rows of ``COLUMNS``."""
-    events = []
-    known, metadata = b"{}", Metadata()
-    for position, stream, version, id_, type_, schema_version, recorded_at, raw, data, sealed, hash_ in rows:
-        if raw != known:  # neighbours often share theirs
-            known, metadata = raw, _decode_metadata(raw)
-        personal = None
-        if sealed is not None:
-            key = vault.find(stream)
-            personal = None if key is None else key.open(sealed, stream.encode(), version, id_.encode())
-        events.append(
-            RecordedEvent(
-                position, stream, version, type_, data, personal, sealed is not None and personal is None,
-                schema_version, metadata, id_, _parse_time(recorded_at), hash_,
-            )
-        )  # fmt: skip
-    return events
-
-
-def fold_rows(
-    rows: Iterable[tuple[Any, ...]],
-    stream: str,
-    version: int,
-    vault: Vault,
-    codec: Codec[E],
-    evolve: Callable[[S, E], S],
-    state: S,
-) -> tuple[S, int]:
-    """The state, and the version, after rows of ``FOLDED_COLUMNS`` that follow the given version of a stream."""
-    decoders, encoded_stream = codec.decoders, stream.encode()
-    unknown = (0, None)
-    for type_, data, rest in rows:
-        version += 1  # they have no gaps
-        current, decode = decoders.get(type_, unknown)
-        if decode is None:
-            continue
-        try:
-            if rest == current:
-                event = decode(data)
-            elif isinstance(rest, int):
-                event = codec.decode_stored(type_, rest, data, None, erased=False)
-            else:
-                schema_version, length, both = rest.split(b" ", 2)
-                id_, sealed = both[: int(length)], both[int(length) :]
-                key = vault.find(stream)
-                personal = None if key is None else key.open(sealed, encoded_stream, version, id_)
-                event = codec.decode_stored(type_, int(schema_version), data, personal, erased=personal is None)
-        except UnknownEventType:
-            continue
-        except (msgspec.MsgspecError, Undecodable) as error:
-            raise Undecodable(f"{type_}, version {version} of {stream}: {error}") from error
-        state = evolve(state, event)
-    return state, version
-
-
 _encode_metadata = msgspec.json.Encoder().encode
-_decode_metadata = msgspec.json.Decoder(Metadata).decode
-_parse_time = datetime.fromisoformat

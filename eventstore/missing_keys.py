@@ -1,7 +1,7 @@
-"""Which sealed texts can never be opened: their keys are neither in the vault nor erased.
+"""Which sealed texts can never be opened: their keys are neither in the vault nor erased, or do not open them.
 
 A vault that is older than its log lacks the keys of the newest subjects. What they sealed reads as if it were erased,
-so somebody has to say that it was not.
+so somebody has to say that it was not. A text that its key does not open is damaged, or the key is.
 """
 
 import sqlite3
@@ -9,6 +9,8 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 from eventstore import files
+from eventstore.errors import StoreCorrupt
+from eventstore.vault import Vault
 
 PAGE = 2_000
 LIMIT = 1_000
@@ -42,6 +44,38 @@ def subjects_without_keys(log: Path, vault: Path, *, after: int = 0) -> list[str
     except sqlite3.Error as error:
         raise files.explained(error, log) from error
     return list(found)
+
+
+def damaged_texts(log: Path, vault: Path, *, after: int = 0) -> list[int]:
+    """Positions, later than one, of texts that their keys do not open, in order; at most 1,000.
+
+    May be asked of files in use, as ``subjects_without_keys``.
+
+    Raises:
+        StoreUnavailable and its kinds, StoreCorrupt.
+    """
+    found: list[int] = []
+    try:
+        with closing(files.connect_offline(log)) as events, closing(Vault.open(vault, read_only=True)) as keys:
+            while rows := events.execute(
+                "SELECT position, stream, stream_version, id, sealed FROM events"
+                " WHERE position > ? AND sealed IS NOT NULL ORDER BY position LIMIT ?",
+                (after, PAGE),
+            ).fetchall():
+                after = rows[-1][0]
+                keys.refresh()
+                for position, stream, version, event_id, sealed in rows:
+                    key = keys.find(stream)
+                    try:
+                        if key is not None:
+                            key.open(sealed, stream.encode(), version, event_id.encode())
+                    except StoreCorrupt:
+                        found.append(position)
+                        if len(found) == LIMIT:
+                            return found
+    except sqlite3.Error as error:
+        raise files.explained(error, log) from error
+    return found
 
 
 def _is_known(keys: sqlite3.Connection | None, subject: str, key_id: bytes) -> bool:

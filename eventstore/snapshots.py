@@ -41,6 +41,8 @@ class Snapshot(Struct, frozen=True):
     position: int
     key_id: bytes | None
     """Of the key that opened its personal data; None when there was none."""
+    damaged: int = 0
+    """As of Folded."""
 
 
 class Snapshots:

@@ -31,15 +31,12 @@ from eventstore.connections import Readers
 from eventstore.errors import EventStoreError, OutcomeUnknown, StoreClosed, StoreCorrupt, StoreReadOnly
 from eventstore.events import Append, Appended, NewEvent, RecordedEvent
 from eventstore.log_file import (
-    COLUMNS,
-    FOLDED_COLUMNS,
     Batch,
     LogWriter,
     Synchronous,
-    fold_rows,
     open_log,
-    recorded_events,
 )
+from eventstore.log_rows import COLUMNS, FOLDED_COLUMNS, fold_rows, recorded_events
 from eventstore.snapshots import Snapshot, Snapshots
 from eventstore.store import Folded
 from eventstore.tail import ALL, Key, Tail, category_of
@@ -240,25 +237,25 @@ class SQLiteEventStore:
             self._vault.refresh()
             key = self._vault.find(stream)
             if kept is not None and before.version == 0 and kept.key_id == (None if key is None else key.id):
-                before = Folded(kept.state, kept.version, kept.position)
+                before = Folded(kept.state, kept.version, kept.position, kept.damaged)
             rows = db.execute(
                 f"SELECT {FOLDED_COLUMNS} FROM events WHERE stream = ? AND stream_version > ?"  # noqa: S608
                 " ORDER BY stream_version LIMIT ?",
                 (stream, before.version, FOLDED_PAGE),
             )
             self._vault.refresh()  # after the rows are chosen: a key is older than the events it is for
-            state, version = fold_rows(rows, stream, before.version, self._vault, codec, evolve, before.state)
+            state, version, damaged = fold_rows(rows, stream, before.version, self._vault, codec, evolve, before.state)
             key = self._vault.find(stream)
             position = before.position if version == before.version else 0
             is_all = version < before.version + FOLDED_PAGE
             if is_all and position == 0 and version > after_version:
                 position = _position(db, stream, version)
-            return Folded(state, version, position), is_all, None if key is None else key.id
+            return Folded(state, version, position, before.damaged or damaged), is_all, None if key is None else key.id
 
         while not is_all:
             folded, is_all, key_id = await self._readers.run(fold)
         if after_version == 0:
-            snapshot = Snapshot(initial, folded.state, folded.version, folded.position, key_id)
+            snapshot = Snapshot(initial, folded.state, folded.version, folded.position, key_id, folded.damaged)
             self._snapshots.put(where, snapshot, dropped=dropped)
         return folded
 

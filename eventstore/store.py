@@ -20,10 +20,14 @@ class Folded(Struct, Generic[S], frozen=True):
     """In its stream; when there was no event, the version that was asked for."""
     position: int
     """0 when there was no event."""
+    damaged: int = 0
+    """The version of the first event whose personal fields are damaged; 0 when there is none."""
 
 
 class EventStore(Protocol):
     """An append-only log of events in streams.
+
+    An event whose personal fields cannot be opened is handed on without them, marked as damaged.
 
     A reader never sees an event before the one at the position before it. Reading takes part in no transaction: a
     long read goes by pages, and sees what is appended meanwhile.

@@ -56,7 +56,10 @@ class Key:
         )
 
     def open(self, sealed: bytes, stream: bytes, stream_version: int, event_id: bytes) -> bytes | None:
-        """The text, or None when it was sealed under a key that is gone."""
+        """The text, or None when it was sealed under a key that is gone.
+
+        Raises StoreCorrupt: it does not open.
+        """
         nonce_at, text_at = 1 + _KEY_ID_BYTES, 1 + _KEY_ID_BYTES + _NONCE_BYTES
         if sealed[:1] != _FORMAT:
             raise StoreCorrupt("a sealed text is of an unknown format")
@@ -66,7 +69,7 @@ class Key:
             return AESGCM(self._key).decrypt(
                 sealed[nonce_at:text_at], sealed[text_at:], _bound(stream, stream_version, event_id)
             )
-        except InvalidTag:
+        except (InvalidTag, ValueError):  # it, or the key, has lost a bit; or some bytes
             raise StoreCorrupt(f"a sealed text of {stream.decode()} does not open with its key") from None
 
 

@@ -259,6 +259,8 @@ class ShownEvent(msgspec.Struct, frozen=True, rename="camel"):
     data: msgspec.Raw
     erased: bool
     hash: str
+    damaged: bool
+    """Its personal fields do not open with their key."""
 
 
 async def show(options: argparse.Namespace, output: Output) -> int:
@@ -283,9 +285,10 @@ async def show(options: argparse.Namespace, output: Output) -> int:
 
 
 def _line(one: ShownEvent) -> str:
+    gone = "[erased] " if one.erased else "[damaged] " if one.damaged else ""
     return (
         f"{one.position:>6}  {one.recorded_at}  {one.stream}@{one.stream_version}  {one.type}  {one.actor}"
-        f"  {'[erased] ' if one.erased else ''}{one_line(bytes(one.data).decode(), SHOWN_CHARACTERS)}"
+        f"  {gone}{one_line(bytes(one.data).decode(), SHOWN_CHARACTERS)}"
     )
 
 
@@ -294,4 +297,5 @@ def _shown(event: RecordedEvent) -> ShownEvent:
         event.position, event.stream, event.stream_version, event.type, event.recorded_at.isoformat(),
         event.metadata.actor, event.metadata.correlation_id, event.metadata.causation,
         msgspec.Raw(msgspec.json.encode(fields_of(event, personal=True))), event.erased, event.hash.hex(),
+        event.damaged,
     )  # fmt: skip

@@ -167,8 +167,8 @@ def personal_fields_of(event: RecordedEvent) -> dict[str, Any] | None:
 
 
 def state_of(event: RecordedEvent) -> str:
-    """What became of its personal fields: ``none``, ``sealed`` or ``erased``."""
-    return "erased" if event.erased else "none" if event.personal is None else "sealed"
+    """What became of its personal fields: ``none``, ``sealed``, ``erased`` or ``damaged``."""
+    return "damaged" if event.damaged else "erased" if event.erased else "none" if event.personal is None else "sealed"
 
 
 def one_line(text: str, limit: int) -> str:

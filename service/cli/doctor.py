@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from eventstore import EventStoreError, subjects_without_keys
+from eventstore import EventStoreError, damaged_texts, subjects_without_keys
 from service.cli.damage import next_step
 from service.cli.output import DONE, FAILED, Output, named
 from service.cli.parsing import add_command
@@ -123,6 +123,14 @@ async def _look_at_log(runtime: Runtime) -> AsyncIterator[Finding]:
         yield Finding(
             "keys", "note", f"The vault is older than the log: nobody can read {named(lost)}.",
             f"docsmith restore BACKUP --vault NEWER_VAULT --data {runtime.data}-2",
+        )  # fmt: skip
+    damaged = await asyncio.to_thread(
+        damaged_texts, runtime.data / "events.db", runtime.data / "keys.db", after=max(after, 0)
+    )
+    if damaged:
+        yield Finding(
+            "texts", "wrong", f"Damaged, so their texts cannot be read: events {named([str(one) for one in damaged])}.",
+            f"docsmith restore BACKUP --vault VAULT --data {runtime.data}-2   # if the backup still has them",
         )  # fmt: skip
     for status in runtime.views.status():
         if status.failed is not None or status.lag:

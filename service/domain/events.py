@@ -7,10 +7,16 @@ from msgspec import Meta, Struct
 ERASED = "[erased]"
 """What stands in place of personal text whose key is gone."""
 
-PersonalText = Annotated[str, Meta(extra={"personal": ERASED})]
+DAMAGED = "[damaged]"
+"""What stands in place of personal text that its key does not open."""
+
+GONE = frozenset({ERASED, DAMAGED})
+
+PersonalText = Annotated[str, Meta(extra={"personal": ERASED, "damaged": DAMAGED})]
 """What people typed, and what was derived from it: stored encrypted under the key of its stream, erasable.
 
-The codec takes the replacement for an erased value from ``extra["personal"]``; any field type may carry it.
+The codec takes the replacement for an erased value from ``extra["personal"]``, that for a damaged one from
+``extra["damaged"]`` or, without it, the same; any field type may carry them.
 """
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from service.domain import feedback
 from service.domain.errors import Conflict, Invalid, NotFound
-from service.domain.events import ERASED, Event, PersonalText
+from service.domain.events import GONE, Event, PersonalText
 from service.domain.feedback import Feedback, FeedbackGiven, GiveFeedback
 from service.domain.model import Usage
 from service.domain.turns import Turns
@@ -337,7 +337,7 @@ def decide(command: ThreadCommand, thread: ThreadState) -> list[ThreadEvent]:
                 raise _no_thread()
             return _post_to(thread, command)
         case GiveFeedback(reply_id=reply_id), Thread():
-            if thread.domain != command.domain or thread.fp == ERASED:
+            if thread.domain != command.domain or thread.fp in GONE:
                 raise _no_thread()
             turn = thread.turn_of(reply_id)
             if turn is None or turn.reply is None:
@@ -365,8 +365,8 @@ def _no_thread() -> NotFound:
 
 
 def may_write(thread: Thread, domain: str, fp: str, thread_key: str | None, *, key_required: bool) -> bool:
-    if thread.domain != domain or (thread.fp != ANONYMOUS and thread.fp != fp):
-        return False
+    if thread.domain != domain or (thread.fp != ANONYMOUS and thread.fp != fp) or thread.fp in GONE:
+        return False  # what stands for a fp that is gone is nobody's
     if thread_key is None:
         return not key_required
     return hmac.compare_digest(digest_of(thread_key), thread.key_digest)

@@ -6,10 +6,12 @@ from typing import Literal, Protocol
 from msgspec import Struct
 
 SendingError = Literal[
-    "", "timed_out", "not_resolved", "address_not_allowed", "not_connected", "tls", "disconnected", "bad_answer",
-    "internal",
+    "", "text_damaged", "timed_out", "not_resolved", "address_not_allowed", "not_connected", "tls", "disconnected",
+    "bad_answer", "internal",
 ]  # fmt: skip
-"""Why there is no answer. ``address_not_allowed``: its scheme, or the address that its host leads to."""
+"""Why there is no answer. ``address_not_allowed``: its scheme, or the address that its host leads to.
+``text_damaged``: the log's record of the address or of the secret cannot be read.
+"""
 
 
 class Answer(Struct, frozen=True):

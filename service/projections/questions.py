@@ -114,7 +114,7 @@ def _apply(db: sqlite3.Connection, recorded: RecordedEvent, thread_id: str, even
                 " SELECT ?, ?, id, project_id, ?, ?, ?, ? FROM asked_threads WHERE id = ?",
                 (
                     recorded.position, asked.message_id, stamp(asked.posted_at), asked.text,
-                    "" if recorded.erased else wording(asked.text), asked.current_path, thread_id,
+                    "" if recorded.erased or recorded.damaged else wording(asked.text), asked.current_path, thread_id,
                 ),
             )  # fmt: skip
         case ReplyStarted(reply_id=reply_id, message_id=message_id, started_at=at):

@@ -11,7 +11,7 @@ from typing import assert_never
 from msgspec import Struct
 
 from eventstore import RecordedEvent, Views
-from service.domain.events import ERASED
+from service.domain.events import GONE
 from service.domain.feedback import FeedbackGiven
 from service.domain.threads import (
     MessagePosted,
@@ -99,7 +99,7 @@ class ThreadsView:
                     " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                     (
                         reply.reply_id, thread_id, reply.message_id, reply.instance, reply.started_at.isoformat(),
-                        position, _digest_of_chat(reply.chat_id), _unless_erased(reply.asker),
+                        position, _digest_of_chat(reply.chat_id), _unless_gone(reply.asker),
                     ),
                 )  # fmt: skip
             case ReplyCompleted() as done:
@@ -117,12 +117,12 @@ class ThreadsView:
                 assert_never(unknown)
 
 
-def _unless_erased(text: str) -> str | None:
-    return text if text and text != ERASED else None
+def _unless_gone(text: str) -> str | None:
+    return text if text and text not in GONE else None
 
 
 def _digest_of_chat(chat_id: str) -> str | None:
-    known = _unless_erased(chat_id)
+    known = _unless_gone(chat_id)
     return None if known is None else hashlib.sha256(known.encode("utf-8", "replace")).hexdigest()
 
 

@@ -61,7 +61,9 @@ class FeedbackView(Struct, frozen=True, rename="camel"):
 
 
 class ConversationView(Struct, frozen=True, rename="camel"):
-    """A question and what became of it. ``[erased]`` stands for the words of a thread that was erased."""
+    """A question and what became of it. ``[erased]`` stands for the words of a thread that was erased,
+    ``[damaged]`` for words that cannot be read any more.
+    """
 
     id: Annotated[str, says("Of the question.")]
     thread_id: Annotated[str, says("Of the thread that it is in.")]

@@ -217,6 +217,11 @@ EXPLAINED: dict[str, Explained] = {
         "The job is somebody else's by now", "It has ended, or was taken up again, so what came too late is dropped."
     ),
     "job_ended": Explained("The job has ended", "There is nothing to cancel any more. Look at how it ended."),
+    "text_damaged": Explained(
+        "A text cannot be read any more",
+        "The log has it encrypted, and it does not open with its key: one of them is damaged. Everything else goes on."
+        " The operator finds out which with: docsmith doctor. Begin a new chat, job or webhook.",
+    ),
     "job_erased": Explained(
         "The job's words were erased", "What was typed for it is gone, so it cannot go on. Begin a new job."
     ),

@@ -10,6 +10,7 @@ from aiohttp import web
 
 from eventstore import Append, EventStore, Metadata, WrongExpectedVersion, execute, load, plan
 from service.domain.errors import Conflict, NotFound
+from service.domain.events import GONE
 from service.domain.incoming import (
     Host,
     Open,
@@ -76,7 +77,7 @@ async def _project(request: web.Request) -> ProjectRow | None:
 
 async def _secret(request: web.Request, project: ProjectRow | None) -> str | None:
     state = (await load(request.app[STORE], INCOMING, project.id)).state if project is not None else INCOMING.initial
-    return state.secret if isinstance(state, Open) else None
+    return state.secret if isinstance(state, Open) and state.secret not in GONE else None
 
 
 async def _act(request: web.Request, project: ProjectRow, told: Told) -> web.Response:

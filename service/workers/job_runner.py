@@ -9,7 +9,17 @@ from importlib import import_module
 import structlog
 from msgspec.structs import replace
 
-from eventstore import CommandId, EventStore, Executed, Metadata, StoreUnavailable, Views, execute, load
+from eventstore import (
+    CommandId,
+    EventStore,
+    Executed,
+    Metadata,
+    StoreCorrupt,
+    StoreUnavailable,
+    Views,
+    execute,
+    load,
+)
 from service.agent.budgets import Budgets
 from service.domain.errors import Conflict, DiskFull, ServiceError, Unavailable
 from service.domain.jobs import (
@@ -47,6 +57,7 @@ log = structlog.get_logger()
 
 NO_TRACER = NoTracer()
 
+TEXT_DAMAGED = "Event {} of job-{} is damaged, and its text is needed to go on. Begin a new job."
 LONGEST_WAIT_FOR_ROOM_SECONDS = 60.0
 """Each try is two events."""
 
@@ -134,10 +145,13 @@ class JobRunner:
         async with self._queue.turn(waiting.request.project_id, branch_of(waiting)):
             structlog.contextvars.bind_contextvars(job_id=job_id)
             seconds = self._retry_seconds
-            while not await self._attempt(job_id):
-                log.warning("a disk is full; the job is tried again", seconds=seconds)
-                await asyncio.sleep(seconds)
-                seconds = min(seconds * 2, LONGEST_WAIT_FOR_ROOM_SECONDS)
+            try:
+                while not await self._attempt(job_id):
+                    log.warning("a disk is full; the job is tried again", seconds=seconds)
+                    await asyncio.sleep(seconds)
+                    seconds = min(seconds * 2, LONGEST_WAIT_FOR_ROOM_SECONDS)
+            except StoreCorrupt:  # nothing more can be recorded of this job; the others go on
+                log.exception("the job's record is damaged")
 
     async def _attempt(self, job_id: str) -> bool:
         """Take the job up and work on it; False: a full disk broke that off, and the job waits to be taken up again."""
@@ -146,6 +160,10 @@ class JobRunner:
             state = await recorder.start()
         except Conflict:
             return True  # somebody else was faster, or it has ended meanwhile
+        if recorder.damaged:
+            log.warning("a text of the job is damaged", version=recorder.damaged)
+            await recorder.fail("text_damaged", TEXT_DAMAGED.format(recorder.damaged, job_id))
+            return True
         log.info("job started", attempt=state.attempt)
         try:
             await self._traced(job_id, state, recorder)
@@ -225,6 +243,8 @@ class _Recorder:
         self._store, self._job_id, self._instance, self._retry_seconds = store, job_id, instance, retry_seconds
         self._run = 0
         self.position = 0
+        self.damaged = 0
+        """The version of the first of the job's events whose text is damaged; 0 when all can be read."""
 
     @property
     def job_id(self) -> str:
@@ -232,7 +252,8 @@ class _Recorder:
 
     async def start(self) -> Running:
         """Take the job up. Raises Conflict when it does not wait."""
-        state = (await self._execute(StartJob(self._instance, now()))).state
+        started = await self._execute(StartJob(self._instance, now()))
+        state, self.damaged = started.state, started.damaged
         if not isinstance(state, Running):
             raise Conflict("The job was not taken up.")
         self._run = state.work.runs

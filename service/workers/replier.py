@@ -28,6 +28,7 @@ from eventstore import (
 from service.assistant.answer import AnswerSettings, Question, answer
 from service.assistant.context import Exchange
 from service.domain.errors import Conflict, NotFound
+from service.domain.events import DAMAGED
 from service.domain.replies import STOPPED, ReplyBroken, ReplyDone, ReplyEvent, ReplyOpened, SearchFinished, TextDelta
 from service.domain.threads import (
     CompleteReply,
@@ -74,6 +75,7 @@ MAX_REPLY_CHARACTERS = 200_000
 """Several times what all calls of the model for one reply may write; a provider that goes on is cut off here."""
 INTERNAL = "Something went wrong on our side; it has been logged."
 UNAVAILABLE = "The service cannot do this right now; try again."
+TEXT_DAMAGED = "This question cannot be read any more; ask it again in a new chat."
 TOO_LONG = ReplyBroken("reply_too_long", "The answer became too long and was cut off.")
 
 
@@ -275,6 +277,10 @@ class Replier:
         loaded = await load(self._store, THREADS, thread_id)
         assert isinstance(loaded.state, Thread)
         question = question_of(loaded.state, reply_id)
+        if loaded.damaged and question.text == DAMAGED:
+            topic.tell(ReplyBroken("text_damaged", TEXT_DAMAGED))
+            await writer.end(FailReply(reply_id, "text_damaged", TEXT_DAMAGED, now()))
+            return
         flushing = asyncio.create_task(writer.run(), name="segments")
         characters = 0
         try:
@@ -323,7 +329,7 @@ def question_of(thread: Thread, reply_id: str) -> Question:
     while index > 0 and len(earlier) < MAX_EARLIER_TURNS:
         index -= 1
         before = thread.turns[index]
-        if before.reply is not None and before.reply.text:
+        if before.reply is not None and before.reply.text and DAMAGED not in (before.message.text, before.reply.text):
             earlier.append(Exchange(before.message.text, before.reply.text))
     return Question(
         domain=thread.domain,

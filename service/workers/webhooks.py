@@ -30,6 +30,7 @@ from eventstore import (
 )
 from service.domain.deliveries import DeliveryAttempted, RecordAttempt, Waiting
 from service.domain.errors import NotFound
+from service.domain.events import GONE
 from service.domain.webhooks import DisableWebhook, DisablingReason, Webhook, signature
 from service.ports.webhook_sender import Answer, WebhookSender
 from service.projections.jobs import JobRow
@@ -173,6 +174,8 @@ class Webhooks:
 
     async def _answer(self, due: DueDelivery, webhook: Webhook, body: bytes) -> Answer:
         timestamp = int(self._clock().timestamp())
+        if webhook.url in GONE or webhook.secret in GONE:  # what stands for them is no address, and no secret
+            return Answer(None, "text_damaged")
         try:
             headers = {
                 "webhook-id": due.id,

@@ -204,6 +204,27 @@ def test_where_there_is_no_log_nothing_is_made(tmp_path):
     assert not (tmp_path / "data").exists()
 
 
+def test_damaged_text_is_named_and_stops_no_command(service, tmp_path):
+    service.cli("organization", "create", "--name", "Acme")
+    url = "https://one.example/hook"
+    made = service.cli("webhook", "create", "--url", url)
+    service.cli("organization", "create", "--name", "Bolt")
+    assert service.cli("audit", "show", "--category", "webhook")["events"][0]["damaged"] is False
+    change(service, "UPDATE events SET sealed = substr(sealed, 1, length(sealed) - 1) WHERE stream LIKE 'webhook-%'")
+    (shown,) = service.cli("audit", "show", "--category", "webhook")["events"]
+    assert (shown["damaged"], shown["erased"], "url" in shown["data"]) == (True, False, False)
+    assert "[damaged]" in service.run("audit", "show", "--category", "webhook").stdout
+    service.cli("audit", "export", "--output", str(tmp_path / "out"), "--personal")
+    for file in service.data.glob("views.db*"):
+        file.unlink()
+    (row,) = service.cli("webhook", "list")["webhooks"]
+    assert (row["id"], row["url"]) == (made["id"], "[damaged]")
+    assert service.cli("audit", "replay")["same"]
+    doctor = service.run("doctor")
+    assert "WRONG  texts" in doctor.stdout, doctor.stdout
+    assert str(shown["position"]) in doctor.stdout
+
+
 def test_the_read_models_are_those_that_the_log_makes(service, tmp_path):
     for name in ("Acme", "Bolt", "Cork"):
         service.cli("organization", "create", "--name", name)

@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 from eventstore import Codec, Decider, NewEvent, SQLiteEventStore
 
-PersonalText = Annotated[str, Meta(extra={"personal": "[erased]"})]
+PersonalText = Annotated[str, Meta(extra={"personal": "[erased]", "damaged": "[damaged]"})]
 
 
 class Event(Struct, frozen=True, tag_field="type", omit_defaults=True):

@@ -303,16 +303,6 @@ async def test_what_was_sealed_before_an_erasure_reaches_no_subscriber_after_it(
         assert CODEC.decode(await anext(events)) == Noted(3, "[erased]")
 
 
-async def test_a_sealed_text_that_was_moved_does_not_open(tmp_path):
-    async with await opened(tmp_path) as store:
-        await store.append("note-1", [noted(1, "one"), noted(2, "two")], expected_version=0)
-    with closing(sqlite3.connect(tmp_path / "events.db", isolation_level=None)) as db:
-        db.execute("UPDATE events SET sealed = (SELECT sealed FROM events WHERE position = 1) WHERE position = 2")
-    async with await opened(tmp_path) as store:
-        with pytest.raises(StoreCorrupt):
-            await store.read_all()
-
-
 # Against a model
 
 

@@ -48,6 +48,8 @@ from service.ports.code_host import (
 UNREACHABLE = re.compile(r"(?:NewConnectionError|NameResolutionError)\(.*\[Errno -?\d+\] ([^\"'()]+)")
 """urllib3's words for a server that is not there; the reason is the system's."""
 
+MAX_REDIRECTS = 3
+
 SOCKET_SECONDS = 120.0
 """Without a byte. A server that packs a large repository may think for a minute."""
 
@@ -83,7 +85,7 @@ def connected(remote: Remote) -> Iterator[tuple[GitClient, bytes]]:
         pool = default_urllib3_manager(
             None, base_url=remote.url, timeout=SOCKET_SECONDS
         )  # proxies are the environment's
-        pool.connection_pool_kw["retries"] = OwnOrigin(2, redirect=3, respect_retry_after_header=False)
+        pool.connection_pool_kw["retries"] = OwnOrigin(2, redirect=MAX_REDIRECTS, respect_retry_after_header=False)
         client = Urllib3HttpGitClient(
             remote.url, pool_manager=pool, username=remote.username or None, password=remote.token or None
         )
@@ -118,6 +120,8 @@ def connected(remote: Remote) -> Iterator[tuple[GitClient, bytes]]:
             raise _no_access(remote, known=True) from None
         if "http resp 429" in text:
             raise RateLimited(f"{where} asks for fewer requests.") from None
+        if "too many redirects" in text:
+            raise _circle(remote) from None
         if unreachable := UNREACHABLE.search(text):
             raise Unavailable(f"{where} cannot be reached: {unreachable[1]}.", code=CODE_HOST_UNAVAILABLE) from None
         raise Unavailable(
@@ -129,6 +133,14 @@ def connected(remote: Remote) -> Iterator[tuple[GitClient, bytes]]:
         raise Unavailable(f"{where}: {error.strerror or error}") from None
     finally:
         client.close()
+
+
+def _circle(remote: Remote) -> Conflict:
+    return Conflict(
+        f"{remote.url} redirects in a circle, or more than {MAX_REDIRECTS} times."
+        " Set the address where the repository is.",
+        code=REPOSITORY_MOVED,
+    )
 
 
 def _no_access(remote: Remote, *, known: bool = False) -> Forbidden:

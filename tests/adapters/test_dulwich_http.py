@@ -203,6 +203,14 @@ def test_which_redirects_are_followed(location, is_followed):
         assert is_followed
 
 
+async def test_circular_redirects_are_called_that(docs, source, server):
+    server.redirect_to = server.url("")[:-1]
+    with pytest.raises(Conflict, match="redirects in a circle, or more than 3 times") as moved:
+        await docs.fetch(source)
+    assert "Max retries" not in str(moved.value)
+    assert moved.value.code == "repository_moved"
+
+
 async def test_a_redirect_within_the_origin_is_followed_with_the_token(docs, source, server):
     server.renamed = {"old.git": "their.git"}
     old = replace(source, repository=server.url("old.git"))

@@ -19,7 +19,8 @@ from typing import TypeVar
 
 from service.adapters import git_import, git_own, git_refresh, git_transport
 from service.adapters.git_changes import changes_between
-from service.adapters.git_objects import checked_id, export, list_files, read_blobs, write_commit
+from service.adapters.git_export import export
+from service.adapters.git_objects import checked_id, list_files, read_blobs, write_commit
 from service.adapters.git_remotes import Remote, remote_of, with_token
 from service.adapters.git_repositories import commit_of, create, forget_git_locks, locked, opened
 from service.adapters.named_secrets import token_from
@@ -161,9 +162,19 @@ class DulwichDocs:
 
     async def changes(self, source: Source, before: str, commit: str) -> Changes | None:
         checked_id(before)
-        return await self._read(
-            source, commit, lambda clone: changes_between(clone, before, commit, source.docs_folder)
-        )
+
+        async def run(clone: Path) -> Changes | None:
+            return await run_in_child(
+                changes_between,
+                clone,
+                before,
+                commit,
+                source.docs_folder,
+                timeout_seconds=EXPORT_SECONDS,
+                memory_bytes=CHILD_BYTES,
+            )
+
+        return await self._with_commit(source, commit, run)
 
     async def write_commit(self, source: Source, new: NewCommit) -> WrittenCommit:
         return await self._read(source, new.parent, lambda clone: _write_commit(clone, new))

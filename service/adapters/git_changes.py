@@ -10,10 +10,12 @@ from pathlib import Path
 from dulwich.objects import ObjectID
 from msgspec import Struct
 
-from service.adapters.git_names import MAX_DEPTH, is_plain
-from service.adapters.git_objects import MAX_ENTRIES, Entry, Objects, above, checked_id
+from service.adapters.git_export import above, over_limit
+from service.adapters.git_names import MAX_DEPTH
+from service.adapters.git_objects import MAX_ENTRIES, Entry, Objects, checked_id, left_out
 from service.adapters.git_repositories import commit_of, opened
 from service.domain.errors import Invalid, NotFound
+from service.ports.docs_source import LeftOut, size_limit
 
 MAX_CHANGES = 5_000
 """Beyond which everything is read anyway."""
@@ -26,6 +28,7 @@ class GitChanges(Struct, frozen=True):
     clone: str
     commit: str
     blobs: Mapping[str, str | None]
+    left_out: tuple[LeftOut, ...]
 
     @contextmanager
     def open(self) -> Iterator[Callable[[str, int], bytes | None]]:
@@ -37,7 +40,7 @@ class GitChanges(Struct, frozen=True):
             def read(path: str, limit: int) -> bytes | None:
                 blob = self.blobs.get(path)
                 name = checked_id(blob) if blob is not None else _found(objects, root, path, trees)
-                content = objects.blob(name) if name is not None else None
+                content = objects.blob(name, size_limit(path)) if name is not None else None
                 return content[:limit] if content is not None else None
 
             yield read
@@ -69,16 +72,18 @@ def changes_between(clone: Path, old: str, new: str, docs_folder: str) -> GitCha
         objects = Objects(repository)
         try:
             before = commit_of(repository, old)
-            found = dict(_Walk(objects).changes(before.tree, now.tree, docs_folder))
+            walk = _Walk(objects)
             blobs: dict[str, str | None] = {}
-            for path, name in found.items():
-                readable = name is not None and objects.blob(name) is not None
-                blobs[path.decode()] = name.decode() if name is not None and readable else None
+            for path, name in walk.changes(before.tree, now.tree, docs_folder):
+                fits = name is not None and objects.fits(name, size_limit(path))
+                blobs[path] = name.decode() if name is not None and fits else None
+                if name is not None and not fits:
+                    walk.left_out.append(over_limit(path))
         except _TooMany:
             return None
         except (NotFound, Invalid):
             return None  # the older one, or parts of it: a full reading tells what is wrong with the newer
-    return GitChanges(str(clone), new, blobs)
+    return GitChanges(str(clone), new, blobs, tuple(walk.left_out))
 
 
 class _TooMany(Exception):
@@ -90,37 +95,62 @@ class _Walk:
         self._objects = objects
         self._entries = 0
         self._changes = 0
+        self.left_out: list[LeftOut] = []
+        """Of what changed."""
 
-    def changes(self, before: ObjectID, now: ObjectID, docs_folder: str) -> Iterator[tuple[bytes, ObjectID | None]]:
+    def changes(self, before: ObjectID, now: ObjectID, docs_folder: str) -> Iterator[tuple[str, ObjectID | None]]:
         parts = [part.encode() for part in docs_folder.split("/") if part]
-        old, new = ({path: name for path, _, name in above(self._objects, tree, parts)} for tree in (before, now))
+        left_before: list[LeftOut] = []
+        left: list[LeftOut] = []
+        old = {path: name for path, _, name in above(self._objects, before, parts, left_before.append)}
+        new = {path: name for path, _, name in above(self._objects, now, parts, left.append)}
         for path in old.keys() | new.keys():
             if old.get(path) != new.get(path):
-                yield path, new.get(path)
+                yield path.decode(), new.get(path)
+        for each in left_before:
+            if each not in left and each.path.encode() not in new:
+                yield each.path, None
+        self.left_out += [each for each in left if each not in left_before]
         folder, folder_now = (self._objects.entry(tree, parts) for tree in (before, now))
-        yield from self._below(folder, folder_now, b"/".join(parts), len(parts))
+        if parts:
+            yield from self._differing(folder, folder_now, b"".join(part + b"/" for part in parts[:-1]), len(parts))
+        else:
+            yield from self._below(folder, folder_now, b"", 0)
 
     def _below(
-        self, old: Entry | None, new: Entry | None, folder: bytes, depth: int
-    ) -> Iterator[tuple[bytes, ObjectID | None]]:
+        self, old: Entry | None, new: Entry | None, prefix: bytes, depth: int
+    ) -> Iterator[tuple[str, ObjectID | None]]:
         """Files under two folders of the same name, either of which may be missing, or none."""
         if depth > MAX_DEPTH:
             raise _TooMany
         before, now = self._listed(old), self._listed(new)
         for name in before.keys() | now.keys():
-            one, other = before.get(name), now.get(name)
-            if one is not None and other is not None and (one.id, one.mode) == (other.id, other.mode):
-                continue
-            if not is_plain(name):
-                continue
-            path = folder + b"/" + name if folder else name
-            yield from self._below(one, other, path, depth + 1)
-            file, file_before = _file(other), _file(one)
-            if file != file_before:
-                self._changes += 1
-                if self._changes > MAX_CHANGES:
-                    raise _TooMany
-                yield path, file
+            yield from self._differing(before.get(name), now.get(name), prefix, depth + 1)
+
+    def _differing(
+        self, old: Entry | None, new: Entry | None, prefix: bytes, depth: int
+    ) -> Iterator[tuple[str, ObjectID | None]]:
+        """Files at, or under, a name in a folder."""
+        if old is not None and new is not None and (old.id, old.mode) == (new.id, new.mode):
+            return
+        left_before = left_out(prefix, old) if old is not None else None
+        left = left_out(prefix, new) if new is not None else None
+        old, new = old if left_before is None else None, new if left is None else None
+        either = new or old
+        if either is not None:
+            yield from self._below(old, new, prefix + either.name + b"/", depth)
+        file, file_before = _file(new), _file(old)
+        if left is not None:
+            self.left_out.append(left)
+        if file == file_before and left == left_before:
+            return
+        self._changes += 1
+        if self._changes > MAX_CHANGES:
+            raise _TooMany
+        if either is not None:
+            yield (prefix + either.name).decode(), file
+        elif known := left or left_before:
+            yield known.path, None
 
     def _listed(self, folder: Entry | None) -> dict[bytes, Entry]:
         if folder is None or not stat.S_ISDIR(folder.mode):

@@ -11,7 +11,7 @@ from dulwich.object_format import DEFAULT_OBJECT_FORMAT
 from dulwich.objects import Blob, Commit, ObjectID, ShaFile, Tree
 from dulwich.pack import UnpackedObject, full_unpacked_object, iter_sha1, write_pack_data, write_pack_index_v2
 
-from service.adapters.git_names import MAX_DEPTH, MAX_NAME_BYTES, folded, is_plain
+from service.adapters.git_names import GIT_FILES, HFS_IGNORED, MAX_DEPTH, difference, folded, is_dot_git, shown
 from service.adapters.git_objects import MAX_ENTRIES
 from service.domain.errors import Forbidden, Invalid, Unavailable
 
@@ -22,6 +22,9 @@ MAX_FILE_BYTES = 100 * 1024 * 1024
 
 MAX_FOLDER_BYTES = 2 * 1024 * 1024 * 1024
 
+OUTSIDE = b"outside-of-this-folder"
+"""Stands for the target of a link that leads out of the folder by its full path."""
+
 AUTHOR = b"Docsmith <docsmith@localhost>"
 
 
@@ -30,13 +33,20 @@ class Found(NamedTuple):
     blob: ObjectID
     mode: int
     modified: float
+    target: bytes | None
+    """Of a symbolic link."""
+
+    def content(self) -> bytes:
+        """Read it again."""
+        return self.target if self.target is not None else read_plain(self.path)[0]
 
 
 def import_folder(repository: Path, folder: Path, branch: str) -> str:
     """Put the folder's files into a new bare repository as one commit on the branch. Its time is that of the newest
     file, so the same files give the same commit.
 
-    Symbolic links, special files, ``.git`` and ``node_modules`` are left out.
+    Special files, ``.git`` and ``node_modules`` are left out. Symbolic links are kept as git keeps them, and names that
+    cannot be shown too, so that whoever reads the commit can say that they are there; neither is followed or used.
     """
     scan = Scan()
     tree = scan.tree(folder, 0)
@@ -61,19 +71,24 @@ class Scan:
         self.trees: dict[ObjectID, Tree] = {}
         self._entries = 0
         self._bytes = 0
+        self._root = b""
 
     def tree(self, folder: Path, depth: int) -> ObjectID | None:
         """The id of the folder's tree, None for an empty one."""
         if depth > MAX_DEPTH:
             raise Invalid(f"Folders are nested deeper than {MAX_DEPTH}: {folder}.", code="too_large")
-        tree, names = Tree(), set()
+        if depth == 0:
+            self._root = os.fsencode(folder)
+        tree = Tree()
+        names: dict[str, str] = {}
         try:
             with os.scandir(os.fsencode(folder)) as listing:
                 items = sorted(listing, key=lambda item: item.name)
         except PermissionError:
             raise Forbidden(f"{folder} may not be read by the user that runs this service.") from None
         for item in items:
-            if item.name in SKIPPED or not is_plain(item.name) or len(item.name) > MAX_NAME_BYTES:
+            text = item.name.decode("utf-8", "surrogateescape")
+            if item.name in SKIPPED or is_dot_git(text):
                 continue
             self._entries += 1
             if self._entries > MAX_ENTRIES:
@@ -87,11 +102,18 @@ class Scan:
             elif item.is_file(follow_symlinks=False):
                 file = self._file(inside)
                 mode, name = file.mode, file.blob
+            elif item.is_symlink() and not GIT_FILES.fullmatch(HFS_IGNORED.sub("", text)):
+                link = self._link(inside)
+                mode, name = link.mode, link.blob
             else:
                 continue
-            if folded(item.name.decode()) in names:
-                raise Invalid(f"{inside} differs from its neighbour in case only; rename one of them.", code="bad_path")
-            names.add(folded(item.name.decode()))
+            other = names.setdefault(folded(text), text)
+            if other != text:
+                raise Invalid(
+                    f"{shown(os.fsencode(inside))} differs from its neighbour {shown(os.fsencode(other))}"
+                    f" {difference(text, other)} only. Rename one of them.",
+                    code="bad_path",
+                )
             tree.add(item.name, mode, name)
         if not names:
             return None
@@ -104,7 +126,18 @@ class Scan:
         if self._bytes > MAX_FOLDER_BYTES:
             raise Invalid(f"The folder has more than {MAX_FOLDER_BYTES:,} bytes.", code="too_large")
         mode = stat.S_IFREG | (0o755 if status.st_mode & stat.S_IXUSR else 0o644)
-        found = Found(path, ObjectID(Blob.from_string(content).id), mode, status.st_mtime)
+        return self._keep(Found(path, ObjectID(Blob.from_string(content).id), mode, status.st_mtime, None))
+
+    def _link(self, path: Path) -> "Found":
+        """A link keeps its target, but for places of this machine: those are nobody else's business."""
+        target = os.fsencode(path.readlink())
+        if target.startswith(b"/"):
+            inside = target == self._root or target.startswith(self._root + b"/")
+            target = os.path.relpath(target, os.fsencode(path.parent)) if inside else OUTSIDE
+        blob = ObjectID(Blob.from_string(target).id)
+        return self._keep(Found(path, blob, stat.S_IFLNK, path.lstat().st_mtime, target))
+
+    def _keep(self, found: "Found") -> "Found":
         known = self.files.get(found.blob)
         if known is None or known.modified < found.modified:
             self.files[found.blob] = found
@@ -137,7 +170,7 @@ def _write_pack(folder: Path, objects: list[ShaFile], files: list[Found]) -> Non
         for one in objects:
             yield full_unpacked_object(one)
         for file in files:
-            blob = Blob.from_string(read_plain(file.path)[0])
+            blob = Blob.from_string(file.content())
             if blob.id != file.blob:
                 raise Unavailable(f"{file.path} changed while it was being read.")
             yield full_unpacked_object(blob)

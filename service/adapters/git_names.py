@@ -11,6 +11,8 @@ from service.domain.errors import Invalid
 MAX_NAME_BYTES = 255
 MAX_PATH_BYTES = 4_096
 MAX_DEPTH = 64
+MAX_SHOWN = 1_000
+"""Characters of a path that is shown though it cannot be used."""
 
 HFS_IGNORED = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
 """Code points that HFS+ drops when it compares names (utf8.c, ``next_hfs_char``)."""
@@ -29,11 +31,27 @@ def is_dot_git(name: str) -> bool:
 
 def is_plain(name: bytes) -> bool:
     """May a tree entry of this name be shown? Only UTF-8, and nothing that means something else anywhere."""
+    return unusable(name) is None
+
+
+def unusable(name: bytes) -> str | None:
+    """Return why a tree entry of this name is not shown, as a sentence; None when it is."""
+    if len(name) > MAX_NAME_BYTES:
+        return f"Its name is longer than {MAX_NAME_BYTES} bytes."
     try:
         text = name.decode()
     except UnicodeDecodeError:
-        return False
-    return is_plain_text(text)
+        return "Its name is not UTF-8."
+    if "\\" in text:
+        return "Its name has a backslash, which parts folders on Windows."
+    return None if is_plain_text(text) else "Its name has control characters, or is one that git keeps for itself."
+
+
+def shown(path: bytes) -> str:
+    """Return a path for people to read, with escapes for what cannot be shown; cut when it is too long."""
+    text = path.decode("utf-8", "backslashreplace")
+    text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
 
 
 def is_plain_text(name: str) -> bool:
@@ -49,6 +67,13 @@ def is_plain_text(name: str) -> bool:
 def folded(name: str) -> str:
     """Equal for names that a case-folding or normalising file system takes for the same."""
     return unicodedata.normalize("NFC", HFS_IGNORED.sub("", unicodedata.normalize("NFC", name)).casefold())
+
+
+def difference(one: str, other: str) -> str:
+    """Return in what two names differ that ``folded`` takes for the same."""
+    if unicodedata.normalize("NFC", one) == unicodedata.normalize("NFC", other):
+        return "in Unicode normalisation"
+    return "in case" if one.casefold() == other.casefold() else "in case and Unicode normalisation"
 
 
 def checked_path(path: str) -> tuple[str, ...]:

@@ -4,24 +4,26 @@ A pack of 0.3 MB can hold a file of 300 MB, and eight trees 100 million paths; s
 the objects before anything is inflated, and a walk counts what it meets.
 """
 
-import io
-import os
 import re
 import stat
-import tarfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from dulwich.object_store import DiskObjectStore
-from dulwich.objects import Blob, Commit, ObjectID, Tree, parse_tree
+from dulwich.objects import S_ISGITLINK, Blob, Commit, ObjectID, Tree, parse_tree
 from dulwich.pack import Pack
 from dulwich.repo import Repo
 
-from service.adapters.git_names import MAX_DEPTH, checked_path, folded, is_plain
+from service.adapters.git_names import MAX_DEPTH, MAX_PATH_BYTES, checked_path, difference, folded, shown, unusable
 from service.domain.errors import Invalid, NotFound
-from service.ports.docs_source import NewCommit, TreeFile, WrittenCommit
+from service.ports.docs_source import (
+    LeftOut,
+    NewCommit,
+    TreeFile,
+    WrittenCommit,
+)
 
 MAX_ENTRIES = 200_000
 """Of one commit, trees counted too."""
@@ -30,48 +32,18 @@ MAX_TREE_BYTES = 32 * 1024 * 1024
 """Of one tree object: about 800,000 entries."""
 
 MAX_BLOB_BYTES = 2 * 1024 * 1024
-"""A file larger than this is not read. The longest page of the large public documentation repositories is 0.6 MB."""
+"""A file larger than this is not read, but for the index, which has a limit for each kind of page (``size_limit``)."""
 
 MAX_INFLATED_BYTES = 64 * 1024 * 1024
 """Of any object that a wanted one is a delta of."""
-
-OWN_FOLDER, OWN_FILE = ".docsmith", "assistant.md"
-"""What a site's owner tells the assistant."""
-SITE_FILES = frozenset(
-    {
-        "docs.json",
-        "mint.json",
-        "mkdocs.yml",
-        "mkdocs.yaml",
-        "docusaurus.config.js",
-        "docusaurus.config.ts",
-        "docusaurus.config.mjs",
-        "sidebars.js",
-        "sidebars.ts",
-        "sidebars.json",
-        "hugo.toml",
-        "hugo.yaml",
-        "hugo.json",
-        "config.toml",
-        "_config.yml",
-        "conf.py",
-        "book.toml",
-        "antora.yml",
-        "zensical.toml",
-        "astro.config.mjs",
-        "_quarto.yml",
-        "SUMMARY.md",
-        "_toc.yml",
-        "llms.txt",
-        "AGENTS.md",
-    }
-)
-"""Configuration of a documentation site, looked for in the folders above its pages too."""
 
 LFS_POINTER = b"version https://git-lfs"
 
 COMMIT, TREE, BLOB, OFS_DELTA, REF_DELTA = 1, 2, 3, 6, 7
 """Kinds of pack entries (gitformat-pack(5))."""
+
+FILE_NAME = re.compile(rb"\.[A-Za-z]\w{0,9}\Z")
+"""A link of such a name leads to a file, as far as its name says."""
 
 IDENTITY = re.compile(r"[^<>\x00-\x1f\x7f]*[^<>\x00-\x20\x7f] <[^<>\x00-\x20\x7f]*>")
 
@@ -201,19 +173,22 @@ class Objects:
             raise Invalid(f"The object {name[:12].decode()} is damaged.", code="damaged") from error
         raise NotFound(f"There is no object {name[:12].decode()} here.")
 
-    def blob(self, name: ObjectID) -> bytes | None:
-        """The content of a file, or None when it is over the limit. A small delta of a larger file is read."""
+    def fits(self, name: ObjectID, limit: int) -> bool:
+        """Return whether a file has at most so many bytes, by headers alone. A small delta of a larger file fits."""
         size = self.size(name)
         if size is None:
             raise NotFound(f"There is no file {name[:12].decode()} here.")
-        if size > MAX_INFLATED_BYTES:
+        if size <= limit:
+            return True
+        place = self._find(name)
+        return size <= MAX_INFLATED_BYTES and place is not None and self._header(*place)[1] <= limit
+
+    def blob(self, name: ObjectID, limit: int = MAX_BLOB_BYTES) -> bytes | None:
+        """The content of a file, or None when it is over the limit."""
+        if not self.fits(name, limit):
             return None
-        if size > MAX_BLOB_BYTES:
-            place = self._find(name)
-            if place is None or self._header(*place)[1] > MAX_BLOB_BYTES:
-                return None
         content = self._content(name)
-        return content if len(content) <= MAX_BLOB_BYTES else None
+        return content if len(content) <= limit else None
 
     def entries(self, tree: ObjectID) -> Iterator[Entry]:
         try:
@@ -222,9 +197,13 @@ class Objects:
         except ValueError as error:
             raise Invalid(f"The tree {tree[:12].decode()} is damaged.", code="damaged") from error
 
-    def files(self, tree: ObjectID, *, folder: bytes = b"") -> Iterator[tuple[bytes, int, ObjectID]]:
+    def files(
+        self, tree: ObjectID, *, folder: bytes = b"", leave: Callable[[LeftOut], None] | None = None
+    ) -> Iterator[tuple[bytes, int, ObjectID]]:
         """Every plain file under the tree with a name that is safe to show: path, mode, id. Raises Invalid beyond the
         limits; what hides behind unsafe names is not walked, yet symbolic links and submodules count as entries.
+
+        ``leave`` is called with each entry that is left out.
         """
         count = 0
         todo = [(tree, folder + b"/" if folder else b"", folder.count(b"/") + 1 if folder else 0)]
@@ -232,15 +211,18 @@ class Objects:
             current, prefix, depth = todo.pop()
             if depth > MAX_DEPTH:
                 raise Invalid(f"Folders are nested deeper than {MAX_DEPTH}.", code="too_large")
-            for name, mode, sha in self.entries(current):
+            for entry in self.entries(current):
                 count += 1
                 if count > MAX_ENTRIES:
                     raise Invalid(f"The repository has more than {MAX_ENTRIES:,} files and folders.", code="too_large")
-                if stat.S_ISDIR(mode):
-                    if is_plain(name):
-                        todo.append((sha, prefix + name + b"/", depth + 1))
-                elif stat.S_ISREG(mode) and is_plain(name):
-                    yield prefix + name, mode, sha
+                left = left_out(prefix, entry)
+                if left is not None:
+                    if leave is not None:
+                        leave(left)
+                elif stat.S_ISDIR(entry.mode):
+                    todo.append((entry.id, prefix + entry.name + b"/", depth + 1))
+                else:
+                    yield prefix + entry.name, entry.mode, entry.id
 
     def entry(self, tree: ObjectID, path: Sequence[bytes]) -> Entry | None:
         """What the path leads to, through folders only."""
@@ -250,6 +232,24 @@ class Objects:
                 return None
             found = next((entry for entry in self.entries(found.id) if entry.name == part), None)
         return found
+
+
+def left_out(prefix: bytes, entry: Entry) -> LeftOut | None:
+    """Return why an entry of a folder is neither a plain file nor a folder to look into; None when it is."""
+    name, mode, _ = entry
+    reason = unusable(name)
+    if reason is None and len(prefix) + len(name) > MAX_PATH_BYTES:
+        reason = f"Its path is longer than {MAX_PATH_BYTES:,} bytes."
+    if reason is None and S_ISGITLINK(mode):
+        reason = "It is a submodule: its files are in another repository."
+    if reason is None and stat.S_ISLNK(mode):
+        reason = "It is a symbolic link, which is not followed. Put the file itself there."
+    if reason is None and not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
+        reason = "It is neither a file nor a folder."
+    if reason is None:
+        return None
+    may_hold_pages = not stat.S_ISREG(mode) and (not stat.S_ISLNK(mode) or not FILE_NAME.search(name))
+    return LeftOut(shown(prefix + name), reason, may_hold_pages)
 
 
 def _peek(pack: Pack, offset: int, size: int) -> bytes:
@@ -289,48 +289,6 @@ def checked_id(name: str) -> ObjectID:
     if not re.fullmatch(r"[0-9a-f]{40}", name):
         raise NotFound("That is not the name of an object.")
     return ObjectID(name.encode())
-
-
-def export(repository: Repo, commit: Commit, docs_folder: str, archive: Path) -> None:
-    objects = Objects(repository)
-    partial = archive.with_name(f".{archive.name}.{os.getpid()}.new")
-    try:
-        with tarfile.open(partial, "w", format=tarfile.PAX_FORMAT) as tar:
-            for path, mode, sha in _exported(objects, commit.tree, docs_folder):
-                content = objects.blob(sha)
-                if content is None:
-                    continue
-                info = tarfile.TarInfo(path.decode())
-                info.size, info.mtime = len(content), max(0, commit.commit_time)
-                info.mode = 0o755 if mode & 0o100 else 0o644
-                tar.addfile(info, io.BytesIO(content))
-        partial.replace(archive)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
-def _exported(objects: Objects, tree: ObjectID, docs_folder: str) -> Iterator[tuple[bytes, int, ObjectID]]:
-    """The site's configuration and its own file in the folders above, then everything in the docs folder, in order."""
-    parts = [part.encode() for part in docs_folder.split("/") if part]
-    yield from above(objects, tree, parts)
-    docs = objects.entry(tree, parts)
-    if docs is not None and stat.S_ISDIR(docs.mode):
-        yield from sorted(objects.files(docs.id, folder=b"/".join(parts)))
-
-
-def above(objects: Objects, tree: ObjectID, parts: Sequence[bytes]) -> Iterator[tuple[bytes, int, ObjectID]]:
-    """What the folders above the documentation say of the site."""
-    for depth in range(len(parts)):
-        folder = objects.entry(tree, parts[:depth])
-        if folder is None or not stat.S_ISDIR(folder.mode):
-            return
-        for name, mode, sha in objects.entries(folder.id):
-            if stat.S_ISREG(mode) and is_plain(name) and name.decode() in SITE_FILES:
-                yield b"/".join([*parts[:depth], name]), mode, sha
-        own = [*parts[:depth], OWN_FOLDER.encode(), OWN_FILE.encode()]
-        found = objects.entry(tree, own)
-        if found is not None and stat.S_ISREG(found.mode):
-            yield b"/".join(own), found.mode, found.id
 
 
 def write_commit(repository: Repo, new: NewCommit, parent: Commit) -> WrittenCommit:
@@ -437,6 +395,11 @@ def _refuse_lookalikes(before: Mapping[bytes, Entry], after: Mapping[bytes, Entr
         return
     names: dict[str, bytes] = {}
     for name in [*(name for name in after if name in before), *new]:
-        other = names.setdefault(folded(name.decode("utf-8", "surrogateescape")), name)
+        text = name.decode("utf-8", "surrogateescape")
+        other = names.setdefault(folded(text), name)
         if other != name and name not in before:
-            raise Invalid(f"{folder}{name.decode()!r} differs from {other.decode()!r} in case only.", code="bad_path")
+            alike = other.decode("utf-8", "surrogateescape")
+            raise Invalid(
+                f"{folder}{shown(name)!r} differs from {shown(other)!r} {difference(text, alike)} only: use that name.",
+                code="bad_path",
+            )

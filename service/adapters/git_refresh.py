@@ -16,7 +16,7 @@ from dulwich.objects import Blob, Commit, ObjectID
 from dulwich.refs import Ref
 
 from service.adapters import git_transport
-from service.adapters.git_folder import AUTHOR, SKIPPED, Scan, read_plain
+from service.adapters.git_folder import AUTHOR, SKIPPED, Scan
 from service.adapters.git_import import is_repository, no_folder
 from service.adapters.git_names import MAX_DEPTH
 from service.adapters.git_objects import MAX_ENTRIES, Objects
@@ -87,7 +87,7 @@ def _folder(folder: Path) -> Take:
         objects = Objects(repository)
         for name, file in scan.files.items():
             if name not in objects:
-                blob = Blob.from_string(read_plain(file.path)[0])
+                blob = Blob.from_string(file.content())
                 if blob.id != name:
                     raise Unavailable(f"{file.path} changed while it was being read.")
                 repository.object_store.add_object(blob)

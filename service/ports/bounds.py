@@ -7,7 +7,7 @@ stays. A child process counts in what it returns, and its parent reports that.
 from typing import Literal, Protocol
 
 Bound = Literal[
-    "connections", "requests", "searches", "indexing_time", "indexing_memory", "site_files",
+    "connections", "requests", "searches", "indexing_time", "indexing_memory", "page_time", "site_files",
     "git_bodies", "git_turns", "git_work", "git_answers",
 ]  # fmt: skip
 """
@@ -15,6 +15,7 @@ Bound = Literal[
 - ``requests``: a question or a job refused because one of ``[limits]`` had no room.
 - ``searches``: a search refused in the same way.
 - ``indexing_time``, ``indexing_memory``: an indexing of a site ended because it took too long, or too much memory.
+- ``page_time``: a page of a site left out because reading it took too long.
 - ``site_files``: a file or folder of a site left out because of its size, its name or its number.
 - ``git_bodies``: a git client's body refused because it stalled, took too long or was too large.
 - ``git_turns``: a git request refused because too many of its project waited, or it waited too long.

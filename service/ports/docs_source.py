@@ -10,6 +10,38 @@ from msgspec import Struct
 
 from service.domain.projects import CodeHostKind
 
+LEFT_OUT, REASON, MAY_HOLD_PAGES = b"V", "DOCSMITH.reason", "DOCSMITH.folder"
+"""In an archive of ``export``: the type of a member that is left out (GNU's for a volume's label, which no repository
+holds), and its PAX headers.
+"""
+
+PAGE_BYTES: Mapping[str, int] = {
+    **dict.fromkeys(("md", "mdx", "markdown", "rst"), 1 << 20),
+    **dict.fromkeys(("html", "htm"), 4 << 20),
+    **dict.fromkeys(("json", "yaml", "yml"), 8 << 20),
+    "ipynb": 10 << 20,
+}
+"""The most that is read of a kind of page, by its suffix. The longest page of large public documentation has 0.6 MB;
+notebooks hold images, and the description of an API is one file.
+"""
+OTHER_BYTES = 2 << 20
+"""The most that is read of any other file: configuration, what pages include."""
+
+
+def size_limit(path: str) -> int:
+    """Return the number of bytes up to which a file of this name can be read for the index."""
+    return PAGE_BYTES.get(path.rpartition(".")[2].lower(), OTHER_BYTES)
+
+
+class LeftOut(Struct, frozen=True):
+    """A file or folder of a commit that is not handed on, and why."""
+
+    path: str
+    """As it can be shown: what cannot be is escaped."""
+    reason: str
+    may_hold_pages: bool = False
+    """It is, or may be, a folder."""
+
 
 class Source(Struct, frozen=True):
     """Which repository, and how to reach it."""
@@ -74,9 +106,13 @@ class Changes(Protocol):
     def blobs(self) -> Mapping[str, str | None]:
         """Path → the id of its content now; None: there is no such file any more, or none that could be read."""
 
+    @property
+    def left_out(self) -> Sequence[LeftOut]:
+        """Of what is different, files and folders that are not read now. Their paths are in ``blobs`` too."""
+
     def open(self) -> AbstractContextManager[Callable[[str, int], bytes | None]]:
         """To read files of the newer commit, changed or not: up to so many bytes of a path, None where there is no
-        plain file below the size limit.
+        plain file up to its ``size_limit``.
         """
 
 
@@ -129,9 +165,10 @@ class DocsSource(Protocol):
         """Several at once, in one hop off the event loop; those over the size limit are left out."""
 
     async def export(self, source: Source, commit: str, archive: Path) -> None:
-        """Write every plain file under the docs folder, and below the size limit, into an uncompressed tar archive.
+        """Write every plain file under the docs folder, up to its ``size_limit``, into an uncompressed tar archive.
 
-        Names are paths from the root of the repository.
+        Names are paths from the root of the repository. What is left out is an empty member of the type ``LEFT_OUT``
+        with its reason in the header ``REASON``.
         """
 
     async def changes(self, source: Source, before: str, commit: str) -> Changes | None:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Protocol
 
+from service.ports.docs_source import LEFT_OUT, MAY_HOLD_PAGES, REASON, LeftOut
 from service.retrieval.layout import MAX_CONFIG_BYTES
 
 
@@ -25,8 +26,13 @@ class Archive:
     def __init__(self, archive: Path) -> None:
         self._tar = tarfile.open(archive, "r:")  # noqa: SIM115  (closed by __exit__)
         self._members: dict[str, tarfile.TarInfo] = {}
+        self.left_out: list[LeftOut] = []
+        """What its writer left out, and why."""
         for member in self._tar:
-            if member.isfile():
+            if member.type == LEFT_OUT:
+                headers = member.pax_headers
+                self.left_out.append(LeftOut(member.name, headers.get(REASON, ""), MAY_HOLD_PAGES in headers))
+            elif member.isfile():
                 self._members[member.name.removeprefix("./").strip("/")] = member
 
     def __enter__(self) -> "Archive":

@@ -65,6 +65,8 @@ _CONTENT_ROOTS = ("src/content/docs", "content/docs", "content", "docs", "doc", 
 
 _OPENAPI_NAME = re.compile(r"openapi|swagger", re.IGNORECASE)
 _SHOWS = re.compile(rb"^openapi(?:-schema)?[ \t]*:[ \t]*([^\n]{1,500})", re.MULTILINE)
+OWN_INSTRUCTIONS = ".docsmith/assistant.md"
+"""The site owner's word to the assistant."""
 MAX_LOOKED_AT = 300
 """JSON and YAML files."""
 MAX_CONFIGS = 20
@@ -82,6 +84,16 @@ def detect_layout(names: Iterable[str], read: Read, *, docs_folder: str = "") ->
     if not descriptions:
         return layout
     return replace(layout, descriptions=descriptions, shown=frozenset(_shown(layout, files, read)))
+
+
+def is_configuration(path: str) -> bool:
+    """Return whether a file of this name may say something of a site, or be the description of an API."""
+    name = path.rpartition("/")[2]
+    if name == ".mintignore" or path == OWN_INSTRUCTIONS or path.endswith(f"/{OWN_INSTRUCTIONS}"):
+        return True
+    if _OPENAPI_NAME.search(name) and name.lower().endswith((".json", ".yaml", ".yml")):
+        return True
+    return any(pattern.search(path) for _, pattern in _CONFIGS)
 
 
 def _descriptions(layout: Layout, files: frozenset[str], read: Read) -> Iterator[str]:

@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from lxml import etree, html
 
 from service.domain.sites import Skipped
+from service.ports.docs_source import PAGE_BYTES
 from service.retrieval.inline import MAX_HEADING
 from service.retrieval.markdown import MAX_LINES, ParsedPage
 from service.retrieval.outline import Outline, TooLong
 
-MAX_HTML_BYTES = 4 << 20
+MAX_HTML_BYTES = PAGE_BYTES["html"]
 MAX_DEPTH = 150
 """Elements nested deeper than this are read as text of that depth."""
 

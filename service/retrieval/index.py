@@ -13,31 +13,33 @@ The files of the older folder are shared or copied, never written to: whoever re
 """
 
 import os
-import re
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from functools import cache, cached_property
 from pathlib import Path
 
 from service import __version__
 from service.domain.sites import Skipped
+from service.ports.docs_source import LeftOut
 from service.retrieval.archive import Archive, Files
+from service.retrieval.detection import OWN_INSTRUCTIONS
 from service.retrieval.ignore_files import IgnoreRules
 from service.retrieval.layout import decode_layout, encode_layout
+from service.retrieval.left_out import KEY as LEFT_OUT
+from service.retrieval.left_out import LeftOutFiles, decode_left_out
+from service.retrieval.link_names import Links, called
 from service.retrieval.markdown import ParsedPage
 from service.retrieval.navigation import (
     MAX_CONFIG_BYTES,
     Layout,
     Placed,
-    Site,
     SiteBuilder,
     detect_layout,
     is_external,
     placed,
-    resolve_link,
     site_page,
 )
 from service.retrieval.pages import PAGE_SECONDS, OutOfTime, PageReader, ReadUpTo, within
@@ -49,9 +51,6 @@ from service.retrieval.words import WordsWriter
 
 __all__ = ["FORMAT", "PAGES_FILE", "IndexReport", "build_index", "is_whole", "renew_from_archive", "renew_index"]
 
-MAX_LINK_WORDS = 2000
-"""Characters of what other pages call one."""
-INSTRUCTIONS = ".docsmith/assistant.md"
 MAX_INSTRUCTIONS = 8_000
 """Characters of the site owner's word to the assistant: they are part of every prompt."""
 MAX_RENEWED = 0.2
@@ -82,6 +81,7 @@ def build_index(
         with closing(PageTables(folder / PAGES_FILE, new=True)) as tables:
             tables.set_blobs(files.blobs())
             indexing = _Indexing(tables, files, docs_folder.strip("/"), commit, page_seconds)
+            indexing.left_out.change((), files.left_out)
             layout = indexing.detect()
             paths = sorted(name for name in files.names if layout.is_page(name))
             indexing.read(layout, paths, progress)
@@ -101,11 +101,13 @@ def renew_index(
     commit: str,
     progress: Progress,
     page_seconds: float = PAGE_SECONDS,
+    left_out: Sequence[LeftOut] = (),
 ) -> IndexReport | None:
     """The index of a commit, made from that of an earlier one: as ``build_index`` makes it, but for little things in
     the counts of words (``MAX_RENEWED``).
 
-    ``changes``: path → what git calls its content now, None when it is gone; ``read`` reads any file of the commit.
+    ``changes``: path → what git calls its content now, None when it is gone; ``read`` reads any file of the commit;
+    ``left_out``: of the changes, what cannot be read.
     None when all pages have to be read: the older index is of another format, or damaged, or too much is different.
     """
     began = time.monotonic()
@@ -121,7 +123,7 @@ def renew_index(
         else:
             with closing(PageTables(folder / PAGES_FILE, new=False)) as tables:
                 renewal = _Renewal(tables, read, changes, docs_folder.strip("/"), commit, page_seconds)
-                report = renewal.carried_out(folder, began, progress) if renewal.is_possible() else None
+                report = renewal.carried_out(folder, began, progress, left_out) if renewal.is_possible() else None
         if report is None:
             return None
         seal(folder, {name: sum_ for name, sum_ in shared.items() if (folder / name).exists()})
@@ -137,13 +139,17 @@ def renew_from_archive(
         try:
             with closing(sqlite3.connect(f"{(before / PAGES_FILE).absolute().as_uri()}?mode=ro", uri=True)) as db:
                 known = {path: blob.hex() for path, blob in db.execute("SELECT path, blob FROM files")}
-        except sqlite3.Error:
+                facts = dict(db.execute("SELECT key, value FROM meta WHERE key = ?", (LEFT_OUT,)))
+                known_left = decode_left_out(facts.get(LEFT_OUT, "{}")).found.keys()
+        except (sqlite3.Error, ValueError):
             return None
         changes: dict[str, str | None] = {path: blob for path, blob in now.items() if known.get(path) != blob}
         changes |= dict.fromkeys(known.keys() - now.keys())
+        changes |= dict.fromkeys(known_left - now.keys() - {one.path for one in files.left_out})
         return renew_index(
-            before, target, files.read, changes, docs_folder=docs_folder, commit=commit, progress=progress
-        )
+            before, target, files.read, changes, docs_folder=docs_folder, commit=commit, progress=progress,
+            left_out=files.left_out,
+        )  # fmt: skip
 
 
 @cache
@@ -182,6 +188,7 @@ class _Indexing:
         """Pages of which only what others call them is another."""
         self._gone: set[int] = set()
         """Pages whose words are not to be found any more, as they were."""
+        self.left_out = LeftOutFiles()
         self._read = 0
         self._late = 0
 
@@ -264,7 +271,7 @@ class _Indexing:
         self._new |= moved
         self._gone |= moved
         self._tables.set_addresses(site, ids)
-        links = _Links(site)
+        links = Links(site)
         names_now: dict[int, Counter[str]] = {}
         for path, mentions in self._tables.all_mentions():
             for (href, name), times in mentions.items():
@@ -292,10 +299,12 @@ class _Indexing:
         for page in sorted(self._renamed - self._new):
             title, audience = self._tables.title_of(page)
             words.remove_names(page)
-            words.add_page(page, title, _called(self._tables.names(page)), audience)
+            words.add_page(page, title, called(self._tables.names(page)), audience)
         words.finish()
         instructions = self._instructions()
         self._report_cut_rules(layout.ignored)
+        for one in self.left_out.skipped(layout):
+            self._tables.skip(one)
         pages, sections = self._tables.counts()
         self._tables.set_meta(
             {
@@ -310,15 +319,18 @@ class _Indexing:
                 "sections": str(sections),
                 "renewed": str(renewed),
                 "instructions": instructions,
+                LEFT_OUT: self.left_out.encoded(),
             }
         )
         skipped = tuple(self._tables.skipped())
         self._tables.finish()
-        return IndexReport(pages, sections, skipped, round(time.monotonic() - began, 3), self._read, self._late)
+        seconds = round(time.monotonic() - began, 3)
+        left_out = len(self.left_out.found) + self.left_out.more
+        return IndexReport(pages, sections, skipped, seconds, self._read, self._late, left_out)
 
     def _add_words(self, words: WordsWriter, page: int) -> None:
         title, audience = self._tables.title_of(page)
-        words.add_page(page, title, _called(self._tables.names(page)), audience)
+        words.add_page(page, title, called(self._tables.names(page)), audience)
         for section in self._tables.sections_of(page):
             words.add_section(section.id, " / ".join(section.headings), section.text, audience)
 
@@ -339,7 +351,7 @@ class _Indexing:
         """Of the site's owner to the assistant: in the docs folder, or else in the nearest folder above that has it."""
         folder = self._docs_folder
         while True:
-            path = f"{folder}/{INSTRUCTIONS}" if folder else INSTRUCTIONS
+            path = f"{folder}/{OWN_INSTRUCTIONS}" if folder else OWN_INSTRUCTIONS
             self._tables.unskip(path)
             data = self._files.read(path, 4 * MAX_INSTRUCTIONS)
             if data is not None or not folder:
@@ -383,14 +395,22 @@ class _Renewal(_Indexing):
         self._meta = tables.meta()
         self._counts: dict[int, Counter[str]] = {}
         """By how much a page's names are more or fewer than before."""
-        self._links: _Links | None = None
+        self._links: Links | None = None
 
     def is_possible(self) -> bool:
         made = {"format": FORMAT, "made_by": _made_by(), "docs_folder": self._docs_folder}
-        return all(self._meta.get(key) == value for key, value in made.items())
+        if any(self._meta.get(key) != value for key, value in made.items()) or LEFT_OUT not in self._meta:
+            return False
+        self.left_out = decode_left_out(self._meta[LEFT_OUT])
+        return not self.left_out.more
 
-    def carried_out(self, folder: Path, began: float, progress: Progress) -> IndexReport | None:
+    def carried_out(
+        self, folder: Path, began: float, progress: Progress, left_out: Sequence[LeftOut]
+    ) -> IndexReport | None:
         """None when too much has changed."""
+        for path in self.left_out.found:
+            self._tables.unskip(path)
+        self.left_out.change(self._changes, left_out)
         tables, before = self._tables, decode_layout(self._meta["layout"])
         gone = [path for path, blob in self._changes.items() if blob is None]
         detects = bool(gone) or any(not tables.is_file(path) or tables.is_layout_file(path) for path in self._changes)
@@ -405,7 +425,7 @@ class _Renewal(_Indexing):
         renewed = int(self._meta["renewed"]) + len(wanted) + len(self._gone)
         if renewed > MAX_RENEWED * int(self._meta["pages"]):
             return None
-        self._links = None if detects else _Links(tables.stored_site(layout))
+        self._links = None if detects else Links(tables.stored_site(layout))
         found = self.read(layout, sorted(wanted), progress)
         if not detects and all(self._stays(layout, earlier, now) for earlier, now in found):
             self._place_new(layout)
@@ -454,55 +474,3 @@ class _Renewal(_Indexing):
             target_id = self._tables.page_id(target) if target is not None else None
             if target_id is not None:
                 self._counts.setdefault(target_id, Counter())[name] += times
-
-
-class _Links:
-    """Which page a link leads to."""
-
-    def __init__(self, site: Site) -> None:
-        self._site = site
-        self._tails: Mapping[str, str] | None = None
-        self._known: dict[tuple[str, str], str | None] = {}
-
-    def target(self, path: str, href: str) -> str | None:
-        """None for a page's link to itself, too."""
-        place = "" if href.startswith("/") else path
-        if (place, href) not in self._known:
-            self._known[place, href] = resolve_link(path, href, self._site) or self._by_tail(href)
-        found = self._known[place, href]
-        return found if found != path else None
-
-    def _by_tail(self, href: str) -> str | None:
-        if self._tails is None:
-            self._tails = _unique_tails(self._site.pages)
-        return self._tails.get(_tail_key(href))
-
-
-def _called(counts: Mapping[str, int]) -> str:
-    """Each name once however often it is used, the commonest first."""
-    words, size = [], 0
-    for text, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
-        size += len(text) + 3
-        if size > MAX_LINK_WORDS:
-            break
-        words.append(text)
-    return " / ".join(words)
-
-
-def _unique_tails(paths: Iterable[str]) -> dict[str, str]:
-    """Pages by the end of their path, where that end is one page's only: some sites link by no more than that."""
-    found: dict[str, str | None] = {}
-    for path in paths:
-        parts = path.rpartition(".")[0].casefold().split("/")
-        if parts[-1] in ("index", "_index", "readme"):
-            parts.pop()
-        for length in (1, 2, 3):
-            if length <= len(parts):
-                tail = "/".join(parts[-length:])
-                found[tail] = path if tail not in found else None
-    return {tail: path for tail, path in found.items() if path is not None}
-
-
-def _tail_key(href: str) -> str:
-    target = href.partition("#")[0].partition("?")[0].strip("/").casefold()
-    return re.sub(r"^(?:\.\./|\./)+|\.(?:mdx?|markdown|html?|rst|ipynb)$|/(?:_?index|readme)$", "", target)

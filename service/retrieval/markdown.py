@@ -17,6 +17,7 @@ from markdown_it.token import Token
 from msgspec import Struct
 
 from service.domain.sites import Skipped
+from service.ports.docs_source import PAGE_BYTES
 from service.retrieval.front_matter import Facts, fact, load_strings, split_front_matter
 from service.retrieval.inline import MAX_HEADING, MAX_LINKS, PLAIN, Dialect, Inline, Link, plain, unmarked
 from service.retrieval.slugs import Anchors, slug
@@ -40,7 +41,7 @@ __all__ = [  # with what those who read pages need of the modules below this one
 ]
 
 SUFFIXES = (".md", ".mdx", ".markdown")
-MAX_PAGE_BYTES = 1 << 20
+MAX_PAGE_BYTES = PAGE_BYTES["md"]
 MAX_LINES = 50_000
 MAX_SECTION = 6000
 """Characters of a section's text beyond which it is parted between its blocks."""

@@ -8,11 +8,12 @@ import msgspec
 from msgspec import Struct
 
 from service.domain.sites import Skipped
+from service.ports.docs_source import PAGE_BYTES
 from service.retrieval.inline import Dialect
 from service.retrieval.markdown import ParsedPage, parse_page
 from service.retrieval.outline import TooLong
 
-MAX_NOTEBOOK_BYTES = 10 << 20
+MAX_NOTEBOOK_BYTES = PAGE_BYTES["ipynb"]
 """Pictures in outputs are most of it."""
 MAX_CELLS = 5_000
 MAX_CELL = 200_000

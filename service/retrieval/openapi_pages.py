@@ -14,12 +14,13 @@ import yaml
 from msgspec import Struct
 
 from service.domain.sites import Skipped
+from service.ports.docs_source import PAGE_BYTES
 from service.retrieval.front_matter import check_bounds
 from service.retrieval.markdown import ParsedPage
 from service.retrieval.outline import Outline, TooLong
 from service.retrieval.slugs import slug
 
-MAX_DESCRIPTION_BYTES = 8 << 20
+MAX_DESCRIPTION_BYTES = PAGE_BYTES["json"]
 MAX_COMPOSED_BYTES = 2 << 20
 MAX_OPERATIONS = 3_000
 MAX_DEPTH = 4

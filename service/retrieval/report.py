@@ -14,3 +14,5 @@ class IndexReport(Struct, frozen=True):
     """Files that were read as pages; all others are as they were in an earlier index."""
     late: int = 0
     """Pages that were left out because they took longer than they may; they are among the skipped, too."""
+    left_out: int = 0
+    """Files and folders that could not be read at all: too large, links, names that cannot be used."""

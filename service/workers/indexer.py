@@ -255,6 +255,7 @@ class Indexer:
         is_renewed = report is not None
         if report is None:
             report, is_renewed = await self._read(build, before, stage)
+        self._count(report)
         record = RecordIndex(
             build.commit, build.target.name, report.pages, report.sections, report.skipped, report.seconds, now()
         )
@@ -266,6 +267,12 @@ class Indexer:
                 raise
             return await self._build(project, metadata, tell, None, whole=True)  # it shares a damaged file
         return report
+
+    def _count(self, report: IndexReport) -> None:
+        if report.late:
+            self._count_bound("page_time", report.late)
+        if report.left_out:
+            self._count_bound("site_files", report.left_out)
 
     async def _fetch(self, source: Source, project: ProjectRow, stage: "_Wanted") -> Fetched:
         slot: AbstractAsyncContextManager[None] = nullcontext()

@@ -104,8 +104,9 @@ def renew(before: Path, target: Path, changes: Changes | Path, site: SiteCommit,
         return renew_from_archive(before, changes, target, docs_folder=docs_folder, commit=commit, progress=progress)
     with changes.open() as read:
         return renew_index(
-            before, target, read, changes.blobs, docs_folder=docs_folder, commit=commit, progress=progress
-        )
+            before, target, read, changes.blobs, docs_folder=docs_folder, commit=commit, progress=progress,
+            left_out=changes.left_out,
+        )  # fmt: skip
 
 
 def build(target: Path, archive: Path, site: SiteCommit, report: Tell) -> IndexReport:

@@ -419,7 +419,7 @@ class TestHostileRepositories:
         assert await docs.read_files(source, [huge.id.decode(), page.id.decode()]) == {page.id.decode(): b"page\n"}
         await docs.export(source, made, tmp_path / "out.tar")
         with tarfile.open(tmp_path / "out.tar") as tar:
-            assert tar.getnames() == ["page.md"]
+            assert [member.name for member in tar if member.isfile()] == ["page.md"]
         with opened(tmp_path / "data" / "repos" / "h1.git") as repository:
             assert git_objects.Objects(repository).size(huge.id) == 10 * MAX_BLOB_BYTES
 

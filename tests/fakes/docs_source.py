@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 from hashlib import sha1
 from pathlib import Path
 
+from service.adapters.git_export import OWN_FILE, OWN_FOLDER, SITE_FILES
 from service.adapters.git_names import checked_path, folded
-from service.adapters.git_objects import OWN_FILE, OWN_FOLDER, SITE_FILES
 from service.domain.errors import Conflict, Invalid, NotFound, ServiceError
-from service.ports.docs_source import Fetched, NewCommit, Source, TreeFile, WrittenCommit
+from service.ports.docs_source import Fetched, LeftOut, NewCommit, Source, TreeFile, WrittenCommit, size_limit
 
 MAX_BLOB_BYTES = 2 * 1024 * 1024
 IMPORTED_AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -23,6 +23,7 @@ IMPORTED_AT = datetime(2026, 1, 1, tzinfo=UTC)
 class FakeChanges:
     blobs: Mapping[str, str | None]
     files: Mapping[str, bytes]
+    left_out: Sequence[LeftOut] = ()
 
     @contextmanager
     def open(self) -> Iterator[Callable[[str, int], bytes | None]]:
@@ -80,7 +81,7 @@ class FakeDocsSource:
     async def export(self, source: Source, commit: str, archive: Path) -> None:
         with tarfile.open(archive, "w") as tar:
             for path, blob in sorted(self._tree(commit).items()):
-                if _exported(path, source.docs_folder) and len(self.blobs[blob]) <= MAX_BLOB_BYTES:
+                if _exported(path, source.docs_folder) and len(self.blobs[blob]) <= size_limit(path):
                     info = tarfile.TarInfo(path)
                     info.size = len(self.blobs[blob])
                     tar.addfile(info, io.BytesIO(self.blobs[blob]))
@@ -89,7 +90,7 @@ class FakeDocsSource:
         if before not in self.trees:
             return None
         old, new = ({path: blob for path, blob in self._tree(one).items() if _exported(path, source.docs_folder)
-                     and len(self.blobs[blob]) <= MAX_BLOB_BYTES} for one in (before, commit))  # fmt: skip
+                     and len(self.blobs[blob]) <= size_limit(path)} for one in (before, commit))  # fmt: skip
         blobs = {path: new.get(path) for path in old.keys() | new.keys() if old.get(path) != new.get(path)}
         return FakeChanges(blobs, {path: self.blobs[blob] for path, blob in new.items()})
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
+from itertools import count
 
 import structlog
 from msgspec.structs import replace
@@ -58,6 +59,8 @@ log = structlog.get_logger()
 NO_TRACER = NoTracer()
 
 TEXT_DAMAGED = "Event {} of job-{} is damaged, and its text is needed to go on. Begin a new job."
+TRIES_WITHOUT_MEMORY = 5
+"""After which a job that runs out of memory each time fails: it may be what takes it."""
 LONGEST_WAIT_FOR_ROOM_SECONDS = 60.0
 """Each try is two events."""
 
@@ -146,15 +149,19 @@ class JobRunner:
             structlog.contextvars.bind_contextvars(job_id=job_id)
             seconds = self._retry_seconds
             try:
-                while not await self._attempt(job_id):
-                    log.warning("a disk is full; the job is tried again", seconds=seconds)
+                for tries in count(1):
+                    if await self._attempt(job_id, out_of_memory_fails=tries >= TRIES_WITHOUT_MEMORY):
+                        break
+                    log.warning("no room on a disk or in memory; the job is tried again", seconds=seconds)
                     await asyncio.sleep(seconds)
                     seconds = min(seconds * 2, LONGEST_WAIT_FOR_ROOM_SECONDS)
             except StoreCorrupt:  # nothing more can be recorded of this job; the others go on
                 log.exception("the job's record is damaged")
 
-    async def _attempt(self, job_id: str) -> bool:
-        """Take the job up and work on it; False: a full disk broke that off, and the job waits to be taken up again."""
+    async def _attempt(self, job_id: str, *, out_of_memory_fails: bool) -> bool:
+        """Take the job up and work on it; False: a full disk or a lack of memory stopped it, and it waits for the next
+        attempt.
+        """
         recorder = _Recorder(self._store, job_id, self._instance, self._retry_seconds)
         try:
             state = await recorder.start()
@@ -172,7 +179,11 @@ class JobRunner:
             with suppress(StoreUnavailable):  # then the next start finds it interrupted
                 await asyncio.shield(self._interrupt(job_id, self._instance, parked=True))
             raise
-        except DiskFull:
+        except (DiskFull, MemoryError) as error:
+            if isinstance(error, MemoryError) and out_of_memory_fails:
+                log.exception("job ran out of memory")
+                await recorder.fail("out_of_memory", "The service ran out of memory; give it more, then try again.")
+                return True
             await patiently(lambda: self._interrupt(job_id, self._instance, parked=True))
             return False
         except ServiceError as error:

@@ -129,16 +129,16 @@ async def test_job_records_each_step_once_when_answers_are_lost(store, views, lo
 
 
 class FillingDocs(FakeDocsSource):
-    """Of whose disk the next few uses of a kind find no room."""
+    """Documents whose next few uses of a kind find no room, on the disk or in memory."""
 
-    def __init__(self, kind, times):
+    def __init__(self, kind, times, error=DiskFull):
         super().__init__({"index.md": "# Hi\n"})
-        self.kind, self.times = kind, times
+        self.kind, self.times, self._error = kind, times, error
 
     def use(self, kind):
         if kind == self.kind and self.times > 0:
             self.times -= 1
-            raise DiskFull
+            raise self._error
 
     async def fetch(self, source, *, branch=""):
         self.use("fetch")
@@ -161,6 +161,14 @@ async def test_a_job_whose_repository_has_no_room_goes_on_when_there_is_some(sto
     assert types[-1] == "job-completed"
     assert types.count("job-interrupted") == 7  # more often than a job is tried that crashes
     assert types.count("committed") == types.count("pull-request-opened") == len(host.pull_requests) == 1
+
+
+@pytest.mark.parametrize(("times", "end"), [(4, "job-completed"), (5, "job-failed")])
+async def test_job_without_memory_is_tried_a_few_times(store, views, times, end):
+    host, docs = FakeCodeHost(), FillingDocs("fetch", times, MemoryError)
+    types = await done(store, views, docs, host)
+    assert (types[-1], types.count("job-interrupted"), docs.times) == (end, 4, 0)
+    assert len(host.pull_requests) == types.count("pull-request-opened") == (end == "job-completed")
 
 
 class Replying:

@@ -1,0 +1,19 @@
+"""Faults that scripts/faults makes many times, once each: nothing acknowledged is lost, nothing is left behind."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.mark.parametrize("fault", ["kill-migrate", "kill-erase", "disk-full"])
+def test_fault_loses_nothing_acknowledged(fault):
+    command = [sys.executable, "-m", "scripts.faults_run", "--rounds", "1", "--only", fault, "--json"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
+    found = json.loads(done.stdout)
+    assert [(goal["name"], goal["measured"]) for goal in found["goals"]] == [(fault, "nothing")]
+    assert found["rows"][0]["rounds"] == 1

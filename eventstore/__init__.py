@@ -13,6 +13,7 @@ from eventstore.chain import (
     verify_checkpoint,
 )
 from eventstore.codec import Codec, Upcaster
+from eventstore.continuity import Loss, Witness, find_loss, not_held, witnesses_in_views
 from eventstore.decider import CommandId, Decider, Executed, Loaded, execute, load, plan
 from eventstore.errors import (
     DuplicateEventId,
@@ -23,6 +24,7 @@ from eventstore.errors import (
     StoreClosed,
     StoreCorrupt,
     StoreFull,
+    StoreLost,
     StoreNewer,
     StoreReadOnly,
     StoreUnavailable,
@@ -55,6 +57,7 @@ __all__ = [
     "Folded",
     "InvalidEvent",
     "Loaded",
+    "Loss",
     "Metadata",
     "NewEvent",
     "OutcomeUnknown",
@@ -66,6 +69,7 @@ __all__ = [
     "StoreClosed",
     "StoreCorrupt",
     "StoreFull",
+    "StoreLost",
     "StoreNewer",
     "StoreReadOnly",
     "StoreUnavailable",
@@ -76,17 +80,21 @@ __all__ = [
     "Vault",
     "Verified",
     "Views",
+    "Witness",
     "WrongExpectedVersion",
     "damage_mark",
     "damaged_texts",
     "event_hash",
     "execute",
+    "find_loss",
     "load",
     "new_event_id",
+    "not_held",
     "plan",
     "position_at",
     "sign_checkpoint",
     "subjects_without_keys",
     "verify",
     "verify_checkpoint",
+    "witnesses_in_views",
 ]

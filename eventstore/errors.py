@@ -62,6 +62,10 @@ class StoreReadOnly(StoreUnavailable):
     """The file or its folder cannot be written."""
 
 
+class StoreLost(StoreUnavailable):
+    """The log is not what it was: its tail is gone, or another one is in its place. Nothing is appended to it."""
+
+
 class StoreNewer(StoreUnavailable):
     """A newer program made the file; this one neither reads nor writes it."""
 

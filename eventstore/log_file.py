@@ -30,6 +30,7 @@ from eventstore.errors import (
     DuplicateEventId,
     EventStoreError,
     OutcomeUnknown,
+    StoreLost,
     WrongExpectedVersion,
 )
 from eventstore.events import Append, Appended, Metadata, NewEvent, RecordedEvent
@@ -43,6 +44,12 @@ _INSERT = (
     "INSERT INTO events (position, stream, stream_version, id, type, schema_version, recorded_at, metadata, data,"
     " sealed, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
+_INSERT_NEXT = (
+    "INSERT INTO events (position, stream, stream_version, id, type, schema_version, recorded_at, metadata, data,"
+    " sealed, hash) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11"
+    " WHERE (SELECT hash FROM events WHERE position = ?1 - 1) IS ?12"
+)
+"""Only after the event that is expected there."""
 _KNOWN_STREAMS = 8_192
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
 
@@ -169,14 +176,17 @@ class LogWriter:
             sqlite3.IntegrityError, _LookFirst: nothing was stored, for reasons to be found out.
         """
         draft = _Draft(self._position, self._hash, self._now(), keys, wants_events)
-        before = self._position
+        before, previous = self._position, self._hash if self._position else None
         outcomes = [self._add(append, draft, looks_first=True) for append in appends]
         rows = draft.rows
         if len(rows) == 1:
-            self._end(_INSERT, rows[0])
+            if self._end(_INSERT_NEXT, (*rows[0], previous)).rowcount != 1:
+                raise _LookFirst
         elif rows:
             self._db.execute("BEGIN IMMEDIATE")
-            self._insert(rows)
+            if self._db.execute(_INSERT_NEXT, (*rows[0], previous)).rowcount != 1:
+                raise _LookFirst
+            self._insert(rows[1:])
             self._end("COMMIT")
         return self._done(draft, outcomes, before)
 
@@ -185,6 +195,7 @@ class LogWriter:
         db.execute("BEGIN IMMEDIATE")
         (data_version,) = db.execute("PRAGMA data_version").fetchone()
         if data_version != self._data_version:  # another process has written: what was known is old
+            self._require_known_event()
             row = db.execute("SELECT position, hash, recorded_at FROM events ORDER BY position DESC LIMIT 1").fetchone()
             self._position, self._hash, recorded_at = row or (0, GENESIS, "")
             self._recorded_at = _time_of(recorded_at)
@@ -200,6 +211,13 @@ class LogWriter:
     def _now(self) -> datetime:
         """The time, or that of the last event if the clock has gone back: times in the log never do."""
         return max(self._clock().astimezone(UTC), self._recorded_at)
+
+    def _require_known_event(self) -> None:
+        """Raise StoreLost when the last event that this process knows is not there any more."""
+        if self._position:
+            row = self._db.execute("SELECT hash FROM events WHERE position = ?", (self._position,)).fetchone()
+            if row != (self._hash,):
+                raise StoreLost(f"{self._path.name} does not hold position {self._position} as it was stored any more")
 
     def _done(self, draft: "_Draft", outcomes: list[Outcome], before: int) -> Batch:
         """What is in the file now."""
@@ -241,11 +259,12 @@ class LogWriter:
         draft.versions |= versions
         return Appended(draft.position, versions[append[-1].stream])
 
-    def _end(self, statement: str, values: Sequence[Any] = ()) -> None:
+    def _end(self, statement: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
         """Run the statement that makes a transaction durable."""
         self._is_ending = True
-        self._db.execute(statement, values)
+        ended = self._db.execute(statement, values)
         self._is_ending = False
+        return ended
 
     def _explained(self, error: sqlite3.Error) -> EventStoreError:
         if self._is_ending and _may_be_stored(error):

@@ -28,7 +28,7 @@ from eventstore.append_queue import AppendQueue
 from eventstore.chain import log_id_in
 from eventstore.codec import Codec
 from eventstore.connections import Readers
-from eventstore.errors import EventStoreError, OutcomeUnknown, StoreClosed, StoreCorrupt, StoreReadOnly
+from eventstore.errors import EventStoreError, OutcomeUnknown, StoreClosed, StoreCorrupt, StoreLost, StoreReadOnly
 from eventstore.events import Append, Appended, NewEvent, RecordedEvent
 from eventstore.log_file import (
     Batch,
@@ -73,6 +73,7 @@ class SQLiteEventStore:
         self._ended_polls: set[asyncio.Task[None]] = set()
         self._cleared_before = 0
         """How often the tail had been cleared when what is in flight began."""
+        self._held: str | None = None
         self._is_closed = False
 
     @classmethod
@@ -141,6 +142,8 @@ class SQLiteEventStore:
         self._check_open()
         if self._appends is None:
             raise StoreReadOnly(f"{self._path.name} was opened for reading")
+        if self._held is not None:
+            raise StoreLost(self._held)
         queued = self._appends.put(writes)
         try:
             return await queued
@@ -164,6 +167,9 @@ class SQLiteEventStore:
             self._tail.publish(fresh)
         elif batch.last > self._tail.last:  # or another process's events come first, or these were not asked for
             self._watch.look()
+
+    def hold(self, reason: str) -> None:
+        self._held = reason
 
     async def erase(self, subject: str) -> None:
         self._check_open()

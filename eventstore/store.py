@@ -121,5 +121,8 @@ class EventStore(Protocol):
             StoreUnavailable and its kinds: the keys are still in the file.
         """
 
+    def hold(self, reason: str) -> None:
+        """Refuse each append from now on, with StoreLost; reading goes on."""
+
     async def close(self) -> None:
         """Let the appends under way finish, then close; again does nothing."""

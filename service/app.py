@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, closing
+from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -122,14 +122,15 @@ async def open_runtime(
     """An open data folder, made when it is not there. ``alone``: no other process serves it, so that a damaged
     ``views.db`` can be made anew.
 
-    Raises Forbidden ``data_read_only`` and ``data_of_another_user``, Conflict ``log_missing``, ``vault_missing`` and
-    ``not_a_data_folder``, and EventStoreError.
+    Raises Forbidden ``data_read_only`` and ``data_of_another_user``, Conflict ``log_missing``, ``vault_missing``,
+    ``log_lost`` and ``not_a_data_folder``, and EventStoreError.
     """
     create_private(data)
     _require_writable(data)
     require_owner(data, os.geteuid())
     _require_log(data)
     _require_vault(data)
+    await _require_continuous(data)
     async with AsyncExitStack() as stack:
         store = await _open_log(data)
         stack.push_async_callback(store.close)
@@ -205,6 +206,14 @@ def _require_vault(data: Path) -> None:
         )
 
 
+async def _require_continuous(data: Path) -> None:
+    """Before anything is opened to be written, which would also write over a WAL that is damaged."""
+    if (data / "events.db").exists():
+        from service.workers.continuity import require_continuous
+
+        await asyncio.to_thread(require_continuous, data)
+
+
 async def _open_log(data: Path) -> "SQLiteEventStore":
     import sqlite3
 
@@ -273,6 +282,15 @@ async def open_for_command(data: Path, settings: "Settings") -> AsyncIterator[Ru
     async with open_runtime(data, settings) as runtime:
         await runtime.views.catch_up()
         yield runtime
+        await _note_head(runtime.views)
+
+
+async def _note_head(views: "Views") -> None:
+    """Let the views see what the command appended: from then on it cannot get lost without notice."""
+    from eventstore import EventStoreError
+
+    with suppress(EventStoreError):  # the command has done its work
+        await views.catch_up()
 
 
 def configured_models(settings: "Settings", env: Mapping[str, str] = os.environ) -> "ConfiguredModels":

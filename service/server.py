@@ -85,7 +85,8 @@ from service.web.metrics import Metrics, metrics_routes
 from service.web.problems import MAX_BODY_BYTES, metadata_of, problems, request_ids
 from service.web.tracing import traces
 from service.workers.broadcast import Broadcast
-from service.workers.checkpoints import Checkpoints
+from service.workers.checkpointing import Checkpoints
+from service.workers.continuity import LogWatch
 from service.workers.embedder import Embedder
 from service.workers.erasures import Erasures
 from service.workers.fair_slots import fetch_slots
@@ -218,6 +219,7 @@ class Server:
         self._poller = None
         if minutes > 0:
             self._poller = Poller(runtime.store, runtime.views, docs, minutes=minutes, fetches=fetches)
+        self._log_watch = LogWatch(runtime.data, runtime.store.hold)
         self._erasures = Erasures(runtime.store, runtime.views)
         self._webhook_sender = AiohttpWebhookSender(
             allow_private=settings.network.allow_private, timeout_seconds=settings.webhooks.timeout_seconds
@@ -301,6 +303,7 @@ class Server:
         if self._runtime.meaning is not None:
             embedder = Embedder(self._runtime.store, self._runtime.views, self._runtime.index, self._runtime.meaning)
             self._begin("embedder", embedder.run())
+        self._begin("log-watch", self._log_watch.run())
         self._begin("erasures", self._erasures.run())
         if not self.is_drill:
             self._begin("webhooks", self._webhooks.run())
@@ -330,8 +333,8 @@ class Server:
         if self._metrics_runner is not None:
             await self._metrics_runner.cleanup()
         for name in (
-            "poller", "checkpoints", "erasures", "webhooks", "replier", "job-runner", "embedder", "indexer", "metrics",
-            "loop-delay", "views",
+            "poller", "log-watch", "checkpoints", "erasures", "webhooks", "replier", "job-runner", "embedder",
+            "indexer", "metrics", "loop-delay", "views",
         ):  # fmt: skip
             task = self._tasks.get(name)
             if task is not None:
@@ -370,6 +373,8 @@ class Server:
         for status in self._runtime.views.status():
             if status.failed is not None:
                 reasons[f"view {status.name}"] = status.failed
+        if self._log_watch.problem is not None:
+            reasons["log"] = "it is behind what was seen of it, or another one; docsmith doctor says what to do"
         reasons |= {f"index {domain}": reason for domain, reason in self._runtime.index.broken().items()}
         if self._closing.is_set():
             reasons["service"] = "it is going down"

@@ -8,10 +8,11 @@ from typing import Any
 
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from msgspec.structs import replace
 
 from eventstore import EventStore, Metadata, RecordedEvent, SQLiteEventStore, StoreCorrupt, Verified
 from eventstore import verify as verify_chain
-from service.cli import audit_export, audit_replay, audit_reproduce
+from service.cli import audit_export, audit_loss, audit_replay, audit_reproduce
 from service.cli.audit_reading import (
     PAGE,
     Filter,
@@ -32,15 +33,16 @@ from service.domain.threads import ANONYMOUS, ThreadStarted
 from service.operations import erase_subject
 from service.streams import THREADS
 from service.system import cli_actor
+from service.workers.checkpointing import make_checkpoint
 from service.workers.checkpoints import (
     CHECKPOINTS,
     SignedCheckpoint,
     key_text,
-    make_checkpoint,
     parse_checkpoints,
     read_checkpoints,
     read_public_key,
 )
+from service.workers.continuity import described, loss_in
 
 SHOWN_CHARACTERS = 200
 
@@ -106,6 +108,7 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     audit_replay.add_command(actions, common)
     audit_reproduce.add_command(actions, common)
     audit_export.add_commands(actions, common)
+    audit_loss.add_commands(actions, common)
 
 
 async def verify(options: argparse.Namespace, output: Output) -> int:
@@ -137,6 +140,8 @@ async def verify(options: argparse.Namespace, output: Output) -> int:
             checkpoints=checkpoints,
             progress=lambda done, total: output.progress("verifying", done, total),
         )
+        if found.is_sound and (loss := await asyncio.to_thread(loss_in, options.data)) is not None:
+            found = replace(found, bad_position=loss.lost_from, problem=described(loss, options.data))
     except StoreCorrupt as error:
         return _report(Verified(0, b"", 0, str(error)), options, kept, output)
     return _report(found, options, kept, output)

@@ -1,6 +1,7 @@
 """Reading the log as auditors do: chosen events, on the record, from a folder in use or one that cannot be written."""
 
 import argparse
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -25,6 +26,7 @@ from service.domain.audit import RecordReading
 from service.domain.errors import NotFound
 from service.streams import AUDIT
 from service.system import cli_actor, new_id, now
+from service.workers.continuity import LogLost, require_continuous
 from service.workers.erasures import repeat_erasures, repeat_erasures_if_writable
 
 PAGE = 1000
@@ -112,17 +114,18 @@ async def reading(
     log, vault = log_of(data), data / "keys.db"
     store = None
     try:
+        await asyncio.to_thread(require_continuous, data)
         store = await SQLiteEventStore.open(log, vault_path=vault)
         await repeat_erasures(store)
         through = await store.head()
         record = RecordReading(command, filters, after, through, now())
         await execute(store, AUDIT, new_id(), record, metadata=Metadata(actor=cli_actor()))
-    except StoreUnavailable as error:
+    except (StoreUnavailable, LogLost) as error:
         if store is not None:
             await store.close()
         if isinstance(error, StoreBusy | StoreNewer):
             raise
-        warning(f"the log cannot be written ({error}), so it is not recorded that it is read now.")
+        warning(f"the log cannot be written ({str(error).rstrip('.')}), so it is not recorded that it is read now.")
         store = await SQLiteEventStore.open(log, vault_path=vault, read_only=True)
         await repeat_erasures_if_writable(store)
         through = await store.head()

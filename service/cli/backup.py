@@ -31,6 +31,7 @@ from service.cli.output import DONE, Output
 from service.cli.parsing import add_command, count
 from service.domain.errors import Conflict, Invalid, NotFound
 from service.system import now
+from service.workers.continuity import require_continuous
 
 NAME = "docsmith-*Z.tar"
 """Of the backups in a folder: their times, in UTC, so that their order is that of their names."""
@@ -71,6 +72,9 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
 async def backup(options: argparse.Namespace, output: Output) -> int:
     """Raises Invalid, Conflict, NotFound."""
     log_of(options.data)
+    await asyncio.to_thread(
+        require_continuous, options.data
+    )  # a copy of what is left could take the place of a whole one
     if options.follow:
         return await follow(options, output)
     file = _new_file(options.file, now())

@@ -1,4 +1,6 @@
-"""The reading of the log, which is itself recorded: who has seen what people typed, and when."""
+"""What is done with the log itself, which is recorded in it: who has seen what people typed, and which loss of events
+was accepted.
+"""
 
 from datetime import datetime
 from typing import assert_never
@@ -23,7 +25,27 @@ class AuditRead(Event, frozen=True, tag="audit-read"):
     read_at: datetime
 
 
-AuditEvent = AuditRead
+class LossAccepted(Event, frozen=True, tag="loss-accepted"):
+    """Recorded by an operator in a log that had lost its end, or was another one, so that it may go on."""
+
+    reason: str
+    witness: str
+    """Which of those that follow the log had seen more of it; empty when only its WAL showed the loss."""
+    expected_position: int
+    """The last one that the witness had seen; 0 without a witness."""
+    expected_hash: str
+    """Of the event there, in hex."""
+    found_position: int
+    """The head of what was left."""
+    found_hash: str
+    lost_from: int
+    """The first position whose event may be lost ..."""
+    lost_through: int
+    """... and the last one that is known of; 0 when it is not."""
+    accepted_at: datetime
+
+
+AuditEvent = AuditRead | LossAccepted
 
 
 class RecordReading(Struct, frozen=True):
@@ -34,7 +56,18 @@ class RecordReading(Struct, frozen=True):
     now: datetime
 
 
-AuditCommand = RecordReading
+class AcceptLoss(Struct, frozen=True):
+    reason: str
+    witness: str
+    expected_position: int
+    expected_hash: str
+    found_position: int
+    found_hash: str
+    lost_from: int
+    now: datetime
+
+
+AuditCommand = RecordReading | AcceptLoss
 
 
 class Unread(Struct, frozen=True):
@@ -49,14 +82,21 @@ Reading = Unread | Read
 
 
 def decide(command: AuditCommand, reading: Reading) -> list[AuditEvent]:
-    match reading:
-        case Unread():
+    if isinstance(reading, Read):
+        raise Conflict("This is recorded already.")
+    match command:
+        case RecordReading():
             read = AuditRead(command.command, command.filters, command.after, command.through, read_at=command.now)
             return [read]
-        case Read():
-            raise Conflict("This reading is recorded already.")
+        case AcceptLoss():
+            accepted = LossAccepted(
+                command.reason, command.witness, command.expected_position, command.expected_hash,
+                command.found_position, command.found_hash, command.lost_from, command.expected_position,
+                accepted_at=command.now,
+            )  # fmt: skip
+            return [accepted]
         case _:
-            assert_never(reading)
+            assert_never(command)
 
 
 def evolve(_: Reading, __: AuditEvent) -> Reading:

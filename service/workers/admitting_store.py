@@ -77,5 +77,8 @@ class AdmittingStore:
     async def erase_all(self, subjects: Collection[str]) -> int:
         return await self._store.erase_all(subjects)
 
+    def hold(self, reason: str) -> None:
+        self._store.hold(reason)
+
     async def close(self) -> None:
         """The request is over; the store is not."""

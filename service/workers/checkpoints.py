@@ -8,7 +8,6 @@ Whoever can write the folder can write all three. So a checkpoint proves somethi
 public key, elsewhere: ``docsmith audit checkpoint --output FILE``.
 """
 
-import asyncio
 import base64
 import fcntl
 import os
@@ -16,7 +15,6 @@ from datetime import datetime
 from pathlib import Path
 
 import msgspec
-import structlog
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import (
@@ -29,17 +27,16 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from msgspec import Struct
 
-from eventstore import Checkpoint, EventStore, EventStoreError, sign_checkpoint, verify_checkpoint
+from eventstore import Checkpoint, Witness, not_held, verify_checkpoint
 from eventstore.files import sync_folder
 from service.domain.errors import Invalid
 from service.domain.formats import NewerFormat, require_known
-from service.system import now
 
 KEY, PUBLIC_KEY, CHECKPOINTS = "checkpoint.key", "checkpoint.pub", "checkpoints.jsonl"
+LOST_CHECKPOINTS = "checkpoints.lost.jsonl"
+"""Those that the log does not hold, since the loss of its end was accepted."""
 FORMAT, FORMAT_WITHOUT_LOG = "docsmith-checkpoint-2", "docsmith-checkpoint-1"
 """service/manual/log-format.md has both. A log without an id is signed in the older one."""
-
-log = structlog.get_logger()
 
 
 class SignedCheckpoint(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -68,6 +65,9 @@ class SignedCheckpoint(Struct, frozen=True, kw_only=True, rename="camel", omit_d
             public_key=key_text(key),
             signature=base64.b64encode(checkpoint.signature).decode(),
         )
+
+    def witness(self) -> Witness:
+        return Witness("the signed checkpoint", self.position, bytes.fromhex(self.hash))
 
     def checkpoint(self) -> Checkpoint:
         signature = base64.b64decode(self.signature)
@@ -163,51 +163,7 @@ def obtain_key(data: Path) -> Ed25519PrivateKey:
     return key
 
 
-async def make_checkpoint(store: EventStore, data: Path, *, even_if_known: bool = True) -> SignedCheckpoint | None:
-    """Sign what the log is now and keep it in the data folder; None for an empty log.
-
-    With ``even_if_known`` false, None also when the last checkpoint is of the same position.
-    """
-    last = await store.read_all(limit=1, backwards=True)
-    if not last:
-        return None
-    position, hash_, log_id = last[0].position, last[0].hash, await store.log_id()
-    return await asyncio.to_thread(_make, data, position, hash_, log_id, even_if_known)
-
-
-def _make(data: Path, position: int, hash_: bytes, log_id: str, even_if_known: bool) -> SignedCheckpoint | None:
-    if not even_if_known and _last_position(data / CHECKPOINTS) == position:
-        return None
-    key = obtain_key(data)
-    made = SignedCheckpoint.of(sign_checkpoint(key, position, hash_, now(), log_id), key.public_key())
-    _append_line(data / CHECKPOINTS, msgspec.json.encode(made) + b"\n")
-    return made
-
-
-class Checkpoints:
-    """Makes one at the start, then each ``minutes``, whenever the log grew."""
-
-    def __init__(self, store: EventStore, data: Path, minutes: float) -> None:
-        self._store, self._data, self._minutes = store, data, minutes
-
-    async def run(self) -> None:
-        """Until cancelled."""
-        while True:
-            await self.make()
-            await asyncio.sleep(self._minutes * 60)
-
-    async def make(self) -> None:
-        """One, if the log grew. That it cannot be written is no reason to stop serving."""
-        try:
-            made = await make_checkpoint(self._store, self._data, even_if_known=False)
-        except (OSError, EventStoreError, ValueError, Invalid) as error:
-            log.warning("no checkpoint could be made", reason=str(error))
-        else:
-            if made is not None:
-                log.info("checkpoint", position=made.position, hash=made.hash)
-
-
-def _last_position(file: Path) -> int:
+def last_position(file: Path) -> int:
     try:
         lines = file.read_bytes().splitlines()
         return _parsed(lines[-1]).position if lines else 0
@@ -215,7 +171,7 @@ def _last_position(file: Path) -> int:
         return 0
 
 
-def _append_line(file: Path, line: bytes) -> None:
+def append_line(file: Path, line: bytes) -> None:
     """Durably, after the last whole line: a process may have been killed in the midst of one."""
     with file.open("a+b", buffering=0) as opened:
         fcntl.flock(opened, fcntl.LOCK_EX)
@@ -223,6 +179,38 @@ def _append_line(file: Path, line: bytes) -> None:
         opened.truncate(opened.read().rfind(b"\n") + 1)
         opened.write(line)
         os.fsync(opened.fileno())
+
+
+def set_apart(file: Path, log: Path) -> int:
+    """Move the checkpoints of what a log does not hold to a file beside their own; the number of them.
+
+    A line that is no checkpoint stays where it is.
+    """
+    if not file.exists():
+        return 0
+    with file.open("r+b", buffering=0) as opened:
+        fcntl.flock(opened, fcntl.LOCK_EX)
+        content = opened.read()
+        lines = content.splitlines(keepends=True)
+        signed = {line: one for line in lines if (one := _witness_in(line)) is not None}
+        gone = set(not_held(log, list(signed.values())))
+        lost = {line: None for line in lines if signed.get(line) in gone}
+        if lost:
+            other = file.with_name(LOST_CHECKPOINTS)
+            _write_durably(other, b"".join(lost), os.O_APPEND, 0o600)
+            fresh = file.with_name(f".{file.name}.{os.getpid()}")
+            fresh.unlink(missing_ok=True)
+            _write_durably(fresh, b"".join(line for line in lines if line not in lost), os.O_EXCL, 0o600)
+            fresh.replace(file)
+            sync_folder(file.parent)
+    return len(lost)
+
+
+def _witness_in(line: bytes) -> Witness | None:
+    try:
+        return _parsed(line).witness()
+    except (msgspec.MsgspecError, ValueError, Invalid):
+        return None
 
 
 def _write_durably(file: Path, content: bytes, flags: int, mode: int) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from eventstore import verify
+from eventstore import find_loss, verify
 from tests.eventstore.disk import Journal, after_power_cut, can_record, chances
 from tests.eventstore.shapes import files_with, opened
 
@@ -60,6 +60,8 @@ async def test_what_was_acknowledged_survives_a_power_cut(tmp_path):
     for number in range(CUTS):
         at = chance.randrange(first, len(journal))
         cut(journal, at, chance, tmp_path / str(number))
+        if (tmp_path / str(number) / "events.db").exists():
+            assert find_loss(tmp_path / str(number) / "events.db", []) is None, "no more is missing than was under way"
         assert await lost(journal[:at], tmp_path / str(number)) == [], f"cut {number}, at {at}"
 
 

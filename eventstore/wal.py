@@ -1,0 +1,105 @@
+"""Acknowledged transactions in a write-ahead log that SQLite does not see any more.
+
+After a crash SQLite takes the frames of a WAL up to the first whose checksum does not fit, and says nothing of those
+behind it (https://sqlite.org/fileformat2.html#walformat). That is right for a tail that was being written when the
+power failed. It is not for a frame that was damaged later, with whole transactions behind it.
+
+The two can be told apart. Each commit is flushed before the next transaction begins, so a frame that goes on after a
+commit frame, by its checksum, is there only if that commit had been flushed, and acknowledged. What cannot be told
+apart is damage in the last transaction of all.
+"""
+
+import os
+import sqlite3
+import struct
+import sys
+from pathlib import Path
+from typing import IO
+
+_HEADER, _FRAME_HEADER, _PAGE = 32, 24, 4096
+_MAGIC = 0x377F0682
+"""The last bit says that the checksums are of big-endian words."""
+_SEEN_AT = 16
+"""Of the number of frames that SQLite takes, in the WAL's index, in the byte order of the machine."""
+_TRIES = 3
+
+_Sum = tuple[int, int]
+
+
+def has_lost_transactions(db: sqlite3.Connection, path: Path) -> bool:
+    """Whether the WAL of a file holds acknowledged transactions that connections to it do not see.
+
+    The connection is one that has read the file, so that SQLite has looked through the WAL. Others may be writing.
+    """
+    wal, index = path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")
+    for _ in range(_TRIES):
+        db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+        try:
+            seen = _seen_frames(index)
+            found = _is_committed_behind(wal, seen)
+            if not found or _seen_frames(index) == seen:
+                return found
+        except (FileNotFoundError, struct.error):  # the file alone is everything, or somebody empties the WAL just now
+            return False
+    return False  # it is being written, by a process that sees all of it
+
+
+def _seen_frames(index: Path) -> int:
+    with index.open("rb") as file:
+        file.seek(_SEEN_AT)
+        return int(struct.unpack("=I", file.read(4))[0])
+
+
+def _is_committed_behind(wal: Path, seen: int) -> bool:
+    """Whether a frame of this WAL goes on after a commit frame, behind those that are seen."""
+    with wal.open("rb") as file:
+        header = file.read(_HEADER)
+        magic, _, page, _, *salts_and_sum = struct.unpack(">8I", header)
+        order, salts = ">" if magic & 1 else "<", tuple(salts_and_sum[:2])
+        if magic & ~1 != _MAGIC or tuple(salts_and_sum[2:]) != _checksum(header[:24], (0, 0), order):
+            # The header itself is damaged: SQLite takes nothing, and the frames say what it was.
+            page, order, salts = _PAGE, "<" if sys.byteorder == "little" else ">", _Frame(file, 0, _PAGE).salts
+        number = max(seen, 1)
+        try:
+            before = _Frame(file, number - 1, page)
+            while True:
+                frame = _Frame(file, number, page)
+                # Salts tell what the WAL held before it began again; those of the commit may be what is damaged.
+                if frame.salts == salts and before.is_commit and number > seen and frame.follows(before, order):
+                    return True
+                before, number = frame, number + 1
+        except struct.error:  # the end
+            return False
+
+
+class _Frame:
+    """The header of a frame, and where its page is."""
+
+    def __init__(self, file: IO[bytes], number: int, page: int) -> None:
+        self._file, self._number, self._page = file, number, page
+        self._at = _HEADER + number * (_FRAME_HEADER + page)
+        header = struct.unpack(">6I", os.pread(file.fileno(), _FRAME_HEADER, self._at))
+        self.is_commit, self.salts, self.sum = header[1] > 0, header[2:4], (header[4], header[5])
+
+    def follows(self, before: "_Frame", order: str) -> bool:
+        """Whether its checksum goes on from that of the frame before, as stored, or as it should be stored."""
+        if self._sum_after(before.sum, order) == self.sum:
+            return True
+        if before._number == 0:
+            return False
+        earlier = _Frame(self._file, before._number - 1, self._page)
+        return self._sum_after(before._sum_after(earlier.sum, order), order) == self.sum
+
+    def _sum_after(self, before: _Sum, order: str) -> _Sum:
+        content = os.pread(self._file.fileno(), _FRAME_HEADER + self._page, self._at)
+        return _checksum(content[:8] + content[_FRAME_HEADER:], before, order)
+
+
+def _checksum(text: bytes, start: _Sum, order: str) -> _Sum:
+    """Section 4.2 of the file format."""
+    one, two = start
+    words = struct.unpack(f"{order}{len(text) // 4}I", text)
+    for first, second in zip(words[::2], words[1::2], strict=True):
+        one = (one + first + two) & 0xFFFFFFFF
+        two = (two + second + one) & 0xFFFFFFFF
+    return one, two

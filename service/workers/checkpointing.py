@@ -1,0 +1,62 @@
+"""Signs what the log is, at need and on a schedule, once it holds what was seen of it before."""
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+import structlog
+
+from eventstore import EventStore, EventStoreError, sign_checkpoint
+from service.domain.errors import Invalid
+from service.system import now
+from service.workers.checkpoints import CHECKPOINTS, SignedCheckpoint, append_line, last_position, obtain_key
+from service.workers.continuity import LogLost, require_continuous
+
+log = structlog.get_logger()
+
+
+async def make_checkpoint(store: EventStore, data: Path, *, even_if_known: bool = True) -> SignedCheckpoint | None:
+    """Sign what the log is now and keep it in the data folder; None for an empty log.
+
+    With ``even_if_known`` false, None also when the last checkpoint is of the same position.
+
+    Raises LogLost: a signature under a shortened log would make it look whole.
+    """
+    await asyncio.to_thread(require_continuous, data)
+    last = await store.read_all(limit=1, backwards=True)
+    if not last:
+        return None
+    position, hash_, log_id = last[0].position, last[0].hash, await store.log_id()
+    return await asyncio.to_thread(_make, data, position, hash_, log_id, even_if_known)
+
+
+def _make(data: Path, position: int, hash_: bytes, log_id: str, even_if_known: bool) -> SignedCheckpoint | None:
+    if not even_if_known and last_position(data / CHECKPOINTS) == position:
+        return None
+    key = obtain_key(data)
+    made = SignedCheckpoint.of(sign_checkpoint(key, position, hash_, now(), log_id), key.public_key())
+    append_line(data / CHECKPOINTS, msgspec.json.encode(made) + b"\n")
+    return made
+
+
+class Checkpoints:
+    """Makes one at the start, then each ``minutes``, whenever the log grew."""
+
+    def __init__(self, store: EventStore, data: Path, minutes: float) -> None:
+        self._store, self._data, self._minutes = store, data, minutes
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            await self.make()
+            await asyncio.sleep(self._minutes * 60)
+
+    async def make(self) -> None:
+        """One, if the log grew. That it cannot be written is no reason to stop serving."""
+        try:
+            made = await make_checkpoint(self._store, self._data, even_if_known=False)
+        except (OSError, EventStoreError, ValueError, Invalid, LogLost) as error:
+            log.warning("no checkpoint could be made", reason=str(error))
+        else:
+            if made is not None:
+                log.info("checkpoint", position=made.position, hash=made.hash)

@@ -1,0 +1,107 @@
+"""Looks whether the log of a data folder still holds what its views and its last signed checkpoint have seen."""
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import structlog
+
+from eventstore import EventStoreError, Loss, Witness, find_loss, witnesses_in_views
+from service.domain.errors import Conflict, Invalid
+from service.workers.checkpoints import CHECKPOINTS, parse_checkpoints
+
+TAIL_BYTES = 16 << 10
+"""At the end of the file of checkpoints: some forty of them."""
+SECONDS = 5.0
+"""Between two looks while the service runs."""
+
+log = structlog.get_logger()
+
+
+class LogLost(Conflict):
+    """The log is behind what was seen of it, or another one: nothing is appended."""
+
+    code = "log_lost"
+
+
+def require_continuous(data: Path) -> None:
+    """Raise LogLost when the log is not what it was; EventStoreError when it cannot be read."""
+    if (loss := loss_in(data)) is not None:
+        raise LogLost(described(loss, data))
+
+
+def loss_in(data: Path, *, tail_bytes: int | None = TAIL_BYTES) -> Loss | None:
+    """Compare the log with each view and with the signed checkpoints at the end of their file, or with all of them.
+
+    Raises EventStoreError.
+    """
+    witnesses = witnesses_in_views(data / "views.db")
+    signed = _checkpoints(data / CHECKPOINTS, tail_bytes)
+    witnesses += signed if tail_bytes is None else signed[-1:]
+    return find_loss(data / "events.db", witnesses)
+
+
+def described(loss: Loss, data: Path) -> str:
+    """Say in one sentence what is wrong, and what to do."""
+    file, one = data / "events.db", loss.witness
+    if one is None:
+        says = (
+            f"{file} ends at position {loss.position}, and its WAL breaks off before the end of what was acknowledged"
+        )
+    elif loss.is_behind:
+        says = f"{file} ends at position {loss.position}, and {one.name} has seen position {one.position}"
+    else:
+        says = f"{file} has another event at position {one.position} than {one.name} has seen there"
+    through = "on" if one is None else f"to {one.position}"
+    return (
+        f"{says}: events from {loss.lost_from} {through} are lost, so nothing is appended; restore a backup into a new "
+        f"folder (docsmith restore BACKUP --vault VAULT --data {data}-2), or go on without them (docsmith audit "
+        f"accept-loss --reason TEXT --data {data})."
+    )
+
+
+def _checkpoints(file: Path, tail_bytes: int | None) -> list[Witness]:
+    """Those that are what was signed, oldest first: a damaged line says nothing of the log."""
+    try:
+        content = file.read_bytes() if tail_bytes is None else _tail(file, tail_bytes)
+    except OSError:
+        return []
+    found = []
+    for line in content.splitlines(keepends=True):
+        try:
+            found += parse_checkpoints(line, file.name)
+        except Invalid:
+            continue
+    return [one.witness() for one in found if one.is_signed_with(one.own_key())]
+
+
+def _tail(file: Path, count: int) -> bytes:
+    with file.open("rb") as opened:
+        begin = max(opened.seek(0, os.SEEK_END) - count, 0)
+        opened.seek(begin)
+        return opened.read().partition(b"\n")[2] if begin else opened.read()  # the first line is not whole
+
+
+class LogWatch:
+    """Looks again and again while the service runs: somebody may shorten or replace the log beneath it."""
+
+    def __init__(self, data: Path, hold: Callable[[str], None]) -> None:
+        self._data, self._hold = data, hold
+        self.problem: str | None = None
+        """Why nothing is appended."""
+
+    async def run(self) -> None:
+        """Until cancelled. Once the log is not what it was, it stays so: what is in memory is of another one."""
+        while self.problem is None:
+            await asyncio.sleep(SECONDS)
+            try:
+                loss = await asyncio.to_thread(loss_in, self._data)
+            except EventStoreError as error:
+                log.warning("the log cannot be compared with what was seen of it", reason=str(error))
+                continue
+            if loss is not None:
+                self.problem = described(loss, self._data)
+                log.error("the log is not what it was", reason=self.problem)
+                self._hold(self.problem)
+        await asyncio.Event().wait()  # a worker that ends is taken for a broken one

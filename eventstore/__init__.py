@@ -8,6 +8,7 @@ from eventstore.chain import (
     Checkpoint,
     Verified,
     event_hash,
+    log_id_in,
     sign_checkpoint,
     verify,
     verify_checkpoint,
@@ -39,6 +40,7 @@ from eventstore.missing_keys import damaged_texts, subjects_without_keys
 from eventstore.projections import Projection, ProjectionStatus, Views, damage_mark
 from eventstore.sqlite import SQLiteEventStore
 from eventstore.store import EventStore, Folded
+from eventstore.stored import StoredEvent, log_id_of, stored_events
 from eventstore.vault import Vault
 
 __all__ = [
@@ -73,6 +75,7 @@ __all__ = [
     "StoreNewer",
     "StoreReadOnly",
     "StoreUnavailable",
+    "StoredEvent",
     "SubjectErased",
     "Undecodable",
     "UnknownEventType",
@@ -88,11 +91,14 @@ __all__ = [
     "execute",
     "find_loss",
     "load",
+    "log_id_in",
+    "log_id_of",
     "new_event_id",
     "not_held",
     "plan",
     "position_at",
     "sign_checkpoint",
+    "stored_events",
     "subjects_without_keys",
     "verify",
     "verify_checkpoint",

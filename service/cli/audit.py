@@ -7,12 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from msgspec.structs import replace
 
 from eventstore import EventStore, Metadata, RecordedEvent, SQLiteEventStore, StoreCorrupt, Verified
 from eventstore import verify as verify_chain
-from service.cli import audit_export, audit_loss, audit_replay, audit_reproduce
+from service.cli import (
+    audit_export,
+    audit_loss,
+    audit_replay,
+    audit_reproduce,
+    audit_verify_export,
+    kept_checkpoints,
+)
 from service.cli.audit_reading import (
     PAGE,
     Filter,
@@ -24,6 +30,7 @@ from service.cli.audit_reading import (
     pages,
     reading,
 )
+from service.cli.kept_checkpoints import keys_to_compare, signature_problem
 from service.cli.output import DONE, FAILED, VERIFICATION_FAILED, WRONG_USAGE, Output
 from service.cli.parsing import add_command
 from service.cli.runtime import Runtime
@@ -37,7 +44,6 @@ from service.workers.checkpointing import make_checkpoint
 from service.workers.checkpoints import (
     CHECKPOINTS,
     SignedCheckpoint,
-    key_text,
     parse_checkpoints,
     read_checkpoints,
     read_public_key,
@@ -59,11 +65,7 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
         examples=["audit verify", "audit verify --checkpoint kept.json --public-key kept.pub"],
         parents=[common],
     )
-    one.add_argument(
-        "--checkpoint", type=Path, action="append", default=[], metavar="FILE",
-        help="a signed checkpoint that somebody kept, or several, one in each line",
-    )  # fmt: skip
-    one.add_argument("--public-key", type=Path, metavar="FILE", help="the key that has to have signed them")
+    kept_checkpoints.add_options(one)
     one.add_argument(
         "--from", type=at_least_1, default=1, metavar="POSITION", dest="start", help="trust what is before it"
     )
@@ -108,6 +110,7 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     audit_replay.add_command(actions, common)
     audit_reproduce.add_command(actions, common)
     audit_export.add_commands(actions, common)
+    audit_verify_export.add_commands(actions, common)
     audit_loss.add_commands(actions, common)
 
 
@@ -129,7 +132,7 @@ async def verify(options: argparse.Namespace, output: Output) -> int:
         return _report(Verified(0, b"", None, none), options, kept, output)
     asked_for = options.checkpoint or [own]
     for file, one in kept:
-        if problem := _signature_problem(file, one, expected if file in asked_for else None):
+        if problem := signature_problem(file, one, expected if file in asked_for else None):
             return _report(Verified(0, b"", None, problem), options, kept, output)
     checkpoints = [one.checkpoint() for _, one in kept]
     try:
@@ -152,15 +155,6 @@ def _content(file: Path) -> bytes:
         return file.read_bytes()
     except FileNotFoundError:
         return b""
-
-
-def _signature_problem(file: Path, one: SignedCheckpoint, expected: Ed25519PublicKey | None) -> str | None:
-    where = f"the checkpoint of position {one.position} in {file}"
-    if expected is not None and one.public_key != key_text(expected):
-        return f"{where} was signed with another key"
-    if not one.is_signed_with(expected or one.own_key()):
-        return f"{where} does not fit its signature"
-    return None
 
 
 def _report(
@@ -190,8 +184,7 @@ def _report(
     if kept:
         lines.append(f"it holds each of {len(kept)} signed checkpoints, the last of position {kept[-1][1].position}")
     if given and options.public_key is None:
-        keys = ", ".join(sorted({one.public_key for one in given}))
-        lines.append(f"they were signed with the key that stands in them ({keys}): compare it with the one you know")
+        lines.append(keys_to_compare(given))
     output.result(value, "\n".join(lines))
     return DONE
 

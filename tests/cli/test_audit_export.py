@@ -1,12 +1,16 @@
 """The log as files for other programs."""
 
+import base64
 import csv
+import hashlib
 import io
 import json
+import shutil
+import struct
 
 import pytest
 
-from tests.service_process import service_in, write_docs
+from tests.service_process import Service, service_in, write_docs
 
 
 @pytest.fixture
@@ -88,3 +92,127 @@ def test_what_people_typed_is_exported_only_on_demand(service, tmp_path):
         {"category": "job", "format": "jsonl", "personal": "true"},
         {"category": "job", "format": "csv", "personal": "true"},
     ]
+
+
+def rewritten(folder, change):
+    """An export whose events were changed by somebody who also mends the manifest's sums."""
+    manifest = json.loads((folder / "manifest.json").read_text())
+    for file in manifest["files"]:
+        events = [json.loads(line) for line in (folder / file["name"]).read_text().splitlines()]
+        content = b"".join(json.dumps(event).encode() + b"\n" for event in change(events))
+        (folder / file["name"]).write_bytes(content)
+        file |= {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+        file |= {"lastHash": json.loads(content.splitlines()[-1])["hash"]}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+
+
+def hash_of(event):
+    """As service/manual/log-format.md has it."""
+    texts = [event[name].encode() for name in ("stream", "id", "type", "recordedAt", "metadata", "data")]
+    texts += [base64.b64decode(event["sealed"] or ""), b"eventstore-1"]
+    lengths = [len(text) for text in texts]
+    lengths[6] = -1 if event["sealed"] is None else lengths[6]
+    numbers = (event["position"], event["streamVersion"], event["schemaVersion"], *lengths)
+    header = struct.pack(">32s11q", bytes.fromhex(event["previousHash"]), *numbers)
+    return hashlib.sha256(b"".join((header, *texts))).hexdigest()
+
+
+def chained(events):
+    for number, event in enumerate(events):
+        if number:
+            event["previousHash"] = events[number - 1]["hash"]
+        event["hash"] = hash_of(event)
+    return events
+
+
+def test_an_export_that_was_written_again_is_found(service, tmp_path):
+    kept, key = tmp_path / "kept.json", service.data / "checkpoint.pub"
+    service.cli("audit", "checkpoint", "--output", str(kept))
+    position = json.loads(kept.read_text())["position"]
+
+    def exported(name, *options):
+        service.cli("audit", "export", "--output", str(tmp_path / name), *options)
+        return tmp_path / name
+
+    def verify(folder, *options, status=0):
+        return service.cli("audit", "verify-export", str(folder), *options, status=status)
+
+    signed = ("--checkpoint", str(kept), "--public-key", str(key))
+    service.cli("audit", "show")  # one more event than was signed
+    folder = exported("whole")
+    found = verify(folder, *signed)
+    assert (found["sound"], found["proven"], found["provenThrough"]) == (True, position, position)
+    assert found["events"] > position
+    told = service.run("audit", "verify-export", str(folder))
+    assert "add --checkpoint FILE --public-key FILE" in told.stdout
+    assert all(event["hash"] == hash_of(event) for event in lines(folder))
+    stored = {event["position"]: event["hash"] for event in service.cli("audit", "show", "--limit", "9000")["events"]}
+    assert all(stored[event["position"]] == event["hash"] for event in lines(folder))
+
+    def forge(events):
+        events[1]["data"] = events[1]["data"].replace("kite", "evil")
+        return events
+
+    def change(field, value):
+        def changed(events):
+            events[2][field] = value
+            return events
+
+        return changed
+
+    shutil.copytree(folder, tmp_path / "forged")
+    rewritten(tmp_path / "forged", forge)
+    assert "position 2: its hash does not fit" in verify(tmp_path / "forged", status=3)["problem"]
+    rewritten(tmp_path / "forged", chained)
+    assert verify(tmp_path / "forged")["proven"] == 0
+    problem = verify(tmp_path / "forged", *signed, status=3)["problem"]
+    assert f"position {position} is not the event of the signed checkpoint" in problem
+    for number, (attack, says) in enumerate(
+        {
+            change("actor", "cli:somebody"): "is not that of its metadata",
+            change("sealed", "AAAA"): "its hash does not fit",
+            change("recordedAt", "2020-01-01T00:00:00.000000+00:00"): "its hash does not fit",
+            lambda events: events[:1] + events[2:]: "position 3 follows 1",
+            lambda events: [events[1], events[0], *events[2:]]: "position 2 follows 0",
+            lambda events: events[: position - 1]: "other events than the manifest says",
+        }.items()
+    ):
+        shutil.copytree(folder, tmp_path / str(number))
+        rewritten(tmp_path / str(number), attack)
+        assert says in verify(tmp_path / str(number), *signed, status=3)["problem"]
+
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["files"], manifest["through"] = [], 0
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    assert "before the checkpoint" in verify(folder, *signed, status=3)["problem"]
+
+    table = exported("table", "--format", "csv", "--personal")
+    assert verify(table, *signed)["proven"] == position
+    some = exported("some", "--category", "job")
+    found = verify(some, *signed, status=3)  # the checkpoint signs an event that is not in it
+    assert "none of its events is covered" in found["problem"]
+    assert verify(some)["filters"] == {"category": "job"}
+    late = exported("late", "--after", str(position - 2))
+    assert verify(late, *signed)["proven"] == 2
+    assert service.run("audit", "verify-export", str(late), "--public-key", str(key)).returncode == 2
+
+
+def test_an_export_goes_on_only_with_the_log_that_it_is_of(service, tmp_path):
+    folder = str(tmp_path / "export")
+    service.cli("audit", "export", "--output", folder)
+    other = Service(tmp_path / "other")
+    for name in ("Bolt", "Cork"):
+        other.cli("organization", "create", "--name", name)
+    assert "another log" in other.cli("audit", "export", "--output", folder, status=1)["detail"]
+    assert service.cli("audit", "export", "--output", folder)["events"] == 1
+
+
+def test_an_export_of_another_format_is_called_that(service, tmp_path):
+    folder = tmp_path / "export"
+    service.cli("audit", "export", "--output", str(folder))
+    manifest = json.loads((folder / "manifest.json").read_text())
+    for made, says in (("docsmith-export-3", "newer docsmith"), ("docsmith-export-1", "export the log again")):
+        (folder / "manifest.json").write_text(json.dumps({"format": made, "files": [], "more": manifest}))
+        told = service.run("audit", "verify-export", str(folder))
+        assert (told.returncode, told.stdout) == (1, "")
+        assert says in told.stderr

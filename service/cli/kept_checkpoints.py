@@ -1,0 +1,32 @@
+"""Signed checkpoints that somebody kept, as options of the commands that check something with them."""
+
+import argparse
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from service.workers.checkpoints import SignedCheckpoint, key_text
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--checkpoint", type=Path, action="append", default=[], metavar="FILE",
+        help="a signed checkpoint that somebody kept, or several, one in each line",
+    )  # fmt: skip
+    parser.add_argument("--public-key", type=Path, metavar="FILE", help="the key that has to have signed them")
+
+
+def signature_problem(file: Path, one: SignedCheckpoint, expected: Ed25519PublicKey | None) -> str | None:
+    """What is wrong with a checkpoint's signature; without a key, that in the checkpoint counts."""
+    where = f"the checkpoint of position {one.position} in {file}"
+    if expected is not None and one.public_key != key_text(expected):
+        return f"{where} was signed with another key"
+    if not one.is_signed_with(expected or one.own_key()):
+        return f"{where} does not fit its signature"
+    return None
+
+
+def keys_to_compare(given: list[SignedCheckpoint]) -> str:
+    """What to do when no key was given."""
+    keys = ", ".join(sorted({one.public_key for one in given}))
+    return f"they were signed with the key that stands in them ({keys}): compare it with the one you know"

@@ -6,20 +6,13 @@ they are missing or the lock has changed, and skips the test where there is no n
 """
 
 import asyncio
-import fcntl
-import hashlib
 import json
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
-import pytest
+from tests.node_packages import require_packages
 
 HERE = Path(__file__).parent
-INSTALLED = HERE / "node_modules" / ".installed"
-INSTALL = ["npm", "ci", "--no-audit", "--no-fund"]
-INSTALL_SECONDS = 300
 RUN_SECONDS = 60
 
 AI4 = ("ai4old", "ai4")
@@ -31,22 +24,7 @@ Outcome = dict[str, Any]
 
 def require_clients() -> None:
     """Make sure that node and the packages are there; once per test session is enough."""
-    for command in ("node", "npm"):
-        if shutil.which(command) is None:
-            pytest.skip(f"{command} is missing: install Node.js 20 or later; `{' '.join(INSTALL)}` gets the rest")
-    with (HERE / "package-lock.json").open("rb") as lock:  # several test processes may find them missing at once
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        _install(hashlib.sha256(lock.read()).hexdigest())
-
-
-def _install(wanted: str) -> None:
-    if INSTALLED.is_file() and INSTALLED.read_text() == wanted:
-        return
-    done = subprocess.run(INSTALL, cwd=HERE, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False)
-    if done.returncode != 0:
-        said = done.stderr.strip().splitlines()[-1:] or ["no reason given"]
-        pytest.skip(f"the npm packages cannot be installed ({' '.join(INSTALL)} in tests/clients): {said[0]}")
-    INSTALLED.write_text(wanted)
+    require_packages(HERE)
 
 
 async def run_chat(version: str, url: str, key: str = "", *, turns: list[str], **more: Any) -> Outcome:

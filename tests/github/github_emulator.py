@@ -7,23 +7,17 @@ body is found, too.
 """
 
 import asyncio
-import fcntl
-import hashlib
 import json
 import shutil
-import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
+from tests.node_packages import require_packages
 
 HERE = Path(__file__).parent
-INSTALLED = HERE / "node_modules" / ".installed"
 DESCRIPTION = HERE / "node_modules" / ".github.json"
-INSTALL = ["npm", "ci", "--no-audit", "--no-fund"]
-INSTALL_SECONDS = 300
 
 PATHS = (
     "/repos/{owner}/{repo}",
@@ -39,26 +33,14 @@ PATHS = (
 
 def require_emulator() -> None:
     """Make sure that node and the packages are there; once per test session is enough."""
-    for command in ("node", "npm"):
-        if shutil.which(command) is None:
-            pytest.skip(f"{command} is missing: install Node.js 20 or later; `{' '.join(INSTALL)}` gets the rest")
-    with (HERE / "package-lock.json").open("rb") as lock:  # several test processes may find them missing at once
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        _install(hashlib.sha256(lock.read() + repr(PATHS).encode()).hexdigest())
+    require_packages(HERE, finish=_keep_description, version=repr(PATHS))
 
 
-def _install(wanted: str) -> None:
-    if INSTALLED.is_file() and INSTALLED.read_text() == wanted:
-        return
-    done = subprocess.run(INSTALL, cwd=HERE, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False)
-    if done.returncode != 0:
-        said = done.stderr.strip().splitlines()[-1:] or ["no reason given"]
-        pytest.skip(f"the npm packages cannot be installed ({' '.join(INSTALL)} in tests/github): {said[0]}")
+def _keep_description() -> None:
     generated = HERE / "node_modules" / "@octokit" / "openapi" / "generated"
     whole = json.loads((generated / "api.github.com.json").read_bytes())
     DESCRIPTION.write_text(json.dumps(cut(whole, PATHS)))
     shutil.rmtree(generated)
-    INSTALLED.write_text(wanted)
 
 
 def cut(whole: dict[str, Any], paths: tuple[str, ...]) -> dict[str, Any]:

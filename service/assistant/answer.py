@@ -10,7 +10,7 @@ greeting needs no passage.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from urllib.parse import urlsplit
 
@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from service.assistant import suggestions
 from service.assistant.addresses import KnownAddresses
-from service.assistant.citations import CitationFilter
+from service.assistant.answer_text import AnswerText
 from service.assistant.context import (
     MAX_PAGE_CHARACTERS,
     Exchange,
@@ -30,7 +30,6 @@ from service.assistant.context import (
     passage_limit,
     results_text,
 )
-from service.assistant.markup import MarkupGuard
 from service.assistant.query import is_about_this_page, is_small_talk, query_for
 from service.assistant.room import MAX_SQUEEZED, Room, room_for
 from service.assistant.suggestions import Suggestion, page_of
@@ -152,9 +151,8 @@ class _Answering:
         self._found: dict[tuple[str, int, str], Source] = {}
         self._urls: dict[int, str] = {}
         self._commit = ""
-        self._filter = CitationFilter(self._urls.get)
         self._addresses = KnownAddresses(question.domain, question.current_path)
-        self._guard = MarkupGuard(self._addresses)
+        self._written = AnswerText(self._urls.get, self._addresses)
         self._text: list[str] = []
         self._usage = Usage()
         self._calls = 0
@@ -195,15 +193,15 @@ class _Answering:
                 async for chunk in chunks:
                     match chunk:
                         case ModelText(text=text):
-                            if delta := self._pass_on(text, is_first=not said):
-                                yield TextDelta(delta)
+                            for event in self._given(self._written.feed(text)):
+                                yield event
                             said.append(text)
                         case ModelEnd():
                             end = chunk
             if end is None:
                 raise Unavailable("The model's reply ended before its end.", code="model_cut_off")
-            if delta := self._sent(self._guard.feed(self._filter.finish()) + self._guard.finish()):
-                yield TextDelta(delta)
+            for event in self._given(self._written.finish()):
+                yield event
             self._usage += end.usage
             used = end.model
             if not end.tool_calls:
@@ -222,10 +220,10 @@ class _Answering:
             yield TextDelta(self._sent(NO_ANSWER))
         if self._settings.suggestions and (block := await self._suggestions()):
             yield TextDelta(self._sent(block))
-        answered = not self._filter.says_unanswered and (bool(self._filter.cited) or is_small_talk(question.text))
+        answered = not self._written.says_unanswered and (bool(self._written.cited) or is_small_talk(question.text))
         yield ReplyDone(
             "".join(self._text),
-            tuple(self._filter.cited),
+            tuple(self._written.cited),
             "answered" if answered else "unanswered",
             used,
             self._usage,
@@ -285,17 +283,12 @@ class _Answering:
         passages = [_clipped(passage, limit) for passage in result.passages]
         return ToolMessage(call.id, call.name, results_text(passages, self._mark))
 
-    def _pass_on(self, text: str, *, is_first: bool) -> str:
-        """What may be sent of the text; ``is_first`` in this call of the model."""
-        if not text.isascii():
-            text = text.encode("utf-8", "replace").decode()  # half of a surrogate pair cannot be stored or sent
-        if is_first and self._text:
-            text = "\n\n" + text.lstrip()
-        return self._sent(self._guard.feed(self._filter.feed(text)))
+    def _given(self, shown: str) -> Iterator[ReplyEvent]:
+        """What has come of the model's text."""
+        if shown:
+            yield TextDelta(self._sent(shown))
 
     def _sent(self, text: str) -> str:
-        if not self._text:
-            text = text.lstrip()
         if text:
             self._text.append(text)
         return text
@@ -393,15 +386,15 @@ class _Answering:
 
     async def _suggestions(self) -> str:
         """For an answer from the documentation, or for one that it does not have; not for a greeting."""
-        if not self._filter.cited and not self._filter.says_unanswered:
+        if not self._written.cited and not self._written.says_unanswered:
             return ""
-        own = [one for one in suggestions.parsed(self._filter.suggestions) if await self._page(one.path) is not None]
+        own = [one for one in suggestions.parsed(self._written.suggestions) if await self._page(one.path) is not None]
         return suggestions.block(own or self._related(), after="".join(self._text[-2:]))
 
     def _related(self) -> list[Suggestion]:
         """Pages that were found and not cited, best first; not the page that is open."""
         sources = self._found.values()
-        known = {page_of(source.url) for source in sources if source.number in self._filter.cited}
+        known = {page_of(source.url) for source in sources if source.number in self._written.cited}
         known.add("/" + page_of(self._open).strip("/"))
         return [Suggestion(source.title, page_of(source.url)) for source in sources if page_of(source.url) not in known]
 

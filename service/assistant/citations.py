@@ -18,13 +18,15 @@ of the text and noted. Where it is glued to a word (``argv[0]``) it is text.
 A ``suggestions`` block that the model writes is taken out as well and kept, for its links are yet to be checked.
 
 The state follows CommonMark as far as a stream allows: a fence begins at the start of a line (behind list and quote
-markers), a code span ends at a run of as many backticks as began it and never crosses a blank line. Indented code is
-not told from a continued list item; a citation there is linked.
+markers), a code span ends at a run of as many backticks as began it, or with its line (``markup``). Indented code is
+known where it is code for every reader (``lines.Indents``); elsewhere a citation in it is linked.
 """
 
 import re
 from collections.abc import Callable
 from enum import Enum, auto
+
+from service.assistant.lines import Indents
 
 MAX_HELD_CHARACTERS = 60
 """Of a bracket; a longer one is no citation."""
@@ -34,7 +36,12 @@ MAX_TARGET_CHARACTERS = 500
 
 MAX_RANGE = 20
 
+MAX_SUGGESTION_CHARACTERS = 1_000
+"""Of a line in the model's block of suggestions; what is beyond is not read."""
+
 _LINE_CHARACTERS = 100
+_SPECIAL = "[]`~:"
+"""What means something in text, and nothing in code."""
 _LINE_START = re.compile(r"[\s>]*(?:(?:[-*+]|\d{1,9}[.)])\s+)*")
 _IN_BRACKET = re.compile(r"[\d\s,;–-]")  # noqa: RUF001  (models write ranges with an en dash)
 _NUMBERS = re.compile(r"\s*\d{1,3}(?:\s*(?:[,;]|[-–])\s*\d{1,3})*\s*")  # noqa: RUF001
@@ -90,15 +97,19 @@ class CitationFilter:
         """The line so far, its beginning at least."""
         self._outer = _Mode.TEXT
         """What a run of backticks stands in: text or a code span."""
+        self._run_length = 0
         self._run_begins_line = False
         self._has_image = False
         """In the code span: what a stray backtick begins may turn out to be none."""
-        self._is_wrapped = False
-        """The code span goes on in another line: there what a stray backtick begins may define a reference."""
         self._ticks = 0
         """Backticks that opened the code span."""
         self._fence = ""
         self._in_info = False
+        self._indents = Indents()
+        self._bracket_at = 0
+        """Where in the line the bracket stands that is held."""
+        self._is_dropped = False
+        """The character that was read last is the end of a citation that went."""
 
     def feed(self, text: str) -> str:
         is_special = "[" in text or "]" in text or "`" in text or "~" in text
@@ -110,10 +121,7 @@ class CitationFilter:
         return self._take()
 
     def finish(self) -> str:
-        """What is still held back. A code block that is open is closed: what follows would be part of it.
-
-        Afterwards the filter is at the start of a paragraph.
-        """
+        """What is still held back. Afterwards the filter is at the start of a paragraph."""
         match self._mode:
             case _Mode.TEXT:
                 self._out.append(self._spaces)
@@ -124,15 +132,16 @@ class CitationFilter:
                 self._cite()
             case _Mode.IMAGE:
                 self._end_image()
-            case _Mode.RUN | _Mode.INFO | _Mode.SPAN:
+            case _Mode.RUN:
+                self._out.append(self._held * self._run_length)
+            case _Mode.INFO | _Mode.SPAN:
                 self._out.append(self._held)
             case _Mode.SUGGESTIONS:
                 self._suggested(self._held)
-            case _Mode.CODE if self._in_info or not self._closes(self._line):
-                self._out.append(("\n" if self._line else "") + self._fence + "\n")
             case _:
                 pass
         self._mode, self._held, self._spaces, self._previous, self._line = _Mode.TEXT, "", "", "", ""
+        self._indents = Indents()
         return self._take()
 
     def _take(self) -> str:
@@ -145,7 +154,10 @@ class CitationFilter:
         if not text:
             return
         self._previous = text[-1]
-        _, newline, last = text.rpartition("\n")
+        begun, newline, last = text.rpartition("\n")
+        if newline:
+            for line in (self._line + begun).split("\n"):
+                self._indents.end(line)
         self._line = (last if newline else self._line + last)[:_LINE_CHARACTERS]
         words = text.rstrip(" ")
         if words:
@@ -156,7 +168,10 @@ class CitationFilter:
         self._take_in(character)
         self._previous = character
         if character == "\n":
+            self._indents.end(self._line)
             self._line = ""
+        elif self._is_dropped:
+            self._is_dropped = False
         elif len(self._line) < _LINE_CHARACTERS:
             self._line += character
 
@@ -184,16 +199,18 @@ class CitationFilter:
                 if character == "\n":
                     self._suggested(self._held)
                     self._held = ""
-                else:
+                elif len(self._held) < MAX_SUGGESTION_CHARACTERS:
                     self._held += character
 
     def _text(self, character: str) -> None:
         if character == " ":
             self._spaces += character
+        elif character in _SPECIAL and self._indents.is_code(self._line + character):
+            self._emit(character)
         elif character == "[" and self._previous == "!":
             self._mode, self._held = _Mode.IMAGE, character
         elif character == "[" and self._previous != "\\":
-            self._mode, self._held = _Mode.BRACKET, character
+            self._mode, self._held, self._bracket_at = _Mode.BRACKET, character, len(self._line)
             is_behind_word = self._previous.isalnum() or self._previous in ("_", ")", "]")
             self._is_glued = is_behind_word and not self._is_behind_citation
         elif character in "`~":
@@ -227,7 +244,8 @@ class CitationFilter:
     def _target(self, character: str) -> None:
         if character == ")":
             self._cite()
-        elif character.isspace() or len(self._held) > MAX_TARGET_CHARACTERS:
+            self._is_dropped = len(self._line) == self._bracket_at
+        elif character == "[" or character.isspace() or len(self._held) > MAX_TARGET_CHARACTERS:
             words = self._held[self._held.index("(") :]
             self._cite()
             self._emit(words)
@@ -254,21 +272,21 @@ class CitationFilter:
 
     def _begin_run(self, character: str, outer: _Mode) -> None:
         self._emit("")
-        self._mode, self._outer, self._held = _Mode.RUN, outer, character
+        self._mode, self._outer, self._held, self._run_length = _Mode.RUN, outer, character, 1
         self._run_begins_line = _LINE_START.fullmatch(self._line) is not None
 
     def _run(self, character: str) -> None:
-        if character == self._held[0]:
-            self._held += character
+        if character == self._held:
+            self._run_length += 1
             return
-        run = self._held
+        self._held = run = self._held * self._run_length
         if self._run_begins_line and len(run) >= 3:
             self._mode, self._fence = _Mode.INFO, run
             self._info(character)
             return
         self._release()
         if run[0] == "`" and self._outer is _Mode.TEXT:
-            self._mode, self._ticks, self._has_image, self._is_wrapped = _Mode.SPAN, len(run), False, False
+            self._mode, self._ticks, self._has_image = _Mode.SPAN, len(run), False
         elif run[0] == "`":
             self._mode = _Mode.TEXT if len(run) == self._ticks else _Mode.SPAN
         else:
@@ -320,12 +338,9 @@ class CitationFilter:
             return
         if character == "[" and self._previous == "!":
             self._has_image = True
-        is_definition = character == ":" and self._previous == "]" and self._is_wrapped
-        self._out.append(" :" if is_definition else character)
+        self._out.append(character)
         if character == "\n":
-            self._is_wrapped = True
-            if not self._line.strip():
-                self._mode = _Mode.TEXT
+            self._mode = _Mode.TEXT
 
     def _closes(self, line: str) -> bool:
         line = line.lstrip("> \t").rstrip()
@@ -358,6 +373,8 @@ class CitationFilter:
                     self.cited.append(number)
         if links:
             self._emit(" ".join(links))
+        else:
+            self._line = self._line[: self._bracket_at]  # what follows may begin the line now
         self._mode, self._held, self._spaces = _Mode.TEXT, "", ""
         self._is_behind_citation = not self._is_glued
 

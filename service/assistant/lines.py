@@ -10,9 +10,20 @@ import re
 
 from msgspec import Struct
 
-_QUOTES = re.compile(r"(?: {0,3}> ?)*")
-_MARKER = re.compile(r"(?P<sign>[-*+]|(?P<number>\d{1,9})[.)])(?P<blanks> {1,4})(?=[^\s])")
-_ANY_MARKER = re.compile(r">|(?:[-*+]|\d{1,9}[.)])(?:\s|\Z)")
+_QUOTES = re.compile(r"(?: {0,3}+> ?+)*+")
+_MARKER = re.compile(r"(?P<sign>[-*+]|(?P<number>[0-9]{1,9})[.)])(?P<blanks> {1,4})(?=[^ \t\n])")
+_ANY_MARKER = re.compile(r">|(?:[-*+]|[0-9]{1,9}[.)])(?:[ \t\n]|\Z)")
+_HEAD = re.compile(r"(?:[ \t]+|>|(?:[-*+]|[0-9]{1,9}[.)])(?=[ \t]))*+")
+_MARKER_BEGUN = re.compile(r"(?:[-*+]|[0-9]{1,9}[.)]?)?\Z")
+_WIDE = re.compile(r" {4}|\t")
+_TOO_WIDE = re.compile(r" *\t[ \t]*| {5,}")
+
+BLANKS = " \t"
+"""What CommonMark (0.31, section 2.1) takes for indentation and for the whole of a blank line; no other white space."""
+LINE_CHARACTERS = 1_000
+"""Of a line, as far as it is looked at; a head that is longer has nothing of which anything would depend."""
+CODE_INDENT = 4
+"""Columns of blanks, beyond what the open containers need, that make code of what follows."""
 
 
 class Place(Struct, frozen=True):
@@ -39,7 +50,7 @@ def place_of(line: str, before: Place) -> Place:
     assert found is not None
     quotes, rest = found[0].count(">"), line[found.end() :]
     items = before.items if quotes == before.quotes else ()
-    content = rest.lstrip()
+    content = rest.lstrip(BLANKS)
     if not content:
         return Place(quotes, items, len(rest))
     column = len(rest) - len(content)
@@ -49,7 +60,7 @@ def place_of(line: str, before: Place) -> Place:
         is_certain = False  # perhaps a quote within the item
     kept = tuple(start for start in items if start <= column)
     has_ended = len(kept) < len(items)
-    if column - (kept[-1] if kept else 0) > 3:
+    if column - (kept[-1] if kept else 0) >= CODE_INDENT:
         is_certain = False  # indented code, or a paragraph that goes on
     marker = _MARKER.match(content)
     if marker is not None and is_certain:
@@ -64,3 +75,60 @@ def place_of(line: str, before: Place) -> Place:
     elif _ANY_MARKER.match(content):
         is_certain = False
     return Place(quotes, kept, column, is_blank=False, is_certain=is_certain)
+
+
+def head_of(text: str, *, final: bool) -> str | None:
+    """Return the blanks and markers that a line begins with; None while more of the line may belong to them."""
+    found = _HEAD.match(text)
+    assert found is not None
+    if not final and _MARKER_BEGUN.match(text, found.end()):
+        return None
+    return found[0]
+
+
+def is_wide(head: str) -> bool:
+    """Return whether what follows may be code by its indentation."""
+    return _WIDE.search(head) is not None
+
+
+def narrowed(head: str, before: Place) -> str:
+    """Return the head of a line with fewer blanks, so that by no reading of it what follows is indented code."""
+    found = _QUOTES.match(head)
+    assert found is not None
+    outer, rest = found[0], head[found.end() :]
+    items = before.items if outer.count(">") == before.quotes else ()
+    markers = rest.lstrip(BLANKS)
+    width = len(rest[: len(rest) - len(markers)].expandtabs(CODE_INDENT))
+    least = (items[-1] if items else 0) + CODE_INDENT - 1
+    return outer + " " * min(width, least) + _TOO_WIDE.sub(" ", markers)
+
+
+class Indents:
+    """Knows the lines that are code by their indentation for every reader: those of blocks outside of all containers.
+
+    Feed it each line at its ``end``. Outside is what an unindented line without a marker begins that follows a blank
+    one: nothing can go on through that, not even a paragraph. The text begins outside.
+    """
+
+    def __init__(self) -> None:
+        self._is_outside = True
+        self._is_behind_blank = True
+        """The line before is blank, or code of this kind."""
+
+    def is_code(self, line: str) -> bool:
+        """Return whether the line is code; its beginning, with one character of its content, is enough."""
+        if not (self._is_outside and self._is_behind_blank and line[:1] in BLANKS):
+            return False
+        content = line.lstrip(BLANKS)
+        return len(line[: len(line) - len(content)].expandtabs(CODE_INDENT)) >= CODE_INDENT
+
+    def end(self, line: str) -> None:
+        content = line.lstrip(BLANKS)
+        if not content:
+            self._is_behind_blank = True
+        elif not self.is_code(line):
+            if _ANY_MARKER.match(content):
+                self._is_outside = False
+            elif self._is_behind_blank and len(content) == len(line):
+                self._is_outside = True
+            self._is_behind_blank = False

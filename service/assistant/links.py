@@ -14,6 +14,23 @@ LINK_BEGUN = re.compile(
     rf"|{_DEST}(?:\([^\s()<>\\`|\"]*|(?: +(?:\"[^\"\\`<>\[\]|\n]{{0,200}}(?:\" *)?)?)?))\Z"
 )
 """What may become a ``LINK`` when more of it comes."""
+SCHEME = r"(?<![A-Za-z])(?:(?:https?|ftp)://|www\.)"
+IN_WORD = r"://(?:(?<=https://)|(?<=http://)|(?<=ftp://))|\.(?<=www\.)"
+"""The end of a scheme that a letter stands before. Some clients make a link of that, too."""
+SCHEME_BEGUN = re.compile(
+    r"(?:(?<![A-Za-z])(?:h(?:t(?:t(?:p(?:s(?::/?)?|:/?)?)?)?)?|f(?:t(?:p(?::/?)?)?)?|w{1,3})"
+    r"|(?:(?<=http)|(?<=https)|(?<=ftp)):/?)\Z",
+    re.IGNORECASE,
+)
+ENDS_OF_BEGUN = frozenset("hHtTpPsSfFwW")
+ADDRESS = re.compile(rf"(?:{SCHEME}|{IN_WORD})[\w\-.~:/?#@!$&'()+,;=%]*", re.IGNORECASE)
+"""An address without brackets, as chat clients know it."""
+MAX_MAIL_NAME = 65
+"""Characters before an ``@`` that are looked at; RFC 5321 (section 4.5.3.1.1) allows one less."""
+MAIL_NAME = re.compile(r"[\w.+-]+\Z")
+MAIL_HOST = re.compile(r"@[\w.-]*")
+AUTOLINK = re.compile(r"<(?:(?P<address>https?://[^\s<>`|\\\"]*)|(?P<mail>[\w.+-]+@[\w.-]+))>", re.IGNORECASE)
+AUTOLINK_BEGUN = re.compile(r"<(?:[A-Za-z0-9_.+-]*(?:@[\w.-]*)?|https?:/?/?|https?://[^\s<>`|\\\"]*)\Z", re.IGNORECASE)
 _ENTITY = re.compile(r"&#?\w+;")
 _TRAILING = "?!.,:;'_~"
 

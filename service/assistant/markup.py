@@ -26,41 +26,59 @@ from html import unescape
 
 from msgspec import Struct
 
-from service.assistant.lines import START, Place, place_of
-from service.assistant.links import LINK, LINK_BEGUN, is_of_the_site, is_plain, trimmed
+from service.assistant.code import MAX_SPAN, Fence, FenceLine, fence_line, run_of, span_of
+from service.assistant.lines import (
+    BLANKS,
+    LINE_CHARACTERS,
+    START,
+    Indents,
+    Place,
+    head_of,
+    is_wide,
+    narrowed,
+    place_of,
+)
+from service.assistant.links import (
+    ADDRESS,
+    AUTOLINK,
+    AUTOLINK_BEGUN,
+    ENDS_OF_BEGUN,
+    IN_WORD,
+    LINK,
+    LINK_BEGUN,
+    MAIL_HOST,
+    MAIL_NAME,
+    MAX_MAIL_NAME,
+    SCHEME,
+    SCHEME_BEGUN,
+    is_of_the_site,
+    is_plain,
+    trimmed,
+)
 
-MAX_SPAN = 500
-"""Characters between the backticks of a code span; a longer one is text."""
 MAX_LABEL = 300
 """Of a link's words; a longer link is none."""
 MAX_ADDRESS = 500
 MAX_FENCE_LINE = 200
 MAX_DEPTH = 8
 """Of brackets within brackets."""
-LINE_CHARACTERS = 1_000
-"""Of the line so far, as far as anybody looks at it."""
+_PIECE_CHARACTERS = 1_000
+_BEGIN_HEAD = " \t>-*+0123456789"
+_MARKERS = _BEGIN_HEAD + ".)"
 
-_SCHEME = r"(?<![A-Za-z])(?:(?:https?|ftp)://|www\.)"
 _BACKSLASH = "\\"
-_SPECIAL = re.compile(rf"[\\`~\[\]<!&\n]|{_SCHEME}", re.IGNORECASE)
-_SCHEME_BEGUN = re.compile(
-    r"(?<![A-Za-z])(?:h(?:t(?:t(?:p(?:s(?::/?)?|:/?)?)?)?)?|f(?:t(?:p(?::/?)?)?)?|w{1,3})\Z", re.IGNORECASE
-)
-_QUIET = re.compile(r"(?:[^\\`~\[\]<!&\n:/.]|(?<![wW])\.)+")
+_SPECIAL = re.compile(rf"[\\`~\[\]<!&@\n]|{SCHEME}|{IN_WORD}", re.IGNORECASE)
+_QUIET = re.compile(r"(?:[^\\`~\[\]<!&@\n:/.]|(?<![wW])\.)+")
 """Neither anything special, nor an address, nor the end of what may begin one, but for its last letters."""
-_ENDS_OF_BEGUN = frozenset("hHtTpPsSfFwW")
-_ADDRESS = re.compile(rf"{_SCHEME}[\w\-.~:/?#@!$&'()+,;=%]*", re.IGNORECASE)
 _PLAIN_LABEL = re.compile(r"(?!.*\b(?:www|https?|ftp)$)(?:\w|\w[\w ,.'+/-]*\w|(`+)[^`]+\1)", re.IGNORECASE)
 """Words that mean the same without their brackets."""
 
-_AUTOLINK = re.compile(r"<(?:(?P<address>https?://[^\s<>`|\\\"]*)|(?P<mail>[\w.+-]+@[\w.-]+))>", re.IGNORECASE)
-_AUTOLINK_BEGUN = re.compile(r"<(?:[A-Za-z0-9_.+-]*(?:@[\w.-]*)?|https?:/?/?|https?://[^\s<>`|\\\"]*)\Z", re.IGNORECASE)
 _HARMLESS = re.compile(r"<(?:br ?/?|/?(?:kbd|sub|sup))>", re.IGNORECASE)
 _HARMLESS_BEGUN = re.compile(r"<(?:br? ?/?|/?(?:k(?:bd?)?|s(?:u[bp]?)?)?)\Z", re.IGNORECASE)
 _ENTITY = re.compile(r"&#?\w{1,32};")
 _ENTITY_BEGUN = re.compile(r"&#?\w{0,32}\Z")
 _LETTER = re.compile(r"[A-Za-z]")
-_TABLE_RULE = re.compile(r"[\s>|:-]*")
+_TABLE_RULE = re.compile(r"[ \t>|:-]*")
 _CELL_END = re.compile(r"(?<!\\)\|")
 _ESCAPABLE = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
 _FIRST_OF_RULE = re.compile(r"[|:-]")
@@ -76,13 +94,6 @@ class _Label(Struct):
     length: int = 0
 
 
-class _Fence(Struct):
-    mark: str
-    """Its run of backticks or tildes."""
-    place: Place
-    """Of its first line."""
-
-
 class MarkupGuard:
     """Feed it text with its citations resolved, then ``finish``; send what they return."""
 
@@ -95,12 +106,12 @@ class MarkupGuard:
         self._last = "\n"
         """The last character that was sent, brackets that are held included."""
         self._read = ""
-        """The last one that was read."""
+        """The last six that were read: of what may be a scheme, with the character before it."""
         self._line = ""
         """Of the text, as it was read: the line so far."""
         self._before = START
         """The place of the line before."""
-        self._fence: _Fence | None = None
+        self._fence: Fence | None = None
         self._in_code_line = False
         """In a fenced block, behind the beginning of a line."""
         self._is_table = False
@@ -108,26 +119,36 @@ class MarkupGuard:
         """The line before has a code span over what would be several cells, if it were the head of a table."""
         self._has_odd_span = False
         self._behind_address = False
+        self._indents = Indents()
+        self._in_indented_code = False
+        self._may_go_on = self._goes_on = False
+        """The line before is of a paragraph, for every reader: one that is indented goes on with it."""
 
     def feed(self, text: str) -> str:
         if self._is_quiet(text):  # nearly always: what the steps would do, in one
-            self._last = self._read = text[-1]
+            self._last = text[-1]
+            self._read = text[-6:] if len(text) > 5 else (self._read + text)[-6:]
             if len(self._line) < LINE_CHARACTERS:
                 self._line += text
             self._behind_address = False
             return text
-        self._buffer += text
-        self._run(final=False)
+        if len(text) <= _PIECE_CHARACTERS:
+            self._buffer += text
+            self._run(final=False)
+            return self._take()
+        for at in range(0, len(text), _PIECE_CHARACTERS):  # what waits behind a step is copied by it
+            self._buffer += text[at : at + _PIECE_CHARACTERS]
+            self._run(final=False)
         return self._take()
 
     def _is_quiet(self, text: str) -> bool:
         """Whether the text is words and nothing else, and nothing is under way."""
-        if self._buffer or self._labels or self._fence is not None or self._may_be_head or not _QUIET.fullmatch(text):
+        if self._buffer or self._labels or self._fence is not None or not self._line or not _QUIET.fullmatch(text):
             return False
-        if text[0] == "." and self._read in ("w", "W"):
+        if text[0] == "." and self._read[-1:] in ("w", "W"):
             return False
         read = self._read
-        return text[-1] not in _ENDS_OF_BEGUN or _SCHEME_BEGUN.search(read + text, len(read)) is None
+        return text[-1] not in ENDS_OF_BEGUN or SCHEME_BEGUN.search(read + text, len(read)) is None
 
     def finish(self) -> str:
         """What is still held back. A code block that is open is closed. Afterwards a paragraph begins."""
@@ -135,11 +156,12 @@ class MarkupGuard:
         self._let_labels_go()
         if self._fence is not None:
             begun = "" if self._last == "\n" else "\n"
-            self._emit(begun + self._closing() + "\n")
+            self._emit(begun + self._fence.closing + "\n")
         text = self._take()
         self._fence, self._in_code_line, self._is_table, self._has_odd_span = None, False, False, False
         self._line, self._before, self._read, self._may_be_head = "", START, "", False
         self._behind_address, self._last = False, "\n"
+        self._indents, self._in_indented_code, self._may_go_on, self._goes_on = Indents(), False, False, False
         return text
 
     def _take(self) -> str:
@@ -177,7 +199,7 @@ class MarkupGuard:
     def _use(self, count: int) -> str:
         """Take so many characters off the buffer; they are read."""
         used, self._buffer = self._buffer[:count], self._buffer[count:]
-        self._read = used[-1]
+        self._read = (self._read + used)[-6:]
         if len(self._line) < LINE_CHARACTERS:
             self._line += used
         self._behind_address = False
@@ -187,10 +209,15 @@ class MarkupGuard:
 
     def _text_step(self, final: bool) -> bool:
         """One step; False: more of the text is needed for it."""
-        if self._line == "" and self._may_be_head:
-            done = self._rule_of_table(final)
+        if self._line == "":
+            done = self._rule_of_table(final) if self._may_be_head else None
+            if done is None:
+                done = self._begin_line(final)
             if done is not None:
                 return done
+        if self._in_indented_code and self._buffer[0] != "\n":
+            self._emit(self._use(len(self._buffer.partition("\n")[0])))
+            return True
         found = _SPECIAL.search(self._read + self._buffer, len(self._read))
         at = len(self._buffer) if found is None else found.start() - len(self._read)
         if at:
@@ -214,25 +241,53 @@ class MarkupGuard:
                 return self._angle(final)
             case "&":
                 return self._ampersand(final)
+            case "@":
+                return self._at(final)
             case _:
                 return self._address(final)
 
     def _words(self, count: int, *, is_cut: bool) -> bool:
         if is_cut:
-            begun = _SCHEME_BEGUN.search(self._read + self._buffer, len(self._read))
+            begun = SCHEME_BEGUN.search(self._read + self._buffer, len(self._read))
             if begun is not None:
                 count = begun.start() - len(self._read)
         if count:
             self._emit(self._use(count))
         return count > 0 and not is_cut
 
+    def _begin_line(self, final: bool) -> bool | None:
+        """At the blanks and markers before a line's content; None where there are none."""
+        if self._buffer[0] not in _BEGIN_HEAD:
+            return None
+        head = head_of(self._buffer[:LINE_CHARACTERS], final=final or len(self._buffer) >= LINE_CHARACTERS)
+        if head is None:
+            return False
+        if not head:
+            return None
+        begun = self._buffer[: len(head) + 1]
+        if is_wide(head) and not begun.endswith("\n"):
+            if self._indents.is_code(begun):
+                self._in_indented_code = True
+            elif self._may_go_on and not head.strip(BLANKS):
+                self._goes_on = True
+            elif not place_of(begun, self._before).is_certain:
+                narrow = narrowed(head, self._before)
+                self._buffer, head = narrow + self._buffer[len(head) :], narrow
+        self._emit(self._use(len(head)))
+        return True
+
     def _end_line(self) -> None:
         self._let_labels_go()
         line = self._line
+        content = line.lstrip(_MARKERS)
+        self._indents.end(line)
+        self._in_indented_code = False
         self._before = place_of(line, self._before)
         is_rule = "|" in line and "-" in line and _TABLE_RULE.fullmatch(line) is not None
         self._is_table = bool(line.strip(" \t>")) and (self._is_table or is_rule)
         self._may_be_head, self._has_odd_span = self._has_odd_span, False
+        self._may_go_on = (self._goes_on or content[:1].isalpha()) and not self._is_table
+        self._goes_on = False
         self._emit(self._use(1))
         self._line = ""
 
@@ -255,13 +310,11 @@ class MarkupGuard:
     def _backslash(self, final: bool) -> bool:
         if len(self._buffer) < 3 and not final:
             return False
-        escaped, behind, before = self._buffer[1:2], self._buffer[2:3], self._line[-3:].lower()
+        escaped, behind, before = self._buffer[1:2], self._buffer[2:3], self._read[-3:].lower()
         is_escape = escaped != "" and escaped in _ESCAPABLE
         self._emit(self._use(2 if is_escape else 1))
-        if is_escape:
-            self._read = _BACKSLASH  # what was escaped is no letter of an address, and begins nothing
         if (escaped in (":", "/") and (behind in ("/", _BACKSLASH) or before[-1:] in (":", "/"))) or (
-            escaped == "." and before == "www"
+            escaped in (".", "@") and (before == "www" or MAIL_NAME.search(before))
         ):
             self._emit(" ")  # some clients look for addresses in what is left when the backslashes are gone
         return True
@@ -271,7 +324,7 @@ class MarkupGuard:
         found = _ENTITY.match(self._buffer)
         if found is None and _ENTITY_BEGUN.match(self._buffer) and not final:
             return False
-        if found is not None and re.fullmatch(r"[\w:/.]+", unescape(found[0]), re.ASCII):
+        if found is not None and re.fullmatch(r"[\w:/.@+-]+", unescape(found[0]), re.ASCII):
             self._use(1)
             self._emit("&amp;")
         else:
@@ -341,10 +394,10 @@ class MarkupGuard:
     def _angle(self, final: bool) -> bool:
         """At ``<``: a tag, an address in angle brackets, or a sign."""
         buffer = self._buffer
-        if (len(buffer) == 1 or ((found := _AUTOLINK.match(buffer)) and found.end() == len(buffer))) and not final:
+        if (len(buffer) == 1 or ((found := AUTOLINK.match(buffer)) and found.end() == len(buffer))) and not final:
             return False
         if not (buffer[1:2].isascii() and (buffer[1:2].isalpha() or buffer[1:2] in ("/", "!", "?"))):
-            if buffer[1:2].isdigit() and (found := _AUTOLINK.match(buffer)) is not None:
+            if buffer[1:2].isdigit() and (found := AUTOLINK.match(buffer)) is not None:
                 self._angled(found)
                 return True
             self._emit(self._use(1))
@@ -352,10 +405,10 @@ class MarkupGuard:
         if (harmless := _HARMLESS.match(buffer)) is not None and _LETTER.search(self._line):
             self._emit(self._use(harmless.end()))
             return True
-        if (found := _AUTOLINK.match(buffer)) is not None:
+        if (found := AUTOLINK.match(buffer)) is not None:
             self._angled(found)
             return True
-        may_be = _AUTOLINK_BEGUN.match(buffer) or _HARMLESS_BEGUN.match(buffer)
+        may_be = AUTOLINK_BEGUN.match(buffer) or _HARMLESS_BEGUN.match(buffer)
         if may_be and len(buffer) < MAX_ADDRESS and not final:
             return False
         self._use(1)
@@ -373,7 +426,7 @@ class MarkupGuard:
 
     def _address(self, final: bool) -> bool:
         """At an address without brackets."""
-        found = _ADDRESS.match(self._read + self._buffer, len(self._read))
+        found = ADDRESS.match(self._read + self._buffer, len(self._read))
         assert found is not None
         whole = found[0][:MAX_ADDRESS]
         if len(whole) == len(self._buffer) and len(whole) < MAX_ADDRESS and not final:
@@ -382,12 +435,22 @@ class MarkupGuard:
         follows = self._buffer[len(whole) : len(whole) + 1]
         is_bare = address[:4].lower() == "www."
         target = f"https://{address}" if is_bare else address
-        if not (is_bare or address.partition("//")[2]):
-            self._emit(self._use(len(whole)))
+        if whole[0] in ":.":  # of a word that ends like a scheme, which has been sent
+            if whole.strip("./:") or follows not in ("", " ", "\n", "\t"):
+                self._use(len(whole))
+                self._as_code(whole)
+            else:
+                self._emit(self._use(len(whole)))
+        elif address.lower() == "www":
+            self._use(len(whole))
+            self._as_code(whole)
+        elif not (is_bare or address.partition("//")[2]):
+            self._emit(self._use(len(whole)) + ("" if follows in ("", " ", "\n", "\t") else " "))
         elif len(whole) < MAX_ADDRESS and is_plain(target) and self._may_link(target):
             ends_label = follows == "]" and address == whole and bool(self._labels)
             self._use(len(address))
-            if ends_label or follows in ("", " ", "\n", "\t"):
+            ends_for_all = not whole[len(address) :].strip(".,:;!?)") and follows in ("", " ", "\n", "\t")
+            if ends_label or ends_for_all:
                 self._emit(address)
                 self._behind_address = ends_label
             elif not is_bare:
@@ -401,9 +464,34 @@ class MarkupGuard:
             self._as_code(address)
         return True
 
+    def _at(self, final: bool) -> bool:
+        """At ``@``: of what may be an address for mail, whose name has been sent."""
+        found = MAIL_NAME.search(self._line[-MAX_MAIL_NAME:])
+        name = "" if found is None else found[0]
+        if not name and not MAIL_NAME.search(self._last):
+            self._emit(self._use(1))
+            return True
+        found = MAIL_HOST.match(self._buffer)
+        assert found is not None
+        if found.end() == len(self._buffer) < MAX_ADDRESS and not final:
+            return False
+        whole = found[0][:MAX_ADDRESS]
+        host = whole.rstrip(".-_")
+        follows = self._buffer[len(whole) : len(whole) + 1]
+        is_mail = "." in host or follows in ("\\", "&")
+        is_whole = follows not in ("\\", "&", "@", "+") and len(self._line) < LINE_CHARACTERS
+        is_known = is_whole and 0 < len(name) < MAX_MAIL_NAME
+        if not is_mail or (is_known and self._may_link(f"mailto:{name}{host}")):
+            self._emit(self._use(len(whole)))
+        else:
+            self._use(len(whole))
+            self._as_code(whole)
+        return True
+
     def _as_code(self, text: str) -> None:
         """Readable, and no link. Backticks next to it would become a part of it, and a backslash would escape it."""
         before = " " if self._last in ("`", _BACKSLASH) else ""
+        self._read = " "
         after = " " if self._buffer[:1] == "`" else ""
         self._emit(f"{before}`{text}`{after}")
 
@@ -411,10 +499,13 @@ class MarkupGuard:
 
     def _ticks(self, final: bool) -> bool:
         """At a run of backticks or tildes."""
-        mark, run = self._buffer[0], _run_of(self._buffer)
-        if run == len(self._buffer) and not final and run < MAX_SPAN:
+        mark, run = self._buffer[0], run_of(self._buffer)
+        if run >= MAX_SPAN:
+            self._escape(MAX_SPAN)
+            return True
+        if run == len(self._buffer) and not final:
             return False
-        if run >= 3 and not self._line.strip(" \t>*+-0123456789.)"):
+        if run >= 3 and not self._line.strip(_MARKERS):
             place = place_of(self._line + mark, self._before)
             if self._has_marker_only(place):
                 return self._open_fence(run, place, final)
@@ -431,7 +522,9 @@ class MarkupGuard:
         buffer = self._buffer
         end = buffer.find("\n")
         info = buffer[run:] if end < 0 else buffer[run:end]
-        is_fence = place.is_certain and len(info) <= MAX_FENCE_LINE and "|" not in info
+        is_fence = (
+            place.is_certain and len(self._line) < LINE_CHARACTERS and len(info) <= MAX_FENCE_LINE and "|" not in info
+        )
         is_fence &= not (buffer[0] == "`" and "`" in info)
         if is_fence and end < 0 and not final:
             return False
@@ -441,9 +534,10 @@ class MarkupGuard:
         self._let_labels_go()
         mark = buffer[:run]
         self._before = place
+        self._indents.end(self._line + mark)
         self._emit(self._use(run + len(info) + (end >= 0)))
-        self._line, self._fence, self._in_code_line = "", _Fence(mark, place), end < 0
-        self._may_be_head = self._has_odd_span = self._is_table = False
+        self._line, self._fence, self._in_code_line = "", Fence(mark, place), end < 0
+        self._may_be_head = self._has_odd_span = self._is_table = self._may_go_on = False
         return True
 
     def _escape(self, run: int) -> None:
@@ -452,25 +546,16 @@ class MarkupGuard:
 
     def _span(self, run: int, final: bool) -> bool:
         """A code span, if it ends on this line and soon."""
-        buffer, at = self._buffer, run
-        while (at := buffer.find("`", at)) >= 0:
-            length = _run_of(buffer, at)
-            if at + length == len(buffer) and not final:
-                break
-            if length == run:
-                break
-            at += length
-        end = buffer.find("\n")
-        is_beyond = 0 <= end < (at if at >= 0 else len(buffer)) or (len(buffer) if at < 0 else at) - run > MAX_SPAN
-        if not is_beyond and not final and (at < 0 or at + _run_of(buffer, at) == len(buffer)):
+        length = span_of(self._buffer, run, final=final)
+        if length is None:
             return False
-        content = buffer[run:at] if at >= 0 else ""
-        if is_beyond or at < 0 or _run_of(buffer, at) != run or (self._is_table and _CELL_END.search(content)):
+        content = self._buffer[run : length - run] if length else ""
+        if not length or (self._is_table and _CELL_END.search(content)):
             self._escape(run)
             return True
         self._has_odd_span |= "|" in content
         before = " " if self._last == "`" else ""
-        self._emit(before + self._use(at + run))
+        self._emit(before + self._use(length))
         return True
 
     def _code_step(self, final: bool) -> bool:
@@ -482,50 +567,28 @@ class MarkupGuard:
             self._in_code_line = not newline
             self._line = ""
             return True
-        quotes = fence.place.quotes
-        prefix = re.match(rf"(?: {{0,3}}> ?){{{quotes}}}", self._buffer)
-        if prefix is None:
-            if re.match(r"[ >]*\Z", self._buffer) and not final:
+        line = fence_line(fence, self._buffer, final=final)
+        match line:
+            case None:
                 return False
-            self._leave_fence()  # the quote has ended, and the block with it
-            return True
-        rest = self._buffer[prefix.end() :]
-        content = rest.lstrip(" \t")
-        if not content and not final:
-            return False
-        if (quotes and rest[:1] in ("", " ") and not content) or content[:1] in ("", "\n"):
-            self._in_code_line = True  # blank
-            return True
-        blanks = rest[: len(rest) - len(content)]
-        column, own = len(blanks.expandtabs(4)), fence.place.column
-        line, newline, _ = content.partition("\n")
-        run = _run_of(content) if content[0] == fence.mark[0] else 0
-        if run and not newline and not final and run <= MAX_SPAN and not line[run:].strip(" \t"):
-            return False
-        if run >= len(fence.mark) and not line[run:].strip(" \t") and column <= own + 3:
-            is_sure = own <= column <= max(own, 3) and "\t" not in blanks
-            self._use(prefix.end() + len(blanks) + len(line) + len(newline))
-            indent = blanks if is_sure else " " * own
-            self._emit(prefix[0] + indent + line + newline)
-            self._before, self._line, self._fence = fence.place, "", None
-            if not newline:
-                self._line = "`"
-            return True
-        if column < own or (own and "\t" in blanks and quotes):
-            self._emit(self._closing() + "\n")  # else a list's end might end it, or not
-            self._leave_fence()
-            return True
-        self._in_code_line = True
+            case FenceLine("code"):
+                self._in_code_line = True
+            case FenceLine("closing", length, sent):
+                self._use(length)
+                self._emit(sent)
+                self._leave_fence()
+                if not sent.endswith("\n"):
+                    self._line = "`"
+            case FenceLine("doubtful"):
+                self._emit(fence.closing + "\n")
+                self._leave_fence()
+            case _:
+                self._leave_fence()
         return True
 
     def _leave_fence(self) -> None:
         assert self._fence is not None
         self._before, self._line, self._fence = self._fence.place, "", None
-
-    def _closing(self) -> str:
-        assert self._fence is not None
-        place = self._fence.place
-        return "> " * place.quotes + " " * place.column + self._fence.mark
 
 
 def _opening(label: _Label) -> str:
@@ -533,12 +596,5 @@ def _opening(label: _Label) -> str:
     return "! [" if label.is_image else "["
 
 
-def _run_of(text: str, at: int = 0) -> int:
-    end = at
-    while end < len(text) and text[end] == text[at]:
-        end += 1
-    return end - at
-
-
 def _without_quotes(line: str) -> str:
-    return re.sub(r"^(?: {0,3}> ?)*", "", line)
+    return re.sub(r"^(?: {0,3}+> ?+)*+", "", line)

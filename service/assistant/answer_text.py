@@ -1,0 +1,97 @@
+"""The text of an answer on its way from the model to the reader, made safe to show.
+
+Each step sees the whole text in pieces, however they are cut, and what the step before made of it:
+
+1. Line ends become LF, as CommonMark 0.31 (section 2.1) has all three of them, and NUL becomes U+FFFD (section 2.3):
+   nothing behind this need know that a renderer does so.
+2. Citations become links (``citations``).
+3. Raw HTML and addresses that nobody gave lose their power (``markup``).
+"""
+
+from collections.abc import Callable, Sequence
+
+from service.assistant.citations import CitationFilter
+from service.assistant.lines import CODE_INDENT
+from service.assistant.markup import MarkupGuard
+
+_BLANKS = " \t\n\v\f\x1c\x1d\x1e\x1f\x85\xa0\u2028\u2029\ufeff"
+
+
+class AnswerText:
+    """Feed it what the model writes, ``finish`` after each call of it; send what they return."""
+
+    def __init__(self, url_of: Callable[[int], str | None], may_link: Callable[[str], bool]) -> None:
+        """``url_of`` and ``may_link`` as ``CitationFilter`` and ``MarkupGuard`` take them."""
+        self._is_behind_cr = False
+        self._citations = CitationFilter(url_of)
+        self._guard = MarkupGuard(may_link)
+        self._has_text = False
+        self._written = _Beginning()
+        self._shown = _Beginning()
+        """The same of what the citations leave, for the first of them may go."""
+
+    @property
+    def cited(self) -> Sequence[int]:
+        """Passages in the order in which they were first cited."""
+        return self._citations.cited
+
+    @property
+    def says_unanswered(self) -> bool:
+        """The model has marked the question as one that the documentation does not answer."""
+        return self._citations.says_unanswered
+
+    @property
+    def suggestions(self) -> Sequence[str]:
+        """Lines of the model's own block of suggestions."""
+        return self._citations.suggestions
+
+    def feed(self, text: str) -> str:
+        if not text.isascii():
+            text = text.encode("utf-8", "replace").decode()  # half of a surrogate pair cannot be stored or sent
+        if self._is_behind_cr or "\r" in text or "\0" in text:
+            text = self._plain_ends(text)
+        text = self._citations.feed(text if self._written.is_over else self._written.feed(text))
+        return self._guard.feed(text if self._shown.is_over else self._begun(text))
+
+    def finish(self) -> str:
+        """What is still held back, at the end of a call. What the next call writes begins a paragraph."""
+        text = self._citations.finish()
+        shown = self._guard.feed(text if self._shown.is_over else self._begun(text)) + self._guard.finish()
+        self._is_behind_cr, self._written, self._shown = False, _Beginning(), _Beginning()
+        return shown
+
+    def _begun(self, text: str) -> str:
+        """Before the guard looks at it: with its blanks, the first line might be code. A later call is a paragraph."""
+        text = self._shown.feed(text)
+        if not text:
+            return ""
+        has_text, self._has_text = self._has_text, True
+        return "\n\n" + text.lstrip(_BLANKS) if has_text else text
+
+    def _plain_ends(self, text: str) -> str:
+        """CR and CRLF as LF. A CR at the end of a piece is a line's end at once: an LF that follows adds nothing."""
+        if self._is_behind_cr and text:
+            self._is_behind_cr = False
+            text = text.removeprefix("\n")
+        if "\r" in text:
+            self._is_behind_cr = text[-1] == "\r"
+            text = text.replace("\r\n", "\n").replace("\r", "\n")
+        return text.replace("\0", "\ufffd")
+
+
+class _Beginning:
+    """Takes the white space off that a call's text begins with, but for the indent of a fence, up to three blanks."""
+
+    def __init__(self) -> None:
+        self._blanks = ""
+        self.is_over = False
+
+    def feed(self, text: str) -> str:
+        """What belongs to the text, from its first letter on."""
+        letters = text.lstrip(_BLANKS)
+        self._blanks = (self._blanks + text[: len(text) - len(letters)]).rpartition("\n")[2][-CODE_INDENT:]
+        if not letters:
+            return ""
+        self.is_over = True
+        is_indent = letters[0] in "`~" and len(self._blanks) < CODE_INDENT and not self._blanks.strip(" ")
+        return self._blanks + letters if is_indent else letters

@@ -1,0 +1,149 @@
+"""An answer's text as readers get it: safe in any renderer, code as it was written."""
+
+import time
+
+import pytest
+
+from service.assistant.addresses import KnownAddresses
+from service.assistant.answer_text import AnswerText
+
+URLS = {1: "/deploy#vercel", 2: "/theme"}
+
+
+def known():
+    addresses = KnownAddresses("docs.kite.example", "")
+    addresses.add("See https://code.example/kite and write to help@kite.example.")
+    return addresses
+
+
+def shown(*chunks):
+    text = AnswerText(URLS.get, known())
+    return "".join([*map(text.feed, chunks), text.finish()]), ""
+
+
+def each_way(text):
+    """The text in one piece, in two at each place, and in its characters."""
+    found = {shown(text), shown(*text), *(shown(text[:at], text[at:]) for at in range(1, len(text)))}
+    assert len(found) == 1, found
+    return found.pop()
+
+
+@pytest.mark.parametrize("end", ["\r", "\r\n", "\n"])
+@pytest.mark.parametrize(
+    ("text", "sent"),
+    [
+        ("```\n<b>\n```\n<script>alert(1)</script>", "```\n<b>\n```\n&lt;script>alert(1)&lt;/script>"),
+        ("~~~\na\n~~~\n<img src=x onerror=y>", "~~~\na\n~~~\n&lt;img src=x onerror=y>"),
+        ("> ```\n> a\n> ```\n<img src=x>", "> ```\n> a\n> ```\n&lt;img src=x>"),
+        ("```\na\n```\n[a](https://evil.example)", "```\na\n```\na"),
+        ("a `b\n<b>` c", "a \\`b\n&lt;b>\\` c"),
+        ("```\nx[1]\n```\nSo [1].", "```\nx[1]\n```\nSo [1](/deploy#vercel)."),
+        ("a\n\n\nb\n", "a\n\n\nb\n"),
+    ],
+)
+def test_line_ends_of_all_kinds_end_a_line(text, sent, end):
+    assert each_way(text.replace("\n", end)) == (sent, "")
+
+
+@pytest.mark.parametrize(
+    ("text", "sent"),
+    [
+        ("a\n\r\nb\r\rc\n\rd", "a\n\nb\n\nc\n\nd"),
+        ("\ufeff\0 a\0<b>", "� a�&lt;b>"),
+        ("x\n\f\n7. a\n       ```\n<b>", "x\n\f\n7. a\n       \\`\\`\\`\n&lt;b>"),
+        ("- a\x85```\n<b>", "- a\x85\\`\\`\\`\n&lt;b>"),
+        ("a\u2028```\n<b>", "a\u2028\\`\\`\\`\n&lt;b>"),
+    ],
+)
+def test_odd_white_space_ends_no_line(text, sent):
+    assert each_way(text) == (sent, "")
+
+
+@pytest.mark.parametrize(
+    ("text", "sent"),
+    [
+        ("Ask me@evil.example or help@kite.example.", "Ask me`@evil.example` or help@kite.example."),
+        ("help@kite.example.evil.example help@kite.example\\.evil.example", "help`@kite.example.evil.example`"
+         " help`@kite.example`\\.evil.example"),
+        ("me\\@evil.example me&#64;evil.example", "me\\@ evil.example me&amp;#64;evil.example"),
+        ("Run npm i @kite/cli, ssh me@host, see @kite.", "Run npm i @kite/cli, ssh me@host, see @kite."),
+        ("xhttps://evil.example/?q", "xhttps`://evil.example/?q`"),
+        ("awww.evil.example", "awww`.evil.example`"),
+        ("www.[r] www.", "`www.`[r] `www.`"),
+        ("https://code.example/kite~ https://code.example/kite.", "<https://code.example/kite>~"
+         " https://code.example/kite."),
+        ("[a]:\nhttps://evil.example", "[a] :\n`https://evil.example`"),
+    ],
+)  # fmt: skip
+def test_no_client_finds_an_address_in_words(text, sent):
+    assert each_way(text) == (sent, "")
+
+
+@pytest.mark.parametrize(
+    ("text", "sent"),
+    [
+        ("a\n\n    <b> [1] `x`\n\ta@b.example\n\nSo", "a\n\n    <b> [1] `x`\n\ta@b.example\n\nSo"),
+        ("- a\n\n      <b>\n", "- a\n\n     &lt;b>\n"),
+        ("-      <b>", "- &lt;b>"),
+        (">      <b>", ">    &lt;b>"),
+        ("- - a\nlazy\n\n    <b>\n", "- - a\nlazy\n\n   &lt;b>\n"),
+        ("# a\n    <b>", "# a\n   &lt;b>"),
+        ("a\n    <b>", "a\n    &lt;b>"),
+        ("- a\n\nb\n\n    <b>\n", "- a\n\nb\n\n    <b>\n"),
+    ],
+)  # fmt: skip
+def test_indented_text_is_code_for_every_reader_or_for_none(text, sent):
+    assert each_way(text) == (sent, "")
+
+
+def test_code_after_a_citation_that_went_is_left_alone():
+    assert each_way("[9]~~~\n[1]\n~~~") == ("~~~\n[1]\n~~~", "")
+    assert each_way("a ``` b\n~~~\n[1]\n~~~") == ("a \\`\\`\\` b\n~~~\n[1]\n~~~", "")
+
+
+def test_deep_quotes_cost_little():
+    text = "> " * 40 + "```\n" + ("> " * 39 + "a\n") * 3
+    began = time.process_time()
+    shown(text)
+    assert time.process_time() - began < 2  # one look at such a line took hours
+
+
+def test_a_line_longer_than_is_looked_at_begins_no_fence():
+    sent, _ = shown("> " * 600 + "```\n" + "> " * 500 + "<b>")
+    assert "<b>" not in sent
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["<", "</", "<think>", "</think>", "<think></think>", "`", "``a`", "`<think>", "<think>`", "~~~\n", "a", "\r", "[",
+     "[1](", "    ", "> ", "- ", "1. ", "@", "a@b.", "://", "www.", "https://a", "&", "\\",
+     "```suggestions\n", "![", "![a](", "(", "*", "|", "|-|\n", "1"],
+)  # fmt: skip
+@pytest.mark.parametrize("before", ["", "```suggestions\n", "> ```\n> "])
+def test_cost_grows_with_the_length_alone(before, piece):
+    def seconds(characters):
+        text = before + piece * (characters // len(piece))
+        began = time.process_time()
+        shown(text)
+        shown(*(text[at : at + 7] for at in range(0, len(text), 7)))
+        return time.process_time() - began
+
+    ratios = []
+    for _ in range(5):
+        size = 8_000
+        while (once := seconds(size)) < 0.02:
+            size *= 2
+        ratios.append(seconds(2 * size) / once)
+        if ratios[-1] <= 3:
+            return
+    assert sorted(ratios)[2] <= 3, ratios
+
+
+@pytest.mark.parametrize("mark", ["`", "~"])
+@pytest.mark.parametrize("count", [499, 500, 999, 1000, 1001, 1500])
+def test_runs_without_end_are_no_way_out_of_code(mark, count):
+    for text in (f"{mark * count}\n<b>", f"```\na\n{mark * count}\n<b>", f"~~~\na\n{mark * count}x\n~~~\n<b>"):
+        sent = shown(text)[0]
+        assert {shown(*text), shown(text[:700], text[700:])} == {(sent, "")}
+        if text.startswith(mark * 3) and text[4] != mark and not text.endswith("x\n~~~\n<b>"):
+            assert sent.endswith("&lt;b>")

@@ -148,6 +148,10 @@ class _Lines:
         return [line[5:].strip() for line in lines if line.startswith(b"data:")]
 
 
+_TEXT_PARTS = ("text", "output_text")
+"""Of content that comes as parts; others hold what the model thought, or are yet to be invented."""
+
+
 class _FunctionPiece(Struct, gc=False):
     name: str | None = None
     arguments: str | None = None
@@ -263,7 +267,9 @@ class ChatCompletionsReader:
             if delta.content:
                 yield delta.content
         elif delta.content:
-            yield from (text for part in delta.content if isinstance(text := part.get("text"), str) and text)
+            for part in delta.content:
+                if part.get("type", "text") in _TEXT_PARTS and isinstance(text := part.get("text"), str) and text:
+                    yield text
         if delta.refusal:
             self._refused = True
             yield delta.refusal

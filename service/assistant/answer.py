@@ -36,13 +36,14 @@ from service.assistant.suggestions import Suggestion, page_of
 from service.domain.errors import Invalid, ServiceError, Unavailable
 from service.domain.model import ToolCall, Usage
 from service.domain.replies import (
+    AnswerEvent,
     ReplyBroken,
     ReplyDone,
-    ReplyEvent,
     SearchFinished,
     SearchHit,
     SearchStarted,
     TextDelta,
+    Thought,
 )
 from service.domain.threads import DEFAULT_PAGE_SIZE, ContextItem, SearchFilter, Source
 from service.ports.model import (
@@ -119,7 +120,7 @@ DEFAULT_SETTINGS = AnswerSettings()
 
 async def answer(
     question: Question, *, index: SearchIndex, model: Model, settings: AnswerSettings = DEFAULT_SETTINGS
-) -> AsyncGenerator[ReplyEvent, None]:
+) -> AsyncGenerator[AnswerEvent, None]:
     """All that follows ``ReplyOpened``; the last event is ``ReplyDone``, or ``ReplyBroken`` for a ``ServiceError``.
 
     Closing the generator ends the model's call. Anything but a ``ServiceError`` is a bug and is raised.
@@ -162,7 +163,7 @@ class _Answering:
         self._searches_left = settings.max_searches
         self._reads_left = settings.max_reads
 
-    async def run(self) -> AsyncGenerator[ReplyEvent, None]:
+    async def run(self) -> AsyncGenerator[AnswerEvent, None]:
         question = self._question
         page = None
         if question.current_path and is_about_this_page(question.text):
@@ -283,8 +284,10 @@ class _Answering:
         passages = [_clipped(passage, limit) for passage in result.passages]
         return ToolMessage(call.id, call.name, results_text(passages, self._mark))
 
-    def _given(self, shown: str) -> Iterator[ReplyEvent]:
-        """What has come of the model's text."""
+    def _given(self, shown: str) -> Iterator[AnswerEvent]:
+        """What has come of the model's text: what it thought, which no reader sees, and what is shown."""
+        if thought := self._written.take_thoughts():
+            yield Thought(thought)
         if shown:
             yield TextDelta(self._sent(shown))
 
@@ -293,7 +296,7 @@ class _Answering:
             self._text.append(text)
         return text
 
-    async def _use_tool(self, call: ToolCall) -> AsyncGenerator["ReplyEvent | _Result", None]:
+    async def _use_tool(self, call: ToolCall) -> AsyncGenerator["AnswerEvent | _Result", None]:
         """What the client sees of it, and at last the result for the model."""
         try:
             match call.name:

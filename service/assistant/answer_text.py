@@ -1,11 +1,12 @@
-"""The text of an answer on its way from the model to the reader, made safe to show.
+"""The text of an answer on its way from the model to the reader: what is not for readers out, the rest safe to show.
 
 Each step sees the whole text in pieces, however they are cut, and what the step before made of it:
 
 1. Line ends become LF, as CommonMark 0.31 (section 2.1) has all three of them, and NUL becomes U+FFFD (section 2.3):
    nothing behind this need know that a renderer does so.
-2. Citations become links (``citations``).
-3. Raw HTML and addresses that nobody gave lose their power (``markup``).
+2. What the model thinks aloud is taken out (``thinking``).
+3. Citations become links (``citations``).
+4. Raw HTML and addresses that nobody gave lose their power (``markup``).
 """
 
 from collections.abc import Callable, Sequence
@@ -13,6 +14,7 @@ from collections.abc import Callable, Sequence
 from service.assistant.citations import CitationFilter
 from service.assistant.lines import CODE_INDENT
 from service.assistant.markup import MarkupGuard
+from service.assistant.thinking import ThinkingFilter
 
 _BLANKS = " \t\n\v\f\x1c\x1d\x1e\x1f\x85\xa0\u2028\u2029\ufeff"
 
@@ -23,6 +25,7 @@ class AnswerText:
     def __init__(self, url_of: Callable[[int], str | None], may_link: Callable[[str], bool]) -> None:
         """``url_of`` and ``may_link`` as ``CitationFilter`` and ``MarkupGuard`` take them."""
         self._is_behind_cr = False
+        self._thinking = ThinkingFilter()
         self._citations = CitationFilter(url_of)
         self._guard = MarkupGuard(may_link)
         self._has_text = False
@@ -50,12 +53,15 @@ class AnswerText:
             text = text.encode("utf-8", "replace").decode()  # half of a surrogate pair cannot be stored or sent
         if self._is_behind_cr or "\r" in text or "\0" in text:
             text = self._plain_ends(text)
+        text = self._thinking.feed(text)
         text = self._citations.feed(text if self._written.is_over else self._written.feed(text))
         return self._guard.feed(text if self._shown.is_over else self._begun(text))
 
     def finish(self) -> str:
         """What is still held back, at the end of a call. What the next call writes begins a paragraph."""
-        text = self._citations.finish()
+        text = self._thinking.finish()
+        text = self._citations.feed(text if self._written.is_over else self._written.feed(text))
+        text += self._citations.finish()
         shown = self._guard.feed(text if self._shown.is_over else self._begun(text)) + self._guard.finish()
         self._is_behind_cr, self._written, self._shown = False, _Beginning(), _Beginning()
         return shown
@@ -67,6 +73,10 @@ class AnswerText:
             return ""
         has_text, self._has_text = self._has_text, True
         return "\n\n" + text.lstrip(_BLANKS) if has_text else text
+
+    def take_thoughts(self) -> str:
+        """What the model thought aloud since the last time; for the record, not for readers."""
+        return self._thinking.take_thoughts()
 
     def _plain_ends(self, text: str) -> str:
         """CR and CRLF as LF. A CR at the end of a piece is a line's end at once: an LF that follows adds nothing."""

@@ -78,6 +78,17 @@ class ReplyBroken(Struct, frozen=True, tag="broken"):
 
 
 ReplyEvent = ReplyOpened | SearchStarted | SearchFinished | TextDelta | ReplyDone | ReplyBroken
+"""What readers get."""
+
+
+class Thought(Struct, frozen=True, tag="thought"):
+    """What the model thought aloud before it wrote, or while it did: for the record, and never for a reader."""
+
+    text: str
+
+
+AnswerEvent = ReplyEvent | Thought
+"""What the assistant hands over."""
 
 
 INTERRUPTED = "The answer was interrupted; ask again in a moment."
@@ -115,7 +126,7 @@ class Retelling:
                 return [SearchStarted(call_id, query), SearchFinished(call_id, query, hits, sources)]
             case ReplyWritten(text=text):
                 self._told += len(text)
-                return [TextDelta(text)]
+                return [TextDelta(text)] if text else []
             case ReplyCompleted() as done:
                 self.is_over = True
                 rest = [TextDelta(done.text[self._told :])] if len(done.text) > self._told else []

@@ -112,6 +112,8 @@ class ReplyWritten(Event, frozen=True, tag="reply-written"):
 
     reply_id: str
     text: PersonalText
+    thinking: PersonalText = ""
+    """What the model thought aloud meanwhile. No part of the answer: it is on record, and shown to no reader."""
 
 
 class ReplyCompleted(Event, frozen=True, tag="reply-completed"):
@@ -213,6 +215,7 @@ class RecordSources(Struct, frozen=True):
 class RecordText(Struct, frozen=True):
     reply_id: str
     text: str
+    thinking: str = ""
 
 
 class CompleteReply(Struct, frozen=True):
@@ -437,8 +440,8 @@ def _about_reply(command: ReplyCommand, thread: Thread) -> list[ThreadEvent]:
     match command:
         case RecordSources(reply_id=reply_id, query=query, sources=sources):
             return [SourcesFound(reply_id, query, sources)]
-        case RecordText(reply_id=reply_id, text=text):
-            return [ReplyWritten(reply_id, text)] if text else []
+        case RecordText(reply_id=reply_id, text=text, thinking=thinking):
+            return [ReplyWritten(reply_id, text, thinking)] if text or thinking else []
         case CompleteReply() as done:
             return [
                 ReplyCompleted(

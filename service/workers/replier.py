@@ -29,7 +29,17 @@ from service.assistant.answer import AnswerSettings, Question, answer
 from service.assistant.context import Exchange
 from service.domain.errors import Conflict, NotFound
 from service.domain.events import DAMAGED
-from service.domain.replies import STOPPED, ReplyBroken, ReplyDone, ReplyEvent, ReplyOpened, SearchFinished, TextDelta
+from service.domain.replies import (
+    STOPPED,
+    AnswerEvent,
+    ReplyBroken,
+    ReplyDone,
+    ReplyEvent,
+    ReplyOpened,
+    SearchFinished,
+    TextDelta,
+    Thought,
+)
 from service.domain.threads import (
     CompleteReply,
     FailReply,
@@ -287,13 +297,17 @@ class Replier:
             async with aclosing(self._events(question)) as events:
                 async for given in events:
                     event = given
-                    if isinstance(event, TextDelta):
+                    if isinstance(event, TextDelta | Thought):
                         characters += len(event.text)
-                        if characters <= MAX_REPLY_CHARACTERS:
+                        if characters > MAX_REPLY_CHARACTERS:
+                            event = TOO_LONG
+                        elif isinstance(event, TextDelta):
                             writer.write(event.text)
                             topic.tell(event)
                             continue
-                        event = TOO_LONG
+                        else:
+                            writer.think(event.text)
+                            continue
                     match event:
                         case ReplyDone() as done:
                             await writer.end(
@@ -316,7 +330,7 @@ class Replier:
             if not flushing.cancelled() and (error := flushing.exception()) is not None:
                 log.warning("segments were not written", kind=type(error).__name__)
 
-    def _events(self, question: Question) -> AsyncGenerator[ReplyEvent, None]:
+    def _events(self, question: Question) -> AsyncGenerator[AnswerEvent, None]:
         return answer(question, index=self._index, model=self._models.for_assistant(), settings=self._settings)
 
 
@@ -381,6 +395,7 @@ class _Writer:
         self._metadata = Metadata(causation=position)
         self._waiting: list[tuple[ThreadCommand, CommandId]] = []
         self._text: list[str] = []
+        self._thoughts: list[str] = []
         self._lock = asyncio.Lock()
         self._executed: Executed[ThreadState, ThreadEvent] | None = None
         self._moment, self._seconds = moment, seconds
@@ -393,6 +408,10 @@ class _Writer:
     def write(self, text: str) -> None:
         self._text.append(text)
 
+    def think(self, text: str) -> None:
+        """What the model thought aloud: it is recorded, and told to no one."""
+        self._thoughts.append(text)
+
     async def run(self) -> None:
         """Until cancelled: write down what was told, from time to time."""
         loop = asyncio.get_running_loop()
@@ -400,7 +419,7 @@ class _Writer:
             stretch = self._seconds()
             since = (loop.time() - stretch * self._moment) % stretch
             await asyncio.sleep(stretch - since if since < stretch - 0.01 else stretch)
-            if self._text or self._waiting:
+            if self._text or self._thoughts or self._waiting:
                 await asyncio.shield(self.flush())
 
     async def flush(self) -> None:
@@ -419,9 +438,11 @@ class _Writer:
             await self._execute(command, CommandId())
 
     def _cut(self) -> None:
-        if self._text:
-            self._waiting.append((RecordText(self._reply_id, "".join(self._text)), CommandId()))
+        if self._text or self._thoughts:
+            written = RecordText(self._reply_id, "".join(self._text), "".join(self._thoughts))
+            self._waiting.append((written, CommandId()))
             self._text.clear()
+            self._thoughts.clear()
 
     async def _execute(self, command: ThreadCommand, command_id: CommandId) -> None:
         known, self._executed = self._executed, None

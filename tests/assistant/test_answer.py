@@ -10,7 +10,7 @@ from service.assistant.answer import NO_ANSWER, AnswerSettings, Question, answer
 from service.assistant.context import Exchange
 from service.domain.errors import Invalid, Unavailable
 from service.domain.model import ToolCall, Usage
-from service.domain.replies import ReplyBroken, ReplyDone, SearchFinished, SearchStarted, TextDelta
+from service.domain.replies import ReplyBroken, ReplyDone, SearchFinished, SearchStarted, TextDelta, Thought
 from service.domain.threads import ContextItem, SearchFilter
 from service.ports.model import AssistantMessage, ToolMessage
 from tests.assistant.scripted_model import ScriptedModel
@@ -308,6 +308,19 @@ async def test_a_reply_that_ends_without_its_end_is_broken(index):
     events = await events_of(question(), index, ScriptedModel(["To"], cut_off=True))
     assert isinstance(events[-1], ReplyBroken)
     assert events[-1].code == "model_cut_off"
+
+
+async def test_what_the_model_thinks_is_handed_over_apart(index):
+    model = ScriptedModel(["<thi", "nk>It is [2].", "</think>Connect it [1]."])
+    events = await events_of(question(), index, model)
+    assert "".join(event.text for event in events if isinstance(event, Thought)) == "It is [2]."
+    assert text_of(events) == events[-1].text == "Connect it [1](/deploy#vercel)."
+    assert (events[-1].cited, events[-1].resolution) == ((1,), "answered")
+
+
+async def test_nothing_but_thoughts_is_no_answer(index):
+    events = await events_of(question(), index, ScriptedModel(["<think>It is [1]."]))
+    assert (text_of(events), events[-1].resolution) == (NO_ANSWER, "unanswered")
 
 
 async def test_a_site_without_index_breaks_the_reply():

@@ -1,4 +1,4 @@
-"""An answer's text as readers get it: safe in any renderer, code as it was written."""
+"""An answer's text as readers get it: safe in any renderer, without what the model thought, code as it was written."""
 
 import time
 
@@ -17,8 +17,9 @@ def known():
 
 
 def shown(*chunks):
+    """What is shown of the chunks, and what was thought."""
     text = AnswerText(URLS.get, known())
-    return "".join([*map(text.feed, chunks), text.finish()]), ""
+    return "".join([*map(text.feed, chunks), text.finish()]), text.take_thoughts()
 
 
 def each_way(text):
@@ -111,6 +112,49 @@ def test_deep_quotes_cost_little():
 def test_a_line_longer_than_is_looked_at_begins_no_fence():
     sent, _ = shown("> " * 600 + "```\n" + "> " * 500 + "<b>")
     assert "<b>" not in sent
+
+
+@pytest.mark.parametrize(
+    ("text", "sent", "thought"),
+    [
+        ("<think>Hm [2].</think>\n\nSo [1].", "So [1](/deploy#vercel).", "Hm [2]."),
+        ("<thinking>a</thinking>b", "b", "a"),
+        ("<THINK >a</Think\t>b", "b", "a"),
+        ("a <think>b</think> c", "a  c", "b"),
+        ("a<think>b", "a", "b"),
+        ("<think>a<think>b</think>c</think>d", "d", "a<think>b</think>c"),
+        ("<think>a</think>b<think>c</think>d", "bd", "a\n\nc"),
+        ("a</think>b", "ab", ""),
+        ("<think></think>a", "a", ""),
+        ("<thinker> <thin a<think", "&lt;thinker> &lt;thin a&lt;think", ""),
+        ("Write `<think>` and ``</think>``.", "Write `<think>` and ``</think>``.", ""),
+        ("```xml\n<think>a</think>\n```\n<think>b</think>c", "```xml\n<think>a</think>\n```\nc", "b"),
+        ("> ~~~\n> <think>\n> ~~~\na", "> ~~~\n> <think>\n> ~~~\na", ""),
+        ("a ` b <think>c</think>", "a \\` b ", "c"),
+        ("a ` b\n<think>`c</think>d", "a \\` b\nd", "`c"),
+        ("```a`b <think>c", "\\`\\`\\`a\\`b ", "c"),
+        ("<think>Of `</think>` and ```\nx</think>a", "a", "Of `</think>` and ```\nx"),
+        ("<think>```\n<think>\n</think>\n</think>a", "a", "```\n<think>\n</think>\n"),
+        ("<think>a ` b</think>c", "c", "a ` b"),
+        ("<think>\r\na\r\n</think>\r\n\r\n```\r\nb\r\n```", "```\nb\n```", "\na\n"),
+    ],
+)
+def test_what_was_thought_is_taken_out(text, sent, thought):
+    assert each_way(text) == (sent, thought)
+
+
+def test_each_call_of_the_model_begins_a_paragraph():
+    text = AnswerText(URLS.get, known())
+    calls = ("<think>a", "  Look", "<think>b</think>\n c", "<think>c</think>")
+    assert "".join(text.feed(call) + text.finish() for call in calls) == "Look\n\nc"
+    assert text.take_thoughts() == "a\n\nb\n\nc"
+
+
+def test_a_citation_in_a_thought_is_none():
+    text = AnswerText(URLS.get, known())
+    text.feed("<think>[0] [2]</think>It is [1].")
+    text.finish()
+    assert (text.cited, text.says_unanswered) == ([1], False)
 
 
 @pytest.mark.parametrize(

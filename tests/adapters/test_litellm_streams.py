@@ -170,3 +170,10 @@ def test_lines_without_a_blank_one_between_them_are_told_apart():
     reader = ChatCompletionsReader()
     assert list(reader.feed(first + b"\n")) == ["Run "]
     assert list(reader.feed(b"".join(rest) + b"\n")) == ["the ", "installer."]
+
+
+def test_parts_that_are_no_text_are_no_answer():
+    parts = [{"type": "reasoning", "text": "Hm."}, {"type": "text", "text": "Run"}, {"text": " it"}, {"type": None}]
+    chunk = {"model": "m", "choices": [{"delta": {"content": parts, "reasoning_content": "Hm."}}]}
+    reader = ChatCompletionsReader()
+    assert list(reader.feed(f"data: {json.dumps(chunk)}\n\n".encode())) == ["Run", " it"]

@@ -10,6 +10,7 @@ from service.adapters.model_errors import ContentRefused, error_of
 from service.adapters.model_exchange import EXCHANGE, Exchange, open_session
 from service.adapters.model_library import Library, load
 from service.adapters.model_settings import ModelSettings
+from service.adapters.redaction import secrets_of
 from service.domain.errors import Invalid, ServiceError, Unavailable
 
 MAX_CHARACTERS = 8_000
@@ -20,6 +21,7 @@ class LitellmEmbeddings:
     def __init__(self, settings: ModelSettings, env: Mapping[str, str]) -> None:
         self._settings = settings
         self._key = env.get(settings.api_key_env, "") if settings.api_key_env else ""
+        self._secrets = {self._key, *secrets_of(env)}
         self._session: aiohttp.ClientSession | None = None
 
     @property
@@ -73,7 +75,9 @@ class LitellmEmbeddings:
         if exchange.failure is not None:
             return exchange.failure
         try:
-            return error_of(error, model=self.name, status=exchange.status, headers=exchange.headers, secret=self._key)
+            return error_of(
+                error, model=self.name, status=exchange.status, headers=exchange.headers, secrets=self._secrets
+            )
         except ContentRefused:
             return Invalid(f"{self.name} refuses a text for what it says.", code="content_refused")
 

@@ -10,7 +10,7 @@ Importing this module imports nothing of litellm (``model_library``).
 import asyncio
 import random
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
 from typing import Any
 
 import aiohttp
@@ -28,6 +28,7 @@ from service.adapters.model_streams import (
     MessagesReader,
     Tokens,
 )
+from service.adapters.redaction import secrets_of
 from service.domain.errors import Forbidden, Invalid, ServiceError
 from service.domain.model import Usage
 from service.ports.model import (
@@ -199,7 +200,7 @@ class LitellmModel:
         if exchange.taken is not None and exchange.response is not None:
             reader = ChatCompletionsReader() if exchange.taken == "chat_completions" else MessagesReader()
             return ProviderSource(exchange.response, reader, self._spec)
-        return LitellmSource(stream, exchange, self._spec, self._key())
+        return LitellmSource(stream, exchange, self._spec, self._secrets())
 
     async def _ask(
         self, library: Library, facts: "_Facts", request: ModelRequest, exchange: Exchange, **more: str
@@ -210,7 +211,7 @@ class LitellmModel:
             return await library.module.acompletion(**self._arguments(facts, request), **more)
         except Exception as error:  # noqa: BLE001  litellm raises of all kinds; error_of says which
             # Not "from error": its frames and request hold the prompt and the key.
-            raise told(error, exchange, self._spec, self._key()) from None
+            raise told(error, exchange, self._spec, self._secrets()) from None
         finally:
             exchange.is_asked = True
             EXCHANGE.reset(token)
@@ -254,9 +255,13 @@ class LitellmModel:
             return self._env.get(self._spec.api_key_env, "")
         return _NO_KEY if self._spec.api_base else ""
 
+    def _secrets(self) -> Collection[str]:
+        """What a provider might quote; litellm takes keys from the environment, too."""
+        return {self._key(), *secrets_of(self._env)}
+
     async def _learn(self, library: Library) -> "_Facts":
         if self._facts is None:  # in a thread: for models of Ollama litellm asks its server, and waits for it
-            self._facts = await asyncio.to_thread(_learn, library, self._spec)
+            self._facts = await asyncio.to_thread(_learn, library, self._spec, self._secrets())
         return self._facts
 
     def _open_session(self, library: Library) -> aiohttp.ClientSession:
@@ -308,12 +313,12 @@ class _Facts(Struct, frozen=True):
     """What to hand in for that; None where nothing need be."""
 
 
-def _learn(library: Library, spec: ModelSettings) -> _Facts:
+def _learn(library: Library, spec: ModelSettings, secrets: Collection[str]) -> _Facts:
     litellm = library.module
     try:
         model, provider, _, _ = litellm.get_llm_provider(model=spec.model, api_base=spec.api_base or None)
     except Exception as error:  # noqa: BLE001  as in _ask
-        raise error_of(error, model=spec.model, status=0, headers={}, secret="") from None
+        raise error_of(error, model=spec.model, status=0, headers={}, secrets=secrets) from None
     try:
         info: dict[str, Any] = litellm.get_model_info(
             model=model, custom_llm_provider=provider, api_base=spec.api_base or None

@@ -1,15 +1,16 @@
 """What litellm raises, as errors of our own; and when to try again.
 
 The words of an error are ours: a provider's message may quote the key or the prompt, and errors are logged and shown.
-Only what a provider says of a request it refuses is passed on, shortened and without the key: nobody could mend the
-request otherwise.
+Only what a provider says of a request it refuses is passed on, shortened and without secrets: no one could mend the
+request otherwise. It is for operators: readers of the assistant learn less (``service.assistant.failures``).
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from email.utils import parsedate_to_datetime
 
 from msgspec import Struct
 
+from service.adapters.redaction import without_secrets
 from service.domain.errors import Forbidden, Invalid, NotFound, RateLimited, ServiceError, Unavailable
 from service.ports.model import CONTEXT_WINDOW_EXCEEDED
 
@@ -17,6 +18,7 @@ MODEL_KEY_REFUSED = "model_key_refused"
 MODEL_REFUSED_REQUEST = "model_refused_request"
 
 MAX_QUOTED_CHARACTERS = 300
+_LOOKED_AT_CHARACTERS = 20 * MAX_QUOTED_CHARACTERS
 
 
 class ContentRefused(Exception):
@@ -74,10 +76,13 @@ Bedrock, Gemini, llama.cpp."""
 _UNKNOWN_PROVIDER = "LLM Provider NOT provided"
 
 
-def error_of(error: BaseException, *, model: str, status: int, headers: Mapping[str, str], secret: str) -> ServiceError:
+def error_of(
+    error: BaseException, *, model: str, status: int, headers: Mapping[str, str], secrets: Collection[str]
+) -> ServiceError:
     """Ours for what litellm raised.
 
-    ``status`` (0: none) and ``headers`` are those of the provider's answer; they decide where litellm's class does not.
+    ``secrets`` are left out of what is quoted. ``status`` (0: none) and ``headers`` are those of the provider's answer;
+    they decide where litellm's class does not.
 
     Raises:
         ContentRefused: it is no error.
@@ -104,16 +109,14 @@ def error_of(error: BaseException, *, model: str, status: int, headers: Mapping[
     if found is None:  # a fault in litellm, in us or in the settings: trying again is no help
         return ServiceError(f"the call of {model} could not be made ({type(error).__name__})")
     kind, error_code, sentence = found
-    message = sentence.format(model=model, quoted=_quote(said, secret))
+    message = sentence.format(model=model, quoted=_quote(said, secrets))
     if issubclass(kind, Unavailable):
         return kind(message, code=error_code or None, retry_after_seconds=retry_after_seconds(headers))
     return kind(message, code=error_code or None)
 
 
-def _quote(text: str, secret: str) -> str:
-    line = " ".join(text.split())
-    if secret:
-        line = line.replace(secret, "…")
+def _quote(text: str, secrets: Collection[str]) -> str:
+    line = " ".join(without_secrets(text[:_LOOKED_AT_CHARACTERS], [one for one in secrets if one]).split())
     return line if len(line) <= MAX_QUOTED_CHARACTERS else line[: MAX_QUOTED_CHARACTERS - 1] + "…"
 
 

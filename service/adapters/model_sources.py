@@ -1,7 +1,7 @@
 """Where the pieces of a model's reply come from: the provider's stream itself, or litellm's reader of it."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 import aiohttp
@@ -13,14 +13,14 @@ from service.adapters.model_streams import Ending, StreamReader, Tokens, ToolCal
 from service.domain.errors import ServiceError, Unavailable
 
 
-def told(error: BaseException, exchange: Exchange, spec: ModelSettings, secret: str) -> Exception:
+def told(error: BaseException, exchange: Exchange, spec: ModelSettings, secrets: Collection[str]) -> Exception:
     """Our error for litellm's, by what the exchange knows of it. Raises ContentRefused."""
     return exchange.failure or error_of(
         error,
         model=spec.model,
         status=exchange.status if exchange.status >= 400 else 0,
         headers=exchange.headers or _headers_of(error),
-        secret=secret,
+        secrets=secrets,
     )
 
 
@@ -88,11 +88,11 @@ class ProviderSource:
 class LitellmSource:
     """A stream read through litellm, in OpenAI's form. Of some providers it makes the request only now."""
 
-    def __init__(self, stream: Any, exchange: Exchange, spec: ModelSettings, secret: str) -> None:
+    def __init__(self, stream: Any, exchange: Exchange, spec: ModelSettings, secrets: Collection[str]) -> None:
         self._stream = stream
         self._exchange = exchange
         self._spec = spec
-        self._secret = secret
+        self._secrets = secrets
         self._seconds = spec.first_token_timeout_seconds
         self._tool_calls = ToolCalls()
         self._finish_reason = ""
@@ -106,7 +106,7 @@ class LitellmSource:
         except TimeoutError:
             raise Unavailable(f"the provider of {self._spec.model} fell silent") from None
         except Exception as error:  # noqa: BLE001  as in _ask
-            raise told(error, self._exchange, self._spec, self._secret) from None
+            raise told(error, self._exchange, self._spec, self._secrets) from None
         if chunk is None:
             return None
         self._seconds = self._spec.idle_timeout_seconds

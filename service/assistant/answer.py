@@ -15,6 +15,7 @@ from contextlib import aclosing, asynccontextmanager
 from urllib.parse import urlsplit
 
 import msgspec
+import structlog
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -30,10 +31,11 @@ from service.assistant.context import (
     passage_limit,
     results_text,
 )
+from service.assistant.failures import ModelFailed, as_readers_learn
 from service.assistant.query import is_about_this_page, is_small_talk, query_for
 from service.assistant.room import MAX_SQUEEZED, Room, room_for
 from service.assistant.suggestions import Suggestion, page_of
-from service.domain.errors import Invalid, ServiceError, Unavailable
+from service.domain.errors import ServiceError, Unavailable
 from service.domain.model import ToolCall, Usage
 from service.domain.replies import (
     AnswerEvent,
@@ -47,6 +49,7 @@ from service.domain.replies import (
 )
 from service.domain.threads import DEFAULT_PAGE_SIZE, ContextItem, SearchFilter, Source
 from service.ports.model import (
+    CONTEXT_WINDOW_EXCEEDED,
     AssistantMessage,
     Grounding,
     Model,
@@ -61,8 +64,7 @@ from service.ports.model import (
 )
 from service.ports.search_index import Page, SearchIndex, Section
 
-CONTEXT_WINDOW_EXCEEDED = "context_window_exceeded"
-"""The code of a prompt that is too long for its model."""
+log = structlog.get_logger()
 
 NO_ANSWER = "I could not find an answer to this in the documentation."
 """When a model ends without a word."""
@@ -123,12 +125,18 @@ async def answer(
 ) -> AsyncGenerator[AnswerEvent, None]:
     """All that follows ``ReplyOpened``; the last event is ``ReplyDone``, or ``ReplyBroken`` for a ``ServiceError``.
 
+    Of a failure of the model readers learn no more than ``failures`` has; the log has the rest.
     Closing the generator ends the model's call. Anything but a ``ServiceError`` is a bug and is raised.
     """
     try:
         async with aclosing(_Answering(question, index, model, settings).run()) as events:
             async for event in events:
                 yield event
+    except ModelFailed as failed:
+        log.warning(
+            "model failed", reply_id=question.reply_id, model=model.name, code=failed.error.code, reason=str(failed)
+        )
+        yield as_readers_learn(failed.error)
     except ServiceError as error:
         yield ReplyBroken(error.code, str(error))
 
@@ -184,7 +192,11 @@ class _Answering:
         yield finished
 
         # Not before: a provider's library may have to be imported for it, and the reader has something to look at now.
-        self._room = room_for(await self._model.window_tokens(), self._settings.max_output_tokens)
+        try:
+            window_tokens = await self._model.window_tokens()
+        except ServiceError as error:
+            raise ModelFailed(error) from None
+        self._room = room_for(window_tokens, self._settings.max_output_tokens)
         grounding = Grounding(asked, tuple(passages))
         used = self._model.name
         for _ in range(self._settings.max_searches + self._settings.max_reads + 2):
@@ -200,7 +212,7 @@ class _Answering:
                         case ModelEnd():
                             end = chunk
             if end is None:
-                raise Unavailable("The model's reply ended before its end.", code="model_cut_off")
+                raise ModelFailed(Unavailable("The model's reply ended before its end.", code="model_cut_off"))
             for event in self._given(self._written.finish()):
                 yield event
             self._usage += end.usage
@@ -246,9 +258,9 @@ class _Answering:
                         has_begun = True
                         yield chunk
                 return
-            except Invalid as error:
+            except ServiceError as error:
                 if error.code != CONTEXT_WINDOW_EXCEEDED or has_begun or squeezed == MAX_SQUEEZED:
-                    raise
+                    raise ModelFailed(error) from None
             squeezed += 1
             self._room = self._room.smaller()
 

@@ -136,6 +136,18 @@ EXPLAINED: dict[str, Explained] = {
     "model_reply_too_long": Explained(
         "The model's reply is too long", "It wrote more than a job may hold. Ask for less."
     ),
+    "assistant_busy": Explained(
+        "The assistant is busy", "Its model takes no more questions for now. Ask again in a moment."
+    ),
+    "assistant_unavailable": Explained(
+        "The assistant is unavailable",
+        "Its model cannot be reached, or broke off. Ask again in a moment; if that goes on, the operator finds the"
+        " reason in the service's log.",
+    ),
+    "assistant_misconfigured": Explained(
+        "The assistant is misconfigured",
+        "Its model refuses the service's key or requests. The operator finds the reason in the service's log.",
+    ),
     "rate_limited": Explained("Too many requests", "Wait as long as Retry-After says, then go on."),
     # Repositories and code hosts
     "drill": Explained(

@@ -3,6 +3,7 @@
 import pytest
 
 from service.adapters.model_errors import Retries, error_of, retry_after_seconds
+from service.adapters.redaction import secrets_of
 from service.domain.errors import Forbidden, Invalid, RateLimited, ServiceError, Unavailable
 
 
@@ -43,7 +44,7 @@ def test_what_will_not_pass_is_not_tried_again(error):
 
 
 def test_a_fault_of_our_own_is_not_blamed_on_the_provider():
-    error = error_of(TypeError("prompt inside"), model="a/b", status=0, headers={}, secret="s")
+    error = error_of(TypeError("prompt inside"), model="a/b", status=0, headers={}, secrets=["s"])
     assert type(error) is ServiceError
     assert "prompt inside" not in str(error)
 
@@ -63,7 +64,7 @@ def test_a_prompt_too_long_is_known_by_the_words_of_many_providers(said):
     class BadRequestError(Exception):
         pass
 
-    error = error_of(BadRequestError(said), model="a/b", status=400, headers={}, secret="s")
+    error = error_of(BadRequestError(said), model="a/b", status=400, headers={}, secrets=["s"])
     assert (type(error), error.code) == (Invalid, "context_window_exceeded")
 
 
@@ -71,8 +72,39 @@ def test_what_fails_within_a_stream_is_told_by_what_it_was():
     class Wrapper(Exception):
         original_exception = type("AuthenticationError", (Exception,), {})("no")
 
-    error = error_of(Wrapper("wrapped"), model="a/b", status=0, headers={}, secret="s")
+    error = error_of(Wrapper("wrapped"), model="a/b", status=0, headers={}, secrets=["s"])
     assert (type(error), error.code) == (Forbidden, "model_key_refused")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Incorrect API key provided: sk-proj-Abc123Def456Ghi789.",
+        'bad header {"authorization": "Bearer Abc123Def456Ghi789"}',
+        "cannot use https://me:Abc123Def456Ghi789@host/v1",
+        "GET /v1?api_key=Abc123Def456Ghi789&x=1 failed",
+        "x-api-key: Abc123Def456Ghi789",
+        "the variable holds Abc123Def456Ghi789",
+    ],
+)
+def test_no_secret_is_quoted(said):
+    class BadRequestError(Exception):
+        pass
+
+    secrets = secrets_of({"OTHER_API_KEY": "Abc123Def456Ghi789"}) if "variable" in said else ()
+    error = error_of(BadRequestError(said), model="a/b", status=400, headers={}, secrets=secrets)
+    assert "Abc123" not in str(error)
+    assert "…" in str(error)
+
+
+def test_what_is_no_secret_is_quoted():
+    class BadRequestError(Exception):
+        pass
+
+    env = {"DOCSMITH_MODELS__X__API_KEY_ENV": "MY_MODEL_KEY", "KEY_FILE": "/run/key-file", "A_KEY": "short"}
+    said = "max_tokens: 9000 is too large for https://host/v1/chat, key MY_MODEL_KEY in /run/key-file, short @ risk"
+    error = error_of(BadRequestError(said), model="a/b", status=400, headers={}, secrets=secrets_of(env))
+    assert said in str(error)
 
 
 def test_what_a_provider_says_of_a_request_is_shortened_and_without_the_key():
@@ -80,7 +112,7 @@ def test_what_a_provider_says_of_a_request_is_shortened_and_without_the_key():
         pass
 
     said = BadRequestError("the key sk-1 and\n" + "very " * 200)
-    error = error_of(said, model="a/b", status=400, headers={}, secret="sk-1")
+    error = error_of(said, model="a/b", status=400, headers={}, secrets=["sk-1"])
     assert (type(error), error.code) == (Invalid, "model_refused_request")
     assert "sk-1" not in str(error)
     assert len(str(error)) < 400

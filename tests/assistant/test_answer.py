@@ -6,9 +6,10 @@ from itertools import groupby
 import pytest
 
 from service.adapters.builtin_answer import BuiltinAnswer
+from service.assistant import failures
 from service.assistant.answer import NO_ANSWER, AnswerSettings, Question, answer
 from service.assistant.context import Exchange
-from service.domain.errors import Invalid, Unavailable
+from service.domain.errors import Forbidden, Invalid, NotFound, RateLimited, ServiceError, Unavailable
 from service.domain.model import ToolCall, Usage
 from service.domain.replies import ReplyBroken, ReplyDone, SearchFinished, SearchStarted, TextDelta, Thought
 from service.domain.threads import ContextItem, SearchFilter
@@ -263,13 +264,13 @@ async def test_a_prompt_that_is_too_long_is_asked_again_with_less_of_everything(
 
 async def test_a_prompt_that_fits_in_no_way_is_told_as_that(index):
     *_, last = await events_of(question(), index, ScriptedModel(*[[TOO_LONG]] * 9))
-    assert last == ReplyBroken("context_window_exceeded", "Too long.")
+    assert last == failures.TOO_LONG
 
 
 async def test_a_reply_that_has_begun_is_not_asked_again(index):
     model = ScriptedModel(["So ", TOO_LONG])
     *_, last = await events_of(question(), index, model)
-    assert last == ReplyBroken("context_window_exceeded", "Too long.")
+    assert last == failures.TOO_LONG
     assert len(model.requests) == 1
 
 
@@ -300,14 +301,38 @@ async def test_a_greeting_needs_no_source(index, text, resolution):
 async def test_an_error_of_the_model_breaks_the_reply(index):
     model = ScriptedModel(["To deploy, ", Unavailable("The model is unavailable.")])
     events = await events_of(question(), index, model)
-    assert events[-1] == ReplyBroken("unavailable", "The model is unavailable.")
+    assert events[-1] == failures.UNAVAILABLE
     assert text_of(events) == "To deploy,"
 
 
 async def test_a_reply_that_ends_without_its_end_is_broken(index):
     events = await events_of(question(), index, ScriptedModel(["To"], cut_off=True))
-    assert isinstance(events[-1], ReplyBroken)
-    assert events[-1].code == "model_cut_off"
+    assert events[-1] == failures.UNAVAILABLE
+
+
+@pytest.mark.parametrize(
+    ("error", "learned"),
+    [
+        (RateLimited("openai/gpt-x: slow down, sk-1"), failures.BUSY),
+        (Unavailable("http://10.0.0.7 is down"), failures.UNAVAILABLE),
+        (Forbidden("the key sk-1 is bad", code="model_key_refused"), failures.MISCONFIGURED),
+        (Invalid("the provider refuses: sk-1", code="model_refused_request"), failures.MISCONFIGURED),
+        (NotFound("no such model", code="unknown_model"), failures.MISCONFIGURED),
+        (ServiceError("the call could not be made"), failures.MISCONFIGURED),
+    ],
+)
+async def test_readers_learn_only_how_the_assistant_is(index, error, learned):
+    *_, last = await events_of(question(), index, ScriptedModel([error]))
+    assert last == learned
+    for word in str(error).split():
+        assert len(word) < 5 or word not in last.message
+
+    class NoWindow(ScriptedModel):
+        async def window_tokens(self):
+            raise error
+
+    *_, last = await events_of(question(), index, NoWindow(["x"]))
+    assert last == learned
 
 
 async def test_what_the_model_thinks_is_handed_over_apart(index):

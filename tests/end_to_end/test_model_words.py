@@ -1,5 +1,6 @@
-"""What a model says besides the answer. No reader gets any of it."""
+"""What a model or its provider says besides the answer: its thoughts, and why it failed. No reader gets any of it."""
 
+import asyncio
 import json
 
 import pytest
@@ -7,10 +8,12 @@ import pytest
 from eventstore import SQLiteEventStore
 from service.streams import THREADS
 from tests.end_to_end.scripted import free_port, scripted_service
-from tests.end_to_end.talk import ask, files_with, message_url, question, text_of
+from tests.end_to_end.talk import ask, create_job, files_with, get_job, job_events, message_url, question, text_of
 from tests.fakes.provider import ScriptedProvider
 
 THOUGHT = "Ermentrude asks for [2]"
+KEY = "sk-scripted"
+"""The provider's, as the services that are scripted have it."""
 
 
 @pytest.fixture(scope="module")
@@ -77,3 +80,47 @@ async def test_thoughts_are_not_told_again_and_not_put_to_the_model(http, servic
     asked = await provider.next_asked()
     assert "Run it" in json.dumps(asked.body)
     assert "Ermentrude" not in json.dumps(asked.body)
+
+
+FAILURES = [
+    (429, "rate_limit_error", "You are over the quota of org-42", "busy"),
+    (503, "overloaded_error", "node gpu-7.internal is down", "unavailable"),
+    (401, "authentication_error", f"Incorrect API key provided: {KEY}", "misconfigured"),
+    (400, "invalid_request_error", f"gpt-5.2 does not take org-42 with Bearer {KEY}", "misconfigured"),
+    (404, "not_found_error", "The model gpt-5.2 does not exist for org-42", "misconfigured"),
+]
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize(("status", "kind", "said", "learned"), FAILURES)
+async def test_readers_do_not_get_a_providers_error(http, service, provider, version, status, kind, said, learned):
+    for _ in range(4):
+        provider.will_fail(status, kind, said, headers={"retry-after-ms": "1"})
+    _, stream = await raw(http, service, version, "How do I install Kite?")
+    assert f"The assistant is {learned}." in stream
+    for word in ("org-42", "gpu-7", "gpt-5.2", "openai", KEY, "quota"):
+        assert word not in stream
+    line = next(line for line in reversed(service.log().splitlines()) if "model failed" in line)
+    assert "gpt-5.2" in line
+    assert KEY not in service.log()
+    if status == 400:
+        assert "does not take org-42" in line
+
+
+async def test_an_error_in_the_middle_of_a_reply_is_not_shown(http, service, provider):
+    provider.will_reply("Run ", "it", after=1, error="overloaded_error")
+    _, stream = await raw(http, service, 2, "How do I install Kite?")
+    assert "The assistant is unavailable." in stream
+    assert "overloaded" not in stream
+
+
+async def test_a_job_says_why_its_model_failed_without_secrets(http, service, provider):
+    for _ in range(3):
+        provider.will_fail(400, "invalid_request_error", f"gpt-5.2 does not take org-42 with Bearer {KEY}")
+    job = await create_job(http, service, 'Append "Kites rise." to index.md')
+    async with asyncio.timeout(120):
+        events = await job_events(http, service, job["id"])
+    found = await get_job(http, service, job["id"])
+    assert "org-42" in json.dumps([events, found])
+    assert KEY not in json.dumps([events, found])
+    assert files_with(KEY.encode(), service.data) == []

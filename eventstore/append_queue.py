@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from eventstore.connections import WriterThread
-from eventstore.errors import OutcomeUnknown, StoreClosed, StoreUnavailable
+from eventstore.errors import OutcomeUnknown, StoreBusy, StoreClosed, StoreUnavailable
 from eventstore.events import Append, Appended
 from eventstore.log_file import Batch, LogWriter, Outcome
 
@@ -40,6 +40,8 @@ class AppendQueue:
         self._in_flight: list[Queued] = []
         self._known: deque[tuple[Queued, Outcome | BaseException]] = deque()
         """Outcomes that are still to be set."""
+        self.trouble: str | None = None
+        """Why nothing could be stored the last time; None once something was."""
         self._flush_is_due = self._is_closed = False
         self._idle = asyncio.Event()
         self._idle.set()
@@ -110,6 +112,12 @@ class AppendQueue:
         else:
             outcomes = result.outcomes
             self._publish(result)
+            if result.last:
+                self.trouble = None
+        refused = [result] if isinstance(result, BaseException) else () if result.last else outcomes
+        for outcome in refused:
+            if isinstance(outcome, StoreUnavailable) and not isinstance(outcome, StoreBusy):
+                self.trouble = str(outcome)
         is_first = not self._known
         self._known.extend(zip(done, outcomes, strict=True))
         if len(self._waiting) >= MAX_BATCH:  # the next batch is full: the writer need not wait for anybody's turn

@@ -30,6 +30,11 @@ _SPARE_BYTES = 1 << 20
 """With less room than this an unexplained write error is taken for a full disk."""
 
 
+_CANNOT_MAKE_FILES = {
+    sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY,
+}  # fmt: skip
+
+
 def uri(path: Path, *, read_only: bool = False) -> str:
     return f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}"
 
@@ -54,8 +59,20 @@ def connect_offline(path: Path) -> sqlite3.Connection:
         StoreUnavailable: there is no such file, or it cannot be read.
         StoreCorrupt: it is not a SQLite file.
     """
+    return _opened_offline(path)[0]
+
+
+def offline_uri(path: Path) -> str:
+    """Return the address by which ``connect_offline`` opens a file. Raises as it does."""
+    db, address = _opened_offline(path)
+    db.close()
+    return address
+
+
+def _opened_offline(path: Path) -> tuple[sqlite3.Connection, str]:
     if not path.exists():
         raise StoreUnavailable(f"{path.name} does not exist")
+    address = uri(path, read_only=True)
     db = connect(path, read_only=True)
     try:
         db.execute("SELECT 1 FROM sqlite_master").fetchone()
@@ -65,12 +82,12 @@ def connect_offline(path: Path) -> sqlite3.Connection:
     except sqlite3.DatabaseError as error:
         db.close()
         # Without a WAL nobody is writing: the file alone is everything (https://sqlite.org/wal.html#read_only_databases).
-        if primary_code(error) not in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY} or _wal_of(path).exists():
+        # The shared memory beside it can be made neither on a disk that is read-only nor on one that is full.
+        if primary_code(error) not in _CANNOT_MAKE_FILES or _has_wal(path):
             raise explained(error, path) from error
-        db = sqlite3.connect(
-            f"{path.absolute().as_uri()}?immutable=1", uri=True, isolation_level=None, check_same_thread=False
-        )
-    return db
+        address = f"{path.absolute().as_uri()}?immutable=1"
+        db = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
+    return db, address
 
 
 def use_wal(db: sqlite3.Connection, path: Path) -> None:
@@ -207,6 +224,20 @@ def execute_script(db: sqlite3.Connection, script: str) -> None:
         db.execute(statement)
 
 
+def write_nothing(path: Path, *, busy_timeout_seconds: float = 1.0) -> None:
+    """Commit a change that changes nothing, to learn whether a file can be written.
+
+    Raises:
+        StoreUnavailable and its kinds, StoreCorrupt.
+    """
+    try:
+        with closing(connect(path, busy_timeout_seconds=busy_timeout_seconds)) as db, transaction(db):
+            (version,) = db.execute("PRAGMA user_version").fetchone()
+            db.execute(f"PRAGMA user_version = {version}")
+    except sqlite3.Error as error:
+        raise explained(error, path) from error
+
+
 def empty_wal(db: sqlite3.Connection, path: Path) -> None:
     """Move the WAL into the file and cut it to nothing: older versions of pages are in it.
 
@@ -247,5 +278,6 @@ def _is_full(path: Path) -> bool:
     return shutil.disk_usage(path.parent).free < _SPARE_BYTES
 
 
-def _wal_of(path: Path) -> Path:
-    return path.with_name(path.name + "-wal")
+def _has_wal(path: Path) -> bool:
+    wal = path.with_name(path.name + "-wal")
+    return wal.exists() and wal.stat().st_size > 0

@@ -114,11 +114,31 @@ class Views:
                 if not await _is_of(store, run):
                     await asyncio.to_thread(_start_over, db, path, run)
             # aiosqlite fits here: a query is one statement, so it is one trip to the connection's thread.
-            queries = [await _connect_for_queries(path) for _ in range(QUERY_CONNECTIONS)]
+            queries = [await _connect_for_queries(files.uri(path, read_only=True)) for _ in range(QUERY_CONNECTIONS)]
         except BaseException:
             db.close()
             raise
         return cls(path, store, runs, db, queries)
+
+    @classmethod
+    async def open_to_read(cls, path: Path, store: EventStore, projections: Sequence[Projection]) -> Self:
+        """Open a file that cannot be written, as it is: queries are answered, and nothing is kept up to date.
+
+        Raises:
+            StoreUnavailable and its kinds, StoreCorrupt: about the file, or it was made by another version.
+        """
+        db = await asyncio.to_thread(files.connect_offline, path)
+        try:
+            runs = [_Run(projection) for projection in projections]
+            await asyncio.to_thread(_read_positions, db, path, runs)
+            address = await asyncio.to_thread(files.offline_uri, path)
+            queries = [await _connect_for_queries(address) for _ in range(QUERY_CONNECTIONS)]
+        except BaseException:
+            db.close()
+            raise
+        views = cls(path, store, runs, db, queries)
+        views._trouble = f"{path.name} cannot be written"
+        return views
 
     async def __aenter__(self) -> Self:
         return self
@@ -215,6 +235,11 @@ class Views:
         if self._reached(projections) is None:
             raise StoreUnavailable("every projection has failed")
 
+    @property
+    def trouble(self) -> str | None:
+        """Why no projection is kept up to date just now, when the file or the log cannot be used."""
+        return self._trouble
+
     def status(self) -> list[ProjectionStatus]:
         """How each projection is doing; while the file or the log cannot be used, all of them say so."""
         return [
@@ -289,8 +314,8 @@ class Views:
             raise _explained(error, self._path) from error
 
 
-async def _connect_for_queries(path: Path) -> aiosqlite.Connection:
-    db = await aiosqlite.connect(files.uri(path, read_only=True), uri=True, isolation_level=None)
+async def _connect_for_queries(address: str) -> aiosqlite.Connection:
+    db = await aiosqlite.connect(address, uri=True, isolation_level=None)
     db.row_factory = sqlite3.Row
     return db
 
@@ -349,6 +374,19 @@ def _prepare(db: sqlite3.Connection, path: Path, runs: Sequence[_Run]) -> None:
         if _is_of_the_file(error):
             raise _explained(error, path) from error
         raise
+
+
+def _read_positions(db: sqlite3.Connection, path: Path, runs: Sequence[_Run]) -> None:
+    """As ``_prepare``, of a file that must have all tables already."""
+    try:
+        for run in runs:
+            sql = "SELECT position, hash, tables FROM checkpoints WHERE name = ?"
+            row = db.execute(sql, (run.name,)).fetchone()
+            if row is None or row[2] != run.projection.tables:
+                raise StoreUnavailable(f"{path.name} was made by another version of this program")
+            run.position, run.hash, _ = row
+    except sqlite3.Error as error:
+        raise _explained(error, path) from error
 
 
 def _start_over(db: sqlite3.Connection, path: Path, run: _Run) -> None:

@@ -154,6 +154,17 @@ class SQLiteEventStore:
             unknown = error
         return await self._appends.repeat(writes, unknown)
 
+    @property
+    def trouble(self) -> str | None:
+        return None if self._appends is None else self._appends.trouble
+
+    async def check_writable(self) -> None:
+        self._check_open()
+        if self._appends is None:
+            raise StoreReadOnly(f"{self._path.name} was opened for reading")
+        await asyncio.to_thread(files.write_nothing, self._path)
+        self._appends.trouble = None
+
     def _begin_batch(self) -> bool:
         self._cleared_before = self._tail.cleared
         return self._watchers > 0

@@ -55,6 +55,17 @@ class EventStore(Protocol):
     async def append_all(self, writes: Sequence[Append]) -> Appended:
         """As ``append`` to several streams, all or none; their events get positions in the order given."""
 
+    @property
+    def trouble(self) -> str | None:
+        """Why the last append of this process could not be stored, whatever it was; None when the last one was."""
+
+    async def check_writable(self) -> None:
+        """Commit a change that changes nothing: once that works, there is no trouble any more.
+
+        Raises:
+            StoreUnavailable and its kinds, StoreCorrupt.
+        """
+
     async def read_stream(
         self, stream: str, *, after_version: int = 0, limit: int | None = None, backwards: bool = False
     ) -> list[RecordedEvent]:

@@ -140,6 +140,24 @@ async def open_runtime(
         yield OpenFolder(data, settings, store, views, stack, models)
 
 
+@asynccontextmanager
+async def open_to_read(data: Path, settings: "Settings", models: "ClosableModels") -> AsyncIterator[Runtime]:
+    """A data folder that cannot be written, as it is.
+
+    Raises Conflict ``log_lost``, and EventStoreError, also where a part of it is missing.
+    """
+    from eventstore import SQLiteEventStore, Views
+    from service.projections import all_projections
+
+    await _require_continuous(data)
+    async with AsyncExitStack() as stack:
+        store = await SQLiteEventStore.open(data / "events.db", vault_path=data / "keys.db", read_only=True)
+        stack.push_async_callback(store.close)
+        views = await Views.open_to_read(data / "views.db", store, all_projections())
+        stack.push_async_callback(views.close)
+        yield OpenFolder(data, settings, store, views, stack, models)
+
+
 def _require_writable(data: Path) -> None:
     """Even who only reads writes: views follow the log, and SQLite keeps files beside its own."""
     for place in (data, *(data / name for name in ("events.db", "keys.db", "views.db"))):

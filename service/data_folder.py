@@ -1,11 +1,15 @@
 """The data folder: what makes a folder one, and that only its owner can read it."""
 
+import fcntl
 import os
 import re
 import stat
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
 
 from service.domain.errors import Conflict, NotFound
 
@@ -25,6 +29,20 @@ _OURS = re.compile(
 """What a new data folder may hold already: leftovers of a start that did not get far, a settings file, and what file
 systems put into the root of a volume.
 """
+
+
+SPARE_BYTES = 1 << 20
+"""With less free than that a disk counts as full: SQLite and git need as much for a moment."""
+
+TroubleKind = Literal["disk_full", "read_only", "unreadable", "write_failed"]
+
+
+class Trouble(Struct, frozen=True):
+    """Why a data folder cannot be written."""
+
+    kind: TroubleKind
+    says: str
+    """One sentence, with what to do."""
 
 
 def is_data_folder(folder: Path) -> bool:
@@ -77,6 +95,28 @@ def other_thing_in(data: Path) -> str | None:
     return next((entry.name for entry in sorted(data.iterdir()) if not _OURS.fullmatch(entry.name)), None)
 
 
+def trouble_of(data: Path) -> Trouble | None:
+    """Look whether a data folder can be written: its disk is not full, and its files are the process's to write.
+
+    What a look cannot find (a quota, a limit of the process) the log meets: ``EventStore.trouble``.
+    """
+    try:
+        disk = os.statvfs(data)
+    except OSError as error:
+        return Trouble("unreadable", f"{data} cannot be read: {error.strerror}.")
+    if disk.f_flag & os.ST_RDONLY:
+        return Trouble("read_only", f"The disk of {data} is read-only: make it writable, and the service goes on.")
+    free = disk.f_bavail * disk.f_frsize
+    if free < SPARE_BYTES:
+        says = f"The disk of {data} is full ({free >> 10} KiB free): make room there, and the service goes on."
+        return Trouble("disk_full", says)
+    for path in (data, *(data / name for name in (LOG, "keys.db", "views.db"))):
+        if path.exists() and not os.access(path, os.W_OK):
+            says = f"{path} cannot be written by the user of the service (uid {os.getuid()}): give it the right to."
+            return Trouble("read_only", says)
+    return None
+
+
 def tighten(data: Path) -> None:
     """Take from other users what they may do in a data folder that was made with a looser umask.
 
@@ -127,3 +167,49 @@ def _is_open(path: Path) -> bool:
     except OSError:
         return False
     return not stat.S_ISLNK(mode) and bool(mode & OTHERS)
+
+
+# Who serves it
+
+
+class AlreadyServed(Conflict):
+    """Another process serves this data folder."""
+
+    code = "already_served"
+
+
+@contextmanager
+def only_server(data: Path, *, reads_only: bool = False) -> Iterator[Callable[[str], None]]:
+    """Hold the data folder's lock. It says who holds it, and where that one listens, once the function that this gives
+    is called. The kernel lets go when this process dies.
+
+    Raises AlreadyServed, with the process id of the one that has it, and Conflict ``not_a_data_folder``.
+    """
+    if not reads_only:
+        make_data_folder(data)
+    file = _lock_file(data / "server.lock", reads_only=reads_only)
+    try:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(file, 100, 0).decode().partition("\n")[0]
+            raise AlreadyServed(f"{data} is served by process {holder} already.") from None
+
+        def say(text: str) -> None:  # over what is there: that takes no room on a full disk
+            with suppress(OSError) if reads_only else nullcontext():
+                os.ftruncate(file, os.pwrite(file, text.encode(), 0))
+
+        say(f"{os.getpid()}\n")
+        yield lambda url: say(f"{os.getpid()}\n{url}\n")
+    finally:
+        os.close(file)
+
+
+def _lock_file(file: Path, *, reads_only: bool) -> int:
+    if reads_only:
+        with suppress(OSError):
+            return os.open(file, os.O_RDWR | os.O_CLOEXEC)
+        with suppress(OSError):
+            return os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+        return os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    return os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -12,6 +12,19 @@ DESCRIPTORS_ELSEWHERE = 256
 """File descriptors that are kept for what is no connection of a caller."""
 
 
+class Address:
+    """How people reach the service: what the settings say, else what it listens on, once it does."""
+
+    def __init__(self, public_url: str) -> None:
+        self._url = public_url.rstrip("/")
+
+    def listening_on(self, url: str) -> None:
+        self._url = self._url or url
+
+    def __call__(self) -> str:
+        return self._url
+
+
 def room_for(connections: int) -> int:
     """How many connections there can be, with file descriptors left for files, child processes and models' servers."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

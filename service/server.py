@@ -1,19 +1,19 @@
 """The service: builds what serves, wires it, starts and stops it. Imported only where the service is served."""
 
 import asyncio
-import fcntl
 import gc
 import os
 import socket
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+import sqlite3
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 
 import structlog
 from aiohttp import web
 
-from eventstore import Metadata, execute
+from eventstore import EventStoreError, Metadata, StoreCorrupt, execute
 from service import __version__
 from service.adapters.hosted import HostedCodeHost
 from service.adapters.models import ConfiguredModels
@@ -28,15 +28,15 @@ from service.adapters.traced import (
 )
 from service.adapters.webhook_sender import AiohttpWebhookSender
 from service.agent.budgets import Budgets
-from service.app import configured_models, open_runtime
+from service.app import configured_models, open_runtime, open_to_read
 from service.assistant.answer import AnswerSettings
 from service.cli.runtime import Runtime, reachable
-from service.data_folder import make_data_folder, require_served_as
-from service.domain.errors import Conflict, ServiceError
+from service.data_folder import only_server, require_served_as, trouble_of
+from service.domain.errors import Conflict, Forbidden, ServiceError, Unavailable
 from service.domain.jobs import ClosePullRequest, PullRequestOutcome
 from service.domain.replies import ReplyEvent
 from service.domain.usage import Limits
-from service.listening import room_for, socket_of, url_of
+from service.listening import Address, room_for, socket_of, url_of
 from service.logs import http_logger
 from service.operations import request_index
 from service.ports.code_host import PullRequestPage
@@ -87,11 +87,12 @@ from service.web.tracing import traces
 from service.workers.broadcast import Broadcast
 from service.workers.checkpointing import Checkpoints
 from service.workers.continuity import LogWatch
+from service.workers.data_folder_watch import DataFolderWatch
 from service.workers.embedder import Embedder
 from service.workers.erasures import Erasures
 from service.workers.fair_slots import fetch_slots
 from service.workers.indexer import Indexer
-from service.workers.instances import Instance
+from service.workers.instances import Instance, NoInstance
 from service.workers.job_runner import JobRunner
 from service.workers.poller import Poller
 from service.workers.replier import Replier
@@ -103,57 +104,23 @@ SHUTDOWN_SECONDS = 5.0
 """For streams to end properly; after that they are cut. With what follows, the whole stop stays under 10 seconds."""
 
 
-class Address:
-    """How people reach the service: what the settings say, else what it listens on, once it does."""
-
-    def __init__(self, public_url: str) -> None:
-        self._url = public_url.rstrip("/")
-
-    def listening_on(self, url: str) -> None:
-        self._url = self._url or url
-
-    def __call__(self) -> str:
-        return self._url
-
-
-class AlreadyServed(Conflict):
-    """Another process serves this data folder."""
-
-    code = "already_served"
-
-
-@contextmanager
-def only_server(data: Path) -> Iterator[Callable[[str], None]]:
-    """Hold the data folder's lock. It says who holds it, and where that one listens, once the function that this gives
-    is told. The kernel lets go when this process dies.
-
-    Raises AlreadyServed, with the process id of the one that has it, and Conflict ``not_a_data_folder``.
-    """
-    make_data_folder(data)
-    with (data / "server.lock").open("a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
-            raise AlreadyServed(f"{data} is served by process {file.readline().strip()} already.") from None
-        file.truncate(0)
-
-        def say(text: str) -> None:
-            file.write(text)
-            file.flush()
-
-        say(f"{os.getpid()}\n")
-        yield lambda url: say(f"{url}\n")
-
-
 class Server:
     """Everything that runs while the service serves."""
 
     def __init__(
-        self, runtime: Runtime, instance: Instance, address: Address, models: CurrentModels, *, drill: bool
+        self,
+        runtime: Runtime,
+        instance: Instance | NoInstance,
+        address: Address,
+        models: CurrentModels,
+        *,
+        drill: bool = False,
+        reads_only: bool = False,
     ) -> None:
         settings = self._settings = runtime.settings
-        self.is_drill = drill
+        self.is_drill, self.reads_only = drill, reads_only
+        self.data_folder = DataFolderWatch(runtime.data, runtime.store)
+        self.listening: socket.socket | None = None
         self.models, self.url = models, ""
         self._runtime, self._address = runtime, address
         self._broadcast: Broadcast[ReplyEvent] = Broadcast()
@@ -164,7 +131,9 @@ class Server:
         docs = traced_docs(offline_docs(runtime.docs) if drill else runtime.docs, tracer)
         code_hosts = offline_code_hosts() if drill else runtime.code_hosts
         self._search = traced_index(runtime.index, tracer)
-        self._metrics = Metrics(runtime.store, runtime.views, runtime.data, lambda: self.door.doorkeeper.open)
+        self._metrics = Metrics(
+            runtime.store, runtime.views, runtime.data, lambda: self.door.doorkeeper.open, self.data_folder.trouble_kind
+        )
         fetches = fetch_slots()
         self._indexer = Indexer(
             runtime.store,
@@ -214,7 +183,8 @@ class Server:
             takes_up_earlier=not drill,
         )
         minutes = settings.audit.checkpoint_minutes
-        self._checkpoints = Checkpoints(runtime.store, runtime.data, minutes) if minutes > 0 else None
+        makes_checkpoints = minutes > 0 and not reads_only
+        self._checkpoints = Checkpoints(runtime.store, runtime.data, minutes) if makes_checkpoints else None
         minutes = settings.index.poll_minutes
         self._poller = None
         if minutes > 0:
@@ -238,7 +208,7 @@ class Server:
         models.measure(lambda model: traced_model(self._metrics.of_model(model), tracer))
         self.app = self._build_app(instance)
 
-    def _build_app(self, instance: Instance) -> web.Application:
+    def _build_app(self, instance: Instance | NoInstance) -> web.Application:
         runtime = self._runtime
         app = web.Application(
             middlewares=[connections, self._metrics.measure, request_ids, *traces(self._tracer), cors, problems],
@@ -287,6 +257,10 @@ class Server:
 
     async def start(self) -> None:
         """Start the workers. Everything that comes in from now on is seen by them."""
+        self._begin("data-folder", self.data_folder.run())
+        if self.reads_only:
+            await self._start_reading()
+            return
         await self._erasures.repeat()
         await self._hosted.recover()
         await self._indexer.load()
@@ -314,6 +288,15 @@ class Server:
         await self._replies_ready.wait()
         await self._show_metrics()
 
+    async def _start_reading(self) -> None:
+        """Search and what else is only read, of a data folder that cannot be written."""
+        await self._indexer.load()
+        await self.door.load()
+        for name, work in self.door.readers():
+            self._begin(name, work)
+        self._begin("loop-delay", self._metrics.watch_loop())
+        await self._show_metrics()
+
     async def _show_metrics(self) -> None:
         """On a port of their own, if the settings name one. Raises OSError."""
         settings = self._runtime.settings.metrics
@@ -334,7 +317,7 @@ class Server:
             await self._metrics_runner.cleanup()
         for name in (
             "poller", "log-watch", "checkpoints", "erasures", "webhooks", "replier", "job-runner", "embedder",
-            "indexer", "metrics", "loop-delay", "views",
+            "indexer", "metrics", "loop-delay", "data-folder", "views",
         ):  # fmt: skip
             task = self._tasks.get(name)
             if task is not None:
@@ -370,12 +353,16 @@ class Server:
 
     def not_ready(self) -> dict[str, str]:
         reasons = {name: "this worker has ended" for name, task in self._tasks.items() if task.done()}
+        if (why := self._runtime.views.trouble) is not None:
+            reasons["views"] = why
         for status in self._runtime.views.status():
-            if status.failed is not None:
+            if status.failed is not None and status.failed != why:
                 reasons[f"view {status.name}"] = status.failed
         if self._log_watch.problem is not None:
             reasons["log"] = "it is behind what was seen of it, or another one; docsmith doctor says what to do"
         reasons |= {f"index {domain}": reason for domain, reason in self._runtime.index.broken().items()}
+        if (trouble := self.data_folder.trouble()) is not None:
+            reasons["data folder"] = f"{trouble.says}{' Until then only reading is served.' if self.reads_only else ''}"
         if self._closing.is_set():
             reasons["service"] = "it is going down"
         return reasons
@@ -421,35 +408,64 @@ async def running(
     require_served_as(data, drill=drill)
     if drill:
         settings = drilled(settings)
+    async with AsyncExitStack() as stack:
+        try:
+            server = await stack.enter_async_context(_running(data, settings, inherited, drill=drill))
+        except (EventStoreError, OSError, sqlite3.Error, Forbidden, Unavailable) as error:
+            trouble = trouble_of(data)
+            if trouble is None or isinstance(error, StoreCorrupt):
+                raise
+            log.warning("only reading is served", reason=trouble.says, error=str(error))
+            try:
+                reading = _running(data, settings, inherited, drill=drill, reads_only=True)
+                server = await stack.enter_async_context(reading)
+            except (EventStoreError, OSError, sqlite3.Error) as other:
+                log.warning("not even reading is served", error=str(other))
+                raise error from None
+        yield server
+
+
+@asynccontextmanager
+async def _running(
+    data: Path, settings: Settings, inherited: socket.socket | None, *, drill: bool, reads_only: bool = False
+) -> AsyncIterator[Server]:
     address, linger_seconds = Address(settings.server.public_url), settings.agent.max_minutes * 60
     models = CurrentModels(configured_models(settings, {} if drill else os.environ), linger_seconds)
-    with only_server(data) as listens_on, Instance(data) as instance:
-        async with open_runtime(data, settings, models, alone=True) as runtime:
-            server = Server(runtime, instance, address, models, drill=drill)
-            # Without handler_cancellation, handlers whose client has left pile up (only in production: aiohttp's test
-            # server cancels them).
-            runner = web.AppRunner(server.app, handler_cancellation=True, shutdown_timeout=SHUTDOWN_SECONDS)
-            await runner.setup()
-            try:
-                listening = inherited or socket_of(settings.server.host, settings.server.port)
-                server.url = url_of(listening)
-                address.listening_on(reachable(server.url))
-                await server.start()
-                assert runner.server is not None
-                taking = await listen(runner.server, listening, server.door.doorkeeper, http_logger())
-                listens_on(server.url)
-                gc.collect()
-                gc.freeze()  # what is here stays: else each full collection walks all of it, 30 ms of the event loop
-                preparing = asyncio.create_task(prepare(models), name="models")
-                try:
-                    yield server
-                finally:
-                    preparing.cancel()
-                    await asyncio.wait([preparing])
-                    taking.close()
-            finally:
-                await server.stop()
-                await runner.cleanup()
+    opened = open_to_read(data, settings, models) if reads_only else open_runtime(data, settings, models, alone=True)
+    async with AsyncExitStack() as stack:
+        listens_on = stack.enter_context(only_server(data, reads_only=reads_only))
+        instance = NoInstance() if reads_only else stack.enter_context(Instance(data))
+        runtime = await stack.enter_async_context(opened)
+        server = Server(runtime, instance, address, models, drill=drill, reads_only=reads_only)
+        # Without handler_cancellation, handlers whose client has left pile up (only in production: aiohttp's test
+        # server cancels them).
+        runner = web.AppRunner(server.app, handler_cancellation=True, shutdown_timeout=SHUTDOWN_SECONDS)
+        await runner.setup()
+        stack.push_async_callback(runner.cleanup)
+        stack.push_async_callback(server.stop)
+        listening = inherited.dup() if inherited else socket_of(settings.server.host, settings.server.port)
+        stack.callback(listening.close)
+        server.url, server.listening = url_of(listening), listening
+        address.listening_on(reachable(server.url))
+        await server.start()
+        assert runner.server is not None
+        taking = await listen(runner.server, listening, server.door.doorkeeper, http_logger())
+        stack.callback(taking.close)
+        listens_on(server.url)
+        gc.collect()
+        gc.freeze()  # what is here stays: else each full collection walks all of it, 30 ms of the event loop
+        async with preparing(models):
+            yield server
+
+
+@asynccontextmanager
+async def preparing(models: CurrentModels) -> AsyncIterator[None]:
+    task = asyncio.create_task(prepare(models), name="models")
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
 
 
 async def prepare(models: CurrentModels) -> None:

@@ -58,20 +58,36 @@ async def serve(data: Path, settings: Settings, reread: Callable[[], Settings], 
     for one in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(one, stopping.set)
     loop.add_signal_handler(signal.SIGHUP, wake.set)
-    async with AsyncExitStack() as stack:
-        server = await _started(stack, running(data, settings, inherited, drill=drill), stopping, supervisor)
-        if server is None:
-            log.info("stopped before it took requests")
-            return
-        print(f"listening on {server.url}", flush=True)  # noqa: T201  (the line that scripts wait for)
-        await _greet(server, data)
-        supervisor.ready(f"listening on {server.url}")
-        async with background(
-            _reload_when(wake, server, level, reread, supervisor), _watch(server, supervisor), _give_back_memory()
-        ):
-            await stopping.wait()
-        log.info("stopping")
-        supervisor.stopping()
+    is_first = True
+    while True:
+        async with AsyncExitStack() as stack:
+            server = await _started(stack, running(data, settings, inherited, drill=drill), stopping, supervisor)
+            if server is None:
+                log.info("stopped before it took requests")
+                return
+            if is_first:
+                print(f"listening on {server.url}", flush=True)  # noqa: T201  (the line that scripts wait for)
+            is_first = False
+            await _greet(server, data)
+            supervisor.ready(f"listening on {server.url}")
+            async with background(
+                _reload_when(wake, server, level, reread, supervisor), _watch(server, supervisor), _give_back_memory()
+            ):
+                await _first_of(stopping, server.data_folder.is_writable if server.reads_only else asyncio.Event())
+            if stopping.is_set():
+                log.info("stopping")
+                supervisor.stopping()
+                return
+            assert server.listening is not None
+            log.info("starting in full")
+            inherited = server.listening.dup()  # so that no caller is refused meanwhile
+
+
+async def _first_of(*events: asyncio.Event) -> None:
+    waiting = [asyncio.create_task(one.wait()) for one in events]
+    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    for task in waiting:
+        task.cancel()
 
 
 async def _started(

@@ -80,6 +80,8 @@ class Service:
     """The folder of which the project was made: that of the test which was the first with this documentation."""
     admin_key: str = ""
     assistant_key: str = ""
+    log_file: Path | None = None
+    """What it writes to standard error; beside the data folder when None."""
 
     def cli(self, *arguments: str, status: int = 0) -> Any:
         """The JSON that a command prints."""
@@ -128,8 +130,9 @@ class Service:
     def start(self, *options: str) -> None:
         assert self.process is None
         command = ["serve", "--data", str(self.data), "--port", "0", *options]
-        self.data.mkdir(parents=True, exist_ok=True)
-        with (self.data.parent / "server.log").open("ab") as log:
+        if not self.data.exists():
+            self.data.mkdir(parents=True)
+        with self._log_file.open("ab") as log:
             self.process = self._begin(command, log)
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
@@ -158,7 +161,11 @@ class Service:
         return status
 
     def log(self) -> str:
-        return (self.data.parent / "server.log").read_text(encoding="utf-8", errors="replace")
+        return self._log_file.read_text(encoding="utf-8", errors="replace")
+
+    @property
+    def _log_file(self) -> Path:
+        return self.log_file or self.data.parent / "server.log"
 
     def _environment(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not FOREIGN.match(name)}

@@ -26,7 +26,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "service.workers": {
         "service.operations", "service.projections", "service.streams", "service.agent", "service.assistant",
-        "service.retrieval", "service.ports", "service.domain", "service.processes", "service.system", "eventstore",
+        "service.retrieval", "service.ports", "service.domain", "service.processes", "service.system",
+        "service.data_folder", "eventstore",
     },
     "service.web": {
         "service.workers", "service.operations", "service.projections", "service.streams", "service.wire",

@@ -89,6 +89,12 @@ ALERTS: tuple[tuple[str, str, str, str], ...] = (
         "15m",
         "Somebody holds the log open and keeps it from ending.",
     ),
+    (
+        "DocsmithDataFolderUnwritable",
+        "max(docsmith_data_folder_trouble) > 0",
+        "1m",
+        "The disk of the data folder is full or read-only, or the log cannot be written: jobs and replies get 503.",
+    ),
 )
 """Name, expression, for how long, and what it means."""
 

@@ -1,8 +1,9 @@
 """Projects in memory, for those who look one up with each request."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
-from eventstore import EventStore, Views
+from eventstore import EventStore, StoreUnavailable, Views
 from service.projections.projects import ProjectRow, get_project, project_of_domain
 from service.streams import PROJECTS
 
@@ -55,11 +56,15 @@ class ProjectDirectory:
         if row is not None and row.organization_id == organization_id:
             return row
         position = max(self._position, await self._store.head())  # it may have been made a moment ago
-        await self._views.wait_for(position)
+        if self._views.trouble is None:
+            with suppress(StoreUnavailable):  # a disk that is full just now: what is known already is still served
+                await self._views.wait_for(position)
         row = await find(self._views, name)
         if row is None or row.organization_id != organization_id:
+            if self._views.trouble is not None:
+                raise StoreUnavailable(self._views.trouble)
             return None
-        if self._position <= position:
+        if self._position <= position and self._views.trouble is None:
             if len(rows) >= MAX_ROWS:
                 rows.clear()
             rows[name] = row

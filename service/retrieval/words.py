@@ -8,11 +8,13 @@ What tantivy is given are terms, never its query language: no text of a page or 
 searches run without Python's lock.
 """
 
+import os
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Literal
 
 import tantivy
@@ -113,6 +115,19 @@ def _open(folder: Path, schema: tantivy.Schema) -> tantivy.Index:
     index = tantivy.Index(schema, str(folder))
     index.register_tokenizer(_ANALYZER, analyzer())
     return index
+
+
+def _searcher(folder: Path, schema: tantivy.Schema) -> tantivy.Searcher:
+    """tantivy makes a lock file to open an index, which a folder that cannot be written does not let it. There the
+    files are opened by links from a folder of temporary files, which is not needed once they are open.
+    """
+    if os.access(folder, os.W_OK):
+        return _open(folder, schema).searcher()
+    with TemporaryDirectory(prefix="docsmith-index-") as links:
+        for file in folder.iterdir():
+            if not file.name.endswith(".lock"):
+                (Path(links) / file.name).symlink_to(file.absolute())
+        return _open(Path(links), schema).searcher()
 
 
 class WordsWriter:
@@ -221,8 +236,8 @@ class Words:
         for name in ("sections", "pages"):
             if not (folder / name / "meta.json").is_file():  # tantivy would make an empty index
                 raise FileNotFoundError(f"{folder.name}/{name} is missing")
-        self.sections = _open(folder / "sections", SECTIONS).searcher()
-        self.pages = _open(folder / "pages", PAGES).searcher()
+        self.sections = _searcher(folder / "sections", SECTIONS)
+        self.pages = _searcher(folder / "pages", PAGES)
         self._analyzer = analyzer()
         self._stems: dict[str, str] = {}
 

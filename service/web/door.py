@@ -84,13 +84,17 @@ class Door:
         await self._ended_jobs.load()
         await self._admissions.load(self._views)
 
-    def workers(self) -> Iterator[tuple[str, Coroutine[None, None, None]]]:
-        """What keeps it up to date, each by its name."""
+    def readers(self) -> Iterator[tuple[str, Coroutine[None, None, None]]]:
+        """Those of the workers that a service needs which only reads."""
         yield "keys", self._keys.run()
         yield "projects", self._projects.run()
         yield "ended-jobs", self._ended_jobs.run()
+        yield "admissions", self._admissions.run()  # it answers each request that it cannot be recorded
+
+    def workers(self) -> Iterator[tuple[str, Coroutine[None, None, None]]]:
+        """What keeps it up to date, each by its name."""
+        yield from self.readers()
         yield "key-uses", self._uses.run()
-        yield "admissions", self._admissions.run()
 
 
 async def _complete_head(request: web.Request, response: web.StreamResponse) -> None:

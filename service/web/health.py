@@ -7,7 +7,7 @@ from aiohttp import web
 from msgspec import Struct
 
 from service.web.keys import BEHIND, MODEL_NAMES, READINESS
-from service.web.problems import json_response
+from service.web.problems import RETRY_SECONDS, json_response
 from service.web.schemas import says
 
 routes = web.RouteTableDef()
@@ -41,4 +41,5 @@ async def readyz(request: web.Request) -> web.Response:
     """200 when all is well; 503 with what is not, and why."""
     reasons = request.app[READINESS]()
     body = Readiness("not ready" if reasons else "ready", reasons, request.app[BEHIND](), request.app[MODEL_NAMES])
-    return json_response(body, status=503 if reasons else 200)
+    headers = {"Retry-After": str(RETRY_SECONDS)} if reasons else None
+    return json_response(body, status=503 if reasons else 200, headers=headers)

@@ -44,8 +44,17 @@ STARTED = web.RequestKey("started", float)
 class Metrics:
     """All that is counted, in a registry of its own."""
 
-    def __init__(self, store: EventStore, views: Views, data: Path, connections: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        store: EventStore,
+        views: Views,
+        data: Path,
+        connections: Callable[[], int],
+        trouble: Callable[[], str] = lambda: "",
+    ) -> None:
+        """``trouble``: why the data folder cannot be written, as one of ``TROUBLES``; empty when it can."""
         self._store, self._views, self._data, self._connections = store, views, data, connections
+        self._trouble = trouble
         registry = self._registry = CollectorRegistry(auto_describe=True)
         ProcessCollector("docsmith", registry=registry)
         self._requests = Histogram(
@@ -82,6 +91,10 @@ class Metrics:
             self._bounds.labels(bound)  # shown from the start, as 0
         self._delays = Histogram(
             "docsmith_event_loop_delay_seconds", "How late the event loop comes to what is due", buckets=DELAY_SECONDS,
+            registry=registry,
+        )  # fmt: skip
+        self._troubles = Gauge(
+            "docsmith_data_folder_trouble", "1 while the data folder cannot be written, by the reason", ("reason",),
             registry=registry,
         )  # fmt: skip
         self._gauges = {name: Gauge(f"docsmith_{name}", told, registry=registry) for name, told in GAUGES.items()}
@@ -174,11 +187,15 @@ class Metrics:
             "tasks": len(asyncio.all_tasks()),
             **sizes,
         }
+        trouble = self._trouble()
+        for reason in TROUBLES:
+            self._troubles.labels(reason).set(reason == trouble)
         for name, value in values.items():
             self._gauges[name].set(max(value, 0))
         return await asyncio.to_thread(generate_latest, self._registry)
 
 
+TROUBLES = ("disk_full", "read_only", "unreadable", "write_failed")
 GAUGES = {
     "jobs_running": "Jobs that are worked on",
     "jobs_waiting": "Jobs that wait for their turn",

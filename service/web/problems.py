@@ -9,6 +9,7 @@ import random
 import re
 import time
 from collections.abc import Awaitable, Callable
+from http import HTTPStatus
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -38,6 +39,9 @@ T = TypeVar("T")
 
 MAX_BODY_BYTES = 5 * 1024 * 1024
 """Chat clients send echoed tool results back."""
+
+RETRY_SECONDS = 5
+"""The ``Retry-After`` of what cannot be done right now, where nothing says more."""
 
 STATUS: dict[type[ServiceError], int] = {
     Invalid: 400,
@@ -151,6 +155,8 @@ def problem(
     headers: dict[str, str] | None = None,
 ) -> web.Response:
     body = encoded_problem(status, code, detail, request.get(REQUEST_ID, ""), errors)
+    if status == HTTPStatus.SERVICE_UNAVAILABLE:
+        headers = {"Retry-After": str(RETRY_SECONDS), **(headers or {})}
     return web.Response(status=status, body=body, content_type="application/problem+json", headers=headers)
 
 

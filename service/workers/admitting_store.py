@@ -28,6 +28,13 @@ class AdmittingStore:
         self._is_admitted = True
         return appended
 
+    @property
+    def trouble(self) -> str | None:
+        return self._store.trouble
+
+    async def check_writable(self) -> None:
+        await self._store.check_writable()
+
     async def read_stream(
         self, stream: str, *, after_version: int = 0, limit: int | None = None, backwards: bool = False
     ) -> list[RecordedEvent]:

@@ -59,6 +59,22 @@ class Instance:
                     os.close(lock)
 
 
+class NoInstance:
+    """Of a process that takes nothing up, and so needs no name."""
+
+    name = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def is_alive(self, _name: str) -> bool:
+        """Nothing that another process had under way is taken over."""
+        return True
+
+
 def _is_free(file: Path) -> bool:
     """Nobody holds it, or it is not there."""
     try:

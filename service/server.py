@@ -413,7 +413,7 @@ async def running(
             server = await stack.enter_async_context(_running(data, settings, inherited, drill=drill))
         except (EventStoreError, OSError, sqlite3.Error, Forbidden, Unavailable) as error:
             trouble = trouble_of(data)
-            if trouble is None or isinstance(error, StoreCorrupt):
+            if trouble is None or trouble.kind == "unreadable" or isinstance(error, StoreCorrupt):
                 raise
             log.warning("only reading is served", reason=trouble.says, error=str(error))
             try:

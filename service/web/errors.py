@@ -150,6 +150,18 @@ EXPLAINED: dict[str, Explained] = {
     ),
     "rate_limited": Explained("Too many requests", "Wait as long as Retry-After says, then go on."),
     # Repositories and code hosts
+    "not_a_data_folder": Explained(
+        "The folder holds other things", "Name a data folder, or a new or empty one, with --data DIR."
+    ),
+    "restored_copy": Explained(
+        "The data folder is a restored copy",
+        "Its original may still run. docsmith take-over --yes goes on from the copy for good; docsmith serve --drill"
+        " tries it.",
+    ),
+    "not_a_copy": Explained(
+        "The data folder is not a restored copy",
+        "Only what docsmith restore made can be taken over, or run as a drill.",
+    ),
     "drill": Explained(
         "The service is tried out on a restored copy",
         "Nothing leaves the machine in a drill: work with a repository or website elsewhere is refused.",

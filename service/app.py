@@ -355,7 +355,7 @@ async def _serve(data: Path, settings: "Settings", reread: "Callable[[], Setting
 
 
 def _check(settings: "Settings") -> None:
-    from service.server import door_settings
+    from service.listening import door_settings
 
     configured_models(settings)
     door_settings(settings)

@@ -6,6 +6,12 @@ import socket
 
 import structlog
 
+from service.domain.usage import Limits
+from service.settings import Settings
+from service.web.client_address import Proxies
+from service.web.connections import ConnectionLimits
+from service.web.door import DoorSettings
+
 log = structlog.get_logger()
 
 DESCRIPTORS_ELSEWHERE = 256
@@ -61,3 +67,30 @@ def socket_of(host: str, port: int, option: str = "--port") -> socket.socket:
 def url_of(listening: socket.socket) -> str:
     host, port = listening.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def door_settings(settings: Settings) -> DoorSettings:
+    server, limits = settings.server, settings.limits
+    return DoorSettings(
+        limits=Limits(
+            limits.assistant_key_month,
+            limits.organization_hour,
+            limits.address_day,
+            limits.project_hour,
+            limits.reader_5_minutes,
+            limits.reader_day,
+            limits.key_searches_minute,
+            limits.address_searches_minute,
+        ),
+        proxies=Proxies.of(server.trusted_proxies, server.proxy_header),
+        connections=ConnectionLimits(
+            room_for(server.max_connections),
+            server.max_connections_per_address,
+            server.head_seconds,
+            server.idle_seconds,
+            server.write_seconds,
+        ),
+        body_seconds=server.body_seconds,
+        is_https=server.public_url.startswith("https:"),
+        sunset=server.v1_sunset,
+    )

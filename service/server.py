@@ -35,8 +35,7 @@ from service.data_folder import only_server, require_served_as, trouble_of
 from service.domain.errors import Conflict, Forbidden, ServiceError, Unavailable
 from service.domain.jobs import ClosePullRequest, PullRequestOutcome
 from service.domain.replies import ReplyEvent
-from service.domain.usage import Limits
-from service.listening import Address, room_for, socket_of, url_of
+from service.listening import Address, door_settings, socket_of, url_of
 from service.logs import http_logger
 from service.operations import request_index
 from service.ports.code_host import PullRequestPage
@@ -60,10 +59,9 @@ from service.web import (
     threads,
     webhooks,
 )
-from service.web.client_address import Proxies
-from service.web.connections import ConnectionLimits, connections, listen
+from service.web.connections import connections, listen
 from service.web.cors import cors
-from service.web.door import Door, DoorSettings
+from service.web.door import Door
 from service.web.git_http import git_routes
 from service.web.keys import (
     BEHIND,
@@ -474,33 +472,6 @@ async def prepare(models: CurrentModels) -> None:
         await models.prepare()
     except ServiceError as error:
         log.warning("a model cannot be used", code=error.code, reason=str(error))
-
-
-def door_settings(settings: Settings) -> DoorSettings:
-    server, limits = settings.server, settings.limits
-    return DoorSettings(
-        limits=Limits(
-            limits.assistant_key_month,
-            limits.organization_hour,
-            limits.address_day,
-            limits.project_hour,
-            limits.reader_5_minutes,
-            limits.reader_day,
-            limits.key_searches_minute,
-            limits.address_searches_minute,
-        ),
-        proxies=Proxies.of(server.trusted_proxies, server.proxy_header),
-        connections=ConnectionLimits(
-            room_for(server.max_connections),
-            server.max_connections_per_address,
-            server.head_seconds,
-            server.idle_seconds,
-            server.write_seconds,
-        ),
-        body_seconds=server.body_seconds,
-        is_https=server.public_url.startswith("https:"),
-        sunset=server.v1_sunset,
-    )
 
 
 def _metrics_token(settings: Settings) -> str:

@@ -42,14 +42,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "service.sample": set(),
     "service.frozen": set(),
     "service.data_folder": {"service.domain"},
-    "service.listening": set(),
     "service.logs": set(),
     "service.memory": set(),
     "service.reloading": {"service.settings", "service.ports", "service.domain"},
     "service.supervisor": set(),
 }  # fmt: skip
-"""``service.app``, ``.server``, ``.serving`` and ``.__main__``, the composition root, may import everything."""
-ROOTS = {"service.app", "service.server", "service.serving", "service.__main__", "service"}
+"""The composition root may import everything."""
+ROOTS = {"service.app", "service.listening", "service.server", "service.serving", "service.__main__", "service"}
 
 
 def package_of(module: str) -> str:

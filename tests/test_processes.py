@@ -294,7 +294,7 @@ def test_where_memory_cannot_be_limited_nothing_is_run_and_the_reason_is_told():
 def test_where_the_number_of_open_files_cannot_be_raised_there_is_room_for_fewer_connections():
     fewer = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (600, 1200))"
     asked = (
-        "from service.server import _room_for; print(_room_for(5000), resource.getrlimit(resource.RLIMIT_NOFILE)[0])"
+        "from service.listening import room_for; print(room_for(5000), resource.getrlimit(resource.RLIMIT_NOFILE)[0])"
     )
     assert program(fewer, asked).split()[-2:] == ["944", "1200"]
     assert program(fewer, FORBID_LIMITS, asked).split()[-2:] == ["344", "600"]

@@ -14,10 +14,10 @@ from functools import cached_property
 
 from msgspec import Struct
 
-MAX_LINES, MAX_LINE_CHARACTERS, MAX_CHARACTERS = 1_000, 500, 32_768
+MAX_LINES, MAX_LINE_CHARACTERS, MAX_CHARACTERS = 1_000, 500, 8_192
 """Of one ignore file, comments not counted; lines beyond are not applied."""
 MAX_STATES, MAX_STEPS, MAX_FOLDERS = 1_000, 200_000, 20_000
-"""Kept at a time, a state with at most 5 KB; then they are found again."""
+"""Kept at a time, a state with at most 2 KB; then they are found again."""
 
 
 class IgnoreRules(Struct, frozen=True, dict=True):

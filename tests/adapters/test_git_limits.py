@@ -132,21 +132,36 @@ async def test_body_that_trickles_is_refused(serving, counted):
     assert counted == {"git_bodies": 1}
 
 
-@needs_git
-async def test_client_that_reads_nothing_holds_no_turn(serving, git, tmp_path, repository):  # noqa: F811
+@pytest.fixture
+def large(repository):  # noqa: F811
+    """A request for more than the buffers between two sockets hold."""
     with opened(repository) as bare:
         blob, tree = Blob.from_string(os.urandom(20_000_000)), Tree()
         tree.add(b"large.bin", 0o100644, blob.id)
-        large = commit_of(tree.id)
-        for one in (blob, tree, large):
+        head = commit_of(tree.id)
+        for one in (blob, tree, head):
             bare.object_store.add_object(one)
-        bare.refs[b"refs/heads/large"] = large.id
-    want = pkt(b"want %s side-band-64k thin-pack ofs-delta\n" % large.id) + b"00000009done\n"
-    limits = GitLimits(working=1, working_each=(1, 1), answer_seconds=3)
-    async with asyncio.timeout(TIMEOUT), serving(limits=limits) as server:
-        reader, writer = await stalled(server, "p1", b"upload-pack", want, len(want))
+        bare.refs[b"refs/heads/large"] = head.id
+    return pkt(b"want %s side-band-64k thin-pack ofs-delta\n" % head.id) + b"00000009done\n"
+
+
+@needs_git
+async def test_client_that_reads_nothing_holds_no_turn(serving, git, tmp_path, large):  # noqa: F811
+    async with asyncio.timeout(TIMEOUT), serving(limits=GitLimits(working=1, working_each=(1, 1))) as server:
+        reader, writer = await stalled(server, "p1", b"upload-pack", large, len(large))
         assert await status(reader) == 200
         await git("clone", "--quiet", "--single-branch", url(server, "p1"), str(tmp_path / "work"))
+        writer.transport.abort()
+
+
+async def test_client_that_reads_nothing_is_cut_off(serving, counted, large):
+    async with asyncio.timeout(TIMEOUT), serving(limits=GitLimits(piece_seconds=1)) as server:
+        reader, writer = await stalled(server, "p1", b"upload-pack", large, len(large))
+        assert await status(reader) == 200
+        while not counted["git_answers"]:  # noqa: ASYNC110  (reading would take what is not to be taken)
+            await asyncio.sleep(0.01)
+        with pytest.raises((asyncio.IncompleteReadError, ConnectionResetError)):
+            await reader.readexactly(20_000_000)
         writer.close()
 
 

@@ -41,7 +41,9 @@ CONTEXT.set_forkserver_preload(
         "service.retrieval.index",
         "service.retrieval.html",
         "service.retrieval.rst",
+        "service.adapters.hosted",
         "service.web.git_serve",
+        "service.web.pull_request_views",
     ]
 )
 

@@ -222,6 +222,7 @@ class Server:
         app[BEHIND] = self._indexer.behind
         app[READINESS], app[MODEL_NAMES], app[CLOSING] = self.not_ready, self._model_names(), self._closing
         app[pull_requests.HOSTED] = self._hosted
+        app[pull_requests.PAGE_TURNS] = pull_requests.page_turns(self._metrics.count_bound)
         app[pull_requests.PULL_REQUEST_CLOSED] = self._pull_request_closed
         self.door.install(app)
         app.on_response_prepare.append(self._metrics.note_stream)

@@ -11,78 +11,50 @@ by a lock on a file, across processes; branches move by compare-and-swap, becaus
 
 import asyncio
 import hmac
-import os
 import re
-import secrets
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime
-from hashlib import sha256
 from pathlib import Path
+from typing import TypeVar
 
-import msgspec
-from dulwich.objects import Commit, ObjectID, Tree
-from dulwich.refs import Ref
-from msgspec import Struct
-
-from service.adapters.git_history import History
-from service.adapters.git_objects import Objects
 from service.adapters.git_repositories import (
-    HEADS,
-    BareRepository,
-    branch_commit,
-    commit_of,
     forget_git_locks,
-    locked,
-    move_ref,
-    opened,
-    sync_folder,
 )
-from service.adapters.hosted_diff import diff
-from service.adapters.hosted_merge import Unmergeable, merged_tree
+from service.adapters.hosted_pulls import (
+    Pull,
+    Pulls,
+    close,
+    look,
+    merge,
+    open_pull,
+    opened_pulls,
+    read_pull,
+    update,
+    version_of,
+)
 from service.domain.errors import Conflict, NotFound
 from service.ports.code_host import (
     NO_SUCH_REPOSITORY,
     CheckedRepository,
     NewPullRequest,
     PullRequest,
-    PullRequestCommit,
+    PullRequestFile,
     PullRequestPage,
-    PullRequestState,
 )
 from service.ports.docs_source import Source
+from service.processes import run_in_child
+
+T = TypeVar("T")
 
 PROJECT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
-TOKEN_BYTES = 24
-MAX_COMMITS_SHOWN = 250
-MAX_TRIES = 10
-COMMITTER = b"Docsmith <docsmith@localhost>"
+PAGE_SECONDS, PAGE_BYTES = 30.0, 1536 * 1024 * 1024
+"""For a page, a merge included, on a machine that has much else to do: most take a tenth of a second."""
 
 
 def _recover(folder: Path) -> None:
     for repository in folder.glob("*.git"):
         forget_git_locks(repository)
-
-
-class Pull(Struct, frozen=True):
-    """As stored: a new field gets a default."""
-
-    number: int
-    token: str
-    title: str
-    body: str
-    head: str
-    base: str
-    draft: bool
-    created_at: datetime
-    head_commit: str
-    base_commit: str
-    """Where the head left the base, as last seen while open."""
-    state: PullRequestState = "open"
-    closed_at: datetime | None = None
-    merge_commit: str | None = None
 
 
 class HostedCodeHost:
@@ -102,40 +74,53 @@ class HostedCodeHost:
         return CheckedRepository()
 
     async def open_pull_request(self, source: Source, new: NewPullRequest) -> PullRequest:
-        pull = await asyncio.to_thread(_open, self._path(source.project_id), new, datetime.now(UTC))
-        return self._public(source.project_id, pull)
+        pull = await asyncio.to_thread(open_pull, self._path(source.project_id), new, datetime.now(UTC))
+        return self.public(source.project_id, pull)
 
     async def get_pull_request(self, source: Source, number: int) -> PullRequest:
-        def look() -> Pull:
+        def read() -> Pull:
             path, known = self._known(source.project_id, number)
-            with _pulls(path) as pulls:
-                return _look(pulls, known, datetime.now(UTC))
+            with opened_pulls(path) as pulls:
+                return look(pulls, known, datetime.now(UTC))
 
-        return self._public(source.project_id, await asyncio.to_thread(look))
+        return self.public(source.project_id, await asyncio.to_thread(read))
 
     async def update_pull_request(self, source: Source, number: int, *, title: str, body: str) -> PullRequest:
-        def update() -> Pull:
+        def write() -> Pull:
             path, known = self._known(source.project_id, number)
-            with _pulls(path) as pulls:
-                return _update(pulls, known, title, body, datetime.now(UTC))
+            with opened_pulls(path) as pulls:
+                return update(pulls, known, title, body, datetime.now(UTC))
 
-        return self._public(source.project_id, await asyncio.to_thread(update))
+        return self.public(source.project_id, await asyncio.to_thread(write))
 
-    async def page(self, project_id: str, number: int, token: str) -> PullRequestPage:
-        return await asyncio.to_thread(self._page, project_id, number, token, _look, datetime.now(UTC))
+    async def admit(self, project_id: str, number: int, token: str) -> None:
+        await asyncio.to_thread(self._admitted, project_id, number, token)
+
+    async def page(self, project_id: str, number: int, token: str, *, first_file: int = 1) -> PullRequestPage:
+        return await self._in_child(_page, project_id, number, token, look, datetime.now(UTC), first_file)
+
+    async def file(self, project_id: str, number: int, token: str, *, place: int, version: str) -> PullRequestFile:
+        return await self._in_child(_one_file, project_id, number, token, datetime.now(UTC), place, version)
 
     async def merge(self, project_id: str, number: int, token: str, *, now: datetime) -> PullRequestPage:
-        return await asyncio.to_thread(self._page, project_id, number, token, _merge, now)
+        return await self._in_child(_page, project_id, number, token, merge, now, 1)
 
     async def close(self, project_id: str, number: int, token: str, *, now: datetime) -> PullRequestPage:
-        return await asyncio.to_thread(self._page, project_id, number, token, _close, now)
+        return await self._in_child(_page, project_id, number, token, close, now, 1)
+
+    async def _in_child(self, function: Callable[..., T], *args: object) -> T:
+        """Run a function of a code host in a process of its own: it compares what others committed."""
+        return await run_in_child(
+            _with_host, self._data, self._base_url(), function, args,
+            timeout_seconds=PAGE_SECONDS, memory_bytes=PAGE_BYTES,
+        )  # fmt: skip
 
     def _path(self, project_id: str) -> Path:
         if not PROJECT.fullmatch(project_id):
             raise NotFound("There is no such repository.")
         return self._data / "hosted" / f"{project_id}.git"
 
-    def _public(self, project_id: str, pull: Pull) -> PullRequest:
+    def public(self, project_id: str, pull: Pull) -> PullRequest:
         url = f"{self._base_url()}/hosted/{project_id}/pulls/{pull.number}-{pull.token}"
         return PullRequest(pull.number, url, pull.head, pull.base, pull.title, pull.state, pull.draft, pull.body)
 
@@ -143,339 +128,53 @@ class HostedCodeHost:
         """The repository, and a pull request of it. Raises NotFound."""
         path = self._path(project_id)
         try:
-            return path, _read(path, number)
+            return path, read_pull(path, number)
         except (FileNotFoundError, NotADirectoryError):
             raise NotFound("There is no such pull request.", code="pull_request_not_found") from None
 
-    def _page(
-        self,
-        project_id: str,
-        number: int,
-        token: str,
-        act: "Callable[[Pulls, Pull, datetime], Pull]",
-        now: datetime,
-    ) -> PullRequestPage:
+    @contextmanager
+    def acting(self, project_id: str, number: int, token: str) -> Iterator[tuple[Pulls, Pull]]:
+        path, known = self._admitted(project_id, number, token)
+        with opened_pulls(path) as pulls:
+            yield pulls, known
+
+    def _admitted(self, project_id: str, number: int, token: str) -> tuple[Path, Pull]:
+        """The pull request by its capability. Raises NotFound, which says the same whatever is wrong."""
         try:
             path, known = self._known(project_id, number)
         except NotFound:
             raise NotFound("There is no such pull request.") from None
         if not hmac.compare_digest(known.token.encode(), token.encode("utf-8", "replace")):
             raise NotFound("There is no such pull request.")
-        with _pulls(path) as pulls:
-            pull = act(pulls, known, now)
-            return pulls.page(pull, self._public(project_id, pull))
+        return path, known
 
 
-def _open(path: Path, new: NewPullRequest, now: datetime) -> Pull:
-    with _pulls(path) as pulls, pulls.locked():
-        head, base = pulls.branch(new.head), pulls.branch(new.base)
-        if head is None or base is None:
-            missing = new.head if head is None else new.base
-            raise Conflict(f"There is no branch {missing!r} to open a pull request for.", code="no_such_branch")
-        for pull in pulls.of_head(new.head):
-            if (pull.head, pull.base, pull.state) == (new.head, new.base, "open"):
-                seen = pulls.refreshed(pull, now)
-                if seen.state == "open":
-                    return seen
-        left = pulls.history.merge_base(base, head)
-        if left == head:
-            raise Conflict(f"{new.head} has nothing that {new.base} lacks.", code="no_commits")
-        return pulls.add(
-            Pull(
-                number=0,
-                token=secrets.token_urlsafe(TOKEN_BYTES),
-                title=new.title,
-                body=new.body,
-                head=new.head,
-                base=new.base,
-                draft=new.draft,
-                created_at=now,
-                head_commit=head.decode(),
-                base_commit=left.decode() if left else "",
-            )
-        )
+def _with_host(data: Path, base_url: str, function: Callable[..., T], args: tuple[object, ...]) -> T:
+    return function(HostedCodeHost(data, base_url=lambda: base_url), *args)
 
 
-def _look(pulls: "Pulls", known: Pull, now: datetime) -> Pull:
-    if pulls.looked(known, now) == known:
-        return known
-    with pulls.locked():
-        return pulls.refreshed(pulls.again(known), now)
+def _page(
+    host: HostedCodeHost,
+    project_id: str,
+    number: int,
+    token: str,
+    act: Callable[[Pulls, Pull, datetime], Pull],
+    now: datetime,
+    first_file: int,
+) -> PullRequestPage:
+    with host.acting(project_id, number, token) as (pulls, known):
+        pull = act(pulls, known, now)
+        return pulls.page(pull, host.public(project_id, pull), first_file)
 
 
-def _update(pulls: "Pulls", known: Pull, title: str, body: str, now: datetime) -> Pull:
-    with pulls.locked():
-        pull = pulls.refreshed(pulls.again(known), now)
-        if pull.state == "merged":
-            raise Conflict("This pull request is merged.", code="pull_request_merged")
-        if pull.state == "closed":
-            raise Conflict("This pull request is closed.", code="pull_request_closed")
-        if (pull.title, pull.body) == (title, body):
-            return pull
-        return pulls.save(msgspec.structs.replace(pull, title=title, body=body))
-
-
-def _close(pulls: "Pulls", known: Pull, now: datetime) -> Pull:
-    with pulls.locked():
-        pull = pulls.refreshed(pulls.again(known), now)
-        if pull.state == "merged":
-            raise Conflict("This pull request is merged.", code="pull_request_merged")
-        if pull.state == "closed":
-            return pull
-        return pulls.save(msgspec.structs.replace(pull, state="closed", closed_at=now))
-
-
-def _merge(pulls: "Pulls", known: Pull, now: datetime) -> Pull:
-    with pulls.locked():
-        pull = pulls.refreshed(pulls.again(known), now)
-        if pull.state == "merged":
-            return pull
-        if pull.state == "closed":
-            raise Conflict("This pull request is closed.", code="pull_request_closed")
-        head = ObjectID(pull.head_commit.encode())
-        for _ in range(MAX_TRIES):
-            base = pulls.branch(pull.base)
-            if base is None:
-                raise Conflict(f"The branch {pull.base} is gone.", code="no_such_branch")
-            left = pulls.history.merge_base(base, head)
-            merged = head if left == base else pulls.merge_commit(pull, base, head, left, now)
-            if pulls.move(pull.base, base, merged):
-                return pulls.save(
-                    msgspec.structs.replace(
-                        pull,
-                        state="merged",
-                        closed_at=now,
-                        merge_commit=merged.decode(),
-                        base_commit=left.decode() if left else "",
-                    )
-                )
-        raise Conflict(f"The branch {pull.base} keeps moving; try again.", code="branch_moved")
-
-
-def _file(path: Path, number: int) -> Path:
-    return path / "docsmith" / "pulls" / f"{number}.json"
-
-
-def _hash(head: str) -> str:
-    return sha256(head.encode()).hexdigest()[:40]
-
-
-def _note(folder: Path, head: str, number: int) -> None:
-    """Among those of the head. A line that a crash cut short spoils no other."""
-    with (folder / _hash(head)).open("ab") as file:
-        file.write(b"\n%d\n" % number)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _read(path: Path, number: int) -> Pull:
-    return msgspec.json.decode(_file(path, number).read_bytes(), type=Pull)
-
-
-@contextmanager
-def _pulls(path: Path) -> "Iterator[Pulls]":
-    with opened(path, durable=True) as repository:
-        yield Pulls(path, repository)
-
-
-class Pulls:
-    """The pull requests of one repository, for one operation in one thread."""
-
-    def __init__(self, path: Path, repository: BareRepository) -> None:
-        self._path = path
-        self._heads = path.parents[1] / "repos" / f"{path.stem}.heads"
-        self._repository = repository
-        self.history = History(repository)
-        self._objects = Objects(repository)
-
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        with locked(self._path / "docsmith" / "lock"):
-            yield
-
-    def branch(self, name: str) -> ObjectID | None:
-        commit = branch_commit(self._repository, name)
-        return commit if commit is not None and self.history.commit(commit) is not None else None
-
-    def move(self, branch: str, old: ObjectID, new: ObjectID) -> bool:
-        return move_ref(self._repository, HEADS + branch.encode(), old, new)
-
-    def of_head(self, head: str) -> Iterator[Pull]:
-        """Those of a branch, newest first; the others are not read. Call it with the lock held."""
-        if not self._heads.is_dir():
-            self._index_heads()
-        file = self._heads / _hash(head)
-        for number in sorted({int(line) for line in file.read_bytes().split()}, reverse=True) if file.exists() else ():
-            with suppress(FileNotFoundError):  # its making was cut short
-                pull = _read(self._path, number)
-                if pull.head == head:
-                    yield pull
-
-    def _numbers(self) -> Iterator[int]:
-        """In no order, and one at a time: there may be very many."""
-        with suppress(FileNotFoundError), os.scandir(self._path / "docsmith" / "pulls") as listing:
-            for file in listing:
-                if file.name.endswith(".json") and file.name[:-5].isdigit():
-                    yield int(file.name[:-5])
-
-    def _index_heads(self) -> None:
-        """It is there whole or not at all."""
-        folder = self._heads.parent
-        folder.mkdir(exist_ok=True)
-        for left in folder.glob(f".{self._heads.name}.*.new"):
-            shutil.rmtree(left, ignore_errors=True)
-        made = Path(tempfile.mkdtemp(prefix=f".{self._heads.name}.", suffix=".new", dir=folder))
-        for number in sorted(self._numbers()):
-            _note(made, _read(self._path, number).head, number)
-        sync_folder(made)
-        made.rename(self._heads)
-        sync_folder(folder)
-
-    def again(self, pull: Pull) -> Pull:
-        """As it is now that we hold the lock."""
-        return _read(self._path, pull.number)
-
-    def add(self, pull: Pull) -> Pull:
-        """Under the next free number. A link never replaces a file: no two writers get the same one, lock or not."""
-        folder = self._path / "docsmith" / "pulls"
-        folder.mkdir(parents=True, exist_ok=True)
-        number = max(self._numbers(), default=0) + 1
-        while True:
-            made = msgspec.structs.replace(pull, number=number)
-            _note(self._heads, pull.head, number)
-            with _written(folder, made) as partial:
-                try:
-                    os.link(partial, _file(self._path, number))
-                except FileExistsError:
-                    number += 1
-                    continue
-            sync_folder(folder)
-            self._point(made)
-            return made
-
-    def save(self, pull: Pull) -> Pull:
-        folder = self._path / "docsmith" / "pulls"
-        with _written(folder, pull) as partial:
-            partial.replace(_file(self._path, pull.number))
-        sync_folder(folder)
-        return pull
-
-    def _point(self, pull: Pull) -> None:
-        move_ref(self._repository, f"refs/pull/{pull.number}/head".encode(), None, ObjectID(pull.head_commit.encode()))
-
-    def looked(self, pull: Pull, now: datetime) -> Pull:
-        """The pull request as git's state says it is."""
-        if pull.state != "open":
-            return pull
-        head = self.branch(pull.head) or ObjectID(pull.head_commit.encode())
-        base = self.branch(pull.base)
-        if base is None:
-            return msgspec.structs.replace(pull, head_commit=head.decode())
-        left = self.history.merge_base(base, head)
-        if left == head and head.decode() != pull.base_commit:
-            return msgspec.structs.replace(
-                pull, head_commit=head.decode(), state="merged", closed_at=now, merge_commit=self._merged_by(base, head)
-            )
-        return msgspec.structs.replace(
-            pull, head_commit=head.decode(), base_commit=left.decode() if left else pull.base_commit
-        )
-
-    def _merged_by(self, base: ObjectID, head: ObjectID) -> str:
-        """The merge commit at the tip of the base, if that is what brought the head; else the head itself."""
-        commit = self.history.commit(base)
-        return (base if commit is not None and head in commit.parents[1:] else head).decode()
-
-    def refreshed(self, pull: Pull, now: datetime) -> Pull:
-        """``looked``, stored. Call it with the lock held."""
-        seen = self.looked(pull, now)
-        if seen != pull:
-            self.save(seen)
-        name = Ref(f"refs/pull/{pull.number}/head".encode())
-        if self._repository.refs.read_loose_ref(name) != seen.head_commit.encode():
-            self._point(seen)
-        return seen
-
-    def merge_commit(
-        self, pull: Pull, base: ObjectID, head: ObjectID, left: ObjectID | None, now: datetime
-    ) -> ObjectID:
-        ours, theirs = commit_of(self._repository, base.decode()), commit_of(self._repository, head.decode())
-        before = None if left is None else commit_of(self._repository, left.decode()).tree
-        try:
-            tree = merged_tree(self._objects, self._repository.object_store.add_object, before, ours.tree, theirs.tree)
-        except Unmergeable as error:
-            raise Conflict(f"Both sides changed {error}.", code="merge_conflict") from None
-        commit = Commit()
-        commit.tree, commit.parents = tree, [base, head]
-        commit.author = commit.committer = COMMITTER
-        commit.author_time = commit.commit_time = int(now.timestamp())
-        commit.author_timezone = commit.commit_timezone = 0
-        commit.message = f"Merge pull request #{pull.number} from {pull.head}\n\n{pull.title}\n".encode()
-        self._repository.object_store.add_object(commit)
-        return ObjectID(commit.id)
-
-    def _can_merge(self, pull: Pull) -> bool:
-        base = self.branch(pull.base)
-        if pull.state != "open" or base is None:
-            return False
-        head = ObjectID(pull.head_commit.encode())
-        left = self.history.merge_base(base, head)
-        if left == base:
-            return True
-        ours, theirs = commit_of(self._repository, base.decode()), commit_of(self._repository, head.decode())
-        before = None if left is None else commit_of(self._repository, left.decode()).tree
-        with suppress(Unmergeable):
-            merged_tree(self._objects, _forget, before, ours.tree, theirs.tree)
-            return True
-        return False
-
-    def page(self, pull: Pull, public: PullRequest) -> PullRequestPage:
-        head = ObjectID(pull.head_commit.encode())
-        start = ObjectID(pull.base_commit.encode()) if pull.base_commit else None
-        newest = self.history.commit(head)
-        oldest = None if start is None else self.history.commit(start)
-        files, truncated = diff(
-            self._objects, None if oldest is None else oldest.tree, None if newest is None else newest.tree
-        )
-        commits = self.history.between(start, head) if start is not None else []
-        return PullRequestPage(
-            pull_request=public,
-            body=pull.body,
-            created_at=pull.created_at,
-            commits=[_shown(name, commit) for name, commit in commits[:MAX_COMMITS_SHOWN]],
-            files=files,
-            truncated=truncated or len(commits) > MAX_COMMITS_SHOWN,
-            mergeable=self._can_merge(pull),
-            closed_at=pull.closed_at,
-            merge_commit=pull.merge_commit,
-        )
-
-
-def _forget(_tree: Tree) -> None:
-    """A trial merge writes nothing."""
-
-
-def _shown(name: ObjectID, commit: Commit) -> PullRequestCommit:
-    try:
-        at = datetime.fromtimestamp(commit.commit_time, UTC)
-    except (OverflowError, OSError, ValueError):
-        at = datetime.fromtimestamp(0, UTC)  # written by a stranger
-    return PullRequestCommit(
-        commit=name.decode(),
-        author=commit.author.decode("utf-8", "replace"),
-        message=commit.message.decode("utf-8", "replace"),
-        committed_at=at,
-    )
-
-
-@contextmanager
-def _written(folder: Path, pull: Pull) -> Iterator[Path]:
-    """A file with the pull request, flushed, under a name of its own until the block gives it another."""
-    descriptor, name = tempfile.mkstemp(prefix=".", suffix=".new", dir=folder)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(pull)))
-            file.flush()
-            os.fsync(file.fileno())
-        yield Path(name)
-    finally:
-        Path(name).unlink(missing_ok=True)
+def _one_file(
+    host: HostedCodeHost, project_id: str, number: int, token: str, now: datetime, place: int, version: str
+) -> PullRequestFile:
+    with host.acting(project_id, number, token) as (pulls, known):
+        pull = look(pulls, known, now)
+        if version_of(pull) != version:
+            raise Conflict("This pull request has other commits by now.", code="branch_moved")
+        file = pulls.diff(pull).file(place)
+        if file is None:
+            raise NotFound("There is no such pull request.")
+        return PullRequestFile(pull.title, file)

@@ -2,31 +2,38 @@
 browser or this service cannot carry.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from difflib import SequenceMatcher
 from typing import Literal, NamedTuple
 
 from dulwich.objects import ObjectID
+from msgspec.structs import replace
 
 from service.adapters.git_history import is_folder
 from service.adapters.git_names import MAX_DEPTH
 from service.adapters.git_objects import Objects
-from service.ports.code_host import Diffed
+from service.domain.comparison import Effort, Opcode, coarse_opcodes, opcodes
+from service.ports.code_host import MAX_SHOWN_LINE, Diffed
 
-MAX_FILES = 300
-MAX_PATCH_BYTES = 128 * 1024
-"""Of one file."""
-MAX_PAGE_BYTES = 1024 * 1024
-"""Of all patches."""
+FILES_PER_PAGE = 100
 MAX_CHANGES = 20_000
-MAX_PAIRS = 4_000_000
-"""Lines on one side times lines on the other, in the part that differs: above it, no search for common lines."""
+MAX_LISTED_BYTES = 8 * 1024 * 1024
+"""Of the files that are read for one page. The lines of those beyond it are not counted."""
+OPEN_LINES, OPEN_CHARACTERS = 400, 32 * 1024
+"""A file whose patch is longer is shown apart."""
+OPEN_FILES, OPEN_LINES_OF_ALL, OPEN_CHARACTERS_OF_ALL = 30, 800, 64 * 1024
+"""When the others are more than this together, all are shown apart."""
+MAX_LINES, MAX_CHARACTERS = 2_000, 256 * 1024
+"""Of a patch that is shown apart; what is beyond is left out."""
+LINE_STEPS = 1_000_000
+"""For a page, or for a file: one whose comparison takes more has no common lines but at its beginning and end."""
+SAMPLED_PAIRS = 250_000
+"""Lines on one side times lines on the other: above it, lines that occur often are not looked for."""
 CONTEXT = 3
 SIMILAR = 0.6
-MAX_RENAME_PAIRS = 400
+MAX_RENAME_PAIRS, MAX_RENAME_BYTES = 400, 4 * 1024 * 1024
 
 Kind = Literal["added", "deleted", "changed", "moved"]
-Opcode = tuple[str, int, int, int, int]
 
 
 class Change(NamedTuple):
@@ -48,12 +55,12 @@ def changes(objects: Objects, old: ObjectID | None, new: ObjectID | None, prefix
         return
     if prefix.count(b"/") > MAX_DEPTH:
         raise TooDeep
-    before = {entry.name: entry for entry in objects.entries(old)} if old else {}
-    after = {entry.name: entry for entry in objects.entries(new)} if new else {}
+    there = set(objects.entries(old)) if old else set()
+    here = set(objects.entries(new)) if new else set()
+    before = {entry.name: entry for entry in there - here}
+    after = {entry.name: entry for entry in here - there}
     for name in sorted(before.keys() | after.keys()):
         one, other = before.get(name), after.get(name)
-        if one == other:
-            continue
         path = prefix + name
         old_tree = one.id if one and is_folder(one) else None
         new_tree = other.id if other and is_folder(other) else None
@@ -72,28 +79,70 @@ def changes(objects: Objects, old: ObjectID | None, new: ObjectID | None, prefix
             yield from changes(objects, old_tree, new_tree, path + b"/")
 
 
-def diff(objects: Objects, old: ObjectID | None, new: ObjectID | None) -> tuple[list[Diffed], bool]:
-    """The files of the difference, and whether some of it had to be left out."""
-    found: list[Change] = []
-    try:
-        for change in changes(objects, old, new):
-            if len(found) >= MAX_CHANGES:
-                return _shown(objects, found[:MAX_FILES], truncated=True)
-            found.append(change)
-    except TooDeep:
-        return _shown(objects, found[:MAX_FILES], truncated=True)
-    found = _with_moves(objects, found)
-    return _shown(objects, found[:MAX_FILES], truncated=len(found) > MAX_FILES)
+class Diff:
+    """The files that differ between two trees, found once. ``is_cut``: there are more than are looked at."""
+
+    def __init__(self, objects: Objects, old: ObjectID | None, new: ObjectID | None) -> None:
+        self._objects = objects
+        self.is_cut = False
+        found: list[Change] = []
+        try:
+            for change in changes(objects, old, new):
+                if len(found) >= MAX_CHANGES:
+                    self.is_cut = True
+                    break
+                found.append(change)
+            else:
+                found = _with_moves(objects, found)
+        except TooDeep:
+            self.is_cut = True
+        self._changes = found
+
+    def __len__(self) -> int:
+        return len(self._changes)
+
+    def page(self, first: int) -> list[Diffed]:
+        """A page of files, from the given one on, the first being 1. Patches are left out where they are long."""
+        effort, left, files = Effort(LINE_STEPS), MAX_LISTED_BYTES, []
+        for change in self._changes[first - 1 : first - 1 + FILES_PER_PAGE]:
+            size = sum(self._objects.size(blob) or 0 for blob in (change.old, change.new) if blob is not None)
+            if size > left and not _is_submodule(change):
+                files.append(_undone(change))
+            else:
+                left -= 0 if _is_submodule(change) else size
+                files.append(_diffed(self._objects, change, effort))
+        return _opened(files)
+
+    def file(self, place: int) -> Diffed | None:
+        """One file, or the beginning of its patch; None when there are fewer."""
+        if not 1 <= place <= len(self._changes):
+            return None
+        file = _diffed(self._objects, self._changes[place - 1], Effort(LINE_STEPS))
+        patch, is_cut = _beginning(file.patch or "")
+        return replace(file, patch=patch, is_cut=is_cut)
 
 
-def _shown(objects: Objects, found: Sequence[Change], *, truncated: bool) -> tuple[list[Diffed], bool]:
-    files, used = [], 0
-    for change in found:
-        file, cut = _diffed(objects, change, MAX_PAGE_BYTES - used)
-        used += len(file.patch)
-        truncated = truncated or cut
-        files.append(file)
-    return files, truncated
+def _opened(files: Sequence[Diffed]) -> list[Diffed]:
+    """The files, without the patches that are shown apart."""
+    short = [file for file in files if file.lines <= OPEN_LINES and len(file.patch or "") <= OPEN_CHARACTERS]
+    lines, characters = sum(file.lines for file in short), sum(len(file.patch or "") for file in short)
+    if len(files) > OPEN_FILES or lines > OPEN_LINES_OF_ALL or characters > OPEN_CHARACTERS_OF_ALL:
+        short = [file for file in short if not file.patch]
+    kept = {file.path for file in short}
+    return [file if file.path in kept else replace(file, patch=None) for file in files]
+
+
+def _beginning(patch: str) -> tuple[str, bool]:
+    """As much of a patch as is shown, and whether that is not all."""
+    kept: list[str] = []
+    left, lines = MAX_CHARACTERS, patch.split("\n")
+    for line in lines[:MAX_LINES]:
+        shown = line[: MAX_SHOWN_LINE + 2]  # a sign, and one more character, by which the page sees that it goes on
+        left -= len(shown)
+        if left < 0:
+            break
+        kept.append(shown)
+    return "\n".join(kept), len(kept) < len(lines)
 
 
 def _with_moves(objects: Objects, found: list[Change]) -> list[Change]:
@@ -111,9 +160,13 @@ def _with_moves(objects: Objects, found: list[Change]) -> list[Change]:
             moved[change.path] = change._replace(old=source.old, old_mode=source.old_mode, old_path=source.path)
             del gone[source.path]
     left = [change for change in come if change.path not in moved]
-    if len(left) * len(gone) <= MAX_RENAME_PAIRS:
+    if len(left) * len(gone) <= MAX_RENAME_PAIRS and _bytes(objects, [*left, *gone.values()]) <= MAX_RENAME_BYTES:
+        lines = {change.path: _line_counts(objects, change) for change in (*left, *gone.values())}
         for change in left:
-            best = max(((_similarity(objects, source, change), source.path) for source in gone.values()), default=None)
+            best = max(
+                ((_similarity(lines[source.path], lines[change.path]), source.path) for source in gone.values()),
+                default=None,
+            )
             if best is not None and best[0] >= SIMILAR:
                 source = gone.pop(best[1])
                 moved[change.path] = change._replace(old=source.old, old_mode=source.old_mode, old_path=source.path)
@@ -121,28 +174,32 @@ def _with_moves(objects: Objects, found: list[Change]) -> list[Change]:
     return [moved.get(change.path, change) for change in found if not (change.new is None and change.path in sources)]
 
 
-def _similarity(objects: Objects, one: Change, other: Change) -> float:
+def _similarity(old: Counter[bytes], new: Counter[bytes]) -> float:
     """Lines in common, by count: cheap, and near to what git finds."""
-    old, new = _text(objects, one.old), _text(objects, other.new)
-    if not old or not new:
-        return 0.0
-    lines, others = old.splitlines(), new.splitlines()
-    remaining: dict[bytes, int] = {}
-    for line in lines:
-        remaining[line] = remaining.get(line, 0) + 1
-    common = 0
-    for line in others:
-        if remaining.get(line, 0):
-            remaining[line] -= 1
-            common += 1
-    return common / max(len(lines), len(others), 1)
+    return (old & new).total() / max(old.total(), new.total(), 1)
+
+
+def _line_counts(objects: Objects, change: Change) -> Counter[bytes]:
+    text = None if _is_submodule(change) else _text(objects, change.new or change.old)
+    return Counter((text or b"").splitlines())
+
+
+def _bytes(objects: Objects, changed: Sequence[Change]) -> int:
+    """What reading the files of both sides takes."""
+    blobs = [blob for change in changed if not _is_submodule(change) for blob in (change.old, change.new)]
+    return sum(objects.size(blob) or 0 for blob in blobs if blob is not None)
+
+
+def _is_submodule(change: Change) -> bool:
+    return 0o160000 in (change.old_mode, change.new_mode)
 
 
 def _text(objects: Objects, blob: ObjectID | None) -> bytes | None:
     return b"" if blob is None else objects.blob(blob)
 
 
-def _diffed(objects: Objects, change: Change, room: int) -> tuple[Diffed, bool]:
+def _undone(change: Change) -> Diffed:
+    """A file that has not been read: its lines are not counted."""
     kind: Kind = "changed"
     if change.old is None:
         kind = "added"
@@ -150,32 +207,34 @@ def _diffed(objects: Objects, change: Change, room: int) -> tuple[Diffed, bool]:
         kind = "deleted"
     elif change.old_path != change.path:
         kind = "moved"
-    path, old_path = _shown_path(change.path), _shown_path(change.old_path)
-    submodule = 0o160000 in (change.old_mode, change.new_mode)
+    return Diffed(_shown_path(change.path), _shown_path(change.old_path), kind, None, None, None)
+
+
+def _diffed(objects: Objects, change: Change, effort: Effort) -> Diffed:
+    file, submodule = _undone(change), _is_submodule(change)
     old = b"" if submodule else _text(objects, change.old)
     new = b"" if submodule else _text(objects, change.new)
     if old is None or new is None:
-        return Diffed(path, old_path, kind, "", 0, 0), True  # too large to be read
+        return replace(file, patch="", is_too_large=True)
     if b"\0" in old[:8_000] or b"\0" in new[:8_000]:
-        return Diffed(path, old_path, kind, "", 0, 0, binary=True), False
-    patch, added, removed = unified(old, new)
-    if len(patch) > min(MAX_PATCH_BYTES, room):
-        return Diffed(path, old_path, kind, "", added, removed), True
-    return Diffed(path, old_path, kind, patch, added, removed), False
+        return replace(file, patch="", added=0, removed=0, binary=True)
+    patch, added, removed = unified(old, new, effort)
+    return replace(file, patch=patch, added=added, removed=removed, lines=patch.count("\n"))
 
 
 def _shown_path(path: bytes) -> str:
     return path.decode("utf-8", "replace")
 
 
-def unified(old: bytes, new: bytes) -> tuple[str, int, int]:
+def unified(old: bytes, new: bytes, effort: Effort) -> tuple[str, int, int]:
     """The hunks of a unified diff, and how many lines it adds and removes."""
     before, after = _lines(old), _lines(new)
-    opcodes = _opcodes(before, after)
-    added = sum(end - start for tag, _, _, start, end in opcodes if tag != "equal")
-    removed = sum(end - start for tag, start, end, _, _ in opcodes if tag != "equal")
+    often = len(before) * len(after) > SAMPLED_PAIRS
+    found = opcodes(before, after, effort, most=LINE_STEPS, autojunk=often) or coarse_opcodes(before, after)
+    added = sum(end - start for tag, _, _, start, end in found if tag != "equal")
+    removed = sum(end - start for tag, start, end, _, _ in found if tag != "equal")
     hunks = []
-    for group in _grouped(opcodes):
+    for group in _grouped(found):
         first, last = group[0], group[-1]
         hunks.append(f"@@ -{_range(first[1], last[2])} +{_range(first[3], last[4])} @@\n")
         for tag, old_start, old_end, new_start, new_end in group:
@@ -189,6 +248,8 @@ def unified(old: bytes, new: bytes) -> tuple[str, int, int]:
 
 def _lines(content: bytes) -> list[str]:
     text = content.decode("utf-8", "replace")
+    if "\n" not in text:
+        text = text.replace("\r", "\n")  # as old Macs wrote: git sees one line
     lines = text.split("\n")
     whole = [line + "\n" for line in lines[:-1]]
     return whole + ([lines[-1]] if lines[-1] else [])
@@ -202,25 +263,6 @@ def _marked(mark: str, lines: Sequence[str]) -> Iterator[str]:
 def _range(start: int, end: int) -> str:
     count = end - start
     return f"{start + 1 if count else start},{count}" if count != 1 else f"{start + 1}"
-
-
-def _opcodes(before: Sequence[str], after: Sequence[str]) -> list[Opcode]:
-    head = 0
-    while head < min(len(before), len(after)) and before[head] == after[head]:
-        head += 1
-    tail = 0
-    while tail < min(len(before), len(after)) - head and before[-1 - tail] == after[-1 - tail]:
-        tail += 1
-    old, new = before[head : len(before) - tail], after[head : len(after) - tail]
-    opcodes: list[Opcode] = [("equal", 0, head, 0, head)] if head else []
-    if len(old) * len(new) > MAX_PAIRS:
-        opcodes.append(("replace", head, head + len(old), head, head + len(new)))
-    else:
-        for tag, a, b, c, d in SequenceMatcher(None, old, new, autojunk=len(old) * len(new) > 250_000).get_opcodes():
-            opcodes.append((tag, head + a, head + b, head + c, head + d))
-    if tail:
-        opcodes.append(("equal", len(before) - tail, len(before), len(after) - tail, len(after)))
-    return opcodes
 
 
 def _grouped(opcodes: Sequence[Opcode]) -> Iterator[list[Opcode]]:

@@ -28,6 +28,29 @@ def merged_tree(
     return merged
 
 
+def is_mergeable(
+    objects: Objects, base: ObjectID | None, ours: ObjectID | None, theirs: ObjectID | None, prefix: bytes = b""
+) -> bool:
+    """Whether ``merged_tree`` would succeed, without the trees that it makes: only what differs is looked at."""
+    if ours in (theirs, base) or theirs == base:
+        return True
+    if prefix.count(b"/") > MAX_DEPTH:
+        return False
+    before, one, other = (set(objects.entries(tree)) if tree is not None else set() for tree in (base, ours, theirs))
+    by_name = [{entry.name: entry for entry in side} for side in (before - (one & other), one - other, other - one)]
+    for name in by_name[1].keys() | by_name[2].keys():
+        was, mine, yours = (side.get(name) for side in by_name)
+        if was in (mine, yours):
+            continue
+        if not all(entry is None or is_folder(entry) for entry in (mine, yours)):
+            return False
+        folder = was.id if was is not None and is_folder(was) else None
+        left, right = (None if entry is None else entry.id for entry in (mine, yours))
+        if not is_mergeable(objects, folder, left, right, prefix + name + b"/"):
+            return False
+    return True
+
+
 def _merged(
     objects: Objects,
     add: Callable[[Tree], object],

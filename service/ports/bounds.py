@@ -9,6 +9,7 @@ from typing import Literal, Protocol
 Bound = Literal[
     "connections", "requests", "searches", "indexing_time", "indexing_memory", "page_time", "site_files",
     "git_bodies", "git_turns", "git_work", "git_answers",
+    "page_turns", "page_work", "diff_files", "diff_lines", "diff_words",
 ]  # fmt: skip
 """
 - ``connections``: a connection refused because there were too many.
@@ -21,6 +22,10 @@ Bound = Literal[
 - ``git_turns``: a git request refused because too many of its project waited, or it waited too long.
 - ``git_work``: a git request ended because it took too much time or memory.
 - ``git_answers``: an answer cut because a git client took it too slowly.
+- ``page_turns``: a pull request's page refused because too many of its project waited, or it waited too long.
+- ``page_work``: such a page ended because it took too much time or memory.
+- ``diff_files``, ``diff_lines``: files of a pull request, or lines of a file, left out because there are too many.
+- ``diff_words``: a pair of lines shown without marks for the words that changed, which took too long to find.
 """
 
 

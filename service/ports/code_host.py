@@ -83,6 +83,10 @@ class CodeHost(Protocol):
         """
 
 
+MAX_SHOWN_LINE = 2_000
+"""Characters of a line of a patch that are shown."""
+
+
 class Diffed(Struct, frozen=True):
     """One file of a pull request's diff."""
 
@@ -90,11 +94,18 @@ class Diffed(Struct, frozen=True):
     old_path: str
     """Another than ``path`` when the file was moved."""
     kind: Literal["added", "deleted", "changed", "moved"]
-    patch: str
-    """Unified diff, its hunks only; empty for a binary file."""
-    added: int
-    removed: int
+    patch: str | None
+    """Unified diff, its hunks only; empty for a binary file; None when it is long, and has a page of its own."""
+    added: int | None
+    """None: its lines have not been counted."""
+    removed: int | None
     binary: bool = False
+    lines: int = 0
+    """Of the patch, also where that is left out."""
+    is_cut: bool = False
+    """The patch is the beginning of a longer one."""
+    is_too_large: bool = False
+    """The file is larger than what is read."""
 
 
 class PullRequestCommit(Struct, frozen=True):
@@ -113,10 +124,23 @@ class PullRequestPage(Struct, frozen=True):
     commits: Sequence[PullRequestCommit]
     files: Sequence[Diffed]
     truncated: bool
-    """The diff is larger than a page holds."""
+    """There are more files, or commits, than are looked at."""
     mergeable: bool
     closed_at: datetime | None = None
     merge_commit: str | None = None
+    first_file: int = 1
+    """The number of the first of ``files`` among all; these are a part when there are many."""
+    file_count: int = 0
+    """All files of the change; 0: as many as there are in ``files``."""
+    version: str = ""
+    """Names what is compared: with it, a file has the same number."""
+
+
+class PullRequestFile(Struct, frozen=True):
+    """One file of a pull request's diff."""
+
+    title: str
+    file: Diffed
 
 
 class HostedPullRequests(Protocol):
@@ -124,7 +148,20 @@ class HostedPullRequests(Protocol):
     whoever has it may see and act; a wrong one is NotFound, like a number that does not exist.
     """
 
-    async def page(self, project_id: str, number: int, token: str) -> PullRequestPage: ...
+    async def admit(self, project_id: str, number: int, token: str) -> None:
+        """Raise NotFound unless the token is right. This costs nearly nothing."""
+
+    async def page(self, project_id: str, number: int, token: str, *, first_file: int = 1) -> PullRequestPage:
+        """Return the pull request with its files from the given one on.
+
+        Raises:
+            NotFound: there is no such pull request.
+            Unavailable: it takes more time than a page may.
+            Invalid: it takes more memory.
+        """
+
+    async def file(self, project_id: str, number: int, token: str, *, place: int, version: str) -> PullRequestFile:
+        """Return a file by its number. Raises as ``page``, and Conflict: the pull request has other commits by now."""
 
     async def merge(self, project_id: str, number: int, token: str, *, now: datetime) -> PullRequestPage:
         """Merge into the base branch: a fast-forward where possible, else a merge commit. Safe to repeat.

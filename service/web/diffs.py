@@ -2,17 +2,21 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from difflib import SequenceMatcher
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from service.web.pages import visible
+from service.domain.comparison import Effort, opcodes
+from service.ports.code_host import MAX_SHOWN_LINE
+from service.web.rendering import visible
 
 Side = Literal["same", "added", "removed"]
 
-MAX_COMPARED_TOKENS = 400
-"""A pair of longer lines is not compared word by word: the comparison is quadratic."""
+WORD_STEPS, WORD_STEPS_OF_A_PAIR = 1_500_000, 150_000
+"""For a page, and for two lines: where they do not suffice, it is not shown which words changed."""
+MAX_COMPARED_TOKENS = 1_000
+"""A pair of longer lines is not compared word by word."""
 MIN_LIKENESS = 0.4
 """Lines that share less than this are two lines, not one that changed."""
 
@@ -31,6 +35,8 @@ class Line(Struct, frozen=True):
     new: int | None
     pieces: Sequence[Piece]
     ends_file_without_newline: bool = False
+    is_cut: bool = False
+    """The line goes on."""
 
 
 class Hunk(Struct, frozen=True):
@@ -41,7 +47,16 @@ class Hunk(Struct, frozen=True):
     lines: Sequence[Line]
 
 
-def read_patch(patch: str) -> list[Hunk]:
+class Marking:
+    """Marks the words that changed, on one page, as long as its effort lasts."""
+
+    def __init__(self) -> None:
+        self.effort = Effort(WORD_STEPS)
+        self.unmarked = 0
+        """Pairs of lines that were not compared."""
+
+
+def read_patch(patch: str, marking: Marking) -> list[Hunk]:
     """The hunks of a patch. Lines before the first hunk are left out."""
     hunks: list[Hunk] = []
     lines: list[Line] = []
@@ -56,31 +71,32 @@ def read_patch(patch: str) -> list[Hunk]:
         if sign == "\\":
             if lines:
                 last = lines[-1]
-                lines[-1] = Line(last.side, last.old, last.new, last.pieces, ends_file_without_newline=True)
+                lines[-1] = replace(last, ends_file_without_newline=True)
         elif sign == "+":
-            lines.append(Line("added", None, new, _whole(text)))
+            lines.append(_line("added", None, new, text))
             new += 1
         elif sign == "-":
-            lines.append(Line("removed", old, None, _whole(text)))
+            lines.append(_line("removed", old, None, text))
             old += 1
         else:
-            lines.append(Line("same", old, new, _whole(text)))
+            lines.append(_line("same", old, new, text))
             old, new = old + 1, new + 1
-    return [Hunk(hunk.heading, hunk.first_old, hunk.first_new, list(_compared(hunk.lines))) for hunk in hunks]
+    return [Hunk(hunk.heading, hunk.first_old, hunk.first_new, list(_compared(hunk.lines, marking))) for hunk in hunks]
 
 
-def _whole(text: str) -> list[Piece]:
-    return [Piece(visible(text.removesuffix("\r")))]
+def _line(side: Side, old: int | None, new: int | None, text: str) -> Line:
+    text = text.removesuffix("\r")
+    return Line(side, old, new, [Piece(visible(text[:MAX_SHOWN_LINE]))], is_cut=len(text) > MAX_SHOWN_LINE)
 
 
-def _compared(lines: Sequence[Line]) -> Iterator[Line]:
+def _compared(lines: Sequence[Line], marking: Marking) -> Iterator[Line]:
     """The same lines; where as many lines were added as were removed just before, each pair compared by words."""
     at = 0
     while at < len(lines):
         removed = _run(lines, at, "removed")
         added = _run(lines, at + len(removed), "added")
         if removed and len(removed) == len(added):
-            pairs = [_compare(before, after) for before, after in zip(removed, added, strict=True)]
+            pairs = [_compare(before, after, marking) for before, after in zip(removed, added, strict=True)]
             yield from (before for before, _ in pairs)
             yield from (after for _, after in pairs)
             at += len(removed) + len(added)
@@ -97,20 +113,23 @@ def _run(lines: Sequence[Line], start: int, side: Side) -> Sequence[Line]:
     return lines[start:end]
 
 
-def _compare(before: Line, after: Line) -> tuple[Line, Line]:
+def _compare(before: Line, after: Line, marking: Marking) -> tuple[Line, Line]:
     was, now = _TOKEN.findall(before.pieces[0].text), _TOKEN.findall(after.pieces[0].text)
-    if max(len(was), len(now)) > MAX_COMPARED_TOKENS:
+    found = None
+    if max(len(was), len(now)) <= MAX_COMPARED_TOKENS:
+        found = opcodes(was, now, marking.effort, most=WORD_STEPS_OF_A_PAIR)
+    if found is None:
+        marking.unmarked += 1
         return before, after
-    matcher = SequenceMatcher(None, was, now, autojunk=False)
-    if matcher.ratio() < MIN_LIKENESS:
+    common = sum(was_to - was_from for kind, was_from, was_to, _, _ in found if kind == "equal")
+    if 2 * common < MIN_LIKENESS * (len(was) + len(now)):
         return before, after
     was_pieces, now_pieces = [], []
-    for kind, was_from, was_to, now_from, now_to in matcher.get_opcodes():
+    for kind, was_from, was_to, now_from, now_to in found:
         was_pieces.append(Piece("".join(was[was_from:was_to]), changed=kind != "equal"))
         now_pieces.append(Piece("".join(now[now_from:now_to]), changed=kind != "equal"))
     return _with_pieces(before, was_pieces), _with_pieces(after, now_pieces)
 
 
 def _with_pieces(line: Line, pieces: Sequence[Piece]) -> Line:
-    kept = [piece for piece in pieces if piece.text]
-    return Line(line.side, line.old, line.new, kept, line.ends_file_without_newline)
+    return replace(line, pieces=[piece for piece in pieces if piece.text])

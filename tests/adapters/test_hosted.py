@@ -20,13 +20,16 @@ from service.adapters.git_objects import Objects
 from service.adapters.git_remotes import Remote
 from service.adapters.git_repositories import branch_commit, commit_of, opened
 from service.adapters.hosted import HostedCodeHost
-from service.adapters.hosted_diff import MAX_FILES, diff, unified
+from service.adapters.hosted_diff import FILES_PER_PAGE, LINE_STEPS, MAX_LINES, Diff, unified
+from service.domain.comparison import Effort
 from service.domain.errors import Conflict, NotFound
 from service.ports.docs_source import NewCommit, Source
+from service.web.pull_request_views import Place, make_file, make_page
 from tests.contracts.code_host import NEW, CodeHostContract
 from tests.fakes.code_host import FakeCodeHost
 
 SOURCE = Source("p1", "", "main", "", "local")
+PLACE = Place("../../", "", "1-token")
 NOW = datetime(2026, 3, 14, 9, 26, 53, tzinfo=UTC)
 FILES = {
     "README.md": "# Read me\n",
@@ -292,16 +295,61 @@ class TestPage:
         assert files["docs/two.md"].patch == "@@ -1 +0,0 @@\n-Two\n"
         assert (files["docs/binary.md"].binary, files["docs/binary.md"].patch) == (True, "")
 
-    async def test_a_page_has_its_limits(self, code_host, repository):
-        repository.commit("docs/many", {f"many/{number:03}.md": "x\n" for number in range(MAX_FILES + 20)})
+    async def test_many_files_come_page_by_page(self, code_host, repository):
+        paths = [f"many/{number:03}.md" for number in range(FILES_PER_PAGE + 20)]
+        repository.commit("docs/many", dict.fromkeys(paths, "x\n"))
         opened_pull = await code_host.open_pull_request(SOURCE, replace(NEW, head="docs/many"))
-        page = await code_host.page("p1", 1, token(opened_pull))
-        assert len(page.files) == MAX_FILES
-        assert page.truncated
-        repository.commit("docs/large", {"large.md": "0123456789\n" * 100_000})
+        first = await code_host.page("p1", 1, token(opened_pull))
+        rest = await code_host.page("p1", 1, token(opened_pull), first_file=FILES_PER_PAGE + 1)
+        assert [file.path for page in (first, rest) for file in page.files] == paths
+        assert (first.file_count, rest.file_count, rest.truncated) == (len(paths), len(paths), False)
+        assert {(file.patch, file.added, file.lines) for file in first.files} == {(None, 1, 2)}
+        shown = await code_host.file("p1", 1, token(opened_pull), place=len(paths), version=first.version)
+        assert (shown.file.path, shown.file.patch) == (paths[-1], "@@ -0,0 +1 @@\n+x\n")
+
+    async def test_long_file_has_a_page_with_its_beginning(self, code_host, repository):
+        repository.commit("docs/large", {"large.md": "0123456789\n" * 100_000, "small.md": "x\n"})
         opened_pull = await code_host.open_pull_request(SOURCE, replace(NEW, head="docs/large"))
-        (file,) = (page := await code_host.page("p1", 2, token(opened_pull))).files
-        assert (file.patch, file.added, page.truncated) == ("", 100_000, True)
+        page = await code_host.page("p1", 1, token(opened_pull))
+        large, small = page.files
+        assert (large.patch, large.added, small.patch) == (None, 100_000, "@@ -0,0 +1 @@\n+x\n")
+        shown = (await code_host.file("p1", 1, token(opened_pull), place=1, version=page.version)).file
+        assert (len(shown.patch.splitlines()), shown.is_cut, shown.added) == (MAX_LINES, True, 100_000)
+
+    async def test_file_of_other_commits_is_a_conflict(self, code_host, opened_pull, repository):
+        page = await code_host.page("p1", 1, token(opened_pull))
+        repository.commit("docs/one", {"docs/new.md": "New\n"})
+        with pytest.raises(Conflict):
+            await code_host.file("p1", 1, token(opened_pull), place=1, version=page.version)
+        newer = await code_host.page("p1", 1, token(opened_pull))
+        with pytest.raises(NotFound):
+            await code_host.file("p1", 1, token(opened_pull), place=9, version=newer.version)
+        with pytest.raises(NotFound):
+            await code_host.file("p1", 1, "wrong", place=1, version=newer.version)
+
+    @pytest.mark.parametrize(
+        ("old", "new"),
+        [
+            ("", "x" * 1_900_000),
+            ("&\x01" * 200_000 + "\n", "&\x02" * 200_000 + "\n"),
+            ("a\rb\r" * 100_000, "a\rc\r" * 100_000),
+            ("".join(f"{'.!' * 200}{number}\n" for number in range(163)),
+             "".join(f"{'.?' * 200}{number}\n" for number in range(163))),
+            ("\n".join("ab" * 5_000), "\n".join("ac" * 5_000)),
+            ("\n" * 100_000, "x\n" * 50_000 + "\n" * 50_000),
+        ],
+        ids=["one line", "control characters", "carriage returns", "punctuation", "letters", "empty lines"],
+    )  # fmt: skip
+    async def test_page_of_any_diff_is_bounded(self, code_host, repository, old, new):
+        files = {f"{number}.md": old for number in range(5)}
+        repository.commit("main", files)
+        repository.commit("docs/hostile", dict.fromkeys(files, new))
+        opened_pull = await code_host.open_pull_request(SOURCE, replace(NEW, head="docs/hostile"))
+        page = await code_host.page("p1", 1, token(opened_pull))
+        shown = await code_host.file("p1", 1, token(opened_pull), place=1, version=page.version)
+        for made in (make_page(page, PLACE, ""), make_file(shown, 1, PLACE)):
+            assert len(made.html) < 4_000_000
+            assert made.html.count("<tr") <= MAX_LINES + 2
 
 
 class TestMerging:
@@ -454,7 +502,7 @@ class TestUnifiedDiff:
     @pytest.mark.skipif(shutil.which("git") is None, reason="there is no git on this machine")
     def test_git_applies_every_patch(self, tmp_path):
         for number, (old, new) in enumerate(self.CASES):
-            patch, _, _ = unified(old.encode(), new.encode())
+            patch, _, _ = unified(old.encode(), new.encode(), Effort(LINE_STEPS))
             if not patch:
                 assert old == new
                 continue
@@ -467,13 +515,14 @@ class TestUnifiedDiff:
     def test_files_without_a_line_in_common_are_compared_in_no_time(self):
         old = "".join(f"{number} old\n" for number in range(20_000)).encode()
         new = "".join(f"{number} new\n" for number in range(20_000)).encode()
-        _, added, removed = unified(old, new)
+        _, added, removed = unified(old, new, Effort(LINE_STEPS))
         assert (added, removed) == (20_000, 20_000)
 
     def test_equal_trees_are_not_entered(self, taken_in):
         with opened(taken_in / "hosted" / "p1.git") as repository:
             tree = commit_of(repository, branch_commit(repository, "main").decode()).tree
-            assert diff(Objects(repository), tree, tree) == ([], False)
+            found = Diff(Objects(repository), tree, tree)
+            assert (len(found), found.is_cut) == (0, False)
 
 
 async def test_folders_nested_deeper_than_any_documentation_are_left_out_of_the_page(code_host, repository):

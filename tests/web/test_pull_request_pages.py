@@ -1,17 +1,22 @@
 """The embedded code host's pages, over HTTP and in a browser."""
 
+import asyncio
 import re
 import shutil
+from collections import Counter
 from datetime import UTC, datetime
 
 import pytest
 from aiohttp import web
 from msgspec.structs import replace
 from structlog.testing import capture_logs
+from yarl import URL
 
-from service.domain.errors import Conflict, NotFound
-from service.ports.code_host import Diffed, PullRequest, PullRequestCommit, PullRequestPage
+from service.domain.errors import Conflict, NotFound, Unavailable
+from service.ports.bounds import ignore_bounds
+from service.ports.code_host import Diffed, PullRequest, PullRequestCommit, PullRequestFile, PullRequestPage
 from service.web import pull_requests
+from service.web.keys import COUNT_BOUND
 from service.web.problems import problems, request_ids
 
 AT = datetime(2026, 3, 14, 9, 26, tzinfo=UTC)
@@ -76,14 +81,26 @@ class FakeHosted:
 
     def __init__(self, page: PullRequestPage = PAGE) -> None:
         self.current = page
+        self.patches = {}
+        """Of the files that have pages of their own."""
 
     def change(self, *, state="open", **changes) -> None:
         self.current = replace(self.current, pull_request=replace(self.current.pull_request, state=state), **changes)
 
-    async def page(self, project_id, number, token):
+    async def admit(self, project_id, number, token):
         if (project_id, number, token) != ("p1", 7, TOKEN):
             raise NotFound("There is no such pull request.")
-        return self.current
+
+    async def page(self, project_id, number, token, *, first_file=1):
+        await self.admit(project_id, number, token)
+        return replace(self.current, first_file=first_file, files=self.current.files[first_file - 1 :][:100])
+
+    async def file(self, project_id, number, token, *, place, version):
+        await self.admit(project_id, number, token)
+        if version != self.current.version:
+            raise Conflict("It has other commits.")
+        file = self.current.files[place - 1]
+        return PullRequestFile(self.current.pull_request.title, replace(file, patch=self.patches[file.path]))
 
     async def merge(self, project_id, number, token, *, now):
         page = await self.page(project_id, number, token)
@@ -114,11 +131,23 @@ def closed():
 
 
 @pytest.fixture
-def app(hosted, closed):
+def counted():
+    """Bounds that were reached."""
+    return Counter()
+
+
+@pytest.fixture
+def app(hosted, closed, counted):
     async def record(project_id, page, _at):
         closed.append((project_id, page.pull_request.state))
 
     app = web.Application()
+
+    def count(bound, times=1):
+        counted[bound] += times
+
+    app[COUNT_BOUND] = count
+    app[pull_requests.PAGE_TURNS] = pull_requests.page_turns(count)
     app[pull_requests.HOSTED] = hosted
     app[pull_requests.PULL_REQUEST_CLOSED] = record
     app.add_routes(pull_requests.routes)
@@ -253,8 +282,7 @@ async def test_what_others_wrote_cannot_become_markup(client, hosted):
 
 
 async def test_a_draft_is_told_and_a_large_file_is_folded(client, hosted):
-    patch = "@@ -0,0 +1,500 @@\n" + "+line\n" * 500
-    hosted.change(files=[Diffed("large.md", "large.md", "added", patch, 500, 0), *PAGE.files[:1]])
+    hosted.change(files=[Diffed("large.md", "large.md", "added", None, 500, 0, lines=501), *PAGE.files[:1]])
     hosted.current = replace(hosted.current, pull_request=replace(hosted.current.pull_request, draft=True))
     html = await text_of(client)
     assert "Draft</span>" in html
@@ -277,6 +305,95 @@ async def test_the_style_sheet_is_kept_for_good_under_the_address_the_page_gives
     assert response.content_type == "text/css"
     assert "immutable" in response.headers["Cache-Control"]
     assert (await client.get("/assets/base.html")).status == 404
+
+
+async def test_words_are_left_unmarked_past_a_budget(client, hosted, counted):
+    before, after = (".!" * 200, ".?" * 200)
+    lines = "".join(f"-{before}{number}\n" for number in range(20)) + "".join(
+        f"+{after}{number}\n" for number in range(20)
+    )
+    hosted.change(files=[*PAGE.files[:1], Diffed("x.md", "x.md", "changed", f"@@ -1,20 +1,20 @@\n{lines}", 20, 20)])
+    html = await text_of(client)
+    assert "Words are not marked everywhere." in html
+    assert "<mark>retries</mark>" in html  # the budget of the page is not taken by a few lines
+    assert counted["diff_words"] == 20
+    hosted.change(files=PAGE.files)
+    assert "Words are not marked" not in await text_of(client)
+
+
+LONG = Diffed("guides/long.md", "guides/long.md", "changed", None, added=900, removed=0, lines=901)
+
+
+async def test_long_file_is_read_when_it_is_opened(client, hosted):
+    hosted.change(files=[*PAGE.files[:1], LONG], version="0a1b-2c3d")
+    hosted.patches = {LONG.path: "@@ -0,0 +1,900 @@\n" + "+A line of its own\n" * 900}
+    response = await client.get(ADDRESS)
+    html = await response.text()
+    assert "A line of its own" not in html
+    (source,) = re.findall(r'<iframe src="([^"]*)" loading="lazy"', html)
+    assert "frame-src 'self'" in response.headers["Content-Security-Policy"]
+    address = response.url.join(URL(source)).path
+    framed = await client.get(address)
+    assert (framed.status, (await framed.text()).count("A line of its own")) == (200, 900)
+    policy = framed.headers["Content-Security-Policy"]
+    assert policy.startswith("default-src 'none'; style-src 'self'")
+    assert "frame-ancestors 'self'" in policy
+    assert "form-action 'none'" in policy
+    assert framed.headers["X-Frame-Options"] == "SAMEORIGIN"
+    hosted.change(version="0a1b-ffff")
+    changed = await client.get(address)
+    assert (changed.status, "It has changed" in await changed.text()) == (409, True)
+    for wrong in (address.replace(TOKEN, "other"), address.replace("/p1/", "/p2/")):
+        assert (await client.get(wrong)).status == 404
+
+
+async def test_files_beyond_a_page_have_pages_of_their_own(client, hosted):
+    files = [Diffed(f"{number}.md", f"{number}.md", "added", None, 1, 0, lines=2) for number in range(1, 251)]
+    hosted.change(files=files, file_count=250, version="0-1")
+    seen, path = [], ADDRESS
+    while path:
+        html = await text_of(client, path)
+        seen += re.findall(r'files/(\d+)-0-1" loading', html)
+        following = re.search(r'href="([^"]*)">Files after', html)
+        path = following and str(URL(ADDRESS).join(URL(following[1].replace("&amp;", "&"))))
+    assert seen == [str(number) for number in range(1, 251)]
+    for odd in ("0", "-1", "x", "999999999999", "\u0663"):
+        assert (await client.get(ADDRESS, params={"file": odd})).status == 200
+
+
+async def test_page_that_takes_too_long_is_refused(client, hosted, counted):
+    async def slow(*_, **__):
+        raise Unavailable("This took longer than 30 seconds.", code="timed_out")
+
+    hosted.page = slow
+    response = await client.get(ADDRESS)
+    assert (response.status, response.headers["Retry-After"]) == (503, "5")
+    assert "Not now" in await response.text()
+    assert counted == {"page_work": 1}
+
+
+async def test_without_the_token_no_turn_is_taken(client, hosted):
+    begun, end, page = asyncio.Event(), asyncio.Event(), hosted.page
+
+    async def held(*arguments, **options):
+        begun.set()
+        await end.wait()
+        return await page(*arguments, **options)
+
+    hosted.page = held
+    first = asyncio.create_task(client.get(ADDRESS))
+    await begun.wait()
+    async with asyncio.timeout(60):
+        await text_of(client, ADDRESS + "x", status=404)
+    end.set()
+    assert (await first).status == 200
+
+
+@pytest.mark.parametrize("text", ["\x01&" * 900, "a\rb" * 900, "x" * 2_000_000, "<&>" * 700, "\u202e" * 1000])
+async def test_long_lines_are_cut(client, hosted, text):
+    patch = "@@ -0,0 +1,300 @@\n" + f"+{text[:2100]}\n" * 300
+    hosted.change(files=[Diffed("x.md", "x.md", "added", patch, 300, 0, lines=301)], body=text)
+    assert len(await text_of(client)) < 8_000_000
 
 
 # In a browser
@@ -346,6 +463,28 @@ async def test_the_longest_line_wraps_on_a_phone(browser, aiohttp_server, app, h
     assert wrong == []
 
 
+async def test_97_files_are_loaded_one_by_one_in_a_browser(browser, aiohttp_server, app, hosted, tmp_path):
+    files = [
+        Diffed(f"guides/{number}.md", f"guides/{number}.md", "changed", None, 12, 12, lines=31) for number in range(97)
+    ]
+    hosted.change(files=files, version="0a1b-2c3d")
+    hosted.patches = {file.path: PATCH for file in files}
+    server = await aiohttp_server(app)
+    page, asked = await browser.new_page(viewport={"width": 1000, "height": 900}), []
+    page.on("request", lambda request: asked.append(request.url) if "/files/" in request.url else None)
+    await page.goto(str(server.make_url(ADDRESS)), wait_until="load")
+    assert await page.evaluate("document.querySelectorAll('*').length") < 3_000
+    assert asked == []
+    await page.get_by_role("heading", name="guides/3.md").click()
+    frame = page.frame_locator("iframe[title='Changes in guides/3.md']")
+    await frame.get_by_text("explained in [Retries](/concepts/retries).").wait_for()
+    assert [url.partition("/files/")[2] for url in asked] == ["4-0a1b-2c3d"]
+    picture = tmp_path / "page.png"
+    await page.screenshot(path=picture, full_page=True)
+    assert picture.stat().st_size > 20_000
+    await page.close()
+
+
 async def test_an_error_that_is_logged_does_not_tell_the_token(aiohttp_client, hosted):
     async def broken(*_):
         raise RuntimeError("broken")
@@ -353,6 +492,8 @@ async def test_an_error_that_is_logged_does_not_tell_the_token(aiohttp_client, h
     hosted.page = broken
     outer = web.Application(middlewares=[request_ids, problems])
     outer[pull_requests.HOSTED] = hosted
+    outer[COUNT_BOUND] = ignore_bounds
+    outer[pull_requests.PAGE_TURNS] = pull_requests.page_turns(ignore_bounds)
     outer.add_routes(pull_requests.routes)
     client = await aiohttp_client(outer)
     with capture_logs() as logged:

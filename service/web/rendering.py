@@ -1,0 +1,119 @@
+"""Templates, and Markdown by strangers made safe. Nothing here knows of requests, so that a child process can do it."""
+
+import hashlib
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+from markdown_it.utils import EnvType, OptionsDict
+from markupsafe import Markup, escape
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+MAX_NAME = 300
+"""Characters of a name or a title that are shown."""
+
+INVISIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+"""Control, direction and zero-width characters: text that is not what it looks like (CVE-2021-42574).
+
+Not among them: the joiners U+200C and U+200D, which Persian and emoji need.
+"""
+
+
+def rendered(template: str, **values: object) -> str:
+    """The template's text. Pages take ``root``, the way from their address to the root of the service."""
+    return _environment().get_template(template).render(**values)
+
+
+def safe_markdown(text: str) -> Markup:
+    """Markdown of unknown origin as HTML: no markup of its own, no pictures, links to the web or to nowhere special.
+
+    Its headings begin at the third level, below those of the page.
+    """
+    return Markup(_markdown().render(text))  # noqa: S704 - written by the renderer, which escapes all text
+
+
+def visible(text: str) -> str:
+    """The text with its invisible characters shown by their code point."""
+    return INVISIBLE.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", text.replace("\r\n", "\n"))
+
+
+def clipped(text: str) -> str:
+    """The beginning of a name or a title that others chose."""
+    return text if len(text) <= MAX_NAME else text[:MAX_NAME] + "…"
+
+
+def readable_time(moment: datetime) -> str:
+    return f"{moment.day} {moment:%B %Y, %H:%M} UTC"
+
+
+def counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+@cache
+def asset_bytes(name: str) -> bytes:
+    """A style sheet or picture of ours."""
+    return (TEMPLATES / name).read_bytes()
+
+
+@cache
+def asset_version(name: str) -> str:
+    return hashlib.sha256(asset_bytes(name)).hexdigest()[:12]
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    environment.filters.update(
+        visible=visible, clipped=clipped, readable_time=readable_time, counted=counted, markdown=safe_markdown
+    )
+    environment.globals.update(asset=lambda name: f"assets/{name}?v={asset_version(name)}")
+    return environment
+
+
+@cache
+def _markdown() -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    parser.validateLink = _is_web_link  # type: ignore[method-assign]  # how the library wants it replaced
+    parser.core.ruler.push("lower_headings", lambda state: _lower_headings(state.tokens))
+    parser.add_render_rule("image", _picture_as_text)
+    parser.add_render_rule("link_open", _careful_link)
+    return parser
+
+
+def _is_web_link(url: str) -> bool:
+    scheme = re.match(r"\s*+([^/?#:]*+):", url)
+    return scheme is None or scheme[1].lower() in ("http", "https")
+
+
+def _lower_headings(tokens: Sequence[Token]) -> None:
+    for token in tokens:
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = f"h{min(int(token.tag[1]) + 2, 6)}"
+
+
+def _picture_as_text(
+    _renderer: RendererHTML, tokens: Sequence[Token], index: int, _options: OptionsDict, _env: EnvType
+) -> str:
+    return str(escape(f"[picture: {tokens[index].content}]"))
+
+
+def _careful_link(
+    renderer: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType
+) -> str:
+    tokens[index].attrSet("rel", "nofollow noopener noreferrer")
+    return renderer.renderToken(tokens, index, options, env)

@@ -48,7 +48,7 @@ from service.processes import run_in_child
 T = TypeVar("T")
 
 PROJECT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
-PAGE_SECONDS, PAGE_BYTES = 30.0, 1536 * 1024 * 1024
+PAGE_SECONDS, PAGE_BYTES = 60.0, 1536 * 1024 * 1024
 """For a page, a merge included, on a machine that has much else to do: most take a tenth of a second."""
 
 

@@ -37,7 +37,7 @@ PULL_REQUEST_CLOSED: web.AppKey[Callable[[str, PullRequestPage, datetime], Await
 PAGE_TURNS: web.AppKey[Shares] = web.AppKey("PAGE_TURNS")
 """Of those who look at pull requests."""
 
-MAKING_SECONDS, MAKING_BYTES = 20.0, 1024 * 1024 * 1024
+MAKING_SECONDS, MAKING_BYTES = 60.0, 1024 * 1024 * 1024
 """For a page's HTML, on a machine that has much else to do: it takes less than a second."""
 
 FILES_WITHIN = {

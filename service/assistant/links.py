@@ -5,6 +5,9 @@ is taken for no link.
 """
 
 import re
+from collections.abc import Callable
+
+from msgspec import Struct
 
 _DEST = r"[^\s()<>\\`|\"]*(?:\([^\s()<>\\`|\"]*\)[^\s()<>\\`|\"]*)*"
 _TITLE = r"\"[^\"\\`<>\[\]|\n]{0,200}\""
@@ -43,6 +46,58 @@ def trimmed(address: str) -> str:
         else:
             break
     return address
+
+
+class Shown(Struct, frozen=True):
+    """How an address without brackets is shown."""
+
+    length: int
+    """Characters of it that are used."""
+    text: str
+    is_code: bool = False
+    """It is shown as code, so that no client makes a link of it."""
+    ends_label: bool = False
+
+
+def shown_address(
+    whole: str, follows: str, *, may_link: Callable[[str], bool], ends_label: bool, is_whole: bool
+) -> Shown:
+    """Return how an address is shown that no brackets are around.
+
+    ``follows``: the character behind it. ``ends_label``: a bracket behind it closes a link's words. ``is_whole``: there
+    is no more of it than this.
+    """
+    address = trimmed(whole)
+    is_bare = address[:4].lower() == "www."
+    target = f"https://{address}" if is_bare else address
+    is_behind = follows in ("", " ", "\n", "\t")
+    if whole[0] in ":.":  # of a word that ends like a scheme, which has been sent
+        return Shown(len(whole), whole, is_code=bool(whole.strip("./:")) or not is_behind)
+    if address.lower() == "www":
+        return Shown(len(whole), whole, is_code=True)
+    if not is_bare and not address.partition("//")[2]:
+        return Shown(len(whole), whole + ("" if is_behind else " "))
+    if not (is_whole and is_plain(target) and may_link(target)):
+        return Shown(len(address), address, is_code=True)
+    if follows == "]" and address == whole and ends_label:
+        return Shown(len(address), address, ends_label=True)
+    if is_behind and not whole[len(address) :].strip(".,:;!?)"):
+        return Shown(len(address), address)
+    if is_bare:
+        return Shown(len(address), address, is_code=True)
+    return Shown(len(address), f"<{address}>")  # else what follows would be taken for a part of it
+
+
+def may_stay(name: str, host: str, follows: str, *, may_link: Callable[[str], bool]) -> bool:
+    """Return whether ``@`` and a host may follow a name: it is no address for mail, or a known one.
+
+    ``name``: "" for one that is not known whole. ``host`` with its ``@``; ``follows``: the character behind it.
+    """
+    bare = host.rstrip(".-_")
+    if "." not in bare and follows not in ("\\", "&"):
+        return True
+    is_whole = 0 < len(name) < MAX_MAIL_NAME and follows not in ("\\", "&", "@", "+")
+    return is_whole and may_link(f"mailto:{name}{bare}")
 
 
 def is_plain(address: str) -> bool:

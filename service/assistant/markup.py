@@ -24,8 +24,6 @@ import re
 from collections.abc import Callable
 from html import unescape
 
-from msgspec import Struct
-
 from service.assistant.code import MAX_SPAN, Fence, FenceLine, fence_line, run_of, span_of
 from service.assistant.lines import (
     BLANKS,
@@ -53,15 +51,13 @@ from service.assistant.links import (
     SCHEME_BEGUN,
     is_of_the_site,
     is_plain,
-    trimmed,
+    may_stay,
+    shown_address,
 )
+from service.assistant.outgoing import Outgoing
 
-MAX_LABEL = 300
-"""Of a link's words; a longer link is none."""
 MAX_ADDRESS = 500
 MAX_FENCE_LINE = 200
-MAX_DEPTH = 8
-"""Of brackets within brackets."""
 _PIECE_CHARACTERS = 1_000
 _BEGIN_HEAD = " \t>-*+0123456789"
 _MARKERS = _BEGIN_HEAD + ".)"
@@ -84,16 +80,6 @@ _ESCAPABLE = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
 _FIRST_OF_RULE = re.compile(r"[|:-]")
 
 
-class _Label(Struct):
-    """The words of a link that may come."""
-
-    is_image: bool
-    stands_free: bool
-    """Nothing that could join with its first letter is before it."""
-    out: list[str] = []
-    length: int = 0
-
-
 class MarkupGuard:
     """Feed it text with its citations resolved, then ``finish``; send what they return."""
 
@@ -101,10 +87,7 @@ class MarkupGuard:
         """``may_link``: whether an address that is not of the site itself may be shown as a link."""
         self._may_link = may_link
         self._buffer = ""
-        self._out: list[str] = []
-        self._labels: list[_Label] = []
-        self._last = "\n"
-        """The last character that was sent, brackets that are held included."""
+        self._out = Outgoing()
         self._read = ""
         """The last six that were read: of what may be a scheme, with the character before it."""
         self._line = ""
@@ -126,7 +109,7 @@ class MarkupGuard:
 
     def feed(self, text: str) -> str:
         if self._is_quiet(text):  # nearly always: what the steps would do, in one
-            self._last = text[-1]
+            self._out.last = text[-1]
             self._read = text[-6:] if len(text) > 5 else (self._read + text)[-6:]
             if len(self._line) < LINE_CHARACTERS:
                 self._line += text
@@ -135,15 +118,21 @@ class MarkupGuard:
         if len(text) <= _PIECE_CHARACTERS:
             self._buffer += text
             self._run(final=False)
-            return self._take()
+            return self._out.take()
         for at in range(0, len(text), _PIECE_CHARACTERS):  # what waits behind a step is copied by it
             self._buffer += text[at : at + _PIECE_CHARACTERS]
             self._run(final=False)
-        return self._take()
+        return self._out.take()
 
     def _is_quiet(self, text: str) -> bool:
         """Whether the text is words and nothing else, and nothing is under way."""
-        if self._buffer or self._labels or self._fence is not None or not self._line or not _QUIET.fullmatch(text):
+        if (
+            self._buffer
+            or self._out.in_label
+            or self._fence is not None
+            or not self._line
+            or not _QUIET.fullmatch(text)
+        ):
             return False
         if text[0] == "." and self._read[-1:] in ("w", "W"):
             return False
@@ -153,20 +142,15 @@ class MarkupGuard:
     def finish(self) -> str:
         """What is still held back. A code block that is open is closed. Afterwards a paragraph begins."""
         self._run(final=True)
-        self._let_labels_go()
+        self._out.let_labels_go()
         if self._fence is not None:
-            begun = "" if self._last == "\n" else "\n"
-            self._emit(begun + self._fence.closing + "\n")
-        text = self._take()
+            begun = "" if self._out.last == "\n" else "\n"
+            self._out.emit(begun + self._fence.closing + "\n")
+        text = self._out.take()
         self._fence, self._in_code_line, self._is_table, self._has_odd_span = None, False, False, False
         self._line, self._before, self._read, self._may_be_head = "", START, "", False
-        self._behind_address, self._last = False, "\n"
+        self._behind_address, self._out.last = False, "\n"
         self._indents, self._in_indented_code, self._may_go_on, self._goes_on = Indents(), False, False, False
-        return text
-
-    def _take(self) -> str:
-        text = "".join(self._out)
-        self._out.clear()
         return text
 
     def _run(self, *, final: bool) -> None:
@@ -174,27 +158,6 @@ class MarkupGuard:
             step = self._code_step if self._fence is not None else self._text_step
             if not step(final):
                 return
-
-    # What is sent
-
-    def _emit(self, text: str) -> None:
-        if not text:
-            return
-        self._last = text[-1]
-        if not self._labels:
-            self._out.append(text)
-            return
-        label = self._labels[-1]
-        label.out.append(text)
-        label.length += len(text)
-        if sum(one.length for one in self._labels) > MAX_LABEL:
-            self._let_labels_go()
-
-    def _let_labels_go(self) -> None:
-        """They are text: no link comes of them any more."""
-        for label in self._labels:
-            self._out += [_opening(label), *label.out]
-        self._labels.clear()
 
     def _use(self, count: int) -> str:
         """Take so many characters off the buffer; they are read."""
@@ -216,7 +179,7 @@ class MarkupGuard:
             if done is not None:
                 return done
         if self._in_indented_code and self._buffer[0] != "\n":
-            self._emit(self._use(len(self._buffer.partition("\n")[0])))
+            self._out.emit(self._use(len(self._buffer.partition("\n")[0])))
             return True
         found = _SPECIAL.search(self._read + self._buffer, len(self._read))
         at = len(self._buffer) if found is None else found.start() - len(self._read)
@@ -231,7 +194,8 @@ class MarkupGuard:
             case "`" | "~":
                 return self._ticks(final)
             case "[":
-                self._open_label(is_image=False)
+                self._use(1)
+                self._out.open_label(is_image=False)
                 return True
             case "!":
                 return self._exclamation(final)
@@ -252,7 +216,7 @@ class MarkupGuard:
             if begun is not None:
                 count = begun.start() - len(self._read)
         if count:
-            self._emit(self._use(count))
+            self._out.emit(self._use(count))
         return count > 0 and not is_cut
 
     def _begin_line(self, final: bool) -> bool | None:
@@ -273,11 +237,11 @@ class MarkupGuard:
             elif not place_of(begun, self._before).is_certain:
                 narrow = narrowed(head, self._before)
                 self._buffer, head = narrow + self._buffer[len(head) :], narrow
-        self._emit(self._use(len(head)))
+        self._out.emit(self._use(len(head)))
         return True
 
     def _end_line(self) -> None:
-        self._let_labels_go()
+        self._out.let_labels_go()
         line = self._line
         content = line.lstrip(_MARKERS)
         self._indents.end(line)
@@ -288,7 +252,7 @@ class MarkupGuard:
         self._may_be_head, self._has_odd_span = self._has_odd_span, False
         self._may_go_on = (self._goes_on or content[:1].isalpha()) and not self._is_table
         self._goes_on = False
-        self._emit(self._use(1))
+        self._out.emit(self._use(1))
         self._line = ""
 
     def _rule_of_table(self, final: bool) -> bool | None:
@@ -303,8 +267,8 @@ class MarkupGuard:
         first = _FIRST_OF_RULE.search(line)
         if not ends or first is None or "|" not in line or "-" not in line:
             return None
-        self._emit(self._use(first.start()) if first.start() else "")
-        self._emit("\\" + self._use(len(line) - first.start()))
+        self._out.emit(self._use(first.start()) if first.start() else "")
+        self._out.emit("\\" + self._use(len(line) - first.start()))
         return True
 
     def _backslash(self, final: bool) -> bool:
@@ -312,11 +276,11 @@ class MarkupGuard:
             return False
         escaped, behind, before = self._buffer[1:2], self._buffer[2:3], self._read[-3:].lower()
         is_escape = escaped != "" and escaped in _ESCAPABLE
-        self._emit(self._use(2 if is_escape else 1))
-        if (escaped in (":", "/") and (behind in ("/", _BACKSLASH) or before[-1:] in (":", "/"))) or (
-            escaped in (".", "@") and (before == "www" or MAIL_NAME.search(before))
-        ):
-            self._emit(" ")  # some clients look for addresses in what is left when the backslashes are gone
+        self._out.emit(self._use(2 if is_escape else 1))
+        is_scheme = escaped in (":", "/") and (behind in ("/", _BACKSLASH) or before[-1:] in (":", "/"))
+        is_mail = escaped == "@" and MAIL_NAME.search(before) is not None
+        if is_scheme or is_mail or (escaped == "." and before == "www"):
+            self._out.emit(" ")  # some clients look for addresses in what is left when the backslashes are gone
         return True
 
     def _ampersand(self, final: bool) -> bool:
@@ -326,26 +290,19 @@ class MarkupGuard:
             return False
         if found is not None and re.fullmatch(r"[\w:/.@+-]+", unescape(found[0]), re.ASCII):
             self._use(1)
-            self._emit("&amp;")
+            self._out.emit("&amp;")
         else:
-            self._emit(self._use(1))
+            self._out.emit(self._use(1))
         return True
-
-    def _open_label(self, *, is_image: bool) -> None:
-        if len(self._labels) >= MAX_DEPTH:
-            self._let_labels_go()
-        stands_free = self._last.isspace() or self._last in '(*_"'
-        self._use(2 if is_image else 1)
-        self._labels.append(_Label(is_image, stands_free))
-        self._last = "["
 
     def _exclamation(self, final: bool) -> bool:
         if len(self._buffer) < 2 and not final:
             return False
         if self._buffer[1:2] == "[":
-            self._open_label(is_image=True)
+            self._use(2)
+            self._out.open_label(is_image=True)
         else:
-            self._emit(self._use(1))
+            self._out.emit(self._use(1))
         return True
 
     def _close_label(self, final: bool) -> bool:
@@ -353,7 +310,7 @@ class MarkupGuard:
         behind = self._buffer[1:]
         if not behind and not final:
             return False
-        if behind[:1] == "(" and self._labels:
+        if behind[:1] == "(" and self._out.in_label:
             found = LINK.match(behind)
             # The character behind decides whether the brackets can go.
             if found is None or len(behind) == found.end():
@@ -364,32 +321,33 @@ class MarkupGuard:
                 self._link(found)
                 return True
         is_glued = self._behind_address and behind[:1] not in ("", " ", "\n")
-        self._brackets("" if self._labels else "]", is_glued=is_glued)
+        self._brackets(is_glued=is_glued)
         return True
 
-    def _brackets(self, bare: str, *, is_glued: bool = False) -> None:
+    def _brackets(self, *, is_glued: bool) -> None:
         """The brackets are text, with nothing behind them that makes them a link."""
-        label = self._labels.pop() if self._labels else None
+        words = "]"
+        if self._out.in_label:
+            label = self._out.close_label()
+            words = f"{label.opening}{label.words}]"
         self._use(1)
-        blank = " " if self._buffer[:1] in ("(", ":") or is_glued else ""
-        words = bare if label is None else _opening(label) + "".join(label.out) + "]"
-        self._emit(words + blank)
+        self._out.emit(words + (" " if self._buffer[:1] in ("(", ":") or is_glued else ""))
 
     def _link(self, found: re.Match[str]) -> None:
-        label = self._labels.pop()
-        words = "".join(label.out)
+        label = self._out.close_label()
+        words = label.words
         address = found["plain"] if found["wrapped"] is None else found["wrapped"]
         self._use(1 + found.end())
         is_here = is_of_the_site(address)
         follows = self._buffer[:1]
         if is_here or (is_plain(address) and self._may_link(address)):
-            mark = "!" if label.is_image and is_here else _opening(label)[:-1]
-            self._emit(f"{mark}[{words}]{found[0]}")
+            mark = "!" if label.is_image and is_here else label.opening[:-1]
+            self._out.emit(f"{mark}[{words}]{found[0]}")
         elif label.stands_free and (not follows or follows in ' \n.,;!?)*_"') and _PLAIN_LABEL.fullmatch(words):
-            self._emit(words)
+            self._out.emit(words)
         else:
             blank = " " if follows in ("(", ":") else ""
-            self._emit(f"{_opening(label)}{words}]{blank}")
+            self._out.emit(f"{label.opening}{words}]{blank}")
 
     def _angle(self, final: bool) -> bool:
         """At ``<``: a tag, an address in angle brackets, or a sign."""
@@ -400,10 +358,10 @@ class MarkupGuard:
             if buffer[1:2].isdigit() and (found := AUTOLINK.match(buffer)) is not None:
                 self._angled(found)
                 return True
-            self._emit(self._use(1))
+            self._out.emit(self._use(1))
             return True
         if (harmless := _HARMLESS.match(buffer)) is not None and _LETTER.search(self._line):
-            self._emit(self._use(harmless.end()))
+            self._out.emit(self._use(harmless.end()))
             return True
         if (found := AUTOLINK.match(buffer)) is not None:
             self._angled(found)
@@ -412,7 +370,7 @@ class MarkupGuard:
         if may_be and len(buffer) < MAX_ADDRESS and not final:
             return False
         self._use(1)
-        self._emit("&lt;")
+        self._out.emit("&lt;")
         return True
 
     def _angled(self, found: re.Match[str]) -> None:
@@ -420,7 +378,7 @@ class MarkupGuard:
         target = address or f"mailto:{mail}"
         self._use(found.end())
         if is_plain(target) and self._may_link(target):
-            self._emit(found[0])
+            self._out.emit(found[0])
         else:
             self._as_code(address or mail)
 
@@ -431,69 +389,45 @@ class MarkupGuard:
         whole = found[0][:MAX_ADDRESS]
         if len(whole) == len(self._buffer) and len(whole) < MAX_ADDRESS and not final:
             return False
-        address = trimmed(whole)
         follows = self._buffer[len(whole) : len(whole) + 1]
-        is_bare = address[:4].lower() == "www."
-        target = f"https://{address}" if is_bare else address
-        if whole[0] in ":.":  # of a word that ends like a scheme, which has been sent
-            if whole.strip("./:") or follows not in ("", " ", "\n", "\t"):
-                self._use(len(whole))
-                self._as_code(whole)
-            else:
-                self._emit(self._use(len(whole)))
-        elif address.lower() == "www":
-            self._use(len(whole))
-            self._as_code(whole)
-        elif not (is_bare or address.partition("//")[2]):
-            self._emit(self._use(len(whole)) + ("" if follows in ("", " ", "\n", "\t") else " "))
-        elif len(whole) < MAX_ADDRESS and is_plain(target) and self._may_link(target):
-            ends_label = follows == "]" and address == whole and bool(self._labels)
-            self._use(len(address))
-            ends_for_all = not whole[len(address) :].strip(".,:;!?)") and follows in ("", " ", "\n", "\t")
-            if ends_label or ends_for_all:
-                self._emit(address)
-                self._behind_address = ends_label
-            elif not is_bare:
-                self._emit(
-                    f"{' ' if self._last == _BACKSLASH else ''}<{address}>"
-                )  # else what follows would be taken for a part of it
-            else:
-                self._as_code(address)
-        else:
-            self._use(len(address))
-            self._as_code(address)
+        shown = shown_address(
+            whole, follows, may_link=self._may_link, ends_label=self._out.in_label, is_whole=len(whole) < MAX_ADDRESS
+        )
+        self._use(shown.length)
+        if shown.is_code:
+            self._as_code(shown.text)
+            return True
+        is_escaped = shown.text[0] == "<" and self._out.last == _BACKSLASH
+        self._out.emit((" " if is_escaped else "") + shown.text)
+        self._behind_address = shown.ends_label
         return True
 
     def _at(self, final: bool) -> bool:
         """At ``@``: of what may be an address for mail, whose name has been sent."""
         found = MAIL_NAME.search(self._line[-MAX_MAIL_NAME:])
         name = "" if found is None else found[0]
-        if not name and not MAIL_NAME.search(self._last):
-            self._emit(self._use(1))
+        if not name and not MAIL_NAME.search(self._out.last):
+            self._out.emit(self._use(1))
             return True
         found = MAIL_HOST.match(self._buffer)
         assert found is not None
         if found.end() == len(self._buffer) < MAX_ADDRESS and not final:
             return False
         whole = found[0][:MAX_ADDRESS]
-        host = whole.rstrip(".-_")
         follows = self._buffer[len(whole) : len(whole) + 1]
-        is_mail = "." in host or follows in ("\\", "&")
-        is_whole = follows not in ("\\", "&", "@", "+") and len(self._line) < LINE_CHARACTERS
-        is_known = is_whole and 0 < len(name) < MAX_MAIL_NAME
-        if not is_mail or (is_known and self._may_link(f"mailto:{name}{host}")):
-            self._emit(self._use(len(whole)))
+        self._use(len(whole))
+        if may_stay(name if len(self._line) < LINE_CHARACTERS else "", whole, follows, may_link=self._may_link):
+            self._out.emit(whole)
         else:
-            self._use(len(whole))
             self._as_code(whole)
         return True
 
     def _as_code(self, text: str) -> None:
         """Readable, and no link. Backticks next to it would become a part of it, and a backslash would escape it."""
-        before = " " if self._last in ("`", _BACKSLASH) else ""
+        before = " " if self._out.last in ("`", _BACKSLASH) else ""
         self._read = " "
         after = " " if self._buffer[:1] == "`" else ""
-        self._emit(f"{before}`{text}`{after}")
+        self._out.emit(f"{before}`{text}`{after}")
 
     # Code
 
@@ -510,7 +444,7 @@ class MarkupGuard:
             if self._has_marker_only(place):
                 return self._open_fence(run, place, final)
         if mark == "~":
-            self._emit(self._use(run))
+            self._out.emit(self._use(run))
             return True
         return self._span(run, final)
 
@@ -531,18 +465,18 @@ class MarkupGuard:
         if not is_fence:
             self._escape(run)
             return True
-        self._let_labels_go()
+        self._out.let_labels_go()
         mark = buffer[:run]
         self._before = place
         self._indents.end(self._line + mark)
-        self._emit(self._use(run + len(info) + (end >= 0)))
+        self._out.emit(self._use(run + len(info) + (end >= 0)))
         self._line, self._fence, self._in_code_line = "", Fence(mark, place), end < 0
         self._may_be_head = self._has_odd_span = self._is_table = self._may_go_on = False
         return True
 
     def _escape(self, run: int) -> None:
         mark = self._use(run)[0]
-        self._emit(f"\\{mark}" * run)
+        self._out.emit(f"\\{mark}" * run)
 
     def _span(self, run: int, final: bool) -> bool:
         """A code span, if it ends on this line and soon."""
@@ -554,8 +488,8 @@ class MarkupGuard:
             self._escape(run)
             return True
         self._has_odd_span |= "|" in content
-        before = " " if self._last == "`" else ""
-        self._emit(before + self._use(length))
+        before = " " if self._out.last == "`" else ""
+        self._out.emit(before + self._use(length))
         return True
 
     def _code_step(self, final: bool) -> bool:
@@ -563,7 +497,7 @@ class MarkupGuard:
         assert fence is not None
         if self._in_code_line:
             text, newline, _ = self._buffer.partition("\n")
-            self._emit(self._use(len(text) + len(newline)))
+            self._out.emit(self._use(len(text) + len(newline)))
             self._in_code_line = not newline
             self._line = ""
             return True
@@ -575,12 +509,12 @@ class MarkupGuard:
                 self._in_code_line = True
             case FenceLine("closing", length, sent):
                 self._use(length)
-                self._emit(sent)
+                self._out.emit(sent)
                 self._leave_fence()
                 if not sent.endswith("\n"):
                     self._line = "`"
             case FenceLine("doubtful"):
-                self._emit(fence.closing + "\n")
+                self._out.emit(fence.closing + "\n")
                 self._leave_fence()
             case _:
                 self._leave_fence()
@@ -589,11 +523,6 @@ class MarkupGuard:
     def _leave_fence(self) -> None:
         assert self._fence is not None
         self._before, self._line, self._fence = self._fence.place, "", None
-
-
-def _opening(label: _Label) -> str:
-    """An image that is none of the site's gets a blank, and is a link."""
-    return "! [" if label.is_image else "["
 
 
 def _without_quotes(line: str) -> str:

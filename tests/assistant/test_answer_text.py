@@ -67,6 +67,7 @@ def test_odd_white_space_ends_no_line(text, sent):
         ("help@kite.example.evil.example help@kite.example\\.evil.example", "help`@kite.example.evil.example`"
          " help`@kite.example`\\.evil.example"),
         ("me\\@evil.example me&#64;evil.example", "me\\@ evil.example me&amp;#64;evil.example"),
+        (r"1\. a foo\.bar", r"1\. a foo\.bar"),
         ("Run npm i @kite/cli, ssh me@host, see @kite.", "Run npm i @kite/cli, ssh me@host, see @kite."),
         ("xhttps://evil.example/?q", "xhttps`://evil.example/?q`"),
         ("awww.evil.example", "awww`.evil.example`"),

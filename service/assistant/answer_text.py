@@ -32,6 +32,8 @@ class AnswerText:
         self._written = _Beginning()
         self._shown = _Beginning()
         """The same of what the citations leave, for the first of them may go."""
+        self._is_under_way = False
+        """Both are over."""
 
     @property
     def cited(self) -> Sequence[int]:
@@ -54,20 +56,24 @@ class AnswerText:
         if self._is_behind_cr or "\r" in text or "\0" in text:
             text = self._plain_ends(text)
         text = self._thinking.feed(text)
-        text = self._citations.feed(text if self._written.is_over else self._written.feed(text))
-        return self._guard.feed(text if self._shown.is_over else self._begun(text))
+        if self._is_under_way:
+            return self._guard.feed(self._citations.feed(text))
+        shown = self._guard.feed(self._begun(self._citations.feed(self._written.feed(text))))
+        self._is_under_way = self._written.is_over and self._shown.is_over
+        return shown
 
     def finish(self) -> str:
         """What is still held back, at the end of a call. What the next call writes begins a paragraph."""
-        text = self._thinking.finish()
-        text = self._citations.feed(text if self._written.is_over else self._written.feed(text))
-        text += self._citations.finish()
-        shown = self._guard.feed(text if self._shown.is_over else self._begun(text)) + self._guard.finish()
+        text = self._citations.feed(self._written.feed(self._thinking.finish()))
+        shown = self._guard.feed(self._begun(text + self._citations.finish())) + self._guard.finish()
         self._is_behind_cr, self._written, self._shown = False, _Beginning(), _Beginning()
+        self._is_under_way = False
         return shown
 
     def _begun(self, text: str) -> str:
         """Before the guard looks at it: with its blanks, the first line might be code. A later call is a paragraph."""
+        if self._shown.is_over:
+            return text
         text = self._shown.feed(text)
         if not text:
             return ""
@@ -98,6 +104,8 @@ class _Beginning:
 
     def feed(self, text: str) -> str:
         """What belongs to the text, from its first letter on."""
+        if self.is_over:
+            return text
         letters = text.lstrip(_BLANKS)
         self._blanks = (self._blanks + text[: len(text) - len(letters)]).rpartition("\n")[2][-CODE_INDENT:]
         if not letters:

@@ -126,13 +126,7 @@ class MarkupGuard:
 
     def _is_quiet(self, text: str) -> bool:
         """Whether the text is words and nothing else, and nothing is under way."""
-        if (
-            self._buffer
-            or self._out.in_label
-            or self._fence is not None
-            or not self._line
-            or not _QUIET.fullmatch(text)
-        ):
+        if self._buffer or self._out.labels or self._fence is not None or not self._line or not _QUIET.fullmatch(text):
             return False
         if text[0] == "." and self._read[-1:] in ("w", "W"):
             return False
@@ -310,7 +304,7 @@ class MarkupGuard:
         behind = self._buffer[1:]
         if not behind and not final:
             return False
-        if behind[:1] == "(" and self._out.in_label:
+        if behind[:1] == "(" and self._out.labels:
             found = LINK.match(behind)
             # The character behind decides whether the brackets can go.
             if found is None or len(behind) == found.end():
@@ -327,7 +321,7 @@ class MarkupGuard:
     def _brackets(self, *, is_glued: bool) -> None:
         """The brackets are text, with nothing behind them that makes them a link."""
         words = "]"
-        if self._out.in_label:
+        if self._out.labels:
             label = self._out.close_label()
             words = f"{label.opening}{label.words}]"
         self._use(1)
@@ -391,7 +385,11 @@ class MarkupGuard:
             return False
         follows = self._buffer[len(whole) : len(whole) + 1]
         shown = shown_address(
-            whole, follows, may_link=self._may_link, ends_label=self._out.in_label, is_whole=len(whole) < MAX_ADDRESS
+            whole,
+            follows,
+            may_link=self._may_link,
+            ends_label=bool(self._out.labels),
+            is_whole=len(whole) < MAX_ADDRESS,
         )
         self._use(shown.length)
         if shown.is_code:

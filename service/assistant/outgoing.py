@@ -32,40 +32,37 @@ class Outgoing:
         self.last = "\n"
         """The last character that was sent, brackets that are held included."""
         self._out: list[str] = []
-        self._labels: list[Label] = []
-
-    @property
-    def in_label(self) -> bool:
-        return bool(self._labels)
+        self.labels: list[Label] = []
+        """Those that are open, the innermost last."""
 
     def emit(self, text: str) -> None:
         if not text:
             return
         self.last = text[-1]
-        if not self._labels:
+        if not self.labels:
             self._out.append(text)
             return
-        label = self._labels[-1]
+        label = self.labels[-1]
         label.out.append(text)
         label.length += len(text)
-        if sum(one.length for one in self._labels) > MAX_LABEL:
+        if sum(one.length for one in self.labels) > MAX_LABEL:
             self.let_labels_go()
 
     def open_label(self, *, is_image: bool) -> None:
-        if len(self._labels) >= MAX_DEPTH:
+        if len(self.labels) >= MAX_DEPTH:
             self.let_labels_go()
-        self._labels.append(Label(is_image, self.last.isspace() or self.last in '(*_"'))
+        self.labels.append(Label(is_image, self.last.isspace() or self.last in '(*_"'))
         self.last = "["
 
     def close_label(self) -> Label:
         """The innermost one, which is open no more."""
-        return self._labels.pop()
+        return self.labels.pop()
 
     def let_labels_go(self) -> None:
         """They are text: no link comes of them any more."""
-        for label in self._labels:
+        for label in self.labels:
             self._out += [label.opening, *label.out]
-        self._labels.clear()
+        self.labels.clear()
 
     def take(self) -> str:
         text = "".join(self._out)

@@ -227,7 +227,7 @@ def _require_vault(data: Path) -> None:
 async def _require_continuous(data: Path) -> None:
     """Before anything is opened to be written, which would also write over a WAL that is damaged."""
     if (data / "events.db").exists():
-        from service.workers.continuity import require_continuous
+        from service.integrity.continuity import require_continuous
 
         await asyncio.to_thread(require_continuous, data)
 
@@ -247,7 +247,7 @@ async def _open_log(data: Path) -> "SQLiteEventStore":
 
 async def _repeat_erasures(store: "EventStore") -> None:
     """Before anything is read: the vault may have been put back from a backup."""
-    from service.workers.erasures import repeat_erasures_if_writable
+    from service.integrity.erasing import repeat_erasures_if_writable
 
     await repeat_erasures_if_writable(store)
 

@@ -84,7 +84,6 @@ from service.web.problems import MAX_BODY_BYTES, metadata_of, problems, request_
 from service.web.tracing import traces
 from service.workers.broadcast import Broadcast
 from service.workers.checkpointing import Checkpoints
-from service.workers.continuity import LogWatch
 from service.workers.data_folder_watch import DataFolderWatch
 from service.workers.embedder import Embedder
 from service.workers.erasures import Erasures
@@ -92,6 +91,7 @@ from service.workers.fair_slots import fetch_slots
 from service.workers.indexer import Indexer
 from service.workers.instances import Instance, NoInstance
 from service.workers.job_runner import JobRunner
+from service.workers.log_watch import LogWatch
 from service.workers.poller import Poller
 from service.workers.replier import Replier
 from service.workers.webhooks import Webhooks

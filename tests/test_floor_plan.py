@@ -21,21 +21,22 @@ MAY_IMPORT: dict[str, set[str]] = {
     "service.assistant": {"service.retrieval", "service.ports", "service.domain"},
     "service.adapters": {"service.ports", "service.domain", "service.processes"},
     "service.projections": {"service.streams", "service.domain", "eventstore"},
+    "service.integrity": {"service.streams", "service.domain", "service.system", "eventstore"},
     "service.operations": {
         "service.projections", "service.streams", "service.ports", "service.domain", "service.system", "eventstore",
     },
     "service.workers": {
-        "service.operations", "service.projections", "service.streams", "service.agent", "service.assistant",
-        "service.retrieval", "service.ports", "service.domain", "service.processes", "service.system",
-        "service.data_folder", "eventstore",
+        "service.integrity", "service.operations", "service.projections", "service.streams", "service.agent",
+        "service.assistant", "service.retrieval", "service.ports", "service.domain", "service.processes",
+        "service.system", "service.data_folder", "eventstore",
     },
     "service.web": {
         "service.workers", "service.operations", "service.projections", "service.streams", "service.wire",
         "service.ports", "service.domain", "service.processes", "service.system", "eventstore",
     },
     "service.cli": {
-        "service.workers", "service.operations", "service.projections", "service.streams", "service.wire",
-        "service.agent", "service.assistant", "service.retrieval", "service.ports", "service.domain",
+        "service.integrity", "service.workers", "service.operations", "service.projections", "service.streams",
+        "service.wire", "service.agent", "service.assistant", "service.retrieval", "service.ports", "service.domain",
         "service.processes", "service.system", "service.settings", "service.sample", "service.frozen",
         "service.data_folder", "eventstore",
     },

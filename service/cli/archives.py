@@ -14,8 +14,8 @@ import msgspec
 from msgspec import Struct
 
 from service.domain.errors import Invalid
+from service.integrity.checkpoints import CHECKPOINTS, KEY, PUBLIC_KEY
 from service.system import now
-from service.workers.checkpoints import CHECKPOINTS, KEY, PUBLIC_KEY
 
 FORMAT, VAULT_FORMAT = "docsmith-backup-1", "docsmith-vault-1"
 MANIFEST = "manifest.json"

@@ -37,18 +37,18 @@ from service.cli.runtime import Runtime
 from service.domain.errors import Invalid
 from service.domain.formats import NewerFormat
 from service.domain.threads import ANONYMOUS, ThreadStarted
-from service.operations import erase_subject
-from service.streams import THREADS
-from service.system import cli_actor
-from service.workers.checkpointing import make_checkpoint
-from service.workers.checkpoints import (
+from service.integrity.checkpoints import (
     CHECKPOINTS,
     SignedCheckpoint,
     parse_checkpoints,
     read_checkpoints,
     read_public_key,
 )
-from service.workers.continuity import described, loss_in
+from service.integrity.continuity import described, loss_in
+from service.operations import erase_subject
+from service.streams import THREADS
+from service.system import cli_actor
+from service.workers.checkpointing import make_checkpoint
 
 SHOWN_CHARACTERS = 200
 

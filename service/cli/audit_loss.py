@@ -14,11 +14,11 @@ from service.cli.output import DONE, FAILED, Output
 from service.cli.parsing import add_command
 from service.domain.audit import AcceptLoss
 from service.domain.errors import Conflict, Invalid, NotFound
+from service.integrity.checkpoints import CHECKPOINTS, LOST_CHECKPOINTS, set_apart
+from service.integrity.continuity import loss_in
 from service.projections import all_projections
 from service.streams import AUDIT
 from service.system import cli_actor, new_id, now
-from service.workers.checkpoints import CHECKPOINTS, LOST_CHECKPOINTS, set_apart
-from service.workers.continuity import loss_in
 
 
 def add_commands(actions: Any, common: argparse.ArgumentParser) -> None:

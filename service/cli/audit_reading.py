@@ -24,10 +24,10 @@ from eventstore import (
 from service.cli.output import warning
 from service.domain.audit import RecordReading
 from service.domain.errors import NotFound
+from service.integrity.continuity import LogLost, require_continuous
+from service.integrity.erasing import repeat_erasures, repeat_erasures_if_writable
 from service.streams import AUDIT
 from service.system import cli_actor, new_id, now
-from service.workers.continuity import LogLost, require_continuous
-from service.workers.erasures import repeat_erasures, repeat_erasures_if_writable
 
 PAGE = 1000
 HIDDEN = "[hidden]"

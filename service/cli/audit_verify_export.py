@@ -20,7 +20,7 @@ from service.cli.export_format import Line, Manifest, NotSound, lines_of, read_m
 from service.cli.kept_checkpoints import keys_to_compare, signature_problem
 from service.cli.output import DONE, VERIFICATION_FAILED, WRONG_USAGE, Output
 from service.cli.parsing import add_command
-from service.workers.checkpoints import SignedCheckpoint, read_checkpoints, read_public_key
+from service.integrity.checkpoints import SignedCheckpoint, read_checkpoints, read_public_key
 
 
 def add_commands(actions: Any, common: argparse.ArgumentParser) -> None:

@@ -30,8 +30,8 @@ from service.cli.following import follow
 from service.cli.output import DONE, Output
 from service.cli.parsing import add_command, count
 from service.domain.errors import Conflict, Invalid, NotFound
+from service.integrity.continuity import require_continuous
 from service.system import now
-from service.workers.continuity import require_continuous
 
 NAME = "docsmith-*Z.tar"
 """Of the backups in a folder: their times, in UTC, so that their order is that of their names."""

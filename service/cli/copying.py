@@ -18,7 +18,7 @@ from eventstore import StoreCorrupt
 from eventstore import verify as verify_chain
 from eventstore.files import LOG_MIGRATIONS, connect_offline, execute_script, scripts, sync_folder
 from service.cli.archives import FORMAT, VAULT_FORMAT, Archive, Manifest, NotSound, check
-from service.workers.checkpoints import CHECKPOINTS, KEY, PUBLIC_KEY, parse_checkpoints
+from service.integrity.checkpoints import CHECKPOINTS, KEY, PUBLIC_KEY, parse_checkpoints
 
 PAGE = 2000
 UNFINISHED = re.compile(r"tmp_.*|.*\.lock|lock|\..*\.tmp", re.DOTALL)

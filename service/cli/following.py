@@ -41,8 +41,8 @@ from service.cli.audit_reading import reading
 from service.cli.copying import PAGE, files_in, write_vault
 from service.cli.output import DONE, VERIFICATION_FAILED, Output
 from service.domain.errors import Conflict, Invalid
+from service.integrity.checkpoints import CHECKPOINTS, PUBLIC_KEY
 from service.system import now
-from service.workers.checkpoints import CHECKPOINTS, PUBLIC_KEY
 
 LOCK = "follow.lock"
 SECONDS = 0.5

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from service.workers.checkpoints import SignedCheckpoint, key_text
+from service.integrity.checkpoints import SignedCheckpoint, key_text
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

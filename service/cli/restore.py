@@ -18,8 +18,8 @@ from service.cli.output import DONE, VERIFICATION_FAILED, Output, named
 from service.cli.parsing import add_command
 from service.cli.take_over import write_mark
 from service.domain.errors import Conflict, Invalid
-from service.workers.checkpoints import CHECKPOINTS, PUBLIC_KEY
-from service.workers.erasures import repeat_erasures
+from service.integrity.checkpoints import CHECKPOINTS, PUBLIC_KEY
+from service.integrity.erasing import repeat_erasures
 
 
 def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:

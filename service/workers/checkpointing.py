@@ -8,9 +8,9 @@ import structlog
 
 from eventstore import EventStore, EventStoreError, sign_checkpoint
 from service.domain.errors import Invalid
+from service.integrity.checkpoints import CHECKPOINTS, SignedCheckpoint, append_line, last_position, obtain_key
+from service.integrity.continuity import LogLost, require_continuous
 from service.system import now
-from service.workers.checkpoints import CHECKPOINTS, SignedCheckpoint, append_line, last_position, obtain_key
-from service.workers.continuity import LogLost, require_continuous
 
 log = structlog.get_logger()
 

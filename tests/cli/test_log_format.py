@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from service.cli.export_format import Line
-from service.workers.checkpoints import parse_checkpoints
+from service.integrity.checkpoints import parse_checkpoints
 from tests import stranger
 from tests.service_process import service_in, write_docs
 

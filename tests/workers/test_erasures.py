@@ -8,11 +8,12 @@ import pytest
 from eventstore import Metadata, execute, load
 from service.domain.errors import NotFound
 from service.domain.jobs import Finished, Message, RequestJob
+from service.integrity.erasing import repeat_erasures
 from service.operations import erase_subject
 from service.projections.jobs import find_job
 from service.streams import JOBS, THREADS
 from service.workers.broadcast import Broadcast
-from service.workers.erasures import Erasures, repeat_erasures
+from service.workers.erasures import Erasures
 from tests.workers.test_replier import NOW, OneModel, ask, replying, until
 
 

@@ -1,22 +1,14 @@
 """Looks whether the log of a data folder still holds what its views and its last signed checkpoint have seen."""
 
-import asyncio
 import os
-from collections.abc import Callable
 from pathlib import Path
 
-import structlog
-
-from eventstore import EventStoreError, Loss, Witness, find_loss, witnesses_in_views
+from eventstore import Loss, Witness, find_loss, witnesses_in_views
 from service.domain.errors import Conflict, Invalid
-from service.workers.checkpoints import CHECKPOINTS, parse_checkpoints
+from service.integrity.checkpoints import CHECKPOINTS, parse_checkpoints
 
 TAIL_BYTES = 16 << 10
 """At the end of the file of checkpoints: some forty of them."""
-SECONDS = 5.0
-"""Between two looks while the service runs."""
-
-log = structlog.get_logger()
 
 
 class LogLost(Conflict):
@@ -81,27 +73,3 @@ def _tail(file: Path, count: int) -> bytes:
         begin = max(opened.seek(0, os.SEEK_END) - count, 0)
         opened.seek(begin)
         return opened.read().partition(b"\n")[2] if begin else opened.read()  # the first line is not whole
-
-
-class LogWatch:
-    """Looks again and again while the service runs: somebody may shorten or replace the log beneath it."""
-
-    def __init__(self, data: Path, hold: Callable[[str], None]) -> None:
-        self._data, self._hold = data, hold
-        self.problem: str | None = None
-        """Why nothing is appended."""
-
-    async def run(self) -> None:
-        """Until cancelled. Once the log is not what it was, it stays so: what is in memory is of another one."""
-        while self.problem is None:
-            await asyncio.sleep(SECONDS)
-            try:
-                loss = await asyncio.to_thread(loss_in, self._data)
-            except EventStoreError as error:
-                log.warning("the log cannot be compared with what was seen of it", reason=str(error))
-                continue
-            if loss is not None:
-                self.problem = described(loss, self._data)
-                log.error("the log is not what it was", reason=self.problem)
-                self._hold(self.problem)
-        await asyncio.Event().wait()  # a worker that ends is taken for a broken one

@@ -8,6 +8,7 @@ import pytest
 from dulwich.objects import Blob, Commit, Tree
 from dulwich.repo import Repo
 
+from tests.end_to_end.fuzzing import UNLIMITED
 from tests.service_process import PROGRAM, service_in, write_docs
 
 MANY = 400
@@ -20,7 +21,7 @@ def pages(word):
 @pytest.fixture
 async def own(tmp_path):
     """A service that these tests may harm."""
-    with service_in(tmp_path) as service:
+    with service_in(tmp_path, environment=UNLIMITED) as service:
         await asyncio.to_thread(service.set_up, write_docs(tmp_path / "docs", pages("zebra")))
         await asyncio.to_thread(service.start)
         yield service

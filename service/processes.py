@@ -207,7 +207,7 @@ class _Died(Exception):
     def explained(self, code: int | None, memory_bytes: int | None) -> Exception:
         if memory_bytes is not None and code in (-signal.SIGABRT, -signal.SIGSEGV, -signal.SIGBUS):
             return _out_of_memory_error(memory_bytes)  # native code that cannot allocate aborts
-        if code == -signal.SIGKILL:  # nobody else sends it: ours are sent after somebody stopped waiting
+        if code == -signal.SIGKILL:  # by the system: ours are sent once no caller waits
             return Unavailable(
                 "The process that did the work was killed (signal 9), most likely because this machine is out of"
                 " memory. Give it more, or let less work run at a time.",

@@ -19,7 +19,7 @@ MAX_EXPORT_BYTES = 2 * 1024 * 1024 * 1024
 """Of all files of a commit together."""
 
 OWN_FOLDER, OWN_FILE = ".docsmith", "assistant.md"
-"""What a site's owner tells the assistant."""
+"""Instructions of a site's owner to the assistant."""
 SITE_FILES = frozenset(
     {
         "docs.json",

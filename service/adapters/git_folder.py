@@ -46,7 +46,7 @@ def import_folder(repository: Path, folder: Path, branch: str) -> str:
     file, so the same files give the same commit.
 
     Special files, ``.git`` and ``node_modules`` are left out. Symbolic links are kept as git keeps them, and names that
-    cannot be shown too, so that whoever reads the commit can say that they are there; neither is followed or used.
+    cannot be shown too, so that an index can list them as left out; neither is followed or used.
     """
     scan = Scan()
     tree = scan.tree(folder, 0)
@@ -129,7 +129,7 @@ class Scan:
         return self._keep(Found(path, ObjectID(Blob.from_string(content).id), mode, status.st_mtime, None))
 
     def _link(self, path: Path) -> "Found":
-        """A link keeps its target, but for places of this machine: those are nobody else's business."""
+        """Return a link with its target, but without paths of this machine."""
         target = os.fsencode(path.readlink())
         if target.startswith(b"/"):
             inside = target == self._root or target.startswith(self._root + b"/")

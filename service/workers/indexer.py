@@ -6,8 +6,8 @@ changed, all of the commit is exported and read.
 What one site takes must not delay the others:
 
 - Fetching waits for machines elsewhere; it has slots of its own, and none for repositories that are kept here.
-- Reading takes a core. Each organization has its share of the slots, and most of them are for quick work only. Nobody
-  knows before how long a site takes: each begins as quick work, and begins again as long work if it was not.
+- Reading takes a core. Each organization has its share of the slots, and most of them are for quick work only. How long
+  a site takes is known only afterwards: each begins as quick work, and begins again as long work if it was not.
 - A site has a time in proportion to its size. One that fails has growing pauses, also when it is asked for again and
   again. What stands still is named by ``behind``.
 """
@@ -44,8 +44,8 @@ from service.workers.site_build import (
     TIMES,
     BuildTimes,
     Limits,
+    Report,
     SiteCommit,
-    Tell,
     build_in_child,
     renew_in_child,
 )
@@ -219,10 +219,10 @@ class Indexer:
         project = await project_of_domain(self._views, domain)
         if project is None:
             raise NotFound("There is no such site.", code="domain_not_found")
-        tell = (lambda done: on_progress(*done)) if on_progress else _ignore
+        report_progress = (lambda done: on_progress(*done)) if on_progress else _ignore
         try:
             async with site_lock(self._data / "index", domain):
-                return await self._build(project, metadata, tell, unless, whole=whole)
+                return await self._build(project, metadata, report_progress, unless, whole=whole)
         except ServiceError as error:
             failure = error
         except (OSError, sqlite3.Error) as error:
@@ -238,7 +238,7 @@ class Indexer:
         raise failure
 
     async def _build(
-        self, project: ProjectRow, metadata: Metadata, tell: Tell, unless: str | None, *, whole: bool
+        self, project: ProjectRow, metadata: Metadata, report_progress: Report, unless: str | None, *, whole: bool
     ) -> IndexReport | None:
         source, stage = source_of(project), self._sites.get(project.domain, _Wanted())
         fetched = await self._fetch(source, project, stage)
@@ -248,7 +248,11 @@ class Indexer:
         folder = self._data / "index" / project.domain
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         build = _Build(
-            project, source, folder / f"{fetched.base_commit[:12]}-{secrets.token_hex(4)}", fetched.base_commit, tell
+            project,
+            source,
+            folder / f"{fetched.base_commit[:12]}-{secrets.token_hex(4)}",
+            fetched.base_commit,
+            report_progress,
         )
         before = None if whole else await self._before(project)
         report = await self._renewed(build, before, stage) if before is not None else None
@@ -265,7 +269,7 @@ class Indexer:
         except Invalid:
             if not is_renewed:
                 raise
-            return await self._build(project, metadata, tell, None, whole=True)  # it shares a damaged file
+            return await self._build(project, metadata, report_progress, None, whole=True)  # it shares a damaged file
         return report
 
     def _count(self, report: IndexReport) -> None:
@@ -296,7 +300,7 @@ class Indexer:
             if changes is None:
                 return None
             limits = Limits(self._times.quick, QUICK_MEMORY_BYTES)
-            return await renew_in_child(build.tell, before.folder, build.target, changes, build.site, limits)
+            return await renew_in_child(build.report_progress, before.folder, build.target, changes, build.site, limits)
 
     async def _read(self, build: "_Build", before: "_Before | None", stage: "_Wanted") -> tuple[IndexReport, bool]:
         """Read the site from an archive of all its files, as quick work if it can be; and whether what did not change
@@ -332,10 +336,12 @@ class Indexer:
                     raise _TakesLong
                 limits = Limits(min(limits.seconds, times.quick), QUICK_MEMORY_BYTES)
             if before is not None:
-                renewed = await renew_in_child(build.tell, before.folder, build.target, archive, build.site, limits)
+                renewed = await renew_in_child(
+                    build.report_progress, before.folder, build.target, archive, build.site, limits
+                )
                 if renewed is not None:
                     return renewed, True
-            return await build_in_child(build.tell, build.target, archive, build.site, limits), False
+            return await build_in_child(build.report_progress, build.target, archive, build.site, limits), False
         except TimeoutError:
             raise _TakesLong from None
         except ServiceError as error:
@@ -389,7 +395,7 @@ class _Build(NamedTuple):
     source: Source
     target: Path
     commit: str
-    tell: Tell
+    report_progress: Report
 
     @property
     def site(self) -> SiteCommit:

@@ -53,32 +53,38 @@ class SiteCommit(NamedTuple):
     commit: str
 
 
-Tell = Callable[[tuple[int, int]], None]
+Report = Callable[[tuple[int, int]], None]
 _T = TypeVar("_T")
 
 
-async def build_in_child(tell: Tell, target: Path, archive: Path, site: SiteCommit, limits: Limits) -> IndexReport:
+async def build_in_child(
+    report_progress: Report, target: Path, archive: Path, site: SiteCommit, limits: Limits
+) -> IndexReport:
     """Read everything. Raises Unavailable, Invalid as ``run_in_child``, and what ``build_index`` raises."""
-    return await _in_child(tell, limits, build, target, archive, site)
+    return await _in_child(report_progress, limits, build, target, archive, site)
 
 
 async def renew_in_child(
-    tell: Tell, before: Path, target: Path, changes: Changes | Path, site: SiteCommit, limits: Limits
+    report_progress: Report, before: Path, target: Path, changes: Changes | Path, site: SiteCommit, limits: Limits
 ) -> IndexReport | None:
     """Read what changed, by ``changes`` or by comparing an archive of all files. None when everything has to be read:
     whatever an index that cannot be read comes to in its reader, a whole one is the cure.
     """
     try:
-        return await _in_child(tell, limits, renew, before, target, changes, site)
+        return await _in_child(report_progress, limits, renew, before, target, changes, site)
     except (ServiceError, RuntimeError, sqlite3.Error, ValueError, LookupError, OSError, zlib.error) as error:
         log.warning("index not renewed", index=before.name, error=f"{type(error).__name__}: {error}"[:500])
         return None
 
 
-async def _in_child(tell: Tell, limits: Limits, work: Callable[..., _T], *arguments: object) -> _T:
+async def _in_child(report_progress: Report, limits: Limits, work: Callable[..., _T], *arguments: object) -> _T:
     try:
         return await run_in_child(
-            work, *arguments, timeout_seconds=limits.seconds, memory_bytes=limits.memory_bytes, on_progress=tell
+            work,
+            *arguments,
+            timeout_seconds=limits.seconds,
+            memory_bytes=limits.memory_bytes,
+            on_progress=report_progress,
         )
     except Invalid as error:
         if error.code != OUT_OF_MEMORY:
@@ -90,7 +96,7 @@ async def _in_child(tell: Tell, limits: Limits, work: Callable[..., _T], *argume
         ) from error
 
 
-def renew(before: Path, target: Path, changes: Changes | Path, site: SiteCommit, report: Tell) -> IndexReport | None:
+def renew(before: Path, target: Path, changes: Changes | Path, site: SiteCommit, report: Report) -> IndexReport | None:
     """``renew_index`` as a child process runs it; ``changes`` may also be an archive of all files."""
     from service.retrieval.index import renew_from_archive, renew_index  # here alone: this process does without
 
@@ -109,7 +115,7 @@ def renew(before: Path, target: Path, changes: Changes | Path, site: SiteCommit,
         )  # fmt: skip
 
 
-def build(target: Path, archive: Path, site: SiteCommit, report: Tell) -> IndexReport:
+def build(target: Path, archive: Path, site: SiteCommit, report: Report) -> IndexReport:
     """``build_index`` as a child process runs it."""
     from service.retrieval.index import build_index
 

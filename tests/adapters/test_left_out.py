@@ -214,7 +214,7 @@ async def test_links_and_odd_names_of_a_folder_are_listed(tmp_path):
         ("caf\u00e9.md", "CAFE\u0301.md", "in case and Unicode normalisation only"),
     ],
 )
-async def test_names_that_are_alike_are_told_by_their_difference(tmp_path, one, other, difference):
+async def test_names_that_are_alike_are_refused_with_the_difference(tmp_path, one, other, difference):
     (tmp_path / "docs").mkdir()
     for name in (one, other):
         (tmp_path / "docs" / name).write_text("# A\n")

@@ -50,7 +50,7 @@ def _tool_call(call: ToolCall) -> dict[str, Any]:
     arguments = call.arguments
     try:
         is_object = isinstance(msgspec.json.decode(arguments), dict)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         is_object = False
     if not is_object:
         arguments = msgspec.json.encode({"not_json": arguments}).decode()

@@ -337,7 +337,7 @@ class _Answering:
                 case _:
                     yield _refused(call, f"There is no tool {call.name!r}. There are search and read_page.")
                     return
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError) as error:
             yield _refused(call, f"The arguments do not fit: {error}.")
             return
         yield finished

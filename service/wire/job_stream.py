@@ -14,6 +14,9 @@ them). Tool results are cut to ``MAX_RESULT_CHARACTERS``: a client wants to see 
 reads.
 """
 
+import re
+from contextlib import suppress
+
 import msgspec
 
 from service.domain.jobs import (
@@ -50,6 +53,10 @@ from service.wire.data_stream import NO_USAGE, line, step_end, step_start, usage
 from service.wire.jsontext import iso_milliseconds, json_line
 
 MAX_RESULT_CHARACTERS = 2_000
+MAX_DEPTH = 100
+"""Of a tool call's arguments: readers of JSON give up at some depth, ours at about a thousand."""
+_BRACKETS = re.compile(r'[][{}]|"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
+"""Brackets, and texts, which may have others in them."""
 
 PublicJson = dict[str, object]
 
@@ -257,11 +264,23 @@ def _public_fields(event: JobEvent) -> PublicJson:
 
 
 def _arguments(call: ToolCall) -> dict[str, object]:
-    """As an object, which both forms want; what a model wrote that is none is kept as text."""
-    try:
-        return msgspec.json.decode(call.arguments, type=dict[str, object])
-    except msgspec.DecodeError:
-        return {"text": call.arguments}
+    """As an object, which both forms want; what a model wrote that is none, or nests too deep, is kept as text."""
+    if _depth(call.arguments) <= MAX_DEPTH:
+        with suppress(msgspec.DecodeError, UnicodeEncodeError):
+            return msgspec.json.decode(call.arguments, type=dict[str, object])
+    return {"text": call.arguments}
+
+
+def _depth(text: str) -> int:
+    """How deep JSON nests: at most so deep, since what is not JSON may close nothing."""
+    depth = deepest = 0
+    for found in _BRACKETS.finditer(text):
+        if found[0] in "[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif found[0] in "]}":
+            depth -= 1
+    return deepest
 
 
 def _cut(text: str) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from service.domain.jobs import (
     BranchChanged,
@@ -17,6 +18,7 @@ from service.domain.jobs import (
     RoundStarted,
     WorkRebased,
 )
+from service.domain.model import ToolCall
 from service.wire.job_stream import MAX_RESULT_CHARACTERS, JobStreamEncoder, live_event, public, queue_event
 from tests.wire.sample_jobs import AT, FAILED, LINK, STEPS, WITH_PULL_REQUEST, WITHOUT_CHANGES
 
@@ -138,3 +140,23 @@ def test_the_closing_text_of_a_further_round_has_the_link_of_the_pull_request():
 
 def test_a_place_in_the_queue_has_no_id_so_that_a_reader_resumes_where_it_was():
     assert queue_event(3) == b'event: queue-position\ndata: {"type":"queue-position","position":3}\n\n'
+
+
+@pytest.mark.parametrize(
+    ("arguments", "is_object"),
+    [
+        ('{"path":' + '{"a":' * 3_000 + "1" + "}" * 3_000 + "}", False),
+        ("[" * 100_000, False),
+        ('{"path":"\\ud800"}', False),
+        ('{"text":"' + "[{" * 1_000 + '"}', True),
+        ('{"todos":[' + ",".join(['{"content":"\\"["}'] * 500) + "]}", True),
+        ('{"a":' * 100 + "1" + "}" * 100, True),
+    ],
+    ids=["objects", "brackets", "surrogate", "text", "many", "hundred"],
+)
+def test_deep_tool_arguments_are_shown_as_text(arguments, is_object):
+    replied = replace(STEPS[3], tool_calls=(ToolCall("c1", "read", arguments),))
+    (shown,) = [value for code, value in lines_of([replied]) if code == "9"]
+    told = public(replied)["toolCalls"][0]["arguments"]
+    assert shown["args"] == told
+    assert told == (json.loads(arguments) if is_object else {"text": arguments})

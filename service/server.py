@@ -170,6 +170,7 @@ class Server:
             is_alive=instance.is_alive,
             concurrent_jobs=settings.agent.concurrent_jobs,
             concurrent_jobs_per_project=settings.agent.concurrent_jobs_per_project,
+            concurrent_jobs_per_organization=settings.agent.concurrent_jobs_per_organization,
             budgets=Budgets(
                 steps=settings.agent.max_steps,
                 tokens=settings.agent.max_tokens,
@@ -215,7 +216,9 @@ class Server:
         app[STORE], app[VIEWS], app[MODELS] = runtime.store, runtime.views, runtime.models
         app[INDEX] = self._search
         agent = runtime.settings.agent
-        app[JOB_ROOM] = JobRoom(agent.concurrent_jobs, agent.concurrent_jobs_per_project)
+        app[JOB_ROOM] = JobRoom(
+            agent.concurrent_jobs, agent.concurrent_jobs_per_project, agent.concurrent_jobs_per_organization
+        )
         app[BROADCAST], app[REPLIER], app[INSTANCE] = self._broadcast, self._replier, instance.name
         app[COUNT_BOUND] = self._metrics.count_bound
         app[KEY_REQUIRED] = runtime.settings.threads.require_key

@@ -64,6 +64,8 @@ class AgentSection(Struct, frozen=True, forbid_unknown_fields=True):
     concurrent_jobs: Annotated[int, Meta(ge=1)] = 8
     """In all projects; further ones wait in a queue."""
     concurrent_jobs_per_project: Annotated[int, Meta(ge=1)] = 4
+    concurrent_jobs_per_organization: Annotated[int, Meta(ge=1)] = 6
+    """Fewer than in all, so that jobs of one organization that stand still never hold up all others."""
     max_steps: Annotated[int, Meta(ge=1)] = 60
     max_tokens: Annotated[int, Meta(ge=1)] = 2_000_000
     max_cost_usd: Annotated[float, Meta(ge=0)] = 10.0

@@ -72,6 +72,7 @@ class JobRoom(Struct, frozen=True):
 
     in_all: int
     per_project: int
+    per_organization: int | None = None
 
 
 COLUMNS = (
@@ -251,15 +252,23 @@ async def queue_position(views: Views, row: JobRow, room: JobRoom) -> int | None
     if row.waiting_since is None:
         return None
     found = await views.query_one(
-        "SELECT total(waiting_since <= :since), total(ahead), total(ahead AND project_id = :project),"
-        " total(ahead AND project_id = :project AND branch = :branch)"
-        " FROM (SELECT waiting_since, project_id, branch, id <> :id AND coalesce(waiting_since < :since, 1) AS ahead"
+        "SELECT total(waiting_since <= :since), total(ahead), total(ahead AND organization_id = :organization),"
+        " total(ahead AND project_id = :project), total(ahead AND project_id = :project AND branch = :branch)"
+        " FROM (SELECT waiting_since, organization_id, project_id, branch,"
+        " id <> :id AND coalesce(waiting_since < :since, 1) AS ahead"
         " FROM jobs WHERE status = 'active')",
-        {"since": row.waiting_since, "id": row.id, "project": row.project_id, "branch": row.branch},
+        {
+            "since": row.waiting_since,
+            "id": row.id,
+            "organization": row.organization_id,
+            "project": row.project_id,
+            "branch": row.branch,
+        },
     )
     assert found is not None
-    place, in_all, in_project, on_branch = map(int, found)
-    if in_all < room.in_all and in_project < room.per_project and not on_branch:
+    place, in_all, in_organization, in_project, on_branch = map(int, found)
+    may_begin = in_organization < (room.per_organization or room.in_all) and in_project < room.per_project
+    if in_all < room.in_all and may_begin and not on_branch:
         return None
     return max(1, place)
 

@@ -1,22 +1,35 @@
-"""Whose turn it is: jobs wait, in the order in which they came, for room in all, in their project, on their branch."""
+"""Whose turn it is: jobs wait for room in all, of their organization, in their project, on their branch.
+
+The next turn goes to the organization that has the fewest jobs under way, and of its jobs to the one that came first: a
+thousand jobs of one organization, or some that stand still, keep no other's waiting for long.
+"""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import NamedTuple
+
+
+class _Place(NamedTuple):
+    organization_id: str
+    project_id: str
+    branch: str
 
 
 class JobQueue:
-    """Of the jobs that wait, the first that fits begins: one whose branch or project is taken holds up no other."""
+    """Of the jobs that wait, one that fits begins: one whose branch or project is taken holds up no other."""
 
-    def __init__(self, *, in_all: int, per_project: int) -> None:
+    def __init__(self, *, in_all: int, per_project: int, per_organization: int | None = None) -> None:
         self._in_all, self._per_project = in_all, per_project
-        self._waiting: dict[asyncio.Future[None], tuple[str, str]] = {}  # in order; project and branch
-        self._running: list[tuple[str, str]] = []
+        self._per_organization = in_all if per_organization is None else per_organization
+        self._waiting: dict[asyncio.Future[None], _Place] = {}  # in order
+        self._running: list[_Place] = []
 
     @asynccontextmanager
-    async def turn(self, project_id: str, branch: str) -> AsyncIterator[None]:
+    async def turn(self, project_id: str, branch: str, organization_id: str = "") -> AsyncIterator[None]:
         """Wait for it; leaving gives it to others."""
-        wanted = (project_id, branch)
+        wanted = _Place(organization_id, project_id, branch)
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting[turn] = wanted
         self._admit()
@@ -29,11 +42,22 @@ class JobQueue:
             self._admit()
 
     def _admit(self) -> None:
-        for turn, (project_id, branch) in list(self._waiting.items()):
-            if len(self._running) >= self._in_all:
+        while len(self._running) < self._in_all:
+            turn = self._next()
+            if turn is None:
                 return
-            in_project = sum(project == project_id for project, _ in self._running)
-            if in_project < self._per_project and (project_id, branch) not in self._running and not turn.done():
-                del self._waiting[turn]
-                self._running.append((project_id, branch))
-                turn.set_result(None)
+            self._running.append(self._waiting.pop(turn))
+            turn.set_result(None)
+
+    def _next(self) -> asyncio.Future[None] | None:
+        by_organization = Counter(place.organization_id for place in self._running)
+        by_project = Counter(place.project_id for place in self._running)
+        found, fewest = None, self._per_organization
+        for turn, place in self._waiting.items():
+            theirs = by_organization[place.organization_id]
+            fits = theirs < fewest and by_project[place.project_id] < self._per_project
+            if fits and place not in self._running and not turn.done():
+                found, fewest = turn, theirs
+                if not theirs:
+                    break
+        return found

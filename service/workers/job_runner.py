@@ -85,6 +85,7 @@ class JobRunner:
         is_alive: Callable[[str], bool],
         concurrent_jobs: int,
         concurrent_jobs_per_project: int,
+        concurrent_jobs_per_organization: int | None = None,
         budgets: Budgets,
         author: str,
         retry_seconds: float = FIRST_WAIT_SECONDS,
@@ -97,7 +98,11 @@ class JobRunner:
         self._store, self._views = store, views
         self._models, self._docs, self._index, self._code_hosts = models, docs, index, code_hosts
         self._instance, self._is_alive = instance, is_alive
-        self._queue = JobQueue(in_all=concurrent_jobs, per_project=concurrent_jobs_per_project)
+        self._queue = JobQueue(
+            in_all=concurrent_jobs,
+            per_project=concurrent_jobs_per_project,
+            per_organization=concurrent_jobs_per_organization,
+        )
         self._arriving = asyncio.Lock()
         """One job at a time is read and takes its place in the queue: a short one would be read sooner than a long one
         that came before it.
@@ -145,7 +150,8 @@ class JobRunner:
             waiting = (await patiently(lambda: load(self._store, JOBS, job_id))).state
         if not isinstance(waiting, Queued):
             return  # somebody else has it, or it has ended
-        async with self._queue.turn(waiting.request.project_id, branch_of(waiting)):
+        wanted = waiting.request
+        async with self._queue.turn(wanted.project_id, branch_of(waiting), wanted.organization_id):
             structlog.contextvars.bind_contextvars(job_id=job_id)
             seconds = self._retry_seconds
             try:

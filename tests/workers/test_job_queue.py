@@ -9,12 +9,12 @@ from service.workers.job_queue import JobQueue
 class Waiting:
     """One that waits for its turn, and gives it back when told to."""
 
-    def __init__(self, queue, project, branch):
+    def __init__(self, queue, project, branch, organization=""):
         self.has_turn, self.may_leave = asyncio.Event(), asyncio.Event()
-        self.task = asyncio.create_task(self._run(queue, project, branch))
+        self.task = asyncio.create_task(self._run(queue, project, branch, organization))
 
-    async def _run(self, queue, project, branch):
-        async with queue.turn(project, branch):
+    async def _run(self, queue, project, branch, organization):
+        async with queue.turn(project, branch, organization):
             self.has_turn.set()
             await self.may_leave.wait()
 
@@ -86,3 +86,26 @@ async def test_a_turn_that_comes_with_the_cancellation_is_not_lost():
     await asyncio.gather(two.task, return_exceptions=True)
     assert await settled(three) == [True]
     await ended(three)
+
+
+async def test_organization_that_stands_still_leaves_turns_to_others():
+    queue = JobQueue(in_all=4, per_project=2, per_organization=3)
+    theirs = [Waiting(queue, f"p{n % 4}", f"b{n}", "theirs") for n in range(20)]
+    assert sum(await settled(*theirs)) == 3
+    mine = [Waiting(queue, "mine", f"b{n}", "mine") for n in range(2)]
+    assert await settled(*mine) == [True, False]
+    await mine[0].leave()
+    assert await settled(mine[1]) == [True]
+    await ended(*theirs, mine[1])
+
+
+async def test_next_turn_goes_to_the_organization_with_the_fewest():
+    queue = JobQueue(in_all=2, per_project=2)
+    theirs = [Waiting(queue, f"p{n}", "b", "theirs") for n in range(20)]
+    mine, other = Waiting(queue, "mine", "b", "mine"), Waiting(queue, "other", "b", "other")
+    assert await settled(theirs[0], theirs[1], theirs[2], mine, other) == [True, True, False, False, False]
+    await theirs[0].leave()
+    assert await settled(theirs[2], mine, other) == [False, True, False]
+    await mine.leave()
+    assert await settled(theirs[2], other) == [False, True]
+    await ended(*theirs[1:], other)

@@ -288,6 +288,7 @@ async def test_jobs_that_wait_know_their_place(store, followed):
         assert [await queue_position(followed, row, JobRoom(2, 2)) for row in rows] == [None, None, 2]
         assert [await queue_position(followed, row, JobRoom(3, 3)) for row in rows] == [None, None, None]
         assert [await queue_position(followed, row, JobRoom(3, 1)) for row in rows] == [None, 1, 2]
+        assert [await queue_position(followed, row, JobRoom(3, 3, 1)) for row in rows] == [None, 1, 2]
         await cancel_job(store, "b", Metadata())
         await followed.wait_for(await store.head())
         assert await queue_position(followed, await find_job(followed, "c"), JobRoom(1, 1)) == 1

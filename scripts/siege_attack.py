@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import io
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
@@ -10,7 +11,7 @@ from typing import Any
 
 import aiohttp
 
-from scripts.siege_git import FLUSH, files_push, line
+from scripts.siege_git import FETCH_CAPABILITIES, FLUSH, files_push, line
 from scripts.siege_ground import Target
 
 Answers = Counter[str]
@@ -76,6 +77,8 @@ async def send(
     http: aiohttp.ClientSession, answers: Answers, method: str, url: str, *, reads: bool = True, **more: Any
 ) -> bytes:
     """Send a request, count its answer, and return the body."""
+    if isinstance(more.get("data"), bytes):
+        more["data"] = io.BytesIO(more["data"])  # else aiohttp warns of large ones
     try:
         async with http.request(method, url, **more) as response:
             body = await response.read() if reads else b""
@@ -139,7 +142,7 @@ async def publish(target: Target, answers: Answers, files: Mapping[str, bytes]) 
 async def fetch(http: aiohttp.ClientSession, target: Target, answers: Answers, **more: Any) -> bytes:
     """Ask for the whole repository, as a clone does."""
     commit = await main_commit(http, target)
-    body = line(b"want " + commit + b" ofs-delta\n") + FLUSH + line(b"done\n")
+    body = line(b"want " + commit + FETCH_CAPABILITIES) + FLUSH + line(b"done\n")
     headers = {**target.a.git, "Content-Type": "application/x-git-upload-pack-request"}
     url = f"{target.url}{target.repository()}/git-upload-pack"
     return await send(http, answers, "POST", url, data=body, headers=headers, **more)

@@ -14,6 +14,7 @@ from dulwich.pack import PackChunkGenerator, full_unpacked_object
 ZERO = b"0" * 40
 FLUSH = b"0000"
 CAPABILITIES = b"\0report-status agent=siege"
+FETCH_CAPABILITIES = b" side-band-64k thin-pack ofs-delta multi_ack_detailed agent=siege\n"
 COMMIT, TREE, BLOB, OFS_DELTA, REF_DELTA = 1, 2, 3, 6, 7
 
 

@@ -133,7 +133,7 @@ class Elsewhere:
 
     async def _black_hole(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.heard += 1
-        with contextlib.suppress(ConnectionError):
+        with contextlib.suppress(ConnectionError, asyncio.CancelledError):  # cancelled when all of this ends
             if self.mood == "webhook-dribble":
                 writer.write(b"HTTP/1.1 200 OK\r\n")
                 while True:

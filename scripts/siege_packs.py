@@ -24,6 +24,7 @@ from scripts.siege_attack import (
 from scripts.siege_git import (
     BLOB,
     CAPABILITIES,
+    FETCH_CAPABILITIES,
     FLUSH,
     OFS_DELTA,
     ZERO,
@@ -225,7 +226,7 @@ async def many_haves(target: Target, answers: Answers) -> None:
     async with session() as http:
         commit = await main_commit(http, target)
         have = b"".join(line(b"have %040x\n" % number) for number in range(target.many(300_000)))
-        body = line(b"want " + commit + b" multi_ack\n") + FLUSH + have + line(b"done\n")
+        body = line(b"want " + commit + FETCH_CAPABILITIES) + FLUSH + have + line(b"done\n")
 
         async def one(_: int) -> None:
             url = f"{target.url}{target.repository()}/git-upload-pack"
@@ -242,7 +243,7 @@ async def clones_not_read(target: Target, answers: Answers) -> None:
         tree.add(b"noise.bin", 0o100644, blob.id)
         commit = commit_of(tree.id, old)
         await push(http, target, answers, push_of(old, commit.id, pack_of([blob, tree, commit])))
-        body = line(b"want " + commit.id + b"\n") + FLUSH + line(b"done\n")
+        body = line(b"want " + commit.id + FETCH_CAPABILITIES) + FLUSH + line(b"done\n")
         headers = {**target.a.git, **UPLOAD, "Content-Length": str(len(body))}
 
         async def one(_: int) -> None:

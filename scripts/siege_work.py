@@ -247,7 +247,7 @@ async def _pull_request(target: Target, answers: Answers, files: dict[str, bytes
 
 @attack("a pull request of lines that differ in every second character", "200")
 async def diff_words(target: Target, answers: Answers) -> None:
-    page = b"# D\n\n" + (b".!" * 200 + b"\n") * target.many(163)
+    page = b"# D\n\n" + (b".!" * 200 + b"\n") * target.many(150)
     await _pull_request(target, answers, {"index.md": page}, 'Replace "!" with "?" in index.md')
 
 
@@ -257,9 +257,9 @@ async def diff_files(target: Target, answers: Answers) -> None:
     await _pull_request(target, answers, {"index.md": b"# A\n", **files}, 'Replace "Kite" with "Bird" in every page')
 
 
-@attack("a pull request of one line of a megabyte", "200")
+@attack("a pull request of one line of 64 KB", "200")
 async def diff_line(target: Target, answers: Answers) -> None:
-    page = b"# D\n\n" + b"a,b;c.d!" * target.many(60_000) + b"\n"
+    page = b"# D\n\n" + b"a,b;c.d!" * target.many(8_000) + b"\n"
     await _pull_request(target, answers, {"index.md": page}, 'Replace "!" with "?" in index.md')
 
 

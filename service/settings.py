@@ -450,7 +450,7 @@ def _flat(section: Struct, path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
             yield ".".join((*path, name)), value
 
 
-_TABLE = re.compile(r"\s*\[\s*([^\[\]]+?)\s*\]\s*(#.*)?$")
+_TABLE = re.compile(r"\s*+\[([^\[\]]+)\]\s*+(#.*)?$")
 _PART = re.compile(r"""[A-Za-z0-9_-]+|"[^"]*"|'[^']*'""")
 _KEY = re.compile(rf"\s*((?:{_PART.pattern})(?:\s*\.\s*(?:{_PART.pattern}))*)\s*=\s*(.*)")
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from itertools import islice
 from typing import assert_never
 
 from msgspec import Struct
@@ -105,12 +106,16 @@ _RULES: tuple[tuple[type[Instruction], re.Pattern[str]], ...] = tuple(
         ),
     )
 )
-_QUOTED = re.compile(
-    r"^[ \t]*(?P<fence>`{3,}|~{3,})[^\n]*\n(?P<block>.*?)\n?^[ \t]*(?P=fence)[ \t]*$"
-    r'|"((?:[^"\\]|\\.)*)"|“([^“”]*)”|„([^„“”]*)[“”]|«([^«»]*)»|»([^«»]*)«|\u2039([^\u2039\u203a]*)\u203a|「([^」]*)」'
-    r"|\u2018((?:[^\u2018\u2019]|\u2019(?=\w))*)\u2019|``([^\n]+?)``|`([^`\n]+)`|(?<!\w)'((?:[^'\n]|'(?=\w))*)'(?!\w)",
-    re.DOTALL | re.MULTILINE,
+_FENCED = r"^[ \t]*+(?P<fence>`{3,8}|~{3,8})[^\n]*\n(?P<block>.*?)\n?^[ \t]*+(?P=fence)[ \t]*+$"
+_QUOTES = (
+    r'(?<!\\)"((?:[^"\\]++|\\.)*+)"|“([^“”]*)”|„([^„“”]*)[“”]|«([^«»]*)»|»([^«»]*)«|\u2039([^\u2039\u203a]*)\u203a|「([^「」]*)」'
+    r"|\u2018((?:[^\u2018\u2019]|\u2019(?=\w))*)\u2019|``([^\n]+?)``|`([^`\n]+)`|(?<!\w)'((?:[^'\n]|'(?=\w)){0,500})'(?!\w)"
 )
+_QUOTED = re.compile(f"{_FENCED}|{_QUOTES}", re.DOTALL | re.MULTILINE)
+_QUOTED_IN_LINES = re.compile(_QUOTES, re.DOTALL)
+_FENCE = re.compile(r"^[ \t]*+(?:```|~~~)", re.MULTILINE)
+MAX_FENCES = 50
+"""Lines of an instruction that may begin or end a block of code; of more, none does."""
 _VERBS = r"(?=(?:replace|change|add|append|insert|create|rename|move|fix\s+(?:all\s+)?(?:the\s+)?(?:broken|dead))\b)"
 _PARTS = re.compile(
     rf"\s*(?:\n|;|,?\s+and\s+then\s+|,\s*then\s+|,?\s+and\s+(?:also\s+)?{_VERBS}|,\s*{_VERBS}|[.!?](?=\s|$))\s*",
@@ -138,11 +143,14 @@ def parse(text: str) -> tuple[list[Instruction], list[str]]:
     quotes: list[str] = []
 
     def keep(match: re.Match[str]) -> str:
-        found = next((group for group in match.groups()[1:] if group is not None), "")
+        texts = match.groups()[match.re.groupindex.get("fence", 0) :]
+        found = next((text for text in texts if text is not None), "")
         quotes.append(found.replace('\\"', '"') if match[0].startswith('"') else found)
         return f"\x00{len(quotes) - 1}\x00"
 
-    outside = _QUOTED.sub(keep, text.replace("\x00", "").replace("\r\n", "\n"))
+    text = text.replace("\x00", "").replace("\r\n", "\n")
+    many = sum(1 for _ in islice(_FENCE.finditer(text), MAX_FENCES + 1)) > MAX_FENCES
+    outside = (_QUOTED_IN_LINES if many else _QUOTED).sub(keep, text)
     # White space in single characters: the patterns below would take quadratic time over long runs of it.
     outside = "\n".join(filter(None, (" ".join(line.split()) for line in outside.split("\n"))))
     outside = re.sub(r":\n(?=\x00)", ": ", outside)  # a block after a colon belongs to the line above
@@ -170,7 +178,7 @@ def parse(text: str) -> tuple[list[Instruction], list[str]]:
     return known, unknown
 
 
-def _instruction(clause: str, quoted: Quotes) -> Instruction | str | None:
+def _instruction(clause: str, quoted: Quotes, *, may_begin_with_place: bool = True) -> Instruction | str | None:
     """None for none; ``to_it`` for the links to what the instruction before was about."""
     for kind, rule in _RULES:
         match = rule.fullmatch(clause)
@@ -179,11 +187,12 @@ def _instruction(clause: str, quoted: Quotes) -> Instruction | str | None:
             if named.get("to_it"):
                 return "to_it"
             return _made(kind, {name: quoted(value) for name, value in named.items()})
-    front = _IN_FRONT.fullmatch(clause)
+    front = _IN_FRONT.fullmatch(clause) if may_begin_with_place else None
     if front is None:
         return None
     for word in ("in", "to"):
-        found = _instruction(f"{front['rest'].strip()} {word} {front['path']}", quoted)
+        clause = f"{front['rest'].strip()} {word} {front['path']}"
+        found = _instruction(clause, quoted, may_begin_with_place=False)  # twice for each place would be exponential
         if found is not None:
             return found
     return None

@@ -103,13 +103,13 @@ def _json_entry(lines: Sequence[str], number: int, name: str, new: str) -> Entry
 
 
 _YAML_ITEM = re.compile(
-    r"(?P<indent>\s*-\s+)(?:(?P<title>[^:#]+?|\"[^\"]*\"|'[^']*'):\s+)?(?P<quote>[\"']?)(?P<name>[^\"'#]+?)(?P=quote)\s*"
+    r"(?P<indent>\s*-\s++)(?:(?P<title>[^:#]+|\"[^\"]*\"|'[^']*'):\s++)?(?P<quote>[\"']?)(?P<name>[^\"'#]+)(?P=quote)"
 )
 
 
 def _yaml_named(lines: Sequence[str], page: str) -> tuple[int, str] | None:
     for number, line in enumerate(lines, 1):
-        match = _YAML_ITEM.fullmatch(line)
+        match = _YAML_ITEM.fullmatch(line.rstrip())
         if match and match["name"] == page:
             return number, page
     return None
@@ -117,7 +117,7 @@ def _yaml_named(lines: Sequence[str], page: str) -> tuple[int, str] | None:
 
 def _yaml_entry(lines: Sequence[str], number: int, new: str, title: str) -> Entry:
     line = lines[number - 1].rstrip("\r")
-    match = _YAML_ITEM.fullmatch(line)
+    match = _YAML_ITEM.fullmatch(line.rstrip())
     assert match is not None
     named = f"{_yaml_text(title)}: " if match["title"] else ""
     return Entry(number, line, f"{line}\n{match['indent']}{named}{_yaml_text(new)}")

@@ -32,13 +32,14 @@ def _bare(link: str) -> str:
 FOUND_IN = re.compile(r"(\S.*) \((\d+)\)")
 OUTSIDE = re.compile(r"every path begins with (\S+)/\.")
 _BROKEN = re.compile(r'  (\d+): ("(?:[^"\\]|\\.)*") -> (?:("(?:[^"\\]|\\.)*") (\(clear\) )?)?.*')
-_DATA = re.compile(r"<data ([0-9a-f]{8})>\n(.*)\n</data \1>", re.DOTALL)
+_DATA = re.compile(r"<data ([0-9a-f]{8})>\n")
 
 
 def data_of(text: str) -> list[str]:
     """The lines of the data in a result, its fences left off."""
-    match = _DATA.search(text)
-    return match[2].split("\n") if match else []
+    begun = _DATA.search(text)
+    end = text.rfind(f"\n</data {begun[1]}>", begun.end()) if begun else -1
+    return text[begun.end() : end].split("\n") if begun and end >= 0 else []
 
 
 def broken_links(text: str) -> Iterable[Link]:
@@ -132,7 +133,7 @@ def top_of(lines: Sequence[str]) -> int:
 
 
 def _heading_words(text: str) -> str:
-    return re.sub(r"\{#[^}]*\}|[#*_`]", "", text).strip().casefold()
+    return re.sub(r"\{#[^{}]*\}|[#*_`]", "", text).strip().casefold()
 
 
 # Paths

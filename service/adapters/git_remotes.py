@@ -33,7 +33,7 @@ def remote_of(repository: str) -> Remote:
     """Raises Invalid for an address that cannot be used."""
     scheme = re.match(r"([a-z][a-z0-9+.-]*)://", repository, re.IGNORECASE)
     if scheme is None:
-        if not Path(repository).exists() and re.match(r"[^/]+@[^/:]+:|[^/]{2,}:", repository):
+        if not Path(repository).exists() and re.match(r"[^/]{2,}:", repository):
             raise Invalid(
                 f"{repository!r} looks like an SSH address. Give its https:// URL, and a token if it is private.",
                 code="bad_repository",

@@ -130,7 +130,7 @@ class GitLabApi:
         said = words(answer.body)
         if answer.status == 409:
             raise AlreadyThere(str(refusal("GitLab", answer, self.place)))
-        if answer.status in (400, 422) and re.search(r"branch\W.*(does not|doesn't) exist", said, re.IGNORECASE):
+        if answer.status in (400, 422) and re.search(r"branch\W.{0,500}(does not|doesn't) exist", said, re.IGNORECASE):
             raise no_branch(self.place, new)
         return self._public(self._read(answer, _MergeRequest))
 

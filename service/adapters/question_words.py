@@ -24,7 +24,7 @@ os as um uma é são que para em com por do da no na como posso qual
 STOP_WORDS = frozenset(_STOP_WORD_LIST.split())
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")  # noqa: RUF001
-_COMPOUND = re.compile(r"\w+(?:[-./:]\w+)+|\w*_\w+")
+_COMPOUND = re.compile(r"(?<!\w)(?:\w++(?:[-./:]\w++)++|\w*_\w+)")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
 """Scripts that write no spaces between words."""
 _HIRAGANA = re.compile(r"[\u3040-\u309f]+")

@@ -11,19 +11,21 @@ Kind = Literal["sentence", "item", "code", "row"]
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]*_]*\s+(?=[\"'(\[`*_]*[^\W_a-z])|(?<=[。！？])")  # noqa: RUF001
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|resp|incl)|\b[A-Z])\.$", re.IGNORECASE)
+LONGEST_ABBREVIATION = 12
+"""Characters, with what stands before it."""
 _INLINE = re.compile(
     r"""
-    (?P<code>(?<!`)(?P<ticks>`+)(?!`).*?(?<!`)(?P=ticks)(?!`))
-    | !\[[^\]]*\]\([^)]*\)
-    | \[(?P<link>(?:`[^`]*`|[^\[\]`])+)\]\((?P<target>[^)\s]*)[^)]*\)
-    | \[(?P<reference>(?:`[^`]*`|[^\[\]`])+)\]\[[^\]]*\]
-    | <(?!\w+:)/?[A-Za-z][^<>]*> | <!--.*?-->
+    (?P<code>(?<!`)(?P<ticks>`{1,20})(?!`).{0,2000}?(?<!`)(?P=ticks)(?!`))
+    | !\[[^\]]{0,500}\]\([^)]{0,1000}\)
+    | \[(?P<link>(?:`[^`]{0,500}`|[^\[\]`]){1,500})\]\((?P<target>[^)\s]{0,1000}+)[^)]{0,300}\)
+    | \[(?P<reference>(?:`[^`]{0,500}`|[^\[\]`]){1,500})\]\[[^\]]{0,300}\]
+    | <(?!\w+:)/?[A-Za-z][^<>]*> | <!--.{0,2000}?-->
     | (?P<number>(?<!\\)\[(?=[\d\s,;–-]+\]))
     """,  # noqa: RUF001  (an en dash)
     re.DOTALL | re.VERBOSE,
 )
 _ONLY_LINK = re.compile(
-    r"(?:see|learn|read)?[\w\s,:]{0,40}(?:\[[^\]]*\]\([^)]*\)|<?https?://\S+)[\s.,]*", re.IGNORECASE
+    r"(?:see|learn|read)?[\w\s,:]{0,40}(?:\[[^\]]{0,500}\]\([^)]{0,1000}\)|<?https?://\S++)[\s.,]*+", re.IGNORECASE
 )
 _AFTER_LANGUAGE = re.compile(r"[^\w+#-].*", re.DOTALL)
 _MARKDOWN = MarkdownIt("commonmark").enable("table")
@@ -90,14 +92,14 @@ def _row(cells: Iterable[str]) -> str:
 
 
 def sentences(text: str) -> Iterator[str]:
-    sentence = ""
+    parts: list[str] = []
     for part in _SENTENCE_END.split(text):
-        sentence = f"{sentence} {part}" if sentence else part
-        if not _ABBREVIATION.search(sentence):
-            yield sentence
-            sentence = ""
-    if sentence:
-        yield sentence
+        parts.append(part)
+        if not _ABBREVIATION.search(part[-LONGEST_ABBREVIATION:]):
+            yield " ".join(parts)
+            parts.clear()
+    if any(parts):
+        yield " ".join(parts)
 
 
 def plain(text: str) -> str:

@@ -18,7 +18,7 @@ MAX_FOLDER = 500
 MAX_SEARCHES = 200
 """Of a whole text, for names that do not stand in it in the order in which they are read; then none are found."""
 
-_STRING = re.compile(r'"((?:[^"\\]++|\\.)*+)(?:"|\Z)')
+_STRING = re.compile(r'"((?:[^"\\]++|\\.)*+)(?:"|\\?\Z)', re.DOTALL)
 
 # The keys of docs.json under which pages stand or nest (mintlify.com/docs/organize/navigation).
 _NESTING = frozenset(

@@ -8,7 +8,7 @@ carry away what was said. On the site's own host every page is known, for what i
 import re
 from urllib.parse import urlsplit
 
-from service.assistant.links import trimmed
+from service.assistant.links import MAIL_NAME, trimmed
 
 MAX_TEXT_CHARACTERS = 200_000
 """Of one text; it takes under 2 ms to look through."""
@@ -17,7 +17,6 @@ MAX_ADDRESSES = 20_000
 _ADDRESS = re.compile(r"https?://[^\s<>\"'`\[\]{}|\\^]+", re.IGNORECASE)
 _WWW = re.compile(r"\bwww\.[^\s<>\"'`\[\]{}|\\^]+", re.IGNORECASE)
 _MAIL_HOST = re.compile(r"@[\w-]+(?:\.[\w-]+)+")
-_MAIL_NAME = re.compile(r"[\w.+-]+\Z")
 _MAX_MAIL_NAME = 64
 
 
@@ -36,7 +35,7 @@ class KnownAddresses:
         found += ["https://" + _cut(match[0]) for match in _WWW.finditer(text)] if "www." in text.lower() else []
         for match in _MAIL_HOST.finditer(text):
             at = match.start()
-            name = _MAIL_NAME.search(text[max(0, at - _MAX_MAIL_NAME) : at])
+            name = MAIL_NAME.search(text[max(0, at - _MAX_MAIL_NAME) : at])
             if name is not None:
                 found.append(f"mailto:{name[0]}{match[0]}")
         for address in found:

@@ -39,7 +39,7 @@ MAX_DIGEST_QUESTION, MAX_DIGEST_ANSWER = 200, 300
 MAX_QUESTION_CHARACTERS, LEAST_QUESTION_CHARACTERS = 32_768, 2_000
 USUAL = Room()
 
-_CITATION_LINK = re.compile(r" ?\[\d{1,3}\]\([^)\s]*\)")
+_CITATION_LINK = re.compile(r" ?\[\d{1,3}\]\([^()\s]*\)")
 _CODE_BLOCK = re.compile(r"^[ >]*(```+|~~~+).*?(?:^[ >]*\1[^\n]*$|\Z)", re.DOTALL | re.MULTILINE)
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s|(?<=[。！？])")  # noqa: RUF001
 _SUGGESTIONS_BLOCK = re.compile(r"```suggestions\n.*?(?:```|\Z)", re.DOTALL)

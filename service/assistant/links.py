@@ -11,10 +11,10 @@ from msgspec import Struct
 
 _DEST = r"[^\s()<>\\`|\"]*(?:\([^\s()<>\\`|\"]*\)[^\s()<>\\`|\"]*)*"
 _TITLE = r"\"[^\"\\`<>\[\]|\n]{0,200}\""
-LINK = re.compile(rf"\( *(?:<(?P<wrapped>[^\s<>\\`|]*)>|(?P<plain>{_DEST}))(?: +{_TITLE})? *\)")
+LINK = re.compile(rf"\( *+(?:<(?P<wrapped>[^\s<>\\`|]*)>|(?P<plain>{_DEST}))(?:(?:(?<= )| ++){_TITLE})? *+\)")
 LINK_BEGUN = re.compile(
-    r"\( *(?:<[^\s<>\\`|]*(?:>(?: +(?:\"[^\"\\`<>\[\]|\n]{0,200}(?:\" *)?)?)?)?"
-    rf"|{_DEST}(?:\([^\s()<>\\`|\"]*|(?: +(?:\"[^\"\\`<>\[\]|\n]{{0,200}}(?:\" *)?)?)?))\Z"
+    r"\( *+(?:<[^\s<>\\`|]*(?:>(?: ++(?:\"[^\"\\`<>\[\]|\n]{0,200}(?:\" *+)?)?)?)?"
+    rf"|{_DEST}(?:\([^\s()<>\\`|\"]*|(?:(?:(?<= )| ++)(?:\"[^\"\\`<>\[\]|\n]{{0,200}}(?:\" *+)?)?)?))\Z"
 )
 """What may become a ``LINK`` when more of it comes."""
 SCHEME = r"(?<![A-Za-z])(?:(?:https?|ftp)://|www\.)"
@@ -30,7 +30,7 @@ ADDRESS = re.compile(rf"(?:{SCHEME}|{IN_WORD})[\w\-.~:/?#@!$&'()+,;=%]*", re.IGN
 """An address without brackets, as chat clients know it."""
 MAX_MAIL_NAME = 65
 """Characters before an ``@`` that are looked at; RFC 5321 (section 4.5.3.1.1) allows one less."""
-MAIL_NAME = re.compile(r"[\w.+-]+\Z")
+MAIL_NAME = re.compile(r"(?<![\w.+-])[\w.+-]+\Z")
 MAIL_HOST = re.compile(r"@[\w.-]*")
 AUTOLINK = re.compile(r"<(?:(?P<address>https?://[^\s<>`|\\\"]*)|(?P<mail>[\w.+-]+@[\w.-]+))>", re.IGNORECASE)
 AUTOLINK_BEGUN = re.compile(r"<(?:[A-Za-z0-9_.+-]*(?:@[\w.-]*)?|https?:/?/?|https?://[^\s<>`|\\\"]*)\Z", re.IGNORECASE)
@@ -40,12 +40,11 @@ _TRAILING = "?!.,:;'_~"
 
 def trimmed(address: str) -> str:
     """Without what chat clients do not take for a part of it."""
-    while address:
-        if address[-1] in _TRAILING or (address[-1] == ")" and address.count(")") > address.count("(")):
-            address = address[:-1]
-        else:
-            break
-    return address
+    end, closed = len(address), address.count(")") - address.count("(")
+    while end and (address[end - 1] in _TRAILING or (address[end - 1] == ")" and closed > 0)):
+        end -= 1
+        closed -= address[end] == ")"
+    return address[:end]
 
 
 class Shown(Struct, frozen=True):

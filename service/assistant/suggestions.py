@@ -12,7 +12,7 @@ from msgspec import Struct
 MAX_SUGGESTIONS = 3
 MAX_LABEL_CHARACTERS = 80
 
-_LINE = re.compile(r"[-*\s]*\((?P<label>.+)\)\[(?P<path>[^\]\s]+)\]")
+_LINE = re.compile(r"[-*\s]*\((?P<label>.+)\)\[(?P<path>[^\[\]\s]+)\]")
 
 
 class Suggestion(Struct, frozen=True):

@@ -21,7 +21,7 @@ from service.workers.broadcast import Broadcast
 from service.workers.instances import Instance
 from service.workers.replier import Replier
 
-_CITATION = re.compile(r"\[(\d{1,3})\]\([^)\s]*\)")
+_CITATION = re.compile(r"\[(\d{1,3})\]\([^()\s]*\)")
 
 
 def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:

@@ -22,21 +22,21 @@ class Hangs(BaseException):
     """The work takes longer than any linear work of its size; no ``except Exception`` stops this."""
 
 
-def seconds(work: Callable[[T], object], on: T) -> float:
+def seconds(work: Callable[[T], object], on: T, *, most: float = MOST_SECONDS) -> float:
     """Processor time; raises Hangs."""
 
     def ring(_signal: int, _frame: FrameType | None) -> None:
-        raise Hangs(f"over {MOST_SECONDS:g} s of processor time")
+        raise Hangs(f"over {most:g} s of processor time")
 
-    before = signal.signal(signal.SIGPROF, ring)
-    signal.setitimer(signal.ITIMER_PROF, MOST_SECONDS)
+    signal.signal(signal.SIGPROF, ring)
+    signal.setitimer(signal.ITIMER_PROF, most)
     began = time.process_time()
     try:
         work(on)
         return time.process_time() - began
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
+        signal.signal(signal.SIGPROF, signal.SIG_IGN)  # a late one would end the process by default
 
 
 def growth(

@@ -1,0 +1,73 @@
+"""Every regular expression over what others wrote takes linear time, by attacks made from the expression itself."""
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.hostile.expressions import Expression, Shape, expressions, modules, shapes
+from tests.hostile.growth import Hangs, growth, seconds
+
+SCREENED = 4_000
+"""Characters of a shape's first text."""
+QUICK = 0.005
+"""Seconds for it: quadratic work of this size takes longer."""
+SUSPECTS = 12
+"""Shapes of one expression that are looked at again."""
+BUILT: dict[str, list[str]] = {
+    "service.adapters.builtin_navigation _json_named": [r'(?:^|[\[,])\s*"guides/start"\s*(?:[\],]|$)'],
+    "service.adapters.builtin_session _scope": ["(?:^|/)guides/start/"],
+    "service.agent.navigation named_in_code": ["['\"]guides/start['\"]"],
+    "service.agent.pull_request _filled": [r"\b(?:files|pages|changes|changed|what)"],
+    "service.assistant.code fence_line": ["(?: {0,3}+> ?+){0}", "(?: {0,3}+> ?+){3}"],
+}
+"""Examples of the expressions that a function builds as it runs."""
+SINGLE_BLANKS = {"service.adapters.builtin_forms"}
+"""Modules whose expressions read lines of words with one blank between them."""
+
+
+@pytest.mark.parametrize("module", modules())
+def test_expression_takes_linear_time(module):
+    for expression in expressions(module, BUILT):
+        for way in {_way(each) for each in expression.ways}:
+            slow = [shape for shape in shapes(expression.pattern) if _cost(expression, way, shape, SCREENED) > QUICK]
+            for shape in slow[:: max(1, len(slow) // SUSPECTS)]:
+                found = _growth(expression, way, shape)
+                assert found <= 3, f"{expression.where} {way} {expression.pattern.pattern!r}: {shape}, {found:.1f}"
+
+
+def _growth(expression: Expression, way: str, shape: Shape) -> float:
+    """Of the time for twice the size; 1 when a look at four times the size shows that it is linear."""
+    first, fourth = (max(QUICK, _cost(expression, way, shape, times * SCREENED)) for times in (1, 4))
+    if fourth / first < 8:
+        return 1.0
+    try:
+        return growth(_work(expression, way), lambda size: _text(expression, shape, size), first=SCREENED)
+    except Hangs:
+        return 99.0
+
+
+def _way(method: str) -> str:
+    return method if method in ("match", "fullmatch") else "finditer"
+
+
+def _work(expression: Expression, way: str) -> Any:
+    method = getattr(expression.pattern, way)
+    if way == "finditer":
+        return lambda text: sum(1 for _ in method(text))
+    return method
+
+
+def _text(expression: Expression, shape: Shape, size: int) -> str | bytes:
+    before, unit, behind = shape
+    text = before + unit * max(1, size // len(unit)) + behind
+    if expression.where.split()[0].partition(":")[0] in SINGLE_BLANKS:
+        text = re.sub(r"\s+", " ", text)
+    return text.encode() if isinstance(expression.pattern.pattern, bytes) else text
+
+
+def _cost(expression: Expression, way: str, shape: Shape, size: int) -> float:
+    try:
+        return seconds(_work(expression, way), _text(expression, shape, size), most=1)
+    except Hangs:
+        return 99.0

@@ -1,0 +1,68 @@
+"""What readers ask, what models write and what the builtin models read takes time in proportion to its length."""
+
+import pytest
+
+from service.adapters import builtin_forms, question_words, quotable
+from service.assistant import context, query, suggestions
+from service.assistant.addresses import KnownAddresses
+from service.assistant.answer_text import AnswerText
+from service.domain.wording import wording
+from service.retrieval.inline import words_of
+from tests.hostile.growth import assert_linear
+
+
+def streamed(text):
+    """An answer on its way to a reader, in pieces as models send them, then at once."""
+    for length in (5, len(text)):
+        answer = AnswerText(lambda number: f"/p{number}", lambda _: False)
+        for at in range(0, len(text), length):
+            answer.feed(text[at : at + length])
+        answer.finish()
+
+
+def known(text):
+    KnownAddresses("docs.example.com", "").add(text)
+
+
+WORK = {
+    "answer": (
+        streamed,
+        [
+            *("[", "]", "[a](", "](", "![", "`", "`a ``", "~", "```\n", "<", "<a ", "<think>", "[1", "[1](a", "("),
+            *("|a", "http://a", "a@b.", "&a", "\\", "> ", "- ", " ", "\n", "\r", "```suggestions\n", "aaaa ", "[a](  "),
+        ],
+    ),
+    "addresses": (known, ["a@", "@a.b", "a.", "http://a.", "http://a)", "www.", "https://a", "."]),
+    "thread": (lambda text: context.messages_for(
+        "a", (), earlier=[context.Exchange(text, text)], context=(), current_path="", mark="m"
+    ), ["[1](", "[1](a", "```\n", "```suggestions\n", ". ", " "]),
+    "suggestions": (lambda text: suggestions.parsed([text]), ["(a)[", "(", "- ", "(a)[/b"]),
+    "query": (lambda text: query.query_for(text, page_title="a"), ["this ", "a.", "a", " ", "it "]),
+    "question": (lambda text: question_words.stems_of(text, "en"), ["a", "a_", "a.", "_", "a-b ", "中"]),
+    "wording": (wording, ["a", "a-", "a.", "' "]),
+    "search": (words_of, ["[a](", "![", "[", "http://a ", "](", "[[a]"]),
+    "quotable": (
+        lambda text: [list(quotable.sentences(one.text)) for one in quotable.blocks(text)],
+        ["A. ", "[", "![", "[a](b", "`", "` `` ", "<!--", "<a ", "*a", "- a\n", "|a", "see https://a.", "[a][", "_a"],
+    ),
+    "instruction": (
+        builtin_forms.parse,
+        [
+            *("in a: ", "in a, ", 'replace "a" with "b" ', '"', '\\"', "'a ", "「", "“", "``", "```x\n"),
+            *("~~~\n", "and then ", "please ", "the ", " ", "\n", "add ", "; ", "in ", ": "),
+        ],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WORK)
+def test_words_are_read_in_linear_time(name):
+    work, units = WORK[name]
+    for unit in units:
+        for before, behind in (("", ""), ("[a](", "x"))[: 1 if name in ("answer", "quotable") else 2]:
+            assert_linear(
+                work,
+                lambda size, shape=(before, unit, behind): shape[0] + shape[1] * (size // len(shape[1])) + shape[2],
+                f"{name} {before!r} {unit!r} {behind!r}",
+                largest=1 << 13,
+            )

@@ -64,5 +64,5 @@ def test_words_are_read_in_linear_time(name):
                 work,
                 lambda size, shape=(before, unit, behind): shape[0] + shape[1] * (size // len(shape[1])) + shape[2],
                 f"{name} {before!r} {unit!r} {behind!r}",
-                largest=1 << 13,
+                largest=1 << 12,
             )

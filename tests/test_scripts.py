@@ -34,13 +34,16 @@ def test_every_pinned_package_has_hashes_and_no_place_is_named():
     assert not re.search(r"://|--(?!hash=)|\s/\w", CONSTRAINTS)
 
 
-def test_every_dependency_is_pinned_at_its_floor_or_above():
+def test_pinned_versions_fit_the_bounds_of_setup():
     setup = configparser.ConfigParser()
     setup.read(ROOT / "setup.cfg")
     wanted = [*setup["options"]["install_requires"].split(), *setup["options.extras_require"]["test"].split()]
     for requirement in [*wanted, "setuptools>=77"]:
-        name, _, floor = requirement.partition(">=")
-        assert numbers(PINNED[name.lower()]) >= numbers(floor), requirement
+        name, kind, bound = re.fullmatch(r"([\w.-]+)(>=|~=|==)([\d.]+)", requirement).groups()
+        pinned, bound = numbers(PINNED[name.lower()]), numbers(bound)
+        assert pinned >= bound, requirement
+        assert kind == ">=" or pinned[: len(bound) - 1] == bound[:-1], requirement
+        assert kind != "==" or pinned == bound, requirement
 
 
 def numbers(version):

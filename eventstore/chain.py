@@ -160,9 +160,10 @@ def verify(
         StoreUnavailable, StoreCorrupt: the file cannot be read as a log at all.
         StoreNewer: a newer program made it.
     """
+    header = _header_of(path)  # before there is a connection, whose locks closing the file would let go of
     with closing(files.connect_offline(path)) as db:
         try:
-            if problem := _problem_of_file(db, path):
+            if problem := _problem_of_file(db, path, header):
                 return Verified(0, GENESIS, 0, problem)
             checking = _StructureCheck(path) if structure else None
             try:
@@ -184,7 +185,15 @@ def verify(
     return verified
 
 
-def _problem_of_file(db: sqlite3.Connection, path: Path) -> str | None:
+def _header_of(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(100)
+    except OSError:
+        return b""  # connecting says what is wrong
+
+
+def _problem_of_file(db: sqlite3.Connection, path: Path, header: bytes) -> str | None:
     """What is wrong with the header or the schema, which no event's hash covers.
 
     The version comes first: what a newer program makes is unknown here, and no sign of tampering.
@@ -196,8 +205,6 @@ def _problem_of_file(db: sqlite3.Connection, path: Path) -> str | None:
     (version,) = db.execute("PRAGMA user_version").fetchone()
     migrations = files.scripts(files.LOG_MIGRATIONS)
     files.require_known(version, len(migrations), path)
-    with path.open("rb") as file:
-        header = file.read(100)
     if path.stat().st_size > _FIRST_PAGE:  # else all but the very beginning is still in the WAL
         for at, constant in _HEADER.items():
             if header[at : at + len(constant)] != constant:

@@ -13,6 +13,7 @@ import os
 import sqlite3
 import struct
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -22,6 +23,8 @@ _MAGIC = 0x377F0682
 _SEEN_AT = 16
 """Of the number of frames that SQLite takes, in the WAL's index, in the byte order of the machine."""
 _TRIES = 3
+_DESCRIPTORS = Path("/proc/self/fd")
+"""Of this process. Where there is no such folder, nothing is found."""
 
 _Sum = tuple[int, int]
 
@@ -45,9 +48,20 @@ def has_lost_transactions(db: sqlite3.Connection, path: Path) -> bool:
 
 
 def _seen_frames(index: Path) -> int:
-    with index.open("rb") as file:
-        file.seek(_SEEN_AT)
-        return int(struct.unpack("=I", file.read(4))[0])
+    """Read the WAL's index through the descriptor that SQLite has.
+
+    To open and close it once more would let go of every lock that this process has on it
+    (https://sqlite.org/howtocorrupt.html, "Posix advisory locks canceled by a separate thread doing close()").
+
+    Raises FileNotFoundError: this process has it nowhere open.
+    """
+    wanted = index.stat()
+    for descriptor in [int(one.name) for one in _DESCRIPTORS.iterdir()]:
+        with suppress(OSError):
+            found = os.fstat(descriptor)
+            if (found.st_dev, found.st_ino) == (wanted.st_dev, wanted.st_ino):
+                return int(struct.unpack("=I", os.pread(descriptor, 4, _SEEN_AT))[0])
+    raise FileNotFoundError(index)
 
 
 def _is_committed_behind(wal: Path, seen: int) -> bool:

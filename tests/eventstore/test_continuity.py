@@ -138,6 +138,26 @@ async def test_a_loss_is_named_from_the_last_event_that_is_known(tmp_path):
     assert not_held(log, [*seen, forked, ahead]) == [forked, ahead]
 
 
+async def test_looking_at_a_log_in_use_lets_go_of_no_lock(tmp_path):
+    """Another process that comes next would take the WAL's index for abandoned, and begin it anew."""
+    async with await opened(tmp_path) as store:
+        for version in range(3):
+            await store.append("note-1", [noted(version)], expected_version=version)
+        index = (tmp_path / "events.db-shm").stat()
+
+        def locks() -> list[str]:
+            found = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+            own = [one for one in found if one[1] == "POSIX" and one[5].endswith(f":{index.st_ino}")]
+            return sorted(" ".join(one[3:]) for one in own)
+
+        before = locks()
+        assert before
+        assert find_loss(tmp_path / "events.db", []) is None
+        assert verify(tmp_path / "events.db").is_sound
+        assert locks() == before
+        await store.append("note-1", [noted(3)], expected_version=3)
+
+
 @pytest.mark.parametrize("count", [1, 2])
 async def test_nothing_is_appended_to_a_log_that_is_shortened_beneath_a_writer(tmp_path, count):
     async with await opened(tmp_path) as store:

@@ -39,6 +39,11 @@ _BLOCKS = frozenset(
     section summary table tbody td tfoot th thead tr ul h1 h2 h3 h4 h5 h6 caption
     """.split()  # noqa: SIM905  (as above)
 )
+MAX_ATTRIBUTES = 2_000
+"""Of one element. libxml2 compares each with all before it, and until it is done no deadline reaches it."""
+_ATTRIBUTE = r"""(?:=[^\s/>=]*+|[^\s/>=]++)(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s>]*+))?+"""
+_TAG = re.compile(rf"<[A-Za-z][^\s/>]*+(?:[\s/]++|{_ATTRIBUTE})*+")
+_ATTRIBUTE_OF_TAG = re.compile(rf"[\s/]++|{_ATTRIBUTE}")
 _HEADING = re.compile(r"h[1-6]")
 _LANGUAGE = re.compile(r"(?:language|lang|highlight|brush:?)[-_ ]([\w+#-]{1,30})")
 
@@ -58,6 +63,8 @@ def parse_html(data: bytes, path: str) -> ParsedPage | Skipped:
         return Skipped(path, "It is not UTF-8 text.")
     if not text.strip():
         return Skipped(path, "It has no text.")
+    if any(_has_too_many_attributes(found[0]) for found in _TAG.finditer(text)):
+        return Skipped(path, f"An element has more than {MAX_ATTRIBUTES:,} attributes.")
     parser = html.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, no_network=True, huge_tree=False)
     try:
         root = html.document_fromstring(text.encode(), parser=parser)
@@ -66,6 +73,13 @@ def parse_html(data: bytes, path: str) -> ParsedPage | Skipped:
         return Skipped(path, "It is not HTML.")
     except (RecursionError, TooLong):
         return Skipped(path, "It is nested too deeply, or has too many parts.")
+
+
+def _has_too_many_attributes(tag: str) -> bool:
+    """As the HTML standard divides a tag (section 13.2.5.32 and what follows)."""
+    if len(tag) <= 2 * MAX_ATTRIBUTES:
+        return False
+    return sum(1 for found in _ATTRIBUTE_OF_TAG.finditer(tag) if not found[0][0].isspace()) > MAX_ATTRIBUTES
 
 
 class _Reader:

@@ -12,6 +12,7 @@ SCREENED = 4_000
 """Characters of a shape's first text."""
 QUICK = 0.005
 """Seconds for it: quadratic work of this size takes longer."""
+HANGS = 99.0
 SUSPECTS = 12
 """Shapes of one expression that are looked at again."""
 BUILT: dict[str, list[str]] = {
@@ -49,13 +50,15 @@ def _has_single_blanks(expression: Expression) -> bool:
 
 def _growth(expression: Expression, way: str, shape: Shape) -> float:
     """Of the time for twice the size; 1 when a look at four times the size shows that it is linear."""
-    first, fourth = (max(QUICK, _cost(expression, way, shape, times * SCREENED)) for times in (1, 4))
-    if fourth / first < 8:
+    first = _cost(expression, way, shape, SCREENED)
+    if first == HANGS:
+        return HANGS
+    if _cost(expression, way, shape, 4 * SCREENED) < 8 * first:
         return 1.0
     try:
         return growth(_work(expression, way), lambda size: _text(expression, shape, size), first=SCREENED)
     except Hangs:
-        return 99.0
+        return HANGS
 
 
 def _way(method: str) -> str:
@@ -81,4 +84,4 @@ def _cost(expression: Expression, way: str, shape: Shape, size: int) -> float:
     try:
         return seconds(_work(expression, way), _text(expression, shape, size), most=1)
     except Hangs:
-        return 99.0
+        return HANGS

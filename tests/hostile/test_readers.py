@@ -207,6 +207,19 @@ def test_dropped_imports_are_looked_for_in_linear_time():
     assert_linear(check, lambda size: size, "imports", largest=1 << 14)
 
 
+@pytest.mark.parametrize("attribute", ["a{0} ", "a{0}=b ", "a{0}='>'", '=" a{0}', "a{0}/"])
+def test_flood_of_attributes_is_refused(attribute):
+    flood = "".join(attribute.format(number) for number in range(40_000))
+    found: list[ParsedPage | Skipped] = []
+    seconds(lambda text: found.append(read({"a.html": text}, "a.html")), f"<p {flood}>x</p>")
+    assert found == [Skipped("a.html", "An element has more than 2,000 attributes.")]
+
+
+def test_long_attributes_are_read():
+    page = page_of(f"""<p data-props='{{"a": "{"b > c " * 20_000}"}}' style="{"a: b; " * 9_000}">Text</p>""", "a.html")
+    assert page.content == "Text"
+
+
 def test_shown_files_do_not_multiply_page():
     snippet = "word " * 3_000
     page = page_of({"a.mdx": "import S from './s.mdx'\n\n" + "# A\n\n<S />\n\n" * 2_000, "s.mdx": snippet}, "a.mdx")

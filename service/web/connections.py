@@ -192,6 +192,8 @@ class Connection(web.RequestHandler):
             raise ConnectionError("the answer has begun")
         if isinstance(exc, LineTooLong):
             status = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
+        elif isinstance(exc, UnicodeEncodeError) and "Expect" in request.headers:
+            status = HTTPStatus.EXPECTATION_FAILED  # aiohttp quotes what it refuses, and cannot when it is no text
         response = problem_response(f"req_{secrets.token_hex(12)}", status)
         response.force_close()
         return response

@@ -89,6 +89,13 @@ async def test_an_expectation_that_nobody_knows_is_a_problem(tmp_path):
         assert problem_of(await sent(door, ask))["code"] == "expectation_failed"
 
 
+async def test_expectation_that_is_no_text_is_refused(tmp_path):
+    async with entrance(tmp_path) as door:
+        ask = b"GET /docs/errors/internal HTTP/1.1\r\nHost: x\r\nExpect: \xff\xfe\r\nConnection: close\r\n\r\n"
+        problem = problem_of(await sent(door, ask))
+    assert (problem["status"], problem["code"]) == (417, "expectation_failed")
+
+
 async def test_a_head_that_drips_is_cut_off(tmp_path):
     async with entrance(tmp_path, QUICK) as door:
         reader, writer = await asyncio.open_connection("127.0.0.1", door.port)

@@ -108,6 +108,19 @@ async def read_status(reader: asyncio.StreamReader, answers: Answers) -> None:
     answers[found[1].decode() if found else "cut"] += 1
 
 
+async def until_answered(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, answers: Answers, piece: bytes
+) -> None:
+    """Send the same piece each second until there is an answer, and count that."""
+    reading = asyncio.create_task(read_status(reader, answers))
+    try:
+        while not reading.done():
+            writer.write(piece)
+            await asyncio.wait([reading], timeout=1)
+    finally:
+        reading.cancel()
+
+
 def head_of(target: Target, method: str, path: str, headers: Mapping[str, str]) -> bytes:
     lines = [f"{method} {path} HTTP/1.1", f"Host: 127.0.0.1:{target.port}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]

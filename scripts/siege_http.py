@@ -18,6 +18,7 @@ from scripts.siege_attack import (
     read_status,
     send,
     session,
+    until_answered,
 )
 from scripts.siege_ground import Target
 from service.domain.keys import BASE62, make_token
@@ -53,10 +54,7 @@ async def slow_bodies(target: Target, answers: Answers) -> None:
     async def one(_: int) -> None:
         async with connection(target) as (reader, writer):
             writer.write(sent)
-            reading = asyncio.create_task(read_status(reader, answers))
-            while not reading.done():
-                writer.write(b" ")
-                await asyncio.wait([reading], timeout=1)
+            await until_answered(reader, writer, answers, b" ")
 
     await at_once(target.many(200), one)
 

@@ -20,6 +20,7 @@ from scripts.siege_attack import (
     read_status,
     send,
     session,
+    until_answered,
 )
 from scripts.siege_git import (
     BLOB,
@@ -73,10 +74,7 @@ async def slow_pushes(target: Target, answers: Answers) -> None:
         headers = {**target.a.git, **kind, "Transfer-Encoding": "chunked"}
         async with connection(target) as (reader, writer):
             writer.write(head_of(target, "POST", f"{target.repository()}/{what}", headers))
-            reading = asyncio.create_task(read_status(reader, answers))
-            while not reading.done():
-                writer.write(b"1\r\n0\r\n")
-                await asyncio.wait([reading], timeout=1)
+            await until_answered(reader, writer, answers, b"1\r\n0\r\n")
 
     await at_once(target.many(60), one)
 

@@ -15,7 +15,7 @@ class Budgets(Struct, frozen=True):
     cost_usd: float | None = 10.0
     """Counts only where the price is known; None or 0 is no limit."""
     minutes: float = 60.0
-    """Of one attempt: time in which the service was down is not the job's fault."""
+    """Of one attempt, on a clock that nobody sets: time in which the service was down is not the job's fault."""
     reply_tokens: int = 16_384
 
 

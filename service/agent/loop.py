@@ -5,8 +5,8 @@ from its last step, and a reply that was paid for is never asked again. A messag
 that the next record gives, and so in the next prompt.
 """
 
+import time
 from collections.abc import Callable
-from datetime import timedelta
 
 from service.agent import conversation, gates
 from service.agent.asking import ask
@@ -52,8 +52,12 @@ async def work(
     now: Clock,
     budgets: Budgets,
     on_text: Callable[[str], None] | None = None,
+    seconds: Callable[[], float] = time.monotonic,
 ) -> Running:
     """From any recorded state to work that has passed the checks, or was let pass with what they found.
+
+    ``seconds`` measures what the job spends, ``now`` gives the times of its events: a clock that is set forward is no
+    time that the job had.
 
     Raises:
         BudgetExhausted: ``budget_exhausted``.
@@ -63,7 +67,7 @@ async def work(
     """
     if state.work.remaining_problems is not None:
         return state
-    started = now()
+    started = seconds()
     state, workspace = await open_workspace(state, docs=docs, source=source, host=host, recorder=recorder, now=now)
     links = Links(workspace)
     toolbox = Toolbox(workspace, links, index, domain)
@@ -74,13 +78,13 @@ async def work(
             summary = said or "The model ended its turn without a word."
             state = still_running(await recorder.record(RecordFinish(state.request.title, summary, now())))
         if state.work.finish is None:
-            _check_budgets(state.work, budgets, now() - started)
+            _check_budgets(state.work, budgets, seconds() - started)
             reply = await ask(
                 state, model=model, repository=repository, reply_tokens=budgets.reply_tokens, now=now, on_text=on_text
             )
             state = still_running(await recorder.record(reply))
             continue
-        state = await _checked(state, workspace, links, recorder, now, budgets, now() - started)
+        state = await _checked(state, workspace, links, recorder, now, budgets, seconds() - started)
         if state.work.remaining_problems is not None:
             return state
 
@@ -138,20 +142,20 @@ def _last_word(done: Work) -> str | None:
             return None
 
 
-def _check_budgets(done: Work, budgets: Budgets, spent: timedelta) -> None:
+def _check_budgets(done: Work, budgets: Budgets, spent: float) -> None:
     reason = _used_up(done, budgets, spent)
     if reason:
         raise BudgetExhausted(f"The job was stopped: it used up {reason}.")
 
 
-def _used_up(done: Work, budgets: Budgets, spent: timedelta) -> str:
+def _used_up(done: Work, budgets: Budgets, spent: float) -> str:
     if sum(isinstance(step, ModelReplied) for step in done.round_steps()) >= budgets.steps:
         return f"its {budgets.steps} steps"
     if done.round_usage.input_tokens + done.round_usage.output_tokens >= budgets.tokens:
         return f"its {budgets.tokens} tokens"
     if budgets.cost_usd is not None and (done.round_usage.cost_usd or 0) >= budgets.cost_usd > 0:
         return f"its {budgets.cost_usd:.2f} US dollars"
-    if spent >= timedelta(minutes=budgets.minutes):
+    if spent >= budgets.minutes * 60:
         return f"its {budgets.minutes:g} minutes"
     return ""
 
@@ -163,7 +167,7 @@ async def _checked(
     recorder: Recorder,
     now: Clock,
     budgets: Budgets,
-    spent: timedelta,
+    spent: float,
 ) -> Running:
     """The gates' findings go back to the model, or into the record when it could not or would not mend them."""
     problems = await gates.check(workspace, links)

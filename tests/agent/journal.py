@@ -45,15 +45,23 @@ class Journal:
         self.dies_at: int | None = None
         self.dies_on: type | None = None
         self.dies_after_keeping = False
+        self.steps_forward = timedelta()
+        """How far the clock is set forward at each look, beside the second that passes."""
         self._seconds = 0
+        self._set_forward = timedelta()
         told = tuple(m if isinstance(m, Message) else Message("user", m) for m in messages)
         self._execute(
             RequestJob("o1", "p1", "", "main", "", "fake/model", told, "A title", branch, branch_named, False, 2, START)
         )
 
     def now(self) -> datetime:
+        self._set_forward += self.steps_forward
+        return START + timedelta(seconds=self.seconds()) + self._set_forward
+
+    def seconds(self) -> float:
+        """One passes at each look."""
         self._seconds += 1
-        return START + timedelta(seconds=self._seconds)
+        return self._seconds
 
     def start(self) -> Running:
         if not isinstance(self.state, Running):
@@ -100,7 +108,7 @@ async def run_work(
 ) -> Running:
     return await work(
         journal.start(), model=model, docs=docs, source=source, host=host or FakeCodeHost(), index=index, domain="docs",
-        recorder=journal, now=journal.now, budgets=budgets,
+        recorder=journal, now=journal.now, budgets=budgets, seconds=journal.seconds,
     )  # fmt: skip
 
 

@@ -1,5 +1,7 @@
 """The job's loop: what it records, how it goes on after a crash, and what it makes of a model's mistakes."""
 
+from datetime import timedelta
+
 import pytest
 
 from service.agent.asking import MAX_ASKED_AGAIN
@@ -208,6 +210,14 @@ async def test_a_budget_ends_the_job_before_the_next_call(budgets):
         await run_work(Journal("x"), FakeDocsSource(FILES), model, budgets=budgets)
     assert failed.value.code == "budget_exhausted"
     assert 1 <= len(model.requests) <= 3
+
+
+async def test_a_clock_that_steps_forward_is_no_time_of_a_job():
+    journal = Journal("x")
+    journal.steps_forward = timedelta(minutes=45)
+    model = FakeModel([calls(call("list")), calls(call("list")), Says("Nothing to do.")])
+    await run_work(journal, FakeDocsSource(FILES), model, budgets=Budgets(minutes=30))
+    assert len(model.requests) == 3
 
 
 async def test_work_that_is_done_is_published_even_when_the_budget_is_used_up_by_it():

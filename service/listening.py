@@ -6,6 +6,7 @@ import socket
 
 import structlog
 
+from service.domain.errors import Forbidden
 from service.domain.usage import Limits
 from service.settings import Settings
 from service.web.client_address import Proxies
@@ -16,6 +17,9 @@ log = structlog.get_logger()
 
 DESCRIPTORS_ELSEWHERE = 256
 """File descriptors that are kept for what is no connection of a caller."""
+FEWEST_CONNECTIONS = 16
+LEAST_DESCRIPTORS = 128
+"""A service at rest, with one site, has 40 files open; under the load of its fewest connections about 100."""
 
 
 class Address:
@@ -33,8 +37,32 @@ class Address:
 
 def room_for(connections: int) -> int:
     """How many connections there can be, with file descriptors left for files, child processes and models' servers."""
+    soft = _raised_limit(connections + DESCRIPTORS_ELSEWHERE)
+    return max(min(connections, soft - DESCRIPTORS_ELSEWHERE), FEWEST_CONNECTIONS)
+
+
+def require_descriptors(connections: int) -> None:
+    """Say so when this many connections are more than the system allows the process.
+
+    Raises Forbidden ``too_few_descriptors`` when the service could not work at all.
+    """
+    soft, wanted = _raised_limit(connections + DESCRIPTORS_ELSEWHERE), connections + DESCRIPTORS_ELSEWHERE
+    mend = f"ulimit -n {wanted}, or LimitNOFILE={wanted} in the systemd unit"
+    if soft < LEAST_DESCRIPTORS:
+        raise Forbidden(
+            f"This process may have {soft} files open, and the service needs {LEAST_DESCRIPTORS}: raise the limit "
+            f"({mend}).",
+            code="too_few_descriptors",
+        )
+    if soft < wanted:
+        log.warning(
+            "few files may be open: fewer connections are taken", limit=soft, taken=room_for(connections), mend=mend
+        )
+
+
+def _raised_limit(wanted: int) -> int:
+    """The number of files that may be open, raised as far as it is wanted and allowed."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = connections + DESCRIPTORS_ELSEWHERE
     if soft < wanted:
         more = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         try:
@@ -43,7 +71,7 @@ def room_for(connections: int) -> int:
             log.warning("the number of open files cannot be raised", limit=soft, wanted=more, reason=str(error))
         else:
             soft = more
-    return max(min(connections, soft - DESCRIPTORS_ELSEWHERE), 16)
+    return soft
 
 
 def socket_of(host: str, port: int, option: str = "--port") -> socket.socket:

@@ -7,12 +7,13 @@ stays. A child process counts in what it returns, and its parent reports that.
 from typing import Literal, Protocol
 
 Bound = Literal[
-    "connections", "requests", "searches", "indexing_time", "indexing_memory", "page_time", "site_files",
+    "connections", "descriptors", "requests", "searches", "indexing_time", "indexing_memory", "page_time", "site_files",
     "git_bodies", "git_turns", "git_work", "git_answers",
     "page_turns", "page_work", "diff_files", "diff_lines", "diff_words",
 ]  # fmt: skip
 """
 - ``connections``: a connection refused because there were too many.
+- ``descriptors``: connections left waiting because the process may open no more files.
 - ``requests``: a question or a job refused because one of ``[limits]`` had no room.
 - ``searches``: a search refused in the same way.
 - ``indexing_time``, ``indexing_memory``: an indexing of a site ended because it took too long, or too much memory.

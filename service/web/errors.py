@@ -150,6 +150,9 @@ EXPLAINED: dict[str, Explained] = {
     ),
     "rate_limited": Explained("Too many requests", "Wait as long as Retry-After says, then go on."),
     # Repositories and code hosts
+    "too_few_descriptors": Explained(
+        "The system lets the service open too few files", "Raise the limit: ulimit -n, or LimitNOFILE= of systemd."
+    ),
     "not_a_data_folder": Explained(
         "The folder holds other things", "Name a data folder, or a new or empty one, with --data DIR."
     ),

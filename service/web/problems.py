@@ -5,6 +5,7 @@ one short plain sentence.
 """
 
 import asyncio
+import errno
 import random
 import re
 import time
@@ -40,6 +41,8 @@ T = TypeVar("T")
 MAX_BODY_BYTES = 5 * 1024 * 1024
 """Chat clients send echoed tool results back."""
 
+OUT_OF_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
+"""What the system says when the process, or the machine, has too many files open."""
 RETRY_SECONDS = 5
 """The ``Retry-After`` of what cannot be done right now, where nothing says more."""
 
@@ -212,10 +215,16 @@ async def problems(request: web.Request, handler: Handler) -> web.StreamResponse
         return problem(request, 503, "unavailable", "The service cannot do this right now; try again.")
     except ConnectionResetError:
         raise
-    except Exception:  # the edge of a request; the other such clauses are at the edges of a job and of a reply
-        log.exception("unhandled", path=_route(request), request_id=request.get(REQUEST_ID))
+    except Exception as error:  # the edge of a request; the other such clauses are at the edges of a job and of a reply
+        is_short = isinstance(error, OSError) and error.errno in OUT_OF_DESCRIPTORS
+        if is_short:
+            log.warning("too many files are open", path=_route(request))
+        else:
+            log.exception("unhandled", path=_route(request), request_id=request.get(REQUEST_ID))
         if _begun(request):
             raise
+        if is_short:
+            return problem(request, 503, "unavailable", "The service cannot do this right now; try again.")
         return problem(request, 500, "internal", "Something went wrong on our side; it has been logged.")
 
 

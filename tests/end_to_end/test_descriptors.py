@@ -1,0 +1,40 @@
+"""A service that may open few files: it pauses and goes on, and its log stays small."""
+
+import resource
+import socket
+import subprocess
+import sys
+import urllib.request
+from contextlib import ExitStack, suppress
+
+from tests.service_process import service_in
+
+
+def test_service_pauses_without_descriptors_and_resumes(tmp_path):
+    with service_in(tmp_path) as service:
+        service.start()
+        _, hard = resource.prlimit(service.process.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(service.process.pid, resource.RLIMIT_NOFILE, (128, hard))
+        host, port = service.url.removeprefix("http://").split(":")
+        with ExitStack() as held:
+            for _ in range(200):
+                with suppress(OSError):
+                    held.enter_context(socket.create_connection((host, int(port)), timeout=60))
+            while "no connection is accepted" not in service.log():
+                pass
+        with urllib.request.urlopen(f"{service.url}/metrics", timeout=60) as answer:
+            assert b'docsmith_bounds_reached_total{bound="descriptors"} 0.0' not in answer.read()
+        log = service.log()
+        assert "connections are accepted again" in log
+        assert "Traceback" not in log
+        assert len(log.splitlines()) < 100
+
+
+def test_start_with_too_few_descriptors_is_refused(tmp_path):
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100)); "
+    command = ["serve", "--port", "0", "--data", str(tmp_path / "data")]
+    run = f"from service.app import main; raise SystemExit(main({command!r}))"
+    done = subprocess.run([sys.executable, "-c", limit + run], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 1
+    assert "This process may have 100 files open, and the service needs 128" in done.stderr
+    assert "Traceback" not in done.stderr

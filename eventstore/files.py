@@ -145,6 +145,8 @@ def _keep(path: Path, version: int) -> None:
     """Copy a file that nobody can write meanwhile: our caller has its write lock."""
     kept = path.with_name(f"{path.name}.version-{version}")
     making = path.with_name(f".{kept.name}.{os.getpid()}")
+    for left in path.parent.glob(f".{kept.name}.*"):  # of processes that were killed: nobody else can be at it now
+        left.unlink(missing_ok=True)
     try:
         os.close(os.open(making, os.O_CREAT | os.O_EXCL | os.O_WRONLY, path.stat().st_mode & 0o777))
         with closing(connect(path, read_only=True)) as source, closing(connect(making)) as copy:

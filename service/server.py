@@ -35,7 +35,7 @@ from service.data_folder import only_server, require_served_as, trouble_of
 from service.domain.errors import Conflict, Forbidden, ServiceError, Unavailable
 from service.domain.jobs import ClosePullRequest, PullRequestOutcome
 from service.domain.replies import ReplyEvent
-from service.listening import Address, door_settings, socket_of, url_of
+from service.listening import Address, door_settings, require_descriptors, socket_of, url_of
 from service.logs import http_logger
 from service.operations import request_index
 from service.ports.code_host import PullRequestPage
@@ -43,6 +43,8 @@ from service.ports.tracer import NoTracer
 from service.projections.jobs import JobRoom, jobs_of_pull_request
 from service.projections.projects import get_project, list_projects
 from service.reloading import Changes, CurrentModels, changes
+from service.retrieval.sealed import clear_away
+from service.scratch import leftovers_beside, remove_leftovers
 from service.settings import BadSettings, Settings, drilled
 from service.streams import JOBS
 from service.web import (
@@ -263,6 +265,7 @@ class Server:
         if self.reads_only:
             await self._start_reading()
             return
+        await asyncio.to_thread(_remove_leftovers, self._runtime.data)
         await self._erasures.repeat()
         await self._hosted.recover()
         await self._indexer.load()
@@ -390,6 +393,13 @@ class Server:
             await request_index(self._runtime.store, project.domain, reason, metadata)
 
 
+def _remove_leftovers(data: Path) -> None:
+    """What killed processes have left in the data folder and beside it, a vault perhaps."""
+    remove_leftovers(leftovers_beside(data))
+    for folder in (data / "index").glob("*/"):
+        clear_away(folder)
+
+
 @asynccontextmanager
 async def serving(data: Path, settings: Settings) -> AsyncIterator[str]:
     """The whole service, from taking requests to its orderly end; gives its address. Raises what ``running`` raises."""
@@ -408,6 +418,7 @@ async def running(
     when the address cannot be listened on.
     """
     require_served_as(data, drill=drill)
+    require_descriptors(settings.server.max_connections)
     if drill:
         settings = drilled(settings)
     async with AsyncExitStack() as stack:

@@ -222,6 +222,20 @@ def locked(file: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
+@contextmanager
+def only_if_free(file: Path) -> Iterator[bool]:
+    """As ``locked``, without a wait: whether nobody holds it."""
+    descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        yield False
+    else:
+        yield True
+    finally:
+        os.close(descriptor)
+
+
 def commit_of(repository: Repo, commit: str) -> Commit:
     """Raises NotFound, also for an id that names something else."""
     with suppress(KeyError, ValueError):

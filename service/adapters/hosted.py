@@ -12,6 +12,7 @@ by a lock on a file, across processes; branches move by compare-and-swap, becaus
 import asyncio
 import hmac
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -20,6 +21,7 @@ from typing import TypeVar
 
 from service.adapters.git_repositories import (
     forget_git_locks,
+    only_if_free,
 )
 from service.adapters.hosted_pulls import (
     Pull,
@@ -55,6 +57,12 @@ PAGE_SECONDS, PAGE_BYTES = 60.0, 1536 * 1024 * 1024
 def _recover(folder: Path) -> None:
     for repository in folder.glob("*.git"):
         forget_git_locks(repository)
+        for left in (repository / "docsmith" / "pulls").glob(".*.new"):
+            left.unlink(missing_ok=True)
+    for left in folder.glob(".*.git.*.new"):  # of a project whose making was killed
+        with only_if_free(folder / f"{left.name.partition('.git.')[0]}.git.lock") as is_free:
+            if is_free:
+                shutil.rmtree(left, ignore_errors=True)
 
 
 class HostedCodeHost:

@@ -21,6 +21,7 @@ from service.cli.output import DONE, FAILED, VERIFICATION_FAILED, WRONG_USAGE, O
 from service.cli.runtime import Runtime
 from service.domain.errors import Unavailable
 from service.projections import all_projections
+from service.scratch import scratch_folder
 
 PAGE = 1000
 """Rows compared at once: as long as a snapshot is held."""
@@ -83,8 +84,8 @@ async def replay(runtime: Runtime, options: argparse.Namespace, output: Output) 
     filters = {} if options.until is None else {"until": str(options.until)}
     async with reading(runtime.data, "audit replay", filters) as (store, head):
         through = head if options.until is None else await _position_of(store, options.until, head, output)
-        with tempfile.TemporaryDirectory(prefix="docsmith-replay-") as folder:
-            file: Path = options.output or Path(folder) / "views.db"
+        with scratch_folder(Path(tempfile.gettempdir()), "docsmith-replay-") as folder:
+            file: Path = options.output or folder / "views.db"
             os.close(os.open(file, os.O_CREAT | os.O_EXCL, 0o600))  # it has titles of jobs
             projections = all_projections()
             log = LogUntil(store)

@@ -23,6 +23,7 @@ from service.domain.jobs import Absent, BranchPushed, Committed, Job
 from service.operations import source_of
 from service.ports.docs_source import DocsSource, NewCommit, Source
 from service.projections.projects import get_project
+from service.scratch import scratch_folder
 from service.streams import JOBS, decoded
 
 
@@ -92,8 +93,8 @@ async def reproduce(runtime: Runtime, options: argparse.Namespace, output: Outpu
             project = await get_project(runtime.views, history.project_id)
             if project is None:
                 raise Unavailable("The job's project is not in the read models.", code="project_unknown")
-            with tempfile.TemporaryDirectory(prefix="docsmith-reproduce-") as folder:
-                found.append(await rebuilt(history, runtime.scratch_docs(Path(folder)), source_of(project)))
+            with scratch_folder(Path(tempfile.gettempdir()), "docsmith-reproduce-") as folder:
+                found.append(await rebuilt(history, runtime.scratch_docs(folder), source_of(project)))
             output.progress("reproducing", done, len(ids))
             output.line(_text(found[-1]))
     same = None if any(one.same is None for one in found) else all(one.same for one in found)

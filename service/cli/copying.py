@@ -9,7 +9,6 @@ import fcntl
 import os
 import re
 import sqlite3
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -19,6 +18,7 @@ from eventstore import verify as verify_chain
 from eventstore.files import LOG_MIGRATIONS, connect_offline, execute_script, scripts, sync_folder
 from service.cli.archives import FORMAT, VAULT_FORMAT, Archive, Manifest, NotSound, check
 from service.integrity.checkpoints import CHECKPOINTS, KEY, PUBLIC_KEY, parse_checkpoints
+from service.scratch import BACKUP, VAULT, scratch_folder
 
 PAGE = 2000
 UNFINISHED = re.compile(r"tmp_.*|.*\.lock|lock|\..*\.tmp", re.DOTALL)
@@ -32,8 +32,7 @@ def write(data: Path, file: Path, through: int, progress: Progress) -> Manifest:
 
     Raises NotSound: the log is not what it was; then there is no file.
     """
-    with tempfile.TemporaryDirectory(dir=file.absolute().parent, prefix=".docsmith-backup-") as folder:
-        work = Path(folder)
+    with scratch_folder(file.absolute().parent, BACKUP) as work:
         with Archive(work / "backup.tar") as archive:
             # Older than the log: each checkpoint is of an event that is in it. The repositories are newer: what the log
             # says was pushed is there.
@@ -155,8 +154,7 @@ def files_in(folder: Path, *, but: Path | None = None) -> Iterator[Path]:
 def write_vault(data: Path, file: Path, of: Manifest) -> None:
     """Write the vault, and the key that signs, in place of the file; ``of`` is of the log as it was before."""
     parent = file.absolute().parent
-    with _alone_in(parent), tempfile.TemporaryDirectory(dir=parent, prefix=".docsmith-vault-") as folder:
-        work = Path(folder)
+    with _alone_in(parent), scratch_folder(parent, VAULT) as work:
         with Archive(work / "vault.tar") as archive:
             if (data / "keys.db").exists():
                 with (

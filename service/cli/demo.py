@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO, Self, TypeVar
 
 import aiohttp
@@ -35,6 +34,7 @@ from service.data_folder import make_data_folder
 from service.domain.errors import ServiceError, Unavailable
 from service.frozen import program_file
 from service.retrieval.markdown import SUFFIXES
+from service.scratch import scratch_folder
 
 SAMPLE = Path(__file__).parent.parent / "sample"
 SAMPLE_NAME = "Lantern"
@@ -245,9 +245,9 @@ def _sample(data: Path) -> Path:
     copy = data / "sample"
     if not copy.is_dir():
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with TemporaryDirectory(dir=data, prefix=".sample-") as unfinished:
-            shutil.copytree(SAMPLE, Path(unfinished) / "sample")
-            (Path(unfinished) / "sample").rename(copy)
+        with scratch_folder(data, ".sample-") as unfinished:
+            shutil.copytree(SAMPLE, unfinished / "sample")
+            (unfinished / "sample").rename(copy)
     return copy
 
 

@@ -4,7 +4,6 @@ import argparse
 import asyncio
 import os
 import shutil
-import tempfile
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
@@ -20,6 +19,7 @@ from service.cli.take_over import write_mark
 from service.domain.errors import Conflict, Invalid
 from service.integrity.checkpoints import CHECKPOINTS, PUBLIC_KEY
 from service.integrity.erasing import repeat_erasures
+from service.scratch import RESTORE, scratch_folder
 
 
 def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -43,24 +43,12 @@ async def restore(options: argparse.Namespace, output: Output) -> int:
     data: Path = options.data
     if _is_used(data):
         raise Conflict(f"{data} is there already, and not empty. Name a new folder with --data.")
-    work = _work_folder(data, is_to_stay=not options.dry_run)
     try:
-        unpack = _copy_folder if options.file.is_dir() else _unpack
-        manifest = await asyncio.to_thread(unpack, options.file, options.vault, work, output.progress)
-        # Without --vault this makes an empty one: whoever restores so has decided, so that the service begins with it.
-        async with await SQLiteEventStore.open(work / "events.db", vault_path=work / "keys.db") as store:
-            erased = await repeat_erasures(store) if options.vault is not None else 0
-        without = []
-        if options.vault is not None:
-            without = await asyncio.to_thread(subjects_without_keys, work / "events.db", work / "keys.db")
-        if not options.dry_run:
-            await asyncio.to_thread(write_mark, work, manifest.position, manifest.hash)
-            await asyncio.to_thread(_put_in_place, work, data)
+        with scratch_folder(_work_parent(data, is_to_stay=not options.dry_run), RESTORE) as work:
+            manifest, erased, without = await _restored(options, work, output)
     except NotSound as error:
         output.result({"restored": False, "sound": False, "problem": str(error)}, f"NOT sound: {error}")
         return VERIFICATION_FAILED
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
     value = {
         "restored": not options.dry_run, "sound": True, "data": str(data), "position": manifest.position,
         "head": manifest.hash, "files": len(manifest.files), "madeAt": manifest.made_at,
@@ -83,17 +71,32 @@ async def restore(options: argparse.Namespace, output: Output) -> int:
     return DONE
 
 
+async def _restored(options: argparse.Namespace, work: Path, output: Output) -> tuple[Manifest, int, list[str]]:
+    """Put a copy in place; how many erasures were repeated, and whose keys the vault lacks. Raises NotSound."""
+    unpack = _copy_folder if options.file.is_dir() else _unpack
+    manifest = await asyncio.to_thread(unpack, options.file, options.vault, work, output.progress)
+    # Without --vault this makes an empty one: the caller has decided so, and the service begins with it.
+    async with await SQLiteEventStore.open(work / "events.db", vault_path=work / "keys.db") as store:
+        erased = await repeat_erasures(store) if options.vault is not None else 0
+    without = []
+    if options.vault is not None:
+        without = await asyncio.to_thread(subjects_without_keys, work / "events.db", work / "keys.db")
+    if not options.dry_run:
+        await asyncio.to_thread(write_mark, work, manifest.position, manifest.hash)
+        await asyncio.to_thread(_put_in_place, work, options.data)
+    return manifest, erased, without
+
+
 def _is_used(data: Path) -> bool:
     return data.exists() and (not data.is_dir() or any(data.iterdir()))
 
 
-def _work_folder(data: Path, *, is_to_stay: bool) -> Path:
-    """On the file system of the data folder, so that it can be renamed to it."""
+def _work_parent(data: Path, *, is_to_stay: bool) -> Path:
+    """On the file system of the data folder, so that what is made there can be renamed to it."""
     parent = data.absolute().parent
     if is_to_stay:
         parent.mkdir(parents=True, exist_ok=True)
-    nearest = next(folder for folder in (parent, *parent.parents) if folder.is_dir())
-    return Path(tempfile.mkdtemp(dir=nearest, prefix=".docsmith-restore-"))
+    return next(folder for folder in (parent, *parent.parents) if folder.is_dir())
 
 
 def _put_in_place(work: Path, data: Path) -> None:

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from service.cli.runtime import is_served
 from service.data_folder import OTHERS, is_copy, open_to_others, other_thing_in
+from service.scratch import VAULT, leftovers_beside
 from service.settings import Settings
 
 Level = Literal["ok", "note", "wrong"]
@@ -82,6 +83,11 @@ def _folder(data: Path) -> Iterator[Finding]:
     else:
         yield Finding("permissions", "ok", f"{data} is its owner's alone.")
     yield from _open_files(data, is_closed=not mode & OTHERS)
+    for left in leftovers_beside(data):
+        has_keys = any((left / name).exists() for name in KEY_FILES) or left.name.startswith(VAULT)
+        what = "keys of what may be erased later" if has_keys else "an unfinished copy"
+        says = f"{left} was left by a backup or restore that was killed, with {what}."
+        yield Finding("leftovers", "wrong" if has_keys else "note", says, f"rm -r {left}   # or start the service")
     yield from _space(data)
     kind = file_system(data)
     if kind in NETWORK_FILE_SYSTEMS:

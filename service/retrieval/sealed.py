@@ -9,14 +9,13 @@ import hashlib
 import json
 import os
 import shutil
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from service.scratch import remove_leftovers, scratch_folder
+
 SUMS_FILE = "sums.json"
-LEFT_SECONDS = 2 * 3600
-"""After which an archive that nobody has cleared away has no reader any more."""
 _CHUNK = 1 << 20
 
 
@@ -25,42 +24,22 @@ def building(target: Path) -> Iterator[Path]:
     """The folder to write into. Once its writer has sealed it, it takes its place; else nothing is left of it, nor of
     what killed ones have left there.
     """
-    target.parent.mkdir(parents=True, exist_ok=True)
-    _clear_away(target.parent)
-    folder = target.with_name(f".{target.name}.{os.getpid()}.building")
-    try:
-        folder.mkdir(mode=0o700)
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    clear_away(target.parent)
+    with scratch_folder(target.parent, f".{target.name}.building-") as folder:
         yield folder
         if (folder / SUMS_FILE).exists():
             if target.exists():
                 shutil.rmtree(target)
             folder.replace(target)
             _sync(target.parent)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
-def _clear_away(folder: Path) -> None:
-    """What processes that were killed have left beside the indexes of a domain."""
-    for left in folder.glob(".*"):
-        if left.suffix == ".tar":
-            try:
-                if left.stat().st_mtime < time.time() - LEFT_SECONDS:
-                    left.unlink()
-            except FileNotFoundError:
-                continue
-        elif left.suffix == ".removed" or (left.suffix == ".building" and not _runs(left.stem.rpartition(".")[2])):
-            shutil.rmtree(left, ignore_errors=True)
-
-
-def _runs(process: str) -> bool:
-    try:
-        os.kill(int(process), 0)
-    except (ValueError, ProcessLookupError):
-        return False
-    except PermissionError:
-        return True
-    return int(process) != os.getpid()
+def clear_away(folder: Path) -> None:
+    """Remove what killed processes have left beside the indexes of a domain."""
+    remove_leftovers(left for left in folder.glob(".*") if left.is_dir())
+    for archive in folder.glob(".*.tar*"):  # of a program before this one, which had them here
+        archive.unlink(missing_ok=True)
 
 
 def seal(folder: Path, known: Mapping[str, str] = {}) -> None:

@@ -261,6 +261,8 @@ class Admissions:
 
 def load_secret(file: Path) -> bytes:
     """The installation's secret for addresses, made at the first call; whoever loses it loses a day's counts only."""
+    for left in file.parent.glob(f"{file.name}.*"):  # of a process that was killed; its successor is alone here
+        left.unlink(missing_ok=True)
     if not file.exists():
         fresh = file.with_name(f"{file.name}.{secrets.token_hex(8)}")
         fresh.touch(mode=0o600)

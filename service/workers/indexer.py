@@ -34,6 +34,7 @@ from service.projections.projects import ProjectRow, project_of_domain
 from service.projections.sites import SiteRow, get_site, list_sites
 from service.retrieval.query import SiteIndexes
 from service.retrieval.report import IndexReport
+from service.scratch import scratch_folder
 from service.streams import SITES, decoded
 from service.system import now
 from service.workers.fair_slots import FairSlots, build_slots, fetch_slots
@@ -308,17 +309,15 @@ class Indexer:
         """
         domain = build.project.domain
         is_long = domain not in self._sites or stage.is_long  # a command shares its slots with no other work
-        archive = build.target.with_name(f".{build.target.name}.tar")
         while True:
             stage.stage = "it waits for its turn to be read"
             async with self._slots.held(build.project.organization_id, is_long=is_long):
                 stage.stage = "its pages are being read"
                 try:
-                    return await self._read_archive(build, before, archive, is_long=is_long)
+                    with scratch_folder(build.target.parent, ".files-") as work:
+                        return await self._read_archive(build, before, work / "files.tar", is_long=is_long)
                 except _TakesLong:
                     log.info("indexing takes long", domain=domain)
-                finally:
-                    archive.unlink(missing_ok=True)
             is_long = stage.is_long = True
 
     async def _read_archive(

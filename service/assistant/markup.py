@@ -63,7 +63,8 @@ _BEGIN_HEAD = " \t>-*+0123456789"
 _MARKERS = _BEGIN_HEAD + ".)"
 
 _BACKSLASH = "\\"
-_SPECIAL = re.compile(rf"[\\`~\[\]<!&@\n]|{SCHEME}|{IN_WORD}", re.IGNORECASE)
+# The look ahead spares most letters the alternatives.
+_SPECIAL = re.compile(rf"[\\`~\[\]<!&@\n]|(?=[hfw:.])(?:{SCHEME}|{IN_WORD})", re.IGNORECASE)
 _QUIET = re.compile(r"(?:[^\\`~\[\]<!&@\n:/.]|(?<![wW])\.)+")
 """Neither anything special, nor an address, nor the end of what may begin one, but for its last letters."""
 _PLAIN_LABEL = re.compile(r"(?!.*\b(?:www|https?|ftp)$)(?:\w|\w[\w ,.'+/-]*\w|(`+)[^`]+\1)", re.IGNORECASE)

@@ -342,6 +342,7 @@ def work(job: tuple[int, range]) -> tuple[Counter[str], list[str]]:
 
 
 def run(*, seed: int, numbers: range, processes: int) -> tuple[Counter[str], list[str]]:
+    """Try these texts; print failures as they come."""
     shares = [(seed, numbers[at : at + 5_000]) for at in range(0, len(numbers), 5_000)]
     counts: Counter[str] = Counter()
     failures: list[str] = []
@@ -352,6 +353,8 @@ def run(*, seed: int, numbers: range, processes: int) -> tuple[Counter[str], lis
     for more, failed in results:
         counts += more
         failures += failed
+        for failure in failed:
+            print(failure, flush=True)
         if len(shares) > 1:
             print(f"{counts['texts']:,} texts, {failed_of(counts)} failures", file=sys.stderr, flush=True)
     return counts, failures
@@ -380,9 +383,7 @@ def main() -> int:
         return 2
     began = time.monotonic()
     numbers = range(options.texts) if options.only is None else range(options.only, options.only + 1)
-    counts, failures = run(seed=options.seed, numbers=numbers, processes=options.processes)
-    for failure in failures:
-        print(failure)
+    counts, _ = run(seed=options.seed, numbers=numbers, processes=options.processes)
     for name, count in sorted(counts.items()):
         if name not in TRIED:
             print(f"{name}: {count:,}")

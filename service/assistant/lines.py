@@ -11,7 +11,7 @@ import re
 from msgspec import Struct
 
 _QUOTES = re.compile(r"(?: {0,3}+> ?+)*+")
-_MARKER = re.compile(r"(?P<sign>[-*+]|(?P<number>[0-9]{1,9})[.)])(?P<blanks> {1,4})(?=[^ \t\n])")
+_MARKER = re.compile(r"(?P<sign>[-*+]|(?P<number>[0-9]{1,9})[.)])(?P<blanks> {1,4})(?=\S)")
 _ANY_MARKER = re.compile(r">|(?:[-*+]|[0-9]{1,9}[.)])(?:[ \t\n]|\Z)")
 _HEAD = re.compile(r"(?:[ \t]+|>|(?:[-*+]|[0-9]{1,9}[.)])(?=[ \t]))*+")
 _MARKER_BEGUN = re.compile(r"(?:[-*+]|[0-9]{1,9}[.)]?)?\Z")

@@ -63,6 +63,7 @@ _BEGIN_HEAD = " \t>-*+0123456789"
 _MARKERS = _BEGIN_HEAD + ".)"
 
 _BACKSLASH = "\\"
+_NO_WIDTH = "\u200b"
 # The look ahead spares most letters the alternatives.
 _SPECIAL = re.compile(rf"[\\`~\[\]<!&@\n]|(?=[hfw:.])(?:{SCHEME}|{IN_WORD})", re.IGNORECASE)
 _QUIET = re.compile(r"(?:[^\\`~\[\]<!&@\n:/.]|(?<![wW])\.)+")
@@ -223,6 +224,7 @@ class MarkupGuard:
             return False
         if not head:
             return None
+        is_cut = len(head) == LINE_CHARACTERS
         begun = self._buffer[: len(head) + 1]
         if is_wide(head) and not begun.endswith("\n"):
             if self._indents.is_code(begun):
@@ -232,6 +234,8 @@ class MarkupGuard:
             elif not place_of(begun, self._before).is_certain:
                 narrow = narrowed(head, self._before)
                 self._buffer, head = narrow + self._buffer[len(head) :], narrow
+        if is_cut:  # nothing behind it is looked at as a head: with a character before it, it is none for anyone
+            self._buffer, head = head + _NO_WIDTH + self._buffer[len(head) :], head + _NO_WIDTH
         self._out.emit(self._use(len(head)))
         return True
 

@@ -52,6 +52,7 @@ def test_line_ends_of_all_kinds_end_a_line(text, sent, end):
         ("a\n\r\nb\r\rc\n\rd", "a\n\nb\n\nc\n\nd"),
         ("\ufeff\0 a\0<b>", "� a�&lt;b>"),
         ("x\n\f\n7. a\n       ```\n<b>", "x\n\f\n7. a\n       \\`\\`\\`\n&lt;b>"),
+        ("+ \v\n\n     <b>", "+ \v\n\n   &lt;b>"),
         ("- a\x85```\n<b>", "- a\x85\\`\\`\\`\n&lt;b>"),
         ("a\u2028```\n<b>", "a\u2028\\`\\`\\`\n&lt;b>"),
     ],
@@ -96,6 +97,14 @@ def test_no_client_finds_an_address_in_words(text, sent):
 )  # fmt: skip
 def test_indented_text_is_code_for_every_reader_or_for_none(text, sent):
     assert each_way(text) == (sent, "")
+
+
+@pytest.mark.parametrize("deep", [" ", "> ", "- ", "\t"])
+def test_a_head_that_is_very_long_ends_somewhere(deep):
+    text = f"* {deep * 1_200}     <b>\n```\n<b>"
+    sent = shown(text)[0]
+    assert {shown(*text), shown(text[:1_000], text[1_000:])} == {(sent, "")}
+    assert "\u200b" in sent.partition("&lt;b>")[0]
 
 
 def test_code_after_a_citation_that_went_is_left_alone():

@@ -15,7 +15,6 @@ from contextlib import aclosing, asynccontextmanager
 from urllib.parse import urlsplit
 
 import msgspec
-import structlog
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -39,6 +38,7 @@ from service.domain.errors import ServiceError, Unavailable
 from service.domain.model import ToolCall, Usage
 from service.domain.replies import (
     AnswerEvent,
+    ModelFailure,
     ReplyBroken,
     ReplyDone,
     SearchFinished,
@@ -63,8 +63,6 @@ from service.ports.model import (
     ToolMessage,
 )
 from service.ports.search_index import Page, SearchIndex, Section
-
-log = structlog.get_logger()
 
 NO_ANSWER = "I could not find an answer to this in the documentation."
 """When a model ends without a word."""
@@ -125,7 +123,7 @@ async def answer(
 ) -> AsyncGenerator[AnswerEvent, None]:
     """All that follows ``ReplyOpened``; the last event is ``ReplyDone``, or ``ReplyBroken`` for a ``ServiceError``.
 
-    Of a failure of the model readers learn no more than ``failures`` has; the log has the rest.
+    Of a failure of the model readers learn no more than ``failures`` has; a ``ModelFailure`` before it has the rest.
     Closing the generator ends the model's call. Anything but a ``ServiceError`` is a bug and is raised.
     """
     try:
@@ -133,9 +131,7 @@ async def answer(
             async for event in events:
                 yield event
     except ModelFailed as failed:
-        log.warning(
-            "model failed", reply_id=question.reply_id, model=model.name, code=failed.error.code, reason=str(failed)
-        )
+        yield ModelFailure(model.name, failed.error.code, str(failed))
         yield as_readers_learn(failed.error)
     except ServiceError as error:
         yield ReplyBroken(error.code, str(error))

@@ -50,6 +50,7 @@ async def ask(runtime: Runtime, options: argparse.Namespace, output: Output) -> 
     assert project is not None  # it has a site
     broadcast: Broadcast[ReplyEvent] = Broadcast()
     settings = runtime.settings.assistant
+    reasons: list[str] = []
     with Instance(runtime.data) as instance:
         replier = Replier(
             runtime.store,
@@ -61,6 +62,7 @@ async def ask(runtime: Runtime, options: argparse.Namespace, output: Output) -> 
             is_alive=instance.is_alive,
             settings=AnswerSettings(suggestions=False, max_searches=settings.max_searches),
             concurrent_replies=1,
+            on_model_failure=lambda failure: reasons.append(failure.reason),
         )
         ready = asyncio.Event()
         replying = asyncio.create_task(replier.run(ready=ready))
@@ -99,7 +101,7 @@ async def ask(runtime: Runtime, options: argparse.Namespace, output: Output) -> 
                             return _done(done, sources, posted, options.domain, output)
                         case ReplyBroken(message=sentence):
                             output.line("")
-                            output.failed(sentence, "reply_broken")
+                            output.failed(" ".join([sentence, *reasons]), "reply_broken")
                             return FAILED
                         case _:
                             pass

@@ -87,7 +87,15 @@ class Thought(Struct, frozen=True, tag="thought"):
     text: str
 
 
-AnswerEvent = ReplyEvent | Thought
+class ModelFailure(Struct, frozen=True, tag="model-failure"):
+    """Why the model failed, for operators alone; a ``ReplyBroken`` that says less follows."""
+
+    model: str
+    code: str
+    reason: str
+
+
+AnswerEvent = ReplyEvent | Thought | ModelFailure
 """What the assistant hands over."""
 
 

@@ -32,6 +32,7 @@ from service.domain.events import DAMAGED
 from service.domain.replies import (
     STOPPED,
     AnswerEvent,
+    ModelFailure,
     ReplyBroken,
     ReplyDone,
     ReplyEvent,
@@ -106,8 +107,13 @@ class Replier:
         concurrent_replies: int,
         grace_seconds: float = 0.0,
         tracer: Tracer = NO_TRACER,
+        on_model_failure: Callable[[ModelFailure], None] | None = None,
     ) -> None:
-        """``grace_seconds``: how long a reply goes on without a reader that could come back; 0: not at all."""
+        """``grace_seconds``: how long a reply goes on without a reader that could come back; 0: not at all.
+
+        ``on_model_failure``: hears why a model failed, besides the log.
+        """
+        self._on_model_failure = on_model_failure
         self._store, self._views, self._broadcast, self._tracer = store, views, broadcast, tracer
         self._models, self._index = models, index
         self._instance, self._is_alive = instance, is_alive
@@ -308,6 +314,12 @@ class Replier:
                         else:
                             writer.think(event.text)
                             continue
+                    elif isinstance(event, ModelFailure):
+                        failed = {"model": event.model, "code": event.code, "reason": event.reason}
+                        log.warning("model failed", reply_id=reply_id, **failed)
+                        if self._on_model_failure is not None:
+                            self._on_model_failure(event)
+                        continue
                     match event:
                         case ReplyDone() as done:
                             await writer.end(

@@ -11,7 +11,15 @@ from service.assistant.answer import NO_ANSWER, AnswerSettings, Question, answer
 from service.assistant.context import Exchange
 from service.domain.errors import Forbidden, Invalid, NotFound, RateLimited, ServiceError, Unavailable
 from service.domain.model import ToolCall, Usage
-from service.domain.replies import ReplyBroken, ReplyDone, SearchFinished, SearchStarted, TextDelta, Thought
+from service.domain.replies import (
+    ModelFailure,
+    ReplyBroken,
+    ReplyDone,
+    SearchFinished,
+    SearchStarted,
+    TextDelta,
+    Thought,
+)
 from service.domain.threads import ContextItem, SearchFilter
 from service.ports.model import AssistantMessage, ToolMessage
 from tests.assistant.scripted_model import ScriptedModel
@@ -322,7 +330,8 @@ async def test_a_reply_that_ends_without_its_end_is_broken(index):
     ],
 )
 async def test_readers_learn_only_how_the_assistant_is(index, error, learned):
-    *_, last = await events_of(question(), index, ScriptedModel([error]))
+    *_, failure, last = await events_of(question(), index, ScriptedModel([error]))
+    assert failure == ModelFailure("scripted/model", error.code, str(error))
     assert last == learned
     for word in str(error).split():
         assert len(word) < 5 or word not in last.message

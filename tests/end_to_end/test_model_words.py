@@ -107,6 +107,15 @@ async def test_readers_do_not_get_a_providers_error(http, service, provider, ver
         assert "does not take org-42" in line
 
 
+async def test_the_operators_command_says_why_the_model_failed(service, provider):
+    provider.will_fail(400, "invalid_request_error", f"gpt-5.2 does not take org-42 with Bearer {KEY}")
+    done = await asyncio.to_thread(service.run, "ask", service.domain, "How do I install Kite?")
+    assert done.returncode == 1
+    assert "The assistant is misconfigured." in done.stderr
+    assert "does not take org-42" in done.stderr
+    assert KEY not in done.stdout + done.stderr
+
+
 async def test_an_error_in_the_middle_of_a_reply_is_not_shown(http, service, provider):
     provider.will_reply("Run ", "it", after=1, error="overloaded_error")
     _, stream = await raw(http, service, 2, "How do I install Kite?")

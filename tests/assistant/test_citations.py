@@ -7,6 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from service.assistant.answer_text import AnswerText
 from service.assistant.citations import CitationFilter
 
 URLS = {1: "/deploy#vercel", 2: "/theme", 3: "/api/a b (v2)"}
@@ -169,7 +170,9 @@ behind_backticks = st.lists(
 @example("Look `here ![a][r]\n\n[r]: https://evil.example\n", 5)
 @example("[r]: https://evil.example\n\nLook `here ![a][r]\n", 3)
 @example("`![a][r]\n# a\n[r]: https://evil.example", 7)
+@example("> ```\n![a][r]\n\n[r]: https://evil.example", 1)
 def test_no_reference_is_defined_that_an_image_behind_a_stray_backtick_could_mean(text, size):
-    sent, _ = filtered(*(text[at : at + size] for at in range(0, len(text), size)))
+    answer = AnswerText(URLS.get, lambda _url: False)  # what citations let through, the guard sees as well
+    sent = "".join([*(answer.feed(text[at : at + size]) for at in range(0, len(text), size)), answer.finish()])
     tokens = (token for block in MarkdownIt("commonmark").parse(sent) for token in block.children or ())
     assert [token for token in tokens if token.type == "image"] == []

@@ -234,7 +234,9 @@ class MarkupGuard:
             elif not place_of(begun, self._before).is_certain:
                 narrow = narrowed(head, self._before)
                 self._buffer, head = narrow + self._buffer[len(head) :], narrow
-        if is_cut:  # nothing behind it is looked at as a head: with a character before it, it is none for anyone
+        if (
+            is_cut and not self._in_indented_code
+        ):  # nothing behind it is looked at as a head: with a character before it, it is none for anyone
             self._buffer, head = head + _NO_WIDTH + self._buffer[len(head) :], head + _NO_WIDTH
         self._out.emit(self._use(len(head)))
         return True

@@ -19,7 +19,7 @@ DESCRIPTORS_ELSEWHERE = 256
 """File descriptors that are kept for what is no connection of a caller."""
 FEWEST_CONNECTIONS = 16
 LEAST_DESCRIPTORS = 128
-"""A service at rest, with one site, has 40 files open; under the load of its fewest connections about 100."""
+"""A service at rest, with one site, has 39 files open; its fewest connections and a job need some more."""
 
 
 class Address:

@@ -29,6 +29,7 @@ ABOUT = {
     "limits": "Accepted requests; 0 for any number.",
     "network": "Addresses that people name.",
     "webhooks": "What is told to others when a job ends.",
+    "hosted": "The embedded code host.",
     "index": "When repositories and websites are looked at for changes.",
     "search": "Ordering by meaning, beside words.",
     "log": "On standard error.",

@@ -31,7 +31,7 @@ class Attack:
     mood: str = ""
 
 
-ALWAYS = frozenset({"429", "503"})
+ALWAYS = frozenset({"408", "429", "503"})
 
 
 def attack(what: str, *answers: str, mood: str = "") -> Callable[[Run], Attack]:

@@ -130,7 +130,7 @@ async def test_while_an_index_is_made_and_its_maker_killed_the_old_one_answers(h
         async def has_begun():
             assert making.returncode is None
             assert await search(http, own) == (200, before)
-            return any(each.name.endswith(".building") for each in folder.iterdir())
+            return any(".building-" in each.name for each in folder.iterdir())
 
         await until(has_begun)
     finally:

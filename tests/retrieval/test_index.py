@@ -8,6 +8,7 @@ import pytest
 
 from service.domain.sites import Skipped
 from service.retrieval.index import MAX_INSTRUCTIONS, IndexReport, build_index, is_whole
+from service.scratch import hold
 from tests.retrieval.sites import COMMIT, DOMAIN, archive_of, build
 
 
@@ -75,17 +76,15 @@ def test_a_failed_build_leaves_nothing_and_the_old_index_alone(tmp_path):
 
 
 def test_what_killed_builds_left_is_cleared_away(tmp_path):
-    ended = get_context("spawn").Process()
-    ended.start()
-    ended.join()
-    for name in (f".other.{ended.pid}.building", ".old.removed", f".mine.{os.getppid()}.building"):
+    """A folder that its owner has locked is of a living one."""
+    for name in (".other.building-a", ".old.removed", ".mine.building-b"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "pages.db").write_bytes(b"half")
     (tmp_path / ".old.tar").write_bytes(b"")
-    os.utime(tmp_path / ".old.tar", (0, 0))
-    (tmp_path / ".new.tar").write_bytes(b"")
+    lock = hold(tmp_path / ".mine.building-b")
     build({"a.md": "Text."}, tmp_path / "index")
-    assert {each.name for each in tmp_path.iterdir()} == {"index", ".new.tar", f".mine.{os.getppid()}.building"}
+    assert {each.name for each in tmp_path.iterdir()} == {"index", ".mine.building-b"}
+    os.close(lock)
 
 
 def test_progress_is_told(tmp_path):

@@ -135,7 +135,8 @@ def ready(service: Service) -> tuple[int, dict[str, str]]:
         with urllib.request.urlopen(f"{service.url}/readyz", timeout=60) as answer:
             return answer.status, {}
     except urllib.error.HTTPError as error:
-        return error.code, json.load(error)["reasons"]
+        with error:
+            return error.code, json.load(error)["reasons"]
 
 
 def test_a_log_that_is_shortened_beneath_a_service_is_noticed(tmp_path):

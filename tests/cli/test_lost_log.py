@@ -141,7 +141,7 @@ def ready(service: Service) -> tuple[int, dict[str, str]]:
 
 def test_a_log_that_is_shortened_beneath_a_service_is_noticed(tmp_path):
     with service_in(tmp_path) as service:
-        service.set_up(write_docs(tmp_path / "docs"), index=False)
+        service.set_up(write_docs(tmp_path / "docs"))  # indexed, so it appends nothing by itself
         service.start()
         assert ready(service) == (200, {})
         last = log_of(service)[-1][0]
@@ -158,6 +158,7 @@ def test_a_log_that_is_shortened_beneath_a_service_is_noticed(tmp_path):
         )  # fmt: skip
         with pytest.raises(urllib.error.HTTPError) as refused:
             urllib.request.urlopen(request, timeout=60)
+        refused.value.close()
         assert refused.value.code in {404, 503}
         assert service.stop() == 0
         assert log_of(service)[-1][0] == last - 1

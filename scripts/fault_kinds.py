@@ -92,7 +92,6 @@ def _seconds(there: Site, *arguments: str, data: Path | None = None) -> float:
 def kill_index(root: Path, rounds: int, chance: random.Random, count: Count) -> None:
     """kill -9 in the middle of indexing, with a service beside it that answers"""
     with site(root) as there:
-        docs = root / "clone"
         longest = _seconds(there, "index", "--all", there.service.domain)
         for _ in range(rounds):
             count.rounds += 1
@@ -102,7 +101,6 @@ def kill_index(root: Path, rounds: int, chance: random.Random, count: Count) -> 
         there.restart()
         if not there.question():
             raise Lost("the site does not answer after its indexing was killed")
-        shutil.rmtree(docs, ignore_errors=True)
         there.check()
 
 

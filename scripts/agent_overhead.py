@@ -21,20 +21,20 @@ from statistics import median
 from typing import Any
 
 from eventstore import Metadata, RecordedEvent
-from service.app import open_runtime
 from service.cli.runtime import Runtime
-from service.data_folder import only_server
-from service.domain.jobs import Message
+from service.domain.jobs.decider import Message
 from service.domain.model import ToolCall, Usage
-from service.listening import Address
+from service.main.folder import open_runtime
+from service.main.listening import Address
+from service.main.reloading import CurrentModels
+from service.main.server import Server
+from service.main.serving import SWITCH_SECONDS
 from service.operations import NewJob, request_job
 from service.ports.docs_source import NewCommit, Source
 from service.ports.model import AssistantMessage, Model, ModelChunk, ModelEnd, ModelRequest
 from service.projections.projects import get_project
-from service.reloading import CurrentModels
-from service.server import Server
-from service.serving import SWITCH_SECONDS
-from service.settings import Settings
+from service.runtime.data_folder import only_server
+from service.runtime.settings import Settings
 from service.workers.instances import Instance
 
 FILES = 20

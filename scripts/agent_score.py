@@ -17,9 +17,9 @@ from typing import Any
 
 from scripts.agent_cases import CASES, Case
 from scripts.agent_overhead import command, set_up
-from service.adapters.dulwich_docs import DulwichDocs
-from service.agent import gates
-from service.agent.links import Links
+from service.adapters.git.dulwich_docs import DulwichDocs
+from service.agent.checks import gates
+from service.agent.checks.links import Links
 from service.agent.workspace import Workspace
 from service.ports.docs_source import Source
 

@@ -38,18 +38,18 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from scripts.bench_search import at_least, at_most, corpora_in, questions
 from scripts.bench_table import report
-from service.adapters.builtin_answer import BuiltinAnswer
-from service.app import open_for_command
+from service.adapters.builtin.answer import BuiltinAnswer
 from service.assistant.answer import AnswerSettings, Question, answer
 from service.cli.runtime import Runtime
 from service.domain.model import Usage
 from service.domain.replies import ReplyBroken, ReplyDone, SearchFinished, TextDelta
+from service.main.folder import open_for_command
 from service.operations import source_of
 from service.ports.model import Model, ModelChunk, ModelEnd, ModelRequest, ModelText
 from service.projections.projects import ProjectRow, project_of_domain
 from service.projections.sites import get_site
-from service.retrieval.site_index import PAGES_FILE
-from service.settings import Settings
+from service.retrieval.index.site_index import PAGES_FILE
+from service.runtime.settings import Settings
 
 ROOT = Path(__file__).parent.parent
 FIRST_EVENT_MS = 100.0

@@ -28,14 +28,14 @@ from msgspec import Struct
 from eventstore import Append, Metadata, NewEvent, SQLiteEventStore, Views
 from scripts.bench_table import report
 from scripts.streaming_load import cpu_seconds
-from service.domain.usage import RequestAccepted
+from service.domain.access.usage import RequestAccepted
 from service.projections import all_projections
-from service.system import new_id
-from service.web.access import project_for, site_for
-from service.web.door import Door, DoorSettings
-from service.web.keys import STORE, VIEWS
-from service.web.limits import ADMISSIONS, COUNTED, charged, fields_of
-from service.web.problems import REQUEST_ID
+from service.runtime.system import new_id
+from service.web.http.access import project_for, site_for
+from service.web.http.admission import Door, DoorSettings
+from service.web.http.app_keys import STORE, VIEWS
+from service.web.http.limits import ADMISSIONS, COUNTED, charged, fields_of
+from service.web.http.problems import REQUEST_ID
 
 CONNECTIONS = 16
 ROUNDS = 9

@@ -9,11 +9,10 @@ over the same sections in the same run.
 
 Figures are page-level: hit@5 (a right page among the first five) and nDCG@10. Labels are positive only and incomplete,
 so compare rows rather than trust them. Questions are in one of two halves by the hash of their words, each told apart:
-whoever tunes looks at the first and is judged by the second. The weights of ``service.retrieval.site_index`` are older
-than that: they were chosen in sight of all questions on kubernetes, dbt and mintlify, so neither half was held back;
-only other corpora can tell how they do elsewhere. Times are of a whole query, from the event loop and back, one at a
-time and with eight at once, which on a machine of two cores wait for each other: the processor's time per query is
-told beside them. Of a large site ``CHANGED_PAGES`` are changed, and the time is taken until a query finds them.
+tune on the first, and judge by the second. The weights of ``service.retrieval.index.site_index`` are older than that:
+they were chosen in sight of all questions on kubernetes, dbt and mintlify, so neither half was held back; only other
+corpora can tell how they do elsewhere. Times are of a whole query, from the event loop and back, one at a time and with
+eight at once, which on a machine of two cores wait for each other: the processor's time per query is told beside them. Of a large site ``CHANGED_PAGES`` are changed, and the time is taken until a query finds them.
 """
 
 import argparse
@@ -37,12 +36,12 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from scripts.bench_table import report as tell
 from scripts.search_rivals import ranked_by_rivals, sections_of
-from service.processes import run_in_child
-from service.retrieval.archive import Archive, blob_of
-from service.retrieval.index import PAGES_FILE, build_index, renew_index
-from service.retrieval.markdown import SUFFIXES
-from service.retrieval.query import SiteIndexes
-from service.retrieval.report import IndexReport
+from service.retrieval.index.archive import Archive, blob_of
+from service.retrieval.index.build import PAGES_FILE, build_index, renew_index
+from service.retrieval.index.report import IndexReport
+from service.retrieval.readers.markdown import SUFFIXES
+from service.retrieval.search.query import SiteIndexes
+from service.runtime.processes import run_in_child
 
 GOALS = {"kubernetes": (0.82, 0.683), "dbt": (0.69, 0.463), "mintlify": (0.95, 0.817)}
 """hit@5 and nDCG@10 that this recipe gave when it was chosen."""

@@ -28,8 +28,8 @@ import aiohttp
 
 from scripts.bench_table import report
 from scripts.streaming_rates import ENVIRONMENT, at, measure
-from service.server import serving
-from service.settings import load_settings
+from service.main.server import serving
+from service.runtime.settings import load_settings
 
 REPLIES = 200
 STARTS = 5

@@ -21,7 +21,7 @@ from scripts.siege_attack import (
     until_answered,
 )
 from scripts.siege_ground import Target
-from service.domain.keys import BASE62, make_token
+from service.domain.access.keys import BASE62, make_token
 
 JSON = {"Content-Type": "application/json"}
 

@@ -9,7 +9,7 @@ def main() -> None:
         # Until a command is under way there is nothing to end in order, and Python would print which import it was at.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     # Imported here, since child processes import this module again and need none of it.
-    from service.app import main as run
+    from service.main.program import main as run
 
     sys.exit(run(sys.argv[1:]))
 
@@ -19,7 +19,7 @@ if __name__ == "__main__":
 
     multiprocessing.freeze_support()  # does not return in a child of the single binary
     if getattr(sys, "frozen", False):
-        from service.frozen import prepare
+        from service.main.frozen import prepare
 
         prepare()
     main()

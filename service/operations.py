@@ -23,10 +23,12 @@ from eventstore import (
     load,
     plan,
 )
+from service.domain.access.idempotency import Claimed, ClaimRequest, claim_id, fingerprint_of
+from service.domain.access.keys import ChangeKey, CreateKey, KeyKind, NoteUse, RevokeKey
 from service.domain.erasures import CATEGORIES, EraseSubject
 from service.domain.errors import Conflict, Invalid, NotFound
 from service.domain.feedback import GiveFeedback
-from service.domain.jobs import (
+from service.domain.jobs.decider import (
     Absent,
     AddMessage,
     ArchiveJob,
@@ -41,10 +43,8 @@ from service.domain.jobs import (
     branch_for,
     title_from,
 )
-from service.domain.keys import ChangeKey, CreateKey, KeyKind, NoteUse, RevokeKey
 from service.domain.organizations import CreateOrganization
 from service.domain.projects import ChangeProject, CodeHostKind, CreateProject, Project, legal_branch
-from service.domain.requests import Claimed, ClaimRequest, claim_id, fingerprint_of
 from service.domain.sites import RegisterSite, RequestIndex
 from service.domain.threads import FailReply, PostMessage, StartThread, Thread, digest_of
 from service.ports.code_host import CodeHost
@@ -53,8 +53,8 @@ from service.ports.model import Models
 from service.projections.organizations import get_organization
 from service.projections.projects import ProjectRow, project_of_domain
 from service.projections.sites import get_site
+from service.runtime.system import new_capability, new_id, new_job_id, new_key_token, now
 from service.streams import ERASURES, JOBS, KEYS, ORGANIZATIONS, PROJECTS, REQUESTS, SITES, THREADS, decoded
-from service.system import new_capability, new_id, new_job_id, new_key_token, now
 
 
 class Created(Struct, frozen=True):

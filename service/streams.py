@@ -4,22 +4,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 from eventstore import Codec, Decider, RecordedEvent, UnknownEventType
-from service.domain import (
-    audit,
-    copies,
-    deliveries,
-    erasures,
-    incoming,
-    jobs,
-    keys,
-    organizations,
-    projects,
-    requests,
-    sites,
-    threads,
-    usage,
-    webhooks,
-)
+from service.domain import audit, copies, erasures, organizations, projects, sites, threads
+from service.domain.access import idempotency as requests
+from service.domain.access import keys, usage
+from service.domain.hooks import deliveries, incoming, webhooks
+from service.domain.jobs import decider as jobs
 
 C = TypeVar("C")
 S = TypeVar("S")

@@ -7,55 +7,43 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 
+LOW = {"service.domain", "service.runtime"}
+READ = {"service.projections", "service.streams", "service.ports", "eventstore"}
+WRITE = {"service.integrity", "service.operations"}
 MAY_IMPORT: dict[str, set[str]] = {
     "eventstore": set(),
     "service.domain": set(),
-    "service.settings": {"service.domain"},
-    "service.ports": {"service.domain"},
-    "service.processes": {"service.domain"},
-    "service.system": {"service.domain"},
-    "service.streams": {"service.domain", "eventstore"},
-    "service.wire": {"service.domain"},
-    "service.retrieval": {"service.ports", "service.domain", "service.scratch"},
-    "service.agent": {"service.retrieval", "service.ports", "service.domain"},
-    "service.assistant": {"service.retrieval", "service.ports", "service.domain"},
-    "service.adapters": {"service.ports", "service.domain", "service.processes"},
-    "service.projections": {"service.streams", "service.domain", "eventstore"},
-    "service.integrity": {"service.streams", "service.domain", "service.system", "eventstore"},
-    "service.operations": {
-        "service.projections", "service.streams", "service.ports", "service.domain", "service.system", "eventstore",
-    },
-    "service.workers": {
-        "service.integrity", "service.operations", "service.projections", "service.streams", "service.agent",
-        "service.assistant", "service.retrieval", "service.ports", "service.domain", "service.processes",
-        "service.system", "service.data_folder", "service.scratch", "eventstore",
-    },
-    "service.web": {
-        "service.workers", "service.operations", "service.projections", "service.streams", "service.wire",
-        "service.ports", "service.domain", "service.processes", "service.system", "eventstore",
-    },
-    "service.cli": {
-        "service.integrity", "service.workers", "service.operations", "service.projections", "service.streams",
-        "service.wire", "service.agent", "service.assistant", "service.retrieval", "service.ports", "service.domain",
-        "service.processes", "service.system", "service.settings", "service.sample", "service.frozen",
-        "service.data_folder", "service.scratch", "eventstore",
-    },
     "service.sample": set(),
-    "service.scratch": set(),
-    "service.frozen": set(),
-    "service.data_folder": {"service.domain"},
-    "service.logs": set(),
-    "service.memory": set(),
-    "service.reloading": {"service.settings", "service.ports", "service.domain"},
-    "service.supervisor": set(),
+    "service.runtime": {"service.domain"},
+    "service.ports": {"service.domain"},
+    "service.wire": {"service.domain"},
+    "service.streams": {"service.domain", "eventstore"},
+    "service.projections": {"service.streams", "service.domain", "eventstore"},
+    "service.integrity": {*LOW, "service.streams", "eventstore"},
+    "service.operations": LOW | READ,
+    "service.retrieval": {*LOW, "service.ports"},
+    "service.agent": {*LOW, "service.retrieval", "service.ports"},
+    "service.assistant": {*LOW, "service.retrieval", "service.ports"},
+    "service.adapters": {*LOW, "service.ports"},
+    "service.workers": {*LOW, *READ, *WRITE, "service.agent", "service.assistant", "service.retrieval"},
+    "service.web": {*LOW, *READ, *WRITE, "service.workers", "service.retrieval", "service.wire"},
+    "service.cli": {
+        *LOW, *READ, *WRITE, "service.workers", "service.agent", "service.assistant", "service.retrieval",
+        "service.wire", "service.sample",
+    },
 }  # fmt: skip
+ROOTS = {"service.main", "service.__main__", "service"}
 """The composition root may import everything."""
-ROOTS = {"service.app", "service.listening", "service.server", "service.serving", "service.__main__", "service"}
 
 
 def package_of(module: str) -> str:
     parts = module.split(".")
     return parts[0] if parts[0] == "eventstore" else ".".join(parts[:2])
+
+
+def is_module(name: str) -> bool:
+    path = ROOT.joinpath(*name.split("."))
+    return name.startswith(("service.", "eventstore.")) and (path.is_dir() or path.with_suffix(".py").is_file())
 
 
 def imports_of(file: Path) -> set[str]:
@@ -68,6 +56,8 @@ def imports_of(file: Path) -> set[str]:
             module = node.module or ""
             names = {alias.name for alias in node.names} - {"__version__"}
             found.update({f"{module}.{name}" for name in names} if module == "service" else {module})
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and is_module(node.value):
+            found.add(node.value)  # a module named in a string is imported later
     return {package_of(module) for module in found if module.split(".")[0] in ("service", "eventstore")}
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from service import memory
-from service.processes import run_in_child
+from service.runtime import memory
+from service.runtime.processes import run_in_child
 
 MIB = 1 << 20
 THREADS = 4

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from service.domain.errors import Conflict, Invalid, RateLimited, Unavailable
-from service.processes import RemoteTraceback, run_in_child
+from service.runtime.processes import RemoteTraceback, run_in_child
 
 LIMIT = 512 * 1024 * 1024
 
@@ -262,7 +262,7 @@ if refused:
 CHILD = """
 import asyncio
 from service.domain.errors import ServiceError
-from service.processes import run_in_child
+from service.runtime.processes import run_in_child
 try:
     print(asyncio.run(run_in_child(len, "three", timeout_seconds=60, memory_bytes={memory_bytes})))
 except ServiceError as error:
@@ -294,7 +294,8 @@ def test_where_memory_cannot_be_limited_nothing_is_run_and_the_reason_is_told():
 def test_where_the_number_of_open_files_cannot_be_raised_there_is_room_for_fewer_connections():
     fewer = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (600, 1200))"
     asked = (
-        "from service.listening import room_for; print(room_for(5000), resource.getrlimit(resource.RLIMIT_NOFILE)[0])"
+        "from service.main.listening import room_for; "
+        "print(room_for(5000), resource.getrlimit(resource.RLIMIT_NOFILE)[0])"
     )
     assert program(fewer, asked).split()[-2:] == ["944", "1200"]
     assert program(fewer, FORBID_LIMITS, asked).split()[-2:] == ["344", "600"]

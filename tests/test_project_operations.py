@@ -8,7 +8,7 @@ from service.domain.projects import ChangeProject
 from service.operations import NewProject, change_project, create_organization, create_project
 from service.projections import all_projections
 from service.projections.projects import get_project
-from service.system import now
+from service.runtime.system import now
 from tests.fakes.code_host import FakeCodeHost
 from tests.fakes.docs_source import FakeDocsSource
 

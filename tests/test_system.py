@@ -1,6 +1,6 @@
 """Ids and the clock."""
 
-from service.system import new_capability
+from service.runtime.system import new_capability
 
 
 def test_a_capability_is_neither_an_option_nor_a_formula_to_whoever_it_is_given():

@@ -19,7 +19,7 @@ from typing import Any
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from service.domain.addresses import is_public
+from service.domain.access.addresses import is_public
 
 LOOKUPS = 16
 """At the same time."""

@@ -11,11 +11,11 @@ from datetime import UTC
 from hashlib import sha1
 
 from service.agent import pull_request
-from service.agent.opening import open_workspace
-from service.agent.recorder import Clock, Recorder, still_running
+from service.agent.loop.opening import open_workspace
+from service.agent.loop.recorder import Clock, Recorder, still_running
 from service.agent.workspace import Workspace
 from service.domain.errors import Conflict, NotFound
-from service.domain.jobs import (
+from service.domain.jobs.decider import (
     CompleteJob,
     Finished,
     Rebase,

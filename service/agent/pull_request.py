@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
 from service.agent.workspace import Workspace
-from service.domain.jobs import ModelReplied, Problem, Round, Running
+from service.domain.jobs.decider import ModelReplied, Problem, Round, Running
 
 MAX_SUBJECT = 72
 """Of the commit: what ``git log --oneline`` and the code hosts show of it."""

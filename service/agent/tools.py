@@ -13,11 +13,11 @@ from typing import Annotated, Any, Literal, assert_never
 import msgspec
 from msgspec import Meta, Struct
 
-from service.agent.link_guesses import BrokenLink
-from service.agent.links import Links
+from service.agent.checks.link_guesses import BrokenLink
+from service.agent.checks.links import Links
 from service.agent.workspace import Refused, Workspace
 from service.domain.errors import NotFound, Unavailable
-from service.domain.jobs import FileChange, Todo, TodoStatus
+from service.domain.jobs.decider import FileChange, Todo, TodoStatus
 from service.domain.model import ToolCall
 from service.ports.model import Tool
 from service.ports.search_index import SearchIndex, Section

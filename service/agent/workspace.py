@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from msgspec import Struct
 
 from service.domain.errors import Invalid
-from service.domain.jobs import FileChange
+from service.domain.jobs.decider import FileChange
 from service.ports.docs_source import DocsSource, NewCommit, Source, TreeFile
 
 WRITABLE_SUFFIXES = frozenset(

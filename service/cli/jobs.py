@@ -6,12 +6,12 @@ from contextlib import aclosing
 from typing import Any
 
 from eventstore import Metadata, load
-from service.cli.audit_reading import one_line
+from service.cli.audit.reading import one_line
 from service.cli.output import DONE, FAILED, Output, failure, table
 from service.cli.parsing import add_command, count
 from service.cli.runtime import Runtime, is_served
 from service.domain.errors import Invalid, NotFound
-from service.domain.jobs import (
+from service.domain.jobs.decider import (
     MAX_PROMPT_CHARACTERS,
     FileChanged,
     Finished,
@@ -31,8 +31,8 @@ from service.domain.jobs import (
 from service.operations import NewJob, add_message, archive_job, cancel_job, request_job
 from service.projections.jobs import JobRow, find_job, list_jobs
 from service.projections.projects import ProjectRow, get_project, list_projects, project_of_domain
+from service.runtime.system import cli_actor
 from service.streams import JOBS, decoded
-from service.system import cli_actor
 from service.wire.job_stream import public
 
 BUILTIN_FORMS = """\

@@ -10,12 +10,12 @@ from service.cli.parsing import add_command
 from service.cli.projects import the_organization
 from service.cli.runtime import Runtime
 from service.cli.sites import no_site
+from service.domain.access.keys import LIFETIMES_DAYS, ChangeKey
 from service.domain.errors import Invalid, NotFound
-from service.domain.keys import LIFETIMES_DAYS, ChangeKey
 from service.operations import change_key, create_key, revoke_key
 from service.projections.keys import KeyRow, get_key, list_keys
 from service.projections.sites import get_site
-from service.system import cli_actor, now
+from service.runtime.system import cli_actor, now
 
 
 def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:

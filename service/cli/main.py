@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import cast
 
 from service import __version__
-from service.cli.config import settings_of
-from service.cli.damage import full_disk, next_step
+from service.cli.operate.damage import full_disk, next_step
 from service.cli.output import DONE, FAILED, WRONG_USAGE, Output, Unwritable, failure, flush, leave_standard_output
 from service.cli.parsing import Formatter, Parser, WrongUsage, add_command, port
 from service.cli.runtime import Program, Runtime
-from service.data_folder import UMASK, make_data_folder, require_data_folder
+from service.cli.setup.config import settings_of
 from service.domain.errors import ServiceError
-from service.settings import Settings
+from service.runtime.data_folder import UMASK, make_data_folder, require_data_folder
+from service.runtime.settings import Settings
 
 DEFAULT_DATA = "data"
 
@@ -36,14 +36,14 @@ MODULES = {
     "threads": ("ask",),
     "jobs": ("job",),
     "webhooks": ("webhook",),
-    "audit": ("audit",),
-    "backup": ("backup", "restore", "take-over"),
-    "doctor": ("doctor",),
-    "health": ("health",),
-    "config": ("config",),
-    "init": ("init",),
-    "completion": ("completion",),
-    "demo": ("demo",),
+    "audit.commands": ("audit",),
+    "operate.commands": ("backup", "restore", "take-over"),
+    "operate.doctor": ("doctor",),
+    "operate.health": ("health",),
+    "setup.config": ("config",),
+    "setup.init": ("init",),
+    "setup.completion": ("completion",),
+    "setup.demo": ("demo",),
 }
 """The commands of each module, in the order of the help. Only the module of the command at hand is imported, with the
 libraries that it needs: all of them take half a second.

@@ -20,7 +20,7 @@ from service.operations import NewProject, change_project, create_organization, 
 from service.projections.organizations import get_organization, list_organizations
 from service.projections.projects import ProjectRow, get_project, list_projects
 from service.projections.sites import SiteRow, get_site
-from service.system import cli_actor, now
+from service.runtime.system import cli_actor, now
 
 
 def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:

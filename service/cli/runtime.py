@@ -13,9 +13,9 @@ if TYPE_CHECKING:  # each of them takes longer to import than a small command ru
     from service.ports.code_host import CodeHost
     from service.ports.docs_source import DocsSource
     from service.ports.model import Models
-    from service.retrieval.meaning import Meaning
-    from service.retrieval.query import SiteIndexes
-    from service.settings import Settings
+    from service.retrieval.search.meaning import Meaning
+    from service.retrieval.search.query import SiteIndexes
+    from service.runtime.settings import Settings
 
 
 class Runtime(Protocol):

@@ -18,12 +18,12 @@ from service.operations import source_of
 from service.ports.search_index import Explanation
 from service.projections.projects import ProjectRow, project_of_domain
 from service.projections.sites import get_site
-from service.retrieval.markdown import SUFFIXES
-from service.system import cli_actor
+from service.retrieval.readers.markdown import SUFFIXES
+from service.runtime.system import cli_actor
 
 if TYPE_CHECKING:
-    from service.retrieval.report import IndexReport
-    from service.workers.indexer import Indexer
+    from service.retrieval.index.report import IndexReport
+    from service.workers.indexing.indexer import Indexer
 
 NEAR_SECONDS, FAR_SECONDS, AGAIN_SECONDS = 1.0, 30.0, 10.0
 """Between two looks at a folder or repository of this machine; at one elsewhere; and, besides, after a failure."""
@@ -71,7 +71,7 @@ async def index(runtime: Runtime, options: argparse.Namespace, output: Output) -
         lines = "\n".join(f"{one.path}: {one.reason}" for one in skipped)
         output.result({"skipped": skipped}, lines or "Nothing was skipped.")
         return DONE
-    from service.workers.indexer import Indexer  # late: no other command needs it
+    from service.workers.indexing.indexer import Indexer  # late: no other command needs it
 
     indexer = Indexer(runtime.store, runtime.views, runtime.docs, runtime.index, runtime.data)
     if options.watch:

@@ -16,7 +16,7 @@ from service.domain.replies import ReplyBroken, ReplyDone, ReplyEvent, SearchFin
 from service.domain.threads import ANONYMOUS, DEFAULT_PAGE_SIZE, PostMessage, SearchFilter, Source
 from service.operations import PostedMessage, post_message, start_thread
 from service.projections.projects import project_of_domain
-from service.system import cli_actor, new_id, now
+from service.runtime.system import cli_actor, new_id, now
 from service.workers.broadcast import Broadcast
 from service.workers.instances import Instance
 from service.workers.replier import Replier

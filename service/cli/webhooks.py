@@ -10,11 +10,11 @@ from service.cli.output import DONE, Output, failure, table
 from service.cli.parsing import add_command, count
 from service.cli.projects import the_organization
 from service.cli.runtime import Runtime, is_served
-from service.domain.deliveries import RequestDelivery
 from service.domain.erasures import EraseSubject
 from service.domain.errors import Conflict, NotFound
-from service.domain.incoming import SetIncomingSecret
-from service.domain.webhooks import (
+from service.domain.hooks.deliveries import RequestDelivery
+from service.domain.hooks.incoming import SetIncomingSecret
+from service.domain.hooks.webhooks import (
     JOB_EVENT_NAMES,
     SECRET_BYTES,
     CreateWebhook,
@@ -23,8 +23,8 @@ from service.domain.webhooks import (
     make_secret,
 )
 from service.projections.webhooks import WebhookRow, get_delivery, get_webhook, list_deliveries, list_webhooks
+from service.runtime.system import cli_actor, new_id, now
 from service.streams import DELIVERIES, ERASURES, INCOMING, WEBHOOKS
-from service.system import cli_actor, new_id, now
 
 MAX_WEBHOOKS = 20
 """Of one organization: each is sent two messages at a time, so one organization cannot take all that there may be."""

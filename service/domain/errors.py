@@ -29,6 +29,12 @@ class Invalid(ServiceError):
         self.problems = problems
 
 
+class BodyTooSlow(Invalid):
+    """The body did not arrive in time."""
+
+    code = "body_too_slow"
+
+
 class Unauthorized(ServiceError):
     """No usable key."""
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from eventstore import RecordedEvent, Views
 from service.domain.events import ERASED
-from service.domain.jobs import (
+from service.domain.jobs.decider import (
     BranchChanged,
     BranchPushed,
     ChecksReported,

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventstore import EventStore, RecordedEvent, Views
-from service.domain.keys import KeyChanged, KeyCreated, KeyEvent, KeyKind, KeyRevoked, KeyUsed
+from service.domain.access.keys import KeyChanged, KeyCreated, KeyEvent, KeyKind, KeyRevoked, KeyUsed
 from service.streams import KEYS, decoded
 
 KeyStatus = Literal["in force", "expired", "revoked"]

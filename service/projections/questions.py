@@ -15,6 +15,7 @@ from msgspec import Struct
 from eventstore import RecordedEvent, Views
 from service.domain.events import ERASED
 from service.domain.feedback import FeedbackGiven, Rating
+from service.domain.question_normalization import wording
 from service.domain.threads import (
     MessagePosted,
     ReaderLeft,
@@ -30,7 +31,6 @@ from service.domain.threads import (
     ThreadEvent,
     ThreadStarted,
 )
-from service.domain.wording import wording
 from service.streams import ERASURES, THREADS, decoded
 
 NAME = "questions-1"

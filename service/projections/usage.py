@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from eventstore import RecordedEvent, UnknownEventType, Views
-from service.domain.usage import LONGEST_WINDOW_SECONDS, RequestAccepted, milliseconds
+from service.domain.access.usage import LONGEST_WINDOW_SECONDS, RequestAccepted, milliseconds
 from service.streams import USAGE
 
 PAGE = 20_000

@@ -13,9 +13,8 @@ from typing import assert_never
 from msgspec import Struct
 
 from eventstore import RecordedEvent, Views
-from service.domain.deliveries import DeliveryAttempted, DeliveryEvent, DeliveryRequested, delivery_id
-from service.domain.jobs import JobRequested
-from service.domain.webhooks import (
+from service.domain.hooks.deliveries import DeliveryAttempted, DeliveryEvent, DeliveryRequested, delivery_id
+from service.domain.hooks.webhooks import (
     JobEventName,
     WebhookCreated,
     WebhookDeleted,
@@ -23,6 +22,7 @@ from service.domain.webhooks import (
     WebhookEnabled,
     WebhookEvent,
 )
+from service.domain.jobs.decider import JobRequested
 from service.projections.jobs import COLUMNS as JOB_COLUMNS
 from service.projections.jobs import JobRow, JobsView, job_row
 from service.streams import DELIVERIES, JOBS, WEBHOOKS, decoded

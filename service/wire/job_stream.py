@@ -19,7 +19,7 @@ from contextlib import suppress
 
 import msgspec
 
-from service.domain.jobs import (
+from service.domain.jobs.decider import (
     BranchChanged,
     BranchPushed,
     ChecksReported,

@@ -10,7 +10,7 @@ from eventstore import EventStore, EventStoreError, sign_checkpoint
 from service.domain.errors import Invalid
 from service.integrity.checkpoints import CHECKPOINTS, SignedCheckpoint, append_line, last_position, obtain_key
 from service.integrity.continuity import LogLost, require_continuous
-from service.system import now
+from service.runtime.system import now
 
 log = structlog.get_logger()
 

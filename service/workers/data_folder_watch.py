@@ -7,7 +7,7 @@ from pathlib import Path
 import structlog
 
 from eventstore import EventStore, EventStoreError
-from service.data_folder import Trouble, trouble_of
+from service.runtime.data_folder import Trouble, trouble_of
 
 log = structlog.get_logger()
 

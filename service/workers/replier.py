@@ -63,10 +63,10 @@ from service.ports.model import Models
 from service.ports.search_index import SearchIndex
 from service.ports.tracer import NoTracer, Tracer, within
 from service.projections.threads import active_replies
+from service.runtime.system import now
 from service.streams import THREADS, decoded
-from service.system import now
 from service.workers.broadcast import Broadcast, Topic
-from service.workers.patience import patiently
+from service.workers.retry import patiently
 
 log = structlog.get_logger()
 

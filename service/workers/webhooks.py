@@ -28,10 +28,10 @@ from eventstore import (
     load,
     plan,
 )
-from service.domain.deliveries import DeliveryAttempted, RecordAttempt, Waiting
 from service.domain.errors import NotFound
 from service.domain.events import GONE
-from service.domain.webhooks import DisableWebhook, DisablingReason, Webhook, signature
+from service.domain.hooks.deliveries import DeliveryAttempted, RecordAttempt, Waiting
+from service.domain.hooks.webhooks import DisableWebhook, DisablingReason, Webhook, signature
 from service.ports.webhook_sender import Answer, WebhookSender
 from service.projections.jobs import JobRow
 from service.projections.webhooks import (
@@ -43,9 +43,9 @@ from service.projections.webhooks import (
     job_after,
     next_due,
 )
+from service.runtime.system import now
 from service.streams import DELIVERIES, JOBS, WEBHOOKS
-from service.system import now
-from service.workers.patience import patiently
+from service.workers.retry import patiently
 
 log = structlog.get_logger()
 

@@ -4,8 +4,8 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from service.adapters.api_client import MAX_WAIT_SECONDS, TRIES, ApiClient, asked_to_wait
-from service.adapters.code_host_protocol import ApiAnswer, ApiRequest, NoAnswer
+from service.adapters.code_hosts.api_client import MAX_WAIT_SECONDS, TRIES, ApiClient, asked_to_wait
+from service.adapters.code_hosts.protocol import ApiAnswer, ApiRequest, NoAnswer
 from service.domain.errors import RateLimited, Unavailable
 
 NOW = 1_800_000_000.0

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.adapters.builtin_answer import BuiltinAnswer, extract
+from service.adapters.builtin.answer import BuiltinAnswer, extract
 from service.domain.errors import Invalid
 from service.domain.model import Usage
 from service.ports.model import Grounding, ModelEnd, ModelRequest, ModelText, Passage, UserMessage

@@ -2,11 +2,11 @@
 
 import pytest
 
-from service.adapters.builtin_editor import CHECKS, FACTS, NEW_ROUND, NUDGE, ROUND, BuiltinEditor
-from service.adapters.builtin_forms import FORMS
+from service.adapters.builtin.editor import CHECKS, FACTS, NEW_ROUND, NUDGE, ROUND, BuiltinEditor
+from service.adapters.builtin.forms import FORMS
 from service.agent.prompts import prompt
 from service.agent.tools import descriptions
-from service.domain.jobs import Finished, Message, ModelReplied
+from service.domain.jobs.decider import Finished, Message, ModelReplied
 from service.ports.docs_source import Source
 from service.ports.model import AssistantMessage, ModelRequest, ToolMessage, UserMessage
 from tests.agent.journal import Journal, Killed, run_job

@@ -9,9 +9,11 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from msgspec.structs import replace
 
-from service.adapters import gitea_protocol, github_protocol, gitlab_protocol
-from service.adapters.code_host_protocol import ApiAnswer, NoAnswer, opened, updated
-from service.adapters.github_protocol import GitHubApi, installation_token
+from service.adapters.code_hosts import gitea as gitea_protocol
+from service.adapters.code_hosts import github as github_protocol
+from service.adapters.code_hosts import gitlab as gitlab_protocol
+from service.adapters.code_hosts.github import GitHubApi, installation_token
+from service.adapters.code_hosts.protocol import ApiAnswer, NoAnswer, opened, updated
 from service.domain.errors import Conflict, Forbidden, Invalid, NotFound, Unavailable
 from tests.contracts.code_host import NEW
 

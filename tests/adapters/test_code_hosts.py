@@ -3,9 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
-from service.adapters.api_client import ApiClient
-from service.adapters.remote_code_host import remote_code_hosts
-from service.adapters.tokens import Tokens
+from service.adapters.code_hosts.api_client import ApiClient
+from service.adapters.code_hosts.remote import remote_code_hosts
+from service.adapters.code_hosts.tokens import Tokens
 from service.domain.errors import Conflict, Forbidden, Invalid, NotFound, Unavailable
 from service.ports.docs_source import Source
 from tests.contracts.code_host import NEW, CodeHostContract

@@ -11,13 +11,14 @@ from dulwich.objects import Blob, Commit, ObjectID, Tree
 from dulwich.repo import Repo
 from msgspec.structs import replace
 
-from service.adapters import git_names, git_objects
-from service.adapters.dulwich_docs import DulwichDocs
-from service.adapters.git_import import take_in
-from service.adapters.git_objects import MAX_BLOB_BYTES
-from service.adapters.git_remotes import Remote
-from service.adapters.git_repositories import branch_commit, commit_of, opened
-from service.adapters.hosted import HostedCodeHost
+from service.adapters.git import names as git_names
+from service.adapters.git import objects as git_objects
+from service.adapters.git.dulwich_docs import DulwichDocs
+from service.adapters.git.import_repository import take_in
+from service.adapters.git.objects import MAX_BLOB_BYTES
+from service.adapters.git.remotes import Remote
+from service.adapters.git.repositories import branch_commit, commit_of, opened
+from service.adapters.hosted.code_host import HostedCodeHost
 from service.domain.errors import Forbidden, Invalid, NotFound, Unavailable
 from service.ports.docs_source import Source
 from tests.contracts.docs_source import AT, AUTHOR, FILES, DocsSourceContract, commit

@@ -8,11 +8,11 @@ import pytest
 import urllib3
 from msgspec.structs import replace
 
-from service.adapters.dulwich_docs import DulwichDocs
-from service.adapters.git_clients import OwnOrigin
-from service.adapters.git_folder import import_folder
-from service.adapters.git_remotes import remote_of, with_token
-from service.adapters.git_repositories import create
+from service.adapters.git.clients import OwnOrigin
+from service.adapters.git.dulwich_docs import DulwichDocs
+from service.adapters.git.folder import import_folder
+from service.adapters.git.remotes import remote_of, with_token
+from service.adapters.git.repositories import create
 from service.domain.errors import Conflict, Forbidden, Invalid, RateLimited, Unavailable
 from service.ports.docs_source import Source
 from tests.contracts.docs_source import FILES, TransportContract, commit

@@ -14,14 +14,14 @@ from dulwich.object_format import DEFAULT_OBJECT_FORMAT
 from dulwich.objects import Blob, Commit, ObjectID, ShaFile, Tree
 from dulwich.pack import PackChunkGenerator, full_unpacked_object
 
-from service.adapters.dulwich_docs import DulwichDocs
-from service.adapters.git_import import take_in
-from service.adapters.git_remotes import Remote
-from service.adapters.git_repositories import opened
+from service.adapters.git.dulwich_docs import DulwichDocs
+from service.adapters.git.import_repository import take_in
+from service.adapters.git.remotes import Remote
+from service.adapters.git.repositories import opened
+from service.adapters.hosted.git_http import GitLimits, git_routes
 from service.domain.errors import Forbidden
 from service.ports.docs_source import Source
-from service.web.git_http import GitLimits, git_routes
-from service.web.problems import problems, request_ids
+from service.web.http.problems import problems, request_ids
 from tests.contracts.docs_source import FILES, commit
 
 GIT = shutil.which("git")
@@ -81,7 +81,8 @@ def repository(hosted):
 async def server(hosted):
     async def authorize(request, _project_id):
         header = request.headers.get("Authorization", "").removeprefix("Basic ")
-        return base64.b64decode(header).decode().partition(":")[2] == KEY
+        is_known = base64.b64decode(header).decode().partition(":")[2] == KEY
+        return "" if is_known else None
 
     app = web.Application(middlewares=[request_ids, problems])
     app.add_routes(git_routes(hosted, authorize, limits=GitLimits(push_bytes=PUSH_LIMIT)))

@@ -15,11 +15,11 @@ from aiohttp import ClientSession, web
 from aiohttp.test_utils import TestServer
 from dulwich.objects import Blob, Tree
 
-from service.adapters.git_repositories import opened
+from service.adapters.git.repositories import opened
+from service.adapters.hosted.git_http import GitLimits, git_routes
 from service.domain.errors import Unavailable
-from service.web.git_http import GitLimits, git_routes
-from service.web.problems import problems, request_ids
-from service.web.shares import Shares
+from service.runtime.shares import Shares
+from service.web.http.problems import problems, request_ids
 from tests.adapters.test_git_http import (  # noqa: F401  (fixtures)
     ZERO,
     commit_file,
@@ -53,7 +53,7 @@ def serving(hosted, counted):  # noqa: F811
     @asynccontextmanager
     async def serve(**options):
         async def everyone(_request, _project_id):
-            return True
+            return ""
 
         def count(bound, times=1):
             counted[bound] += times
@@ -274,8 +274,8 @@ class TestShares:
     def shares(self, slots=2, each=(2, 1), waiting=2, seconds=TIMEOUT):
         self.counted = Counter()
         return Shares(
-            slots, each, waiting=waiting, seconds=seconds, bound="git_turns",
-            count_bound=lambda bound, times=1: self.counted.update({bound: times}),
+            slots, each, waiting=waiting, seconds=seconds,
+            on_refused=lambda: self.counted.update({"git_turns": 1}),
         )  # fmt: skip
 
     async def test_owner_at_its_share_waits_while_others_begin(self):

@@ -6,12 +6,12 @@ import pytest
 from dulwich.refs import Ref
 from msgspec.structs import replace
 
-from service.adapters.dulwich_docs import DulwichDocs
-from service.adapters.git_import import take_in
-from service.adapters.git_objects import list_files, read_blobs
-from service.adapters.git_refresh import TAKEN_IN, refresh, state_of
-from service.adapters.git_remotes import Remote
-from service.adapters.git_repositories import branch_commit, commit_of, opened
+from service.adapters.git.dulwich_docs import DulwichDocs
+from service.adapters.git.import_repository import take_in
+from service.adapters.git.objects import list_files, read_blobs
+from service.adapters.git.remotes import Remote
+from service.adapters.git.repositories import branch_commit, commit_of, opened
+from service.adapters.git.upstream_sync import TAKEN_IN, refresh, state_of
 from service.domain.errors import Conflict, Invalid
 from tests.adapters.test_dulwich_docs import LOCAL, commit_to, make_repository, write_folder
 from tests.contracts.docs_source import FILES

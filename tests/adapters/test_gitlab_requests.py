@@ -7,8 +7,8 @@ from urllib.parse import parse_qs, urlsplit
 import gitlab
 import pytest
 
-from service.adapters.api_client import ApiClient
-from service.adapters.gitlab_protocol import GitLabApi, place_of
+from service.adapters.code_hosts.api_client import ApiClient
+from service.adapters.code_hosts.gitlab import GitLabApi, place_of
 from tests.contracts.code_host import NEW
 from tests.fakes.gitlab import FakeGitLab
 

@@ -13,18 +13,18 @@ from dulwich.objects import Commit, ObjectID, Tree
 from dulwich.repo import MemoryRepo
 from msgspec.structs import replace
 
-from service.adapters import git_objects
-from service.adapters.git_history import History
-from service.adapters.git_import import take_in
-from service.adapters.git_objects import Objects
-from service.adapters.git_remotes import Remote
-from service.adapters.git_repositories import branch_commit, commit_of, opened
-from service.adapters.hosted import HostedCodeHost
-from service.adapters.hosted_diff import FILES_PER_PAGE, LINE_STEPS, MAX_LINES, Diff, unified
+from service.adapters.git import objects as git_objects
+from service.adapters.git.history import History
+from service.adapters.git.import_repository import take_in
+from service.adapters.git.objects import Objects
+from service.adapters.git.remotes import Remote
+from service.adapters.git.repositories import branch_commit, commit_of, opened
+from service.adapters.hosted.code_host import HostedCodeHost
+from service.adapters.hosted.diff import FILES_PER_PAGE, LINE_STEPS, MAX_LINES, Diff, unified
 from service.domain.comparison import Effort
 from service.domain.errors import Conflict, NotFound
 from service.ports.docs_source import NewCommit, Source
-from service.web.pull_request_views import Place, make_file, make_page
+from service.web.pages.pull_request_views import Place, make_file, make_page
 from tests.contracts.code_host import NEW, CodeHostContract
 from tests.fakes.code_host import FakeCodeHost
 

@@ -3,12 +3,12 @@
 import pytest
 from dulwich.objects import Blob, Commit, ObjectID, Tree
 
-from service.adapters.dulwich_docs import DulwichDocs
-from service.adapters.git_repositories import opened
+from service.adapters.git.dulwich_docs import DulwichDocs
+from service.adapters.git.repositories import opened
 from service.domain.errors import Invalid
 from service.ports.docs_source import Source
-from service.retrieval.index import build_index, renew_index
-from service.retrieval.query import SiteIndexes
+from service.retrieval.index.build import build_index, renew_index
+from service.retrieval.search.query import SiteIndexes
 from tests.adapters.test_dulwich_docs import make_repository
 from tests.contracts.docs_source import AUTHOR, commit
 

@@ -7,13 +7,13 @@ import time
 
 import pytest
 
-from service.adapters.litellm_model import LitellmModel
-from service.adapters.model_errors import Retries
-from service.adapters.model_fallback import FallbackModel
-from service.adapters.model_settings import ModelSettings
-from service.agent.budgets import BudgetExhausted, Budgets
+from service.adapters.models.errors import Retries
+from service.adapters.models.fallback import FallbackModel
+from service.adapters.models.litellm_model import LitellmModel
+from service.adapters.models.model_settings import ModelSettings
+from service.agent.loop.budgets import BudgetExhausted, Budgets
 from service.domain.errors import Forbidden, Invalid, ServiceError, Unavailable
-from service.domain.jobs import Finished, ModelReplied, PlanChanged, ToolReturned
+from service.domain.jobs.decider import Finished, ModelReplied, PlanChanged, ToolReturned
 from tests.agent.journal import Journal, run_job, run_work
 from tests.fakes.code_host import FakeCodeHost
 from tests.fakes.docs_source import FakeDocsSource

@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.adapters.model_errors import Retries, error_of, retry_after_seconds
+from service.adapters.models.errors import Retries, error_of, retry_after_seconds
 from service.adapters.redaction import secrets_of
 from service.domain.errors import Forbidden, Invalid, RateLimited, ServiceError, Unavailable
 

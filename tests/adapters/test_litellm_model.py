@@ -11,9 +11,9 @@ from contextlib import aclosing
 
 import pytest
 
-from service.adapters.litellm_model import LitellmModel
-from service.adapters.model_errors import Retries
-from service.adapters.model_settings import ModelSettings
+from service.adapters.models.errors import Retries
+from service.adapters.models.litellm_model import LitellmModel
+from service.adapters.models.model_settings import ModelSettings
 from service.domain.errors import Forbidden, Invalid, NotFound, RateLimited, ServiceError, Unavailable
 from service.domain.model import ToolCall
 from service.ports.model import (

@@ -6,7 +6,7 @@ import sys
 import msgspec
 import pytest
 
-from service.adapters.models import ALWAYS, ConfiguredModels, LitellmModel, ModelSettings
+from service.adapters.models.configured import ALWAYS, ConfiguredModels, LitellmModel, ModelSettings
 from service.domain.errors import Invalid, NotFound
 from service.domain.model import Usage
 from service.ports.model import ModelEnd
@@ -184,7 +184,7 @@ async def test_one_wrong_name_is_told_and_the_others_are_prepared_nevertheless()
 
 
 async def test_the_usual_models_are_in_litellms_price_table():
-    from service.adapters.model_library import load
+    from service.adapters.models.library import load
 
     library = await load()
     for env in ({"ANTHROPIC_API_KEY": "k"}, {"OPENAI_API_KEY": "k"}):
@@ -198,6 +198,9 @@ async def test_the_usual_models_are_in_litellms_price_table():
 
 
 def test_importing_us_imports_neither_litellm_nor_httpx():
-    code = "import sys, service.adapters.models; print({'litellm', 'httpx', 'openai', 'pydantic'} & set(sys.modules))"
+    code = (
+        "import sys, service.adapters.models.configured; "
+        "print({'litellm', 'httpx', 'openai', 'pydantic'} & set(sys.modules))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from service.adapters.litellm_model import LitellmModel
-from service.adapters.model_settings import ModelSettings
+from service.adapters.models.litellm_model import LitellmModel
+from service.adapters.models.model_settings import ModelSettings
 from service.domain.errors import Invalid
 from service.domain.model import ToolCall
 from service.ports.model import (

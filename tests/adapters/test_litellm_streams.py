@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.adapters.model_streams import ChatCompletionsReader, Ending, MessagesReader, Tokens, failure
+from service.adapters.models.streams import ChatCompletionsReader, Ending, MessagesReader, Tokens, failure
 from service.domain.errors import Forbidden, Invalid, RateLimited, Unavailable
 from service.domain.model import ToolCall
 

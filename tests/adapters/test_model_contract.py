@@ -2,10 +2,10 @@
 
 import pytest
 
-from service.adapters.builtin_answer import BuiltinAnswer
-from service.adapters.litellm_model import LitellmModel
-from service.adapters.model_fallback import FallbackModel
-from service.adapters.model_settings import ModelSettings
+from service.adapters.builtin.answer import BuiltinAnswer
+from service.adapters.models.fallback import FallbackModel
+from service.adapters.models.litellm_model import LitellmModel
+from service.adapters.models.model_settings import ModelSettings
 from service.domain.errors import Unavailable
 from service.ports.model import Grounding, ModelRequest, Passage, Tool, UserMessage
 from tests.contracts.model import ModelContract, ToolModelContract

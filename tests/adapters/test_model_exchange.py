@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from service.adapters.model_exchange import Silence
+from service.adapters.models.exchange import Silence
 
 
 class Content:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.adapters.model_fallback import AVOIDED_SECONDS, FallbackModel
+from service.adapters.models.fallback import AVOIDED_SECONDS, FallbackModel
 from service.domain.errors import Forbidden, Invalid, NotFound, RateLimited, ServiceError, Unavailable
 from service.ports.model import ModelRequest, UserMessage
 from tests.contracts.model import chunks_of

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
-from service.adapters.otel import OpenTelemetry
-from service.adapters.traced import is_wanted
+from service.adapters.tracing.otel import OpenTelemetry
+from service.adapters.tracing.traced import is_wanted
 from service.domain.errors import Invalid
 from tests.fakes.collector import attributes_of, collecting
 
 SERVICE = Path(__file__).parent.parent.parent / "service"
 SAYS_SO = """
-import service.adapters.traced as traced
+import service.adapters.tracing.traced as traced
 from service.domain.errors import Invalid
 try:
     tracer = traced.tracer_for("1")
@@ -51,7 +51,9 @@ def test_nothing_of_it_is_imported_where_nobody_asks():
             names = [ast.unparse(node) for node in ast.parse(file.read_text(encoding="utf-8")).body]
             assert not [one for one in names if "import" in one.split()[:3] and "opentelemetry" in one], file
     traced = ast.parse((SERVICE / "adapters" / "traced.py").read_text(encoding="utf-8")).body
-    assert not [node for node in traced if isinstance(node, ast.ImportFrom) and node.module == "service.adapters.otel"]
+    assert not [
+        node for node in traced if isinstance(node, ast.ImportFrom) and node.module == "service.adapters.tracing.otel"
+    ]
 
 
 def test_a_collector_that_is_silent_delays_neither_work_nor_the_end():

@@ -9,9 +9,9 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from msgspec.structs import replace
 
-from service.adapters.api_client import ApiClient
-from service.adapters.remote_code_host import RemoteCodeHost, github
-from service.adapters.tokens import Tokens
+from service.adapters.code_hosts.api_client import ApiClient
+from service.adapters.code_hosts.remote import RemoteCodeHost, github
+from service.adapters.code_hosts.tokens import Tokens
 from service.domain.errors import Forbidden
 from service.ports.docs_source import Source
 

@@ -5,10 +5,10 @@ from collections import Counter
 import pytest
 from aiohttp import web
 
-from service.adapters.website import MANIFEST, Limits, WebsiteDocs
+from service.adapters.website.site import MANIFEST, Limits, WebsiteDocs
 from service.domain.errors import Conflict, Forbidden, Invalid, ServiceError, Unavailable
 from service.ports.docs_source import Source
-from service.retrieval.index import build_index
+from service.retrieval.index.build import build_index
 from tests.fakes.docs_source import FakeDocsSource
 
 LIMITS = Limits(pause_seconds=0, request_seconds=5, seconds=20, page_bytes=10_000)

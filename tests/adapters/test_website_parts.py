@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.adapters.website_parts import (
+from service.adapters.website.parts import (
     Robots,
     absolute,
     address_of,

@@ -2,10 +2,10 @@
 
 from datetime import UTC, datetime, timedelta
 
-from service.agent.budgets import Budgets
-from service.agent.loop import work
+from service.agent.loop.budgets import Budgets
+from service.agent.loop.loop import work
 from service.agent.publishing import publish
-from service.domain.jobs import (
+from service.domain.jobs.decider import (
     Absent,
     AddMessage,
     Finished,

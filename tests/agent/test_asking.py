@@ -2,12 +2,12 @@
 
 import pytest
 
-from service.agent.asking import ASKED_AGAIN, MAX_ASKED_AGAIN
-from service.agent.budgets import Budgets
-from service.agent.loop import work
-from service.agent.window import LEFT_OUT
+from service.agent.loop.budgets import Budgets
+from service.agent.loop.loop import work
+from service.agent.loop.model_call import ASKED_AGAIN, MAX_ASKED_AGAIN
+from service.agent.loop.window import LEFT_OUT
 from service.domain.errors import Forbidden, Invalid, Unavailable
-from service.domain.jobs import ModelReplied
+from service.domain.jobs.decider import ModelReplied
 from service.ports.model import ToolMessage
 from tests.agent.journal import SOURCE, Journal, run_work
 from tests.fakes.code_host import FakeCodeHost

@@ -4,10 +4,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from service.agent.conversation import MAX_GUIDANCE_CHARACTERS, facts, messages
+from service.agent.loop.conversation import MAX_GUIDANCE_CHARACTERS, facts, messages
 from service.agent.prompts import prompt
 from service.agent.workspace import Workspace
-from service.domain.jobs import ChecksReported, JobRequested, Message, ModelReplied, Problem, ToolReturned, Work
+from service.domain.jobs.decider import ChecksReported, JobRequested, Message, ModelReplied, Problem, ToolReturned, Work
 from service.domain.model import ToolCall, Usage
 from service.ports.docs_source import Source
 from service.ports.model import AssistantMessage, SystemMessage, UserMessage

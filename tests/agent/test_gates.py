@@ -2,9 +2,9 @@
 
 import pytest
 
-from service.agent import gates
-from service.agent.gates import Changed
-from service.agent.links import Links
+from service.agent.checks import gates
+from service.agent.checks.gates import Changed
+from service.agent.checks.links import Links
 from service.agent.workspace import Workspace
 from service.ports.docs_source import Source
 from tests.fakes.docs_source import FakeDocsSource

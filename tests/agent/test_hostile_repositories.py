@@ -14,12 +14,12 @@ import unicodedata
 import pytest
 from dulwich.objects import Blob, ObjectID, Tree
 
-from service.adapters.dulwich_docs import DulwichDocs
-from service.adapters.git_repositories import opened
-from service.agent import gates, navigation
-from service.agent.conversation import facts
-from service.agent.gates import Changed, check_files
-from service.agent.links import Links
+from service.adapters.git.dulwich_docs import DulwichDocs
+from service.adapters.git.repositories import opened
+from service.agent.checks import gates, navigation
+from service.agent.checks.gates import Changed, check_files
+from service.agent.checks.links import Links
+from service.agent.loop.conversation import facts
 from service.agent.tools import MAX_RESULT_CHARACTERS, Toolbox
 from service.agent.workspace import Workspace
 from service.domain.errors import Invalid

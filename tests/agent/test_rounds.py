@@ -2,10 +2,10 @@
 
 import pytest
 
-from service.agent import window
-from service.agent.budgets import BudgetExhausted, Budgets
+from service.agent.loop import window
+from service.agent.loop.budgets import BudgetExhausted, Budgets
 from service.domain.errors import Conflict, Unavailable
-from service.domain.jobs import (
+from service.domain.jobs.decider import (
     BranchChanged,
     BranchPushed,
     CancelJob,

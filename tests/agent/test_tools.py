@@ -3,7 +3,7 @@
 import jsonschema
 import pytest
 
-from service.agent.links import Links
+from service.agent.checks.links import Links
 from service.agent.tools import MAX_RESULT_CHARACTERS, Toolbox, descriptions
 from service.agent.workspace import Workspace
 from service.domain.errors import NotFound

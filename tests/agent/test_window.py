@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.agent.conversation import messages
+from service.agent.loop.conversation import messages
+from service.agent.loop.window import FREED, LEFT_OUT, MOST_PROMPT_TOKENS, cut, limits, size, told
 from service.agent.tools import as_data
-from service.agent.window import FREED, LEFT_OUT, MOST_PROMPT_TOKENS, cut, limits, size, told
-from service.domain.jobs import ChecksReported, JobRequested, Message, ModelReplied, Problem, ToolReturned, Work
+from service.domain.jobs.decider import ChecksReported, JobRequested, Message, ModelReplied, Problem, ToolReturned, Work
 from service.domain.model import ToolCall, Usage
 from service.ports.model import AssistantMessage, ToolMessage, UserMessage
 

@@ -5,7 +5,7 @@ from itertools import groupby
 
 import pytest
 
-from service.adapters.builtin_answer import BuiltinAnswer
+from service.adapters.builtin.answer import BuiltinAnswer
 from service.assistant import failures
 from service.assistant.answer import NO_ANSWER, AnswerSettings, Question, answer
 from service.assistant.context import Exchange

@@ -11,11 +11,11 @@ from dulwich.objects import ObjectID
 from dulwich.repo import Repo
 
 from eventstore import SQLiteEventStore
-from service.adapters.dulwich_docs import DulwichDocs
+from service.adapters.git.dulwich_docs import DulwichDocs
 from service.agent.workspace import Workspace
-from service.cli.audit_reproduce import History, Recorded, history_of, rebuilt
+from service.cli.audit.reproduce import History, Recorded, history_of, rebuilt
 from service.domain.errors import NotFound
-from service.domain.jobs import Committed
+from service.domain.jobs.decider import Committed
 from service.ports.docs_source import NewCommit, Source
 from tests.adapters.test_dulwich_docs import commit_to
 from tests.contracts.docs_source import AT, AUTHOR

@@ -101,7 +101,7 @@ def test_ctrl_c_before_a_command_is_under_way_prints_nothing():
         "import builtins, os, signal, sys\n"
         "real = builtins.__import__\n"
         "def slow(name, *how):\n"
-        "    if name == 'service.app': os.kill(os.getpid(), signal.SIGINT)\n"
+        "    if name == 'service.main.folder': os.kill(os.getpid(), signal.SIGINT)\n"
         "    return real(name, *how)\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "builtins.__import__ = slow\n"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from service.cli.config import sources_of
+from service.cli.setup.config import sources_of
 from service.domain.errors import Invalid
-from service.settings import BadSettings, load_settings, read_settings
+from service.runtime.settings import BadSettings, load_settings, read_settings
 
 BAD = """\
 [server]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from service.cli.damage import next_step
+from service.cli.operate.damage import next_step
 from tests.service_process import Service, service_in, write_docs
 
 

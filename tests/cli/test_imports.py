@@ -18,7 +18,7 @@ def imported_by(*arguments: str) -> set[str]:
     """The names of the modules, and of the packages above them."""
     program = (
         "import json, sys\n"
-        "from service.app import main\n"
+        "from service.main.program import main\n"
         "code = main(sys.argv[1:])\n"
         "print(json.dumps([code, sorted(sys.modules)]), file=sys.stderr)"
     )
@@ -51,6 +51,8 @@ def test_every_command_is_found_in_the_module_that_the_table_names():
 
 def test_the_service_leaves_to_its_children_what_only_they_need():
     """8 MB of memory."""
-    program = "import json, sys, service.server, service.adapters.website\nprint(json.dumps(sorted(sys.modules)))"
+    program = (
+        "import json, sys, service.main.server, service.adapters.website.site\nprint(json.dumps(sorted(sys.modules)))"
+    )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert not {"docutils", "lxml"}.intersection(json.loads(done.stdout))

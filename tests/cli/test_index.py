@@ -9,7 +9,7 @@ import subprocess
 
 from service.cli.sites import told
 from service.domain.sites import Skipped
-from service.retrieval.index import IndexReport
+from service.retrieval.index.build import IndexReport
 from tests.service_process import begun, service_in, write_docs
 
 

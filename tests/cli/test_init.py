@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from eventstore import SQLiteEventStore, Views
-from service.cli.grafana import ALERTS, PANELS
-from service.cli.init import CONTAINER, UNIT, commented_settings
+from service.cli.setup.grafana import ALERTS, PANELS
+from service.cli.setup.init import CONTAINER, UNIT, commented_settings
 from service.projections import all_projections
-from service.settings import Settings, load_settings, read_settings
-from service.web.metrics import Metrics
+from service.runtime.settings import Settings, load_settings, read_settings
+from service.web.api.metrics import Metrics
 from tests.cli.test_config import docsmith
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from service.cli.export_format import Line
+from service.cli.audit.export_format import Line
 from service.integrity.checkpoints import parse_checkpoints
 from tests import stranger
 from tests.service_process import service_in, write_docs

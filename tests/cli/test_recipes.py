@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from service.cli.recipes import BACKUP, FOLLOW, recipe
+from service.cli.setup.recipes import BACKUP, FOLLOW, recipe
 from service.domain.errors import Invalid
 from tests.cli.test_config import docsmith
 from tests.cli.test_following import following, stop

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from eventstore import SQLiteEventStore, execute
-from service.domain.jobs import Message, RequestJob
+from service.domain.jobs.decider import Message, RequestJob
 from service.domain.projects import CreateProject
 from service.domain.sites import RegisterSite, RequestIndex
 from service.streams import JOBS, PROJECTS, SITES

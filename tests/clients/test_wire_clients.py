@@ -9,7 +9,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from msgspec.structs import replace
 
-from service.domain.jobs import JobEvent
+from service.domain.jobs.decider import JobEvent
 from service.domain.replies import ReplyEvent
 from service.wire import data_stream, ui_messages
 from service.wire.data_stream import DataStreamEncoder

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.domain.callers import (
+from service.domain.access.callers import (
     address_of,
     checked_networks,
     checked_origins,

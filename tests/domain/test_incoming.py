@@ -6,9 +6,9 @@ from urllib.parse import quote
 
 import pytest
 
-from service.domain import incoming
 from service.domain.errors import Invalid, NotFound
-from service.domain.incoming import (
+from service.domain.hooks import incoming
+from service.domain.hooks.incoming import (
     MAX_SEEN,
     Closed,
     IncomingSecretSet,
@@ -22,7 +22,7 @@ from service.domain.incoming import (
     is_authentic,
     read_told,
 )
-from service.domain.webhooks import make_secret
+from service.domain.hooks.webhooks import make_secret
 from tests.fakes.hooks import (
     sample,
     signed,

@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from service.domain.errors import ServiceError
-from service.domain.jobs import (
+from service.domain.jobs.decider import (
     Absent,
     AddMessage,
     ArchiveJob,

@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from service.domain import jobs
 from service.domain.errors import Conflict, Invalid
-from service.domain.jobs import (
+from service.domain.jobs import decider as jobs
+from service.domain.jobs.decider import (
     AddMessage,
     ArchiveJob,
     BranchChanged,

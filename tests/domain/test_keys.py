@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.domain.errors import Invalid, NotFound
-from service.domain.keys import (
+from service.domain.access.keys import (
     BASE62,
     Absent,
     CreateKey,
@@ -20,7 +19,8 @@ from service.domain.keys import (
     kind_of,
     make_token,
 )
-from service.system import new_key_token
+from service.domain.errors import Invalid, NotFound
+from service.runtime.system import new_key_token
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 RANDOM = st.text(alphabet=BASE62, min_size=30, max_size=30)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from service.domain.usage import WINDOW_SECONDS, Limits, RequestAccepted, SearchRequest, Usage, milliseconds
+from service.domain.access.usage import WINDOW_SECONDS, Limits, RequestAccepted, SearchRequest, Usage, milliseconds
 
 START = datetime(2026, 1, 2, tzinfo=UTC)
 LIMITS = Limits(

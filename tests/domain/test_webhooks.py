@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from standardwebhooks.webhooks import Webhook as Oracle
 from standardwebhooks.webhooks import WebhookVerificationError
 
-from service.domain import deliveries, webhooks
-from service.domain.addresses import is_public
-from service.domain.deliveries import (
+from service.domain.access.addresses import is_public
+from service.domain.errors import Conflict, Invalid, NotFound
+from service.domain.hooks import deliveries, webhooks
+from service.domain.hooks.deliveries import (
     DELAYS_SECONDS,
     DeliveryAttempted,
     DeliveryRequested,
@@ -22,8 +23,7 @@ from service.domain.deliveries import (
     delivery_id,
     retry_delay,
 )
-from service.domain.errors import Conflict, Invalid, NotFound
-from service.domain.webhooks import (
+from service.domain.hooks.webhooks import (
     CreateWebhook,
     Deleted,
     DeleteWebhook,

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from service.settings import LimitsSection
+from service.runtime.settings import LimitsSection
 from tests.service_process import Service
 
 UNLIMITED = {f"DOCSMITH_LIMITS__{name}".upper(): "0" for name in LimitsSection.__struct_fields__}

@@ -11,8 +11,8 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from service.adapters.git_folder import import_folder
-from service.adapters.git_repositories import create
+from service.adapters.git.folder import import_folder
+from service.adapters.git.repositories import create
 from tests.end_to_end.talk import create_job, files_with, get_job, job_events
 from tests.fakes.git_server import GIT, GitServer, git
 from tests.fakes.gitea import FakeGitea

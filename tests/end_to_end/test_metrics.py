@@ -11,7 +11,7 @@ from contextlib import ExitStack, closing
 
 import pytest
 
-from service.web.metrics import METHODS
+from service.web.api.metrics import METHODS
 from tests.end_to_end.scripted import free_port
 from tests.service_process import service_in, write_docs
 

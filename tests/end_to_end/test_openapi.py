@@ -18,11 +18,11 @@ from aiohttp import web
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 import service.web
-from service.domain.jobs import JobEvent
-from service.web.description import NOT_OF_THE_API, OPERATIONS, TAGS, description
-from service.web.errors import EXPLAINED
-from service.web.openapi import common_errors
-from service.web.stream_description import LIVE_EVENTS, UI_CHUNKS, UiChunk
+from service.domain.jobs.decider import JobEvent
+from service.web.api.description import NOT_OF_THE_API, OPERATIONS, TAGS, description
+from service.web.api.openapi import common_errors
+from service.web.api.stream_description import LIVE_EVENTS, UI_CHUNKS, UiChunk
+from service.web.http.errors import EXPLAINED
 from service.wire.job_stream import public
 from tests.end_to_end.talk import ask, chunks, create_job, job_events, question
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from service.app import require_owner
 from service.domain.errors import Forbidden
+from service.main.folder import require_owner
 from tests.service_process import PROGRAM, Service, service_in, write_docs
 
 SECONDS = 60.0

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from service.web.threads import MAX_ID_CHARACTERS
+from service.web.api.threads import MAX_ID_CHARACTERS
 from tests.end_to_end.scripted import Reading, asking, free_port, next_asked, scripted_service
 from tests.end_to_end.talk import message_url, question, recorded, text_of
 from tests.fakes.provider import ScriptedProvider

@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from hashlib import sha1
 from pathlib import Path
 
-from service.adapters.git_export import OWN_FILE, OWN_FOLDER, SITE_FILES
-from service.adapters.git_names import checked_path, folded
+from service.adapters.git.export import OWN_FILE, OWN_FOLDER, SITE_FILES
+from service.adapters.git.names import checked_path, folded
 from service.domain.errors import Conflict, Invalid, NotFound, ServiceError
 from service.ports.docs_source import Fetched, LeftOut, NewCommit, Source, TreeFile, WrittenCommit, size_limit
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from multidict import CIMultiDict
 
-from service.domain.webhooks import signature
+from service.domain.hooks.webhooks import signature
 
 SAMPLES = Path(__file__).parent.parent / "samples" / "hooks"
 

@@ -13,10 +13,10 @@ from openapi_core.datatypes import RequestParameters
 from openapi_core.exceptions import OpenAPIError
 from werkzeug.datastructures import Headers, ImmutableMultiDict
 
-from service.adapters.api_client import ApiClient
-from service.adapters.code_host_protocol import ApiAnswer, ApiRequest
-from service.adapters.remote_code_host import RemoteCodeHost, github
-from service.adapters.tokens import Tokens
+from service.adapters.code_hosts.api_client import ApiClient
+from service.adapters.code_hosts.protocol import ApiAnswer, ApiRequest
+from service.adapters.code_hosts.remote import RemoteCodeHost, github
+from service.adapters.code_hosts.tokens import Tokens
 from service.domain.errors import Forbidden, NotFound
 from service.ports.docs_source import Source
 from tests.contracts.code_host import NEW, CodeHostContract

@@ -5,10 +5,10 @@ from itertools import pairwise
 
 import pytest
 
-from service.agent.gates import Changed, check_files
-from service.agent.markup import links_of
+from service.agent.checks.gates import Changed, check_files
+from service.agent.checks.markup import links_of
 from service.domain.sites import Skipped
-from service.retrieval.markdown import ParsedPage
+from service.retrieval.readers.markdown import ParsedPage
 from tests.hostile.growth import assert_linear, seconds
 from tests.retrieval.formats import page_of, read
 

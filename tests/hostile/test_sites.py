@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from service.agent import navigation
-from service.retrieval.navigation import detect_layout, read_site, resolve_link
+from service.agent.checks import navigation
+from service.retrieval.site.navigation import detect_layout, read_site, resolve_link
 from tests.hostile.growth import assert_linear, seconds
 
 PAGE = {"a.md": "# A\n\n[b](b.md)", "docs/a.md": "x", "index.rst": "A\n=\n", "content/_index.md": "x"}

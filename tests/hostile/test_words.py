@@ -2,12 +2,13 @@
 
 import pytest
 
-from service.adapters import builtin_forms, question_words, quotable
+from service.adapters.builtin import forms as builtin_forms
+from service.adapters.builtin import question_words, quotable
 from service.assistant import context, query, suggestions
 from service.assistant.addresses import KnownAddresses
 from service.assistant.answer_text import AnswerText
-from service.domain.wording import wording
-from service.retrieval.inline import words_of
+from service.domain.question_normalization import wording
+from service.retrieval.readers.inline import words_of
 from tests.hostile.growth import assert_linear
 
 

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from eventstore import Metadata, SQLiteEventStore, Views, execute
 from service.domain.feedback import GiveFeedback
 from service.domain.model import Usage
+from service.domain.question_normalization import wording
 from service.domain.threads import (
     CompleteReply,
     FailReply,
@@ -20,7 +21,6 @@ from service.domain.threads import (
     StopReply,
     digest_of,
 )
-from service.domain.wording import wording
 from service.operations import erase_subject
 from service.projections.questions import (
     EVER,

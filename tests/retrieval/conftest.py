@@ -1,6 +1,6 @@
 import pytest
 
-from service.retrieval.query import SiteIndexes
+from service.retrieval.search.query import SiteIndexes
 from tests.retrieval.sites import Indexed
 
 

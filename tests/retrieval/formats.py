@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 from service.domain.sites import Skipped
-from service.retrieval.markdown import ParsedPage
-from service.retrieval.navigation import detect_layout
-from service.retrieval.pages import PAGE_SECONDS, PageReader
+from service.retrieval.readers.markdown import ParsedPage
+from service.retrieval.site.navigation import detect_layout
+from service.retrieval.site.pages import PAGE_SECONDS, PageReader
 
 
 def read(files: Mapping[str, str | bytes], path: str, *, seconds: float = PAGE_SECONDS) -> ParsedPage | Skipped:

@@ -5,8 +5,8 @@ import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from service.retrieval.index import IndexReport, build_index
-from service.retrieval.query import SiteIndexes
+from service.retrieval.index.build import IndexReport, build_index
+from service.retrieval.search.query import SiteIndexes
 
 DOMAIN = "docs.example.com"
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from service.retrieval.navigation import detect_layout
+from service.retrieval.site.navigation import detect_layout
 
 CORPORA = Path(os.environ.get("DOCSMITH_CORPORA") or "corpora")
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.retrieval.ignore_files import MAX_LINES, ignore_rules
-from service.retrieval.navigation import detect_layout
+from service.retrieval.site.ignore_files import MAX_LINES, ignore_rules
+from service.retrieval.site.navigation import detect_layout
 from tests.retrieval.sites import build
 
 WILDCARDS = {r"\*\*/": "(?:.*/)?", r"\*\*": ".*", r"\*": "[^/]*", r"\?": "[^/]"}

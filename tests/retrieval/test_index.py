@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from service.domain.sites import Skipped
-from service.retrieval.index import MAX_INSTRUCTIONS, IndexReport, build_index, is_whole
-from service.scratch import hold
+from service.retrieval.index.build import MAX_INSTRUCTIONS, IndexReport, build_index, is_whole
+from service.runtime.scratch import hold
 from tests.retrieval.sites import COMMIT, DOMAIN, archive_of, build
 
 

@@ -5,10 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.domain.sites import Skipped
-from service.retrieval.front_matter import facts_list
-from service.retrieval.inline import Dialect, words_of
-from service.retrieval.markdown import MAX_LINES, MAX_PAGE_BYTES, ParsedPage, parse_page
-from service.retrieval.slugs import slug
+from service.retrieval.readers.front_matter import facts_list
+from service.retrieval.readers.inline import Dialect, words_of
+from service.retrieval.readers.markdown import MAX_LINES, MAX_PAGE_BYTES, ParsedPage, parse_page
+from service.retrieval.site.slugs import slug
 
 
 def page_of(text: str, path: str = "page.md", **dialect: Any) -> ParsedPage:

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.domain.errors import Invalid, Unavailable
-from service.retrieval.meaning import REST_SECONDS, Meaning
-from service.retrieval.query import SiteIndexes
-from service.retrieval.vectors import Vectors, content_hash
+from service.retrieval.index.vectors import Vectors, content_hash
+from service.retrieval.search.meaning import REST_SECONDS, Meaning
+from service.retrieval.search.query import SiteIndexes
 from tests.fakes.embeddings import FakeEmbeddings
 from tests.retrieval.sites import DOMAIN, build
 

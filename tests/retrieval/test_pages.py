@@ -1,7 +1,7 @@
 import re
 import threading
 
-from service.retrieval.markdown import ParsedPage
+from service.retrieval.readers.markdown import ParsedPage
 from tests.retrieval.formats import read, reason
 from tests.retrieval.sites import build
 

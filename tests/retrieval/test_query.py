@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from service.domain.errors import Invalid, NotFound
 from service.domain.threads import SearchFilter
-from service.retrieval.query import IndexBroken, SiteIndexes
+from service.retrieval.search.query import IndexBroken, SiteIndexes
 from tests.retrieval.sites import COMMIT, DOMAIN, Indexed, build
 
 SITE = {

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from service.retrieval.archive import blob_of
-from service.retrieval.index import IndexReport, renew_from_archive, renew_index
-from service.retrieval.pages import PAGE_SECONDS
-from service.retrieval.sealed import is_whole, seal
+from service.retrieval.index.archive import blob_of
+from service.retrieval.index.atomic_folder import is_whole, seal
+from service.retrieval.index.build import IndexReport, renew_from_archive, renew_index
+from service.retrieval.site.pages import PAGE_SECONDS
 from tests.retrieval.sites import DOMAIN, archive_of, build
 
 PAGES = 30

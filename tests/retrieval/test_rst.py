@@ -1,5 +1,5 @@
 from service.domain.sites import Skipped
-from service.retrieval.markdown import ParsedPage
+from service.retrieval.readers.markdown import ParsedPage
 from tests.retrieval.formats import page_of, places, read, reason
 
 GUIDE = """\

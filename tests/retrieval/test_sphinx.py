@@ -1,7 +1,7 @@
 """Sphinx sites: which files are pages, in which order, and where."""
 
-from service.retrieval.navigation import detect_layout, make_site, resolve_link
-from service.retrieval.pages import PageReader
+from service.retrieval.site.navigation import detect_layout, make_site, resolve_link
+from service.retrieval.site.pages import PageReader
 
 CONF = """\
 import os; os.abort()

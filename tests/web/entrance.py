@@ -12,20 +12,20 @@ from aiohttp import web
 from msgspec import Struct
 
 from eventstore import Append, NewEvent, SQLiteEventStore, Views, execute
-from service.domain.keys import CreateKey
+from service.domain.access.keys import CreateKey
 from service.domain.organizations import CreateOrganization
 from service.domain.projects import CreateProject
 from service.projections import all_projections
+from service.runtime.system import new_id, new_key_token, now
 from service.streams import KEYS, ORGANIZATIONS, PROJECTS
-from service.system import new_id, new_key_token, now
-from service.web import errors
-from service.web.access import may_use_git, project_for, site_for
-from service.web.connections import connections, listen
-from service.web.cors import cors
-from service.web.door import Door, DoorSettings
-from service.web.keys import STORE, VIEWS
-from service.web.limits import charged
-from service.web.problems import MAX_BODY_BYTES, json_response, problems, read_body, request_ids
+from service.web.http import errors
+from service.web.http.access import git_organization, project_for, site_for
+from service.web.http.admission import Door, DoorSettings
+from service.web.http.app_keys import STORE, VIEWS
+from service.web.http.connections import connections, listen
+from service.web.http.cors import cors
+from service.web.http.limits import charged
+from service.web.http.problems import MAX_BODY_BYTES, json_response, problems, read_body, request_ids
 
 ORGANIZATIONS_PROJECTS = {"one": ("alpha", "beta"), "two": ("gamma",)}
 
@@ -54,7 +54,7 @@ async def _answer(request: web.Request, project_id: str) -> web.Response:
 
 
 async def git(request: web.Request) -> web.Response:
-    return json_response({"allowed": await may_use_git(request, request.match_info["projectId"])})
+    return json_response({"allowed": await git_organization(request, request.match_info["projectId"]) is not None})
 
 
 async def much(_: web.Request) -> web.Response:

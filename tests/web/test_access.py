@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from eventstore import SQLiteEventStore, execute
-from service.domain.callers import address_of, is_origin_allowed, is_within
-from service.domain.keys import ChangeKey, RevokeKey
+from service.domain.access.callers import address_of, is_origin_allowed, is_within
+from service.domain.access.keys import ChangeKey, RevokeKey
+from service.runtime.system import new_key_token, now
 from service.streams import KEYS
-from service.system import new_key_token, now
-from service.web.client_address import Proxies
-from service.web.door import DoorSettings
+from service.web.http.admission import DoorSettings
+from service.web.http.client_address import Proxies
 from tests.web.entrance import ORGANIZATIONS_PROJECTS, entrance, key_id
 
 ADDRESSES = ("", "192.0.2.1", "2001:db8::1")

@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from service.web.connections import MAX_FIELD_BYTES, MAX_FIELDS, ConnectionLimits
-from service.web.door import DoorSettings
-from service.web.problems import MAX_BODY_BYTES
+from service.web.http.admission import DoorSettings
+from service.web.http.connections import MAX_FIELD_BYTES, MAX_FIELDS, ConnectionLimits
+from service.web.http.problems import MAX_BODY_BYTES
 from tests.web.entrance import entrance
 
 QUICK = DoorSettings(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from service.web.errors import EXPLAINED
+from service.web.http.errors import EXPLAINED
 
 SERVICE = Path(__file__).parent.parent.parent / "service"
 NOT_OVER_HTTP = {

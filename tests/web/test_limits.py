@@ -6,9 +6,9 @@ import re
 import aiohttp
 import pytest
 
-from service.domain.usage import Limits
-from service.web.client_address import Proxies
-from service.web.door import DoorSettings
+from service.domain.access.usage import Limits
+from service.web.http.admission import DoorSettings
+from service.web.http.client_address import Proxies
 from tests.web.entrance import entrance
 
 FIELD = re.compile(r'"([a-z-]+)";r=(\d+);t=(\d+)')

@@ -15,9 +15,9 @@ from yarl import URL
 from service.domain.errors import Conflict, NotFound, Unavailable
 from service.ports.bounds import ignore_bounds
 from service.ports.code_host import Diffed, PullRequest, PullRequestCommit, PullRequestFile, PullRequestPage
-from service.web import pull_requests
-from service.web.keys import COUNT_BOUND
-from service.web.problems import problems, request_ids
+from service.web.http.app_keys import COUNT_BOUND
+from service.web.http.problems import problems, request_ids
+from service.web.pages import pull_requests
 
 AT = datetime(2026, 3, 14, 9, 26, tzinfo=UTC)
 TOKEN = "s3-cr_et"

@@ -2,9 +2,9 @@
 
 import aiohttp
 
-from service.domain.usage import Limits
-from service.web.client_address import Proxies
-from service.web.door import DoorSettings
+from service.domain.access.usage import Limits
+from service.web.http.admission import DoorSettings
+from service.web.http.client_address import Proxies
 from tests.web.entrance import entrance
 
 

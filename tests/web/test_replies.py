@@ -26,8 +26,8 @@ from service.domain.threads import (
 )
 from service.projections import all_projections
 from service.streams import THREADS
-from service.web.keys import CLOSING, REPLIER, STORE, VIEWS
-from service.web.replies import HeardReply, send_data_stream, send_ui_messages
+from service.web.api.replies import HeardReply, send_data_stream, send_ui_messages
+from service.web.http.app_keys import CLOSING, REPLIER, STORE, VIEWS
 from service.workers.broadcast import Broadcast, Topic
 from service.workers.replier import Replier
 from tests.end_to_end.talk import chunks, text_of

@@ -4,8 +4,8 @@ from datetime import date
 
 import aiohttp
 
-from service.settings import load_settings
-from service.web.door import DoorSettings
+from service.runtime.settings import load_settings
+from service.web.http.admission import DoorSettings
 from tests.web.entrance import entrance
 
 OLD = "/discovery/v1/assistant/al%20pha/message"

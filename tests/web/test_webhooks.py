@@ -7,9 +7,10 @@ import pytest
 from aiohttp import web
 
 from eventstore import OutcomeUnknown, SQLiteEventStore, Views, execute
-from service.cli.audit_reading import fields_of, personal_fields_of
-from service.domain.incoming import SetIncomingSecret
-from service.domain.jobs import (
+from service.cli.audit.reading import fields_of, personal_fields_of
+from service.domain.hooks.incoming import SetIncomingSecret
+from service.domain.hooks.webhooks import make_secret
+from service.domain.jobs.decider import (
     CompleteJob,
     Message,
     PullRequestClosed,
@@ -19,12 +20,11 @@ from service.domain.jobs import (
 )
 from service.domain.projects import CreateProject
 from service.domain.sites import RegisterSite
-from service.domain.webhooks import make_secret
 from service.projections import all_projections
 from service.streams import INCOMING, JOBS, PROJECTS, SITES
-from service.web import webhooks
-from service.web.keys import STORE, VIEWS
-from service.web.problems import BODY_SECONDS, problems, request_ids
+from service.web.api import webhooks
+from service.web.http.app_keys import STORE, VIEWS
+from service.web.http.problems import BODY_SECONDS, problems, request_ids
 from tests.fakes.hooks import signed
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

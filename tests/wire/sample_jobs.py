@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from service.domain.jobs import (
+from service.domain.jobs.decider import (
     BranchPushed,
     ChecksReported,
     Committed,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from service.domain.jobs import (
+from service.domain.jobs.decider import (
     BranchChanged,
     JobArchived,
     JobEvent,

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from eventstore import Append, Metadata, NewEvent, SQLiteEventStore, Views
-from service.domain.usage import Limits, RequestAccepted
+from service.domain.access.usage import Limits, RequestAccepted
 from service.projections import all_projections
-from service.system import new_id, now
-from service.workers.admissions import Admissions, OverLimit, load_secret
+from service.runtime.system import new_id, now
+from service.workers.admission.admissions import Admissions, OverLimit, load_secret
 
 REQUEST = RequestAccepted("assistant", datetime(2026, 1, 2, tzinfo=UTC), "org", "project", "key", "address")
 

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from eventstore import Metadata, NewEvent, OutcomeUnknown, SQLiteEventStore, Views, WrongExpectedVersion
-from service.domain.usage import Limits
+from service.domain.access.usage import Limits
 from service.projections import all_projections
 from service.projections.usage import count_accepted
-from service.system import now
-from service.workers.admissions import STREAM, OverLimit
+from service.runtime.system import now
+from service.workers.admission.admissions import STREAM, OverLimit
 from tests.workers.admitter import REQUEST, admissions_of, ask, something
 
 FULL = int(os.environ.get("LIMITS_TEST_REQUESTS", "400"))

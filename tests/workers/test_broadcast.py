@@ -2,7 +2,7 @@
 
 import asyncio
 
-from service.web.live import with_keep_alives
+from service.web.http.live import with_keep_alives
 from service.workers.broadcast import Broadcast, Topic
 
 

@@ -9,8 +9,8 @@ import pytest
 from eventstore import SQLiteEventStore, Views, execute, load
 from service.domain.errors import NotFound
 from service.domain.events import DAMAGED
-from service.domain.incoming import SetIncomingSecret
-from service.domain.jobs import CancelJob
+from service.domain.hooks.incoming import SetIncomingSecret
+from service.domain.jobs.decider import CancelJob
 from service.domain.model import Usage
 from service.domain.replies import ReplyBroken, ReplyDone
 from service.domain.threads import CompleteReply, PostMessage, SearchFilter, StartThread, digest_of

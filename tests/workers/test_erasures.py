@@ -7,7 +7,7 @@ import pytest
 
 from eventstore import Metadata, execute, load
 from service.domain.errors import NotFound
-from service.domain.jobs import Finished, Message, RequestJob
+from service.domain.jobs.decider import Finished, Message, RequestJob
 from service.integrity.erasing import repeat_erasures
 from service.operations import erase_subject
 from service.projections.jobs import find_job

@@ -12,11 +12,11 @@ from service.operations import NewProject, create_organization, create_project, 
 from service.ports.docs_source import NewCommit
 from service.projections.projects import list_projects
 from service.projections.sites import get_site
-from service.retrieval.query import SiteIndexes
+from service.retrieval.search.query import SiteIndexes
+from service.runtime.system import now
 from service.streams import SITES, decoded
-from service.system import now
-from service.workers.indexer import Indexer
-from service.workers.site_build import BuildTimes
+from service.workers.indexing.indexer import Indexer
+from service.workers.indexing.site_build import BuildTimes
 from tests.fakes.code_host import FakeCodeHost
 from tests.fakes.docs_source import StallingDocsSource
 

@@ -7,17 +7,17 @@ from datetime import UTC, datetime
 import pytest
 
 from eventstore import OutcomeUnknown, SQLiteEventStore, StoreFull, Views, execute
-from service.agent.budgets import Budgets
+from service.agent.loop.budgets import Budgets
 from service.assistant.answer import AnswerSettings
 from service.domain.errors import DiskFull
-from service.domain.jobs import Message, RequestJob
+from service.domain.jobs.decider import Message, RequestJob
 from service.domain.projects import CreateProject
 from service.domain.replies import ReplyBroken, ReplyDone
 from service.domain.threads import PostMessage, SearchFilter, StartThread, digest_of
 from service.projections import all_projections
 from service.streams import JOBS, PROJECTS, THREADS, decoded
 from service.workers.broadcast import Broadcast
-from service.workers.job_runner import JobRunner
+from service.workers.jobs.runner import JobRunner
 from service.workers.replier import Replier
 from tests.fakes.code_host import FakeCodeHost
 from tests.fakes.docs_source import FakeDocsSource

@@ -3,7 +3,7 @@
 import asyncio
 from contextlib import AsyncExitStack
 
-from service.workers.job_queue import JobQueue
+from service.workers.jobs.queue import JobQueue
 
 
 class Waiting:

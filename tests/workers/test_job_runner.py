@@ -5,13 +5,13 @@ from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime
 
 from eventstore import Metadata, SQLiteEventStore, execute
-from service.agent.budgets import Budgets
-from service.domain.jobs import FailJob, Message, RequestJob
+from service.agent.loop.budgets import Budgets
+from service.domain.jobs.decider import FailJob, Message, RequestJob
 from service.domain.projects import ChangeProject, CreateProject
 from service.operations import add_message, cancel_job
 from service.projections.jobs import JobRoom, find_job, queue_position
 from service.streams import JOBS, PROJECTS
-from service.workers.job_runner import JobRunner
+from service.workers.jobs.runner import JobRunner
 from tests.fakes.code_host import FakeCodeHost
 from tests.fakes.docs_source import FakeDocsSource
 from tests.fakes.model import FakeModel, call, calls

@@ -6,9 +6,9 @@ from service.domain.sites import RecordIndex
 from service.operations import NewProject, create_organization, create_project
 from service.projections.projects import list_projects
 from service.projections.sites import get_site
+from service.runtime.system import now
 from service.streams import SITES
-from service.system import now
-from service.workers.poller import Poller
+from service.workers.indexing.poller import Poller
 from tests.fakes.code_host import FakeCodeHost
 from tests.fakes.docs_source import FakeDocsSource, StallingDocsSource
 

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from eventstore import Metadata, OutcomeUnknown, SQLiteEventStore, StoreFull, execute, load
-from service.domain.jobs import Message, RequestJob
-from service.domain.requests import KeyReused, claim_id, fingerprint_of
+from service.domain.access.idempotency import KeyReused, claim_id, fingerprint_of
+from service.domain.jobs.decider import Message, RequestJob
 from service.operations import NewJob, add_message, request_job
 from service.projections.projects import get_project
 from service.streams import JOBS, REQUESTS

@@ -9,15 +9,23 @@ import pytest
 from standardwebhooks.webhooks import Webhook as Oracle
 
 from eventstore import Metadata, OutcomeUnknown, Views, execute, load
-from service.domain.deliveries import RecordAttempt, RequestDelivery
-from service.domain.jobs import AddMessage, CompleteJob, FailJob, Message, RecordPullRequest, RequestJob, StartJob
-from service.domain.webhooks import CreateWebhook, DeleteWebhook, EnableWebhook, Webhook, make_secret
+from service.domain.hooks.deliveries import RecordAttempt, RequestDelivery
+from service.domain.hooks.webhooks import CreateWebhook, DeleteWebhook, EnableWebhook, Webhook, make_secret
+from service.domain.jobs.decider import (
+    AddMessage,
+    CompleteJob,
+    FailJob,
+    Message,
+    RecordPullRequest,
+    RequestJob,
+    StartJob,
+)
 from service.operations import erase_subject
 from service.ports.webhook_sender import Answer
 from service.projections import all_projections
 from service.projections.webhooks import WebhooksView, get_webhook, list_deliveries, list_webhooks
 from service.streams import DELIVERIES, JOBS, WEBHOOKS
-from service.web.jobs import job_view
+from service.web.api.jobs import job_view
 from service.workers.webhooks import FOR_EACH_WEBHOOK, Webhooks
 from tests.fakes.webhook_sender import FakeWebhookSender
 

@@ -1,0 +1,120 @@
+"""The embedded model of the agent: no network, no key, no learning. It carries out instructions of a few forms
+(``builtin_forms``), through the same tools as any other model, and says so plainly when it is asked for something else.
+
+Several instructions are parted by new lines, semicolons, full stops, "and then", or "and" before the next one's verb.
+Text may stand in quotes of any kind or backticks; long text in a fenced block after a colon. A path may leave out its
+suffix and the folders above.
+
+It keeps nothing between calls. An editing session is a generator that yields steps and is sent their results; every
+call runs it again from the start over the results in the messages, up to the first step that has none yet.
+
+What it relies on in the messages: facts about the repository come as a user message that begins with ``FACTS``, what
+the checks found as one that begins with ``CHECKS``, a further round as one that begins with ``ROUND``; tool results
+have the forms that their tests pin down.
+"""
+
+import json
+import re
+from collections.abc import AsyncIterator, Iterable, Sequence
+
+from service.adapters.builtin.session import Session, Step, Turn
+from service.domain.model import ToolCall, Usage
+from service.ports.model import (
+    AssistantMessage,
+    ModelChunk,
+    ModelEnd,
+    ModelMessage,
+    ModelRequest,
+    ModelText,
+    ToolMessage,
+    UserMessage,
+)
+
+NAME = "builtin/editor"
+FACTS = "About the repository"
+CHECKS = "The checks before the pull request"
+NUDGE = "Go on with the task."
+ROUND = "The work so far "
+NEW_ROUND = "The work so far is over"
+"""A further round, in which nothing of the earlier ones' instructions is left to do."""
+
+
+class BuiltinEditor:
+    """``Model`` over ``Session``. Costs nothing, and fails only where its caller does not offer the tools."""
+
+    @property
+    def name(self) -> str:
+        return NAME
+
+    async def window_tokens(self) -> int | None:
+        return None
+
+    async def reply(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
+        step, number = _next_step(request.messages)
+        for piece in re.findall(r"\S+\s*", step.text):
+            yield ModelText(piece)
+        calls = tuple(
+            ToolCall(f"edit-{at}", tool, json.dumps(arguments, ensure_ascii=False))
+            for at, (tool, arguments) in enumerate(step.calls, number)
+        )
+        yield ModelEnd("tool_calls" if calls else "stop", calls, Usage(cost_usd=0.0), NAME)
+
+
+def _next_step(messages: Sequence[ModelMessage]) -> tuple[Step, int]:
+    """The first step that the messages do not answer, and the number of its first call in the conversation."""
+    session = Session().run()
+    own = _own(messages)
+    step, number = (
+        next(session),
+        1
+        + sum(
+            len(message.tool_calls)
+            for message in messages[: len(messages) - len(own)]
+            if isinstance(message, AssistantMessage)
+        ),
+    )
+    for turn in _turns(own):
+        number += len(step.calls)
+        if [result.name for result in turn.results] != [tool for tool, _ in step.calls]:
+            return Step("Another model began this conversation; the builtin editor cannot go on with it."), number
+        step = session.send(turn)
+    return step, number
+
+
+def _own(messages: Sequence[ModelMessage]) -> Sequence[ModelMessage]:
+    """Without earlier exchanges: what stands before the last reply without calls, if somebody spoke after it; and
+    before a further round, which begins anew."""
+    for at in range(len(messages) - 1, -1, -1):
+        match messages[at]:
+            case UserMessage(text=text) if text.startswith(NEW_ROUND):
+                return messages[at + 1 :]
+            case AssistantMessage(tool_calls=()) if any(map(_instructs, messages[at + 1 :])):
+                return messages[at + 1 :]
+            case _:
+                pass
+    return messages
+
+
+def _instructs(message: ModelMessage) -> bool:
+    return isinstance(message, UserMessage) and not message.text.startswith((FACTS, CHECKS, NUDGE, ROUND))
+
+
+def _turns(messages: Sequence[ModelMessage]) -> Iterable[Turn]:
+    """What was asked first, then for each reply with calls: its results and what was said before the next reply."""
+    asked: list[str] = []
+    results: list[ToolMessage] = []
+    checked = False
+    for message in messages:
+        match message:
+            case UserMessage(text=text) if _instructs(message):
+                asked.append(text)
+            case UserMessage(text=text):
+                checked = checked or text.startswith(CHECKS)
+            case ToolMessage():
+                results.append(message)
+            case AssistantMessage(tool_calls=calls) if calls:
+                yield Turn(tuple(results), tuple(asked), checked)
+                asked, results, checked = [], [], False
+            case _:
+                pass
+    yield Turn(tuple(results), tuple(asked), checked)

@@ -1,0 +1,128 @@
+"""Where a new page belongs in a site's navigation file, as an edit of its text.
+
+It is put after a page that the file names already, the nearest one, in the way in which that one stands there. So the
+rest of the file stays as its authors wrote it, and what no neighbour shows how to do is left to people.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+from msgspec import Struct
+
+from service.adapters.builtin.pages import is_index, stem_of
+
+NAVIGATION_FILES = ("docs.json", "mint.json", "mkdocs.yml", "mkdocs.yaml", "sidebars.json")
+
+
+class Entry(Struct, frozen=True):
+    """Text to put in place of other text that begins on a line, counted from 1."""
+
+    line: int
+    old: str
+    new: str
+
+
+def entry_for(navigation: str, lines: Sequence[str], page: str, title: str, pages: Iterable[str]) -> Entry | None:
+    """The edit that names the page; None when no page of the site is named, so that nobody shows how.
+
+    ``navigation`` is the file's path, ``lines`` its text, ``pages`` the site's other pages.
+    """
+    root, named = _root(navigation, lines), _finder(navigation)
+    if not page.startswith(root):
+        return None
+    for other in sorted(pages, key=lambda path: _distance(path, page)):
+        found = named(lines, other[len(root) :]) if other.startswith(root) and other != page else None
+        if found is None:
+            continue
+        line, name = found
+        if named is _yaml_named:
+            return _yaml_entry(lines, line, page[len(root) :], title)
+        bare = name.lstrip("/")
+        new = page[len(root) :] if other.endswith(bare) else stem_of(page[len(root) :])
+        return _json_entry(lines, line, name, name[: len(name) - len(bare)] + new)
+    return None
+
+
+def is_named(navigation: str, lines: Sequence[str], page: str) -> bool:
+    root = _root(navigation, lines)
+    return page.startswith(root) and _finder(navigation)(lines, page[len(root) :]) is not None
+
+
+def names_pages(navigation: str, lines: Sequence[str]) -> bool:
+    """Whether it is the file's business: MkDocs finds the pages itself where no ``nav`` is given."""
+    return navigation.endswith(".json") or any(line.startswith("nav:") for line in lines)
+
+
+def _finder(navigation: str) -> Callable[[Sequence[str], str], tuple[int, str] | None]:
+    return _json_named if navigation.endswith(".json") else _yaml_named
+
+
+_DOCS_DIR = re.compile(r"docs_dir:\s*[\"']?([^\"'#\s]+)")
+
+
+def _root(navigation: str, lines: Sequence[str]) -> str:
+    """The folder that the names in the file begin at, with a slash at its end; empty for the repository's root."""
+    folder, _, name = navigation.rpartition("/")
+    if name.startswith("mkdocs"):
+        told = (
+            next((match[1] for line in lines if (match := _DOCS_DIR.match(line))), "docs").removeprefix("./").strip("/")
+        )
+        folder = f"{folder}/{told}" if folder else told
+    elif name == "sidebars.json":
+        folder = f"{folder}/docs" if folder else "docs"
+    return f"{folder}/" if folder else ""
+
+
+def _distance(path: str, page: str) -> tuple[int, bool]:
+    """How many folders lie between two pages. The page of a folder comes after its others: it mostly stands first."""
+    one, other = path.split("/")[:-1], page.split("/")[:-1]
+    common = 0
+    while common < min(len(one), len(other)) and one[common] == other[common]:
+        common += 1
+    return len(one) + len(other) - 2 * common, is_index(path)
+
+
+def _json_named(lines: Sequence[str], page: str) -> tuple[int, str] | None:
+    for name in (stem_of(page), f"/{stem_of(page)}", page):
+        # In a list, as pages stand: neither a key nor the value of one.
+        pattern = re.compile(rf"(?:^|[\[,])\s*{re.escape(json.dumps(name, ensure_ascii=False))}\s*(?:[\],]|$)")
+        for number, line in enumerate(lines, 1):
+            if pattern.search(line):
+                return number, name
+    return None
+
+
+def _json_entry(lines: Sequence[str], number: int, name: str, new: str) -> Entry:
+    line = lines[number - 1]
+    old, added = json.dumps(name, ensure_ascii=False), json.dumps(new, ensure_ascii=False)
+    if line.strip().rstrip(",") == old:  # a line of its own
+        indent = line[: len(line) - len(line.lstrip())]
+        return Entry(number, old, f"{old},\n{indent}{added}")
+    return Entry(number, old, f"{old}, {added}")
+
+
+_YAML_ITEM = re.compile(
+    r"(?P<indent>\s*-\s++)(?:(?P<title>[^:#]+|\"[^\"]*\"|'[^']*'):\s++)?(?P<quote>[\"']?)(?P<name>[^\"'#]+)(?P=quote)"
+)
+
+
+def _yaml_named(lines: Sequence[str], page: str) -> tuple[int, str] | None:
+    for number, line in enumerate(lines, 1):
+        match = _YAML_ITEM.fullmatch(line.rstrip())
+        if match and match["name"] == page:
+            return number, page
+    return None
+
+
+def _yaml_entry(lines: Sequence[str], number: int, new: str, title: str) -> Entry:
+    line = lines[number - 1].rstrip("\r")
+    match = _YAML_ITEM.fullmatch(line.rstrip())
+    assert match is not None
+    named = f"{_yaml_text(title)}: " if match["title"] else ""
+    return Entry(number, line, f"{line}\n{match['indent']}{named}{_yaml_text(new)}")
+
+
+def _yaml_text(text: str) -> str:
+    """Plain where that means the text itself."""
+    return text if re.fullmatch(r"[A-Za-z][\w ./()+-]*[\w.)]|[A-Za-z]", text) else json.dumps(text, ensure_ascii=False)

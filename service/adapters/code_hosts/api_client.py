@@ -1,0 +1,212 @@
+"""Sends the requests of ``code_host_protocol`` and receives the answers; one session for all code hosts.
+
+- A redirect is an answer, never followed: it would carry the token to wherever it points.
+- Tried again with growing pauses: what cannot have reached the host, what may be done twice (all but POST) and, for
+  every request, what the host refused because of its rate. How long it asks us to wait is told in ``Retry-After``
+  (RFC 9110, section 10.2.3), by GitHub also in ``X-RateLimit-Reset`` (seconds since 1970) and by GitLab in
+  ``RateLimit-Reset``; GitHub's secondary limits are a 403 that may tell nothing but words, and mean a minute.
+- Where it goes is the operator's own word, a setting of the project, which may well be in a private network: addresses
+  are not looked at (``outbound`` does that for what others name), since nobody else's word is followed.
+- Nothing of the user's is read: no netrc (it would replace the token), no cookies. Proxies are the environment's.
+"""
+
+import asyncio
+import os
+import random
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from email.utils import parsedate_to_datetime
+from typing import TypeVar
+from urllib.parse import urlsplit
+from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]  # typeshed leaves it out
+
+import aiohttp
+import structlog
+from yarl import URL
+
+from service.adapters.code_hosts.protocol import ApiAnswer, ApiRequest, NoAnswer, Steps
+from service.domain.errors import RateLimited, Unavailable
+from service.ports.code_host import CODE_HOST_UNAVAILABLE
+
+log = structlog.get_logger()
+
+T = TypeVar("T")
+
+TRIES = 5
+MAX_WAIT_SECONDS = 300.0
+"""In all, for one request. A host that asks for more is told of as rate limited.
+
+A job keeps its place among those at work meanwhile: most of what it asks is to open the pull request for work that is
+done and paid for, and a place that stays taken for minutes costs less than a person who has to come back and say so.
+"""
+MAX_PAUSE_SECONDS = 30.0
+UNTOLD_WAIT_SECONDS = 60.0
+"""When a host limits the rate without saying for how long; GitHub asks for at least a minute then."""
+MAX_ANSWER_BYTES = 4 * 1024 * 1024
+TIMEOUT = aiohttp.ClientTimeout(total=60, connect=15)
+CONNECTIONS_PER_HOST = 8
+
+_NEVER_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
+
+
+class ApiClient:
+    """Close it. ``sleep`` and ``jitter`` (0 to 1) are for tests."""
+
+    def __init__(
+        self,
+        env: Mapping[str, str],
+        *,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        jitter: Callable[[], float] = random.random,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._proxies = {
+            scheme: proxy
+            for scheme in ("http", "https")
+            for name in ("all_proxy", f"{scheme}_proxy")
+            if (proxy := env.get(name) or env.get(name.upper()))
+        }
+        self._bypass = {"no": env.get("no_proxy") or env.get("NO_PROXY") or ""}
+        self._sleep, self._jitter, self._now = sleep, jitter, now
+        self._session: aiohttp.ClientSession | None = None
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def run(self, steps: Steps[T]) -> T:
+        """Send what the flow asks for until it has its result; its errors are the caller's."""
+        try:
+            request = next(steps)
+            while True:
+                try:
+                    answer = await self.send(request)
+                except NoAnswer as error:
+                    request = steps.throw(error)
+                else:
+                    request = steps.send(answer)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        finally:
+            steps.close()
+
+    async def send(self, request: ApiRequest) -> ApiAnswer:
+        """The host's answer, of whatever status but those of a limited rate.
+
+        Raises:
+            RateLimited: it asks us to wait for longer than we do.
+            NoAnswer: none came to what may not be done twice.
+            Unavailable: it cannot be reached.
+        """
+        if request.after_seconds:
+            await self._sleep(request.after_seconds)
+        waited, repeatable = 0.0, request.method != "POST"
+        for attempt in range(1, TRIES + 1):
+            seconds = self._jitter() * min(MAX_PAUSE_SECONDS, 2.0**attempt)  # full jitter
+            try:
+                answer = await self._once(request)
+            except _NEVER_SENT as error:
+                if attempt == TRIES or isinstance(error, aiohttp.ClientSSLError):
+                    raise _unreachable(request, error) from None
+                log.info("code host not reached, trying again", host=_host(request), kind=type(error).__name__)
+            except (aiohttp.ClientError, TimeoutError, OSError) as error:
+                if not repeatable:
+                    raise NoAnswer(f"{_host(request)} broke off ({type(error).__name__}).") from None
+                if attempt == TRIES:
+                    raise _unreachable(request, error) from None
+                log.info("code host broke off, trying again", host=_host(request), kind=type(error).__name__)
+            else:
+                asked = asked_to_wait(answer, self._now())
+                if asked is not None:
+                    if attempt == TRIES or waited + asked > MAX_WAIT_SECONDS:
+                        raise RateLimited(
+                            f"{_host(request)} limits the rate of requests and asks to wait {asked:.0f} seconds; "
+                            "try again then.",
+                            retry_after_seconds=asked,
+                        )
+                    seconds += asked
+                elif answer.status < 500 or attempt == TRIES:
+                    return answer
+                elif not repeatable:
+                    raise NoAnswer(f"{_host(request)} has a problem of its own (status {answer.status}).")
+                log.info("code host asks to come back", host=_host(request), status=answer.status)
+            waited += seconds
+            await self._sleep(seconds)
+        raise AssertionError(attempt)
+
+    async def _once(self, request: ApiRequest) -> ApiAnswer:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                timeout=TIMEOUT,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                connector=aiohttp.TCPConnector(limit_per_host=CONNECTIONS_PER_HOST),
+            )
+        url = URL(request.url, encoded=True)  # quoted by us: %2F must stay what it is
+        async with self._session.request(
+            request.method,
+            url,
+            data=request.body or None,
+            headers=dict(request.headers),
+            allow_redirects=False,
+            proxy=self._proxy(url),
+        ) as response:
+            body = bytearray()
+            async for piece in response.content.iter_chunked(65_536):
+                body += piece
+                if len(body) > MAX_ANSWER_BYTES:
+                    raise Unavailable(f"{_host(request)} answers without end.", code=CODE_HOST_UNAVAILABLE)
+            headers = {name.lower(): value for name, value in response.headers.items()}
+            return ApiAnswer(response.status, headers, bytes(body))
+
+    def _proxy(self, url: URL) -> str | None:
+        proxy = self._proxies.get(url.scheme)
+        return None if proxy is None or proxy_bypass_environment(url.host or "", self._bypass) else proxy
+
+
+def asked_to_wait(answer: ApiAnswer, now: float) -> float | None:
+    """Seconds that the host asks us to stay away, None when it does not limit our rate. ``now``: since 1970."""
+    headers = answer.headers
+    limited = (
+        answer.status == 429
+        or (answer.status in (403, 503) and "retry-after" in headers)
+        or (
+            answer.status == 403
+            and (headers.get("x-ratelimit-remaining") == "0" or b"secondary rate limit" in answer.body)
+        )
+    )
+    if not limited:
+        return None
+    if asked := headers.get("retry-after", "").strip():
+        if asked.isascii() and asked.isdigit():
+            return min(float(asked[:12]), 1e9)
+        try:
+            return max(0.0, parsedate_to_datetime(asked).timestamp() - now)
+        except (ValueError, OverflowError):
+            return UNTOLD_WAIT_SECONDS
+    for name in ("x-ratelimit-reset", "ratelimit-reset"):
+        told = headers.get(name, "").strip()
+        if told.isascii() and told.isdigit():
+            value = min(float(told[:12]), 1e12)
+            return max(0.0, value - now + 1) if value > 1e9 else value
+    return UNTOLD_WAIT_SECONDS
+
+
+def _host(request: ApiRequest) -> str:
+    url = urlsplit(request.url)
+    return f"{url.scheme}://{url.netloc}"
+
+
+def _unreachable(request: ApiRequest, error: BaseException) -> Unavailable:
+    number = error.errno if isinstance(error, OSError) else None
+    reason = os.strerror(number) if number is not None and number > 0 else ""
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        reason = "its name is not known"
+    elif isinstance(error, aiohttp.ClientConnectorCertificateError):
+        reason = "its certificate is not trusted on this machine"
+    elif isinstance(error, TimeoutError):
+        reason = "it does not answer in time"
+    return Unavailable(
+        f"{_host(request)} cannot be reached: {reason or type(error).__name__}.", code=CODE_HOST_UNAVAILABLE
+    )

@@ -1,0 +1,92 @@
+"""The code hosts that are not ours: GitHub, GitLab, Gitea and Forgejo, each by its own protocol."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import structlog
+
+from service.adapters.code_hosts.api_client import ApiClient
+from service.adapters.code_hosts.gitea import GiteaApi
+from service.adapters.code_hosts.gitea import place_of as gitea_place
+from service.adapters.code_hosts.github import GitHubApi
+from service.adapters.code_hosts.github import place_of as github_place
+from service.adapters.code_hosts.gitlab import GitLabApi
+from service.adapters.code_hosts.gitlab import place_of as gitlab_place
+from service.adapters.code_hosts.protocol import CodeHostApi, Steps, opened, updated
+from service.adapters.code_hosts.tokens import Tokens
+from service.domain.errors import Forbidden
+from service.domain.projects import CodeHostKind
+from service.ports.code_host import (
+    TOKEN_MISSING,
+    TOKEN_REFUSED,
+    CheckedRepository,
+    CodeHost,
+    NewPullRequest,
+    PullRequest,
+)
+from service.ports.docs_source import Source
+
+log = structlog.get_logger()
+
+T = TypeVar("T")
+
+ApiOf = Callable[[Source, str], CodeHostApi]
+"""For a source and a token."""
+
+
+def github(source: Source, token: str) -> CodeHostApi:
+    return GitHubApi(github_place(source.repository, source.api_url), token, app=bool(source.github_app_id))
+
+
+def gitlab(source: Source, token: str) -> CodeHostApi:
+    return GitLabApi(gitlab_place(source.repository, source.api_url), token)
+
+
+def gitea(source: Source, token: str) -> CodeHostApi:
+    return GiteaApi(gitea_place(source.repository, source.api_url), token)
+
+
+def remote_code_hosts(client: ApiClient, tokens: Tokens) -> dict[CodeHostKind, CodeHost]:
+    return {
+        "github": RemoteCodeHost(github, client, tokens),
+        "gitlab": RemoteCodeHost(gitlab, client, tokens),
+        "gitea": RemoteCodeHost(gitea, client, tokens),
+    }
+
+
+class RemoteCodeHost:
+    """CodeHost over a host's HTTP API."""
+
+    def __init__(self, api_of: ApiOf, client: ApiClient, tokens: Tokens) -> None:
+        self._api_of, self._client, self._tokens = api_of, client, tokens
+
+    async def check_repository(self, source: Source) -> CheckedRepository:
+        return await self._run(source, lambda api: api.check())
+
+    async def open_pull_request(self, source: Source, new: NewPullRequest) -> PullRequest:
+        pull_request = await self._run(source, lambda api: opened(api, new))
+        if source.labels or source.reviewers:
+            await self._decorate(source, pull_request)
+        return pull_request
+
+    async def get_pull_request(self, source: Source, number: int) -> PullRequest:
+        return await self._run(source, lambda api: api.get(number))
+
+    async def update_pull_request(self, source: Source, number: int, *, title: str, body: str) -> PullRequest:
+        return await self._run(source, lambda api: updated(api, number, title, body))
+
+    async def _decorate(self, source: Source, pull_request: PullRequest) -> None:
+        trouble = await self._run(source, lambda api: api.decorate(pull_request, source.labels, source.reviewers))
+        for words in trouble:
+            log.warning("label or reviewer not added", number=pull_request.number, reason=words)
+
+    async def _run(self, source: Source, flow: Callable[[CodeHostApi], Steps[T]]) -> T:
+        token = await self._tokens.token(source)
+        if not token:
+            raise Forbidden(f"No variable is named for the token of {source.repository}.", code=TOKEN_MISSING)
+        try:
+            return await self._client.run(flow(self._api_of(source, token)))
+        except Forbidden as error:
+            if error.code == TOKEN_REFUSED:
+                self._tokens.forget(source)
+            raise

@@ -1,0 +1,167 @@
+"""Clients of git servers and of repositories on this machine.
+
+dulwich's client and urllib3 take 3 MB, which a process without remotes can do without: ``git_transport`` imports this
+when it talks to one.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Self
+from urllib.parse import urljoin, urlsplit
+
+from dulwich.client import (
+    GitClient,
+    HTTPProxyUnauthorized,
+    HTTPUnauthorized,
+    InvalidWants,
+    LocalGitClient,
+    Urllib3HttpGitClient,
+    default_urllib3_manager,
+)
+from dulwich.errors import GitProtocolError, HangupException, NotGitRepository, RefFormatError
+from dulwich.file import FileLocked
+from dulwich.object_store import PackInputTooLarge
+from dulwich.repo import UnsupportedExtension, UnsupportedVersion
+from urllib3.util import Retry
+
+from service.adapters.git.remotes import MAX_PACK_BYTES, Remote, printable
+from service.domain.errors import (
+    Conflict,
+    Forbidden,
+    Invalid,
+    RateLimited,
+    ServiceError,
+    Unavailable,
+    needs_room,
+)
+from service.ports.code_host import (
+    CODE_HOST_UNAVAILABLE,
+    NO_SUCH_REPOSITORY,
+    REPOSITORY_MOVED,
+    RIGHTS_MISSING,
+    TOKEN_MISSING,
+    TOKEN_REFUSED,
+)
+
+UNREACHABLE = re.compile(r"(?:NewConnectionError|NameResolutionError)\(.*\[Errno -?\d+\] ([^\"'()]+)")
+"""urllib3's words for a server that is not there; the reason is the system's."""
+
+MAX_REDIRECTS = 3
+
+SOCKET_SECONDS = 120.0
+"""Without a byte. A server that packs a large repository may think for a minute."""
+
+
+class OwnOrigin(Retry):
+    """Follows redirects within an origin, and to its https. The address of a repository is the operator's own word;
+    where a redirect leads is somebody else's, perhaps into the operator's own network.
+    """
+
+    def increment(
+        self, method: str | None = None, url: str | None = None, response: Any = None, *rest: Any, **named: Any
+    ) -> Self:
+        location = response.get_redirect_location() if response is not None else None
+        if url and location:
+            here, there = urlsplit(url), location
+            with suppress(ValueError):  # what is no address is nowhere to go
+                there = urljoin(url, location)
+            allowed = [f"{here.scheme}://{here.netloc}/", f"https://{here.netloc.removesuffix(':80')}/"]
+            if not there.lower().startswith(tuple(origin.lower() for origin in allowed)):
+                raise Conflict(
+                    f"{here.scheme}://{here.netloc} sends us on to {printable(there.partition('?')[0])}."
+                    " If the repository is there now, set its new address.",
+                    code=REPOSITORY_MOVED,
+                )
+        return super().increment(method, url, response, *rest, **named)
+
+
+@contextmanager
+def connected(remote: Remote) -> Iterator[tuple[GitClient, bytes]]:
+    """A client and the path to give it. Turns what goes wrong into ours."""
+    client: GitClient
+    if remote.url:
+        pool = default_urllib3_manager(
+            None, base_url=remote.url, timeout=SOCKET_SECONDS
+        )  # proxies are the environment's
+        pool.connection_pool_kw["retries"] = OwnOrigin(2, redirect=MAX_REDIRECTS, respect_retry_after_header=False)
+        client = Urllib3HttpGitClient(
+            remote.url, pool_manager=pool, username=remote.username or None, password=remote.token or None
+        )
+        path = b""
+    else:
+        client, path = LocalGitClient(), os.fsencode(remote.path)
+    where = remote.url or remote.path
+    try:
+        with needs_room():
+            yield client, path
+    except ServiceError:
+        raise
+    except (HTTPUnauthorized, HTTPProxyUnauthorized):
+        raise _no_access(remote) from None
+    except (NotGitRepository, FileNotFoundError, NotADirectoryError):
+        raise Invalid(_nothing_there(remote), code=NO_SUCH_REPOSITORY) from None
+    except (UnsupportedVersion, UnsupportedExtension) as error:
+        raise Invalid(f"The repository at {where} cannot be read here: {error}.", code="bad_repository") from None
+    except PackInputTooLarge:
+        raise Invalid(f"The repository at {where} is larger than {MAX_PACK_BYTES:,} bytes.", code="too_large") from None
+    except InvalidWants:
+        raise Unavailable(f"{where} does not give what it was asked for.") from None
+    except FileLocked:
+        raise Unavailable(f"Another process is changing a branch of {where}; try again.", code="busy") from None
+    except RefFormatError:
+        raise Invalid("That is not the name of a branch.", code="bad_path") from None
+    except HangupException:
+        raise Unavailable(f"{where} hung up.") from None
+    except GitProtocolError as error:
+        text = str(error)
+        if "http resp 403" in text:
+            raise _no_access(remote, known=True) from None
+        if "http resp 429" in text:
+            raise RateLimited(f"{where} asks for fewer requests.") from None
+        if "too many redirects" in text:
+            raise _circle(remote) from None
+        if unreachable := UNREACHABLE.search(text):
+            raise Unavailable(f"{where} cannot be reached: {unreachable[1]}.", code=CODE_HOST_UNAVAILABLE) from None
+        raise Unavailable(
+            f"{where} did not answer as a git server does: {printable(text)}", code=CODE_HOST_UNAVAILABLE
+        ) from None
+    except PermissionError:
+        raise Forbidden(f"{where} may not be read by the user that runs this service.") from None
+    except OSError as error:
+        raise Unavailable(f"{where}: {error.strerror or error}") from None
+    finally:
+        client.close()
+
+
+def _circle(remote: Remote) -> Conflict:
+    return Conflict(
+        f"{remote.url} redirects in a circle, or more than {MAX_REDIRECTS} times."
+        " Set the address where the repository is.",
+        code=REPOSITORY_MOVED,
+    )
+
+
+def _no_access(remote: Remote, *, known: bool = False) -> Forbidden:
+    """``known``: the server takes the credentials, if there are any, for somebody's."""
+    if not remote.token:
+        return Forbidden(
+            f"{remote.url} asks for credentials. Name the variable that holds a token for it.", code=TOKEN_MISSING
+        )
+    if known:
+        return Forbidden(
+            f"{remote.url} does not let the token in: it lacks the right to read and write contents there, or the "
+            "repository is archived.",
+            code=RIGHTS_MISSING,
+        )
+    return Forbidden(
+        f"{remote.url} refused the token. It may have expired, or lack the right to read and write contents.",
+        code=TOKEN_REFUSED,
+    )
+
+
+def _nothing_there(remote: Remote) -> str:
+    if remote.url:
+        return f"There is no repository at {remote.url}, or the token may not see it."
+    return f"There is no git repository at {remote.path}."

@@ -1,0 +1,299 @@
+"""DocsSource over dulwich: bare clones of depth 1 and no work tree, so that nothing a repository holds (links, hooks,
+filters, names) ever acts on this machine.
+
+A clone in ``repos/`` is derived: delete it and the next fetch makes it again. The repository of the ``local`` code host
+in ``hosted/`` is the truth; its clone borrows the objects (``objects/info/alternates``), so a fetch copies nothing.
+
+Reads and writes of the clone run in threads: they take milliseconds to a second, and what a stranger can make large is
+limited by the sizes in object headers. Whatever talks to a remote, or takes a whole repository in, runs in a child
+process with a timeout and a memory limit.
+"""
+
+import asyncio
+import re
+import shutil
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from service.adapters.code_hosts.named_secrets import token_from
+from service.adapters.git import hosted_sync as git_own
+from service.adapters.git import import_repository as git_import
+from service.adapters.git import transport as git_transport
+from service.adapters.git import upstream_sync as git_refresh
+from service.adapters.git.changes import changes_between
+from service.adapters.git.export import export
+from service.adapters.git.objects import checked_id, list_files, read_blobs, write_commit
+from service.adapters.git.remotes import Remote, remote_of, with_token
+from service.adapters.git.repositories import commit_of, create, forget_git_locks, locked, opened
+from service.domain.errors import Invalid, NotFound
+from service.ports.docs_source import Changes, Fetched, NewCommit, Source, TreeFile, WrittenCommit
+from service.runtime.processes import run_in_child
+
+T = TypeVar("T")
+
+FETCH_SECONDS = 900.0
+IMPORT_SECONDS = 3_600.0
+EXPORT_SECONDS = 300.0
+
+CHILD_BYTES = 4 * 1024 * 1024 * 1024
+"""Of address space, in which the pack is mapped too."""
+
+PROJECT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
+
+
+class DulwichDocs:
+    """``env`` holds the tokens, under the names that the sources give; instead, ``token_of`` gives the token of a
+    source, "" for none, and raises what ``register`` raises. With ``scratch``, a folder, nothing is written into the
+    clones in ``repos/``: those made there borrow the objects of ours.
+    """
+
+    def __init__(
+        self,
+        data: Path,
+        *,
+        env: Mapping[str, str],
+        scratch: Path | None = None,
+        token_of: Callable[[Source], Awaitable[str]] | None = None,
+    ) -> None:
+        self._data = data
+        self._scratch = scratch
+        self._env = env
+        self._token_of = token_of
+        self._locks: dict[str, asyncio.Lock] = {}
+
+    async def default_branch(self, source: Source) -> str:
+        remote = await self._theirs(source)
+        return await run_in_child(
+            git_import.default_branch, remote, timeout_seconds=FETCH_SECONDS, memory_bytes=CHILD_BYTES
+        )
+
+    async def register(self, source: Source) -> None:
+        if source.code_host != "local":
+            await run_in_child(
+                _check_branch,
+                await self._theirs(source),
+                source.ref,
+                timeout_seconds=FETCH_SECONDS,
+                memory_bytes=CHILD_BYTES,
+            )
+            return
+        hosted = self._hosted(source)
+        async with self._locked(source):
+            if not await asyncio.to_thread(hosted.is_dir):
+                remote = await self._theirs(source)
+                state = await asyncio.to_thread(git_refresh.state_of, remote, source.ref)
+                await run_in_child(
+                    git_import.take_in,
+                    hosted,
+                    remote,
+                    source.ref,
+                    timeout_seconds=IMPORT_SECONDS,
+                    memory_bytes=CHILD_BYTES,
+                )
+                await asyncio.to_thread(git_refresh.remember_state, hosted, state)
+        if source.ref not in await asyncio.to_thread(git_own.heads, hosted, [source.ref]):
+            raise _no_branch("The hosted repository", source.ref)
+
+    async def fetch(self, source: Source, *, branch: str = "") -> Fetched:
+        branches = [source.ref, *([branch] if branch and branch != source.ref else [])]
+        if source.code_host == "local":
+            if not self._hosted(source).is_dir():
+                await self.register(source)
+            await self._clone(source)
+            where = "The hosted repository"
+            found = await asyncio.to_thread(git_own.heads, self._hosted(source), branches)
+        else:
+            clone, remote = await self._clone(source), await self._theirs(source)
+            where = remote.url or remote.path
+            async with self._locked(source):
+                found = await self._remotely(git_transport.fetch, clone, remote, branches, 1)
+        if source.ref not in found:
+            raise _no_branch(where, source.ref)
+        return Fetched(found[source.ref], found.get(branch) if branch else None)
+
+    async def refresh(self, source: Source) -> bool:
+        if source.code_host != "local":
+            return False
+        hosted, remote = self._hosted(source), await self._theirs(source)
+        if not hosted.is_dir():
+            await self.register(source)
+            return True
+        state = await asyncio.to_thread(git_refresh.state_of, remote, source.ref)
+        if state and await asyncio.to_thread(git_refresh.known_state, hosted) == state:
+            return False
+        async with self._locked(source):
+            taken = await run_in_child(
+                git_refresh.refresh,
+                hosted,
+                remote,
+                source.ref,
+                timeout_seconds=IMPORT_SECONDS,
+                memory_bytes=CHILD_BYTES,
+            )
+        # As it was before: what changed meanwhile is looked at again.
+        await asyncio.to_thread(git_refresh.remember_state, hosted, state)
+        return taken
+
+    async def list_files(self, source: Source, commit: str) -> Sequence[TreeFile]:
+        return await self._read(source, commit, lambda clone: _list_files(clone, commit))
+
+    async def read_file(self, source: Source, blob: str) -> bytes:
+        found = await self.read_files(source, [blob])
+        if blob not in found:
+            raise Invalid("This file is too large to be read.", code="too_large")
+        return found[blob]
+
+    async def read_files(self, source: Source, blobs: Sequence[str]) -> Mapping[str, bytes]:
+        clone = await self._clone(source)
+        return await asyncio.to_thread(_read_files, clone, blobs)
+
+    async def export(self, source: Source, commit: str, archive: Path) -> None:
+        async def run(clone: Path) -> None:
+            await run_in_child(
+                _export,
+                clone,
+                commit,
+                source.docs_folder,
+                archive,
+                timeout_seconds=EXPORT_SECONDS,
+                memory_bytes=CHILD_BYTES,
+            )
+
+        await self._with_commit(source, commit, run)
+
+    async def changes(self, source: Source, before: str, commit: str) -> Changes | None:
+        checked_id(before)
+
+        async def run(clone: Path) -> Changes | None:
+            return await run_in_child(
+                changes_between,
+                clone,
+                before,
+                commit,
+                source.docs_folder,
+                timeout_seconds=EXPORT_SECONDS,
+                memory_bytes=CHILD_BYTES,
+            )
+
+        return await self._with_commit(source, commit, run)
+
+    async def write_commit(self, source: Source, new: NewCommit) -> WrittenCommit:
+        return await self._read(source, new.parent, lambda clone: _write_commit(clone, new))
+
+    async def push(self, source: Source, *, branch: str, commit: str) -> None:
+        checked_id(commit)
+        clone = await self._clone(source)
+        if source.code_host == "local":
+            await asyncio.to_thread(git_own.push, clone, self._hosted(source), branch, commit)
+            return
+        async with self._locked(source):
+            await self._remotely(git_transport.push, clone, await self._theirs(source), branch, commit)
+
+    def _hosted(self, source: Source) -> Path:
+        return self._data / "hosted" / f"{_checked(source.project_id)}.git"
+
+    async def _theirs(self, source: Source) -> Remote:
+        """The repository that the source names, whoever keeps it."""
+        remote = remote_of(source.repository)
+        if not remote.url:
+            return remote
+        if self._token_of is not None:
+            token = await self._token_of(source)
+        else:
+            token = await asyncio.to_thread(token_from, self._env, source)
+        return with_token(remote, source.code_host, token) if token else remote
+
+    @asynccontextmanager
+    async def _locked(self, source: Source) -> AsyncIterator[None]:
+        """One remote operation per clone. Other processes are kept out where it matters, by locks on files."""
+        async with self._locks.setdefault(source.project_id, asyncio.Lock()):
+            yield
+
+    async def _clone(self, source: Source) -> Path:
+        own = self._data / "repos" / f"{_checked(source.project_id)}.git"
+        clone = own if self._scratch is None else self._scratch / own.name
+        if not (clone / "objects").is_dir():
+            lenders = [self._hosted(source)] if source.code_host == "local" else []
+            if self._scratch is None:  # named relatively: the data folder may move
+                borrowed = [Path("..", "..", "..", one.parent.name, one.name, "objects") for one in lenders]
+            else:
+                there = [one for one in (own, *lenders) if (one / "objects").is_dir()]
+                borrowed = [one.absolute() / "objects" for one in there]
+            await asyncio.to_thread(_make_clone, clone, borrowed, source.ref)
+        return clone
+
+    async def _remotely(self, function: Callable[..., T], clone: Path, remote: Remote, *args: object) -> T:
+        return await run_in_child(
+            _locking, function, clone, remote, *args, timeout_seconds=FETCH_SECONDS, memory_bytes=CHILD_BYTES
+        )
+
+    async def _read(self, source: Source, commit: str, function: Callable[[Path], T]) -> T:
+        return await self._with_commit(source, commit, lambda clone: asyncio.to_thread(function, clone))
+
+    async def _with_commit(self, source: Source, commit: str, run: Callable[[Path], Awaitable[T]]) -> T:
+        """``run`` on the clone; when that was deleted since the commit was fetched, fetch it again."""
+        checked_id(commit)
+        clone = await self._clone(source)
+        try:
+            return await run(clone)
+        except NotFound as error:
+            if error.code != "commit_not_found" or source.code_host == "local":
+                raise
+        async with self._locked(source):
+            await self._remotely(git_transport.fetch_commit, clone, await self._theirs(source), commit)
+        return await run(clone)
+
+
+def _checked(project_id: str) -> str:
+    if not PROJECT.fullmatch(project_id):
+        raise NotFound("There is no such project.")
+    return project_id
+
+
+def _no_branch(where: str, ref: str) -> Invalid:
+    return Invalid(f"{where} has no branch {ref!r}.", code="no_such_branch")
+
+
+def _check_branch(remote: Remote, ref: str) -> None:
+    if ref not in git_transport.heads(remote, ref):
+        raise _no_branch(remote.url or remote.path, ref)
+
+
+def _make_clone(clone: Path, borrowed: Sequence[Path], ref: str) -> None:
+    def fill(made: Path) -> None:
+        if borrowed:
+            (made / "objects" / "info").mkdir(exist_ok=True)
+            (made / "objects" / "info" / "alternates").write_text("".join(f"{objects}\n" for objects in borrowed))
+
+    create(clone, fill, branch=ref)
+
+
+def _locking(function: Callable[..., T], clone: Path, *args: object) -> T:
+    """With the clone's lock: what a killed predecessor left is nobody's by now."""
+    with locked(clone.parent / f".{clone.name}.lock"):
+        for left in (clone / "objects").glob("tmp_objdir-incoming-*"):
+            shutil.rmtree(left, ignore_errors=True)
+        forget_git_locks(clone)
+        return function(clone, *args)
+
+
+def _list_files(clone: Path, commit: str) -> list[TreeFile]:
+    with opened(clone) as repository:
+        return list_files(repository, commit_of(repository, commit))
+
+
+def _read_files(clone: Path, blobs: Sequence[str]) -> dict[str, bytes]:
+    with opened(clone) as repository:
+        return read_blobs(repository, blobs)
+
+
+def _export(clone: Path, commit: str, docs_folder: str, archive: Path) -> None:
+    with opened(clone) as repository:
+        export(repository, commit_of(repository, commit), docs_folder, archive)
+
+
+def _write_commit(clone: Path, new: NewCommit) -> WrittenCommit:
+    with opened(clone) as repository:
+        return write_commit(repository, new, commit_of(repository, new.parent))

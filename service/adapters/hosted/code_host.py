@@ -1,0 +1,188 @@
+"""The embedded code host: pull requests of the repositories in ``hosted/``, without anything but their files.
+
+    hosted/<project>.git/docsmith/pulls/<number>.json    what a person wrote and did
+    hosted/<project>.git/refs/pull/<number>/head         the commit, as on other code hosts
+    repos/<project>.heads/<hash>                         derived: the numbers of those of a head
+
+git's own state is the truth: a pull request whose head is part of its base is merged, whoever merged it. So every
+operation begins by looking, and doing it again after a crash finds what was done. Writers of one repository take turns
+by a lock on a file, across processes; branches move by compare-and-swap, because pushes do not take that lock.
+"""
+
+import asyncio
+import hmac
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeVar
+
+from service.adapters.git.repositories import (
+    forget_git_locks,
+    only_if_free,
+)
+from service.adapters.hosted.pulls import (
+    Pull,
+    Pulls,
+    close,
+    look,
+    merge,
+    open_pull,
+    opened_pulls,
+    read_pull,
+    update,
+    version_of,
+)
+from service.domain.errors import Conflict, NotFound
+from service.ports.code_host import (
+    NO_SUCH_REPOSITORY,
+    CheckedRepository,
+    NewPullRequest,
+    PullRequest,
+    PullRequestFile,
+    PullRequestPage,
+)
+from service.ports.docs_source import Source
+from service.runtime.processes import run_in_child
+
+T = TypeVar("T")
+
+PROJECT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
+PAGE_SECONDS, PAGE_BYTES = 60.0, 1536 * 1024 * 1024
+"""For a page, a merge included, on a machine that has much else to do: most take a tenth of a second."""
+
+
+def _recover(folder: Path) -> None:
+    for repository in folder.glob("*.git"):
+        forget_git_locks(repository)
+        for left in (repository / "docsmith" / "pulls").glob(".*.new"):
+            left.unlink(missing_ok=True)
+    for left in folder.glob(".*.git.*.new"):  # of a project whose making was killed
+        with only_if_free(folder / f"{left.name.partition('.git.')[0]}.git.lock") as is_free:
+            if is_free:
+                shutil.rmtree(left, ignore_errors=True)
+
+
+class HostedCodeHost:
+    """CodeHost and HostedPullRequests. ``base_url`` is where people reach this service, without a slash at its end."""
+
+    def __init__(self, data: Path, *, base_url: Callable[[], str]) -> None:
+        self._data = data
+        self._base_url = base_url
+
+    async def recover(self) -> None:
+        """Free what a killed process held; call it before anybody else may be at work in the repositories."""
+        await asyncio.to_thread(_recover, self._data / "hosted")
+
+    async def check_repository(self, source: Source) -> CheckedRepository:
+        if not await asyncio.to_thread(self._path(source.project_id).is_dir):
+            raise NotFound("There is no such repository.", code=NO_SUCH_REPOSITORY)
+        return CheckedRepository()
+
+    async def open_pull_request(self, source: Source, new: NewPullRequest) -> PullRequest:
+        pull = await asyncio.to_thread(open_pull, self._path(source.project_id), new, datetime.now(UTC))
+        return self.public(source.project_id, pull)
+
+    async def get_pull_request(self, source: Source, number: int) -> PullRequest:
+        def read() -> Pull:
+            path, known = self._known(source.project_id, number)
+            with opened_pulls(path) as pulls:
+                return look(pulls, known, datetime.now(UTC))
+
+        return self.public(source.project_id, await asyncio.to_thread(read))
+
+    async def update_pull_request(self, source: Source, number: int, *, title: str, body: str) -> PullRequest:
+        def write() -> Pull:
+            path, known = self._known(source.project_id, number)
+            with opened_pulls(path) as pulls:
+                return update(pulls, known, title, body, datetime.now(UTC))
+
+        return self.public(source.project_id, await asyncio.to_thread(write))
+
+    async def admit(self, project_id: str, number: int, token: str) -> None:
+        await asyncio.to_thread(self._admitted, project_id, number, token)
+
+    async def page(self, project_id: str, number: int, token: str, *, first_file: int = 1) -> PullRequestPage:
+        return await self._in_child(_page, project_id, number, token, look, datetime.now(UTC), first_file)
+
+    async def file(self, project_id: str, number: int, token: str, *, place: int, version: str) -> PullRequestFile:
+        return await self._in_child(_one_file, project_id, number, token, datetime.now(UTC), place, version)
+
+    async def merge(self, project_id: str, number: int, token: str, *, now: datetime) -> PullRequestPage:
+        return await self._in_child(_page, project_id, number, token, merge, now, 1)
+
+    async def close(self, project_id: str, number: int, token: str, *, now: datetime) -> PullRequestPage:
+        return await self._in_child(_page, project_id, number, token, close, now, 1)
+
+    async def _in_child(self, function: Callable[..., T], *args: object) -> T:
+        """Run a function of a code host in a process of its own: it compares what others committed."""
+        return await run_in_child(
+            _with_host, self._data, self._base_url(), function, args,
+            timeout_seconds=PAGE_SECONDS, memory_bytes=PAGE_BYTES,
+        )  # fmt: skip
+
+    def _path(self, project_id: str) -> Path:
+        if not PROJECT.fullmatch(project_id):
+            raise NotFound("There is no such repository.")
+        return self._data / "hosted" / f"{project_id}.git"
+
+    def public(self, project_id: str, pull: Pull) -> PullRequest:
+        url = f"{self._base_url()}/hosted/{project_id}/pulls/{pull.number}-{pull.token}"
+        return PullRequest(pull.number, url, pull.head, pull.base, pull.title, pull.state, pull.draft, pull.body)
+
+    def _known(self, project_id: str, number: int) -> tuple[Path, Pull]:
+        """The repository, and a pull request of it. Raises NotFound."""
+        path = self._path(project_id)
+        try:
+            return path, read_pull(path, number)
+        except (FileNotFoundError, NotADirectoryError):
+            raise NotFound("There is no such pull request.", code="pull_request_not_found") from None
+
+    @contextmanager
+    def acting(self, project_id: str, number: int, token: str) -> Iterator[tuple[Pulls, Pull]]:
+        path, known = self._admitted(project_id, number, token)
+        with opened_pulls(path) as pulls:
+            yield pulls, known
+
+    def _admitted(self, project_id: str, number: int, token: str) -> tuple[Path, Pull]:
+        """The pull request by its capability. Raises NotFound, which says the same whatever is wrong."""
+        try:
+            path, known = self._known(project_id, number)
+        except NotFound:
+            raise NotFound("There is no such pull request.") from None
+        if not hmac.compare_digest(known.token.encode(), token.encode("utf-8", "replace")):
+            raise NotFound("There is no such pull request.")
+        return path, known
+
+
+def _with_host(data: Path, base_url: str, function: Callable[..., T], args: tuple[object, ...]) -> T:
+    return function(HostedCodeHost(data, base_url=lambda: base_url), *args)
+
+
+def _page(
+    host: HostedCodeHost,
+    project_id: str,
+    number: int,
+    token: str,
+    act: Callable[[Pulls, Pull, datetime], Pull],
+    now: datetime,
+    first_file: int,
+) -> PullRequestPage:
+    with host.acting(project_id, number, token) as (pulls, known):
+        pull = act(pulls, known, now)
+        return pulls.page(pull, host.public(project_id, pull), first_file)
+
+
+def _one_file(
+    host: HostedCodeHost, project_id: str, number: int, token: str, now: datetime, place: int, version: str
+) -> PullRequestFile:
+    with host.acting(project_id, number, token) as (pulls, known):
+        pull = look(pulls, known, now)
+        if version_of(pull) != version:
+            raise Conflict("This pull request has other commits by now.", code="branch_moved")
+        file = pulls.diff(pull).file(place)
+        if file is None:
+            raise NotFound("There is no such pull request.")
+        return PullRequestFile(pull.title, file)

@@ -1,0 +1,286 @@
+"""Two trees compared for people: files, unified hunks, counts; within limits, so that no change makes a page that a
+browser or this service cannot carry.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
+
+from dulwich.objects import ObjectID
+from msgspec.structs import replace
+
+from service.adapters.git.history import is_folder
+from service.adapters.git.names import MAX_DEPTH
+from service.adapters.git.objects import Objects
+from service.domain.comparison import Effort, Opcode, coarse_opcodes, opcodes
+from service.ports.code_host import MAX_SHOWN_LINE, Diffed
+
+FILES_PER_PAGE = 100
+MAX_CHANGES = 20_000
+MAX_LISTED_BYTES = 8 * 1024 * 1024
+"""Of the files that are read for one page. The lines of those beyond it are not counted."""
+OPEN_LINES, OPEN_CHARACTERS = 400, 32 * 1024
+"""A file whose patch is longer is shown apart."""
+OPEN_FILES, OPEN_LINES_OF_ALL, OPEN_CHARACTERS_OF_ALL = 30, 800, 64 * 1024
+"""When the others are more than this together, all are shown apart."""
+MAX_LINES, MAX_CHARACTERS = 2_000, 256 * 1024
+"""Of a patch that is shown apart; what is beyond is left out."""
+LINE_STEPS = 1_000_000
+"""For a page, or for a file: one whose comparison takes more has no common lines but at its beginning and end."""
+SAMPLED_PAIRS = 250_000
+"""Lines on one side times lines on the other: above it, lines that occur often are not looked for."""
+CONTEXT = 3
+SIMILAR = 0.6
+MAX_RENAME_PAIRS, MAX_RENAME_BYTES = 400, 4 * 1024 * 1024
+
+Kind = Literal["added", "deleted", "changed", "moved"]
+
+
+class Change(NamedTuple):
+    path: bytes
+    old: ObjectID | None
+    new: ObjectID | None
+    old_mode: int
+    new_mode: int
+    old_path: bytes
+
+
+class TooDeep(Exception):
+    """Folders nested deeper than any documentation's."""
+
+
+def changes(objects: Objects, old: ObjectID | None, new: ObjectID | None, prefix: bytes = b"") -> Iterator[Change]:
+    """Files that differ, trees that are the same not entered, in the order of their paths. Raises TooDeep."""
+    if old == new:
+        return
+    if prefix.count(b"/") > MAX_DEPTH:
+        raise TooDeep
+    there = set(objects.entries(old)) if old else set()
+    here = set(objects.entries(new)) if new else set()
+    before = {entry.name: entry for entry in there - here}
+    after = {entry.name: entry for entry in here - there}
+    for name in sorted(before.keys() | after.keys()):
+        one, other = before.get(name), after.get(name)
+        path = prefix + name
+        old_tree = one.id if one and is_folder(one) else None
+        new_tree = other.id if other and is_folder(other) else None
+        old_file = one if one and not is_folder(one) else None
+        new_file = other if other and not is_folder(other) else None
+        if old_file or new_file:
+            yield Change(
+                path,
+                old_file.id if old_file else None,
+                new_file.id if new_file else None,
+                old_file.mode if old_file else 0,
+                new_file.mode if new_file else 0,
+                path,
+            )
+        if old_tree or new_tree:
+            yield from changes(objects, old_tree, new_tree, path + b"/")
+
+
+class Diff:
+    """The files that differ between two trees, found once. ``is_cut``: there are more than are looked at."""
+
+    def __init__(self, objects: Objects, old: ObjectID | None, new: ObjectID | None) -> None:
+        self._objects = objects
+        self.is_cut = False
+        found: list[Change] = []
+        try:
+            for change in changes(objects, old, new):
+                if len(found) >= MAX_CHANGES:
+                    self.is_cut = True
+                    break
+                found.append(change)
+            else:
+                found = _with_moves(objects, found)
+        except TooDeep:
+            self.is_cut = True
+        self._changes = found
+
+    def __len__(self) -> int:
+        return len(self._changes)
+
+    def page(self, first: int) -> list[Diffed]:
+        """A page of files, from the given one on, the first being 1. Patches are left out where they are long."""
+        effort, left, files = Effort(LINE_STEPS), MAX_LISTED_BYTES, []
+        for change in self._changes[first - 1 : first - 1 + FILES_PER_PAGE]:
+            size = sum(self._objects.size(blob) or 0 for blob in (change.old, change.new) if blob is not None)
+            if size > left and not _is_submodule(change):
+                files.append(_undone(change))
+            else:
+                left -= 0 if _is_submodule(change) else size
+                files.append(_diffed(self._objects, change, effort))
+        return _opened(files)
+
+    def file(self, place: int) -> Diffed | None:
+        """One file, or the beginning of its patch; None when there are fewer."""
+        if not 1 <= place <= len(self._changes):
+            return None
+        file = _diffed(self._objects, self._changes[place - 1], Effort(LINE_STEPS))
+        patch, is_cut = _beginning(file.patch or "")
+        return replace(file, patch=patch, is_cut=is_cut)
+
+
+def _opened(files: Sequence[Diffed]) -> list[Diffed]:
+    """The files, without the patches that are shown apart."""
+    short = [file for file in files if file.lines <= OPEN_LINES and len(file.patch or "") <= OPEN_CHARACTERS]
+    lines, characters = sum(file.lines for file in short), sum(len(file.patch or "") for file in short)
+    if len(files) > OPEN_FILES or lines > OPEN_LINES_OF_ALL or characters > OPEN_CHARACTERS_OF_ALL:
+        short = [file for file in short if not file.patch]
+    kept = {file.path for file in short}
+    return [file if file.path in kept else replace(file, patch=None) for file in files]
+
+
+def _beginning(patch: str) -> tuple[str, bool]:
+    """As much of a patch as is shown, and whether that is not all."""
+    kept: list[str] = []
+    left, lines = MAX_CHARACTERS, patch.split("\n")
+    for line in lines[:MAX_LINES]:
+        shown = line[: MAX_SHOWN_LINE + 2]  # a sign, and one more character, by which the page sees that it goes on
+        left -= len(shown)
+        if left < 0:
+            break
+        kept.append(shown)
+    return "\n".join(kept), len(kept) < len(lines)
+
+
+def _with_moves(objects: Objects, found: list[Change]) -> list[Change]:
+    """Deleted and added files of the same, or nearly the same, content become one moved file."""
+    gone = {change.path: change for change in found if change.new is None}
+    come = [change for change in found if change.old is None]
+    moved: dict[bytes, Change] = {}
+    by_content: dict[tuple[ObjectID | None, int], list[Change]] = {}
+    for change in gone.values():
+        by_content.setdefault((change.old, change.old_mode), []).append(change)
+    for change in come:
+        same = by_content.get((change.new, change.new_mode))
+        if same:
+            source = same.pop()
+            moved[change.path] = change._replace(old=source.old, old_mode=source.old_mode, old_path=source.path)
+            del gone[source.path]
+    left = [change for change in come if change.path not in moved]
+    if len(left) * len(gone) <= MAX_RENAME_PAIRS and _bytes(objects, [*left, *gone.values()]) <= MAX_RENAME_BYTES:
+        lines = {change.path: _line_counts(objects, change) for change in (*left, *gone.values())}
+        for change in left:
+            best = max(
+                ((_similarity(lines[source.path], lines[change.path]), source.path) for source in gone.values()),
+                default=None,
+            )
+            if best is not None and best[0] >= SIMILAR:
+                source = gone.pop(best[1])
+                moved[change.path] = change._replace(old=source.old, old_mode=source.old_mode, old_path=source.path)
+    sources = {change.old_path for change in moved.values()}
+    return [moved.get(change.path, change) for change in found if not (change.new is None and change.path in sources)]
+
+
+def _similarity(old: Counter[bytes], new: Counter[bytes]) -> float:
+    """Lines in common, by count: cheap, and near to what git finds."""
+    return (old & new).total() / max(old.total(), new.total(), 1)
+
+
+def _line_counts(objects: Objects, change: Change) -> Counter[bytes]:
+    text = None if _is_submodule(change) else _text(objects, change.new or change.old)
+    return Counter((text or b"").splitlines())
+
+
+def _bytes(objects: Objects, changed: Sequence[Change]) -> int:
+    """What reading the files of both sides takes."""
+    blobs = [blob for change in changed if not _is_submodule(change) for blob in (change.old, change.new)]
+    return sum(objects.size(blob) or 0 for blob in blobs if blob is not None)
+
+
+def _is_submodule(change: Change) -> bool:
+    return 0o160000 in (change.old_mode, change.new_mode)
+
+
+def _text(objects: Objects, blob: ObjectID | None) -> bytes | None:
+    return b"" if blob is None else objects.blob(blob)
+
+
+def _undone(change: Change) -> Diffed:
+    """A file that has not been read: its lines are not counted."""
+    kind: Kind = "changed"
+    if change.old is None:
+        kind = "added"
+    elif change.new is None:
+        kind = "deleted"
+    elif change.old_path != change.path:
+        kind = "moved"
+    return Diffed(_shown_path(change.path), _shown_path(change.old_path), kind, None, None, None)
+
+
+def _diffed(objects: Objects, change: Change, effort: Effort) -> Diffed:
+    file, submodule = _undone(change), _is_submodule(change)
+    old = b"" if submodule else _text(objects, change.old)
+    new = b"" if submodule else _text(objects, change.new)
+    if old is None or new is None:
+        return replace(file, patch="", is_too_large=True)
+    if b"\0" in old[:8_000] or b"\0" in new[:8_000]:
+        return replace(file, patch="", added=0, removed=0, binary=True)
+    patch, added, removed = unified(old, new, effort)
+    return replace(file, patch=patch, added=added, removed=removed, lines=patch.count("\n"))
+
+
+def _shown_path(path: bytes) -> str:
+    return path.decode("utf-8", "replace")
+
+
+def unified(old: bytes, new: bytes, effort: Effort) -> tuple[str, int, int]:
+    """The hunks of a unified diff, and how many lines it adds and removes."""
+    before, after = _lines(old), _lines(new)
+    often = len(before) * len(after) > SAMPLED_PAIRS
+    found = opcodes(before, after, effort, most=LINE_STEPS, autojunk=often) or coarse_opcodes(before, after)
+    added = sum(end - start for tag, _, _, start, end in found if tag != "equal")
+    removed = sum(end - start for tag, start, end, _, _ in found if tag != "equal")
+    hunks = []
+    for group in _grouped(found):
+        first, last = group[0], group[-1]
+        hunks.append(f"@@ -{_range(first[1], last[2])} +{_range(first[3], last[4])} @@\n")
+        for tag, old_start, old_end, new_start, new_end in group:
+            if tag == "equal":
+                hunks.extend(_marked(" ", before[old_start:old_end]))
+            else:
+                hunks.extend(_marked("-", before[old_start:old_end]))
+                hunks.extend(_marked("+", after[new_start:new_end]))
+    return "".join(hunks), added, removed
+
+
+def _lines(content: bytes) -> list[str]:
+    text = content.decode("utf-8", "replace")
+    if "\n" not in text:
+        text = text.replace("\r", "\n")  # as old Macs wrote: git sees one line
+    lines = text.split("\n")
+    whole = [line + "\n" for line in lines[:-1]]
+    return whole + ([lines[-1]] if lines[-1] else [])
+
+
+def _marked(mark: str, lines: Sequence[str]) -> Iterator[str]:
+    for line in lines:
+        yield mark + (line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n")
+
+
+def _range(start: int, end: int) -> str:
+    count = end - start
+    return f"{start + 1 if count else start},{count}" if count != 1 else f"{start + 1}"
+
+
+def _grouped(opcodes: Sequence[Opcode]) -> Iterator[list[Opcode]]:
+    """Changes with three lines around them, near ones together: difflib's ``get_grouped_opcodes`` for given opcodes."""
+    group: list[Opcode] = []
+    for number, (tag, a, b, c, d) in enumerate(opcodes):
+        if tag != "equal":
+            group.append((tag, a, b, c, d))
+            continue
+        first, last = number == 0, number == len(opcodes) - 1
+        if not first and not last and b - a <= 2 * CONTEXT:
+            group.append((tag, a, b, c, d))
+            continue
+        if not first:
+            group.append((tag, a, min(b, a + CONTEXT), c, min(d, c + CONTEXT)))
+            yield group
+            group = []
+        if not last:
+            group.append((tag, max(a, b - CONTEXT), b, max(c, d - CONTEXT), d))
+    if any(tag != "equal" for tag, *_ in group):
+        yield group

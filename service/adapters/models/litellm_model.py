@@ -1,0 +1,350 @@
+"""Model over litellm, for every provider that it knows.
+
+litellm knows how each provider wants to be asked: names, keys, addresses, parameters, prices, kinds of failure. It
+builds and makes the request. What comes back in OpenAI's or Anthropic's form, which is nearly all, is read here
+(``model_streams``), for its own reader costs twenty times the CPU; any other stream is read through litellm.
+
+Importing this module imports nothing of litellm (``model_library``).
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
+from typing import Any
+
+import aiohttp
+from msgspec import Struct
+
+from service.adapters.models.errors import MODEL_KEY_REFUSED, MODEL_REFUSED_REQUEST, ContentRefused, Retries, error_of
+from service.adapters.models.exchange import EXCHANGE, Exchange, open_session
+from service.adapters.models.library import Library, load
+from service.adapters.models.messages import in_openai_form, mark_for_cache
+from service.adapters.models.model_settings import ModelSettings
+from service.adapters.models.sources import LitellmSource, ProviderSource, Source, told
+from service.adapters.models.streams import (
+    ChatCompletionsReader,
+    Ending,
+    MessagesReader,
+    Tokens,
+)
+from service.adapters.redaction import secrets_of
+from service.domain.errors import Forbidden, Invalid, ServiceError
+from service.domain.model import Usage
+from service.ports.model import (
+    ModelChunk,
+    ModelEnd,
+    ModelRequest,
+    ModelText,
+    SystemMessage,
+    UserMessage,
+)
+
+USUAL_WINDOW_TOKENS = 100_000
+"""Of a model that litellm's table does not know."""
+
+
+_OLLAMA = ("ollama", "ollama_chat")
+_OLLAMA_WINDOW_TOKENS = 32_768
+"""Ollama takes a window that is told with each request, cuts what is longer without a word, and has 4,096 for its usual
+one; a large one costs it memory."""
+
+
+# Providers whose requests litellm makes through a client that can be handed in (1.106: those of its
+# base_llm_http_handler, and Anthropic and Gemini); those of the OpenAI client all use the one of model_library. Any
+# other provider uses litellm's own clients and is read through litellm.
+_TAKE_A_CLIENT = frozenset(
+    {
+        "anthropic",
+        "cohere",
+        "cohere_chat",
+        "databricks",
+        "deepseek",
+        "fireworks_ai",
+        "gemini",
+        "groq",
+        "hosted_vllm",
+        "huggingface",
+        "mistral",
+        "ollama",
+        "ollama_chat",
+        "openrouter",
+        "ovhcloud",
+        "together_ai",
+        "vercel_ai_gateway",
+        "vertex_ai",
+        "xai",
+    }
+)
+
+_NO_KEY = "none"
+"""OpenAI's client insists on a key; servers without keys ignore it."""
+
+CHARACTERS_PER_TOKEN = 4
+"""For the few providers that do not count: a budget by an estimate is better than none."""
+
+
+class LitellmModel:
+    """One model of one provider. ``sleep``, ``clock`` and ``jitter`` are for tests."""
+
+    def __init__(
+        self,
+        spec: ModelSettings,
+        *,
+        env: Mapping[str, str],
+        retries: Retries = Retries(),  # noqa: B008  frozen
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        clock: Callable[[], float] = time.monotonic,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self._spec = spec
+        self._env = env
+        self._retries = retries
+        self._sleep, self._clock, self._jitter = sleep, clock, jitter
+        self._session: aiohttp.ClientSession | None = None
+        self._facts: _Facts | None = None
+        self._used_own_clients = False
+        """Whether a request went past us, through a client of litellm's own."""
+
+    @property
+    def name(self) -> str:
+        return self._spec.model
+
+    @property
+    def settings(self) -> ModelSettings:
+        return self._spec
+
+    @property
+    def key_is_missing(self) -> bool:
+        """Whether the settings name a variable for the key that is not set."""
+        return bool(self._spec.api_key_env) and not self._env.get(self._spec.api_key_env)
+
+    async def window_tokens(self) -> int | None:
+        """Of the settings, else of litellm's table."""
+        return self._spec.context_tokens or (await self._learn(await load())).window_tokens
+
+    async def prepare(self) -> None:
+        """Import litellm and rehearse a call without network, so that the first real one is as fast as the next.
+
+        Raises:
+            NotFound: litellm knows no provider for the model (``code`` ``unknown_model``).
+        """
+        library = await load()
+        facts = await self._learn(library)
+        if self.key_is_missing:
+            return
+        request = ModelRequest(messages=(SystemMessage("Rehearse."), UserMessage("Say nothing.")))
+        exchange = Exchange(None, first_token_timeout_seconds=self._spec.first_token_timeout_seconds)
+        # Through us, everything but the network is rehearsed; litellm's own way to answer without it stops earlier.
+        more = {} if facts.speaks_through_us else {"mock_response": "Nothing."}
+        stream = await self._ask(library, facts, request, exchange, **more)
+        await stream.aclose()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+        if self._used_own_clients:
+            await (await load()).close_own_clients()
+
+    async def reply(self, request: ModelRequest) -> AsyncGenerator[ModelChunk, None]:
+        began, tried = self._clock(), 0
+        while True:
+            tried += 1
+            has_begun = False
+            try:
+                library, facts = await self._ready_for(request)
+                exchange = Exchange(
+                    self._open_session(library), first_token_timeout_seconds=self._spec.first_token_timeout_seconds
+                )
+                source: Source | None = None
+                written = 0
+                try:
+                    source = await self._source(library, facts, request, exchange)
+                    # No generator of its own: each one that a piece goes through costs about as much as reading it.
+                    while (texts := await source.read()) is not None:
+                        for text in texts:
+                            has_begun = True
+                            written += len(text)
+                            yield ModelText(text)
+                    ending = source.ending()
+                except ContentRefused:
+                    ending = Ending("refused", (), Tokens(0, 0), "")
+                finally:
+                    if source is not None:
+                        await source.close()
+                    exchange.close()
+                yield self._end(library, facts, request, ending, written)
+                return
+            except ServiceError as error:
+                wait = self._retries.wait_seconds(
+                    error, tried=tried, spent_seconds=self._clock() - began, random=self._jitter()
+                )
+                if has_begun or wait is None:
+                    raise
+            await self._sleep(wait)
+
+    async def _ready_for(self, request: ModelRequest) -> tuple[Library, "_Facts"]:
+        if self.key_is_missing:
+            raise Forbidden(f"{self._spec.api_key_env} is not set", code=MODEL_KEY_REFUSED)
+        library = await load()
+        facts = await self._learn(library)
+        if request.tools and not facts.has_tools:
+            raise Invalid(f"{self.name} cannot use tools", code=MODEL_REFUSED_REQUEST)
+        return library, facts
+
+    async def _source(self, library: Library, facts: "_Facts", request: ModelRequest, exchange: Exchange) -> Source:
+        stream = await self._ask(library, facts, request, exchange)
+        self._used_own_clients |= exchange.response is None
+        if exchange.taken is not None and exchange.response is not None:
+            reader = ChatCompletionsReader() if exchange.taken == "chat_completions" else MessagesReader()
+            return ProviderSource(exchange.response, reader, self._spec)
+        return LitellmSource(stream, exchange, self._spec, self._secrets())
+
+    async def _ask(
+        self, library: Library, facts: "_Facts", request: ModelRequest, exchange: Exchange, **more: str
+    ) -> Any:
+        """Have litellm make the request; what it returns is its own reading of the answer."""
+        token = EXCHANGE.set(exchange)
+        try:
+            return await library.module.acompletion(**self._arguments(facts, request), **more)
+        except Exception as error:  # noqa: BLE001  litellm raises of all kinds; error_of says which
+            # Not "from error": its frames and request hold the prompt and the key.
+            raise told(error, exchange, self._spec, self._secrets()) from None
+        finally:
+            exchange.is_asked = True
+            EXCHANGE.reset(token)
+
+    def _arguments(self, facts: "_Facts", request: ModelRequest) -> dict[str, Any]:
+        spec = self._spec
+        arguments: dict[str, Any] = {
+            "model": spec.model,
+            "messages": [in_openai_form(message) for message in request.messages],
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "max_tokens": min(request.max_output_tokens, facts.max_output_tokens or request.max_output_tokens),
+            "timeout": spec.first_token_timeout_seconds,
+            "max_retries": 0,
+            "drop_params": True,  # stream_options, where it is not known; tools have been checked before
+            "no-log": True,
+            "_skip_mcp_handler": True,  # else a request with tools imports mcp, which litellm does not install
+        }
+        if spec.api_base:
+            arguments["api_base"] = spec.api_base
+        if self._key():
+            arguments["api_key"] = self._key()
+        if request.tools:
+            arguments["tools"] = [
+                {
+                    "type": "function",
+                    "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
+                }
+                for tool in request.tools
+            ]
+            if facts.provider == "anthropic":
+                mark_for_cache(arguments["messages"])
+        if facts.provider in _OLLAMA:
+            arguments["num_ctx"] = spec.context_tokens or facts.window_tokens
+        if facts.client is not None:
+            arguments["client"] = facts.client
+        return arguments
+
+    def _key(self) -> str:
+        if self._spec.api_key_env:
+            return self._env.get(self._spec.api_key_env, "")
+        return _NO_KEY if self._spec.api_base else ""
+
+    def _secrets(self) -> Collection[str]:
+        """What a provider might quote; litellm takes keys from the environment, too."""
+        return {self._key(), *secrets_of(self._env)}
+
+    async def _learn(self, library: Library) -> "_Facts":
+        if self._facts is None:  # in a thread: for models of Ollama litellm asks its server, and waits for it
+            self._facts = await asyncio.to_thread(_learn, library, self._spec, self._secrets())
+        return self._facts
+
+    def _open_session(self, library: Library) -> aiohttp.ClientSession:
+        if self._session is None or self._session.closed:
+            self._session = open_session(
+                connect_timeout_seconds=self._spec.connect_timeout_seconds, certificates=library.certificates
+            )
+        return self._session
+
+    def _end(self, library: Library, facts: "_Facts", request: ModelRequest, ending: Ending, written: int) -> ModelEnd:
+        tokens = ending.tokens or _estimate(request, written)
+        model = f"{facts.provider}/{ending.model}" if ending.model else self._spec.model
+        usage = Usage(tokens.input, tokens.output, self._cost(library, facts, tokens))
+        return ModelEnd(ending.reason, ending.tool_calls, usage, model)
+
+    def _cost(self, library: Library, facts: "_Facts", tokens: Tokens) -> float | None:
+        per_input, per_output = self._spec.input_usd_per_million_tokens, self._spec.output_usd_per_million_tokens
+        if per_input is not None and per_output is not None:
+            return (tokens.input * per_input + tokens.output * per_output) / 1_000_000
+        if not facts.has_price:
+            return None
+        usage = library.module.Usage(
+            prompt_tokens=tokens.input,
+            completion_tokens=tokens.output,
+            total_tokens=tokens.input + tokens.output,
+            prompt_tokens_details={"cached_tokens": tokens.cache_read},
+            cache_read_input_tokens=tokens.cache_read,
+            cache_creation_input_tokens=tokens.cache_written,
+        )
+        prices: tuple[float, float] = library.module.cost_per_token(
+            model=facts.model, custom_llm_provider=facts.provider, usage_object=usage
+        )
+        return sum(prices)
+
+
+class _Facts(Struct, frozen=True):
+    """What litellm knows of a model."""
+
+    provider: str
+    model: str
+    """Without the provider."""
+    has_tools: bool
+    has_price: bool
+    max_output_tokens: int | None
+    window_tokens: int
+    speaks_through_us: bool
+    """Whether its requests go through our transport."""
+    client: Any
+    """What to hand in for that; None where nothing need be."""
+
+
+def _learn(library: Library, spec: ModelSettings, secrets: Collection[str]) -> _Facts:
+    litellm = library.module
+    try:
+        model, provider, _, _ = litellm.get_llm_provider(model=spec.model, api_base=spec.api_base or None)
+    except Exception as error:  # noqa: BLE001  as in _ask
+        raise error_of(error, model=spec.model, status=0, headers={}, secrets=secrets) from None
+    try:
+        info: dict[str, Any] = litellm.get_model_info(
+            model=model, custom_llm_provider=provider, api_base=spec.api_base or None
+        )
+    except Exception:  # noqa: BLE001  a bare Exception is what it raises for a model that is not in its table
+        info = {}
+    window_tokens = info.get("max_input_tokens") or info.get("max_tokens") or USUAL_WINDOW_TOKENS
+    supported = litellm.get_supported_openai_params(model=model, custom_llm_provider=provider)
+    client = library.client if provider in _TAKE_A_CLIENT else None
+    return _Facts(
+        provider=provider,
+        model=model,
+        has_tools=supported is None or "tools" in supported,
+        has_price=bool(info),
+        max_output_tokens=spec.max_output_tokens or info.get("max_output_tokens"),
+        window_tokens=min(window_tokens, _OLLAMA_WINDOW_TOKENS) if provider in _OLLAMA else window_tokens,
+        speaks_through_us=client is not None
+        or (
+            (provider in ("openai", "custom_openai", "azure") or provider in litellm.openai_compatible_providers)
+            and info.get("mode") != "responses"
+            and not model.startswith("responses/")
+        ),
+        client=client,
+    )
+
+
+def _estimate(request: ModelRequest, written: int) -> Tokens:
+    read = sum(len(message.text) for message in request.messages)
+    return Tokens(read // CHARACTERS_PER_TOKEN, written // CHARACTERS_PER_TOKEN)

@@ -1,0 +1,108 @@
+"""The HTTP under litellm: it builds the request, this sends it, and where we know the stream we keep it.
+
+httpx calls this transport in the task of the call, so a context variable says which exchange the request belongs to.
+What litellm is given instead of a stream that we read ourselves is an empty one; the real one is on the exchange.
+Whatever litellm does besides goes through its own clients. Import this late: httpx comes with litellm.
+
+Turned down: httpx's own transport (several times the CPU per chunk), and litellm's aiohttp one (its sessions live in a
+cache that is never closed in time; 200 keys kept 347 descriptors open).
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]  # typeshed leaves it out
+
+import aiohttp
+import httpx
+
+from service.adapters.models.exchange import EXCHANGE, Exchange, Protocol
+from service.domain.errors import Unavailable
+
+MAX_ERROR_BYTES = 64 * 1024
+
+
+class ProviderTransport(httpx.AsyncBaseTransport):
+    """Holds nothing open: sessions belong to the models."""
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self._proxies = {
+            scheme: proxy
+            for scheme in ("http", "https")
+            for name in ("all_proxy", f"{scheme}_proxy")
+            if (proxy := env.get(name) or env.get(name.upper()))
+        }
+        self._bypass = {"no": env.get("no_proxy") or env.get("NO_PROXY") or ""}
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        exchange = EXCHANGE.get()
+        if exchange.session is None:
+            exchange.taken = _protocol(request.url.path)
+            return httpx.Response(200, headers={"content-type": "text/event-stream"}, content=b"")
+        headers = {name: value for name, value in request.headers.items() if name not in _HOP_HEADERS}
+        try:
+            async with asyncio.timeout(exchange.first_token_timeout_seconds):
+                exchange.response = response = await exchange.session.request(
+                    request.method,
+                    str(request.url),
+                    data=await request.aread(),
+                    headers=headers,
+                    allow_redirects=False,  # a redirect would carry the key somewhere else
+                    proxy=self._proxy(request.url),
+                )
+                exchange.status, exchange.headers = response.status, response.headers
+                body = await response.content.read(MAX_ERROR_BYTES) if response.status >= 400 else None
+        except TimeoutError:
+            exchange.failure = Unavailable("the model's provider did not answer in time")
+        except (aiohttp.ClientError, OSError) as error:
+            exchange.failure = Unavailable(f"the model's provider cannot be reached ({type(error).__name__})")
+        else:
+            return self._answer(request, exchange, response, body)
+        exchange.close()
+        # A kind that litellm's client does not try again by itself, as it would a ConnectError.
+        raise httpx.ReadError("no answer", request=request)
+
+    def _answer(
+        self, request: httpx.Request, exchange: Exchange, response: aiohttp.ClientResponse, body: bytes | None
+    ) -> httpx.Response:
+        answer_headers = [
+            (name, value) for name, value in response.headers.items() if name.lower() not in _BODY_HEADERS
+        ]
+        if body is not None:
+            response.close()
+            return httpx.Response(response.status, headers=answer_headers, content=body)
+        if response.status == 200 and response.content_type != "application/json" and not exchange.is_asked:
+            exchange.taken = _protocol(request.url.path)
+        stream = httpx.ByteStream(b"") if exchange.taken is not None else _Body(response)
+        return httpx.Response(response.status, headers=answer_headers, stream=stream)
+
+    def _proxy(self, url: httpx.URL) -> str | None:
+        proxy = self._proxies.get(url.scheme)
+        return None if proxy is None or proxy_bypass_environment(url.host, self._bypass) else proxy
+
+
+_HOP_HEADERS = frozenset({"host", "content-length", "connection", "accept-encoding", "transfer-encoding"})
+_BODY_HEADERS = frozenset({"content-length", "content-encoding", "transfer-encoding", "connection"})
+
+
+def _protocol(path: str) -> Protocol | None:
+    """By the address alone: a model's name does not tell, litellm takes some of one provider's to other protocols."""
+    if path.endswith("/chat/completions"):
+        return "chat_completions"
+    return "messages" if path.endswith("/messages") else None
+
+
+class _Body(httpx.AsyncByteStream):
+    """A stream for litellm to read."""
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self._response = response
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            async for data in self._response.content.iter_any():
+                yield data
+        except (aiohttp.ClientError, OSError) as error:
+            raise httpx.ReadError(type(error).__name__) from None
+
+    async def aclose(self) -> None:
+        self._response.close()

@@ -1,0 +1,183 @@
+"""Checks before a pull request: only what the job's changes break, not what was broken before.
+
+Each gate compares a file as it was with how it is. A file that moved is compared with what it was under its old name.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from difflib import unified_diff
+
+from msgspec import Struct
+
+from service.agent.checks import markup, navigation
+from service.agent.checks.links import Links
+from service.agent.workspace import Workspace
+from service.domain.errors import Invalid
+from service.domain.jobs.decider import Problem
+
+MAX_PROBLEMS = 200
+MAX_CHANGED_FILES = 150
+MAX_CHANGED_LINES = 10_000
+"""Beyond these nobody reviews a pull request."""
+SHRUNK_TO = 0.3
+MIN_LINES_TO_SHRINK = 60
+
+_MARKDOWN = (".md", ".mdx", ".markdown")
+
+
+class Changed(Struct, frozen=True):
+    """A file before and after; None where it is not there."""
+
+    path: str
+    before: str | None
+    after: str | None
+
+
+async def check(workspace: Workspace, links: Links) -> tuple[Problem, ...]:
+    """What the changes break, at most ``MAX_PROBLEMS``, the gravest gates first."""
+    effective = await workspace.effective_changes()
+    if not effective:
+        return ()
+    before = {path: await workspace.base_text(path) for path in effective}
+    came_from = {to: path for path, to in (await links.moved()).items()}
+    changed = [
+        Changed(path, before[came_from.get(path, path)] if before[path] is None else before[path], text)
+        for path, text in effective.items()
+    ]
+    found = await _paths(workspace, effective)
+    found += await asyncio.to_thread(check_files, changed)
+    found += await _code_navigation(workspace, effective)
+    for link in await links.broken_by_changes():
+        gate = "navigation" if navigation.is_navigation(link.path) else "links"
+        shown = link.found.strip("()\"' ")
+        hint = f"; it could be {link.suggestions[0].strip(chr(40) + chr(41))}" if link.suggestions else ""
+        found.append(Problem(gate, link.path, f"{shown} is broken: {link.reason}{hint}", link.line))
+    return tuple(found[:MAX_PROBLEMS])
+
+
+def check_files(changed: list[Changed]) -> list[Problem]:
+    """The gates that need nothing but the changed files' text."""
+    found: list[Problem] = []
+    for file in changed:
+        if file.after is None:
+            continue
+        found += secrets(file)
+        if file.path.lower().endswith(_MARKDOWN):
+            found += front_matter(file)
+            found += body(file)
+        if navigation.is_navigation(file.path):
+            found += navigation_file(file)
+    return found + size(changed)
+
+
+def secrets(file: Changed) -> list[Problem]:
+    """The text itself is not repeated: problems are shown to people and recorded."""
+    known = {secret for _, secret, _ in markup.secrets(file.before or "")}
+    return [
+        Problem("secrets", file.path, f"This looks like {kind}. Use a placeholder instead.", line)
+        for kind, secret, line in markup.secrets(file.after or "")
+        if secret not in known
+    ]
+
+
+def front_matter(file: Changed) -> list[Problem]:
+    before, after = file.before or "", file.after or ""
+    problem = markup.front_matter_problem(after)
+    if problem is not None:
+        if file.before is not None and markup.front_matter_problem(before) is not None:
+            return []
+        return [Problem("front-matter", file.path, problem[1], problem[0])]
+    if markup.front_matter(before) is not None and markup.front_matter(after) is None:
+        return [Problem("front-matter", file.path, "The page had front matter, and now has none.", 1)]
+    return []
+
+
+def body(file: Changed) -> list[Problem]:
+    before, after = file.before or "", file.after or ""
+    found: list[Problem] = []
+    fence = markup.open_fence(after)
+    if fence is not None and (file.before is None or markup.open_fence(before) is None):
+        found.append(Problem("markup", file.path, "This code fence is never closed.", fence))
+        return found  # all that follows reads as code
+    for components in (True, False):
+        if components and not (file.path.endswith(".mdx") or markup.imports(before)):
+            continue
+        was = markup.unbalanced(before, components=components)
+        for name, (surplus, line) in markup.unbalanced(after, components=components).items():
+            if was.get(name, (0, 0))[0] != surplus:
+                shown = f"<{name}>" if components else f"{{{{< {name} >}}}}"
+                missing = "closed" if surplus > 0 else "opened"
+                found.append(Problem("markup", file.path, f"{shown} is not {missing} as often as it should be.", line))
+    kept, used = markup.imports(after), markup.components(after)
+    for name, line in markup.imports(before).items():
+        if name not in kept and name[:1].isupper() and name in used:
+            found.append(Problem("markup", file.path, f"{name} is used, but no longer imported.", line))
+    return found
+
+
+def navigation_file(file: Changed) -> list[Problem]:
+    problem = navigation.parse_problem(file.path, file.after or "")
+    if problem is None or (file.before is not None and navigation.parse_problem(file.path, file.before) is not None):
+        return []
+    return [Problem("navigation", file.path, problem[1], problem[0])]
+
+
+def size(changed: list[Changed]) -> list[Problem]:
+    found: list[Problem] = []
+    if len(changed) > MAX_CHANGED_FILES:
+        message = f"{len(changed)} files are changed; more than {MAX_CHANGED_FILES} are hard to review."
+        found.append(Problem("size", "", message))
+    lines = 0
+    for file in changed:
+        before, after = (file.before or "").splitlines(), (file.after or "").splitlines()
+        if before == after:
+            continue
+        if file.after is not None and len(before) >= MIN_LINES_TO_SHRINK and len(after) < SHRUNK_TO * len(before):
+            message = f"The file had {len(before)} lines, and now has {len(after)}. Is that meant?"
+            found.append(Problem("size", file.path, message))
+        if lines <= MAX_CHANGED_LINES:
+            lines += _changed_lines(before, after)
+    if lines > MAX_CHANGED_LINES:
+        found.append(Problem("size", "", f"More than {MAX_CHANGED_LINES} lines are changed."))
+    return found
+
+
+def _changed_lines(before: list[str], after: list[str]) -> int:
+    if abs(len(before) - len(after)) > MAX_CHANGED_LINES or len(before) + len(after) > 2 * MAX_CHANGED_LINES:
+        return abs(len(before) - len(after))  # a diff of files that long takes seconds
+    common = 0
+    while common < min(len(before), len(after)) and before[common] == after[common]:
+        common += 1
+    diff = unified_diff(before[common:], after[common:], n=0, lineterm="")
+    return sum(line[:1] in "+-" and line[:3] not in ("+++", "---") for line in diff)
+
+
+async def _paths(workspace: Workspace, effective: Mapping[str, str | None]) -> list[Problem]:
+    """Names that git's tree does not take: where a link or a submodule is, which no tool shows, or a twin of one."""
+    try:
+        await workspace.rehearse(effective)
+    except Invalid as error:
+        return [Problem("paths", "", f"This cannot be committed: {error}")]
+    return []
+
+
+async def _code_navigation(workspace: Workspace, effective: Mapping[str, str | None]) -> list[Problem]:
+    """Deleted pages that a sidebar names which is a program: told, because no tool can change it."""
+    gone = [path for path, text in effective.items() if text is None]
+    if not gone:
+        return []
+    found: list[Problem] = []
+    for path in await asyncio.to_thread(_sidebars, workspace):
+        text = await workspace.text(path) or ""
+        root = path.rpartition("/")[0]
+        for page in gone:
+            line = navigation.named_in_code(text, page, root)
+            if line is not None:
+                message = f"It names {page}, which is gone; it is a program, which people have to change."
+                found.append(Problem("navigation", path, message, line))
+    return found
+
+
+def _sidebars(workspace: Workspace) -> list[str]:
+    """The first few that are programs."""
+    return [path for path in workspace.paths() if navigation.is_code_navigation(path)][:5]

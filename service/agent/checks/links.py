@@ -1,0 +1,388 @@
+"""Links between pages: which are broken, and which of them a job broke.
+
+Pages that may link to what a job removed are found by searching their text for its name, without parsing every page.
+"""
+
+import asyncio
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from posixpath import dirname, normpath
+from urllib.parse import unquote
+
+from service.agent.checks import navigation
+from service.agent.checks.link_guesses import MOVED, BrokenLink, SuspectLink, verdicts
+from service.agent.checks.markup import links_of
+from service.agent.checks.site_view import (
+    INDEX_NAMES,
+    NO_ANCHORS,
+    PAGE_SUFFIX,
+    Anchors,
+    SiteView,
+    anchors_of_page,
+    changed_view,
+    differ_in_words_only,
+    is_checked,
+    light_pages,
+    loosely,
+    made_view,
+    without_query,
+)
+from service.agent.workspace import PAGE_SUFFIXES, Workspace
+from service.retrieval.readers.markdown import ParsedPage
+from service.retrieval.site.navigation import Layout, detect_layout
+
+MAX_MOVED_COMPARED = 200
+CONFIGURATIONS = re.compile(
+    r"(?:^|/)(?:docs|mint|versions)\.json$|(?:^|/)\.mintignore$|(?:^|/)mkdocs\.ya?ml$|(?:^|/)docusaurus\.config\.\w+$"
+    r"|(?:^|/)sidebars\.\w+$|(?:^|/)(?:hugo|config)\.(?:toml|ya?ml|json)$"
+)
+MAX_CONFIGURATIONS = 60
+MAX_NAVIGATION_FILES = 100
+MAX_NAMED_IN_VAIN = 5_000
+
+
+class Links:
+    """The links of one workspace. Facts of the base are read once; what a job changed is read anew."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._base_pages: dict[str, ParsedPage] = {}
+        self._base: SiteView | None = None
+        self._now: SiteView | None = None
+        self._now_of: dict[str, str | None] = {}
+        self._anchors: dict[tuple[str, int], Anchors] = {}
+
+    async def broken(self) -> list[BrokenLink]:
+        """Every broken link of the site, in the order of path and line; the clear ones first."""
+        now = await self._view()
+        suspects: list[SuspectLink] = []
+        async for texts in self._workspace.texts(await asyncio.to_thread(_pages, self._workspace, now.layout)):
+            suspects += await asyncio.to_thread(_suspects, texts, now)
+        broken = await self._reported(suspects, now)
+        broken += await self._navigation(now, changed_only=False)
+        return sorted(broken, key=lambda link: (not link.clear, link.path, link.line))
+
+    async def broken_by_changes(self) -> list[BrokenLink]:
+        """Those that were sound before the job's changes, and new ones."""
+        changes = await self._workspace.effective_changes()
+        pages = {path: text for path, text in changes.items() if path.lower().endswith((".md", ".mdx", ".markdown"))}
+        moved = await self.moved()
+        came_from = {to: path for path, to in moved.items()}
+        if not any(CONFIGURATIONS.search(path) or path.lower().endswith(PAGE_SUFFIXES) for path in changes):
+            return []
+        if await self._only_words(changes):
+            return []
+        before, now = await self._view(base=True), await self._view()
+        suspects: list[SuspectLink] = []
+        for path, text in pages.items():
+            if text is not None:
+                old_path = path if self._workspace.in_base(path) else came_from.get(path, path)
+                old_text = await self._workspace.base_text(old_path) or ""
+                suspects += await self._newly_broken(path, text, old_path, old_text, before, now, moved)
+        suspects += await self._broken_elsewhere(pages, before, now, moved)
+        broken = await self._reported(suspects, now)
+        broken += await self._navigation(now, changed_only=True, moved=moved)
+        return sorted(broken, key=lambda link: (not link.clear, link.path, link.line))
+
+    # Views
+
+    async def _view(self, *, base: bool = False) -> SiteView:
+        if base or not self._workspace.changes:
+            if self._base is None:
+                self._base = await self._base_view()
+            return self._base
+        if self._now is None or self._now_of != self._workspace.changes:
+            self._now = await self._changed_view()
+            self._now_of = dict(self._workspace.changes)
+        return self._now
+
+    async def _base_view(self) -> SiteView:
+        paths = self._workspace.base_paths()
+        layout = await self._layout(paths, base=True)
+        wanted = await asyncio.to_thread(lambda: [path for path in paths if layout.is_page(path)])
+        async for texts in self._workspace.base_texts(wanted):
+            self._base_pages.update(await asyncio.to_thread(light_pages, texts, many_bases=len(layout.bases) > 1))
+        return await asyncio.to_thread(made_view, layout, self._base_pages, paths)
+
+    async def _changed_view(self) -> SiteView:
+        base = await self._view(base=True)
+        changes = dict(self._workspace.changes)
+        layout = base.layout
+        paths = await asyncio.to_thread(self._workspace.paths)
+        if any(CONFIGURATIONS.search(path) for path in changes):
+            layout = await self._layout(paths, base=False)
+        return await asyncio.to_thread(changed_view, base, layout, self._base_pages, changes, paths)
+
+    async def _layout(self, paths: Sequence[str], *, base: bool) -> Layout:
+        files = await asyncio.to_thread(_configurations, paths)
+        read = self._workspace.base_texts if base else self._workspace.texts
+        found: dict[str, str] = {}
+        async for texts in read(files):
+            found.update(texts)
+        return await asyncio.to_thread(
+            detect_layout, paths, lambda name: found[name].encode() if name in found else None,
+            docs_folder=self._workspace.docs_folder,
+        )  # fmt: skip
+
+    async def _anchors_of(self, path: str, *, base: bool = False) -> Anchors:
+        text = await (self._workspace.base_text(path) if base else self._workspace.text(path))
+        if text is None:
+            return NO_ANCHORS
+        return (await asyncio.to_thread(self._parsed_anchors, {path: text}))[path]
+
+    def _parsed_anchors(self, texts: Mapping[str, str]) -> dict[str, Anchors]:
+        found: dict[str, Anchors] = {}
+        assert self._base is not None
+        for path, text in texts.items():
+            key = (path, hash(text))
+            if key not in self._anchors:
+                self._anchors[key] = anchors_of_page(path, text, self._base.layout)
+            found[path] = self._anchors[key]
+        return found
+
+    # What is broken
+
+    async def moved(self) -> dict[str, str]:
+        """Deleted files that live on under another name: with the same text, or with most of its lines."""
+        changes = await self._workspace.effective_changes()
+        gone = [path for path, text in changes.items() if text is None][:MAX_MOVED_COMPARED]
+        made = {path: text for path, text in changes.items() if text is not None and not self._workspace.in_base(path)}
+        moved: dict[str, str] = {}
+        for path in gone:
+            text = await self._workspace.base_text(path) or ""
+            left = {to: new for to, new in made.items() if to not in moved.values()}
+            same = [to for to, new in left.items() if new == text]
+            if not same and left:
+                same = await asyncio.to_thread(_most_alike, text, left)
+            if same:
+                moved[path] = same[0]
+        return moved
+
+    async def _only_words(self, changes: Mapping[str, str | None]) -> bool:
+        """No page came, went, or changed its address, anchors or links: then the rest of the site need not be read."""
+        for path, text in changes.items():
+            old = await self._workspace.base_text(path)
+            if old is None or text is None or CONFIGURATIONS.search(path):
+                return False
+            if not await asyncio.to_thread(differ_in_words_only, path, old, text):
+                return False
+        return True
+
+    async def _newly_broken(
+        self,
+        path: str,
+        text: str,
+        old_path: str,
+        old_text: str,
+        before: SiteView,
+        now: SiteView,
+        moved: Mapping[str, str],
+    ) -> list[SuspectLink]:
+        """Of a changed page's own links."""
+        known: set[str] = set()
+        was_at: dict[tuple[str, str], str] = {}  # page as it is called now, and anchor, to the page as it was called
+        for link in await asyncio.to_thread(links_of, old_text):
+            target, _, anchor = link.target.partition("#")
+            known.add(link.target)
+            was, _ = before.leads_to(old_path, without_query(target))
+            if was is not None:
+                was_at[moved.get(was, was), anchor] = was
+        suspects = []
+        for link in await asyncio.to_thread(links_of, text):
+            target, _, anchor = link.target.partition("#")
+            page, sound = now.leads_to(path, without_query(target))
+            was, was_sound = before.leads_to(old_path, without_query(target)) if link.target in known else (None, True)
+            if not sound:
+                if was_sound and not link.is_image:
+                    suspects.append(SuspectLink(path, link, None, moved.get(was or "", was)))
+            elif page is None:
+                old_file = _file(old_path, target)
+                if link.target in known and old_file in before.files and _file(path, target) not in now.files:
+                    suspects.append(SuspectLink(path, link, None, moved.get(old_file, old_file)))
+            elif is_checked(anchor) and not link.is_image:
+                led_to = was_at.get((page, anchor))
+                if led_to is None or (await self._anchors_of(led_to, base=True)).has(anchor):
+                    suspects.append(SuspectLink(path, link, page))
+        return suspects
+
+    async def _broken_elsewhere(
+        self, changed: Mapping[str, str | None], before: SiteView, now: SiteView, moved: Mapping[str, str]
+    ) -> list[SuspectLink]:
+        """Of the links in pages that the job left alone, those to what it took away."""
+        affected = await asyncio.to_thread(_displaced, before, now)  # page to the anchors it lost
+        for path in changed:
+            if path in before.site.pages and path in now.site.pages:
+                lost = (await self._anchors_of(path, base=True)).loosely - (await self._anchors_of(path)).loosely
+                if lost:
+                    affected[path] = lost
+        if not affected:
+            return []
+        needles = _needles(affected, before)
+        suspects: list[SuspectLink] = []
+        pages = await asyncio.to_thread(_pages, self._workspace, before.layout)
+        async for texts in self._workspace.texts([path for path in pages if path not in changed]):
+            suspects += await asyncio.to_thread(_links_to, texts, affected, needles, before, now, moved)
+        return suspects
+
+    async def _reported(self, suspects: Sequence[SuspectLink], now: SiteView) -> list[BrokenLink]:
+        asked = sorted({suspect.page for suspect in suspects if suspect.page is not None})
+        anchors: dict[str, Anchors] = {}
+        async for texts in self._workspace.texts(asked):
+            anchors.update(await asyncio.to_thread(self._parsed_anchors, texts))
+        broken = await asyncio.to_thread(verdicts, suspects, anchors, now)
+        return [await self._sure_of_anchor(link, now) for link in broken]
+
+    async def _sure_of_anchor(self, link: BrokenLink, now: SiteView) -> BrokenLink:
+        """A clear suggestion whose anchor its page lacks is not clear."""
+        if not link.clear or "#" not in link.suggestions[0] or link.reason == MOVED:
+            return link
+        for each in links_of(f"[x]{link.suggestions[0]}" if link.suggestions[0][0] == "(" else link.suggestions[0]):
+            target, _, anchor = each.target.partition("#")
+            page, _ = now.leads_to(link.path, without_query(target))
+            if page is None or (await self._anchors_of(page)).has(anchor):
+                return link
+            shorter = link.suggestions[0].replace(f"#{anchor}", "", 1) if target else link.suggestions[0]
+            return BrokenLink(link.path, link.line, link.found, (shorter,), clear=False, reason=link.reason)
+        return link
+
+    async def _navigation(
+        self, now: SiteView, *, changed_only: bool, moved: Mapping[str, str] | None = None
+    ) -> list[BrokenLink]:
+        """Pages that a navigation file names in vain."""
+        names = await asyncio.to_thread(_navigation_files, self._workspace)
+        files = [(path, await self._workspace.text(path), await self._workspace.base_text(path)) for path in names]
+        had = self._base.files if changed_only and self._base is not None else frozenset()
+        return await asyncio.to_thread(_named_in_vain, files, now.files, had, moved or {}, changed_only=changed_only)
+
+
+# Run in threads: functions of values
+
+
+def _pages(workspace: Workspace, layout: Layout) -> list[str]:
+    return [path for path in workspace.pages() if layout.is_page(path)]
+
+
+def _configurations(paths: Sequence[str]) -> list[str]:
+    """Files that may say how the site is laid out, those nearest to the root first."""
+    files = [path for path in paths if CONFIGURATIONS.search(path)]
+    return sorted(files, key=lambda path: (path.count("/"), path))[:MAX_CONFIGURATIONS]
+
+
+def _navigation_files(workspace: Workspace) -> list[str]:
+    """Those that the job changed first, then those nearest to the root."""
+    changes = workspace.changes
+    files = [path for path in workspace.paths() if navigation.is_navigation(path)]
+    return sorted(files, key=lambda path: (path not in changes, path.count("/"), path))[:MAX_NAVIGATION_FILES]
+
+
+def _suspects(texts: Mapping[str, str], now: SiteView) -> list[SuspectLink]:
+    """Links of these pages that lead nowhere, or whose anchor must be looked at."""
+    found = []
+    for path, text in texts.items():
+        for link in links_of(text):
+            if link.is_image:
+                continue
+            target, _, anchor = link.target.partition("#")
+            page, sound = now.leads_to(path, without_query(target))
+            if not sound or (page is not None and is_checked(anchor)):
+                found.append(SuspectLink(path, link, page))
+    return found
+
+
+def _links_to(
+    texts: Mapping[str, str],
+    affected: Mapping[str, frozenset[str]],
+    needles: Collection[str] | None,
+    before: SiteView,
+    now: SiteView,
+    moved: Mapping[str, str],
+) -> list[SuspectLink]:
+    found = []
+    for path, text in texts.items():
+        if needles is not None:
+            lowered = text.lower()
+            if not any(needle in lowered for needle in needles):
+                continue
+        for link in links_of(text):
+            target, _, anchor = link.target.partition("#")
+            led_to, _ = before.leads_to(path, without_query(target))
+            if led_to is None or led_to not in affected:
+                continue
+            page, sound = now.leads_to(path, without_query(target))
+            if not sound:
+                found.append(SuspectLink(path, link, None, moved.get(led_to, led_to)))
+            elif page is not None and loosely(unquote(anchor)) in affected[led_to]:
+                found.append(SuspectLink(path, link, page))
+    return found
+
+
+def _displaced(before: SiteView, now: SiteView) -> dict[str, frozenset[str]]:
+    """Pages that are gone, or shown elsewhere."""
+    if before.site is now.site:
+        return {}
+    there = now.site.pages
+    return {
+        path: frozenset()
+        for path, page in before.site.pages.items()
+        if path not in there or there[path].url != page.url
+    }  # fmt: skip
+
+
+def _needles(affected: Iterable[str], before: SiteView) -> list[str] | None:
+    """Lower-case words of which one stands in any link to these pages; None when no word does."""
+    by_page: dict[str, set[str]] = {path: set() for path in affected}
+    for url, path in before.site.paths.items():
+        if path in by_page:
+            by_page[path].add(url)
+    needles: set[str] = set()
+    for path, urls in by_page.items():
+        for address in (PAGE_SUFFIX.sub("", path), *urls):
+            parts = [part for part in address.lower().split("/") if part and part not in INDEX_NAMES]
+            if not parts:
+                return None
+            needles.add(parts[-1])
+    return sorted(needles) if len(needles) <= 40 else None
+
+
+def _most_alike(text: str, candidates: Mapping[str, str]) -> list[str]:
+    """The candidate that shares most lines with the text, if it is most of them."""
+    lines = {line for line in text.splitlines() if line.strip()}
+    if not lines:
+        return []
+    best = max(candidates, key=lambda to: len(lines & set(candidates[to].splitlines())))
+    return [best] if len(lines & set(candidates[best].splitlines())) > len(lines) / 2 else []
+
+
+def _named_in_vain(
+    files: Iterable[tuple[str, str | None, str | None]],
+    there: Collection[str],
+    had: Collection[str],
+    moved: Mapping[str, str],
+    *,
+    changed_only: bool,
+) -> list[BrokenLink]:
+    """``files`` are navigation files: path, text, and text before."""
+    broken = []
+    for path, text, old in files:
+        if text is None:
+            continue
+        known = {entry.page for entry in navigation.entries(path, old or "")} if changed_only else frozenset()
+        for entry in navigation.entries(path, text):
+            if entry.exists(there):
+                continue
+            if changed_only and entry.page in known and not entry.exists(had):
+                continue  # named in vain before
+            went = next((moved[file] for file in entry.files if file in moved), None)
+            source = next((file for file in entry.files if file in moved), "")
+            suggestions = (entry.renamed(source, went),) if went else ()
+            reason = f"the navigation names {entry.page}, which does not exist"
+            broken.append(BrokenLink(path, entry.line, entry.found, suggestions, clear=bool(went), reason=reason))
+            if len(broken) >= MAX_NAMED_IN_VAIN:
+                return broken
+    return broken
+
+
+def _file(path: str, target: str) -> str:
+    """The path of a file that is no page, from the root of the repository."""
+    bare = unquote(without_query(target))
+    return bare.lstrip("/") if bare.startswith("/") else normpath(f"{dirname(path)}/{bare}").removeprefix("/")

@@ -1,0 +1,151 @@
+"""A documentation site as links see it: where they lead, and which anchors its pages have.
+
+Where a link leads is the site's business (``service.retrieval.site.navigation``). Here is how to find out without
+parsing every page: a page's address needs its front matter only, and the anchors of a page are read when a link asks
+for one.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from urllib.parse import unquote
+
+from msgspec import Struct
+
+from service.agent.checks.markup import links_of
+from service.domain.sites import Skipped
+from service.retrieval.readers.front_matter import fact, split_front_matter
+from service.retrieval.readers.inline import Link
+from service.retrieval.readers.markdown import ParsedPage, parse_page
+from service.retrieval.site.navigation import Layout, Site, SiteBuilder, link_problem, resolve_link
+
+INDEX_NAMES = frozenset({"index", "_index", "readme"})
+PAGE_SUFFIX = re.compile(r"\.(?:mdx?|markdown|html?)$", re.IGNORECASE)
+_RAW_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]++([^\n]{1,300})$", re.MULTILINE)
+_TERM = re.compile(r"^[ \t]*(?:[-*][ \t]+)?(\S[^\n]{0,300})\n(?:[ \t]*\n)?[ \t]*(?:[-*][ \t]+)?:[ \t]", re.MULTILINE)
+
+
+class PageNames(Struct, frozen=True):
+    by_name: Mapping[str, Sequence[str]]
+    """Pages by the last part of their address or path, or by their title."""
+    everywhere: frozenset[str]
+    """Folders that more than half of the pages are in: to be in one of them says nothing."""
+    often_alike: bool
+    """Many pages share their name with others, as members of classes do: then a name alone says little."""
+
+
+class SiteView(Struct):
+    """A site as it was or is."""
+
+    layout: Layout
+    site: Site
+    titles: Mapping[str, str]
+    files: frozenset[str]
+    names: "PageNames | None" = None
+    """Made when first asked for."""
+    resolved: dict[tuple[str, str], tuple[str | None, bool]] = {}
+
+    def leads_to(self, path: str, target: str) -> tuple[str | None, bool]:
+        """The page, and whether the link is sound as far as its page goes. ``target`` has no anchor."""
+        if target in ("", "/"):  # the site's front page may be made by its theme
+            return (path, True) if not target and path in self.site.pages else (None, True)
+        key = ("" if target.startswith("/") else path, target)
+        known = self.resolved.get(key)
+        if known is None:
+            page = resolve_link(path, target, self.site)
+            known = self.resolved[key] = (page, page is not None or link_problem(path, target, self.site) is None)
+        return known
+
+
+class Anchors(Struct, frozen=True):
+    """What a link into a page may name."""
+
+    names: frozenset[str]
+    loosely: frozenset[str]
+    """Those without punctuation and case, in which generators differ; and what some generators make anchors of too:
+    headings with the tags in them, terms of definition lists."""
+
+    def has(self, anchor: str) -> bool:
+        if not is_checked(anchor) or anchor in self.names:
+            return True
+        wanted = loosely(unquote(anchor))  # and Mintlify's anchor of a field is param-<its name>
+        return wanted in self.loosely or wanted.removeprefix("param") in self.loosely
+
+
+NO_ANCHORS = Anchors(frozenset(), frozenset())
+
+
+def light_pages(texts: Mapping[str, str], *, many_bases: bool) -> dict[str, ParsedPage]:
+    """Pages with what places them on the site, and nothing else."""
+    pages = {}
+    for path, text in texts.items():
+        facts, _ = (
+            split_front_matter(text.removeprefix("\ufeff")) if text.lstrip("\ufeff")[:3] in ("---", "+++") else ({}, 0)
+        )
+        links = tuple(Link(link.target, "", link.line) for link in links_of(text)[:20]) if many_bases else ()
+        title = fact(facts, "title", "sidebar_label", "sidebarTitle", "linkTitle")
+        if not title:
+            heading = re.search(r"^#\s+(.+)$", text, re.MULTILINE)
+            title = heading[1].strip() if heading else ""
+        pages[path] = ParsedPage(path, title, "", facts, (), NO_ANCHORS.names, links, "")
+    return pages
+
+
+def made_view(layout: Layout, pages: Mapping[str, ParsedPage], paths: Iterable[str]) -> SiteView:
+    files = frozenset(paths)
+    builder = SiteBuilder(layout, files)
+    for page in pages.values():
+        if not layout.is_hidden(page.facts):
+            builder.add(page)
+    return SiteView(layout, builder.site(), {path: page.title for path, page in pages.items()}, files)
+
+
+def changed_view(
+    base: SiteView,
+    layout: Layout,
+    base_pages: Mapping[str, ParsedPage],
+    changes: Mapping[str, str | None],
+    paths: Sequence[str],
+) -> SiteView:
+    """The base itself where the changes leave every page at its place: making a large site anew takes a second."""
+    texts = {path: text for path, text in changes.items() if text is not None and layout.is_page(path)}
+    changed = light_pages(texts, many_bases=len(layout.bases) > 1)
+    if (
+        layout is base.layout
+        and changed.keys() == {path for path in changes if path in base_pages}
+        and frozenset(paths) == base.files
+        and all(page.facts == base_pages[path].facts for path, page in changed.items())
+    ):
+        return base
+    pages = {path: page for path, page in base_pages.items() if path not in changes}
+    return made_view(layout, {**pages, **changed}, paths)
+
+
+def anchors_of_page(path: str, text: str, layout: Layout) -> Anchors:
+    page = parse_page(text.encode(errors="replace"), path, layout.dialect)
+    if isinstance(page, Skipped):
+        return NO_ANCHORS
+    others = (*_RAW_HEADING.findall(text), *_TERM.findall(text)) if "\n" in text else ()
+    return Anchors(page.anchors, frozenset(loosely(each) for each in (*page.anchors, *others)))
+
+
+def differ_in_words_only(path: str, old: str, new: str) -> bool:
+    if {link.target for link in links_of(new)} - {link.target for link in links_of(old)}:
+        return False
+    was, now = parse_page(old.encode(), path), parse_page(new.encode(), path)
+    if isinstance(was, Skipped) or isinstance(now, Skipped):
+        return False
+    others = [{*_RAW_HEADING.findall(text), *_TERM.findall(text)} for text in (old, new)]
+    return was.facts == now.facts and was.anchors == now.anchors and others[0] == others[1]
+
+
+def without_query(target: str) -> str:
+    return target.partition("?")[0]
+
+
+def is_checked(anchor: str) -> bool:
+    return bool(anchor) and anchor.casefold() not in ("top", "_top") and not anchor.startswith((":~:", "/", "!"))
+
+
+def loosely(anchor: str) -> str:
+    """Without punctuation and case, in which generators differ."""
+    return re.sub(r"[\W_]+", "", anchor.casefold())

@@ -1,0 +1,191 @@
+"""A job's loop of model and tools, up to work that has passed the checks; ``publishing.py`` hands it in.
+
+It starts from any recorded state and records every step before it relies on it. So a job whose process died goes on
+from its last step, and a reply that was paid for is never asked again. A message that comes meanwhile is in the state
+that the next record gives, and so in the next prompt.
+"""
+
+import time
+from collections.abc import Callable
+
+from service.agent.checks import gates
+from service.agent.checks.links import Links
+from service.agent.loop import conversation
+from service.agent.loop.budgets import BudgetExhausted, Budgets
+from service.agent.loop.model_call import ask
+from service.agent.loop.opening import open_workspace
+from service.agent.loop.recorder import Clock, Recorder, still_running
+from service.agent.tools import Outcome, Toolbox, bounded
+from service.agent.workspace import Workspace
+from service.domain.errors import ServiceError
+from service.domain.jobs.decider import (
+    ChecksReported,
+    ModelReplied,
+    Problem,
+    RecordChecks,
+    RecordFinish,
+    RecordToolResult,
+    Running,
+    ToolReturned,
+    Work,
+)
+from service.domain.model import ToolCall
+from service.ports.code_host import CodeHost
+from service.ports.docs_source import DocsSource, Source
+from service.ports.model import Model
+from service.ports.search_index import SearchIndex
+
+MAX_CHECK_ROUNDS = 3
+"""How often the checks' findings go back to the model."""
+MAX_CALLS_OF_A_REPLY = 400
+
+
+async def work(
+    state: Running,
+    *,
+    model: Model,
+    docs: DocsSource,
+    source: Source,
+    host: CodeHost,
+    index: SearchIndex | None,
+    domain: str,
+    recorder: Recorder,
+    now: Clock,
+    budgets: Budgets,
+    on_text: Callable[[str], None] | None = None,
+    seconds: Callable[[], float] = time.monotonic,
+) -> Running:
+    """From any recorded state to work that has passed the checks, or was let pass with what they found.
+
+    ``seconds`` measures what the job spends, ``now`` gives the times of its events: a clock that is set forward is no
+    time that the job had.
+
+    Raises:
+        BudgetExhausted: ``budget_exhausted``.
+        Invalid: the branch is the one that the pull request would go to (``branch_is_base``).
+        ServiceError: the model refuses (``model_refused``); a secret stayed in the changes (``secret_in_changes``).
+        Unavailable, Forbidden, NotFound, Conflict: as the ports raise them.
+    """
+    if state.work.remaining_problems is not None:
+        return state
+    started = seconds()
+    state, workspace = await open_workspace(state, docs=docs, source=source, host=host, recorder=recorder, now=now)
+    links = Links(workspace)
+    toolbox = Toolbox(workspace, links, index, domain)
+    repository = await conversation.facts(workspace, await model.window_tokens())
+    while True:
+        state = await _answered(state, toolbox, workspace, recorder, now)
+        if state.work.finish is None and (said := _last_word(state.work)) is not None:
+            summary = said or "The model ended its turn without a word."
+            state = still_running(await recorder.record(RecordFinish(state.request.title, summary, now())))
+        if state.work.finish is None:
+            _check_budgets(state.work, budgets, seconds() - started)
+            reply = await ask(
+                state, model=model, repository=repository, reply_tokens=budgets.reply_tokens, now=now, on_text=on_text
+            )
+            state = still_running(await recorder.record(reply))
+            continue
+        state = await _checked(state, workspace, links, recorder, now, budgets, seconds() - started)
+        if state.work.remaining_problems is not None:
+            return state
+
+
+async def _answered(state: Running, toolbox: Toolbox, workspace: Workspace, recorder: Recorder, now: Clock) -> Running:
+    """Every call of the last reply has its result: in order, since a later one builds on an earlier one's changes."""
+    waiting = state.work.unanswered_calls()
+    for call in waiting:
+        outcome = await _outcome(call, state.work, toolbox)
+        state = still_running(
+            await recorder.record(
+                RecordToolResult(
+                    call.id,
+                    call.name,
+                    outcome.result,
+                    outcome.is_error,
+                    now(),
+                    changes=outcome.changes,
+                    todos=outcome.todos,
+                    finished=outcome.finished,
+                )
+            )
+        )
+        workspace.apply(outcome.changes)
+    return state
+
+
+async def _outcome(call: ToolCall, done: Work, toolbox: Toolbox) -> Outcome:
+    answered = _answered_calls_of_last_reply(done)
+    if len(answered) >= MAX_CALLS_OF_A_REPLY:
+        return Outcome(f"A reply may call at most {MAX_CALLS_OF_A_REPLY} tools; call this one again.", is_error=True)
+    if call.name == "finish" and any(result.is_error for result in answered):
+        return Outcome("Not finished: an earlier call of the same reply failed. See to that first.", is_error=True)
+    return await toolbox.run(call)
+
+
+def _answered_calls_of_last_reply(done: Work) -> list[ToolReturned]:
+    answered: list[ToolReturned] = []
+    for step in reversed(done.transcript):
+        if not isinstance(step, ToolReturned):
+            break
+        answered.append(step)
+    return answered
+
+
+def _last_word(done: Work) -> str | None:
+    """The text of a reply that ended the model's turn without calling a tool; an empty one does so the second time."""
+    last, before = done.transcript[-1:], done.transcript[-2:-1]
+    match last, before:
+        case (ModelReplied(text=text, tool_calls=(), cut_off=False),), _ if text.strip():
+            return text.strip()
+        case (ModelReplied(tool_calls=(), cut_off=False),), (ModelReplied(tool_calls=()),):
+            return ""
+        case _:
+            return None
+
+
+def _check_budgets(done: Work, budgets: Budgets, spent: float) -> None:
+    reason = _used_up(done, budgets, spent)
+    if reason:
+        raise BudgetExhausted(f"The job was stopped: it used up {reason}.")
+
+
+def _used_up(done: Work, budgets: Budgets, spent: float) -> str:
+    if sum(isinstance(step, ModelReplied) for step in done.round_steps()) >= budgets.steps:
+        return f"its {budgets.steps} steps"
+    if done.round_usage.input_tokens + done.round_usage.output_tokens >= budgets.tokens:
+        return f"its {budgets.tokens} tokens"
+    if budgets.cost_usd is not None and (done.round_usage.cost_usd or 0) >= budgets.cost_usd > 0:
+        return f"its {budgets.cost_usd:.2f} US dollars"
+    if spent >= budgets.minutes * 60:
+        return f"its {budgets.minutes:g} minutes"
+    return ""
+
+
+async def _checked(
+    state: Running,
+    workspace: Workspace,
+    links: Links,
+    recorder: Recorder,
+    now: Clock,
+    budgets: Budgets,
+    spent: float,
+) -> Running:
+    """The gates' findings go back to the model, or into the record when it could not or would not mend them."""
+    problems = await gates.check(workspace, links)
+    may_return = (
+        problems
+        and state.work.check_rounds < MAX_CHECK_ROUNDS
+        and not _used_up(state.work, budgets, spent)
+        and not _reported_before(state.work, problems)
+    )
+    if may_return:
+        return still_running(await recorder.record(RecordChecks(problems, returned=True, now=now())))
+    if secrets := [problem for problem in problems if problem.gate == "secrets"]:
+        sentence = f"{secrets[0].path} would publish a secret: {secrets[0].message}"
+        raise ServiceError(bounded(sentence, 500), code="secret_in_changes")
+    return still_running(await recorder.record(RecordChecks(problems, returned=False, now=now())))
+
+
+def _reported_before(done: Work, problems: tuple[Problem, ...]) -> bool:
+    last = next((step for step in reversed(done.round_steps()) if isinstance(step, ChecksReported)), None)
+    return last is not None and last.problems == problems

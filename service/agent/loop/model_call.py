@@ -1,0 +1,143 @@
+"""One call of the model for a job: what it is asked, and its reply, whole or not at all."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from service.agent.loop import conversation, window
+from service.agent.tools import descriptions
+from service.domain.errors import Invalid, ServiceError, Unavailable
+from service.domain.jobs.decider import ModelReplied, RecordModelReply, Running
+from service.domain.model import ToolCall
+from service.ports.model import CONTEXT_WINDOW_EXCEEDED, Model, ModelEnd, ModelRequest, ModelText
+
+MAX_REPLY_CHARACTERS = 1_000_000
+MAX_ASKED_AGAIN = 2
+"""How often a reply that breaks off in its middle is asked for again. Nothing of it was recorded or carried out, but
+what the provider had written of it may have to be paid for."""
+ASKED_AGAIN = "\n\n[The reply broke off; the model is asked again.]\n\n"
+
+
+async def ask(
+    state: Running,
+    *,
+    model: Model,
+    repository: str,
+    reply_tokens: int,
+    now: Callable[[], datetime],
+    on_text: Callable[[str], None] | None,
+) -> RecordModelReply:
+    """The model's next reply, to be recorded.
+
+    A prompt that the provider finds too long is asked once more, shortened harder. That is recorded with the reply, so
+    that later prompts are as short from the start.
+
+    Raises:
+        ServiceError: the model refuses (``model_refused``).
+        Invalid: the prompt is too long however it is shortened (``context_window_exceeded``).
+        Unavailable, Forbidden, Invalid: as the port raises them.
+    """
+    window_tokens = await model.window_tokens()
+    squeezed = max((step.squeezed for step in state.work.transcript if isinstance(step, ModelReplied)), default=0)
+    request = await asyncio.to_thread(_request, state, repository, window_tokens, reply_tokens, squeezed)
+    try:
+        text, end = await _whole_reply(model, request, on_text)
+    except Invalid as error:
+        if error.code != CONTEXT_WINDOW_EXCEEDED or window_tokens is None:
+            raise
+        squeezed += 1
+        shorter = await asyncio.to_thread(_request, state, repository, window_tokens, reply_tokens, squeezed)
+        if window.size(shorter.messages) >= window.size(request.messages):
+            raise Invalid(_TOO_LONG.format(reason=error), code=CONTEXT_WINDOW_EXCEEDED) from None
+        try:
+            text, end = await _whole_reply(model, shorter, on_text)
+        except Invalid as again:
+            if again.code != CONTEXT_WINDOW_EXCEEDED:
+                raise
+            raise Invalid(_TOO_LONG.format(reason=again), code=CONTEXT_WINDOW_EXCEEDED) from None
+    if end.reason == "refused" and not end.tool_calls:
+        raise ServiceError("The model refuses to do this.", code="model_refused")
+    return RecordModelReply(
+        end.model,
+        text,
+        _named_apart(end.tool_calls),
+        end.usage,
+        now(),
+        cut_off=end.reason == "length",
+        squeezed=squeezed,
+        messages_seen=state.work.messages,
+    )
+
+
+_TOO_LONG = (
+    "The job's conversation does not fit the model ({reason}), although what can be left out of it was. Give shorter "
+    "instructions, or a model with a larger window; if the provider's window is smaller than is known here, set the "
+    "model's context_tokens."
+)
+
+
+def _request(
+    state: Running, repository: str, window_tokens: int | None, reply_tokens: int, squeezed: int
+) -> ModelRequest:
+    prompt_bytes = None
+    if window_tokens is not None:
+        limits = window.limits(window_tokens, reply_tokens, squeezed)
+        prompt_bytes, reply_tokens = limits.prompt_bytes, limits.reply_tokens
+    told = conversation.messages(state.request, state.work, repository, prompt_bytes)
+    return ModelRequest(told, descriptions(), max_output_tokens=reply_tokens)
+
+
+async def _whole_reply(
+    model: Model, request: ModelRequest, on_text: Callable[[str], None] | None
+) -> tuple[str, ModelEnd]:
+    """A reply to its end. Before its first chunk the port tries again itself; after that we do, a few times."""
+    for left in range(MAX_ASKED_AGAIN, -1, -1):
+        text: list[str] = []
+        try:
+            end = await _reply(model, request, text, on_text)
+        except Unavailable as error:
+            if not text or not left or error.code == _TOO_LONG_A_REPLY:
+                raise
+            if on_text is not None:
+                on_text(ASKED_AGAIN)
+        else:
+            return "".join(text), end
+    raise AssertionError
+
+
+_TOO_LONG_A_REPLY = "model_reply_too_long"
+
+
+async def _reply(
+    model: Model, request: ModelRequest, text: list[str], on_text: Callable[[str], None] | None
+) -> ModelEnd:
+    room = MAX_REPLY_CHARACTERS
+    chunks = model.reply(request)
+    try:
+        async for chunk in chunks:
+            if isinstance(chunk, ModelEnd):
+                return chunk
+            assert isinstance(chunk, ModelText)
+            room -= len(chunk.text)
+            if room < 0:
+                raise Unavailable("The model's reply has no end.", code=_TOO_LONG_A_REPLY)
+            text.append(chunk.text)
+            if on_text is not None:
+                on_text(chunk.text)
+    finally:
+        if isinstance(chunks, AsyncGenerator):
+            await chunks.aclose()
+    raise Unavailable("The model's reply broke off.", code="model_reply_broke_off")
+
+
+def _named_apart(calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
+    """Some providers leave ids out or use one twice in a reply; results could not be told apart."""
+    seen: set[str] = set()
+    apart = []
+    for number, call in enumerate(calls, 1):
+        unique = call if call.id and call.id not in seen else replace(call, id=f"{call.id or 'call'}-{number}")
+        seen.add(unique.id)
+        apart.append(unique)
+    return tuple(apart)

@@ -1,0 +1,27 @@
+"""How the parts of a job's work record their steps."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Protocol
+
+from service.domain.errors import Conflict
+from service.domain.jobs.decider import Finished, JobCommand, Running
+
+Clock = Callable[[], datetime]
+
+
+class Recorder(Protocol):
+    @property
+    def job_id(self) -> str: ...
+
+    async def record(self, command: JobCommand) -> Running | Finished:
+        """Record what the command leads to; gives the job's state after it, with the messages that came meanwhile.
+
+        Raises Conflict when the job has ended meanwhile, or another instance has taken it up.
+        """
+
+
+def still_running(state: Running | Finished) -> Running:
+    if not isinstance(state, Running):
+        raise Conflict("The job has ended.", code="not_held")
+    return state

@@ -1,0 +1,247 @@
+"""How a job's steps are told so that its prompt fits the model's window: in full, in short, or in one note for many.
+
+It is worked out from the record alone, from the first step on, so that a job that goes on after a crash asks what it
+would have asked. Steps are shortened oldest first, and whenever there is no room left, so many at once that the prompt
+then stays the same for many calls: providers keep what they have read of a prompt as long as its beginning is the same.
+
+A step in short says what was done and to which file, so that the model knows what it can read again.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Struct
+
+from service.agent.prompts import prompt
+from service.agent.tools import as_data, bounded
+from service.domain.jobs.decider import (
+    ChecksReported,
+    JobReopened,
+    MessageAdded,
+    ModelReplied,
+    Problem,
+    RoundStarted,
+    ToolReturned,
+    TranscriptStep,
+)
+from service.domain.model import ToolCall
+from service.ports.model import AssistantMessage, ModelMessage, ToolMessage, UserMessage
+
+BYTES_PER_TOKEN = 3
+"""Of UTF-8, for an estimate on the safe side: English prose has more than four, code and Chinese about three."""
+MOST_PROMPT_TOKENS = 130_000
+"""However large the window: each call pays for the whole prompt again, and attention thins out."""
+MARGIN = 0.9
+"""The part of the window that is used: estimates err, and providers count things of their own."""
+FREED = 0.6
+"""How full what room there is may be once steps have been shortened."""
+LEAST_ROOM = 8_000
+"""Bytes for the steps, however little is left of the window: less and no work could be done."""
+
+MAX_PROBLEMS_SHOWN = 60
+_SHORT_RESULT = 400
+_SHORT_TEXT = 600
+_SHORT_ARGUMENTS = 400
+_MAX_NAMED = 20
+_MESSAGE_BYTES = 40
+"""What a message costs besides its text."""
+
+LEFT_OUT = "left out to save room; call the tool again if you need it"
+
+
+class Limits(Struct, frozen=True):
+    """What a prompt may be; ``reply_tokens`` is what is left for the answer."""
+
+    prompt_bytes: int
+    reply_tokens: int
+
+
+def limits(window_tokens: int, reply_tokens: int, squeezed: int) -> Limits:
+    """``squeezed``: how many times the provider found a prompt of the usual size too long; each halves it."""
+    reply_tokens = min(reply_tokens, max(256, window_tokens // 4))
+    prompt_tokens = min(MOST_PROMPT_TOKENS, int((window_tokens - reply_tokens) * MARGIN))
+    return Limits((prompt_tokens * BYTES_PER_TOKEN) >> squeezed, reply_tokens)
+
+
+def told(steps: Sequence[TranscriptStep], room: int | None) -> list[ModelMessage]:
+    """The steps as messages; in full for None, else of at most about ``room`` bytes.
+
+    What people said meanwhile is instructions: neither shortened nor left out.
+    """
+    if room is None:
+        return [message for step in steps for message in in_full(step, None)]
+    said = [size(in_full(step, None)) if isinstance(step, MessageAdded) else 0 for step in steps]
+    room = max(LEAST_ROOM, room - sum(said))
+    most = max(2_000, room // 3)
+    full = [in_full(step, most) for step in steps]
+    short = [in_short(step) for step in steps]
+    sizes_in_full = [size(m) - more for m, more in zip(full, said, strict=True)]
+    sizes_in_short = [size(m) - more for m, more in zip(short, said, strict=True)]
+    left_out, shortened = _cuts(steps, sizes_in_full, sizes_in_short, room)
+    messages: list[ModelMessage] = []
+    if left_out:
+        messages.append(UserMessage(_note(steps[:left_out])))
+        messages += [m for step in steps[:left_out] if isinstance(step, MessageAdded) for m in in_full(step, None)]
+    for index in range(left_out, len(steps)):
+        messages += short[index] if index < shortened else full[index]
+    return messages
+
+
+def _cuts(steps: Sequence[TranscriptStep], full: Sequence[int], short: Sequence[int], room: int) -> tuple[int, int]:
+    """The steps before the first index are left out, those before the second are told in short.
+
+    Each call that was made is gone through in order, since what was shortened for one stays so for the next. The last
+    reply and its results are touched last: they are what the model is to go on from.
+    """
+    left_out = shortened = used = latest = 0
+    for index in range(len(steps) + 1):
+        if index == len(steps) or isinstance(steps[index], ModelReplied):
+            if used > room:
+                while shortened < latest and used > FREED * room:
+                    used -= full[shortened] - short[shortened]
+                    shortened += 1
+            if used > room:
+                while left_out < latest and (used > FREED * room or not isinstance(steps[left_out], ModelReplied)):
+                    used -= short[left_out]
+                    left_out += 1
+            while shortened < index and used > room:
+                used -= full[shortened] - short[shortened]
+                shortened += 1
+            latest = index
+        if index < len(steps):
+            used += full[index]
+    return left_out, max(left_out, shortened)
+
+
+def size(messages: Sequence[ModelMessage]) -> int:
+    """Bytes, about."""
+    total = 0
+    for message in messages:
+        total += _MESSAGE_BYTES + _bytes(message.text)
+        if isinstance(message, AssistantMessage):
+            total += sum(_MESSAGE_BYTES + _bytes(call.name) + _bytes(call.arguments) for call in message.tool_calls)
+    return total
+
+
+def _bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode(errors="replace"))
+
+
+def in_full(step: TranscriptStep, most: int | None) -> list[ModelMessage]:
+    """``most``: the characters of one tool's result; what is more is cut, with a note."""
+    match step:
+        case ModelReplied(text=text, tool_calls=calls, cut_off=cut_off):
+            if not text and not calls:
+                return [UserMessage(prompt("nudge"))]
+            after: list[ModelMessage] = [UserMessage(prompt("cut-off"))] if cut_off and not calls else []
+            return [AssistantMessage(text, calls), *after]
+        case ToolReturned(call_id=call_id, name=name, result=result, is_error=is_error):
+            shown = result if most is None else cut(result, most)
+            return [ToolMessage(call_id, name, shown, is_error)]
+        case ChecksReported(problems=problems):
+            return [UserMessage(prompt("checks", problems=_listed(problems)))]
+        case MessageAdded(text=text):
+            return [UserMessage(text)]
+        case JobReopened(keeps_changes=True):
+            return [UserMessage(prompt("round-kept"))]
+        case JobReopened() | RoundStarted():
+            return [UserMessage(prompt("round"))]
+
+
+def in_short(step: TranscriptStep) -> list[ModelMessage]:
+    match step:
+        case ModelReplied(text=text, tool_calls=calls):
+            shown = bounded(text, _SHORT_TEXT)
+            return [AssistantMessage(shown, tuple(map(_short_call, calls)))] if shown or calls else []
+        case ToolReturned(call_id=call_id, name=name, result=result, is_error=is_error):
+            return [ToolMessage(call_id, name, _short_result(name, result), is_error)]
+        case ChecksReported(problems=problems):
+            return [UserMessage(f"[The checks found problems here: {len(problems)}. The list was left out.]")]
+        case MessageAdded() | JobReopened() | RoundStarted():
+            return in_full(step, None)
+
+
+_FENCE = re.compile(r"<data ([0-9a-f]{8})>\n")
+
+
+def cut(result: str, most: int) -> str:
+    """The beginning of a result, its data fenced as before."""
+    if len(result) <= most:
+        return result
+    kept = result[:most]
+    opened = [tag for tag in _FENCE.findall(kept) if f"</data {tag}>" not in kept]
+    fence = f"\n</data {opened[-1]}>" if opened else ""
+    return f"{kept}{fence}\n[{len(result) - most} characters more were left out: ask for less at once]"
+
+
+def _short_result(name: str, result: str) -> str:
+    """What was found where, without the text: the line before the data, which names the file and the lines."""
+    if len(result) <= _SHORT_RESULT:
+        return result
+    head = result.partition("\n")[0] if "<data " in result else ""
+    head = bounded(head or result, _SHORT_RESULT // 2)
+    if name == "search":
+        found = [match[1] for match in re.finditer(r"^(\S.*) \(\d+\)$", result, re.MULTILINE)]
+        named = ", ".join(found[:_MAX_NAMED]) + (" …" if len(found) > _MAX_NAMED else "")
+        head += f"\n{as_data(bounded(named, 2 * _SHORT_RESULT))}" if named else ""
+    return f"{head}\n[{result.count(chr(10)) + 1} lines, {LEFT_OUT}.]"
+
+
+def _short_call(call: ToolCall) -> ToolCall:
+    if len(call.arguments) <= _SHORT_ARGUMENTS:
+        return call
+    left_out = {"left_out": f"{len(call.arguments)} characters"}
+    try:
+        arguments = msgspec.json.decode(call.arguments)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        arguments = left_out
+    if not isinstance(arguments, dict):
+        arguments = left_out
+    shown = msgspec.json.encode({name: _short_value(value) for name, value in arguments.items()}).decode()
+    if len(shown) > 2 * _SHORT_ARGUMENTS:
+        shown = msgspec.json.encode(left_out).decode()
+    return ToolCall(call.id, call.name, shown)
+
+
+def _short_value(value: object) -> object:
+    if isinstance(value, str):
+        return value if len(value) <= 120 else f"{value[:80]} [… {len(value) - 80} characters left out]"
+    return value if isinstance(value, bool | int | float | None) else "[left out]"
+
+
+def _note(steps: Sequence[TranscriptStep]) -> str:
+    """What stands for steps that are left out. Paths are the model's own words, but quoted as data all the same."""
+    calls = {call.id: call for step in steps if isinstance(step, ModelReplied) for call in step.tool_calls}
+    done = [step for step in steps if isinstance(step, ToolReturned) and not step.is_error]
+    counts = Counter(step.name for step in done)
+    paths: dict[str, None] = {}
+    for step in done:
+        if step.name in ("write", "replace", "insert", "move", "delete") and step.call_id in calls:
+            paths.update(dict.fromkeys(_paths_of(calls[step.call_id])))
+    changed = as_data("\n".join([*list(paths)[:100], *(["…"] if len(paths) > 100 else [])])) if paths else "none"
+    return prompt(
+        "left-out",
+        calls=", ".join(f"{name} {count} times" for name, count in counts.items()) or "none",
+        changed=changed,
+    )
+
+
+def _paths_of(call: ToolCall) -> list[str]:
+    try:
+        arguments = msgspec.json.decode(call.arguments)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return []
+    found = [arguments.get(name) for name in ("path", "to")] if isinstance(arguments, dict) else []
+    return [bounded(path, 200) for path in found if isinstance(path, str)]
+
+
+def _listed(problems: Sequence[Problem]) -> str:
+    lines = [
+        f"- {problem.path}{f', line {problem.line}' if problem.line else ''}: {problem.message} ({problem.gate})"
+        for problem in problems[:MAX_PROBLEMS_SHOWN]
+    ]
+    if len(problems) > MAX_PROBLEMS_SHOWN:
+        lines.append(f"- and {len(problems) - MAX_PROBLEMS_SHOWN} more")
+    return as_data("\n".join(lines))

@@ -1,0 +1,297 @@
+"""``docsmith audit``: check the log, read the log, sign it, make it forget somebody."""
+
+import argparse
+import asyncio
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from eventstore import EventStore, Metadata, RecordedEvent, SQLiteEventStore, StoreCorrupt, Verified
+from eventstore import verify as verify_chain
+from service.cli.audit import export as audit_export
+from service.cli.audit import kept_checkpoints
+from service.cli.audit import loss as audit_loss
+from service.cli.audit import replay as audit_replay
+from service.cli.audit import reproduce as audit_reproduce
+from service.cli.audit import verify_export as audit_verify_export
+from service.cli.audit.kept_checkpoints import keys_to_compare, signature_problem
+from service.cli.audit.reading import (
+    PAGE,
+    Filter,
+    add_filter_options,
+    at_least_1,
+    fields_of,
+    log_of,
+    one_line,
+    pages,
+    reading,
+)
+from service.cli.output import DONE, FAILED, VERIFICATION_FAILED, WRONG_USAGE, Output
+from service.cli.parsing import add_command
+from service.cli.runtime import Runtime
+from service.domain.errors import Invalid
+from service.domain.formats import NewerFormat
+from service.domain.threads import ANONYMOUS, ThreadStarted
+from service.integrity.checkpoints import (
+    CHECKPOINTS,
+    SignedCheckpoint,
+    parse_checkpoints,
+    read_checkpoints,
+    read_public_key,
+)
+from service.integrity.continuity import described, loss_in
+from service.operations import erase_subject
+from service.runtime.system import cli_actor
+from service.streams import THREADS
+from service.workers.checkpointing import make_checkpoint
+
+SHOWN_CHARACTERS = 200
+
+
+def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
+    audit = add_command(commands, "audit", "check, sign, read, replay and export the log; erase from it")
+    actions = audit.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    one = add_command(
+        actions,
+        "verify",
+        "check the log's hash chain, against signed checkpoints too",
+        more="It exits with 3 when the log is not sound.",
+        examples=["audit verify", "audit verify --checkpoint kept.json --public-key kept.pub"],
+        parents=[common],
+    )
+    kept_checkpoints.add_options(one)
+    one.add_argument(
+        "--from", type=at_least_1, default=1, metavar="POSITION", dest="start", help="trust what is before it"
+    )
+    one.set_defaults(command=verify, works_alone=True)
+
+    one = add_command(
+        actions,
+        "checkpoint",
+        "sign what the log is now, for somebody to keep",
+        examples=["audit checkpoint --output kept.json"],
+        parents=[common],
+    )
+    one.add_argument("--output", type=Path, metavar="FILE", help="write the checkpoint to a file, too")
+    one.set_defaults(command=checkpoint, works_alone=True)
+
+    one = add_command(
+        actions,
+        "show",
+        "print events, oldest first",
+        more="That they were read is recorded, too.",
+        examples=["audit show --stream job-ID", "audit show --category thread --since 2026-01-31 --json"],
+        parents=[common],
+    )
+    add_filter_options(one)
+    one.add_argument("--limit", type=at_least_1, default=1000, metavar="N", help="at most so many (default: 1000)")
+    one.set_defaults(command=show, works_alone=True)
+
+    one = add_command(
+        actions,
+        "erase",
+        "make what people typed into a thread or job unreadable for good",
+        more="It deletes the data key of each: what was sealed with it can be read nowhere any more, in no copy and no"
+        " backup, and the hash chain stays whole. What a job did to the repository (changed files, commit, branch, pull"
+        " request) is not erased.",
+        examples=["audit erase thread-ID", "audit erase thread-ID --yes"],
+        parents=[common],
+    )
+    one.add_argument("subject", nargs="*", metavar="SUBJECT", help="a stream, such as thread-ID or job-ID")
+    one.add_argument("--fp", help="every thread that was started with this fp")
+    one.add_argument("--yes", action="store_true", help="do it; without this it only says what it would do")
+    one.set_defaults(command=erase)
+    audit_replay.add_command(actions, common)
+    audit_reproduce.add_command(actions, common)
+    audit_export.add_commands(actions, common)
+    audit_verify_export.add_commands(actions, common)
+    audit_loss.add_commands(actions, common)
+
+
+async def verify(options: argparse.Namespace, output: Output) -> int:
+    log, start = log_of(options.data), options.start
+    kept: list[tuple[Path, SignedCheckpoint]] = []
+    for file in options.checkpoint:
+        kept += [(file, one) for one in read_checkpoints(file)]
+    own: Path = options.data / CHECKPOINTS
+    try:
+        kept += [(own, one) for one in parse_checkpoints(_content(own), str(own))]
+    except NewerFormat:
+        raise
+    except Invalid as error:
+        return _report(Verified(0, b"", None, str(error)), options, kept, output)
+    expected = read_public_key(options.public_key) if options.public_key is not None else None
+    if expected is not None and not kept:
+        none = f"there is no checkpoint that {options.public_key} could be checked with"
+        return _report(Verified(0, b"", None, none), options, kept, output)
+    asked_for = options.checkpoint or [own]
+    for file, one in kept:
+        if problem := signature_problem(file, one, expected if file in asked_for else None):
+            return _report(Verified(0, b"", None, problem), options, kept, output)
+    checkpoints = [one.checkpoint() for _, one in kept]
+    try:
+        found = await asyncio.to_thread(
+            verify_chain,
+            log,
+            from_position=start,
+            checkpoints=checkpoints,
+            progress=lambda done, total: output.progress("verifying", done, total),
+        )
+        if found.is_sound and (loss := await asyncio.to_thread(loss_in, options.data)) is not None:
+            found = replace(found, bad_position=loss.lost_from, problem=described(loss, options.data))
+    except StoreCorrupt as error:
+        return _report(Verified(0, b"", 0, str(error)), options, kept, output)
+    return _report(found, options, kept, output)
+
+
+def _content(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except FileNotFoundError:
+        return b""
+
+
+def _report(
+    found: Verified, options: argparse.Namespace, kept: list[tuple[Path, SignedCheckpoint]], output: Output
+) -> int:
+    value = {
+        "sound": found.problem is None,
+        "from": options.start,
+        "events": found.position,
+        "head": found.hash.hex(),
+        "badPosition": found.bad_position,
+        "problem": found.problem,
+        "checkpoints": [
+            {"file": str(file), "position": one.position, "time": one.time, "publicKey": one.public_key}
+            for file, one in kept
+        ],
+        "publicKeyGiven": options.public_key is not None,
+    }
+    if found.problem is not None:
+        where = f"position {found.bad_position}: " if found.bad_position else ""
+        output.result(value, f"NOT sound: {where}{found.problem}")
+        return VERIFICATION_FAILED
+    given = [one for file, one in kept if file in options.checkpoint]
+    lines = [f"sound: {found.position} events, head {found.hash.hex()}"]
+    if options.start > 1:
+        lines.append(f"the events before position {options.start} were not looked at")
+    if kept:
+        lines.append(f"it holds each of {len(kept)} signed checkpoints, the last of position {kept[-1][1].position}")
+    if given and options.public_key is None:
+        lines.append(keys_to_compare(given))
+    output.result(value, "\n".join(lines))
+    return DONE
+
+
+async def checkpoint(options: argparse.Namespace, output: Output) -> int:
+    log = log_of(options.data)
+    async with await SQLiteEventStore.open(log, vault_path=options.data / "keys.db", read_only=True) as store:
+        made = await make_checkpoint(store, options.data)
+    if made is None:
+        output.failed("the log is empty: there is nothing to sign.", "conflict")
+        return FAILED
+    text = msgspec.json.encode(made).decode()
+    if options.output is not None:
+        await asyncio.to_thread(options.output.write_text, f"{text}\n", "utf-8")
+    output.result(made, text)
+    return DONE
+
+
+async def erase(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
+    subjects = list(dict.fromkeys(options.subject))
+    if options.fp is not None:
+        subjects += [one for one in await _threads_of(runtime.store, options.fp, output) if one not in subjects]
+    if not subjects:
+        output.failed("there is nothing to erase: name a stream, such as thread-ID or job-ID.", "not_found")
+        return WRONG_USAGE if options.fp is None else FAILED
+    if not options.yes:
+        text = "\n".join(f"would erase {subject}" for subject in subjects)
+        output.result({"erased": [], "wouldErase": subjects}, f"{text}\nnothing was erased: add --yes to do it")
+        return WRONG_USAGE
+    erased = []
+    for subject in subjects:
+        done = await erase_subject(runtime.store, runtime.views, subject, Metadata(actor=cli_actor()))
+        erased.append(done)
+        output.line(f"{subject}: {'had been erased before' if done.again else 'erased'}")
+        for one in done.kept:
+            output.line(f"  not erased, since it is the repository's: {one}")
+    output.result({"erased": erased}, "")
+    return DONE
+
+
+async def _threads_of(store: EventStore, fp: str, output: Output) -> list[str]:
+    """The streams of the threads that were started with this fp; those that were erased do not know theirs."""
+    if fp == ANONYMOUS:
+        raise Invalid("Nobody in particular is anonymous: name the threads.")
+    found, after, head = [], 0, await store.head()
+    while page := await store.read_all(after=after, category=THREADS.category, limit=PAGE):
+        after = page[-1].position
+        output.progress("searching", min(after, head), head)
+        for event in page:
+            if event.stream_version == 1 and not event.erased:
+                match THREADS.codec.decode(event):
+                    case ThreadStarted(fp=started_with) if started_with == fp:
+                        found.append(event.stream)
+                    case _:
+                        pass
+    return found
+
+
+class ShownEvent(msgspec.Struct, frozen=True, rename="camel"):
+    """An event as auditors read it: its fields as one JSON object."""
+
+    position: int
+    stream: str
+    stream_version: int
+    type: str
+    recorded_at: str
+    actor: str
+    request_id: str
+    causation: int | None
+    data: msgspec.Raw
+    erased: bool
+    hash: str
+    damaged: bool
+    """Its personal fields do not open with their key."""
+
+
+async def show(options: argparse.Namespace, output: Output) -> int:
+    found: list[ShownEvent] = []
+    count, wanted = 0, Filter.of(options)
+    async with (
+        reading(options.data, "audit show", wanted.as_texts(), after=wanted.after) as (store, through),
+        aclosing(pages(store, wanted, through=through)) as all_pages,
+    ):
+        async for page, _ in all_pages:
+            for event in page[: options.limit - count]:
+                count += 1
+                one = _shown(event)
+                if output.as_json:
+                    found.append(one)
+                else:
+                    output.line(_line(one))
+            if count >= options.limit:
+                break
+    output.result({"events": found}, "")
+    return DONE
+
+
+def _line(one: ShownEvent) -> str:
+    gone = "[erased] " if one.erased else "[damaged] " if one.damaged else ""
+    return (
+        f"{one.position:>6}  {one.recorded_at}  {one.stream}@{one.stream_version}  {one.type}  {one.actor}"
+        f"  {gone}{one_line(bytes(one.data).decode(), SHOWN_CHARACTERS)}"
+    )
+
+
+def _shown(event: RecordedEvent) -> ShownEvent:
+    return ShownEvent(
+        event.position, event.stream, event.stream_version, event.type, event.recorded_at.isoformat(),
+        event.metadata.actor, event.metadata.correlation_id, event.metadata.causation,
+        msgspec.Raw(msgspec.json.encode(fields_of(event, personal=True))), event.erased, event.hash.hex(),
+        event.damaged,
+    )  # fmt: skip

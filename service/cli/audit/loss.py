@@ -1,0 +1,93 @@
+"""``docsmith audit accept-loss``: go on with a log that lost its end, or that is another one, on the record."""
+
+import argparse
+import asyncio
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from eventstore import Loss, Metadata, SQLiteEventStore, Views, execute
+from service.cli.audit.reading import log_of
+from service.cli.output import DONE, FAILED, Output
+from service.cli.parsing import add_command
+from service.domain.audit import AcceptLoss
+from service.domain.errors import Conflict, Invalid, NotFound
+from service.integrity.checkpoints import CHECKPOINTS, LOST_CHECKPOINTS, set_apart
+from service.integrity.continuity import loss_in
+from service.projections import all_projections
+from service.runtime.system import cli_actor, new_id, now
+from service.streams import AUDIT
+
+
+def add_commands(actions: Any, common: argparse.ArgumentParser) -> None:
+    one = add_command(
+        actions,
+        "accept-loss",
+        "go on with a log that is behind what was seen of it, or another one",
+        more="Restoring a backup into a new folder is better. This records both heads, the lost range and the reason as"
+        " an event, rebuilds the views, and moves the checkpoints that the log does not hold to"
+        f" {LOST_CHECKPOINTS}.",
+        examples=['audit accept-loss --reason "the disk failed on 31 January; the backups are older"'],
+        parents=[common],
+    )
+    one.add_argument("--reason", required=True, metavar="TEXT", help="what happened, for those who read the log later")
+    one.set_defaults(command=accept_loss, works_alone=True)
+
+
+async def accept_loss(options: argparse.Namespace, output: Output) -> int:
+    """Raises Invalid, Conflict, NotFound, and EventStoreError."""
+    log, vault, reason = log_of(options.data), options.data / "keys.db", options.reason.strip()
+    if not reason:
+        raise Invalid("--reason is empty: say what happened to the log.")
+    if not vault.exists():
+        raise NotFound(f"{vault} is missing: put it back, or restore a backup (docsmith restore BACKUP --vault VAULT).")
+    with _unserved(options.data):
+        loss = await asyncio.to_thread(loss_in, options.data, tail_bytes=None)
+        if loss is None:
+            output.failed(f"{log} holds all that was seen of it: there is no loss to accept.", "nothing_lost")
+            return FAILED
+        command = _command(loss, reason)
+        async with await SQLiteEventStore.open(log, vault_path=vault) as store:
+            done = await execute(store, AUDIT, new_id(), command, metadata=Metadata(actor=cli_actor()))
+            apart = await asyncio.to_thread(set_apart, options.data / CHECKPOINTS, log)
+            async with await Views.open(options.data / "views.db", store, all_projections()) as views:
+                await views.catch_up()  # those that were made of another log begin again
+    through = f"to {command.expected_position}" if command.expected_position else "on"
+    value = {
+        "position": done.position, "witness": command.witness or None,
+        "expectedPosition": command.expected_position or None, "expectedHash": command.expected_hash or None,
+        "foundPosition": command.found_position, "foundHash": command.found_hash, "lostFrom": command.lost_from,
+        "lostThrough": command.expected_position or None, "checkpointsSetApart": apart,
+    }  # fmt: skip
+    lines = [f"recorded at position {done.position}: events from {command.lost_from} {through} are lost"]
+    if apart:
+        lines.append(f"{apart} checkpoints are in {options.data / LOST_CHECKPOINTS} now")
+    output.result(value, "\n".join(lines))
+    return DONE
+
+
+def _command(loss: Loss, reason: str) -> AcceptLoss:
+    one = loss.witness
+    return AcceptLoss(
+        reason,
+        "" if one is None else one.name,
+        0 if one is None else one.position,
+        "" if one is None else one.hash.hex(),
+        loss.position,
+        loss.hash.hex(),
+        loss.lost_from,
+        now(),
+    )
+
+
+@contextmanager
+def _unserved(data: Path) -> Iterator[None]:
+    """Keep the service from starting meanwhile. Raises Conflict: it runs."""
+    with (data / "server.lock").open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Conflict(f"{data} is being served: stop the service first.") from None
+        yield

@@ -1,0 +1,124 @@
+"""``docsmith backup``: what cannot be derived, in one file; the vault in another.
+
+A backup is a tar file:
+
+    checkpoints.jsonl, checkpoint.pub    what was signed, and the key to check it
+    events.db                            the log up to some position
+    hosted/                              the repositories and pull requests of the embedded code host
+    manifest.json                        the last one: SHA-256 of each, the log's position and head
+
+Read models and indexes are derived, and made again.
+
+The vault is not in it. Whoever has an old copy of the vault can read what was erased since, so there should be one
+copy, the newest: ``--vault FILE`` writes it (and the key that signs checkpoints) to a file of its own, in place of the
+last one. Keep that apart from the backups. What the log says was erased is erased again from a vault that is restored.
+
+With ``--follow`` a folder takes the place of the tar file, and never is much older than the service: see following.py.
+"""
+
+import argparse
+import asyncio
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from eventstore.files import sync_folder
+from service.cli.audit.reading import log_of, reading
+from service.cli.operate import restore, take_over
+from service.cli.operate.copying import write, write_vault
+from service.cli.operate.following import follow
+from service.cli.output import DONE, Output
+from service.cli.parsing import add_command, count
+from service.domain.errors import Conflict, Invalid, NotFound
+from service.integrity.continuity import require_continuous
+from service.runtime.system import now
+
+NAME = "docsmith-*Z.tar"
+"""Of the backups in a folder: their times, in UTC, so that their order is that of their names."""
+
+
+def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
+    one = add_command(
+        commands,
+        "backup",
+        "copy everything into one file, beside a running service",
+        more="docsmith init --systemd-backup and --systemd-follow have systemd do it, again and again.",
+        examples=[
+            "backup /backups/2026-01-31.tar --vault /elsewhere/vault.tar",
+            "backup /backups --keep 30 --vault /elsewhere/vault.tar",
+            "backup /backups/live --follow --vault /elsewhere/vault.tar",
+        ],
+        parents=[common],
+    )
+    one.add_argument(
+        "file", type=Path, metavar="FILE", help="a tar file that is not there yet, or a folder, for one of a new name"
+    )
+    one.add_argument(
+        "--vault", type=Path, metavar="FILE",
+        help="also copy the keys of what is encrypted, into a file of its own, in place of the last one",
+    )  # fmt: skip
+    which = one.add_mutually_exclusive_group()
+    which.add_argument(
+        "--keep", type=count, metavar="N", help="of the backups in the folder, delete all but the last N"
+    )
+    which.add_argument(
+        "--follow", action="store_true", help="make FILE a folder that is a copy, and keep it one until stopped"
+    )
+    one.set_defaults(command=backup, works_alone=True)
+    restore.add_commands(commands, common)
+    take_over.add_commands(commands, common)
+
+
+async def backup(options: argparse.Namespace, output: Output) -> int:
+    """Raises Invalid, Conflict, NotFound."""
+    log_of(options.data)
+    await asyncio.to_thread(
+        require_continuous, options.data
+    )  # a copy of what is left could take the place of a whole one
+    if options.follow:
+        return await follow(options, output)
+    file = _new_file(options.file, now())
+    if options.keep is not None and file == options.file:
+        raise Invalid(f"{file}: --keep is for a folder of backups; make it first.")
+    if file.exists():
+        raise Conflict(f"{file} is there already. Name a new file.")
+    for one in (file, options.vault):
+        if one is not None and not one.parent.is_dir():
+            raise NotFound(f"There is no folder {one.parent}. Make it first.")
+    async with reading(options.data, "backup", {}) as (_, through):
+        manifest = await asyncio.to_thread(write, options.data, file, through, output.progress)
+        if options.vault is not None:  # later than the log: a key is older than the events that need it
+            await asyncio.to_thread(write_vault, options.data, options.vault, manifest)
+    deleted = _forget_all_but(options.keep, file.parent) if options.keep is not None else []
+    size = file.stat().st_size
+    lines = [f"{file}: events up to position {manifest.position}, {len(manifest.files)} files, {size} bytes"]
+    if options.vault is None:
+        lines.append("the vault (keys.db) is not in it: keep one copy of it elsewhere, the newest, with --vault FILE")
+    else:
+        lines.append(f"{options.vault}: the vault; keep it apart, and no older one")
+    lines += [f"deleted {one}" for one in deleted]
+    value = {
+        "file": str(file), "bytes": size, "position": manifest.position, "head": manifest.hash,
+        "files": len(manifest.files), "vault": None if options.vault is None else str(options.vault),
+        "deleted": [str(one) for one in deleted],
+    }  # fmt: skip
+    output.result(value, "\n".join(lines))
+    return DONE
+
+
+def _new_file(file: Path, at: datetime) -> Path:
+    """In a folder, a name of its second, or of the next one that has none."""
+    if not file.is_dir():
+        return file
+    while (made := file / f"docsmith-{at:%Y-%m-%dT%H-%M-%SZ}.tar").exists():
+        at += timedelta(seconds=1)
+    return made
+
+
+def _forget_all_but(number: int, folder: Path) -> list[Path]:
+    """Delete the older backups of a folder, those alone that were given their names here."""
+    old = sorted(file for file in folder.glob(NAME) if file.is_file() and not file.is_symlink())[:-number]
+    for file in old:
+        file.unlink()
+    sync_folder(folder)
+    return old

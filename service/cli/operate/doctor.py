@@ -1,0 +1,226 @@
+"""``docsmith doctor``: the mistakes that people make, each with what mends it."""
+
+import argparse
+import asyncio
+import importlib.util
+import os
+import sqlite3
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from eventstore import EventStoreError, damaged_texts, subjects_without_keys
+from service.cli.operate.damage import next_step
+from service.cli.operate.surroundings import Finding, look_around, look_at_settings
+from service.cli.output import DONE, FAILED, Output, named
+from service.cli.parsing import add_command
+from service.cli.runtime import Program, Runtime
+from service.domain.errors import NotFound, ServiceError
+from service.operations import source_of
+from service.ports.model import ModelRequest, UserMessage
+from service.projections.keys import KeyRow, list_keys
+from service.projections.organizations import list_organizations
+from service.projections.projects import ProjectRow, list_projects
+from service.projections.sites import get_site
+from service.retrieval.index.build import is_whole
+from service.runtime.settings import BadSettings, Settings
+from service.runtime.system import now
+
+REACH_SECONDS = 20.0
+"""For a repository to answer."""
+ASK_SECONDS = 60.0
+RECENT = 100_000
+"""Events whose keys are looked for: the newest are those that an old vault lacks."""
+SIGNS = {"ok": "ok   ", "note": "note ", "wrong": "WRONG"}
+
+
+def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
+    one = add_command(
+        commands,
+        "doctor",
+        "look for what is set up wrong, and say what mends it",
+        more="It changes nothing, and exits with 1 when something is wrong.",
+        examples=["doctor", "doctor --ask-models --json"],
+        parents=[common],
+    )
+    one.add_argument(
+        "--ask-models",
+        action="store_true",
+        help="ask each model in use for one word, which may cost a fraction of a cent",
+    )
+    one.set_defaults(command=examine, reads_settings=True)
+
+
+async def examine(
+    options: argparse.Namespace, output: Output, program: Program, read_settings: Callable[[], Settings]
+) -> int:
+    findings = await asyncio.to_thread(lambda: list(look_around(options.data, options.config, now())))
+    try:
+        settings = read_settings()
+    except BadSettings as error:
+        findings.append(Finding("settings", "wrong", str(error), "docsmith config check"))
+    else:
+        findings += await asyncio.to_thread(lambda: list(look_at_settings(options.data, settings)))
+        if any((options.data / name).exists() for name in ("events.db", "views.db", "checkpoints.jsonl", "hosted")):
+            findings += await _opened(options, program, settings)
+    wrong = [finding for finding in findings if finding.level == "wrong"]
+    output.result(
+        {"findings": findings, "wrong": len(wrong)}, "\n".join(map(_shown, findings)) + "\n" + _summary(wrong)
+    )
+    return FAILED if wrong else DONE
+
+
+def _shown(finding: Finding) -> str:
+    line = f"{SIGNS[finding.level]}  {finding.name}: {finding.says}"
+    return f"{line}\n         → {finding.mend}" if finding.mend else line
+
+
+def _summary(wrong: list[Finding]) -> str:
+    if not wrong:
+        return "\nNothing is wrong."
+    return f"\n{len(wrong)} {'thing is' if len(wrong) == 1 else 'things are'} wrong."
+
+
+async def _opened(options: argparse.Namespace, program: Program, settings: Settings) -> list[Finding]:
+    try:
+        async with program.open(options.data, settings) as runtime:
+            return [finding async for finding in _look_inside(runtime, ask_models=options.ask_models)]
+    except (ServiceError, EventStoreError, OSError, sqlite3.Error) as error:
+        says, _, mend = f"{error}{next_step(str(error), options.data)}".partition("; ")
+        return [Finding("data", "wrong", says, mend)]
+
+
+async def _look_inside(runtime: Runtime, *, ask_models: bool) -> AsyncIterator[Finding]:
+    async for finding in _look_at_log(runtime):
+        yield finding
+    organizations, projects = await list_organizations(runtime.views), await list_projects(runtime.views)
+    if not organizations:
+        yield Finding("organization", "wrong", "There is none.", "docsmith organization create --name NAME")
+    elif not projects:
+        yield Finding(
+            "project", "wrong", "There is none.", "docsmith project create --name NAME --repository URL --domain DOMAIN"
+        )
+    for finding in _look_at_keys(await list_keys(runtime.views), projects):
+        yield finding
+    for project in projects:
+        async for finding in _look_at_project(runtime, project):
+            yield finding
+    async for finding in _look_at_models(runtime, ask=ask_models):
+        yield finding
+
+
+async def _look_at_log(runtime: Runtime) -> AsyncIterator[Finding]:
+    last = await runtime.store.read_all(limit=1, backwards=True, after=0)
+    if last and last[0].recorded_at > now():
+        yield Finding(
+            "clock", "wrong", f"The log's last event is of {last[0].recorded_at:%Y-%m-%d %H:%M} UTC, in the future.",
+            "sudo timedatectl set-ntp true",
+        )  # fmt: skip
+    after = (last[0].position if last else 0) - RECENT
+    lost = await asyncio.to_thread(
+        subjects_without_keys, runtime.data / "events.db", runtime.data / "keys.db", after=max(after, 0)
+    )
+    if lost:
+        yield Finding(
+            "keys", "note", f"The vault is older than the log: nobody can read {named(lost)}.",
+            f"docsmith restore BACKUP --vault NEWER_VAULT --data {runtime.data}-2",
+        )  # fmt: skip
+    damaged = await asyncio.to_thread(
+        damaged_texts, runtime.data / "events.db", runtime.data / "keys.db", after=max(after, 0)
+    )
+    if damaged:
+        yield Finding(
+            "texts", "wrong", f"Damaged, so their texts cannot be read: events {named([str(one) for one in damaged])}.",
+            f"docsmith restore BACKUP --vault VAULT --data {runtime.data}-2   # if the backup still has them",
+        )  # fmt: skip
+    for status in runtime.views.status():
+        if status.failed is not None or status.lag:
+            says = status.failed or f"It is {status.lag} events behind."
+            yield Finding(
+                f"view {status.name}", "wrong", says, f"rm {runtime.data / 'views.db'}*   # with the service stopped"
+            )
+
+
+def _look_at_keys(keys: list[KeyRow], projects: list[ProjectRow]) -> list[Finding]:
+    at, found = now(), []
+    good = [key for key in keys if key.status(at) == "in force"]
+    if not any(key.kind == "admin" for key in good):
+        found.append(Finding("admin key", "wrong", "None is in force.", "docsmith key create --kind admin"))
+    for project in projects:
+        if not any(project.domain in key.domains for key in good):
+            mend = f"docsmith key create --kind assistant --domain {project.domain}"
+            found.append(Finding("assistant key", "wrong", f"None in force serves {project.domain}.", mend))
+    for key in good:
+        if key.kind == "assistant" and not key.allowed_origins:
+            mend = f"docsmith key update {key.id} --origin https://YOUR.SITE"
+            found.append(Finding("key", "note", f"Every website may use {key.name!r} (…{key.last_four}).", mend))
+        if key.kind == "admin" and key.expires_at is None:
+            says = f"The admin key {key.name!r} (…{key.last_four}) never expires."
+            found.append(Finding("key", "note", says, "docsmith key create --kind admin --expires-days 90"))
+    return found
+
+
+async def _look_at_project(runtime: Runtime, project: ProjectRow) -> AsyncIterator[Finding]:
+    name = f"project {project.name}"
+    for variable in filter(None, (project.git_token_env, project.github_app_key_env)):
+        if not os.environ.get(variable):
+            yield Finding(
+                name, "wrong", f"The variable {variable}, which holds its token, is not set.", f"export {variable}=…"
+            )
+    hosted = runtime.data / "hosted" / f"{project.id}.git"
+    try:
+        async with asyncio.timeout(REACH_SECONDS):
+            if project.code_host != "local":
+                await runtime.docs.default_branch(source_of(project))
+            elif not await asyncio.to_thread(hosted.is_dir):  # what it was copied from is not needed any more
+                raise NotFound(f"{hosted} is gone; it is in every backup.")
+    except TimeoutError:
+        yield Finding(name, "wrong", f"{project.repository} does not answer.", f"git ls-remote {project.repository}")
+    except (ServiceError, OSError) as error:
+        mend = "docsmith restore BACKUP.tar" if project.code_host == "local" else f"git ls-remote {project.repository}"
+        yield Finding(name, "wrong", f"{project.repository}: {error}", mend)
+    else:
+        yield Finding(name, "ok", f"{project.repository} answers.")
+    site, mend = await get_site(runtime.views, project.domain), f"docsmith index {project.domain}"
+    if site is None or site.commit is None:
+        reason = f" {site.failure_message}" if site and site.failure_message else ""
+        yield Finding(f"index {project.domain}", "wrong", f"There is none yet.{reason}", mend)
+    elif site.file and not await asyncio.to_thread(is_whole, runtime.data / "index" / project.domain / site.file):
+        yield Finding(f"index {project.domain}", "wrong", "It is gone, or damaged.", mend)
+    elif site.failure_code or site.index_wanted:
+        says = site.failure_message or "A newer one is wanted, and not made yet."
+        yield Finding(f"index {project.domain}", "note", f"It is old: {says}", mend)
+    else:
+        yield Finding(f"index {project.domain}", "ok", f"{site.pages} pages.")
+
+
+async def _look_at_models(runtime: Runtime, *, ask: bool) -> AsyncIterator[Finding]:
+    models = runtime.settings.models
+    for alias, section in models.items():
+        if section.api_key_env and not os.environ.get(section.api_key_env):
+            yield Finding(
+                f"model {alias}", "wrong", f"The variable {section.api_key_env}, which holds its key, is not set.",
+                f"export {section.api_key_env}=…",
+            )  # fmt: skip
+    try:
+        used = {"agent": runtime.models.for_agent(""), "assistant": runtime.models.for_assistant()}
+    except ServiceError as error:
+        yield Finding("model", "wrong", str(error), '[models.NAME] in docsmith.toml, or model = "builtin"')
+        return
+    names = {model.name for model in used.values()}
+    if any(not name.startswith("builtin/") for name in names) and importlib.util.find_spec("litellm") is None:
+        yield Finding("litellm", "wrong", "It cannot be imported.", "pip install litellm")
+    for work, model in used.items():
+        if not ask or model.name.startswith("builtin/"):
+            yield Finding(f"{work} model", "ok", f"{model.name}{'' if ask else ', not asked'}.")
+            continue
+        request = ModelRequest((UserMessage("Say yes."),), max_output_tokens=16)
+        try:
+            async with asyncio.timeout(ASK_SECONDS):
+                async for _ in model.reply(request):
+                    pass
+        except TimeoutError:
+            yield Finding(f"{work} model", "wrong", f"{model.name} does not answer.", "docsmith doctor --ask-models")
+        except ServiceError as error:
+            yield Finding(f"{work} model", "wrong", f"{model.name}: {error}", "docsmith doctor --ask-models")
+        else:
+            yield Finding(f"{work} model", "ok", f"{model.name} answers.")

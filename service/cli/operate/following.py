@@ -1,0 +1,312 @@
+"""``docsmith backup FOLDER --follow``: a folder that is a copy of the data folder, never much older than it.
+
+    FOLDER/events.db, checkpoints.jsonl, checkpoint.pub, hosted/    as in the data folder
+    FOLDER/follow.lock                                              held by whoever writes the copy
+
+The log only grows, so following it is reading on from where the copy ends. Of each page the chain is checked before it
+is kept, and that the copy's last event is the log's own at the same position: a log that was restored from something
+older, or written again, is never mixed with what was copied of another. No lock is held on the log meanwhile: neither
+appending nor emptying a WAL (which erasing needs) ever waits for a copy.
+
+Order: checkpoints before the log, repositories after it, the vault last of all. So each checkpoint is of an event that
+is in the copy, what the copied log says was pushed is there, and so are the keys of all that it says.
+
+Litestream was tried first (0.5.17, beside kill -9 of the service), and cannot be used. It keeps a read lock, so the
+vault's WAL cannot be emptied and no erasure ever ends. It keeps older versions of the vault, in which the keys of what
+was erased still are. And it takes every whole transaction in the WAL file for committed: of a writer that was killed
+between writing one and telling so in the index of the WAL, it copies an event that never was in the log; the next
+writer puts another in its place, and from there on the copy is not of this log, fails SQLite's check of its indexes, or
+does not grow any more ("read database page 233: EOF"), until Litestream is started again.
+"""
+
+import argparse
+import asyncio
+import fcntl
+import filecmp
+import os
+import shutil
+import signal
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from eventstore import event_hash
+from eventstore import verify as verify_chain
+from eventstore.files import LOG_ID, LOG_MIGRATIONS, connect, connect_offline, explained, migrate, transaction, use_wal
+from service.cli.audit.reading import reading
+from service.cli.operate.archives import VAULT_FORMAT, Manifest, NotSound
+from service.cli.operate.copying import PAGE, files_in, write_vault
+from service.cli.output import DONE, VERIFICATION_FAILED, Output
+from service.domain.errors import Conflict, Invalid
+from service.integrity.checkpoints import CHECKPOINTS, PUBLIC_KEY
+from service.runtime.system import now
+
+LOCK = "follow.lock"
+SECONDS = 0.5
+"""Between two looks at the data folder."""
+REPOSITORY_SECONDS = 60.0
+"""Between two looks at the repositories while the log does not grow."""
+PACE, REST_SECONDS = 2, 30.0
+"""After each look at least so many times as long as it took is waited, at most so many seconds: the vault is copied
+whole whenever it changed.
+"""
+COLUMNS = (
+    "position", "stream", "stream_version", "id", "type", "schema_version", "recorded_at", "metadata", "data",
+    "sealed", "hash",
+)  # fmt: skip
+"""What the chain covers, and the hash."""
+
+_Signature = tuple[int, int, int]
+"""A file's inode, size and time of change: another one when it is written, or put in place of an older one."""
+
+
+async def follow(options: argparse.Namespace, output: Output) -> int:
+    """Until SIGTERM or SIGINT.
+
+    Raises Invalid, Conflict, OSError, StoreUnavailable and its kinds.
+    """
+    async with reading(options.data, "backup", {"follow": str(options.file)}):
+        pass  # for the record
+    stopped = asyncio.Event()
+    for which in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(which, stopped.set)
+    folder: Path = options.file
+    _look_at_places(options.data, folder, options.vault)
+    os.umask(0o077)
+    with _Copy(options.data, folder, options.vault) as copy:
+        output.line(f"{folder}: a copy of {options.data}, from position {copy.position} on")
+        while True:
+            began, is_last = time.monotonic(), stopped.is_set()
+            try:
+                await asyncio.to_thread(copy.go_on)
+            except NotSound as error:
+                output.result({"file": str(folder), "position": copy.position, "problem": str(error)}, str(error))
+                return VERIFICATION_FAILED
+            if is_last:
+                break
+            rest = min(PACE * (time.monotonic() - began), REST_SECONDS)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(stopped.wait(), max(SECONDS, rest))
+        value = {"file": str(folder), "position": copy.position, "head": copy.head.hex()}
+    output.result(value, f"{folder}: events up to position {value['position']}")
+    return DONE
+
+
+class _Copy:
+    """The folder, while this process alone writes it. Its methods block, and are called from one thread at a time."""
+
+    def __init__(self, data: Path, folder: Path, vault: Path | None) -> None:
+        self._data, self._folder, self._vault = data, folder, vault
+        self._close = ExitStack()
+        self._log_seen = self._vault_seen = -1
+        self._mirror, self._repositories_due = _Mirror(data / "hosted", folder / "hosted"), 0.0
+
+    def __enter__(self) -> "_Copy":
+        with ExitStack() as undo:
+            undo.enter_context(_held(self._folder))
+            log = self._data / "events.db"
+            self._inode = log.stat().st_ino
+            self._source = undo.enter_context(closing(connect_offline(log)))
+            self._target = undo.enter_context(closing(_opened(self._folder / "events.db")))
+            self._keys = undo.enter_context(closing(connect_offline(self._data / "keys.db")))
+            found = verify_chain(self._folder / "events.db")
+            if not found.is_sound:
+                raise Invalid(f"{self._folder}: its log is not sound: {found.problem}; name a new folder.")
+            self.position, self.head = found.position, found.hash
+            self._close = undo.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close.close()
+
+    def go_on(self) -> None:
+        """Copy what is new.
+
+        Raises:
+            NotSound: the log is not sound, or not the one that was copied so far.
+            Invalid: the data folder is another one by now; start again.
+            OSError, StoreUnavailable and its kinds: one of the folders cannot be read or written.
+        """
+        if self._data.joinpath("events.db").stat().st_ino != self._inode:
+            raise Invalid(f"{self._data} was put in place of another one; start again.")
+        try:
+            before = self.position
+            if (seen := _version_of(self._source)) != self._log_seen:
+                for name in (CHECKPOINTS, PUBLIC_KEY):
+                    _copy_if_other(self._data / name, self._folder / name)
+                self._copy_events()
+                self._log_seen = seen
+            if self.position > before or time.monotonic() >= self._repositories_due:
+                self._mirror.go_on()
+                self._repositories_due = time.monotonic() + REPOSITORY_SECONDS
+            if self._vault is not None:
+                self._copy_vault(self._vault)
+        except sqlite3.Error as error:
+            raise explained(error, self._folder / "events.db") from error
+
+    def _copy_events(self) -> None:
+        row = self._source.execute("SELECT hash FROM events WHERE position = ?", (self.position,)).fetchone()
+        if self.position and (row is None or row[0] != self.head):
+            raise NotSound(f"position {self.position} of {self._folder} is of another log; name a new folder.")
+        if user_version(self._source) != user_version(self._target):
+            raise Invalid(f"{self._data} is of another version of this program; follow it with that one.")
+        columns = ", ".join(COLUMNS)
+        while rows := self._source.execute(
+            f"SELECT {columns} FROM events WHERE position > ? ORDER BY position LIMIT {PAGE}",  # noqa: S608 - ours
+            (self.position,),
+        ).fetchall():
+            position, head = _checked(rows, self.position, self.head)
+            with transaction(self._target):
+                marks = ", ".join("?" * len(COLUMNS))
+                self._target.executemany(f"INSERT INTO events ({columns}) VALUES ({marks})", rows)  # noqa: S608 - ours
+            self.position, self.head = position, head
+
+    def _copy_vault(self, file: Path) -> None:
+        """After the log: a key is older than the events that need it."""
+        seen = _version_of(self._keys)
+        if seen != self._vault_seen or not file.exists():
+            write_vault(self._data, file, Manifest(VAULT_FORMAT, now(), self.position, self.head.hex(), ()))
+            self._vault_seen = seen
+
+
+def _look_at_places(data: Path, folder: Path, vault: Path | None) -> None:
+    if not os.access(data, os.W_OK):  # such a folder is read as if nobody ever changed it
+        raise Invalid(f"{data} cannot be written; follow it as the user that the service runs as.")
+    if folder.resolve().is_relative_to(data.resolve()):
+        raise Invalid(f"{folder} is in the data folder, and would be lost with it.")
+    if vault is not None and vault.resolve().is_relative_to(folder.resolve()):
+        raise Invalid(f"{vault}: keep the vault apart from {folder}; who finds both can read everything.")
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """A folder that is empty, or was written here before, for this process alone."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if any(folder.iterdir()) and not (folder / LOCK).exists():
+        raise Invalid(f"{folder} is not empty, and no copy that --follow made; name a new folder.")
+    with (folder / LOCK).open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Conflict(f"{folder} is being written by another process.") from None
+        yield
+
+
+def _opened(log: Path) -> sqlite3.Connection:
+    try:
+        db = connect(log)
+        try:
+            use_wal(db, log)
+            db.execute("PRAGMA synchronous = FULL")
+            migrate(db, LOG_MIGRATIONS, LOG_ID, log)
+        except BaseException:
+            db.close()
+            raise
+    except sqlite3.Error as error:
+        raise explained(error, log) from error
+    return db
+
+
+def _checked(rows: Sequence[tuple[Any, ...]], last: int, head: bytes) -> tuple[int, bytes]:
+    """Where these events leave the log that they go on. Raises NotSound."""
+    for position, stream, version, id_, type_, schema, recorded_at, metadata, data, sealed, hash_ in rows:
+        found = event_hash(
+            head, position, stream.encode(), version, id_.encode(), type_.encode(), schema, recorded_at.encode(),
+            metadata.encode(), data.encode(), sealed,
+        )  # fmt: skip
+        if position != last + 1 or found != hash_:
+            raise NotSound(f"the log is not sound at position {last + 1}; docsmith audit verify tells more.")
+        last, head = position, hash_
+    return last, head
+
+
+def _version_of(db: sqlite3.Connection) -> int:
+    """It differs once another connection has committed."""
+    (version,) = db.execute("PRAGMA data_version").fetchone()
+    return int(version)
+
+
+def user_version(db: sqlite3.Connection) -> int:
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    return int(version)
+
+
+# Repositories
+
+
+class _Mirror:
+    """A copy of the embedded code host's folder.
+
+    Each repository's branches are read before its objects, and put in place after them: whatever is killed when, a
+    branch never names a commit that is not there.
+    """
+
+    def __init__(self, source: Path, target: Path) -> None:
+        self._source, self._target = source, target
+        self._known: dict[str, dict[Path, _Signature | None]] = {}
+        """By repository: the files that the copy has, and what those that may change were like."""
+
+    def go_on(self) -> None:
+        repositories = {repository.name for repository in self._source.glob("*.git")}
+        for name in sorted(repositories):
+            source, target = self._source / name, self._target / name
+            if name not in self._known:
+                self._known[name] = {source / file.relative_to(target): None for file in files_in(target)}
+            _mirror_repository(source, target, self._known[name])
+        for old in self._target.glob("*.git"):
+            if old.name not in repositories:
+                shutil.rmtree(old)
+                self._known.pop(old.name, None)
+
+
+def _mirror_repository(source: Path, target: Path, known: dict[Path, _Signature | None]) -> None:
+    objects = source / "objects"
+    names = sorted(files_in(source, but=objects), key=lambda file: (file.name == "packed-refs", file))
+    fresh, changed = dict[Path, _Signature](), list[tuple[Path, Path]]()
+    for file in names:
+        with suppress(FileNotFoundError):  # a branch that was deleted
+            signature, copy = _signature(file), target / file.relative_to(source)
+            if known.get(file) != signature:
+                if not (copy.exists() and filecmp.cmp(file, copy, shallow=False)):
+                    changed.append((_beside(file, copy), copy))
+                fresh[file] = signature
+    done: set[Path] = set()
+    while new := [file for file in files_in(objects) if file not in done]:  # again: they may be packed meanwhile
+        for file in new:
+            if file not in known:  # an object's name is its content's hash
+                with suppress(FileNotFoundError):
+                    copy = target / file.relative_to(source)
+                    _beside(file, copy).rename(copy)
+                    known[file] = None
+        done.update(new)
+    for made, copy in changed:
+        made.replace(copy)
+    known |= fresh
+    for old in known.keys() - done.union(names):
+        (target / old.relative_to(source)).unlink(missing_ok=True)
+        del known[old]
+
+
+def _signature(file: Path) -> _Signature:
+    status = file.stat()
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _beside(file: Path, copy: Path) -> Path:
+    """A durable copy under another name, which files in the making have. Raises FileNotFoundError: the file is gone."""
+    made = copy.with_name(f".{copy.name}.tmp")
+    with file.open("rb") as content:
+        copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with made.open("wb") as out:
+            shutil.copyfileobj(content, out)
+            out.flush()
+            os.fsync(out.fileno())
+    return made
+
+
+def _copy_if_other(file: Path, copy: Path) -> None:
+    if file.exists() and not (copy.exists() and filecmp.cmp(file, copy, shallow=False)):
+        _beside(file, copy).replace(copy)

@@ -1,0 +1,141 @@
+"""``docsmith restore``: a data folder from a backup, once everything in it has been checked."""
+
+import argparse
+import asyncio
+import os
+import shutil
+from contextlib import closing
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from eventstore import SQLiteEventStore, subjects_without_keys
+from eventstore.files import connect_offline, sync_folder
+from service.cli.operate.archives import FORMAT, VAULT_FORMAT, Manifest, Member, NotSound, check
+from service.cli.operate.copying import Progress, copy_log, files_in, verified
+from service.cli.operate.take_over import write_mark
+from service.cli.output import DONE, VERIFICATION_FAILED, Output, named
+from service.cli.parsing import add_command
+from service.domain.errors import Conflict, Invalid
+from service.integrity.checkpoints import CHECKPOINTS, PUBLIC_KEY
+from service.integrity.erasing import repeat_erasures
+from service.runtime.scratch import RESTORE, scratch_folder
+
+
+def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
+    one = add_command(
+        commands,
+        "restore",
+        "make a data folder from a backup, after a check",
+        examples=[
+            "restore /backups/2026-01-31.tar --vault /elsewhere/vault.tar --data data --dry-run",
+            "restore /backups/live --vault /elsewhere/vault.tar --data data",
+        ],
+        parents=[common],
+    )
+    one.add_argument("file", type=Path, metavar="FILE", help="a backup, or a folder that backup --follow made")
+    one.add_argument("--vault", type=Path, metavar="FILE", help="without it nobody can read what people had typed")
+    one.add_argument("--dry-run", action="store_true", help="check the backup and say what would be done")
+    one.set_defaults(command=restore, works_alone=True)
+
+
+async def restore(options: argparse.Namespace, output: Output) -> int:
+    data: Path = options.data
+    if _is_used(data):
+        raise Conflict(f"{data} is there already, and not empty. Name a new folder with --data.")
+    try:
+        with scratch_folder(_work_parent(data, is_to_stay=not options.dry_run), RESTORE) as work:
+            manifest, erased, without = await _restored(options, work, output)
+    except NotSound as error:
+        output.result({"restored": False, "sound": False, "problem": str(error)}, f"NOT sound: {error}")
+        return VERIFICATION_FAILED
+    value = {
+        "restored": not options.dry_run, "sound": True, "data": str(data), "position": manifest.position,
+        "head": manifest.hash, "files": len(manifest.files), "madeAt": manifest.made_at,
+        "vault": options.vault is not None, "erasuresRepeated": erased,
+        "withoutKeys": without,
+    }  # fmt: skip
+    did = "would restore" if options.dry_run else "restored"
+    lines = [f"{did} {data}: events up to position {manifest.position}, of {manifest.made_at:%Y-%m-%d %H:%M} UTC"]
+    if options.vault is None:
+        lines.append("without --vault, nobody can read what people had typed, for good")
+    elif erased:
+        lines.append(f"what the log says was erased is erased from the vault: {erased}")
+    if without:
+        lines.append(f"the vault is older than the log: nobody can read {named(without)}, for good")
+    lines.append("read models and search indexes are made again when the service starts")
+    if not options.dry_run:
+        lines.append(f"it is marked as a copy: try it with docsmith serve --drill --data {data}, or")
+        lines.append(f"go on from it in place of the original with docsmith take-over --data {data} --yes")
+    output.result(value, "\n".join(lines))
+    return DONE
+
+
+async def _restored(options: argparse.Namespace, work: Path, output: Output) -> tuple[Manifest, int, list[str]]:
+    """Put a copy in place; how many erasures were repeated, and whose keys the vault lacks. Raises NotSound."""
+    unpack = _copy_folder if options.file.is_dir() else _unpack
+    manifest = await asyncio.to_thread(unpack, options.file, options.vault, work, output.progress)
+    # Without --vault this makes an empty one: the caller has decided so, and the service begins with it.
+    async with await SQLiteEventStore.open(work / "events.db", vault_path=work / "keys.db") as store:
+        erased = await repeat_erasures(store) if options.vault is not None else 0
+    without = []
+    if options.vault is not None:
+        without = await asyncio.to_thread(subjects_without_keys, work / "events.db", work / "keys.db")
+    if not options.dry_run:
+        await asyncio.to_thread(write_mark, work, manifest.position, manifest.hash)
+        await asyncio.to_thread(_put_in_place, work, options.data)
+    return manifest, erased, without
+
+
+def _is_used(data: Path) -> bool:
+    return data.exists() and (not data.is_dir() or any(data.iterdir()))
+
+
+def _work_parent(data: Path, *, is_to_stay: bool) -> Path:
+    """On the file system of the data folder, so that what is made there can be renamed to it."""
+    parent = data.absolute().parent
+    if is_to_stay:
+        parent.mkdir(parents=True, exist_ok=True)
+    return next(folder for folder in (parent, *parent.parents) if folder.is_dir())
+
+
+def _put_in_place(work: Path, data: Path) -> None:
+    for folder in (work, *(one for one in work.rglob("*") if one.is_dir())):
+        sync_folder(folder)
+    work.rename(data)  # only in place of an empty folder
+    sync_folder(data.absolute().parent)
+
+
+def _unpack(file: Path, vault: Path | None, work: Path, progress: Progress) -> Manifest:
+    manifest = check(file, FORMAT, work)
+    if not (work / "events.db").exists():
+        raise NotSound(f"{file}: there is no log in it.")
+    if verified(work / "events.db", manifest.position, progress) != manifest.hash:
+        raise NotSound(f"{file}: its log has another head than the manifest says.")
+    if vault is not None:
+        check(vault, VAULT_FORMAT, work)
+    return manifest
+
+
+def _copy_folder(folder: Path, vault: Path | None, work: Path, progress: Progress) -> Manifest:
+    """As ``_unpack``, of a copy that --follow made, and may be writing just now."""
+    log = folder / "events.db"
+    if not log.is_file():
+        raise Invalid(f"{folder}: there is no log in it.")
+    with closing(connect_offline(log)) as db:
+        last = db.execute("SELECT position, recorded_at FROM events ORDER BY position DESC LIMIT 1").fetchone()
+    if last is None:
+        raise Invalid(f"{folder}: its log is empty.")
+    files = [file for name in (CHECKPOINTS, PUBLIC_KEY) if (file := folder / name).exists()]
+    for file in (*files, *files_in(folder / "hosted")):
+        copy = work / file.relative_to(folder)
+        copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        shutil.copyfile(file, copy)
+    head = copy_log(log, work / "events.db", last[0], progress)
+    for file in files_in(work):
+        with file.open("rb") as made:
+            os.fsync(made.fileno())
+    members = tuple(Member(file.relative_to(work).as_posix(), file.stat().st_size, "") for file in files_in(work))
+    if vault is not None:
+        check(vault, VAULT_FORMAT, work)
+    return Manifest(FORMAT, datetime.fromisoformat(last[1]), last[0], head, members)

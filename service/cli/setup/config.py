@@ -1,0 +1,111 @@
+"""``docsmith config``: whether the settings are right, and what they are."""
+
+import argparse
+import os
+import re
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from service.cli.output import DONE, FAILED, Output, table
+from service.cli.parsing import add_command
+from service.cli.runtime import Program
+from service.domain.errors import ServiceError
+from service.runtime.settings import Settings, Value, load_settings, read_settings
+
+USUAL_FILE = Path("docsmith.toml")
+SECRET = re.compile(r"\b(sk-[\w-]{8,}|gh[pousr]_\w{10,}|github_pat_\w{10,}|glpat-[\w-]{8,}|docsmith_\w{10,})")
+PASSWORD = re.compile(r"(?<=://)[^/@\s]+(?=@)")
+IN_QUERY = re.compile(r"(?<==)[^&#\s]+|(?<=#).+")
+"""The values of a query (api_key=…, token=…), and what follows it."""
+MASK = "••••"
+
+
+def sources_of(options: argparse.Namespace) -> tuple[Path | None, dict[str, str]]:
+    """The settings file, if there is one, and the environment with the command line's own options on top."""
+    file: Path | None = options.config
+    if file is None:
+        with suppress(PermissionError):  # root's home, for who is another user by sudo: nothing there is meant for them
+            file = USUAL_FILE if USUAL_FILE.is_file() else None
+    environment = dict(os.environ)
+    for name in ("host", "port"):
+        if getattr(options, name, None) is not None:
+            environment[f"DOCSMITH_SERVER__{name.upper()}"] = str(getattr(options, name))
+    return file, environment
+
+
+def settings_of(options: argparse.Namespace) -> Settings:
+    """Raises BadSettings."""
+    return load_settings(*sources_of(options))
+
+
+def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
+    config = add_command(commands, "config", "check the settings, and show them")
+    actions = config.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    one = add_command(
+        actions,
+        "check",
+        "check the settings file and the DOCSMITH_ variables",
+        more="One line for each problem, with its place. It exits with 1 when there is one.",
+        examples=["config check", "config check --config /etc/docsmith/docsmith.toml"],
+        parents=[common],
+    )
+    one.set_defaults(command=check, reads_settings=True)
+    one = add_command(
+        actions,
+        "show",
+        "show each setting in effect, and where it comes from",
+        more="What looks like a secret is not shown.",
+        examples=["config show", "config show --changed --json"],
+        parents=[common],
+    )
+    one.add_argument("--changed", action="store_true", help="leave out what is as it is by default")
+    one.set_defaults(command=show, reads_settings=True)
+
+
+async def check(options: argparse.Namespace, output: Output, program: Program, _read: object) -> int:
+    file, environment = sources_of(options)
+    reading = read_settings(file, environment)
+    problems = list(reading.problems)
+    if reading.settings is not None:
+        try:
+            program.check(reading.settings)
+        except ServiceError as error:
+            problems.append(f"{file or 'settings'}: {error}")
+    where = str(file) if file else "no settings file"
+    text = "\n".join(problems) or f"{where}: nothing is wrong"
+    output.result({"file": str(file) if file else None, "problems": problems}, text)
+    return FAILED if problems else DONE
+
+
+async def show(options: argparse.Namespace, output: Output, _program: Program, _read: object) -> int:
+    file, environment = sources_of(options)
+    load_settings(file, environment)  # raises what is wrong
+    values = [_masked(one) for one in read_settings(file, environment).values]
+    if options.changed:
+        values = [one for one in values if one.origin != "default"]
+    rows = [(one.name, _written(one.value), one.origin) for one in values]
+    output.result({"settings": values}, table(("SETTING", "VALUE", "FROM"), rows))
+    return DONE
+
+
+def _masked(one: Value) -> Value:
+    if isinstance(one.value, str):
+        before, mark, query = PASSWORD.sub(MASK, SECRET.sub(MASK, one.value)).partition("?")
+        return Value(one.name, f"{before}{mark}{IN_QUERY.sub(MASK, query)}", one.origin)
+    return one
+
+
+def _written(value: object) -> str:
+    """As in the file."""
+    match value:
+        case None:
+            return "-"
+        case bool():
+            return str(value).lower()
+        case str():
+            return f'"{value}"'
+        case tuple():
+            return f"[{', '.join(map(_written, value))}]"
+        case _:
+            return str(value)

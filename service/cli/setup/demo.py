@@ -1,0 +1,442 @@
+"""``docsmith demo``: the whole service at work in one command, on the sample site or on documentation of your own.
+
+It does nothing that its reader could not do: organization, project and keys are made by the commands, the rest goes
+over HTTP with the keys it prints. The sample site has four links that lead nowhere, for the agent to mend.
+"""
+
+import argparse
+import asyncio
+import re
+import shutil
+import signal
+import socket
+import sys
+import time
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO, Self, TypeVar
+
+import aiohttp
+import msgspec
+from msgspec import Struct
+
+from service.cli.output import DONE, Output
+from service.cli.parsing import add_command
+from service.cli.parsing import port as port_number
+from service.cli.projects import domain_from
+from service.cli.setup.demo_api import Api, ProjectMade, ask, models_of, run_job, show, show_addresses
+from service.domain.errors import ServiceError, Unavailable
+from service.retrieval.readers.markdown import SUFFIXES
+from service.runtime.data_folder import make_data_folder
+from service.runtime.scratch import scratch_folder
+from service.runtime.system import program_file
+
+SAMPLE = Path(__file__).parents[2] / "sample"
+SAMPLE_NAME = "Lantern"
+SAMPLE_JOB = "Fix broken links"
+SAMPLE_QUESTION = "How do I retry a failed job?"
+SAMPLE_NEXT_JOB = 'Replace "lantern runner start" with "lantern worker start"'
+
+DEFAULT_DATA = Path(".docsmith-demo")
+DEFAULT_PORT = 8080
+START_SECONDS = 60
+STOP_SECONDS = 15
+"""The service stops within 10; after this it is killed."""
+STEP_WIDTH = 14
+WELL_FILLED = 300
+"""Characters of a section."""
+NO_THING = re.compile(
+    r"(?i)(about|overview|introduction|index|home|readme|welcome|contents?|licen[cs]e|change ?log|contribut\w*|credits|"
+    r"quick ?start|get(ting)? started|release notes.*|what'?s new.*|untitled|"
+    r"(how|what|why|when|where|which|who|can|do|does|is|are|\w+ing)\b.*)"
+)
+"""Titles that do not fit into "What is …?"."""
+TASK = re.compile(
+    r"(?i)(install|deploy|create|configure|set up|add|connect|build|run|enable|upgrade|customi[sz]e|write|test|manage|"
+    r"use)\b[^:.!?()`/_]{4,50}"
+)
+"""Titles and headings that fit into "How do I …?"."""
+TASK_SEARCH = "How do I install, create, configure, set up or deploy it?"
+TASKS_TRIED = 4
+SLOW_SECONDS = 2
+"""After which a step shows, on a terminal, that it goes on."""
+BUILTIN_NOTE = """\
+The builtin models need no key: they quote the documentation and carry out simple instructions. For a language model,
+set its key (ANTHROPIC_API_KEY, for one) and run this again.
+"""
+
+T = TypeVar("T")
+
+
+class Projects(Struct, frozen=True):
+    projects: list[ProjectMade]
+
+
+class Identified(Struct, frozen=True):
+    id: str
+
+
+class Organizations(Struct, frozen=True):
+    organizations: list[Identified]
+
+
+class KeyMade(Struct, frozen=True):
+    token: str
+
+
+class Indexed(Struct, frozen=True):
+    pages: int
+    sections: int
+    seconds: float
+
+
+class Section(Struct, frozen=True):
+    path: str
+    title: str
+    heading: str
+    text: str
+
+
+class Found(Struct, frozen=True):
+    results: list[Section]
+
+
+@dataclass(frozen=True)
+class Docs:
+    """What the demo shows."""
+
+    folder: str
+    """A path, or a URL."""
+    is_sample: bool
+
+    @property
+    def name(self) -> str:
+        return SAMPLE_NAME if self.is_sample else Path(self.folder.rstrip("/")).stem or "docs"
+
+    def jobs(self, beside: str) -> Sequence[str]:
+        """Instructions in the order to try them, until one changes something; the last one always does. A new page goes
+        beside one that the site shows.
+        """
+        folder = PurePosixPath(beside).parent
+        unlike_others = f"hello-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+        pages = [
+            f'Create page {_quoted(folder / name)} with title "Hello from Docsmith" and text "Docsmith wrote this page '
+            'to show a pull request. Close it, or merge it and ask the assistant who wrote the hello page."'
+            for name in ("hello-from-docsmith.md", f"{unlike_others}.md")
+        ]
+        return (SAMPLE_JOB, *pages) if self.is_sample else pages
+
+
+def _quoted(path: PurePosixPath) -> str:
+    if '"' in str(path):
+        return path.name
+    return str(path) if re.fullmatch(r"[\w./-]+", str(path)) else f'"{path}"'
+
+
+def add_commands(commands: Any, _common: argparse.ArgumentParser) -> None:
+    one = add_command(
+        commands,
+        "demo",
+        "see the whole service at work, on a sample site or on your documentation",
+        more="It works on a copy, and keeps serving until Ctrl-C. Remove the data folder to begin anew.",
+        examples=["demo", "demo --docs ../guide", "demo --exit"],
+    )
+    one.add_argument(
+        "--docs", metavar="FOLDER", help="documentation of your own: a folder or a git repository (default: the sample)"
+    )
+    one.add_argument("--exit", action="store_true", help="stop when everything has been shown")
+    one.add_argument(
+        "--data", type=Path, metavar="DIR", default=DEFAULT_DATA, help="the data folder (default: %(default)s)"
+    )
+    one.add_argument("--port", type=port_number, help=f"the port to listen on (default: {DEFAULT_PORT}, or a free one)")
+    one.set_defaults(command=run, json=False, config=None, works_alone=True)
+
+
+async def run(options: argparse.Namespace, _output: Output) -> int:
+    """Ends with 0, also when it is stopped while it serves."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+    for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(one, task.cancel)
+    if isinstance(sys.stdout.encoding, str):
+        sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # a terminal may be of another time
+    make_data_folder(options.data)
+    try:
+        await demo(_docs(options.docs, options.data), options.data, _port(options.port), then_exit=options.exit)
+    except asyncio.CancelledError:
+        show("\nStopped.")
+        return 130
+    except aiohttp.ClientError as error:
+        raise Unavailable(
+            f"The service did not answer as it should ({type(error).__name__}); its log: {options.data / 'demo.log'}"
+        ) from None
+    return DONE
+
+
+async def demo(docs: Docs, data: Path, port: int, *, then_exit: bool) -> None:
+    begun = time.monotonic()
+    show(f"Docsmith demo, data in {data}\n")
+    organization = await _organization(data)
+    project = await _project(docs, data, organization)
+    with Step("index") as step:
+        indexed = await _command(data, Indexed, "index", project.domain)
+        step.says(f"{indexed.pages:,} pages, {indexed.sections:,} sections")
+    if not indexed.pages:
+        raise ServiceError(f"There is no page of documentation in {docs.folder}; pages end in {', '.join(SUFFIXES)}.")
+    question, page = (SAMPLE_QUESTION, "") if docs.is_sample else await _question(docs, data, project)
+    with Step("keys") as step:
+        admin, assistant = await asyncio.gather(
+            _command(data, KeyMade, *_key("admin"), "--organization", project.organization_id),
+            _command(data, KeyMade, *_key("assistant"), "--domain", project.domain),
+        )
+        step.says("one for the agent, one for the assistant")
+    async with _service(data, port) as (server, url), aiohttp.ClientSession() as http:
+        models = await models_of(http, url)
+        show(f"  {'models':<{STEP_WIDTH}}{', '.join(f'{work}: {model}' for work, model in models.items())}")
+        api = Api(http, url, project, admin.token, assistant.token)
+        for instruction in docs.jobs(page):
+            job = await run_job(api, instruction)
+            if job.pr_link:
+                break
+        else:
+            raise ServiceError("The job changed nothing, so there is no pull request to show.")
+        await ask(api, question)
+        show(f"\nAll of it in {time.monotonic() - begun:.1f} s.\n")
+        show_addresses(api, job, SAMPLE_NEXT_JOB if docs.is_sample else SAMPLE_JOB, question)
+        if any(model.startswith("builtin/") for model in models.values()):
+            show(BUILTIN_NOTE)
+        if not then_exit:
+            await _keep_serving(server, data)
+
+
+async def _keep_serving(server: Process, data: Path) -> None:
+    show("Serving until Ctrl-C.")
+    try:
+        code = await server.wait()
+    except asyncio.CancelledError:
+        show("\nStopping.")
+        return
+    raise Unavailable(f"The service ended by itself with exit code {code}; its log: {data / 'demo.log'}")
+
+
+# Preparing, by the commands
+
+
+def _docs(named: str | None, data: Path) -> Docs:
+    if named is None:
+        return Docs(str(_sample(data).resolve()), is_sample=True)
+    if "://" in named:
+        return Docs(named, is_sample=False)
+    folder = Path(named).expanduser()
+    if not folder.is_dir():
+        raise ServiceError(f"{named} is not a folder; give --docs the folder of your documentation.")
+    return Docs(str(folder.resolve()), is_sample=False)
+
+
+def _sample(data: Path) -> Path:
+    """The sample's folder. The single binary's own does not stay where it is, so there it is a copy beside the data."""
+    if program_file() is None:
+        return SAMPLE
+    copy = data / "sample"
+    if not copy.is_dir():
+        data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with scratch_folder(data, ".sample-") as unfinished:
+            shutil.copytree(SAMPLE, unfinished / "sample")
+            (unfinished / "sample").rename(copy)
+    return copy
+
+
+async def _organization(data: Path) -> str:
+    with Step("organization") as step:
+        if (data / "events.db").exists():
+            there = (await _command(data, Organizations, "organization", "list")).organizations
+            if there:
+                step.says("the one that is there")
+                return there[0].id
+        made = await _command(data, Identified, "organization", "create", "--name", "Demo")
+        step.says("Demo")
+        return made.id
+
+
+async def _project(docs: Docs, data: Path, organization: str) -> ProjectMade:
+    """The project of these documents: the one of the last demo, else a new one."""
+    with Step("project") as step:
+        there = (await _command(data, Projects, "project", "list")).projects
+        for project in there:
+            if project.repository == docs.folder:
+                step.says(f"{project.name}, of {docs.folder}, is there already")
+                return project
+        taken = {project.domain for project in there}
+        wanted = domain_from(docs.name)
+        domain = next(name for name in (wanted, *(f"{wanted}-{n}" for n in range(2, 1000))) if name not in taken)
+        project = await _command(
+            data, ProjectMade,
+            "project", "create", "--name", docs.name, "--repository", docs.folder, "--domain", domain,
+            "--organization", organization,
+        )  # fmt: skip
+        step.says(f"{project.name}, from {docs.folder}")
+        return project
+
+
+def _key(kind: str) -> tuple[str, ...]:
+    return ("key", "create", "--kind", kind, "--name", "demo")
+
+
+async def _question(docs: Docs, data: Path, project: ProjectMade) -> tuple[str, str]:
+    """One that the documentation answers, and the page that does: how to do what it says in its title or a heading, if
+    a search for that finds it; else what something is that has a page of its own, best with a short title.
+    """
+    found = await _command(data, Found, "search", project.domain, TASK_SEARCH, "--limit", "30")
+    filled = [one for one in found.results if len(one.text) >= WELL_FILLED]
+    names = dict.fromkeys([one.title for one in filled] + [one.heading for one in filled])
+    for name in islice(filter(TASK.fullmatch, names), TASKS_TRIED):
+        question = f"How do I {name[0].lower()}{name[1:].replace(' your ', ' my ')}?"
+        for best in (await _command(data, Found, "search", project.domain, question, "--limit", "1")).results:
+            if name in (best.title, best.heading):
+                return question, best.path
+    for query in (f"What is {docs.name}?", _page_names(docs.folder)):
+        found = await _command(data, Found, "search", project.domain, query, "--limit", "30")
+        pages = [
+            one
+            for one in found.results
+            if len(one.text) >= WELL_FILLED and not NO_THING.fullmatch(one.title) and not TASK.fullmatch(one.title)
+        ]
+        if pages:
+            page = min(pages, key=lambda one: len(one.title.split()) > 3)  # the first of those
+            return f"What is {page.title.rstrip('?')}?", page.path
+    return f"What is {docs.name}?", found.results[0].path if found.results else ""
+
+
+def _page_names(folder: str) -> str:
+    """Words that find some pages, whatever the documentation is about."""
+    names = (path.stem for path in islice(Path(folder).rglob("*.md*"), 20))
+    return " ".join(re.findall(r"\w+", " ".join(names))) or folder
+
+
+def _port(wanted: int | None) -> int:
+    if wanted is not None:
+        return wanted
+    with socket.socket() as trial:
+        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            trial.bind(("127.0.0.1", DEFAULT_PORT))
+        except OSError:
+            return 0
+    return DEFAULT_PORT
+
+
+async def _command(data: Path, answer: type[T], *arguments: str) -> T:
+    """What ``docsmith ARGUMENTS --json`` says. Raises ServiceError with its own words when it fails."""
+    process = await asyncio.create_subprocess_exec(
+        *_program(), *arguments, "--data", str(data), "--json", stdin=DEVNULL, stdout=PIPE, stderr=PIPE
+    )  # fmt: skip
+    try:
+        out, err = await process.communicate()
+    except asyncio.CancelledError:
+        await _stop(process)
+        raise
+    if process.returncode != 0:
+        raise ServiceError(_last_line(err.decode(errors="replace")) or f"docsmith {arguments[0]} failed")
+    return msgspec.json.decode(out, type=answer)
+
+
+def _program() -> tuple[str, ...]:
+    """This program. ``-P``: a folder named ``service`` where it is started must not be taken for ours."""
+    return (sys.executable,) if getattr(sys, "frozen", False) else (sys.executable, "-P", "-m", "service")
+
+
+def _last_line(text: str) -> str:
+    lines = [line for line in text.splitlines() if line.strip()]
+    return lines[-1].removeprefix("docsmith: ") if lines else ""
+
+
+@asynccontextmanager
+async def _service(data: Path, port: int) -> AsyncIterator[tuple[Process, str]]:
+    """The running service and its address; stopped at the end."""
+    log = data / "demo.log"
+    with _begun(log) as errors:
+        process = await asyncio.create_subprocess_exec(
+            *_program(), "serve", "--data", str(data), "--port", str(port),
+            stdin=DEVNULL, stdout=PIPE, stderr=errors,
+            start_new_session=True,  # Ctrl-C is for us; we stop it in our own time
+        )  # fmt: skip
+        try:
+            with Step("service") as step:
+                url = await _listening(process, log)
+                step.says(f"listening on {url}")
+            yield process, url
+        finally:
+            await _stop(process)
+
+
+async def _listening(process: Process, log: Path) -> str:
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(START_SECONDS):
+            async for line in process.stdout:
+                words = line.decode().strip()
+                if words.startswith("listening on "):
+                    return words.removeprefix("listening on ")
+            await process.wait()
+    except TimeoutError:
+        raise Unavailable(f"The service did not start within {START_SECONDS} s; its log: {log}") from None
+    reason = _last_words(log)
+    raise Unavailable(f"The service did not start: {reason or 'it said nothing'} (its log: {log})")
+
+
+def _begun(log: Path) -> BinaryIO:
+    log.parent.mkdir(parents=True, exist_ok=True)
+    return log.open("wb")
+
+
+def _last_words(log: Path) -> str:
+    return _last_line(log.read_text(errors="replace"))
+
+
+async def _stop(process: Process) -> None:
+    if process.returncode is not None:
+        return
+    process.terminate()
+    try:
+        async with asyncio.timeout(STOP_SECONDS):
+            await process.wait()
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+
+
+class Step:
+    """One line: what is being done, and once it is done, what came of it and how long it took."""
+
+    def __init__(self, title: str) -> None:
+        self._title = title
+        self._result = ""
+        self._begun = time.monotonic()
+        self._ticking = asyncio.create_task(self._tick()) if sys.stdout.isatty() else None
+
+    def says(self, result: str) -> None:
+        self._result = result
+
+    def __enter__(self) -> Self:
+        show(f"  {self._title:<{STEP_WIDTH}}", end="")
+        return self
+
+    async def _tick(self) -> None:
+        """The line is written again over itself, so only on a terminal."""
+        while True:
+            await asyncio.sleep(SLOW_SECONDS)
+            show(f"\r  {self._title:<{STEP_WIDTH}}{time.monotonic() - self._begun:.0f} s …", end="")
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._ticking is not None:
+            self._ticking.cancel()
+            show(f"\r  {self._title:<{STEP_WIDTH}}", end="")  # its result is longer than what is there
+        if kind is None:
+            show(f"{self._result}  ({time.monotonic() - self._begun:.1f} s)")
+        else:
+            show("stopped" if issubclass(kind, asyncio.CancelledError) else "failed")

@@ -1,0 +1,235 @@
+"""API keys: their form, and what happens to them.
+
+A token is a prefix, 30 base62 characters of randomness and 6 base62 characters of the CRC32 of both, so that
+scanners (and we) reject a mistyped one without a look-up. Only its SHA-256 is kept.
+"""
+
+import hashlib
+import re
+import string
+import zlib
+from datetime import datetime, timedelta
+from typing import Literal, assert_never
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from service.domain.access.callers import checked_networks, checked_origins
+from service.domain.errors import Conflict, Invalid, NotFound
+from service.domain.events import Event
+from service.domain.organizations import checked_name
+
+KeyKind = Literal["admin", "assistant"]
+
+PREFIXES: dict[KeyKind, str] = {"assistant": "docsmith_dsc_", "admin": "docsmith_"}
+"""In the order in which to test them: the assistant's prefix begins with the admin's."""
+RANDOM_CHARACTERS = 30
+CHECKSUM_CHARACTERS = 6
+LIFETIMES_DAYS = (7, 30, 60, 90)
+"""What a key's life may be, besides for ever."""
+USE_NOTED_EVERY = timedelta(hours=1)
+"""How coarsely it is recorded when a key was last used: an event at most this often, not one for each request."""
+BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
+
+
+class KeyCreated(Event, frozen=True, tag="key-created"):
+    kind: KeyKind
+    organization_id: str
+    name: str
+    digest: str
+    """SHA-256 of the whole token, in hex."""
+    last_four: str
+    domains: tuple[str, ...]
+    """Which sites an assistant key serves; empty for admin keys."""
+    created_at: datetime
+    expires_at: datetime | None = None
+    allowed_addresses: tuple[str, ...] = ()
+    """Networks, such as ``192.0.2.0/24``, from which alone it may be used; empty for any."""
+    allowed_origins: tuple[str, ...] = ()
+    """Of an assistant key: web origins, such as ``https://*.example.com``; empty for any."""
+
+
+class KeyChanged(Event, frozen=True, tag="key-changed"):
+    """What is None stays as it was."""
+
+    changed_at: datetime
+    name: str | None = None
+    allowed_addresses: tuple[str, ...] | None = None
+    allowed_origins: tuple[str, ...] | None = None
+
+
+class KeyUsed(Event, frozen=True, tag="key-used"):
+    """It opened something; recorded once an hour at most."""
+
+    used_at: datetime
+
+
+class KeyRevoked(Event, frozen=True, tag="key-revoked"):
+    revoked_at: datetime
+
+
+KeyEvent = KeyCreated | KeyChanged | KeyUsed | KeyRevoked
+
+
+class CreateKey(Struct, frozen=True):
+    kind: KeyKind
+    organization_id: str
+    name: str
+    token: str
+    domains: tuple[str, ...]
+    now: datetime
+    expires_at: datetime | None = None
+    allowed_addresses: tuple[str, ...] = ()
+    allowed_origins: tuple[str, ...] = ()
+
+
+class ChangeKey(Struct, frozen=True):
+    """What is None stays as it is."""
+
+    now: datetime
+    name: str | None = None
+    allowed_addresses: tuple[str, ...] | None = None
+    allowed_origins: tuple[str, ...] | None = None
+
+
+class NoteUse(Struct, frozen=True):
+    now: datetime
+
+
+class RevokeKey(Struct, frozen=True):
+    now: datetime
+
+
+KeyCommand = CreateKey | ChangeKey | NoteUse | RevokeKey
+
+
+class Absent(Struct, frozen=True):
+    pass
+
+
+class Key(Struct, frozen=True):
+    kind: KeyKind
+    name: str
+    allowed_addresses: tuple[str, ...]
+    allowed_origins: tuple[str, ...]
+    used_at: datetime | None = None
+    revoked: bool = False
+
+
+KeyState = Absent | Key
+
+
+def decide(command: KeyCommand, state: KeyState) -> list[KeyEvent]:
+    match command, state:
+        case CreateKey() as new, Absent():
+            if kind_of(new.token) != new.kind:
+                raise Invalid("The token does not have the form of its kind.")
+            if (new.kind == "assistant") != bool(new.domains):
+                raise Invalid("An assistant key names the domains that it serves; an admin key names none.")
+            if new.expires_at is not None and new.expires_at <= new.now:
+                raise Invalid("A key cannot expire before it is made.")
+            return [
+                KeyCreated(
+                    kind=new.kind,
+                    organization_id=new.organization_id,
+                    name=checked_name(new.name),
+                    digest=digest_of(new.token),
+                    last_four=new.token[-4:],
+                    domains=new.domains,
+                    created_at=new.now,
+                    expires_at=new.expires_at,
+                    allowed_addresses=checked_networks(new.allowed_addresses),
+                    allowed_origins=_origins_of(new.kind, new.allowed_origins),
+                )
+            ]
+        case CreateKey(), Key():
+            raise Conflict("This key exists already.")
+        case ChangeKey() | NoteUse() | RevokeKey(), Absent():
+            raise NotFound("There is no such key.")
+        case ChangeKey(), Key(revoked=True):
+            raise Conflict("This key was revoked; make a new one.")
+        case ChangeKey() as change, Key():
+            changed = KeyChanged(
+                changed_at=change.now,
+                name=None if change.name is None else checked_name(change.name),
+                allowed_addresses=None
+                if change.allowed_addresses is None
+                else checked_networks(change.allowed_addresses),
+                allowed_origins=None
+                if change.allowed_origins is None
+                else _origins_of(state.kind, change.allowed_origins),
+            )
+            return [changed] if evolve(state, changed) != state else []
+        case NoteUse(), Key(revoked=True):
+            return []
+        case NoteUse(now=now), Key(used_at=used_at):
+            return [] if used_at is not None and now - used_at < USE_NOTED_EVERY else [KeyUsed(now)]
+        case RevokeKey(), Key(revoked=True):
+            return []
+        case RevokeKey(now=now), Key():
+            return [KeyRevoked(now)]
+        case _:
+            raise AssertionError(command)
+
+
+def evolve(state: KeyState, event: KeyEvent) -> KeyState:
+    match event:
+        case KeyCreated() as made:
+            return Key(made.kind, made.name, made.allowed_addresses, made.allowed_origins)
+        case KeyChanged() as changed:
+            assert isinstance(state, Key)
+            return Key(
+                state.kind,
+                state.name if changed.name is None else changed.name,
+                state.allowed_addresses if changed.allowed_addresses is None else changed.allowed_addresses,
+                state.allowed_origins if changed.allowed_origins is None else changed.allowed_origins,
+                state.used_at,
+                state.revoked,
+            )
+        case KeyUsed(used_at=used_at):
+            assert isinstance(state, Key)
+            return replace(state, used_at=used_at)
+        case KeyRevoked():
+            assert isinstance(state, Key)
+            return replace(state, revoked=True)
+        case _:
+            assert_never(event)
+
+
+def _origins_of(kind: KeyKind, origins: tuple[str, ...]) -> tuple[str, ...]:
+    if origins and kind == "admin":
+        raise Invalid("An admin key takes no origins: it does not belong in a browser at all.")
+    return checked_origins(origins)
+
+
+def make_token(kind: KeyKind, random: str) -> str:
+    """A token from 30 random base62 characters."""
+    if len(random) != RANDOM_CHARACTERS or not set(random) <= set(BASE62):
+        raise Invalid("A token takes 30 base62 characters.")
+    body = PREFIXES[kind] + random
+    return body + _checksum(body)
+
+
+_FORM = re.compile(rf"docsmith_(dsc_)?[0-9A-Za-z]{{{RANDOM_CHARACTERS + CHECKSUM_CHARACTERS}}}")
+
+
+def kind_of(token: str) -> KeyKind | None:
+    """Which kind of key this is by its form, or None when it cannot be one of ours."""
+    found = _FORM.fullmatch(token)
+    if found is None or _checksum(token[:-CHECKSUM_CHARACTERS]) != token[-CHECKSUM_CHARACTERS:]:
+        return None
+    return "admin" if found[1] is None else "assistant"
+
+
+def digest_of(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+_PAIRS = [one + two for one in BASE62 for two in BASE62]
+
+
+def _checksum(body: str) -> str:
+    """CRC32 as six base62 digits, two at a time: it is made for each request. (62 ** 6 > 2 ** 32)"""
+    rest, last = divmod(zlib.crc32(body.encode()), 3844)
+    first, middle = divmod(rest, 3844)
+    return _PAIRS[first] + _PAIRS[middle] + _PAIRS[last]

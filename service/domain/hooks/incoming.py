@@ -1,0 +1,243 @@
+"""What code hosts tell a project by themselves: who may tell it, and what it means.
+
+Each project has one secret, in the form of a Standard Webhooks secret. GitHub, Gitea and Forgejo sign the body with its
+text; GitLab sends its text along, or signs with its bytes:
+
+- GitHub: ``X-Hub-Signature-256: sha256=<hex>``, HMAC-SHA256 of the body
+  (https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries).
+- Gitea ``X-Gitea-Signature``, Forgejo also ``X-Forgejo-Signature``: the same in hex without a prefix; they send
+  GitHub's headers, too (https://docs.gitea.com/usage/webhooks, https://forgejo.org/docs/latest/user/webhooks).
+- GitLab: ``X-Gitlab-Token`` is the secret token in plain; with a signing token ``webhook-id``, ``webhook-timestamp``
+  and ``webhook-signature`` as Standard Webhooks has them (https://docs.gitlab.com/user/project/integrations/webhooks).
+"""
+
+import binascii
+import hashlib
+import hmac
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Literal, assert_never
+from urllib.parse import parse_qs
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from service.domain.errors import Invalid, NotFound
+from service.domain.events import Event, PersonalText
+from service.domain.hooks.webhooks import signature
+from service.domain.jobs.decider import PullRequestOutcome
+
+Host = Literal["github", "gitlab", "gitea"]
+"""``gitea`` is Forgejo as well."""
+
+MAX_SEEN = 500
+"""Deliveries that are remembered, to know a repetition. Hosts repeat within hours."""
+MAX_ID_CHARACTERS = 200
+TOLERANCE_SECONDS = 300
+"""How far a signed time may be from ours, as the reference implementations of Standard Webhooks have it."""
+
+
+class IncomingSecretSet(Event, frozen=True, tag="incoming-secret-set"):
+    """The project's secret from now on; an earlier one is of no use any more."""
+
+    secret: PersonalText
+    set_at: datetime
+
+
+class PushReceived(Event, frozen=True, tag="push-received"):
+    delivery_id: str
+    """The host's, empty when it gave none."""
+    host: Host
+    ref: str
+    commit: str
+    received_at: datetime
+
+
+IncomingEvent = IncomingSecretSet | PushReceived
+
+
+class SetIncomingSecret(Struct, frozen=True):
+    secret: str
+    now: datetime
+
+
+class RecordPushReceived(Struct, frozen=True):
+    delivery_id: str
+    host: Host
+    ref: str
+    commit: str
+    now: datetime
+
+
+IncomingCommand = SetIncomingSecret | RecordPushReceived
+
+
+class Closed(Struct, frozen=True):
+    """Nobody may tell the project anything: it has no secret yet."""
+
+
+class Open(Struct, frozen=True):
+    secret: str
+    seen: tuple[str, ...] = ()
+    """The ids of the last deliveries, oldest first."""
+
+
+IncomingState = Closed | Open
+
+
+def decide(command: IncomingCommand, state: IncomingState) -> list[IncomingEvent]:
+    match command, state:
+        case SetIncomingSecret(secret=secret, now=now), _:
+            return [IncomingSecretSet(secret, set_at=now)]
+        case RecordPushReceived(), Closed():
+            raise NotFound("This project takes no webhooks.")
+        case RecordPushReceived() as push, Open():
+            if push.delivery_id and push.delivery_id in state.seen:
+                return []
+            return [PushReceived(push.delivery_id, push.host, push.ref, push.commit, received_at=push.now)]
+        case _:
+            raise AssertionError(command)
+
+
+def evolve(state: IncomingState, event: IncomingEvent) -> IncomingState:
+    match event:
+        case IncomingSecretSet(secret=secret):
+            return Open(secret, state.seen if isinstance(state, Open) else ())
+        case PushReceived(delivery_id=delivery_id):
+            assert isinstance(state, Open)
+            return replace(state, seen=(*state.seen, delivery_id)[-MAX_SEEN:]) if delivery_id else state
+        case _:
+            assert_never(event)
+
+
+def is_authentic(headers: Mapping[str, str], body: bytes, secret: str, now: datetime) -> bool:
+    """Whether who sent this knows the secret; in a time that does not tell how near a guess was.
+
+    ``headers`` finds a name whatever its case. Of several signatures the first kind that is there decides.
+    """
+    for name, prefix in (("X-Hub-Signature-256", "sha256="), ("X-Gitea-Signature", ""), ("X-Forgejo-Signature", "")):
+        if (given := headers.get(name)) is not None:
+            return _same(given, prefix + hmac.digest(secret.encode(), body, hashlib.sha256).hex())
+    if (given := headers.get("webhook-signature")) is not None:
+        return _is_signed(headers, given, body, secret, now)
+    return _same(headers.get("X-Gitlab-Token", ""), secret)
+
+
+def _is_signed(headers: Mapping[str, str], given: str, body: bytes, secret: str, now: datetime) -> bool:
+    text = headers.get("webhook-timestamp", "")
+    if not (text.isascii() and text.isdigit() and len(text) < 12):
+        return False
+    if abs(int(text) - now.timestamp()) > TOLERANCE_SECONDS:
+        return False
+    try:
+        expected = signature(secret, headers.get("webhook-id", ""), int(text), body)
+    except (binascii.Error, UnicodeEncodeError):
+        return False
+    return any(_same(one, expected) for one in given.split(" ")[:10])
+
+
+def _same(given: str, expected: str) -> bool:
+    return hmac.compare_digest(given.encode(errors="surrogateescape"), expected.encode())
+
+
+class Ping(Struct, frozen=True):
+    """The host tries whether it is heard."""
+
+
+class Push(Struct, frozen=True):
+    host: Host
+    delivery_id: str
+    ref: str
+    commit: str
+
+
+class PullRequestClosedThere(Struct, frozen=True):
+    host: Host
+    number: int
+    outcome: PullRequestOutcome
+    merge_commit: str | None
+
+
+Told = Ping | Push | PullRequestClosedThere | None
+"""None: nothing that matters here."""
+
+
+class _PullRequest(Struct):
+    merged: bool | None = None
+    merge_commit_sha: str | None = None
+
+
+class _Attributes(Struct):
+    iid: int = 0
+    action: str = ""
+    merge_commit_sha: str | None = None
+
+
+class _Body(Struct):
+    """What of the hosts' bodies is used here: ``ref`` and ``after`` of pushes (all hosts alike), ``action``, ``number``
+    and ``pull_request`` of GitHub's and Gitea's pull requests, ``object_attributes`` of GitLab's merge requests.
+    """
+
+    ref: str = ""
+    after: str = ""
+    action: str = ""
+    number: int = 0
+    pull_request: _PullRequest | None = None
+    object_attributes: _Attributes | None = None
+
+
+def read_told(headers: Mapping[str, str], body: bytes, *, is_form: bool) -> Told:
+    """What a host tells; of a form, its field ``payload`` has the JSON (GitHub and Gitea can send that).
+
+    Raises Invalid.
+    """
+    host, name = _host_and_event(headers)
+    if name == "ping":
+        return Ping()
+    if host is None or name not in ("push", "pull_request", "Push Hook", "Merge Request Hook"):
+        return None
+    try:
+        if is_form:
+            body = parse_qs(body, max_num_fields=10).get(b"payload", [b""])[0]
+        told = msgspec.json.decode(body, type=_Body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError):
+        raise Invalid("The body is not what the host's documentation says.", code="invalid_json") from None
+    if name in ("push", "Push Hook"):
+        if not told.after.strip("0"):  # the branch is gone
+            return None
+        return Push(host, _delivery_id(headers), told.ref, told.after[:MAX_ID_CHARACTERS])
+    if told.pull_request is not None and told.action == "closed":
+        outcome: PullRequestOutcome = "merged" if told.pull_request.merged else "closed"
+        return _closed(host, told.number, outcome, told.pull_request.merge_commit_sha)
+    if (merge_request := told.object_attributes) is not None and merge_request.action in ("merge", "close"):
+        outcome = "merged" if merge_request.action == "merge" else "closed"
+        return _closed(host, merge_request.iid, outcome, merge_request.merge_commit_sha)
+    return None
+
+
+def _closed(host: Host, number: int, outcome: PullRequestOutcome, commit: str | None) -> PullRequestClosedThere:
+    return PullRequestClosedThere(
+        host, number, outcome, commit[:MAX_ID_CHARACTERS] if commit and outcome == "merged" else None
+    )
+
+
+def _host_and_event(headers: Mapping[str, str]) -> tuple[Host | None, str]:
+    if name := headers.get("X-Gitlab-Event"):
+        return "gitlab", name
+    if name := headers.get("X-Forgejo-Event") or headers.get("X-Gitea-Event"):  # before GitHub's, which they send, too
+        return "gitea", name
+    if name := headers.get("X-GitHub-Event"):
+        return "github", name
+    return None, ""
+
+
+def _delivery_id(headers: Mapping[str, str]) -> str:
+    for name in ("X-Forgejo-Delivery", "X-Gitea-Delivery", "X-GitHub-Delivery", "webhook-id", "Idempotency-Key"):
+        if given := headers.get(name):
+            return (
+                given
+                if len(given) <= MAX_ID_CHARACTERS and given.isprintable() and given.isascii()
+                else (hashlib.sha256(given.encode(errors="surrogateescape")).hexdigest())
+            )
+    return ""

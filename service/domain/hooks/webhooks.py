@@ -1,0 +1,186 @@
+"""A webhook: an address of somebody else's that is told when jobs change, and how what it is told is signed.
+
+By the Standard Webhooks specification, version 1.0.0
+(https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md).
+"""
+
+import base64
+import hashlib
+import hmac
+from datetime import datetime
+from typing import Literal, assert_never, get_args
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from service.domain.access.addresses import is_public
+from service.domain.errors import Conflict, Invalid, NotFound
+from service.domain.events import Event, PersonalText
+
+JobEventName = Literal["job.active", "job.completed", "job.failed"]
+"""What it can be told: the status that a job has just taken."""
+JOB_EVENT_NAMES: tuple[JobEventName, ...] = get_args(JobEventName)
+
+DisablingReason = Literal["gone", "failing"]
+"""``gone``: it answered 410. ``failing``: nothing reached it for as long as one delivery was tried."""
+
+MAX_URL_CHARACTERS = 2000
+SECRET_PREFIX = "whsec_"  # noqa: S105  (not a secret)
+SECRET_BYTES = 32
+"""The specification wants 24 to 64; GitLab takes no other number than 32."""
+
+
+class WebhookCreated(Event, frozen=True, tag="webhook-created"):
+    organization_id: str
+    project_id: str | None
+    """None: all projects of the organization."""
+    events: tuple[JobEventName, ...]
+    url: PersonalText
+    """Sealed, since many a URL is a secret itself."""
+    secret: PersonalText
+    created_at: datetime
+
+
+class WebhookDisabled(Event, frozen=True, tag="webhook-disabled"):
+    """Nothing is sent to it any more, and what waited for it has failed."""
+
+    reason: DisablingReason
+    disabled_at: datetime
+
+
+class WebhookEnabled(Event, frozen=True, tag="webhook-enabled"):
+    enabled_at: datetime
+
+
+class WebhookDeleted(Event, frozen=True, tag="webhook-deleted"):
+    deleted_at: datetime
+
+
+WebhookEvent = WebhookCreated | WebhookDisabled | WebhookEnabled | WebhookDeleted
+
+
+class CreateWebhook(Struct, frozen=True):
+    organization_id: str
+    project_id: str | None
+    events: tuple[JobEventName, ...]
+    url: str
+    secret: str
+    allow_private: bool
+    now: datetime
+
+
+class DisableWebhook(Struct, frozen=True):
+    reason: DisablingReason
+    now: datetime
+
+
+class EnableWebhook(Struct, frozen=True):
+    now: datetime
+
+
+class DeleteWebhook(Struct, frozen=True):
+    now: datetime
+
+
+WebhookCommand = CreateWebhook | DisableWebhook | EnableWebhook | DeleteWebhook
+
+
+class Absent(Struct, frozen=True):
+    pass
+
+
+class Webhook(Struct, frozen=True):
+    organization_id: str
+    url: str
+    secret: str
+    disabled: DisablingReason | None = None
+
+
+class Deleted(Struct, frozen=True):
+    pass
+
+
+WebhookState = Absent | Webhook | Deleted
+
+
+def decide(command: WebhookCommand, state: WebhookState) -> list[WebhookEvent]:
+    match command, state:
+        case CreateWebhook() as new, Absent():
+            events = tuple(name for name in JOB_EVENT_NAMES if name in new.events)
+            if not events:
+                raise Invalid("A webhook is told of at least one kind of event.")
+            url = checked_url(new.url, allow_private=new.allow_private)
+            return [WebhookCreated(new.organization_id, new.project_id, events, url, new.secret, created_at=new.now)]
+        case CreateWebhook(), _:
+            raise Conflict("This webhook exists already.")
+        case _, Absent() | Deleted():
+            raise NotFound("There is no such webhook.")
+        case DisableWebhook(reason=reason, now=now), Webhook(disabled=None):
+            return [WebhookDisabled(reason, disabled_at=now)]
+        case DisableWebhook(), Webhook():
+            return []
+        case EnableWebhook(), Webhook(disabled=None):
+            return []
+        case EnableWebhook(now=now), Webhook():
+            return [WebhookEnabled(enabled_at=now)]
+        case DeleteWebhook(now=now), Webhook():
+            return [WebhookDeleted(deleted_at=now)]
+        case _:
+            raise AssertionError(command)
+
+
+def evolve(state: WebhookState, event: WebhookEvent) -> WebhookState:
+    match event:
+        case WebhookCreated() as made:
+            return Webhook(made.organization_id, made.url, made.secret)
+        case WebhookDisabled(reason=reason):
+            assert isinstance(state, Webhook)
+            return replace(state, disabled=reason)
+        case WebhookEnabled():
+            assert isinstance(state, Webhook)
+            return replace(state, disabled=None)
+        case WebhookDeleted():
+            return Deleted()
+        case _:
+            assert_never(event)
+
+
+def checked_url(url: str, *, allow_private: bool) -> str:
+    """An address that may be sent to: https, no credentials, no fragment, and no numbers of a private network.
+
+    What a name leads to is looked at each time that it is connected to. ``allow_private`` also allows http.
+    """
+    if not 0 < len(url) <= MAX_URL_CHARACTERS or not url.isascii() or not url.isprintable() or " " in url:
+        raise Invalid(f"A webhook's URL has 1 to {MAX_URL_CHARACTERS} printable ASCII characters.")
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        raise Invalid("This is not a URL.") from None
+    if parts.scheme not in (("https", "http") if allow_private else ("https",)):
+        raise Invalid("A webhook's URL begins with https:// (http is for [network] allow_private = true).")
+    if not host or port == 0:
+        raise Invalid("A webhook's URL names a host.")
+    if "@" in parts.netloc:
+        raise Invalid("Put no credentials before the host; what is sent is signed instead.")
+    if "#" in url:
+        raise Invalid("A webhook's URL has no fragment.")
+    is_numbers = ":" in host or host.rstrip(".").rpartition(".")[2].isdecimal()
+    if is_numbers and not allow_private and not is_public(host):
+        raise Invalid(f"{host} is not an address of the public internet; see [network] allow_private.")
+    return url
+
+
+def make_secret(random: bytes) -> str:
+    """The form in which the specification gives secrets to people, from SECRET_BYTES of randomness."""
+    if len(random) != SECRET_BYTES:
+        raise Invalid(f"A webhook's secret takes {SECRET_BYTES} bytes.")
+    return SECRET_PREFIX + base64.b64encode(random).decode()
+
+
+def signature(secret: str, message_id: str, timestamp: int, body: bytes) -> str:
+    """The value of the header ``webhook-signature``; ``timestamp`` in seconds since 1970."""
+    key = base64.b64decode(secret.removeprefix(SECRET_PREFIX), validate=True)
+    signed = b".".join((message_id.encode(), str(timestamp).encode(), body))
+    return "v1," + base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode()

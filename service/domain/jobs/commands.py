@@ -1,0 +1,180 @@
+"""What can be wished of an agent job. ``jobs.py`` says what each leads to."""
+
+from datetime import datetime
+from typing import Literal
+
+from msgspec import Struct
+
+from service.domain.jobs.events import FileChange, Message, Problem, PullRequestOutcome, Todo
+from service.domain.model import ToolCall, Usage
+
+
+class RequestJob(Struct, frozen=True):
+    organization_id: str
+    project_id: str
+    repository: str
+    ref: str
+    model_alias: str
+    model: str
+    messages: tuple[Message, ...]
+    title: str
+    branch: str
+    branch_named: bool
+    as_draft: bool
+    api_version: Literal[1, 2]
+    now: datetime
+
+
+class StartJob(Struct, frozen=True):
+    """Also the claim: one writer wins."""
+
+    instance: str
+    now: datetime
+
+
+class OpenWorkspace(Struct, frozen=True):
+    base_commit: str
+    now: datetime
+    branch: str = ""
+    """Another than before, since the pull request of the one before is not open any more."""
+
+
+class RecordModelReply(Struct, frozen=True):
+    model: str
+    text: str
+    tool_calls: tuple[ToolCall, ...]
+    usage: Usage
+    now: datetime
+    cut_off: bool = False
+    squeezed: int = 0
+    messages_seen: int = 0
+    """How many of the follow-up messages were in its prompt."""
+
+
+class RecordToolResult(Struct, frozen=True):
+    """What a tool did and said: its file changes, plan and result are recorded together or not at all."""
+
+    call_id: str
+    name: str
+    result: str
+    is_error: bool
+    now: datetime
+    changes: tuple[FileChange, ...] = ()
+    todos: tuple[Todo, ...] | None = None
+    finished: tuple[str, str] | None = None
+    """Title and summary, when the tool was ``finish``."""
+
+
+class RecordFinish(Struct, frozen=True):
+    """The model ended its turn without calling ``finish``."""
+
+    title: str
+    summary: str
+    now: datetime
+
+
+class RecordChecks(Struct, frozen=True):
+    problems: tuple[Problem, ...]
+    returned: bool
+    now: datetime
+
+
+class RecordCommit(Struct, frozen=True):
+    commit: str
+    tree: str
+    parent: str
+    author: str
+    message: str
+    now: datetime
+
+
+class Rebase(Struct, frozen=True):
+    """Let the changes stand on another commit; what was committed and is not pushed is committed again."""
+
+    onto: str
+    now: datetime
+
+
+class RecordPush(Struct, frozen=True):
+    branch: str
+    commit: str
+    now: datetime
+
+
+class RecordPullRequest(Struct, frozen=True):
+    """It was opened, or what was there already has this round's work and words."""
+
+    number: int
+    url: str
+    now: datetime
+
+
+class CompleteJob(Struct, frozen=True):
+    message: str
+    now: datetime
+
+
+class FailJob(Struct, frozen=True):
+    code: str
+    message: str
+    now: datetime
+
+
+class InterruptJob(Struct, frozen=True):
+    """``instance`` is the one that is gone; a job that another has taken up meanwhile is left alone."""
+
+    instance: str
+    now: datetime
+    parked: bool = False
+    """It was stopped on purpose: that does not count as an attempt."""
+
+
+class ClosePullRequest(Struct, frozen=True):
+    outcome: PullRequestOutcome
+    now: datetime
+    merge_commit: str | None = None
+
+
+class AddMessage(Struct, frozen=True):
+    text: str
+    now: datetime
+
+
+class CancelJob(Struct, frozen=True):
+    now: datetime
+
+
+class ArchiveJob(Struct, frozen=True):
+    now: datetime
+
+
+class StepBy(Struct, frozen=True):
+    """A step by whoever took the job up: refused once the job has ended, or was taken up again."""
+
+    instance: str
+    run: int
+    """Which taking up it was: the job's ``work.runs`` after it."""
+    command: "JobCommand"
+
+
+JobCommand = (
+    RequestJob
+    | StartJob
+    | OpenWorkspace
+    | RecordModelReply
+    | RecordToolResult
+    | RecordFinish
+    | RecordChecks
+    | RecordCommit
+    | RecordPush
+    | RecordPullRequest
+    | CompleteJob
+    | FailJob
+    | InterruptJob
+    | ClosePullRequest
+    | Rebase
+    | AddMessage
+    | CancelJob
+    | ArchiveJob
+    | StepBy
+)

@@ -1,0 +1,445 @@
+"""An agent job: requested, worked on in steps, ended by a pull request, by nothing to change, or by a failure; and
+active again, for a further round, when its caller says more.
+
+Every step is an event, so a job whose process died goes on from its last step: ``evolve`` rebuilds the conversation
+with the model, the files as the job has changed them, and what was already committed, pushed and opened.
+
+Other layers import from here what they need of the events, commands and states, too.
+"""
+
+from typing import assert_never
+
+from msgspec.structs import replace
+
+from service.domain.errors import Conflict, Invalid, NotFound
+from service.domain.jobs.commands import (
+    AddMessage,
+    ArchiveJob,
+    CancelJob,
+    ClosePullRequest,
+    CompleteJob,
+    FailJob,
+    InterruptJob,
+    JobCommand,
+    OpenWorkspace,
+    Rebase,
+    RecordChecks,
+    RecordCommit,
+    RecordFinish,
+    RecordModelReply,
+    RecordPullRequest,
+    RecordPush,
+    RecordToolResult,
+    RequestJob,
+    StartJob,
+    StepBy,
+)
+from service.domain.jobs.events import (
+    BranchChanged,
+    BranchPushed,
+    ChecksReported,
+    Committed,
+    FileChange,
+    FileChanged,
+    JobArchived,
+    JobCompleted,
+    JobEvent,
+    JobFailed,
+    JobInterrupted,
+    JobReopened,
+    JobRequested,
+    JobStarted,
+    JobStatus,
+    Message,
+    MessageAdded,
+    ModelReplied,
+    PlanChanged,
+    Problem,
+    PullRequestClosed,
+    PullRequestOpened,
+    PullRequestOutcome,
+    PullRequestUpdated,
+    RoundStarted,
+    Todo,
+    TodoStatus,
+    ToolReturned,
+    WorkFinished,
+    WorkRebased,
+    WorkspaceOpened,
+)
+from service.domain.jobs.states import (
+    Absent,
+    Finished,
+    Job,
+    Queued,
+    Round,
+    Running,
+    TranscriptStep,
+    Work,
+    branch_of,
+)
+from service.domain.model import Usage
+
+__all__ = [
+    "MAX_ATTEMPTS",
+    "MAX_MESSAGES",
+    "MAX_PROMPT_CHARACTERS",
+    "NEEDS_FRESH_START",
+    "Absent",
+    "AddMessage",
+    "ArchiveJob",
+    "BranchChanged",
+    "BranchPushed",
+    "CancelJob",
+    "ChecksReported",
+    "ClosePullRequest",
+    "Committed",
+    "CompleteJob",
+    "FailJob",
+    "FileChange",
+    "FileChanged",
+    "Finished",
+    "InterruptJob",
+    "Job",
+    "JobArchived",
+    "JobCommand",
+    "JobCompleted",
+    "JobEvent",
+    "JobFailed",
+    "JobInterrupted",
+    "JobReopened",
+    "JobRequested",
+    "JobStarted",
+    "JobStatus",
+    "Message",
+    "MessageAdded",
+    "ModelReplied",
+    "OpenWorkspace",
+    "PlanChanged",
+    "Problem",
+    "PullRequestClosed",
+    "PullRequestOpened",
+    "PullRequestOutcome",
+    "PullRequestUpdated",
+    "Queued",
+    "Rebase",
+    "RecordChecks",
+    "RecordCommit",
+    "RecordFinish",
+    "RecordModelReply",
+    "RecordPullRequest",
+    "RecordPush",
+    "RecordToolResult",
+    "RequestJob",
+    "Round",
+    "RoundStarted",
+    "Running",
+    "StartJob",
+    "StepBy",
+    "Todo",
+    "TodoStatus",
+    "ToolReturned",
+    "TranscriptStep",
+    "Work",
+    "WorkFinished",
+    "WorkRebased",
+    "WorkspaceOpened",
+    "branch_for",
+    "branch_of",
+    "decide",
+    "evolve",
+    "status_of",
+    "title_from",
+]
+
+MAX_PROMPT_CHARACTERS = 32_768
+MAX_ATTEMPTS = 5
+"""How often a round is taken up again after its process died, the first time included."""
+MAX_MESSAGES = 500
+"""Follow-ups of one job."""
+
+NEEDS_FRESH_START = frozenset({"branch_moved", "commit_differs", "commit_not_found"})
+"""Failures after which the changes cannot be handed in as they are: a further round begins without them."""
+
+
+def decide(command: JobCommand, job: Job) -> list[JobEvent]:
+    match command, job:
+        case RequestJob() as new, Absent():
+            return [_requested(new)]
+        case RequestJob(), _:
+            return []  # the same request sent twice
+        case _, Absent():
+            raise NotFound("There is no such job.", code="job_not_found")
+        case StepBy(instance=instance, run=run), _:
+            if not (isinstance(job, Running) and (job.instance, job.work.runs) == (instance, run)):
+                raise Conflict("The job has ended, or is somebody else's by now.", code="not_held")
+            return decide(command.command, job)
+        case StartJob(instance=instance, now=now), Queued(attempt=attempt):
+            return [JobStarted(attempt + 1, instance, started_at=now)]
+        case InterruptJob(instance=instance, now=now), Running() if job.instance == instance:
+            if command.parked:
+                return [JobInterrupted(job.attempt - 1, interrupted_at=now)]
+            if job.attempt < MAX_ATTEMPTS:
+                return [JobInterrupted(job.attempt, interrupted_at=now)]
+            message = f"The process that worked on this job died {MAX_ATTEMPTS} times."
+            return [JobFailed("interrupted", message, failed_at=now)]
+        case InterruptJob(), _:
+            return []
+        case FailJob(code=code, message=message, now=now), Queued() | Running():
+            return [JobFailed(code, message, failed_at=now)]
+        case CancelJob(now=now), Queued() | Running():
+            return [JobFailed("cancelled", "The job was cancelled.", failed_at=now)]
+        case CancelJob(), Finished(outcome=JobFailed(code="cancelled")):
+            return []
+        case CancelJob(), Finished():
+            raise Conflict("The job has ended already: there is nothing to cancel.", code="job_ended")
+        case ArchiveJob(now=now), _:
+            return [] if job.work.archived_at else [JobArchived(now)]
+        case AddMessage(), _:
+            return _message_added(command, job)
+        case ClosePullRequest() as closed, _ if job.work.pull_request and job.work.pull_request_outcome is None:
+            return [PullRequestClosed(closed.outcome, closed_at=closed.now, merge_commit=closed.merge_commit)]
+        case ClosePullRequest(outcome=outcome), _ if outcome == job.work.pull_request_outcome:
+            return []
+        case _, Running():
+            return _step(command, job.work)
+        case _:
+            raise Conflict(f"{type(command).__name__} does not fit a {type(job).__name__.lower()} job.")
+
+
+def _requested(new: RequestJob) -> JobRequested:
+    if not new.messages:
+        raise Invalid("A job takes at least one message.")
+    if not any(message.content.strip() for message in new.messages):
+        raise Invalid("A job needs an instruction: every message is blank.")
+    return JobRequested(
+        new.organization_id, new.project_id, new.repository, new.ref, new.model_alias, new.model, new.messages,
+        new.title, new.branch, new.branch_named, new.as_draft, new.api_version, requested_at=new.now,
+    )  # fmt: skip
+
+
+def _message_added(message: AddMessage, job: Queued | Running | Finished) -> list[JobEvent]:
+    if not message.text.strip():
+        raise Invalid("The message is blank.")
+    work, now = job.work, message.now
+    if work.messages >= MAX_MESSAGES:
+        raise Conflict(f"A job takes {MAX_MESSAGES} messages; begin a new one.", code="too_many_messages")
+    added = MessageAdded(message.text, added_at=now)
+    if not isinstance(job, Finished):
+        return [added]
+    failed = isinstance(job.outcome, JobFailed) and job.outcome.code not in NEEDS_FRESH_START
+    keeps = failed and work.pushed is None and bool(work.changes)
+    not_run = [
+        ToolReturned(call.id, call.name, "Not run: the job had ended.", is_error=True, returned_at=now)
+        for call in work.unanswered_calls()
+    ]
+    return [*not_run, JobReopened(work.round + 1, keeps, reopened_at=now), added]
+
+
+def _step(command: JobCommand, work: Work) -> list[JobEvent]:
+    """What a running job records next. A step that is there already is not recorded twice.
+
+    While a message waits the model has not had its last word: what it finished without knowing of the message is not
+    taken for the end, and nothing is recorded for it.
+    """
+    match command:
+        case OpenWorkspace(base_commit=base_commit, branch=branch, now=now):
+            if work.base_commit:
+                return []
+            opened = WorkspaceOpened(base_commit, opened_at=now)
+            return [BranchChanged(branch, changed_at=now), opened] if branch else [opened]
+        case RecordModelReply() | RecordChecks() | RecordCommit() | CompleteJob() if work.unanswered_calls():
+            raise Conflict("The calls of the last reply have no results yet.")
+        case RecordModelReply() as reply:
+            return [
+                ModelReplied(
+                    reply.model,
+                    reply.text,
+                    reply.tool_calls,
+                    reply.usage,
+                    replied_at=reply.now,
+                    cut_off=reply.cut_off,
+                    squeezed=reply.squeezed,
+                    messages_seen=reply.messages_seen,
+                )
+            ]
+        case RecordToolResult() as done:
+            if done.call_id not in {call.id for call in work.unanswered_calls()}:
+                raise Conflict("No call waits for this result.")
+            events: list[JobEvent] = [FileChanged(change.path, change.content) for change in done.changes]
+            if done.todos is not None:
+                events.append(PlanChanged(done.todos))
+            events.append(ToolReturned(done.call_id, done.name, done.result, done.is_error, returned_at=done.now))
+            if done.finished is not None and not work.waiting:
+                events.append(WorkFinished(*done.finished, finished_at=done.now))
+            return events
+        case RecordFinish(title=title, summary=summary, now=now):
+            return [] if work.waiting else [WorkFinished(title, summary, finished_at=now)]
+        case RecordChecks() as checks:
+            if work.waiting:
+                return []
+            return [ChecksReported(work.check_rounds + 1, checks.problems, checks.returned, reported_at=checks.now)]
+        case Rebase(onto=onto, now=now):
+            if work.pushed is not None or work.base_commit is None:
+                raise Conflict("What is pushed, or has not begun, cannot be put on another commit.")
+            instead_of = work.commit.parent if work.commit else work.base_commit
+            return [] if instead_of == onto else [WorkRebased(onto, instead_of, rebased_at=now)]
+        case RecordCommit() as made:
+            if work.commit is not None:
+                raise Conflict("The work is committed already.")
+            if work.waiting:
+                return []
+            return [Committed(made.commit, made.tree, made.parent, made.author, made.message, committed_at=made.now)]
+        case RecordPush(branch=branch, commit=commit, now=now):
+            return [] if work.pushed else [BranchPushed(branch, commit, pushed_at=now)]
+        case RecordPullRequest(number=number, url=url, now=now):
+            if work.presented:
+                return []
+            if work.pull_request is not None and work.pull_request.number == number:
+                return [PullRequestUpdated(number, url, updated_at=now)]
+            return [PullRequestOpened(number, url, opened_at=now)]
+        case CompleteJob(message=message, now=now):
+            if not work.waiting:
+                return [JobCompleted(message, completed_at=now)]
+            return [RoundStarted(work.round + 1, started_at=now)] if work.commit else []
+        case _:
+            raise Conflict(f"{type(command).__name__} does not fit a running job.")
+
+
+def evolve(job: Job, event: JobEvent) -> Job:
+    match event, job:
+        case JobRequested(), _:
+            return Queued(event)
+        case _, Absent():
+            raise AssertionError(event)
+        case JobStarted(attempt=attempt, instance=instance), _:
+            return Running(job.request, _with(job.work, runs=job.work.runs + 1), attempt, instance)
+        case JobInterrupted(attempt=attempt), _:
+            return Queued(job.request, job.work, attempt)
+        case ((JobCompleted() | JobFailed()), _):
+            return Finished(job.request, job.work, event)
+        case JobReopened(), _:
+            return Queued(job.request, _evolve_work(job.work, event))
+        case _:
+            return replace(job, work=_evolve_work(job.work, event))
+
+
+def _evolve_work(work: Work, event: JobEvent) -> Work:
+    match event:
+        case WorkspaceOpened(base_commit=base_commit):
+            return _with(work, base_commit=base_commit)
+        case ModelReplied():
+            return _replied(work, event)
+        case FileChanged(path=path, content=content):
+            return _with(work, changes={**work.changes, path: content})
+        case PlanChanged(todos=todos):
+            return _with(work, todos=todos)
+        case ToolReturned():
+            return _with(work, transcript=(*work.transcript, event))
+        case WorkFinished():
+            return _with(work, finish=event)
+        case ChecksReported(problems=problems, returned=returned, round=number):
+            if returned:
+                return _with(work, transcript=(*work.transcript, event), finish=None, check_rounds=number)
+            return _with(work, check_rounds=number, remaining_problems=problems)
+        case MessageAdded():
+            work = _with(work, waiting=(*work.waiting, event), messages=work.messages + 1)
+            return work if work.commit else _sent_back(work)
+        case WorkRebased(onto=onto):
+            work = _with(work, base_commit=onto, commit=None, remaining_problems=None, rebases=work.rebases + 1)
+            return _sent_back(work) if work.waiting else work
+        case Committed():
+            return _with(work, commit=event, remaining_problems=work.remaining_problems or ())
+        case BranchPushed():
+            return _with(work, pushed=event)
+        case BranchChanged(branch=branch):
+            return _with(work, branch=branch, pull_request=None, pull_request_outcome=None, rounds=())
+        case PullRequestOpened():
+            return _with(work, pull_request=event, pull_request_outcome=None, presented=True)
+        case PullRequestUpdated():
+            return _with(work, presented=True)
+        case PullRequestClosed(outcome=outcome):
+            return _with(work, pull_request_outcome=outcome)
+        case JobReopened(keeps_changes=keeps_changes):
+            return _with(_next_round(work, event, keeps_changes=keeps_changes), archived_at=None)
+        case RoundStarted():
+            return _next_round(work, event, keeps_changes=False)
+        case JobArchived(archived_at=archived_at):
+            return _with(work, archived_at=archived_at)
+        case JobRequested() | JobStarted() | JobInterrupted() | JobCompleted() | JobFailed():
+            raise AssertionError(event)
+        case _:
+            assert_never(event)
+
+
+def _replied(work: Work, reply: ModelReplied) -> Work:
+    """The messages that the reply has seen stand before it, the others go on waiting."""
+    seen = len(work.waiting) - max(0, work.messages - reply.messages_seen)
+    return _with(
+        work,
+        transcript=(*work.transcript, *work.waiting[:seen], reply),
+        waiting=work.waiting[seen:],
+        usage=work.usage + reply.usage,
+        round_usage=work.round_usage + reply.usage,
+    )
+
+
+def _sent_back(work: Work) -> Work:
+    return _with(work, finish=None, remaining_problems=None)
+
+
+def _next_round(work: Work, event: JobReopened | RoundStarted, *, keeps_changes: bool) -> Work:
+    rounds = work.rounds
+    if work.finish is not None and work.commit is not None and work.pushed is not None:
+        rounds = (*rounds, Round(work.finish, work.changes, work.commit))
+    return _with(
+        work,
+        base_commit=work.base_commit if keeps_changes else None,
+        changes=work.changes if keeps_changes else {},
+        transcript=(*work.transcript, event),
+        round_start=len(work.transcript),
+        finish=None,
+        check_rounds=0,
+        remaining_problems=None,
+        rebases=0,
+        commit=None,
+        pushed=None,
+        presented=False,
+        round=event.round,
+        round_usage=Usage(),
+        rounds=rounds,
+    )
+
+
+def _with(work: Work, **changes: object) -> Work:
+    return replace(work, **changes)
+
+
+def title_from(messages: tuple[Message, ...]) -> str:
+    """The first line with words of the last user message (else of any), at most 80 characters."""
+    texts = [m.content for m in messages if m.role == "user"][::-1] + [m.content for m in messages]
+    lines = (
+        "".join(c if c.isprintable() else " " for c in line).strip() for text in texts for line in text.splitlines()
+    )
+    line = next(filter(None, lines), "Update documentation")
+    return line if len(line) <= 80 else line[:79].rstrip() + "…"
+
+
+def branch_for(job_id: str, title: str) -> str:
+    """``docs/<words of the title>-<part of the job id>``: found again by whoever knows the job."""
+    words: list[str] = []
+    for word in "".join(c.lower() if c.isascii() and c.isalnum() else " " for c in title).split():
+        if sum(map(len, words)) + len(words) + len(word) > 40:
+            break
+        words.append(word)
+    return f"docs/{'-'.join([*words, job_id.replace('-', '')[-8:]])}"
+
+
+def status_of(job: Job) -> JobStatus:
+    match job:
+        case Finished(outcome=JobCompleted()):
+            return "completed"
+        case Finished():
+            return "failed"
+        case _:
+            return "active"

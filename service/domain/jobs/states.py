@@ -1,0 +1,129 @@
+"""How an agent job stands: a fold of its events, made by ``jobs.py``."""
+
+from datetime import datetime
+
+from msgspec import Struct
+
+from service.domain.jobs.events import (
+    BranchPushed,
+    ChecksReported,
+    Committed,
+    JobCompleted,
+    JobFailed,
+    JobReopened,
+    JobRequested,
+    MessageAdded,
+    ModelReplied,
+    Problem,
+    PullRequestOpened,
+    PullRequestOutcome,
+    RoundStarted,
+    Todo,
+    ToolReturned,
+    WorkFinished,
+)
+from service.domain.model import ToolCall, Usage
+
+TranscriptStep = ModelReplied | ToolReturned | ChecksReported | MessageAdded | JobReopened | RoundStarted
+
+
+class Absent(Struct, frozen=True):
+    pass
+
+
+class Round(Struct, frozen=True):
+    """What an earlier round added to the branch, and so to the pull request."""
+
+    finish: WorkFinished
+    changes: dict[str, str | None]
+    commit: Committed
+
+
+class Work(Struct, frozen=True):
+    """What a job has done so far.
+
+    A job is one round of work, and one more for each time that it is asked to go on after its work was handed in or
+    had ended. A round makes at most one commit.
+    """
+
+    base_commit: str | None = None
+    """What the round's changes stand on."""
+    transcript: tuple[TranscriptStep, ...] = ()
+    """Of all rounds, in the order in which the model is told it, after the request's own messages; of checks only
+    those that went back to the model."""
+    waiting: tuple[MessageAdded, ...] = ()
+    """Messages that no reply in the transcript has seen: the next prompt ends with them."""
+    messages: int = 0
+    """How many follow-up messages there were, the waiting ones included."""
+    changes: dict[str, str | None] = {}
+    """Of the round: path to content, None when deleted; never changed in place."""
+    todos: tuple[Todo, ...] = ()
+    finish: WorkFinished | None = None
+    """Unset again when gates or a message send the work back."""
+    check_rounds: int = 0
+    remaining_problems: tuple[Problem, ...] | None = None
+    """Set once the gates have let the work pass, with what remains. Unset again when it is put on another commit."""
+    rebases: int = 0
+    """How often the round's work was put on another commit."""
+    commit: Committed | None = None
+    pushed: BranchPushed | None = None
+    presented: bool = False
+    """The pull request has the round's work."""
+    pull_request: PullRequestOpened | None = None
+    """Of the branch that is worked on, by whichever round it was opened."""
+    pull_request_outcome: PullRequestOutcome | None = None
+    usage: Usage = Usage()
+    round: int = 1
+    round_usage: Usage = Usage()
+    round_start: int = 0
+    """Where the round begins in the transcript."""
+    rounds: tuple[Round, ...] = ()
+    """The earlier ones that are on the branch."""
+    branch: str = ""
+    """Another than the request's, for a further pull request."""
+    archived_at: datetime | None = None
+    runs: int = 0
+    """How often it was taken up."""
+
+    def unanswered_calls(self) -> tuple[ToolCall, ...]:
+        """Calls of the last reply that have no result yet, in order."""
+        answered: set[str] = set()
+        for step in reversed(self.transcript):
+            if isinstance(step, ToolReturned):
+                answered.add(step.call_id)
+            elif isinstance(step, ModelReplied):
+                return tuple(call for call in step.tool_calls if call.id not in answered)
+        return ()
+
+    def round_steps(self) -> tuple[TranscriptStep, ...]:
+        """The round's part of the transcript."""
+        return self.transcript[self.round_start :]
+
+
+class Queued(Struct, frozen=True):
+    """Waits to be taken up, for the first time or again (``attempt`` counts what was tried in this round)."""
+
+    request: JobRequested
+    work: Work = Work()
+    attempt: int = 0
+
+
+class Running(Struct, frozen=True):
+    request: JobRequested
+    work: Work
+    attempt: int
+    instance: str
+
+
+class Finished(Struct, frozen=True):
+    request: JobRequested
+    work: Work
+    outcome: JobCompleted | JobFailed
+
+
+Job = Absent | Queued | Running | Finished
+
+
+def branch_of(job: Queued | Running | Finished) -> str:
+    """The branch that is worked on."""
+    return job.work.branch or job.request.branch

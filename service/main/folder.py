@@ -1,0 +1,350 @@
+"""Opens a data folder, with every part that a command or the server may need."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from service.cli.runtime import Runtime
+from service.main.children import preload_children
+from service.runtime.data_folder import create_private
+
+if TYPE_CHECKING:  # imported where a command needs them: together they take longer than most commands run
+    from eventstore import EventStore, SQLiteEventStore, Views
+    from service.adapters.code_hosts.api_client import ApiClient
+    from service.adapters.code_hosts.tokens import Tokens
+    from service.adapters.models.configured import ConfiguredModels, ModelSettings
+    from service.domain.projects import CodeHostKind
+    from service.main.reloading import ClosableModels
+    from service.ports.code_host import CodeHost
+    from service.ports.docs_source import DocsSource
+    from service.retrieval.search.meaning import Meaning
+    from service.retrieval.search.query import SiteIndexes
+    from service.runtime.settings import ModelSection, Settings
+
+CHECKED_BYTES = 32 << 20
+"""Of read tables: as many are looked through at each start, in a tenth of a second."""
+
+
+class OpenFolder:
+    """A Runtime whose parts are built when they are asked for first."""
+
+    def __init__(
+        self,
+        data: Path,
+        settings: "Settings",
+        store: "EventStore",
+        views: "Views",
+        closing: AsyncExitStack,
+        models: "ClosableModels | None" = None,
+    ) -> None:
+        self.data, self.settings, self.store, self.views = data, settings, store, views
+        self._closing, self._models = closing, models
+
+    @cached_property
+    def models(self) -> "ClosableModels":
+        models = self._models or configured_models(self.settings)
+        self._closing.push_async_callback(models.close)
+        return models
+
+    @cached_property
+    def index(self) -> "SiteIndexes":
+        from service.retrieval.search.query import SiteIndexes
+
+        index = SiteIndexes(self.data / "index", meaning=self.meaning)
+        self._closing.push_async_callback(index.close)
+        return index
+
+    @cached_property
+    def meaning(self) -> "Meaning | None":
+        search = self.settings.search
+        if not search.embedding_model:
+            return None
+        from service.adapters.models.configured import ModelSettings
+        from service.adapters.models.embeddings import LitellmEmbeddings
+        from service.retrieval.search.meaning import Meaning
+
+        section = self.settings.models.get(search.embedding_model)
+        model = ModelSettings(
+            alias=search.embedding_model,
+            model=section.model if section is not None else search.embedding_model,
+            api_base=section.api_base if section is not None else "",
+            api_key_env=section.api_key_env if section is not None else "",
+        )
+        wait = search.embedding_wait_ms / 1000
+        embeddings = LitellmEmbeddings(model, os.environ)
+        self._closing.push_async_callback(embeddings.close)
+        return Meaning(self.data / "index", embeddings, wait_seconds=wait)
+
+    @cached_property
+    def docs(self) -> "DocsSource":
+        from service.adapters.website.site import WebsiteDocs
+
+        allow_private = self.settings.network.allow_private
+        return WebsiteDocs(self._docs(None), self.data, allow_private=allow_private)
+
+    def scratch_docs(self, scratch: Path) -> "DocsSource":
+        return self._docs(scratch)
+
+    def _docs(self, scratch: Path | None) -> "DocsSource":
+        from service.adapters.git.dulwich_docs import DulwichDocs
+
+        return DulwichDocs(self.data, env=os.environ, scratch=scratch, token_of=self._tokens.token)
+
+    @cached_property
+    def code_hosts(self) -> "Mapping[CodeHostKind, CodeHost]":
+        from service.adapters.code_hosts.remote import remote_code_hosts
+
+        return remote_code_hosts(self._client, self._tokens)
+
+    @cached_property
+    def _tokens(self) -> "Tokens":
+        from service.adapters.code_hosts.tokens import Tokens
+
+        return Tokens(os.environ, self._client)
+
+    @cached_property
+    def _client(self) -> "ApiClient":
+        from service.adapters.code_hosts.api_client import ApiClient
+
+        client = ApiClient(os.environ)
+        self._closing.push_async_callback(client.close)
+        return client
+
+
+@asynccontextmanager
+async def open_runtime(
+    data: Path, settings: "Settings", models: "ClosableModels | None" = None, *, alone: bool = False
+) -> AsyncIterator[Runtime]:
+    """An open data folder, made when it is not there. ``alone``: no other process serves it, so that a damaged
+    ``views.db`` can be made anew.
+
+    Raises Forbidden ``data_read_only`` and ``data_of_another_user``, Conflict ``log_missing``, ``vault_missing``,
+    ``log_lost`` and ``not_a_data_folder``, and EventStoreError.
+    """
+    preload_children()
+    create_private(data)
+    _require_writable(data)
+    require_owner(data, os.geteuid())
+    _require_log(data)
+    _require_vault(data)
+    await _require_continuous(data)
+    async with AsyncExitStack() as stack:
+        store = await _open_log(data)
+        stack.push_async_callback(store.close)
+        await _repeat_erasures(store)
+        views = await _open_views(data / "views.db", store, alone=alone)
+        stack.push_async_callback(views.close)
+        yield OpenFolder(data, settings, store, views, stack, models)
+
+
+@asynccontextmanager
+async def open_to_read(data: Path, settings: "Settings", models: "ClosableModels") -> AsyncIterator[Runtime]:
+    """A data folder that cannot be written, as it is.
+
+    Raises Conflict ``log_lost``, and EventStoreError, also where a part of it is missing.
+    """
+    from eventstore import SQLiteEventStore, Views
+    from service.projections import all_projections
+
+    preload_children()
+    await _require_continuous(data)
+    async with AsyncExitStack() as stack:
+        store = await SQLiteEventStore.open(data / "events.db", vault_path=data / "keys.db", read_only=True)
+        stack.push_async_callback(store.close)
+        views = await Views.open_to_read(data / "views.db", store, all_projections())
+        stack.push_async_callback(views.close)
+        yield OpenFolder(data, settings, store, views, stack, models)
+
+
+def _require_writable(data: Path) -> None:
+    """Even who only reads writes: views follow the log, and SQLite keeps files beside its own."""
+    for place in (data, *(data / name for name in ("events.db", "keys.db", "views.db"))):
+        if place.exists() and not os.access(place, os.W_OK):
+            from service.domain.errors import Forbidden
+
+            raise Forbidden(
+                f"{place} cannot be written by the user that runs this (uid {os.getuid()}), or its disk is read-only: "
+                "run it as the user that owns the data folder, or give that user the right to write.",
+                code="data_read_only",
+            )
+
+
+def require_owner(data: Path, user: int) -> None:
+    """The superuser can write everywhere, and what it writes here the service of another user cannot.
+
+    Raises Forbidden ``data_of_another_user``.
+    """
+    log = data / "events.db"
+    if user != 0 or not log.exists() or (owner := log.stat().st_uid) == 0:
+        return
+    import pwd
+
+    from service.domain.errors import Forbidden
+
+    try:
+        name = pwd.getpwuid(owner).pw_name
+    except KeyError:  # it is of another system: a container's
+        name = f"#{owner}"
+    raise Forbidden(
+        f"{log} belongs to another user, whose service could not write what root leaves beside it: run this as that "
+        f"user (sudo -u '{name}' docsmith …).",
+        code="data_of_another_user",
+    )
+
+
+def _require_log(data: Path) -> None:
+    """Beside what was made from a log that is gone, a new one would look as if there had never been anything."""
+    log = data / "events.db"
+    if log.exists() and log.stat().st_size > 0:
+        return
+    for left in ("views.db", "checkpoints.jsonl", "hosted"):  # none of them is made before the log
+        if (data / left).exists():
+            from service.domain.errors import Conflict
+
+            raise Conflict(
+                f"{log}, the log, is {'empty' if log.exists() else 'missing'}, and {data / left} is of one that was "
+                "there: put it back, or restore it into a new folder (docsmith restore BACKUP). To begin anew, name "
+                "another folder with --data DIR.",
+                code="log_missing",
+            )
+
+
+def _require_vault(data: Path) -> None:
+    """A log without its vault would get a new one, and what people typed would look erased."""
+    if (data / "events.db").exists() and not (data / "keys.db").exists():
+        from service.domain.errors import Conflict
+
+        raise Conflict(
+            f"{data / 'keys.db'}, the vault of the log beside it, is missing, and without it nobody can read what "
+            "people typed: put it back, or restore it (docsmith restore BACKUP --vault VAULT). To go on without it for "
+            "good, restore a backup without --vault.",
+            code="vault_missing",
+        )
+
+
+async def _require_continuous(data: Path) -> None:
+    """Before anything is opened to be written, which would also write over a WAL that is damaged."""
+    if (data / "events.db").exists():
+        from service.integrity.continuity import require_continuous
+
+        await asyncio.to_thread(require_continuous, data)
+
+
+async def _open_log(data: Path) -> "SQLiteEventStore":
+    import sqlite3
+
+    from eventstore import SQLiteEventStore, StoreCorrupt, StoreUnavailable
+
+    try:
+        return await SQLiteEventStore.open(data / "events.db", vault_path=data / "keys.db")
+    except sqlite3.OperationalError as error:
+        raise StoreUnavailable(f"events.db: {error}") from error
+    except sqlite3.DatabaseError as error:  # its pages are only read once it is open
+        raise StoreCorrupt(f"events.db: {error}") from error
+
+
+async def _repeat_erasures(store: "EventStore") -> None:
+    """Before anything is read: the vault may have been put back from a backup."""
+    from service.integrity.erasing import repeat_erasures_if_writable
+
+    await repeat_erasures_if_writable(store)
+
+
+def _require_sound(file: Path) -> None:
+    """Raises StoreCorrupt for a file whose pages do not hold together. In a large one to look would take longer than a
+    start may: who meets what is wrong there marks the file.
+    """
+    import sqlite3
+
+    from eventstore import StoreCorrupt, damage_mark
+
+    if damage_mark(file).exists():
+        raise StoreCorrupt(f"{file.name}: damage was met in it")
+    if not file.exists() or file.stat().st_size > CHECKED_BYTES:
+        return
+    with closing(sqlite3.connect(file)) as db:
+        try:
+            (says,) = db.execute("PRAGMA quick_check(1)").fetchone()
+        except sqlite3.OperationalError:
+            return  # who opens it for good says what hinders
+        except sqlite3.DatabaseError as error:
+            says = str(error)
+    if says != "ok":
+        raise StoreCorrupt(f"{file.name}: {says.splitlines()[-1]}")
+
+
+async def _open_views(file: Path, store: "EventStore", *, alone: bool) -> "Views":
+    import structlog
+
+    from eventstore import StoreCorrupt, Views, damage_mark
+    from service.projections import all_projections
+
+    try:
+        if alone:
+            await asyncio.to_thread(_require_sound, file)
+        return await Views.open(file, store, all_projections())
+    except StoreCorrupt as error:
+        if not alone:
+            raise
+        structlog.get_logger().warning("views are made anew", reason=str(error))
+        for name in (file.name, f"{file.name}-wal", f"{file.name}-shm"):
+            file.with_name(name).unlink(missing_ok=True)
+        damage_mark(file).unlink(missing_ok=True)
+        return await Views.open(file, store, all_projections())
+
+
+@asynccontextmanager
+async def open_for_command(data: Path, settings: "Settings") -> AsyncIterator[Runtime]:
+    async with open_runtime(data, settings) as runtime:
+        await runtime.views.catch_up()
+        yield runtime
+        await _note_head(runtime.views)
+
+
+async def _note_head(views: "Views") -> None:
+    """Let the views see what the command appended: from then on it cannot get lost without notice."""
+    from eventstore import EventStoreError
+
+    with suppress(EventStoreError):  # the command has done its work
+        await views.catch_up()
+
+
+def configured_models(settings: "Settings", env: Mapping[str, str] = os.environ) -> "ConfiguredModels":
+    from service.adapters.builtin.answer import BuiltinAnswer
+    from service.adapters.builtin.editor import BuiltinEditor
+    from service.adapters.models.configured import ConfiguredModels
+
+    return ConfiguredModels(
+        [_model_settings(alias, section) for alias, section in settings.models.items()],
+        agent=settings.agent.model,
+        assistant=settings.assistant.model,
+        builtin_agent=BuiltinEditor(),
+        builtin_assistant=BuiltinAnswer(),
+        env=env,
+    )
+
+
+def _model_settings(alias: str, section: "ModelSection") -> "ModelSettings":
+    from service.adapters.models.configured import ModelSettings
+    from service.runtime.settings import BadSettings
+
+    try:
+        return ModelSettings(
+            alias=alias,
+            model=section.model,
+            api_base=section.api_base,
+            api_key_env=section.api_key_env,
+            input_usd_per_million_tokens=section.input_usd_per_million_tokens,
+            output_usd_per_million_tokens=section.output_usd_per_million_tokens,
+            max_output_tokens=section.max_output_tokens,
+            context_tokens=section.context_tokens,
+            fallback=section.fallback,
+            first_token_timeout_seconds=section.first_token_timeout_seconds,
+            idle_timeout_seconds=section.idle_timeout_seconds,
+        )
+    except ValueError as error:
+        raise BadSettings(f"[models.{alias}]: {error}") from None

@@ -1,0 +1,36 @@
+"""The ``docsmith`` command: the command line, with the parts that only the composition root may name."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from service.cli.main import run
+from service.cli.runtime import Program
+from service.main.folder import configured_models, open_for_command
+
+if TYPE_CHECKING:  # imported where a command needs them: together they take longer than most commands run
+    from service.runtime.settings import Settings
+
+
+async def _serve(data: Path, settings: "Settings", reread: "Callable[[], Settings]", drill: bool) -> None:
+    from service.main.serving import serve  # late: no other command needs what serves
+
+    await serve(data, settings, reread, drill=drill)
+
+
+def _check(settings: "Settings") -> None:
+    from service.main.listening import door_settings
+
+    configured_models(settings)
+    door_settings(settings)
+
+
+def _description() -> dict[str, Any]:
+    from service.web.api.description import description
+
+    return description()
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the ``docsmith`` command; return its exit code."""
+    return run(arguments, Program(open=open_for_command, serve=_serve, openapi=_description, check=_check))

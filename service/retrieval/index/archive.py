@@ -1,0 +1,62 @@
+"""The files of a documentation repository, as an index is made from them."""
+
+import hashlib
+import tarfile
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Protocol
+
+from service.ports.docs_source import LEFT_OUT, MAY_HOLD_PAGES, REASON, LeftOut
+from service.retrieval.site.layout import MAX_CONFIG_BYTES
+
+
+class Files(Protocol):
+    """By path in the repository."""
+
+    @property
+    def names(self) -> Collection[str]: ...
+
+    def read(self, name: str, limit: int = MAX_CONFIG_BYTES) -> bytes | None:
+        """Up to ``limit`` bytes; None when there is no such file."""
+
+
+class Archive:
+    """Plain files of an uncompressed tar archive. Raises OSError and tarfile.TarError."""
+
+    def __init__(self, archive: Path) -> None:
+        self._tar = tarfile.open(archive, "r:")  # noqa: SIM115  (closed by __exit__)
+        self._members: dict[str, tarfile.TarInfo] = {}
+        self.left_out: list[LeftOut] = []
+        """What its writer left out, and why."""
+        for member in self._tar:
+            if member.type == LEFT_OUT:
+                headers = member.pax_headers
+                self.left_out.append(LeftOut(member.name, headers.get(REASON, ""), MAY_HOLD_PAGES in headers))
+            elif member.isfile():
+                self._members[member.name.removeprefix("./").strip("/")] = member
+
+    def __enter__(self) -> "Archive":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._tar.close()
+
+    @property
+    def names(self) -> Collection[str]:
+        return self._members.keys()
+
+    def read(self, name: str, limit: int = MAX_CONFIG_BYTES) -> bytes | None:
+        member = self._members.get(name)
+        content = self._tar.extractfile(member) if member is not None else None
+        if content is None:
+            return None
+        with content:
+            return content.read(limit)
+
+    def blobs(self) -> Mapping[str, str]:
+        """What git calls each file's content."""
+        return {name: blob_of(self.read(name, member.size) or b"") for name, member in self._members.items()}
+
+
+def blob_of(content: bytes) -> str:
+    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()

@@ -1,0 +1,383 @@
+"""One index, asked: a question's terms, the pages that they find, the sections to show.
+
+How pages are ordered, and what each step was worth, is in DESIGN ("Search"): any word may match; title, headings, what
+other pages call this one, and body each have their own BM25; a page is its best section and a part of the next three;
+adjacent words of the question found adjacent count a little more.
+"""
+
+import heapq
+import json
+import sqlite3
+import zlib
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from posixpath import dirname
+
+from msgspec import Struct
+from tantivy import Query
+
+from service.domain.errors import Invalid
+from service.domain.sites import Skipped
+from service.domain.threads import SearchFilter
+from service.ports.search_index import Explanation, Page, SearchResult, Section
+from service.retrieval.index.stored import FORMAT, PAGES_FILE, section_ids, unpack_page
+from service.retrieval.index.vectors import meant
+from service.retrieval.readers.inline import words_of
+from service.retrieval.search.question import Terms, letters_apart, read_question
+from service.retrieval.search.words import PAGE_SHIFT, PAGES, SECTIONS, Hit, PageField, Words, restriction
+
+MAX_LIMIT = 100
+TITLE, HEADINGS, LINKS, BODY, PAIRS = 0.75, 0.5, 0.75, 1.0, 0.25
+"""DESIGN has 1, 0.5, 0.5, 1. These are the middle of a flat top in a sweep of 27 over the three labelled corpora, made
+on SQLite's full text and kept for tantivy, so the figures on those corpora flatter them a little.
+"""
+FIELDS_OF_PAGES: Mapping[PageField, float] = {"title": TITLE, "link": LINKS}
+NEXT_SECTIONS, NEXT_PART = 3, 0.3
+PAIRED_PAGES = 20
+SECTIONS_READ, PAGES_READ = 200, 200
+"""That are ranked of one query, of each kind; a page beyond them is no answer."""
+ROWS_RANKED, FEWEST_WORDS = 100_000, 2
+"""In sections; and words asked for in any case. On a large site a common word costs much and tells little."""
+OLDER_VERSION = 0.8
+SAME_PAGE, NEAR_PAGE = 1.15, 1.05
+NEAR = 2
+"""Places in the navigation."""
+MAX_OF_PAGE = 3
+FUSED_PAGES, FUSION = 120, 10.0
+"""The pages whose order their meaning may change, and the constant of reciprocal rank fusion (DESIGN, "Search")."""
+NEAR_READ = 10
+"""Pages and sections that are read for a word near to one that the site does not have."""
+
+
+Nearness = Callable[[Sequence[bytes]], Mapping[bytes, float]]
+"""How near sections, by the hash of their content, are to the question in meaning; of those that are known."""
+
+
+class _PageRow(Struct, frozen=True, array_like=True, gc=False):
+    id: int
+    path: str
+    url: str
+    title: str
+
+
+_SectionRow = tuple[str, str, str, str, int, int]
+"""Heading, heading path as JSON, anchor, text, first and last line."""
+
+
+class _Candidate(Struct):
+    page: int
+    score: float
+    sections: Sequence[Hit]
+    """Best first; the top of the page when only its title or name matched."""
+    word_rank: int
+    meaning_rank: int = 0
+
+
+class _Ranking(Struct):
+    """What the steps have found so far."""
+
+    terms: Terms
+    only_sections: Query | None
+    only_pages: Query | None
+    sections: dict[int, list[Hit]]
+    """By page, best first."""
+    scores: dict[int, float]
+    pairs: dict[int, float]
+    places: dict[int, float]
+    candidates: list[_Candidate]
+
+
+class SiteIndex:
+    """The connections to one index; used by one thread at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        """Raises Invalid for an index of another format, and sqlite3.Error, ValueError, OSError for what is none."""
+        # Immutable is true of a finished index, and spares SQLite locks and checks.
+        uri = f"{(folder / PAGES_FILE).absolute().as_uri()}?mode=ro&immutable=1"
+        self._db = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+        try:
+            self._open(folder)
+        except BaseException:
+            self._db.close()
+            raise
+
+    def _open(self, folder: Path) -> None:
+        self._db.execute("PRAGMA mmap_size = 268435456")
+        meta = dict(self._db.execute("SELECT key, value FROM meta"))
+        if meta.get("format") != FORMAT:
+            raise Invalid(f"The index has format {meta.get('format')!r}; this is made for {FORMAT!r}.")
+        self.commit = str(meta["commit"])
+        self._instructions = str(meta.get("instructions", ""))
+        self._guarded = self._db.execute("SELECT 1 FROM pages WHERE groups != '' LIMIT 1").fetchone() is not None
+        self._words = Words(folder)
+        self._positions = array("i", [-1])  # by page id, which are counted from 1
+        self._older: set[int] = set()
+        for page, position, is_default in self._db.execute("SELECT id, position, is_default FROM pages ORDER BY id"):
+            self._positions.extend([-1] * (page - len(self._positions)))
+            self._positions.append(position)
+            if not is_default:
+                self._older.add(page)
+
+    def close(self) -> None:
+        self._db.close()
+
+    def search(
+        self,
+        query: str,
+        limit: int,
+        wanted: SearchFilter,
+        current_path: str,
+        *,
+        explain: bool = False,
+        nearness: Nearness | None = None,
+    ) -> SearchResult:
+        """Without ``nearness`` words alone decide."""
+        terms = read_question(query, self._words, self._near_terms)
+        limit = min(limit, MAX_LIMIT)
+        if not terms.weights or limit < 1:
+            return SearchResult(self.commit, (), self._instructions)
+        ranking = self._ranked(terms, wanted, current_path, count=limit if nearness is None else FUSED_PAGES)
+        if nearness is not None:
+            self._fuse(ranking, nearness)
+        return SearchResult(self.commit, self._shown(ranking, limit, explain=explain), self._instructions)
+
+    def _near_terms(self, term: str, distance: int) -> Iterator[str]:
+        pages, sections = self._words.with_near_terms(term, distance, NEAR_READ)
+        texts = [row.title for row in self._pages(pages).values()]
+        texts += [text for row in self._rows(sections).values() for text in (row[0], row[3])]
+        for each in {each for text in texts for each in self._words.terms(text)}:
+            if not each.isdigit() and letters_apart(term, each, distance):
+                yield each
+
+    # Ranking
+
+    def _ranked(self, terms: Terms, wanted: SearchFilter, current_path: str, *, count: int) -> _Ranking:
+        only = [restriction(wanted, schema, guarded=self._guarded) for schema in (SECTIONS, PAGES)]
+        ranking = _Ranking(terms, only[0], only[1], {}, {}, {}, {}, [])
+        self._add_sections(ranking)
+        for page, found in ranking.sections.items():
+            score = found[0].score
+            if len(found) > 1:
+                score += NEXT_PART * sum([hit.score for hit in found[1 : 1 + NEXT_SECTIONS]])
+            ranking.scores[page] = score
+        self._add_pages(ranking)
+        first = heapq.nlargest(max(PAIRED_PAGES, count), ranking.scores, key=ranking.scores.__getitem__)
+        self._reward_pairs(ranking, first[:PAIRED_PAGES])
+        self._reward_place(ranking, first, current_path)
+        first.sort(key=lambda page: (-ranking.scores[page], page))
+        ranking.candidates = [
+            _Candidate(
+                page,
+                ranking.scores[page],
+                ranking.sections.get(page) or (Hit(ranking.scores[page], page << PAGE_SHIFT),),
+                rank,
+            )
+            for rank, page in enumerate(first, start=1)
+        ]
+        return ranking
+
+    def _add_sections(self, ranking: _Ranking) -> None:
+        weights = ranking.terms.weights
+        body = {term: weights[term] for term in self._affordable(weights)}
+        hits = self._words.best_sections(
+            {"body": (BODY, body), "heading": (HEADINGS, weights)}, ranking.only_sections, SECTIONS_READ
+        )
+        for hit in hits:
+            ranking.sections.setdefault(hit.id >> PAGE_SHIFT, []).append(hit)
+
+    def _affordable(self, weights: Mapping[str, float]) -> list[str]:
+        """The words that bodies are asked for: the rarest, until the sections that they stand in are many."""
+        counts = {term: self._words.frequency(term) for term in weights}
+        left, kept = ROWS_RANKED, list[str]()
+        for term in sorted(counts, key=counts.__getitem__):
+            left -= counts[term]
+            if left < 0 and len(kept) >= FEWEST_WORDS:
+                break
+            kept.append(term)
+        return kept
+
+    def _add_pages(self, ranking: _Ranking) -> None:
+        """Title and what others call a page, added up."""
+        for hit in self._words.best_pages(FIELDS_OF_PAGES, ranking.terms.weights, ranking.only_pages, PAGES_READ):
+            ranking.scores[hit.id] = ranking.scores.get(hit.id, 0.0) + hit.score
+
+    def _reward_pairs(self, ranking: _Ranking, first: Sequence[int]) -> None:
+        best = {
+            page: [hit.id for hit in ranking.sections[page][: 1 + NEXT_SECTIONS]]
+            for page in first
+            if page in ranking.sections
+        }
+        among = [section for sections in best.values() for section in sections]
+        found = self._words.phrases(ranking.terms.pairs, among)
+        for page, sections in best.items():
+            ranking.pairs[page] = PAIRS * max(found.get(section, 0.0) for section in sections)
+            ranking.scores[page] += ranking.pairs[page]
+
+    def _reward_place(self, ranking: _Ranking, first: Sequence[int], current_path: str) -> None:
+        current = self._page_at(current_path) if current_path else None
+        rows = self._pages(first) if current is not None else {}
+        for page in first:
+            factor = OLDER_VERSION if page in self._older else 1.0
+            if current is not None:
+                here, there = self._positions[current.id], self._positions[page]
+                if page == current.id:
+                    factor *= SAME_PAGE
+                elif dirname(rows[page].url) == dirname(current.url) or (
+                    here >= 0 and there >= 0 and abs(here - there) <= NEAR
+                ):
+                    factor *= NEAR_PAGE
+            ranking.places[page] = factor
+            ranking.scores[page] *= factor
+
+    def _fuse(self, ranking: _Ranking, nearness: Nearness) -> None:
+        """Order the first pages by both ranks (reciprocal rank fusion), by meaning as its nearest section is. A page
+        whose sections are not known yet has its rank by words for both.
+        """
+        sections = [hit.id for candidate in ranking.candidates for hit in candidate.sections]
+        hashes = self._hashes(sections)
+        near = nearness(list(dict.fromkeys(hashes.values())))
+        by_page: list[tuple[float, _Candidate]] = []
+        for candidate in ranking.candidates:
+            known = {hit.id: near[key] for hit in candidate.sections if (key := hashes.get(hit.id)) in near and key}
+            if known:
+                by_page.append((max(known.values()), candidate))
+        for rank, (_, candidate) in enumerate(sorted(by_page, key=lambda item: -item[0]), start=1):
+            candidate.meaning_rank = rank
+        for candidate in ranking.candidates:
+            second = candidate.meaning_rank or candidate.word_rank
+            factor = ranking.places.get(candidate.page, 1.0)
+            candidate.score = factor * (1 / (FUSION + candidate.word_rank) + 1 / (FUSION + second))
+        ranking.candidates.sort(key=lambda candidate: (-candidate.score, candidate.word_rank))
+
+    def _hashes(self, sections: Sequence[int]) -> dict[int, bytes]:
+        asked = ",".join(map(str, sections))
+        return dict(self._db.execute(f"SELECT id, hash FROM sections WHERE id IN ({asked})"))  # noqa: S608  (numbers)
+
+    def hashes(self) -> list[bytes]:
+        """Of every section, in their order."""
+        return [key for (key,) in self._db.execute("SELECT hash FROM sections ORDER BY id")]
+
+    def skipped(self) -> list[Skipped]:
+        """Files that are not in the index, and why."""
+        return [Skipped(*row) for row in self._db.execute("SELECT path, reason FROM skipped ORDER BY path")]
+
+    def meanings(self, hashes: Sequence[bytes]) -> dict[bytes, str]:
+        """What to make the vectors of these sections from."""
+        marks = ",".join("?" * len(hashes))
+        rows = self._db.execute(
+            "SELECT sections.hash, pages.title, heading_path, text FROM sections"  # noqa: S608  (question marks)
+            f" JOIN pages ON pages.id = sections.id >> {PAGE_SHIFT} WHERE sections.hash IN ({marks})",
+            tuple(hashes),
+        )
+        return {
+            key: meant(title, json.loads(path), words_of(zlib.decompress(text).decode()))
+            for key, title, path, text in rows
+        }
+
+    # What is shown
+
+    def _shown(self, ranking: _Ranking, limit: int, *, explain: bool) -> tuple[Section, ...]:
+        """The best section of each of the best pages, then further sections of the very best."""
+        further = max(0, (limit - 5) // 3)
+        candidates = ranking.candidates[:limit]
+        rest = [
+            (candidate.score * hit.score / candidate.sections[0].score, hit.id, candidate)
+            for candidate in candidates[: limit - further]
+            for hit in candidate.sections[1:MAX_OF_PAGE]
+            if candidate.sections[0].score > 0
+        ]
+        best = heapq.nlargest(max(further, limit - len(candidates)), rest, key=lambda item: item[0])
+        pages = candidates[: limit - len(best)]
+        picked = [(candidate.score, candidate.sections[0].id, candidate) for candidate in pages]
+        floor = picked[-1][0] if picked else 0.0
+        picked += [(min(score, floor), section, candidate) for score, section, candidate in best]
+        top = picked[0][0] if picked else 1.0
+        rows = self._pages([candidate.page for candidate in pages])
+        texts = self._rows([section for _, section, _ in picked])
+        return tuple(
+            self._section(
+                texts[section],
+                rows[candidate.page],
+                score / top if top > 0 else 1.0,
+                self._explained(ranking, candidate, section) if explain else None,
+            )
+            for score, section, candidate in picked
+        )
+
+    def _section(self, row: _SectionRow, page: _PageRow, score: float, explanation: Explanation | None) -> Section:
+        heading, path, anchor, text, start, end = row
+        return Section(
+            path=page.path,
+            url=f"{page.url}#{anchor}" if anchor else page.url,
+            title=page.title,
+            heading=heading,
+            heading_path=tuple(json.loads(path)),
+            text=text,
+            start_line=start,
+            end_line=end,
+            score=round(min(1.0, max(0.0, score)), 4),
+            explanation=explanation,
+        )
+
+    def _rows(self, sections: Sequence[int]) -> dict[int, _SectionRow]:
+        asked = ",".join(map(str, sections))
+        return {
+            id_: (heading, path, anchor, zlib.decompress(text).decode(), start, end)
+            for id_, heading, path, anchor, text, start, end in self._db.execute(
+                "SELECT id, heading, heading_path, anchor, text, start_line, end_line"  # noqa: S608  (numbers)
+                f" FROM sections WHERE id IN ({asked})"
+            )
+        }
+
+    def _explained(self, ranking: _Ranking, candidate: _Candidate, section: int) -> Explanation:
+        page, weights = candidate.page, ranking.terms.weights
+        found = ranking.sections.get(page, ())
+        further = NEXT_PART * sum(hit.score for hit in found[1 : 1 + NEXT_SECTIONS])
+        heading = HEADINGS * self._words.section_score(section, "heading", weights)
+        own = next((hit.score for hit in found if hit.id == section), 0.0)
+        return Explanation(
+            points=round(candidate.score, 3),
+            title=round(TITLE * self._words.page_score(page, "title", weights), 3),
+            links=round(LINKS * self._words.page_score(page, "link", weights), 3),
+            heading=round(heading, 3),
+            body=round(max(0.0, own - heading), 3),
+            further_sections=round(further, 3),
+            pairs=round(ranking.pairs.get(page, 0.0), 3),
+            place=round(ranking.places.get(page, 1.0), 3),
+            word_rank=candidate.word_rank,
+            meaning_rank=candidate.meaning_rank,
+            words=tuple(weights),
+            corrected=ranking.terms.corrected,
+        )
+
+    # Pages
+
+    def read_page(self, path: str, readers: Sequence[str] | None) -> Page | None:
+        row = self._page_at(path)
+        if row is None:
+            return None
+        content, groups = self._db.execute("SELECT content, groups FROM pages WHERE id = ?", (row.id,)).fetchone()
+        if readers is not None and groups and not any(f"\n{group.casefold()}\n" in groups for group in readers):
+            return None
+        first, last = section_ids(row.id)
+        sections = [
+            zlib.decompress(text).decode()
+            for (text,) in self._db.execute(
+                "SELECT text FROM sections WHERE id BETWEEN ? AND ? ORDER BY id", (first, last)
+            )
+        ]
+        return Page(row.path, row.url, row.title, unpack_page(content, sections))
+
+    def _pages(self, ids: Sequence[int]) -> dict[int, _PageRow]:
+        asked = ",".join(map(str, ids))
+        rows = self._db.execute(f"SELECT id, path, url, title FROM pages WHERE id IN ({asked})")  # noqa: S608  (numbers)
+        return {row[0]: _PageRow(*row) for row in rows}
+
+    def _page_at(self, path: str) -> _PageRow | None:
+        key = "/" + "/".join(part for part in path[:2000].partition("#")[0].partition("?")[0].split("/") if part)
+        row = self._db.execute(
+            "SELECT id, path, url, title FROM pages WHERE id = (SELECT page FROM addresses WHERE key = ?)",
+            (key.casefold().encode("utf-8", "replace").decode(),),
+        ).fetchone()
+        return _PageRow(*row) if row is not None else None

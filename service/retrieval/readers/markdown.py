@@ -1,0 +1,465 @@
+"""A Markdown or MDX page to its title, facts, sections, anchors and links.
+
+markdown-it finds the blocks (headings, code); its inline half is left off, which makes it twice as fast, because what
+is kept of a section is its source, cleaned of what no reader sees (``inline``). MDX (mdxjs.com/docs/what-is-mdx) has no
+indented code and no HTML blocks, ``import``/``export`` stand at the margin and end at a blank line at the earliest,
+comments are ``{/* */}``. Docusaurus reads ``.md`` as MDX too. A snippet that a page imports is shown where it is used.
+
+Pages come from strangers: sizes are capped, and whatever is wrong with a page ends as a ``Skipped``.
+"""
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from msgspec import Struct
+
+from service.domain.sites import Skipped
+from service.ports.docs_source import PAGE_BYTES
+from service.retrieval.readers.front_matter import Facts, fact, load_strings, split_front_matter
+from service.retrieval.readers.inline import MAX_HEADING, MAX_LINKS, PLAIN, Dialect, Inline, Link, plain, unmarked
+from service.retrieval.site.slugs import Anchors, slug
+from service.retrieval.site.unseen import blank_unseen
+
+__all__ = [  # with what those who read pages need of the modules below this one
+    "MAX_LINES",
+    "MAX_PAGE_BYTES",
+    "SUFFIXES",
+    "Dialect",
+    "Facts",
+    "Include",
+    "Link",
+    "PageSection",
+    "ParsedPage",
+    "fact",
+    "load_strings",
+    "parse_page",
+    "source_text",
+    "split_front_matter",
+]
+
+SUFFIXES = (".md", ".mdx", ".markdown")
+MAX_PAGE_BYTES = PAGE_BYTES["md"]
+MAX_LINES = 50_000
+MAX_SECTION = 6000
+"""Characters of a section's text beyond which it is parted between its blocks."""
+MAX_SNIPPETS, MAX_SNIPPET_BYTES, MAX_INCLUDED = 50, 64 << 10, 20_000
+"""Of a page; bytes read and characters shown of each."""
+MAX_SHOWN = MAX_SNIPPETS * MAX_INCLUDED
+"""Characters of other files that a page shows in all: it may show the same one in each of its sections."""
+
+Include = Callable[[str], bytes | None]
+"""The content of a file as a page names it; None when there is none."""
+
+
+class PageSection(Struct, frozen=True):
+    """As ``service.ports.search_index.Section``, before the site is known."""
+
+    heading: str
+    heading_path: tuple[str, ...]
+    anchor: str
+    """Empty for the top of the page."""
+    text: str
+    start_line: int
+    end_line: int
+
+
+class ParsedPage(Struct, frozen=True, gc=False):
+    path: str
+    title: str
+    """By front matter or the first top heading; empty when the page does not say."""
+    description: str
+    facts: Facts
+    sections: tuple[PageSection, ...]
+    anchors: frozenset[str]
+    """All that a link into the page may name."""
+    links: tuple[Link, ...]
+    content: str
+    """The whole page as clean Markdown."""
+
+
+def source_text(data: bytes, path: str) -> str | Skipped:
+    """A page of any markup as text, or why it is none that can be read."""
+    if len(data) > MAX_PAGE_BYTES:
+        return Skipped(path, f"It is larger than {MAX_PAGE_BYTES >> 20} MiB.")
+    if data.count(b"\n") > MAX_LINES:
+        return Skipped(path, f"It has more than {MAX_LINES:,} lines.")
+    if b"\0" in data:
+        return Skipped(path, "It is not text.")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return Skipped(path, "It is not UTF-8 text.")
+
+
+def parse_page(
+    data: bytes, path: str, dialect: Dialect = PLAIN, include: Include | None = None
+) -> ParsedPage | Skipped:
+    """Never raises for what is in the page."""
+    source = source_text(data, path)
+    if isinstance(source, Skipped):
+        return source
+    try:
+        return _Reader(source, path, dialect, include).page()
+    except RecursionError:
+        return Skipped(path, "It is nested too deeply.")
+
+
+def _parser(*rules: str) -> MarkdownIt:
+    # References and inline are read by our own expressions; list depth is bounded, deeper text stays text.
+    return MarkdownIt("commonmark", {"maxNesting": 20}).disable(["inline", "text_join", "reference", *rules])
+
+
+_MARKDOWN = _parser()
+_MDX = _parser("code", "html_block")
+_INDENTED_PROSE = re.compile(r"^(?:!!!|\?\?\?|===)", re.MULTILINE)
+_SNIPPET = re.compile(r"^import[ \t]+(\w+)[ \t]+from[ \t]+['\"]([^'\"\n]{1,500}\.mdx?)['\"]", re.MULTILINE)
+_LIST_ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]")
+
+
+_REFERENCE_LINK = re.compile(r"(?<![!\]])\[([^\[\]\n]{1,300})\](?:\[([^\[\]\n]{0,300})\])?(?![\[(:])")
+_DEFINITION = re.compile(r"^[ ]{0,3}\[([^\[\]\n]{1,300})\]:\s*<?(\S{1,2000}?)>?(?=\s|$)", re.MULTILINE)
+_HEADING_ID = re.compile(r"(?:\{:?\s*#([^\s{}]++)[^{}]*\}|\[#([\w-]+)\]|\{/\*\s*#([\w-]+)\s*\*/\})\s*$")
+_SECTION_MARK = re.compile(r"-8<-+ \[(?:start|end):")
+
+
+_SCISSORS = re.compile(r"^([ \t]*)-+8<-+[ \t]+[\"']([^\"'\n]{1,500})[\"'][ \t]*$", re.MULTILINE)
+_TERM = re.compile(r"^[ \t]*- ([^\n]{1,300})\n(?:[ \t]*\n)?[ \t]+- : ", re.MULTILINE)
+_HYPHENS = re.compile(r"`[^`]*`|-{2,3}")
+PYTHON_MARKDOWN = frozenset(("python", "python-unicode", "pymdownx"))
+
+
+class _Heading(Struct):
+    line: int  # from 0
+    end: int
+    level: int
+    text: str
+    anchor: str
+
+
+class _Reader:
+    def __init__(self, source: str, path: str, dialect: Dialect, include: Include | None) -> None:
+        source = source.replace("\r\n", "\n").replace("\r", "\n")
+        self._path = path
+        self._dialect = dialect
+        self._mdx = dialect.mdx or path.endswith(".mdx")
+        self._facts, start = split_front_matter(source)
+        self._first = source.count("\n", 0, start)  # the line, from 0, where the page's own text begins
+        self._body = blank_unseen(source[start:], mdx=self._mdx)
+        self._lines = self._body.split("\n")
+        self._inline = Inline(dialect, mdx=self._mdx)
+        self._snippets = self._imported(source[start:], include) if include is not None and self._mdx else {}
+        self._inline.imported = frozenset(self._snippets)
+        self._include = include
+        if include is not None:
+            self._inline.includes = self._has_file
+        self._room = MAX_SHOWN
+        self._anchors = Anchors(dialect.slugs)
+        self._code: list[tuple[int, int, bool]] = []  # first and last line + 1, and whether it is fenced
+
+    def _imported(self, body: str, include: Include) -> dict[str, str]:
+        """What each imported snippet shows, by the name that it has here. A snippet's own snippets are not followed."""
+        shown = {}
+        for name, target in _SNIPPET.findall(body)[:MAX_SNIPPETS]:
+            data = include(target)
+            if data is None or len(data) > MAX_SNIPPET_BYTES:
+                continue
+            page = parse_page(data, target, self._dialect)
+            if isinstance(page, ParsedPage) and page.content:
+                shown[name] = page.content[:MAX_INCLUDED]
+        return shown
+
+    def _has_file(self, target: str) -> bool:
+        """What the page shows of a file, kept for where it is used. A file's own includes are not followed."""
+        if target not in self._snippets and len(self._snippets) < MAX_SNIPPETS and self._include is not None:
+            name, start, end = (*target.split(":"), "", "")[:3]
+            data = self._include(name)
+            if data is None or len(data) > MAX_SNIPPET_BYTES:
+                return False
+            text = _stretch(data.decode("utf-8", "replace"), start, end)
+            page = parse_page(text.encode(), name, self._dialect)
+            self._snippets[target] = page.content[:MAX_INCLUDED] if isinstance(page, ParsedPage) else ""
+        return bool(self._snippets.get(target))
+
+    def page(self) -> ParsedPage:
+        loose = self._mdx or (self._dialect.slugs in PYTHON_MARKDOWN and _INDENTED_PROSE.search(self._body) is not None)
+        tokens = (_MDX if loose else _MARKDOWN).parse(self._body)
+        headings = self._headings(tokens)
+        self._loose = loose
+        title = fact(self._facts, "title", "sidebar_label", "sidebarTitle", "linkTitle")
+        top = next((h for h in headings if h.level == 1), None)
+        description = plain(fact(self._facts, "description", "summary"))
+        sections, content = self._sections(headings, title, description)
+        text_links = self._reference_links()
+        anchors = {h.anchor for h in headings} | self._inline.anchors
+        if self._dialect.slugs == "mdn":
+            anchors.update(self._terms())
+        return ParsedPage(
+            path=self._path,
+            title=plain(title) or (top.text if top is not None else ""),
+            description=description,
+            facts=self._facts,
+            sections=sections,
+            anchors=frozenset(anchors),
+            links=(*self._inline.links, *text_links),
+            content=content,
+        )
+
+    def _terms(self) -> Iterator[str]:
+        """MDN names each term of a definition list, as a heading."""
+        for source in _TERM.findall(self._body):
+            text = unmarked(Inline(self._dialect, mdx=False).clean(source, 1)).strip()
+            if text:
+                yield slug(text.split(" ")[0] if text.endswith(")") else text, "mdn")
+
+    def _headings(self, tokens: Sequence[Token]) -> list[_Heading]:
+        """Those that part the page; a heading inside a list or quote only takes an anchor."""
+        found = []
+        for index, token in enumerate(tokens):
+            if token.map is None:
+                continue
+            if token.type in ("fence", "code_block"):
+                self._code.append((token.map[0], token.map[1], token.type == "fence"))
+            elif token.type == "heading_open":
+                heading = self._heading(tokens[index + 1].content, token.map, int(token.tag[1]))
+                if token.level == 0:
+                    found.append(heading)
+                else:
+                    self._inline.anchors.add(heading.anchor)
+        return found
+
+    def _heading(self, source: str, lines: Sequence[int], level: int) -> _Heading:
+        source = source[: 10 * MAX_HEADING]
+        custom = _HEADING_ID.search(source)
+        if custom is not None:
+            source = source[: custom.start()]
+        cleaned = self._inline.clean(source.strip(), self._first + lines[0] + 1)
+        anchor = next(filter(None, custom.groups()), "") if custom is not None else ""
+        if anchor:
+            self._anchors.take(anchor)
+        else:
+            anchor = self._anchors.of(unmarked(_typographic(cleaned) if self._dialect.shortcodes else cleaned))
+        return _Heading(lines[0], lines[1], level, plain(cleaned), anchor)
+
+    def _sections(
+        self, headings: Sequence[_Heading], title: str, description: str
+    ) -> tuple[tuple[PageSection, ...], str]:
+        sections: list[PageSection] = []
+        content: list[str] = []
+        above: list[tuple[int, str]] = []
+        last = len(self._lines) - (len(self._lines) > 1 and not self._lines[-1])  # a line's end begins no other line
+        bounds = [*headings, None]
+        first_line = headings[0].line if headings else last
+        top_parts = self._parts(0, first_line)
+        top_heading, top_start = "", 0
+        start_index = 0
+        if headings and headings[0].level == 1 and not top_parts:
+            # The page's own name, not a section of it.
+            named = headings[0]
+            top_heading = "" if named.text == plain(title) or not title else named.text
+            top_parts = self._parts(named.end, headings[1].line if len(headings) > 1 else last)
+            start_index, top_start = 1, 0
+            first_line = headings[1].line if len(headings) > 1 else last
+        path = (top_heading,) if top_heading else ()
+        self._add(sections, "", path, top_parts, top_start, first_line, heading=top_heading)
+        content.extend(text for _, _, text in top_parts)
+        for index in range(start_index, len(headings)):
+            heading, following = headings[index], bounds[index + 1]
+            end = following.line if following is not None else last
+            while above and above[-1][0] >= heading.level:
+                above.pop()
+            above.append((heading.level, heading.text))
+            parts = self._parts(heading.end, end)
+            content.append(f"{'#' * heading.level} {heading.text}")
+            content.extend(text for _, _, text in parts)
+            parent_only = not parts and following is not None and following.level > heading.level
+            if not parent_only:
+                self._add(
+                    sections, heading.anchor, tuple(text for _, text in above), parts, heading.line, end,
+                    heading=heading.text,
+                )  # fmt: skip
+        if not sections and (title or description or headings):
+            sections.append(PageSection("", (), "", description, self._first + 1, self._first + max(last, 1)))
+        return tuple(sections), "\n\n".join(filter(None, content))
+
+    def _add(
+        self,
+        sections: list[PageSection],
+        anchor: str,
+        path: tuple[str, ...],
+        parts: Sequence[tuple[int, int, str]],
+        start: int,
+        end: int,
+        *,
+        heading: str,
+    ) -> None:
+        if not parts:
+            if anchor:
+                sections.append(PageSection(heading, path, anchor, "", self._first + start + 1, self._first + end))
+            return
+        groups = _grouped(parts)
+        for index, group in enumerate(groups):
+            first = start if index == 0 else group[0][0]
+            after = groups[index + 1][0][0] if index + 1 < len(groups) else end
+            text = "\n\n".join(text for _, _, text in group)
+            sections.append(PageSection(heading, path, anchor, text, self._first + first + 1, self._first + after))
+
+    def _parts(self, start: int, end: int) -> list[tuple[int, int, str]]:
+        """Cleaned blocks of prose and whole blocks of code between two lines, none of them empty."""
+        parts: list[tuple[int, int, str]] = []
+        at = start
+        for index in range(bisect_left(self._code, (start,)), bisect_left(self._code, (end,))):
+            first, after, fenced = self._code[index]
+            if first < at:
+                continue
+            self._prose(parts, at, first)
+            after = min(after, end)
+            code = self._code_shown(_code_text(self._lines[first:after], fenced=fenced))
+            if code.strip():
+                parts.append((first, after, code))
+            at = after
+        self._prose(parts, at, end)
+        return parts
+
+    def _prose(self, parts: list[tuple[int, int, str]], start: int, end: int) -> None:
+        if start >= end:
+            return
+        raw = "\n".join(self._lines[start:end])
+        if not raw or raw.isspace():
+            return
+        text = self._inline.clean(raw, self._first + start + 1)
+        if self._inline.used:
+            self._prose_with_snippets(parts, start, end, text)
+            return
+        if self._loose:
+            text = _dedented(text)
+        if len(text) <= MAX_SECTION:
+            text = _tidy(text)
+            if text:
+                parts.append((start, end, text))
+            return
+        # Long prose is kept by paragraph, so that it can be parted; lines still count as in the file.
+        at = start
+        for paragraph in re.split(r"\n[ \t]*\n", text):
+            lines = paragraph.count("\n") + 2
+            tidy = _tidy(paragraph)
+            if tidy:
+                parts.append((min(at, end - 1), min(at + lines, end), tidy))
+            at += lines
+
+    def _prose_with_snippets(self, parts: list[tuple[int, int, str]], start: int, end: int, text: str) -> None:
+        used, self._inline.used = self._inline.used, []
+        shown = [self._within_room(self._snippets[name]) for name in dict.fromkeys(used)]
+        tidy = _tidy(_dedented(text)) if text.strip() else ""
+        parts.append((start, end, "\n\n".join(filter(None, (tidy, *shown)))))
+
+    def _code_shown(self, code: str) -> str:
+        """A block of code with the files in it that it shows."""
+        include = self._include
+        if include is None or "8<--" not in code:
+            return code
+
+        def shown(match: re.Match[str]) -> str:
+            name, start, end = (*match[2].split(":"), "", "")[:3]
+            data = include(name) if self._room else None
+            if data is None or len(data) > MAX_SNIPPET_BYTES:
+                return match[0]
+            return self._within_room(_stretch(data.decode("utf-8", "replace"), start, end)[:MAX_INCLUDED].strip("\n"))
+
+        return _SCISSORS.sub(shown, code, MAX_SNIPPETS)
+
+    def _within_room(self, text: str) -> str:
+        text = text[: self._room]
+        self._room -= len(text)
+        return text
+
+    def _reference_links(self) -> Iterator[Link]:
+        if "]:" not in self._body:
+            return
+        definitions = {label.casefold(): href for label, href in _DEFINITION.findall(self._body)[:MAX_LINKS]}
+        if not definitions:
+            return
+        code = {line for first, after, _ in self._code for line in range(first, after)}
+        line, at = 0, 0
+        for match in _REFERENCE_LINK.finditer(self._body):
+            href = definitions.get((match[2] or match[1]).casefold())
+            if href is not None:
+                line += self._body.count("\n", at, match.start())
+                at = match.start()
+                if line not in code:
+                    yield Link(href, plain(match[1]), self._first + line + 1)
+
+
+def _grouped(parts: Sequence[tuple[int, int, str]]) -> list[list[tuple[int, int, str]]]:
+    """Runs of blocks of at most ``MAX_SECTION`` characters, unless one block alone is longer."""
+    groups: list[list[tuple[int, int, str]]] = [[]]
+    size = 0
+    for part in parts:
+        if groups[-1] and size + len(part[2]) > MAX_SECTION:
+            groups.append([])
+            size = 0
+        groups[-1].append(part)
+        size += len(part[2])
+    return groups
+
+
+def _stretch(text: str, start: str, end: str) -> str:
+    """Lines ``start`` to ``end``, or what stands between the marks of the section with that name."""
+    if start.isdecimal() or end.isdecimal():
+        return "\n".join(text.split("\n")[max(int(start or 1), 1) - 1 : int(end) if end.isdecimal() else None])
+    if start:
+        _, found, rest = text.partition(f"--8<-- [start:{start}]")
+        return rest.partition("\n")[2].partition(f"--8<-- [end:{start}]")[0].rpartition("\n")[0] if found else ""
+    return "\n".join("" if _is_section_mark(line) else line for line in text.split("\n")) if "8<" in text else text
+
+
+def _is_section_mark(line: str) -> bool:
+    found = _SECTION_MARK.search(line)
+    return found is not None and line.find("]", found.end()) >= 0
+
+
+def _typographic(heading: str) -> str:
+    """Hugo makes dashes of two or three hyphens, except in code, and drops them from anchors."""
+    return _HYPHENS.sub(lambda found: found[0] if found[0][0] == "`" else "", heading) if "--" in heading else heading
+
+
+def _code_text(lines: Sequence[str], *, fenced: bool) -> str:
+    if not fenced:
+        return "\n".join(lines).rstrip()
+    indent = len(lines[0]) - len(lines[0].lstrip(" \t"))
+    if indent:
+        lines = [line[min(indent, len(line) - len(line.lstrip(" \t"))) :] for line in lines]
+    return "\n".join(lines).rstrip()
+
+
+def _tidy(text: str) -> str:
+    text = (
+        re.sub(r"(?<![ \t])[ \t]++(?=\n|\Z)", "", text)
+        if " \n" in text or text[-1:] in " \t" or "\t\n" in text
+        else text
+    )
+    if "\n\n\n" in text:
+        text = re.sub(r"\n{3,}", "\n\n", text)
+    return text.strip("\n")
+
+
+def _dedented(text: str) -> str:
+    """Components indent what is in them; without their tags that would read as code."""
+    out = []
+    base = -1
+    for line in text.split("\n"):
+        words = line.lstrip(" \t")
+        indent = len(line) - len(words)
+        if not words:
+            out.append("")
+        elif _LIST_ITEM.match(words):
+            base = indent if base < 0 or indent < base else base
+            out.append(line[base:])
+        elif base >= 0 and indent > base:
+            out.append(line[base:])
+        else:
+            base = -1
+            out.append(words)
+    return "\n".join(out)

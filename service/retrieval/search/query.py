@@ -1,0 +1,285 @@
+"""The indexes of all sites: which one answers for a domain, and who is reading it.
+
+An index is a folder that never changes (``service.retrieval.index.build``). ``use`` switches a domain to another one
+between two queries; those under way end on the one that they began with. A broken one is noticed when it is opened, by
+its sums, or when a query fails on it; it then answers no more, and ``on_broken`` is called to make another.
+"""
+
+import asyncio
+import re
+import shutil
+import sqlite3
+import threading
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from service.domain.errors import Invalid, NotFound, Unavailable
+from service.domain.projects import DOMAIN
+from service.domain.sites import Skipped
+from service.domain.threads import SearchFilter
+from service.ports.search_index import NO_FILTER, Page, SearchResult
+from service.retrieval.index.atomic_folder import is_whole
+from service.retrieval.index.site_index import SiteIndex
+from service.retrieval.search.meaning import Meaning
+
+MAX_OPEN = 64
+"""Connections that wait for a query, over all domains."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_UNREADABLE = (sqlite3.Error, ValueError, OSError, zlib.error)
+"""What reading a damaged file raises; the libraries have no kind of their own for it."""
+_PANIC = "PanicException"
+"""What tantivy raises when a file is not as it can be at all: no Exception, and of no module that could be imported."""
+_T = TypeVar("_T")
+
+
+class IndexBroken(Unavailable):
+    """The site's index is damaged; it is being made anew."""
+
+    code = "index_broken"
+
+
+class _Served:
+    """An index and its idle connections. Read and changed under the lock of ``SiteIndexes``."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.idle: list[SiteIndex] = []
+        self.busy = 0
+        self.retired = False
+
+
+class SiteIndexes:
+    """``service.ports.search_index.SearchIndex`` over the folders ``<root>/<domain>/<name>``.
+
+    Queries run on threads of its own.
+    """
+
+    def __init__(
+        self, root: Path, *, threads: int = 2, max_open: int = MAX_OPEN, meaning: Meaning | None = None
+    ) -> None:
+        self._max_open = max_open
+        self._meaning = meaning
+        self._root = root
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="search")
+        self._lock = threading.Lock()
+        self._served: dict[str, _Served] = {}  # the least recently asked first
+        self._broken: dict[str, str] = {}
+        self.on_broken: Callable[[str], None] | None = None  # called on the event loop, with the domain
+
+    def path_of(self, domain: str, name: str) -> Path:
+        """Where an index of that name lies. Raises Invalid for what is no domain or no plain name."""
+        if not DOMAIN.fullmatch(domain) or ".." in domain:
+            raise Invalid(f"{domain!r} is not a domain.")
+        if not _NAME.fullmatch(name) or ".." in name:
+            raise Invalid(f"{name!r} is not the name of an index.")
+        return self._root / domain / name
+
+    async def use(self, domain: str, name: str) -> None:
+        """Answer for the domain from this index from now on; older ones of it are removed.
+
+        Raises NotFound (``not_indexed``) when there is none of that name, Invalid when it is not an index of ours, or
+        not whole (``index_broken``); the domain then stays with the one it had.
+        """
+        await self._run(self._use, domain, self.path_of(domain, name))
+
+    def broken(self) -> Mapping[str, str]:
+        """Domains that had an index and have none now, and why."""
+        with self._lock:
+            return dict(self._broken)
+
+    async def forget(self, domain: str) -> None:
+        """Answer no more for the domain. Its files stay."""
+        with self._lock:
+            self._broken.pop(domain, None)
+            served = self._served.pop(domain, None)
+            closing = self._retire(served) if served is not None else []
+        for index in closing:
+            index.close()
+
+    def served(self, domain: str) -> str | None:
+        """The name of the index that answers for the domain."""
+        with self._lock:
+            served = self._served.get(domain)
+        return served.folder.name if served is not None else None
+
+    @property
+    def open_files(self) -> int:
+        with self._lock:
+            return sum(len(served.idle) + served.busy for served in self._served.values())
+
+    async def search(
+        self,
+        domain: str,
+        query: str,
+        *,
+        limit: int = 10,
+        filter: SearchFilter = NO_FILTER,  # noqa: A002  (the port's own word)
+        current_path: str = "",
+        explain: bool = False,
+    ) -> SearchResult:
+        meaning = self._meaning
+        nearness = await meaning.nearness(domain, query) if meaning is not None and query.strip() else None
+        return await self._asked(
+            domain,
+            lambda index: index.search(query, limit, filter, current_path, explain=explain, nearness=nearness),
+        )
+
+    async def hashes(self, domain: str) -> list[bytes]:
+        """Of the content of every section of the domain."""
+        return await self._asked(domain, lambda index: index.hashes())
+
+    async def skipped(self, domain: str) -> list[Skipped]:
+        """Files of the domain that are not in its index, and why."""
+        return await self._asked(domain, lambda index: index.skipped())
+
+    async def meanings(self, domain: str, hashes: Sequence[bytes]) -> dict[bytes, str]:
+        """The texts to embed for these sections; fewer, when another index has taken over meanwhile."""
+        return await self._asked(domain, lambda index: index.meanings(hashes))
+
+    async def read_page(self, domain: str, path: str, *, readers: Sequence[str] | None = None) -> Page | None:
+        return await self._asked(domain, lambda index: index.read_page(path, readers))
+
+    async def _asked(self, domain: str, ask: Callable[[SiteIndex], _T]) -> _T:
+        try:
+            return await self._run(self._ask, domain, ask)
+        except IndexBroken:
+            if self.on_broken is not None:
+                self.on_broken(domain)
+            raise
+
+    async def close(self) -> None:
+        """Wait for the queries under way, then close every file."""
+        await asyncio.get_running_loop().run_in_executor(None, self._threads.shutdown)
+        if self._meaning is not None:
+            self._meaning.close()
+        with self._lock:
+            closing = [index for served in self._served.values() for index in self._retire(served)]
+            self._served.clear()
+        for index in closing:
+            index.close()
+
+    async def _run(self, call: Callable[..., _T], *arguments: object) -> _T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call, *arguments)
+
+    # On the threads
+
+    def _use(self, domain: str, folder: Path) -> None:
+        with self._lock:
+            now = self._served.get(domain)
+            if now is not None and now.folder == folder:
+                return
+        try:
+            first = _opened(folder, check=True)
+        except Invalid as error:
+            if now is None:
+                with self._lock:
+                    self._broken[domain] = str(error)
+            raise
+        served = _Served(folder)
+        served.idle.append(first)
+        with self._lock:
+            before = self._served.pop(domain, None)
+            self._served[domain] = served
+            self._broken.pop(domain, None)
+            closing = [*(self._retire(before) if before is not None else ()), *self._surplus()]
+        for index in closing:
+            index.close()
+        _remove_older(folder)
+
+    def _ask(self, domain: str, ask: Callable[[SiteIndex], _T]) -> _T:
+        while True:
+            with self._lock:
+                served = self._served.pop(domain, None)
+                if served is None:
+                    if domain in self._broken:
+                        raise IndexBroken(_BROKEN)
+                    raise NotFound("This site has not been indexed yet.", code="not_indexed")
+                self._served[domain] = served
+            try:
+                with self._borrowed(served) as index:
+                    return ask(index)
+            except BaseException as error:
+                if not isinstance(error, (NotFound, Invalid, *_UNREADABLE)) and type(error).__name__ != _PANIC:
+                    raise
+                if served.retired:
+                    continue  # it was removed before we had it open: there is a newer one
+                if is_whole(served.folder):
+                    raise
+            with self._lock:
+                closing = self._retire(served)
+                if self._served.get(domain) is served:
+                    del self._served[domain]
+                    self._broken[domain] = _BROKEN
+            for each in closing:
+                each.close()
+
+    @contextmanager
+    def _borrowed(self, served: _Served) -> Iterator[SiteIndex]:
+        with self._lock:
+            index = served.idle.pop() if served.idle else None
+            served.busy += 1
+        try:
+            if index is None:
+                index = _opened(served.folder, check=False)
+            yield index
+        finally:
+            with self._lock:
+                served.busy -= 1
+                if index is not None and not served.retired:
+                    served.idle.append(index)
+                    index = None
+                closing = self._surplus()
+            for each in (*closing, *([index] if index is not None else ())):
+                each.close()
+
+    def _surplus(self) -> list[SiteIndex]:
+        """Idle connections over the limit, of the domains that were asked longest ago."""
+        over = sum(len(served.idle) for served in self._served.values()) - self._max_open
+        closing: list[SiteIndex] = []
+        for served in self._served.values():
+            while over > len(closing) and served.idle:
+                closing.append(served.idle.pop())
+        return closing
+
+    def _retire(self, served: _Served) -> list[SiteIndex]:
+        served.retired = True
+        closing, served.idle = served.idle, []
+        return closing
+
+
+_BROKEN = "This site's index is damaged; it is being made anew."
+
+
+def _opened(folder: Path, *, check: bool) -> SiteIndex:
+    if not folder.is_dir():
+        raise NotFound("This site has not been indexed yet.", code="not_indexed")
+    if check and not is_whole(folder):
+        raise Invalid(f"The index {folder.name} is damaged, or none.", code="index_broken")
+    try:
+        return SiteIndex(folder)
+    except _UNREADABLE as error:
+        raise Invalid(f"{folder.name} is not an index: {error}") from error
+
+
+def _remove_older(folder: Path) -> None:
+    """Other indexes of the domain that are not newer: one that has just been built waits for its turn. Whoever still
+    reads a removed one keeps its files until they close them.
+    """
+    written = folder.stat().st_mtime_ns
+    for other in folder.parent.iterdir():
+        try:
+            if other == folder or other.name.startswith(".") or other.stat().st_mtime_ns > written:
+                continue
+            if other.is_dir():
+                hidden = other.with_name(f".{other.name}.removed")  # out of sight at once, or not at all
+                other.rename(hidden)
+                shutil.rmtree(hidden, ignore_errors=True)
+            elif other.suffix == ".db":  # of a format before this one
+                other.unlink()
+        except FileNotFoundError:
+            continue  # another process was faster

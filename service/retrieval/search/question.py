@@ -1,0 +1,155 @@
+"""From what somebody typed to the terms that the index is asked for.
+
+A query is data: what is left of it are letters and digits, and their number is capped, so a pasted log costs what a
+long question costs. Words that only make a sentence a question are left out. A name is also asked for by its parts and
+neighbours also as one word, so ``retryDelaySecs``, ``retry_delay`` and "retry delay" find each other. A word that the
+site does not have stands for the nearest one that it has.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
+
+from msgspec import Struct
+
+from service.retrieval.search.words import MAX_WORD, Words, parts_of, searchable
+
+MAX_QUERY = 32_768
+MAX_TERMS = 24
+"""Beyond it the words that stand in fewest sections are kept."""
+MAX_READ_WORDS = 400
+PART, JOINED, NEAR = 0.5, 0.5, 0.7
+"""What a term counts that is not a word of the question itself: a part of a name, two words as one, a near word."""
+MAX_CORRECTED = 4
+LEAST_SPLIT, LEAST_CORRECTED, FIRST_LETTER_FREE_FROM, TWO_LETTERS_FROM = 3, 4, 6, 8
+"""Letters of a half of a word; of a word that may be misspelt; in its first letter; in two places. A short word has
+many neighbours ("cable", "table") that nobody means.
+"""
+FIRST_PAIR_MOST = 4000
+"""Sections: a pair of neighbours is asked for as one word when that is a rare word, as names are."""
+
+STOP_WORDS = frozenset(
+    """
+    a about after again all also am an and any are as at be because been before being but by can could did do does
+    doing don down during each every few for from further get gets getting had has have having he her here hers him
+    his how i if in into is isn it its itself just let ll make me more most my need needs no nor not now of off on
+    once only or other our ours out over own please possible re s same she should so some such t tell than that the
+    their theirs them then there these they this those through to too under until up use used uses using ve very want
+    was way we were what when where which while who whom why will with would you your yours
+    """.split()  # noqa: SIM905  (a list would be a line for each)
+)
+"""Function words, and the words that make a question of a subject."""
+
+_WORD = re.compile(r"[^\W_]+")
+
+NearTerms = Callable[[str, int], Iterable[str]]
+"""Terms of the site that may be at most so many letters away from one that it does not have."""
+
+
+class Terms(Struct, frozen=True):
+    weights: Mapping[str, float]
+    """By term, in the question's order."""
+    pairs: tuple[tuple[str, str], ...]
+    """Neighbours in the question."""
+    corrected: Mapping[str, str]
+    """What was typed and is not on the site: the term that stands for it."""
+
+
+def read_question(query: str, words: Words, near: NearTerms) -> Terms:
+    """Terms by their first use, one per stem."""
+    typed = [match[0] for match in _WORD.finditer(searchable(query[:MAX_QUERY])) if len(match[0]) <= MAX_WORD]
+    if len(typed) > 2 * MAX_READ_WORDS:
+        typed = typed[:MAX_READ_WORDS] + typed[-MAX_READ_WORDS:]
+    kept = [word for word in typed if word.casefold() not in STOP_WORDS] or typed
+    sequence = [term for word in kept if (term := words.stem(word))]
+    weights: dict[str, float] = dict.fromkeys(sequence, 1.0)
+    for word in dict.fromkeys(kept):
+        parts = parts_of(word)
+        if len(parts) > 1:
+            _add(weights, [words.stem(part) for part in parts], PART)
+            _add(weights, _joined(parts, words), JOINED)
+    _add(weights, _joined(kept[: 2 * MAX_TERMS], words), JOINED)
+    corrected = _corrected(dict.fromkeys(kept), weights, words, near) if len(weights) <= 2 * MAX_TERMS else {}
+    chosen = _rarest(weights, words)
+    pairs = dict.fromkeys(
+        (first, second)
+        for first, second in pairwise(sequence)
+        if first != second and first in chosen and second in chosen
+    )
+    return Terms(chosen, tuple(pairs)[:MAX_TERMS], corrected)
+
+
+def _add(weights: dict[str, float], terms: Iterable[str], weight: float) -> None:
+    for term in terms:
+        if term:
+            weights.setdefault(term, weight)
+
+
+def _joined(parts: Sequence[str], words: Words) -> list[str]:
+    """Neighbours as one word, where the site has it."""
+    found = (words.stem(first + second) for first, second in pairwise(parts))
+    return [term for term in found if term and 0 < words.frequency(term) <= FIRST_PAIR_MOST]
+
+
+def _rarest(weights: Mapping[str, float], words: Words) -> dict[str, float]:
+    if len(weights) <= MAX_TERMS:
+        return dict(weights)
+    known = [term for term in weights if words.is_known(term)]
+    rarest = set(sorted(known, key=words.frequency)[:MAX_TERMS])
+    return {term: weight for term, weight in weights.items() if term in rarest}
+
+
+def _corrected(typed: Iterable[str], weights: dict[str, float], words: Words, near: NearTerms) -> dict[str, str]:
+    """Put what the site has in the place of what it has not; told by what was typed."""
+    corrected: dict[str, str] = {}
+    for word in typed:
+        term = words.stem(word)
+        if len(corrected) >= MAX_CORRECTED or len(word) < LEAST_CORRECTED or not term or words.is_known(term):
+            continue
+        if not word.isalpha():
+            continue
+        if len(parts_of(word)) > 1:
+            continue  # its parts are asked for
+        found = _nearest(term, 1, words, near)
+        found = found or _halves(word, words)
+        if not found and len(word) >= TWO_LETTERS_FROM:
+            found = _nearest(term, 2, words, near)
+        if found:
+            _add(weights, found, NEAR)
+            corrected[word] = " ".join(found)
+    return corrected
+
+
+def _nearest(term: str, distance: int, words: Words, near: NearTerms) -> list[str]:
+    """The commonest, rather one with the same first letter: that is where people slip least."""
+    candidates = {
+        each: (each[:1] == term[:1], words.frequency(each), each)
+        for each in near(term, distance)
+        if each[:1] == term[:1] or len(term) >= FIRST_LETTER_FREE_FROM
+    }
+    return [max(candidates, key=candidates.__getitem__)] if candidates else []
+
+
+def _halves(word: str, words: Words) -> list[str]:
+    """``retrydelay`` → retry, delay: where both are words of the site, the two whose rarer one is commonest."""
+    best: tuple[int, list[str]] = (0, [])
+    for at in range(LEAST_SPLIT, len(word) - LEAST_SPLIT + 1):
+        terms = [words.stem(word[:at]), words.stem(word[at:])]
+        best = max(best, (min(words.frequency(term) if term else 0 for term in terms), terms))
+    return best[1]
+
+
+def letters_apart(one: str, other: str, most: int) -> bool:
+    """Whether one becomes the other by at most so many letters added, left out, changed or swapped with the next."""
+    if abs(len(one) - len(other)) > most or len(set(one) - set(other)) > most:
+        return False
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for at, letter in enumerate(one, start=1):
+        before, last, row = row, before, [at]
+        for place, each in enumerate(other, start=1):
+            cost = min(before[place] + 1, row[place - 1] + 1, before[place - 1] + (letter != each))
+            if at > 1 and place > 1 and letter == other[place - 2] and one[at - 2] == each:
+                cost = min(cost, last[place - 2] + 1)
+            row.append(cost)
+    return row[-1] <= most

@@ -1,0 +1,256 @@
+"""A site's rules: which files are its pages, and where it shows them. ``detection`` finds them, ``navigation`` asks."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from posixpath import dirname, normpath
+from typing import Literal
+
+from msgspec import Struct, json
+
+from service.retrieval.readers.front_matter import Facts, fact, is_true
+from service.retrieval.readers.inline import Dialect
+from service.retrieval.readers.markdown import SUFFIXES
+from service.retrieval.site.ignore_files import IgnoreRules
+
+Kind = Literal["mintlify", "docusaurus", "mkdocs", "hugo", "sphinx", "mdn", "plain"]
+Read = Callable[[str], bytes | None]
+
+MAX_CONFIG_BYTES = 4 << 20
+MAX_FACT = 500
+MAX_SCRIPT = 100_000
+"""Characters of a configuration in JavaScript, which is only looked through, not run."""
+
+
+class NavEntry(Struct, frozen=True):
+    """What the site's navigation says of a page."""
+
+    order: int
+    title: str = ""
+    version: str = ""
+    language: str = ""
+    is_default: bool = True
+    """Of the version or language that a reader sees first."""
+    tags: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    """Of readers; empty means everyone."""
+
+
+class Layout(Struct, frozen=True, dict=True):
+    """A site's rules, before its pages are read."""
+
+    kind: Kind
+    docs_folder: str
+    root: str
+    """The folder that URLs count from."""
+    dialect: Dialect
+    bases: tuple[str, ...] = ("",)
+    """URL prefixes that the site may have under ``root``, likeliest first."""
+    entries: Mapping[str, NavEntry] = {}
+    """By path in the repository."""
+    redirects: Mapping[str, str] = {}
+    ignored: IgnoreRules = IgnoreRules()
+    """Of paths below ``root``."""
+    mounts: tuple[tuple[str, str, str, str], ...] = ()
+    """Further folders of pages: folder, URL prefix, version, language; the first that fits."""
+    keep_numbers: bool = True
+    default_language: str = ""
+    descriptions: frozenset[str] = frozenset()
+    """Files of OpenAPI."""
+    shown: frozenset[str] = frozenset()
+    """Operations that pages of their own show, as ``get /users``."""
+    addresses: Mapping[str, str] = {}
+    """URLs that are known already, by path."""
+    include_folders: tuple[str, ...] = ()
+    """Where files that pages include are looked for first."""
+
+    @property
+    def reading(self) -> tuple[object, ...]:
+        """What the text of pages depends on: of the same file two layouts that agree here make the same page."""
+        return (
+            self.kind, self.root, self.docs_folder, self.dialect, self.include_folders, self.descriptions, self.shown,
+        )  # fmt: skip
+
+    def is_page(self, path: str) -> bool:
+        """By its name alone; front matter may still hide it (``is_hidden``)."""
+        if path in self.descriptions:
+            return True
+        if not path.lower().endswith(_SUFFIXES.get(self.kind, SUFFIXES)) or not within(path, self.docs_folder):
+            return False
+        parts = path.split("/")
+        if any(part.startswith(".") or part in UNSEEN_FOLDERS for part in parts):
+            return False
+        if _UNSEEN_NAMES.fullmatch(parts[-1]):
+            return False
+        inside = self._mounted(path)
+        if inside is None:
+            return False
+        if self.kind == "docusaurus" and any(part.startswith("_") for part in inside[1].split("/")):
+            return False
+        if path in self.entries:
+            return True
+        unseen = _UNSEEN_PATHS.get(self.kind)
+        if unseen is not None and unseen.search(path):
+            return False
+        return not within(path, self.root) or not self.ignored.ignores(path[len(self.root) :].lstrip("/"))
+
+    def _mounted(self, path: str) -> tuple[tuple[str, str, str], str] | None:
+        """URL prefix, version and language, and the path below the folder that gives them."""
+        if self.mounts:
+            found = [self._mount_numbers[folder] for folder in _above(path) if folder in self._mount_numbers]
+            if found:
+                folder, prefix, version, language = self.mounts[min(found)]
+                return (prefix, version, language), path[len(folder) :].lstrip("/")
+        if within(path, self.root):
+            return ("\0", "", ""), path[len(self.root) :].lstrip("/")
+        return None
+
+    @cached_property
+    def _mount_numbers(self) -> Mapping[str, int]:
+        """By folder: hundreds of versions and languages are not looked through for each page."""
+        return {mount[0]: number for number, mount in reversed(tuple(enumerate(self.mounts)))}
+
+    def place(self, path: str, facts: Facts, base: str) -> tuple[str, str, str]:
+        """URL, version, language."""
+        if path in self.addresses:
+            return self.addresses[path], "", ""
+        if path in self.descriptions:
+            return self._address_of_description(path), "", ""
+        mounted = self._mounted(path)
+        if mounted is None:  # a page that only navigation knows
+            mounted = ("\0", "", ""), path
+        (prefix, version, language), inside = mounted
+        if prefix == "\0":
+            prefix = base
+        folder, _, file = inside.rpartition("/")
+        name = file.rpartition(".")[0]
+        folders = [part for part in folder.split("/") if part]
+        if self.kind == "hugo":
+            name, _, suffix = name.partition(".") if LANGUAGE.fullmatch(name.rpartition(".")[2]) else (name, "", "")
+            language = suffix or language
+            folders = [part.lower().replace(" ", "-") for part in folders]
+            name = name.lower().replace(" ", "-")
+            if suffix and suffix != self.default_language:
+                prefix = f"/{suffix}"
+        if self.kind == "docusaurus" and not self.keep_numbers:
+            folders = [NUMBER.sub("", part) for part in folders]
+            name = NUMBER.sub("", name)
+        if not language and folders and LANGUAGE.fullmatch(folders[0]) and folders[0][:2].lower() in LANGUAGES:
+            language = folders[0]
+        if not version and folders and _VERSION.fullmatch(folders[0]):
+            version = folders[0]
+        address = fact(facts, "slug", "url", "permalink")
+        if address.startswith("/") and "://" not in address and ":" not in address:
+            return clean_url((prefix if self.kind == "docusaurus" else "") + address), version, language
+        if self.kind == "mdn" and address:
+            return clean_url(f"{prefix}/{fact(facts, 'slug')}"), version, language
+        tail = [] if self._is_index(name, folders) else [name]
+        if self.kind == "sphinx":
+            tail = [f"{name}.html"] if tail or folders else []
+        elif file.lower().endswith((".html", ".htm")) and tail and self.kind == "plain":
+            tail = [file]
+        if self.kind == "docusaurus" and tail and fact(facts, "id"):
+            tail = [fact(facts, "id").rpartition("/")[2]]
+        if (given := fact(facts, "slug")) and self.kind != "mdn":
+            tail = [*(tail[:0]), *given.strip("/").split("/")]
+        return clean_url("/".join([prefix, *folders, *tail])), version, language
+
+    def _address_of_description(self, path: str) -> str:
+        """Sites serve the file itself; those that keep such files in a folder of their own, from their root."""
+        inside = path[len(self.root) :] if within(path, self.root) else path
+        above = dirname(self.root)
+        for folder in (join_path(above, "static"), join_path(above, "public")):
+            if within(path, folder):
+                inside = path[len(folder) :]
+        return clean_url(inside)
+
+    def _is_index(self, name: str, folders: Sequence[str]) -> bool:
+        lowered = name.lower()
+        if lowered in ("index", "_index") or (lowered == "readme" and self.kind != "mintlify"):
+            return True
+        return self.kind == "docusaurus" and bool(folders) and lowered == folders[-1].lower()
+
+    def included(self, path: str, target: str) -> tuple[str, ...]:
+        """Where a file that a page imports may lie: from the site's root (``/a.mdx``, ``@site/a.mdx``) or its own."""
+        target = target.replace("@site/", "/", 1)
+        if len(target) > MAX_FACT or "\0" in target:
+            return ()
+        first = tuple(join_path(folder, normpath(f"/{target}")) for folder in self.include_folders)
+        if not target.startswith("/"):
+            found = normpath(f"{dirname(path)}/{target}".lstrip("/"))
+            return first if found.startswith("..") else (*first, found)
+        folders = dict.fromkeys((self.root, dirname(self.root), self.docs_folder, ""))
+        return (*first, *(join_path(folder, normpath(target)) for folder in folders))
+
+    def is_hidden(self, facts: Facts) -> bool:
+        if is_true(facts, "draft", "hidden", "unlisted", "headless") or fact(facts, "published").lower() == "false":
+            return True
+        if fact(facts, "searchable").lower() == "false" or is_true(facts, "search_exclude"):
+            return True
+        build = facts.get("_build") or facts.get("build")
+        return isinstance(build, dict) and fact(build, "render").lower() in ("never", "false")
+
+
+def encode_layout(layout: Layout) -> str:
+    return _ENCODER.encode(layout).decode()
+
+
+def decode_layout(text: str) -> Layout:
+    """Raises ValueError for what ``encode_layout`` did not write."""
+    return _DECODER.decode(text)
+
+
+_ENCODER = json.Encoder(order="deterministic")
+_DECODER = json.Decoder(Layout)
+
+
+_SUFFIXES: Mapping[Kind, tuple[str, ...]] = {
+    "plain": (*SUFFIXES, ".rst", ".html", ".htm", ".ipynb"),
+    "sphinx": (*SUFFIXES, ".rst", ".ipynb"),
+    "mkdocs": (*SUFFIXES, ".ipynb"),
+    "hugo": (*SUFFIXES, ".html"),
+}
+"""What each generator makes pages of; else Markdown only."""
+PAGE_SUFFIXES = _SUFFIXES["plain"]
+UNSEEN_FOLDERS = frozenset(("node_modules", "vendor", "__pycache__", "site-packages", "bower_components"))
+_UNSEEN_NAMES = re.compile(
+    r"(?:LICEN[CS]E|CODE_OF_CONDUCT|AGENTS|CLAUDE|GEMINI|SKILL|PULL_REQUEST_TEMPLATE|ISSUE_TEMPLATE)\.\w+"
+)
+"""Files for those who work on the repository; in lower case such a name is a page's."""
+_UNSEEN_PATHS: Mapping[Kind, re.Pattern[str]] = {
+    "mintlify": re.compile(
+        r"(?:^|/)(?:README|CONTRIBUTING|CHANGELOG|SECURITY)\.mdx?$|(?:^|/)_?snippets/", re.IGNORECASE
+    )
+}
+"""What a generator shows only where its navigation names it."""
+LANGUAGE = re.compile(r"[A-Za-z]{2}(?:[-_][A-Za-z]{2,4})?")
+LANGUAGES = frozenset(
+    """
+    ar bg bn ca cs da de el en es et fa fi fr he hi hr hu id it ja ko lt lv ms nb nl no pl pt ro ru sk sl sr sv th tr
+    uk ur vi zh
+    """.split()  # noqa: SIM905  (a list would be a line for each)
+)
+_VERSION = re.compile(r"v\d+(?:[.-]\w+)*|\d+(?:\.(?:\d+|x))+")
+NUMBER = re.compile(r"^\d+\s*[-_.]+\s*(?=\D)")
+
+
+def within(path: str, folder: str) -> bool:
+    return not folder or path == folder or path.startswith(folder + "/")
+
+
+def _above(path: str) -> Iterator[str]:
+    """The path, and each folder above it."""
+    at = len(path)
+    while at >= 0:
+        yield path[:at]
+        at = path.rfind("/", 0, at)
+    yield ""
+
+
+def join_path(*parts: str) -> str:
+    return "/".join(part.strip("/") for part in parts if part.strip("/"))
+
+
+def clean_url(url: str) -> str:
+    parts = [part for part in url.split("/") if part not in ("", ".")]
+    return "/" + "/".join(parts)

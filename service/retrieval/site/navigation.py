@@ -1,0 +1,305 @@
+"""Which files are pages, where the site shows them, and what a link on one of them leads to.
+
+``detect_layout`` finds the site's generator and answers by its rules; ``make_site`` places pages by them;
+``resolve_link`` and ``link_problem`` then answer for links. What a configuration does not say (a generator's base path,
+when it is not in the archive) the pages' own links decide.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from posixpath import dirname, normpath
+from urllib.parse import unquote
+
+from msgspec import Struct
+
+from service.domain.sites import Skipped
+from service.retrieval.readers.front_matter import fact, facts_list
+from service.retrieval.readers.markdown import SUFFIXES, ParsedPage, parse_page
+from service.retrieval.site.detection import detect_layout
+from service.retrieval.site.layout import MAX_CONFIG_BYTES, MAX_FACT, NUMBER, Kind, Layout, NavEntry, clean_url
+
+__all__ = [  # with what those who read sites need of the modules below this one
+    "MAX_CONFIG_BYTES",
+    "Layout",
+    "Placed",
+    "Site",
+    "SiteBuilder",
+    "SitePage",
+    "detect_layout",
+    "is_external",
+    "link_problem",
+    "make_site",
+    "placed",
+    "read_site",
+    "resolve_link",
+    "site_page",
+]
+
+MAX_VOTES = 3000
+
+
+class SitePage(Struct, frozen=True, gc=False):
+    path: str
+    url: str
+    title: str
+    anchors: frozenset[str]
+    version: str = ""
+    language: str = ""
+    tags: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    """Of readers; empty means everyone."""
+    order: int = -1
+    """In the navigation, from 0; -1 when it is not there."""
+    is_default: bool = True
+
+
+class Site(Struct, frozen=True):
+    """The pages of a site and where they are."""
+
+    kind: Kind
+    docs_folder: str
+    pages: Mapping[str, SitePage]
+    """By path in the repository."""
+    paths: Mapping[str, str]
+    """By URL, redirects included; case and a trailing slash play no part: ask through ``path_of``."""
+    files: frozenset[str]
+    """Every file that was given, pages or not."""
+
+    def path_of(self, url: str) -> str | None:
+        return self.paths.get(_url_key(url))
+
+
+class Placed(Struct, frozen=True, gc=False):
+    """What is kept of a parsed page to give it its place in the site."""
+
+    path: str
+    title: str
+    has_own_title: bool
+    facts: dict[str, object]
+    anchors: frozenset[str] = frozenset()
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """Further addresses of the page."""
+        return facts_list(self.facts, "aliases", "redirect_from")
+
+
+def placed(page: ParsedPage) -> Placed:
+    facts = {key: _small(page.facts[key]) for key in _PLACING if key in page.facts}
+    own = bool(fact(page.facts, "title", "sidebar_label", "sidebarTitle", "linkTitle"))
+    return Placed(page.path, page.title, own, facts, page.anchors)
+
+
+def _small(value: object) -> object:
+    if isinstance(value, list):
+        return [item[:MAX_FACT] for item in value[:100] if isinstance(item, str)]
+    return str(value)[:MAX_FACT] if isinstance(value, str | int | float) else None
+
+
+_PLACING = (
+    *("slug", "url", "permalink", "id", "aliases", "redirect_from"),
+    *("version", "language", "lang", "locale", "tag", "tags", "groups"),
+)
+
+
+# The site
+
+
+class SiteBuilder:
+    """Takes parsed pages one by one and keeps little of each, so that a large site need not be held whole."""
+
+    def __init__(self, layout: Layout, files: Iterable[str]) -> None:
+        self._layout = layout
+        self._files = frozenset(files)
+        self._placed: list[Placed] = []
+        self._absolute: dict[str, None] = {}
+
+    def add(self, page: ParsedPage) -> None:
+        self.vote(page)
+        self.add_placed(placed(page))
+
+    def add_placed(self, page: Placed) -> None:
+        self._placed.append(page)
+
+    def vote(self, page: ParsedPage) -> None:
+        """A page's links tell under which prefix the site has its pages."""
+        if len(self._absolute) < MAX_VOTES and len(self._layout.bases) > 1:
+            self._absolute.update((_url_key(link.href), None) for link in page.links[:20] if link.href.startswith("/"))
+
+    def base(self) -> str:
+        """The URL prefix that most links agree on."""
+        return max(self._layout.bases, key=self._votes) if self._absolute else self._layout.bases[0]
+
+    def site(self, base: str | None = None) -> Site:
+        if base is None:
+            base = self.base()
+        pages: dict[str, SitePage] = {}
+        paths: dict[str, str] = {}
+        redirects: list[tuple[str, str]] = list(self._layout.redirects.items())
+        for each in self._placed:
+            page = site_page(self._layout, each, base)
+            pages[page.path] = page
+            paths.setdefault(_url_key(page.url), page.path)
+            if page.url.endswith(".html"):
+                paths.setdefault(_url_key(page.url.removesuffix(".html")), page.path)
+            redirects.extend(
+                (alias if alias.startswith("/") else f"{dirname(page.url)}/{alias}", page.url) for alias in each.aliases
+            )
+        for source, destination in redirects:
+            target = paths.get(_url_key(destination.partition("#")[0]))
+            if target is not None:
+                paths.setdefault(_url_key(source), target)
+        return Site(self._layout.kind, self._layout.docs_folder, pages, paths, self._files)
+
+    def _votes(self, base: str) -> int:
+        urls = {_url_key(self._layout.place(each.path, each.facts, base)[0]) for each in self._placed}
+        return sum(url in urls for url in self._absolute)
+
+
+def site_page(layout: Layout, page: Placed, base: str) -> SitePage:
+    """A page at its place, under the site's URL prefix."""
+    url, version, language = layout.place(page.path, page.facts, base)
+    entry = layout.entries.get(page.path, NavEntry(-1))
+    title = (entry.title if not page.has_own_title else "") or page.title or _title_of(page.path)
+    mounted = bool(version) and layout.kind == "docusaurus"
+    newest = next((mount[2] for mount in layout.mounts if mount[2]), "")
+    return SitePage(
+        path=page.path,
+        url=url,
+        title=title,
+        anchors=page.anchors,
+        version=fact(page.facts, "version") or entry.version or version,
+        language=fact(page.facts, "language", "lang", "locale") or entry.language or language,
+        tags=facts_list(page.facts, "tag", "tags") or entry.tags,
+        groups=facts_list(page.facts, "groups") or entry.groups,
+        order=entry.order,
+        is_default=entry.is_default and (not mounted or version == newest),
+    )
+
+
+def make_site(layout: Layout, pages: Iterable[ParsedPage], files: Iterable[str]) -> Site:
+    builder = SiteBuilder(layout, files)
+    for page in pages:
+        if not layout.is_hidden(page.facts):
+            builder.add(page)
+    return builder.site()
+
+
+def read_site(files: Mapping[str, bytes], *, docs_folder: str = "") -> Site:
+    """A site from its files in memory; those that cannot be read are not in it."""
+    layout = detect_layout(files, files.get, docs_folder=docs_folder)
+    parsed = (parse_page(data, path, layout.dialect) for path, data in files.items() if layout.is_page(path))
+    return make_site(layout, (page for page in parsed if not isinstance(page, Skipped)), files)
+
+
+def _title_of(path: str) -> str:
+    folder, _, file = path.rpartition("/")
+    name = file.rpartition(".")[0]
+    if name.lower() in ("index", "_index", "readme"):
+        name = folder.rpartition("/")[2] or name
+    words = re.sub(r"[-_]+", " ", NUMBER.sub("", name)).strip()
+    return words[:1].upper() + words[1:]
+
+
+def _url_key(url: str) -> str:
+    return clean_url(unquote(url.partition("#")[0].partition("?")[0])).casefold()
+
+
+# Links
+
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//")
+_INDEX_TAIL = re.compile(r"(?:^|/)(?:index|_index|readme)$", re.IGNORECASE)
+
+
+def is_external(href: str) -> bool:
+    """It leaves the site: another scheme or host."""
+    return _SCHEME.match(href.strip()) is not None
+
+
+def resolve_link(from_path: str, href: str, site: Site) -> str | None:
+    """The path of the page that a link on ``from_path`` leads to; None when it leads to none, or off the site.
+
+    Read as sites do: from the page's file (``../a/b.md``), from its URL (``../b``), from the site's root
+    (``/a/b``), with or without ``.md``, ``.mdx``, ``.html`` or a trailing slash. Query and anchor play no part; an
+    anchor alone is the page itself.
+    """
+    href = href.strip()
+    if is_external(href):
+        return None
+    target = unquote(href.partition("#")[0].partition("?")[0])
+    if not target:
+        return from_path if from_path in site.pages else None
+    for candidate in _as_files(from_path, target, site):
+        if candidate in site.pages:
+            return candidate
+    for url in _as_urls(from_path, target, site):
+        path = site.paths.get(_url_key(url))
+        if path is not None:
+            return path
+    return None
+
+
+def link_problem(from_path: str, href: str, site: Site) -> str | None:
+    """What is wrong with a link, as a sentence; None when it is sound or leads off the site.
+
+    Anchors are compared without punctuation, since generators differ there.
+    """
+    href = href.strip()
+    if is_external(href) or "{" in href or "<" in href:
+        return None
+    target, _, anchor = href.partition("#")
+    path = resolve_link(from_path, href, site)
+    if path is None:
+        return None if _is_asset(from_path, target, site) else f"No page is at {target!r}."
+    anchor = unquote(anchor)
+    if not anchor or anchor.casefold() in ("top", "_top") or anchor.startswith((":~:", "/", "!")):
+        return None
+    known = site.pages[path].anchors
+    if anchor in known or _loosely(anchor) in {_loosely(name) for name in known}:
+        return None
+    return f"{path} has no heading {anchor!r}."
+
+
+def _loosely(anchor: str) -> str:
+    return re.sub(r"[\W_]+", "", anchor.casefold())
+
+
+def _is_asset(from_path: str, target: str, site: Site) -> bool:
+    """A file that is no page; one with a suffix of its own may lie where the archive does not reach."""
+    suffix = target.rpartition("/")[2].partition("?")[0].rpartition(".")[2].lower()
+    if "." not in target.rpartition("/")[2] or f".{suffix}" in SUFFIXES:
+        return any(candidate in site.files for candidate in _as_files(from_path, target, site))
+    return suffix not in ("html", "htm")
+
+
+def _as_files(from_path: str, target: str, site: Site) -> Iterable[str]:
+    folders = ["", site.docs_folder] if target.startswith("/") else [dirname(from_path)]
+    if target.startswith("/"):
+        folders.append(dirname(site.docs_folder))
+    for folder in dict.fromkeys(folders):
+        joined = normpath(f"{folder}/{target.lstrip('/')}" if folder else target.lstrip("/"))
+        if joined.startswith("../") or joined == "..":
+            continue
+        joined = "" if joined == "." else joined
+        yield joined
+        for suffix in SUFFIXES:
+            yield joined + suffix
+        for suffix in SUFFIXES:
+            for name in ("index", "_index", "README", "readme"):
+                yield f"{joined}/{name}{suffix}" if joined else f"{name}{suffix}"
+
+
+def _as_urls(from_path: str, target: str, site: Site) -> Iterable[str]:
+    bare = re.sub(r"\.(?:mdx?|markdown|html?|rst|ipynb)$", "", target, flags=re.IGNORECASE)
+    bare = _INDEX_TAIL.sub("", bare) or "/"
+    if target.startswith("/"):
+        yield target
+        yield bare
+        return
+    page = site.pages.get(from_path)
+    if page is None:
+        return
+    for base in (dirname(page.url), page.url):  # without and with a slash at the end of the page's own address
+        for each in (target, bare):
+            yield normpath(f"{base}/{each}")

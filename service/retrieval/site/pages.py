@@ -1,0 +1,151 @@
+"""Pages of every format, read one by one: what is in the repository decides, and no page stops the others.
+
+A page has ``PAGE_SECONDS`` to be read in, and again to be indexed in (``index``). The alarm reaches Python code and
+regular expressions wherever they are; the parsers in C are linear, and what they are given is bounded. It needs the
+main thread, which an index is built on.
+"""
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from msgspec.structs import replace
+
+from service.domain.sites import Skipped
+from service.retrieval.readers.front_matter import fact
+from service.retrieval.readers.markdown import MAX_PAGE_BYTES, PageSection, ParsedPage, parse_page
+from service.retrieval.readers.notebook import MAX_NOTEBOOK_BYTES, parse_notebook
+from service.retrieval.readers.openapi_pages import (
+    MAX_DESCRIPTION_BYTES,
+    Description,
+    Operation,
+    as_page,
+    operation_named,
+    read_description,
+)
+from service.retrieval.site.navigation import Layout
+
+PAGE_SECONDS = 20.0
+MAX_BYTES = max(MAX_PAGE_BYTES, MAX_NOTEBOOK_BYTES, MAX_DESCRIPTION_BYTES)
+
+ReadUpTo = Callable[[str, int], bytes | None]
+"""Up to so many bytes of a file; None when there is no such file."""
+
+
+class OutOfTime(BaseException):
+    """No ``except Exception`` of a parser stops it."""
+
+
+class PageReader:
+    """Reads the pages of one site, by its layout."""
+
+    def __init__(self, layout: Layout, read: ReadUpTo, *, page_seconds: float = PAGE_SECONDS) -> None:
+        self._layout, self._read, self._seconds = layout, read, page_seconds
+        self.used: set[str] = set()
+        """Files that the last page was made from besides its own, those that were looked for in vain too."""
+        self.late = 0
+        """Pages that took too long."""
+        self._descriptions: dict[str, Description | Skipped] = {}
+
+    def page(self, path: str) -> ParsedPage | Skipped:
+        """Never raises for what is in a page, or in what it includes."""
+        self.used = set()
+        try:
+            with within(self._seconds):
+                return self._page(path)
+        except OutOfTime:
+            self.late += 1
+            return Skipped(path, f"Reading it took longer than {self._seconds:g} seconds.")
+        except MemoryError:
+            return Skipped(path, "Reading it takes too much memory.")
+
+    def _page(self, path: str) -> ParsedPage | Skipped:
+        suffix = path.lower().rpartition(".")[2]
+        if path in self._layout.descriptions:
+            described = self._description(path)
+            return described if isinstance(described, Skipped) else as_page(described, path, without=self._layout.shown)
+        data = self._read(path, MAX_BYTES + 1) or b""
+        match suffix:  # docutils and lxml take 8 MB, which the service, that builds indexes in children, does without
+            case "rst":
+                from service.retrieval.readers.rst import parse_rst
+
+                return parse_rst(data, path, lambda target: self._included(path, target))
+            case "html" | "htm":
+                from service.retrieval.readers.html import parse_html
+
+                return parse_html(data, path)
+            case "ipynb":
+                return parse_notebook(data, path, self._layout.dialect)
+        page = parse_page(data, path, self._layout.dialect, lambda target: self._included(path, target))
+        if self._layout.descriptions and isinstance(page, ParsedPage):
+            return self._with_operation(page)
+        return page
+
+    def _included(self, path: str, target: str) -> bytes | None:
+        for name in self._layout.included(path, target):
+            if name == path:
+                continue
+            self.used.add(name)
+            data = self._read(name, MAX_PAGE_BYTES)
+            if data is not None:
+                return data
+        return None
+
+    def _description(self, path: str) -> Description | Skipped:
+        if path not in self._descriptions:
+            data = self._read(path, MAX_DESCRIPTION_BYTES + 1) or b""
+            self._descriptions[path] = read_description(data, path)
+        return self._descriptions[path]
+
+    def _with_operation(self, page: ParsedPage) -> ParsedPage:
+        """A page whose front matter names an operation shows it."""
+        named = operation_named(fact(page.facts, "openapi", "openapi-schema"))
+        if named is None:
+            return page
+        file, key = named
+        found = self._operation(page.path, file, key)
+        if found is None:
+            return page
+        title = page.title or found.title
+        section = PageSection("" if page.title else found.title, (), "", found.text, 1, _first_line(page))
+        sections = page.sections
+        if sections and not sections[0].anchor and not sections[0].text:
+            sections = sections[1:]
+        content = "\n\n".join(filter(None, (found.text, page.content)))
+        return replace(page, title=title, sections=(section, *sections), content=content)
+
+    def _operation(self, path: str, file: str, key: str) -> Operation | None:
+        names = self._layout.included(path, file if "/" in file else f"/{file}") if file else self._layout.descriptions
+        for name in sorted(names):
+            if name in self._layout.descriptions:
+                self.used.add(name)
+                described = self._description(name)
+                found = described.operation(key) if isinstance(described, Description) else None
+                if found is not None:
+                    return found
+        return None
+
+
+def _first_line(page: ParsedPage) -> int:
+    return max(1, page.sections[0].start_line if page.sections else 1)
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """Raise OutOfTime after so long, in the main thread; in others there is no deadline."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def ring(_signal: int, _frame: FrameType | None) -> None:
+        raise OutOfTime
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -1,0 +1,474 @@
+"""All settings, read once, here only: ``docsmith.toml``, then the environment (``DOCSMITH_SECTION__NAME``) on top."""
+
+import difflib
+import math
+import re
+import tomllib
+import types
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Meta, Struct
+
+from service.domain.access.callers import checked_networks
+from service.domain.errors import Invalid
+
+PREFIX = "DOCSMITH_"
+MAX_BYTES = 1 << 20
+"""Of a settings file."""
+NOT_SETTINGS = frozenset({"DOCSMITH_DATA", "DOCSMITH_CONFIG"})
+"""Variables of the command line's own options."""
+
+
+class BadSettings(Invalid):
+    """A settings file or variable that cannot be used; the message names it."""
+
+    code = "bad_settings"
+
+
+class ServerSection(Struct, frozen=True, forbid_unknown_fields=True):
+    host: str = "127.0.0.1"
+    port: Annotated[int, Meta(ge=0, le=65535)] = 8080
+    """0 for a free one."""
+    public_url: str = ""
+    """How people reach the service, for the links that it gives out; what it listens on when empty."""
+    trusted_proxies: str | tuple[str, ...] = ()
+    """Addresses and networks of the reverse proxies in front, whose word for the caller's address is taken; as one
+    text, parted by commas.
+    """
+    v1_sunset: date | None = None
+    """From when on version 1 of the API may be gone, for the ``Sunset`` of its answers."""
+    proxy_header: Literal["X-Forwarded-For", "Forwarded"] = "X-Forwarded-For"
+    """The one that the proxies set. Only this is read: the other may be the caller's own."""
+    max_connections: Annotated[int, Meta(ge=1)] = 4096
+    max_connections_per_address: Annotated[int, Meta(ge=0)] = 100
+    """From one address that is no trusted proxy and not this machine; 0 for any number."""
+    head_seconds: Annotated[float, Meta(gt=0)] = 15
+    """For a request's line and headers to arrive."""
+    body_seconds: Annotated[float, Meta(gt=0)] = 60
+    """For a request's JSON body to arrive."""
+    idle_seconds: Annotated[float, Meta(gt=0)] = 75
+    """How long a connection is kept that asks nothing; longer than a reverse proxy in front keeps it."""
+    write_seconds: Annotated[float, Meta(gt=0)] = 60
+    """For a client that reads nothing of its answer, or of its stream, before it is cut off."""
+
+
+class AgentSection(Struct, frozen=True, forbid_unknown_fields=True):
+    model: str = ""
+    """An alias, or ``builtin``; empty chooses by the keys in the environment."""
+    concurrent_jobs: Annotated[int, Meta(ge=1)] = 8
+    """In all projects; further ones wait in a queue."""
+    concurrent_jobs_per_project: Annotated[int, Meta(ge=1)] = 4
+    concurrent_jobs_per_organization: Annotated[int, Meta(ge=1)] = 6
+    """Fewer than in all, so that jobs of one organization that stand still never hold up all others."""
+    max_steps: Annotated[int, Meta(ge=1)] = 60
+    max_tokens: Annotated[int, Meta(ge=1)] = 2_000_000
+    max_cost_usd: Annotated[float, Meta(ge=0)] = 10.0
+    max_minutes: Annotated[float, Meta(gt=0)] = 30.0
+    author: str = "Docsmith <docsmith@users.noreply.localhost>"
+    """Of the commits."""
+
+
+class AssistantSection(Struct, frozen=True, forbid_unknown_fields=True):
+    model: str = ""
+    suggestions: bool = True
+    max_searches: Annotated[int, Meta(ge=0)] = 3
+    """Further searches and page reads that a model may make for one answer."""
+    concurrent_replies: Annotated[int, Meta(ge=1)] = 2000
+    """At once; who asks beyond that waits, without a search step even. Each takes about 0.2 MB."""
+
+
+class SearchSection(Struct, frozen=True, forbid_unknown_fields=True):
+    embedding_model: str = ""
+    """An alias below, or any embedding model that litellm knows: search then goes by meaning, too. Every section, and
+    every question, is sent to it.
+    """
+    embedding_wait_ms: Annotated[int, Meta(ge=1, le=10_000)] = 300
+    """For a question's vector; after it, words alone decide."""
+
+
+class ThreadsSection(Struct, frozen=True, forbid_unknown_fields=True):
+    require_key: bool = False
+    grace_seconds: Annotated[float, Meta(ge=0, le=3600)] = 0.0
+    """How long a reply goes on after its reader's connection has broken, for a client that can resume it (it has sent a
+    chat id). 0: not at all. A client's stop is a broken connection like any other, so with more than 0 the model writes
+    on for so long after it.
+    """
+
+
+class AuditSection(Struct, frozen=True, forbid_unknown_fields=True):
+    checkpoint_minutes: Annotated[float, Meta(ge=0)] = 60
+    """How often the log's state is signed while it grows; 0 for never."""
+
+
+class NetworkSection(Struct, frozen=True, forbid_unknown_fields=True):
+    allow_private: bool = False
+    """Addresses that people name (webhooks) may be on this machine and in private networks, and may be plain http."""
+
+
+class IndexSection(Struct, frozen=True, forbid_unknown_fields=True):
+    poll_minutes: Annotated[float, Meta(ge=0)] = 0
+    """How often repositories on other code hosts, and live websites, are looked at for changes; 0 for never. Those that
+    send webhooks need no looking.
+    """
+
+
+class HostedSection(Struct, frozen=True, forbid_unknown_fields=True):
+    """Of the repositories that the service hosts itself."""
+
+    allow_force_push: bool = False
+    """Of the default branch: a push may then take away commits that it has."""
+
+
+class WebhooksSection(Struct, frozen=True, forbid_unknown_fields=True):
+    concurrent_deliveries: Annotated[int, Meta(ge=1, le=1000)] = 100
+    timeout_seconds: Annotated[float, Meta(gt=0, le=60)] = 15.0
+    """For one attempt, from looking up the name to the answer."""
+
+
+class LimitsSection(Struct, frozen=True, forbid_unknown_fields=True):
+    """Accepted requests in a sliding window; 0 for any number."""
+
+    assistant_key_month: Annotated[int, Meta(ge=0)] = 10_000
+    """Of 30 days."""
+    organization_hour: Annotated[int, Meta(ge=0)] = 10_000
+    address_day: Annotated[int, Meta(ge=0)] = 10_000
+    project_hour: Annotated[int, Meta(ge=0)] = 100
+    """Of the agent: jobs created and followed up, together."""
+    reader_5_minutes: Annotated[int, Meta(ge=0)] = 20
+    """Questions of one reader of a site, for keys with origins: by ``fp`` and by address, whichever has more."""
+    reader_day: Annotated[int, Meta(ge=0)] = 200
+    key_searches_minute: Annotated[int, Meta(ge=0)] = 600
+    """Searches with one key that has no origins."""
+    address_searches_minute: Annotated[int, Meta(ge=0)] = 60
+    """Searches of a site from one address, for keys with origins."""
+
+
+class LogSection(Struct, frozen=True, forbid_unknown_fields=True):
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    """``warning`` leaves out the line for each request."""
+    format: Literal["auto", "json", "console"] = "auto"
+    """``auto``: lines for people on a terminal, else JSON."""
+
+
+class MetricsSection(Struct, frozen=True, forbid_unknown_fields=True):
+    """Of ``/metrics``."""
+
+    enabled: bool = True
+    token_env: str = ""
+    """The variable that holds the bearer token which reading them takes; empty: none."""
+    port: Annotated[int, Meta(ge=0, le=65535)] = 0
+    """Of their own, so that the outside never sees them; 0: on the service's own port, for callers of this machine
+    alone unless there is a token.
+    """
+    host: str = "127.0.0.1"
+    """Only for a port of their own."""
+
+
+class ModelSection(Struct, frozen=True, forbid_unknown_fields=True):
+    model: str
+    """Any name that litellm knows, such as ``anthropic/claude-sonnet-5-5``."""
+    api_base: str = ""
+    api_key_env: str = ""
+    """The environment variable that holds the key."""
+    input_usd_per_million_tokens: Annotated[float, Meta(ge=0)] | None = None
+    output_usd_per_million_tokens: Annotated[float, Meta(ge=0)] | None = None
+    max_output_tokens: Annotated[int, Meta(ge=1)] | None = None
+    context_tokens: Annotated[int, Meta(ge=1)] | None = None
+    """Of a prompt and its reply together, for models that litellm does not know."""
+    fallback: str = ""
+    """The alias of the model to ask when this one is down, overloaded or refuses its key."""
+    first_token_timeout_seconds: Annotated[float, Meta(gt=0)] = 120.0
+    """Until the first bytes of an answer; a large model on a small machine takes long to read a prompt."""
+    idle_timeout_seconds: Annotated[float, Meta(gt=0)] = 60.0
+    """Between one piece of an answer and the next."""
+
+
+class Settings(Struct, frozen=True, forbid_unknown_fields=True):
+    server: ServerSection = ServerSection()
+    agent: AgentSection = AgentSection()
+    assistant: AssistantSection = AssistantSection()
+    search: SearchSection = SearchSection()
+    threads: ThreadsSection = ThreadsSection()
+    audit: AuditSection = AuditSection()
+    limits: LimitsSection = LimitsSection()
+    network: NetworkSection = NetworkSection()
+    hosted: HostedSection = HostedSection()
+    webhooks: WebhooksSection = WebhooksSection()
+    index: IndexSection = IndexSection()
+    log: LogSection = LogSection()
+    metrics: MetricsSection = MetricsSection()
+    models: dict[str, ModelSection] = {}
+
+
+class Value(Struct, frozen=True):
+    """One setting in effect, and where it comes from."""
+
+    name: str
+    """As ``section.name``."""
+    value: Any
+    origin: str
+    """``default``, ``FILE:LINE`` or a variable's name."""
+
+
+class Reading(Struct, frozen=True):
+    settings: Settings | None
+    """None when there are problems."""
+    problems: tuple[str, ...]
+    """Each names the place: a line of the file, or a variable."""
+    values: tuple[Value, ...]
+
+
+def drilled(settings: Settings) -> Settings:
+    """Return the settings of a drill: builtin models alone, no crawl, no checkpoint."""
+    return msgspec.structs.replace(
+        settings,
+        models={},
+        agent=msgspec.structs.replace(settings.agent, model="builtin"),
+        assistant=msgspec.structs.replace(settings.assistant, model="builtin"),
+        search=msgspec.structs.replace(settings.search, embedding_model=""),
+        audit=msgspec.structs.replace(settings.audit, checkpoint_minutes=0),
+        index=msgspec.structs.replace(settings.index, poll_minutes=0),
+    )
+
+
+def load_settings(file: Path | None, environment: Mapping[str, str]) -> Settings:
+    """Settings from a TOML file (None: no file) with the environment's on top.
+
+    Raises:
+        BadSettings: unreadable, not TOML, an unknown name (the nearest right one is told) or a value that does not fit.
+    """
+    reading = read_settings(file, environment)
+    if reading.settings is None:
+        more = len(reading.problems) - 1
+        raise BadSettings(
+            reading.problems[0] + (f" (and {more} more: docsmith config check)" if more else ""),
+            problems=tuple(("settings", problem) for problem in reading.problems),
+        )
+    return reading.settings
+
+
+def read_settings(file: Path | None, environment: Mapping[str, str]) -> Reading:
+    """As ``load_settings``, with every problem, and where each value comes from."""
+    text, table = "", {}
+    if file is not None:
+        try:
+            text = _text_of(file)
+            table = tomllib.loads(text)
+        except OSError as error:
+            return Reading(None, (f"{file}: {error.strerror}",), ())
+        except UnicodeDecodeError as error:
+            return Reading(None, (f"{file}: it is not UTF-8 text, from byte {error.start} on",), ())
+        except RecursionError:
+            return Reading(None, (f"{file}: brackets within brackets, too deep",), ())
+        except ValueError as error:  # TOMLDecodeError is one
+            return Reading(None, (f"{file}: {error}",), ())
+    problems: list[str] = []
+    origins = {name: f"{file}:{line}" for name, line in _lines(text).items()}
+    for name, value in environment.items():
+        if name.startswith(PREFIX) and name not in NOT_SETTINGS:
+            path = name.removeprefix(PREFIX).lower().split("__")
+            if _put(table, path, value):
+                origins[".".join(path)] = name
+            else:
+                problems.append(f"{name}: {path[0]} is not a section")
+    problems += _mistaken(table, environment)
+    given = _Given(origins, str(file) if file else "settings")
+    _check(table, Settings, (), given)
+    problems += given.problems
+    if problems:
+        return Reading(None, tuple(problems), ())
+    settings = msgspec.convert(table, Settings, strict=False)
+    values = [Value(name, value, given.origin(name) or "default") for name, value in _flat(settings, ())]
+    return Reading(settings, (), tuple(values))
+
+
+def _text_of(file: Path) -> str:
+    """Raises OSError, and ValueError for what is too long."""
+    with file.open("rb") as opened:  # it may be a pipe, or a device without an end
+        content = opened.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise ValueError(f"it is longer than {MAX_BYTES >> 20} MiB, so it is not a settings file")
+    return content.decode("utf-8-sig").replace("\r\n", "\n")  # some editors begin a file with a mark of its encoding
+
+
+def _mistaken(table: dict[str, Any], environment: Mapping[str, str]) -> Iterator[str]:
+    """Problems of variables that name no section, which are taken out of the table: what was meant may be guessed."""
+    sections = typing.get_type_hints(Settings)
+    right = [f"{PREFIX}{section}__{field}".upper() for section in sections for field in _fields_of(sections[section])]
+    for name in environment:
+        section = name.removeprefix(PREFIX).lower()
+        if not name.startswith(PREFIX) or name in NOT_SETTINGS or "__" in section or section in sections:
+            continue
+        table.pop(section, None)  # another may be spelt like it, but for capitals
+        near = [one for one in right if one.replace("__", "_") == name or one.partition("__")[2].lower() == section]
+        near = near or difflib.get_close_matches(name, [*right, *NOT_SETTINGS], n=1, cutoff=0.8)
+        yield f"{name}: unknown name {section!r}" + (f"; did you mean {near[0]}?" if near else "")
+
+
+def _fields_of(kind: Any) -> tuple[str, ...]:
+    return kind.__struct_fields__ if isinstance(kind, type) and issubclass(kind, Struct) else ()
+
+
+def _put(table: dict[str, Any], path: Sequence[str], value: str) -> bool:
+    for part in path[:-1]:
+        inner = table.setdefault(part, {})
+        if not isinstance(inner, dict):
+            return False
+        table = inner
+    table[path[-1]] = value
+    return True
+
+
+class _Given:
+    """What was given: where, and what is wrong with it."""
+
+    def __init__(self, origins: Mapping[str, str], elsewhere: str) -> None:
+        self._origins, self._elsewhere = origins, elsewhere
+        self.problems: list[str] = []
+
+    def origin(self, name: str) -> str | None:
+        return self._origins.get(name)
+
+    def wrong(self, path: Sequence[str], problem: str) -> None:
+        name, section_name = ".".join(path), ".".join(path[:-1])
+        inside = (at for each, at in self._origins.items() if each.startswith(f"{name}."))
+        place = self._origins.get(name) or next(inside, "") or self._origins.get(section_name)
+        section = f" [{section_name}]" if section_name else ""
+        self.problems.append(f"{place or self._elsewhere}{section}: {problem}")
+
+
+def _check(table: Mapping[str, Any], kind: type[Struct], path: tuple[str, ...], given: _Given) -> None:
+    """Note what does not fit the struct: unknown names, missing ones, values."""
+    types_of = typing.get_type_hints(kind, include_extras=True)
+    for name, value in table.items():
+        here = (*path, name)
+        if name not in types_of:
+            near = difflib.get_close_matches(name, types_of, n=1)
+            given.wrong(here, f"unknown name {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+            continue
+        inner = types_of[name]
+        if typing.get_origin(inner) is dict and isinstance(value, dict):
+            for key, entry in value.items():
+                _check_section(entry, typing.get_args(inner)[1], (*here, key), given)
+        elif isinstance(inner, type) and not isinstance(inner, types.GenericAlias) and issubclass(inner, Struct):
+            _check_section(value, inner, here, given)
+        else:
+            try:
+                converted = msgspec.convert(value, inner, strict=False)
+            except msgspec.ValidationError as error:
+                given.wrong(here, f"{name}: {_plainly(str(error))}")
+                continue
+            if isinstance(converted, float) and not math.isfinite(converted):
+                given.wrong(here, f"{name}: Expected a number with an end, got {converted}")
+            elif problem := _CHECKS.get(".".join((*path[:1], name)), _nothing)(converted):
+                given.wrong(here, f"{name}: {problem}")
+    for field in msgspec.structs.fields(kind):
+        if field.required and field.name not in table:
+            given.wrong((*path, field.name), f"{field.name} is required")
+
+
+def _plainly(problem: str) -> str:
+    """What msgspec says, without its marks, and with what to write instead of a name of Python's."""
+    problem = problem.replace("`", "")
+    return problem.replace("Expected bool,", "Expected true or false,")
+
+
+def _nothing(_value: Any) -> str:
+    return ""
+
+
+def _networks(value: str | tuple[str, ...]) -> str:
+    try:
+        checked_networks(one.strip() for one in (value.split(",") if isinstance(value, str) else value) if one.strip())
+    except Invalid as error:
+        return str(error).rstrip(".")
+    return ""
+
+
+def _host(value: str) -> str:
+    is_one = re.fullmatch(r"[A-Za-z0-9_.:%-]+", value)
+    return "" if is_one else "Expected an address or a name of this machine, such as 127.0.0.1"
+
+
+def _url(value: str) -> str:
+    try:
+        parts = urlsplit(value)
+        is_one = parts.scheme in {"http", "https"} and parts.hostname and (parts.port is None or parts.port)
+    except ValueError:
+        is_one = False
+    return "" if is_one or not value else "Expected an address, such as https://docs.example.com"
+
+
+def _public_url(value: str) -> str:
+    if problem := _url(value):
+        return problem
+    parts = urlsplit(value)
+    # Links to pages are made by writing a path after it.
+    return "Expected an address without user, ? and #" if parts.username or parts.query or parts.fragment else ""
+
+
+def _variable(value: str) -> str:
+    # Not said is what is there: it may be the secret itself.
+    is_one = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value)
+    return "" if is_one or not value else "Expected the name of a variable that holds the secret, not the secret"
+
+
+_CHECKS: dict[str, Callable[[Any], str]] = {
+    "server.host": _host,
+    "server.public_url": _public_url,
+    "server.trusted_proxies": _networks,
+    "metrics.host": _host,
+    "metrics.token_env": _variable,
+    "models.api_base": _url,
+    "models.api_key_env": _variable,
+}
+"""What types do not say of a value; each says what is wrong with it, or nothing."""
+
+
+def _check_section(value: Any, kind: type[Struct], path: tuple[str, ...], given: _Given) -> None:
+    if isinstance(value, dict):
+        _check(value, kind, path, given)
+    else:
+        given.wrong(path, f"{path[-1]} is a section: write [{'.'.join(path)}] above its names")
+
+
+def _flat(section: Struct, path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+    for name in section.__struct_fields__:
+        value = getattr(section, name)
+        if isinstance(value, Struct):
+            yield from _flat(value, (*path, name))
+        elif isinstance(value, dict):
+            for key, entry in value.items():
+                yield from _flat(entry, (*path, name, key))
+        else:
+            yield ".".join((*path, name)), value
+
+
+_TABLE = re.compile(r"\s*+\[([^\[\]]+)\]\s*+(#.*)?$")
+_PART = re.compile(r"""[A-Za-z0-9_-]+|"[^"]*"|'[^']*'""")
+_KEY = re.compile(rf"\s*((?:{_PART.pattern})(?:\s*\.\s*(?:{_PART.pattern}))*)\s*=\s*(.*)")
+
+
+def _lines(text: str) -> dict[str, int]:
+    """The line of each name of a TOML file, which tomllib does not tell; for messages, so that of a name inside of a
+    text of several lines may be wrong.
+    """
+    found: dict[str, int] = {}
+    table: list[str] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if header := _TABLE.match(line):
+            table = [part.strip("\"'") for part in _PART.findall(header[1])]
+            found.setdefault(".".join(table), number)
+        elif entry := _KEY.match(line):
+            path = ".".join([*table, *(part.strip("\"'") for part in _PART.findall(entry[1]))])
+            found.setdefault(path, number)
+            if entry[2].startswith("{"):  # an inline table: its names are on this line
+                for name in re.findall(r"[{,]\s*([A-Za-z0-9_-]+)\s*=", entry[2]):
+                    found.setdefault(f"{path}.{name}", number)
+    return found

@@ -1,0 +1,45 @@
+"""Whether the process lives, and whether it can do its work."""
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from aiohttp import web
+from msgspec import Struct
+
+from service.web.http.app_keys import BEHIND, MODEL_NAMES, READINESS
+from service.web.http.problems import RETRY_SECONDS, json_response
+from service.web.http.schemas import says
+
+routes = web.RouteTableDef()
+
+
+class Health(Struct, frozen=True):
+    """The process lives."""
+
+    status: Annotated[Literal["ok"], says("Always this.")] = "ok"
+
+
+class Readiness(Struct, frozen=True):
+    """Whether the service can do its work."""
+
+    status: Annotated[Literal["ready", "not ready"], says("`ready` when all is well.")]
+    reasons: Annotated[dict[str, str], says("What is not ready, and why; empty when all is well.")]
+    behind: Annotated[
+        Mapping[str, str],
+        says("Sites whose search index is older than their documentation, and why. The service is ready all the same."),
+    ]
+    models: Annotated[dict[str, str], says("The model that each kind of work uses.")]
+
+
+@routes.get("/healthz")
+async def healthz(_request: web.Request) -> web.Response:
+    return json_response(Health())
+
+
+@routes.get("/readyz")
+async def readyz(request: web.Request) -> web.Response:
+    """200 when all is well; 503 with what is not, and why."""
+    reasons = request.app[READINESS]()
+    body = Readiness("not ready" if reasons else "ready", reasons, request.app[BEHIND](), request.app[MODEL_NAMES])
+    headers = {"Retry-After": str(RETRY_SECONDS)} if reasons else None
+    return json_response(body, status=503 if reasons else 200, headers=headers)

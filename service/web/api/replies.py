@@ -1,0 +1,173 @@
+"""Replies to those who read them: live from this process, or from the record."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterable
+from contextlib import aclosing, suppress
+
+from aiohttp import web
+from aiohttp_sse import EventSourceResponse
+from msgspec import Struct
+
+from service.domain.replies import ReplyBroken, ReplyDone, ReplyEvent, Retelling, TextDelta, merged
+from service.projections.threads import position_of_reply
+from service.streams import THREADS, decoded
+from service.web.http.app_keys import CLOSING, REPLIER, STORE, VIEWS
+from service.web.http.live import with_keep_alives
+from service.web.http.revocation import KEY_REVOKED, SENTENCE, KeyRevoked, revocation_of
+from service.wire import data_stream, ui_messages
+from service.workers.broadcast import Topic
+
+TURN_PIECES = 16
+"""Who is told so much at once lets others have their turn; between the pieces of a model there are turns anyway."""
+PAUSE_SECONDS = 0.001
+"""A piece sooner behind the last one is part of a burst: those go out together."""
+MAX_AT_ONCE = 8_192
+"""Characters of a piece that is sent by whoever tells it: less than a connection holds for a reader who is behind."""
+GOING_DOWN = ReplyBroken("unavailable", "The service is restarting; ask again in a moment.")
+
+
+class HeardReply(Struct, frozen=True):
+    """A reply that somebody is about to read."""
+
+    thread_id: str
+    reply_id: str
+    topic: Topic[ReplyEvent] | None
+    """Where this process tells it; None when it has ended, or another process gives it: then it is on record."""
+    thread_key: str | None = None
+    """Only of a new thread."""
+    may_return: bool = False
+    """The reader's client could ask for the rest when its connection breaks."""
+    is_lost: bool = False
+    """An earlier reader has lost it: once it is read to its end, nobody waits for it any more."""
+
+
+async def send_ui_messages(request: web.Request, reply: HeardReply, *, plain: bool) -> web.StreamResponse:
+    """As server-sent events; ``plain``: as ``ui_messages.is_plain_reader`` says."""
+    encoder = ui_messages.UiMessageEncoder(plain=plain)
+    response = EventSourceResponse(sep="\n", allow_all_methods=True)
+    response.headers.update({**ui_messages.HEADERS, **_headers_of(reply)})
+    reading = request.app[REPLIER].reading(reply.thread_id, reply.reply_id, may_return=reply.may_return)
+    with suppress(KeyRevoked), reading:  # leaving by the exception, the reader has lost the rest
+        await response.prepare(request)
+        at_once = _AtOnce(request, response, encoder.encode)
+        async with response, aclosing(_told(request, reply, at_once)) as told:
+            async for events in told:
+                await _send(response, [piece for event in events for piece in encoder.encode(event)])
+        await _note_end(request, reply)
+    return response
+
+
+async def send_data_stream(request: web.Request, reply: HeardReply, *, headers: dict[str, str]) -> web.StreamResponse:
+    """As the lines of AI SDK 4."""
+    encoder = data_stream.DataStreamEncoder()
+    response = web.StreamResponse(headers={**data_stream.HEADERS, **_headers_of(reply), **headers})
+    reading = request.app[REPLIER].reading(reply.thread_id, reply.reply_id, may_return=reply.may_return)
+    with suppress(KeyRevoked), reading:
+        await response.prepare(request)
+        at_once, seen = _AtOnce(request, response, encoder.encode), 0
+        async with aclosing(_told(request, reply, at_once)) as told:
+            async for events in with_keep_alives(told):
+                if events is not None:
+                    await _send(response, _lines(encoder, events))
+                elif at_once.pieces == seen:
+                    await _send(response, [data_stream.KEEP_ALIVE])
+                seen = at_once.pieces
+        await response.write_eof()
+        await _note_end(request, reply)
+    return response
+
+
+def _lines(encoder: data_stream.DataStreamEncoder, events: Iterable[ReplyEvent]) -> list[bytes]:
+    return [line for event in events for line in encoder.encode(event)]
+
+
+async def _send(response: web.StreamResponse, pieces: list[bytes]) -> None:
+    """Waits while the reader is behind. Raises ConnectionError when it has gone; a connection whose reader takes
+    nothing for too long is cut (``connections``), and the reader can catch up from the record.
+    """
+    if not pieces:
+        return
+    await response.write(b"".join(pieces))
+    if len(pieces) > TURN_PIECES:
+        await asyncio.sleep(0)  # a write that need not wait gives nobody else a turn
+
+
+class _AtOnce:
+    """Sends a piece of text in the call that tells it, to a reader who is not behind."""
+
+    def __init__(
+        self, request: web.Request, response: web.StreamResponse, encode: Callable[[ReplyEvent], list[bytes]]
+    ) -> None:
+        self._transport, self._response, self._encode = request.transport, response, encode
+        self._revocation = revocation_of(request)
+        self._time, self._burst_until = asyncio.get_running_loop().time, 0.0
+        self.pieces = 0
+        """So many were sent."""
+
+    def __call__(self, event: ReplyEvent) -> bool:
+        transport = self._transport
+        if not isinstance(event, TextDelta) or len(event.text) > MAX_AT_ONCE or self._revocation.is_published:
+            return False
+        if transport is None or transport.is_closing() or transport.get_write_buffer_size():
+            return False
+        now = self._time()
+        if now < self._burst_until:
+            return False
+        self._burst_until = now + PAUSE_SECONDS
+        self.pieces += 1
+        writing = self._response.write(b"".join(self._encode(event)))
+        with suppress(StopIteration, ConnectionError):  # whoever left is noticed by the task that waits for the rest
+            writing.send(None)
+            writing.close()  # all has been handed over; it would wait for the reader, as the next write does
+        return True
+
+
+async def _told(
+    request: web.Request, reply: HeardReply, at_once: Callable[[ReplyEvent], bool]
+) -> AsyncGenerator[Iterable[ReplyEvent], None]:
+    """Yield the reply up to its end. Raises KeyRevoked, after saying so."""
+    revocation, last = revocation_of(request), None
+    if reply.topic is None:
+        async with aclosing(_on_record(request, reply)) as recorded:
+            async for event in recorded:
+                last = event
+                yield (event,)
+    else:
+        async with aclosing(reply.topic.batches(at_once, revocation)) as batches:
+            async for events in batches:
+                last = events[-1]
+                yield merged(events)
+    if revocation.is_published and not isinstance(last, ReplyDone | ReplyBroken):
+        yield (KEY_REVOKED,)
+        raise KeyRevoked(SENTENCE)
+
+
+async def _on_record(request: web.Request, reply: HeardReply) -> AsyncGenerator[ReplyEvent, None]:
+    """What is on record of a reply, and what comes to be, to its end."""
+    store, views = request.app[STORE], request.app[VIEWS]
+    await views.wait_for(await store.head())
+    position = await position_of_reply(views, reply.reply_id)
+    telling = Retelling(reply.thread_id, reply.reply_id)
+    after = 0 if position is None else position - 1
+    async with aclosing(store.subscribe(after=after, stream=THREADS.stream(reply.thread_id))) as subscription:
+        revocation = revocation_of(request)
+        async for recorded in with_keep_alives(subscription, request.app[CLOSING], revocation=revocation):
+            for _, event in decoded(THREADS, [recorded] if recorded is not None else []):
+                for told in telling.tell(event):
+                    yield told
+            if telling.is_over:
+                return
+    if not revocation.is_published:
+        yield GOING_DOWN
+
+
+async def _note_end(request: web.Request, reply: HeardReply) -> None:
+    if reply.is_lost:
+        await request.app[REPLIER].note_return(reply.thread_id, reply.reply_id)
+
+
+def _headers_of(reply: HeardReply) -> dict[str, str]:
+    headers = {ui_messages.THREAD_ID_HEADER: reply.thread_id}
+    if reply.thread_key is not None:
+        headers[ui_messages.THREAD_KEY_HEADER] = reply.thread_key
+    return headers

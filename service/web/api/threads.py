@@ -1,0 +1,333 @@
+"""The assistant's endpoints: a message in, a streamed reply out."""
+
+import hashlib
+from contextlib import suppress
+from typing import Annotated, Any, Literal, TypeAlias
+
+from aiohttp import web
+from msgspec import Meta, Raw, Struct, field
+
+from eventstore import load
+from service.domain.errors import Invalid, NotFound
+from service.domain.replies import ReplyEvent, Resumer
+from service.domain.threads import (
+    DEFAULT_PAGE_SIZE,
+    MAX_CONTEXT_CHARACTERS,
+    MAX_FP_CHARACTERS,
+    MAX_PAGE_SIZE,
+    MAX_PATH_CHARACTERS,
+    MAX_QUESTION_CHARACTERS,
+    ContextItem,
+    PostMessage,
+    SearchFilter,
+    Thread,
+)
+from service.operations import PostedMessage, post_message, start_thread
+from service.projections.projects import ProjectRow
+from service.projections.threads import replies_in_chat
+from service.runtime.system import new_id, now
+from service.streams import THREADS
+from service.web.api.replies import HeardReply, send_data_stream, send_ui_messages
+from service.web.http.access import site_for
+from service.web.http.app_keys import BROADCAST, INSTANCE, KEY_REQUIRED, REPLIER, STORE, VIEWS
+from service.web.http.client_address import client_address
+from service.web.http.limits import charged, name_reader
+from service.web.http.problems import ACTOR, decoded_at, metadata_of, read_body
+from service.web.http.query_params import of_query
+from service.web.http.schemas import MESSAGE, QUESTION, WHOLE, says
+from service.web.http.versioning import deprecated
+from service.wire import ui_messages
+from service.workers.broadcast import Topic
+
+routes = web.RouteTableDef()
+
+MAX_ID_CHARACTERS = 200
+MAX_ECHOES = 20
+"""Of the last messages of a chat, so many are looked at for the thread that they name."""
+
+
+class Part(Struct):
+    type: str = ""
+    text: str | None = None
+
+
+class ChatMessage(Struct):
+    """As the chat clients send it; of what they echo only the last user message is used."""
+
+    role: str
+    id: str | None = None
+    content: Any = None
+    parts: list[Part] | None = None
+
+
+class EchoedMessage(Struct):
+    """What of an earlier message may name its thread: the metadata of AI SDK 5 and later, the annotations of 4."""
+
+    role: Any = None
+    metadata: Any = None
+    annotations: Any = None
+
+
+Text200: TypeAlias = Annotated[str, Meta(max_length=200)]
+Text1000: TypeAlias = Annotated[str, Meta(max_length=1000)]
+
+
+class ContextBody(Struct):
+    """Something that the question is about."""
+
+    type: Annotated[Literal["code", "textSelection"], says("What it is.")]
+    value: Annotated[str, Meta(max_length=MAX_CONTEXT_CHARACTERS, description="The code, or the text.")]
+    path: Annotated[Text1000 | None, says("The page that it is from.")] = None
+    element_id: Annotated[Text1000 | None, says("The element of that page.")] = field(default=None, name="elementId")
+
+
+class FilterBody(Struct):
+    """Which pages count. A page that says nothing of a thing matches any value of it."""
+
+    version: Annotated[Text200 | None, says("Only pages of this version.")] = None
+    language: Annotated[Text200 | None, says("Only pages in this language.")] = None
+    tag: Annotated[Text200 | None, says("Only pages with this tag.")] = None
+    groups: Annotated[
+        Annotated[list[Text200], Meta(max_length=100)] | None,
+        says("The reader's groups: pages for others are left out."),
+    ] = None
+
+
+class ThreadBody(Struct, rename="camel"):
+    """A question, in a chat."""
+
+    fp: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=MAX_FP_CHARACTERS,
+            description="Who asks: a name of the client's own for its user, or `anonymous`. Whoever goes on with a"
+            " thread sends the same.",
+        ),
+    ]
+    # Raw, since clients send the whole chat each time, and only the last question of it counts.
+    messages: Annotated[
+        list[Annotated[Raw, Meta(extra_json_schema=MESSAGE)]],
+        Meta(
+            min_length=1,
+            description="The chat so far. Its last message of role `user` is the question.",
+            extra_json_schema={"contains": QUESTION},
+        ),
+    ]
+    thread_id: Annotated[Text200 | None, says("The thread to go on with; left out: a new one.")] = None
+    thread_key: Annotated[Text200 | None, says("The thread's key, as its first answer told it.")] = None
+    retrieval_page_size: Annotated[
+        Annotated[float, Meta(ge=1, le=MAX_PAGE_SIZE, extra_json_schema=WHOLE)] | None,
+        says(f"How many passages the answer is made from; {DEFAULT_PAGE_SIZE} when left out."),
+    ] = None
+    filter: Annotated[FilterBody | None, says("Only pages that match all of it.")] = None
+    context: Annotated[
+        Annotated[list[ContextBody], Meta(max_length=100)] | None, says("What else the question is about.")
+    ] = None
+    current_path: Annotated[
+        Annotated[str, Meta(max_length=MAX_PATH_CHARACTERS)] | None, says("The page that the reader has open.")
+    ] = None
+    id: Annotated[Any, says("The client's own name for its chat, as text: what a reply is gone on with by.")] = None
+    trigger: Annotated[Any, says("`regenerate-message` asks for another reply to the last question.")] = None
+    message_id: Annotated[Any, says("The client's own id of the message that is edited, or answered again.")] = None
+
+
+@routes.post("/discovery/v2/assistant/{domain}/message")
+async def post_message_v2(request: web.Request) -> web.StreamResponse:
+    """AI SDK 5 and later: server-sent events."""
+    project = await site_for(request)
+    body = await read_body(request, ThreadBody)
+    reply = await _post(request, project, body, api_version=2)
+    has_trigger = isinstance(body.trigger, str)
+    plain = ui_messages.is_plain_reader(request.headers.get("User-Agent", ""), body_has_trigger=has_trigger)
+    return await send_ui_messages(request, reply, plain=plain)
+
+
+@routes.get("/discovery/v2/assistant/{domain}/message/{chatId:.+}/stream", allow_head=False)  # asking has effects
+async def resume_reply(request: web.Request) -> web.StreamResponse:
+    """The reply under way in a chat, from its start; 204 when there is none, or none for this reader.
+
+    A chat's name is chosen by its client and can be guessed. So whoever asks either shows the thread's key
+    (``X-Thread-Key``, or ``threadKey`` in the query), or is the one who asked, by API key, address and User-Agent.
+    ``fp`` in the query must be the thread's own, where it has one. The plain client sends none of these.
+    """
+    project = await site_for(request)
+    key = request.headers.get("X-Thread-Key") or of_query(request, "threadKey") or None
+    reader = Resumer(
+        project.domain,
+        _asker(request),
+        now(),
+        fp=of_query(request, "fp") or None,
+        thread_key=key,
+        key_required=request.app[KEY_REQUIRED],
+    )
+    reply = await _reply_in_chat(request, request.match_info["chatId"][:MAX_ID_CHARACTERS], reader)
+    if reply is None:
+        return web.Response(status=204)
+    plain = ui_messages.is_plain_reader(request.headers.get("User-Agent", ""), body_has_trigger=False)
+    return await send_ui_messages(request, reply, plain=plain)
+
+
+@routes.post("/discovery/v1/assistant/{domain}/message")
+async def post_message_v1(request: web.Request) -> web.StreamResponse:
+    """AI SDK 4: a data stream."""
+    project = await site_for(request)
+    body = await read_body(request, ThreadBody)
+    reply = await _post(request, project, body, api_version=1)
+    successor = deprecated(f"/discovery/v2/assistant/{project.domain}/message")
+    return await send_data_stream(request, reply, headers=successor)
+
+
+async def _reply_in_chat(request: web.Request, chat_id: str, reader: Resumer) -> HeardReply | None:
+    """The newest reply in the chat that this reader may have and still waits for."""
+    store, views, replier = request.app[STORE], request.app[VIEWS], request.app[REPLIER]
+    await views.wait_for(await store.head())
+    found = await replies_in_chat(
+        views, reader.domain, chat_id, asker=None if reader.thread_key is not None else reader.asker
+    )
+    for one in found:
+        thread = (await load(store, THREADS, one.thread_id)).state
+        turn = thread.turn_of(one.reply_id) if isinstance(thread, Thread) else None
+        if not isinstance(thread, Thread) or turn is None or turn.reply is None:
+            continue  # another reply has taken its place, or it is erased
+        if reader.may_hear(thread, turn.reply):
+            if not reader.waits_for(turn.reply):
+                return None
+            if turn.reply.state == "active":
+                await replier.end_if_orphaned(one.thread_id, one.reply_id, turn.reply.instance)
+                await replier.note_return(one.thread_id, one.reply_id)
+            topic = request.app[BROADCAST].find(one.reply_id)
+            return HeardReply(one.thread_id, one.reply_id, topic, may_return=True, is_lost=True)
+    return None
+
+
+async def _post(
+    request: web.Request, project: ProjectRow, body: ThreadBody, *, api_version: Literal[1, 2]
+) -> HeardReply:
+    message = _message(body, project.domain, request, api_version)
+    name_reader(request, body.fp)
+    topics, replier = request.app[BROADCAST], request.app[REPLIER]
+    topic: Topic[ReplyEvent] | None = topics.open(message.reply_id)  # before the reply can begin
+    try:
+        posted = await _record(request, project, body, message)
+    except BaseException:
+        replier.stop(message.reply_id)  # whoever asked may have left
+        raise
+    if posted.reply_id != message.reply_id:  # it was asked before
+        topics.close(message.reply_id)
+        topic = topics.find(posted.reply_id)
+    return HeardReply(
+        posted.thread_id, posted.reply_id, topic, thread_key=posted.thread_key, may_return=bool(message.chat_id)
+    )
+
+
+async def _record(request: web.Request, project: ProjectRow, body: ThreadBody, message: PostMessage) -> PostedMessage:
+    """In the thread that the request names; or in the one that the chat's earlier messages name, if it is the sender's
+    to write to: clients send metadata back without being asked to, so a wrong one is no mistake of theirs. Who wants
+    another reply to a chat's first message, or edits it, has no earlier message to send back: the chat's name tells.
+    """
+    store, metadata = charged(request), metadata_of(request)
+    named = body.thread_id or request.headers.get("X-Thread-Id")
+    if named:
+        return await post_message(store, named[:MAX_ID_CHARACTERS], message, metadata)
+    meant = _echoed_thread(body.messages)
+    if meant is None and message.chat_id and (message.regenerates or isinstance(body.message_id, str)):
+        meant = await _thread_of_chat(request, message)
+    if meant is not None:
+        with suppress(NotFound):
+            return await post_message(store, meant, message, metadata)
+    return await start_thread(store, project, message, metadata)
+
+
+async def _thread_of_chat(request: web.Request, message: PostMessage) -> str | None:
+    """The thread in which whoever asks has sent this very message before, in a chat of that name."""
+    store, views = request.app[STORE], request.app[VIEWS]
+    await views.wait_for(await store.head())
+    found = await replies_in_chat(views, message.domain, message.chat_id, asker=message.asker)
+    for thread_id in dict.fromkeys(one.thread_id for one in found):
+        thread = (await load(store, THREADS, thread_id)).state
+        if isinstance(thread, Thread) and message.client_message_id and thread.index_asked(message) is not None:
+            return thread_id
+    return None
+
+
+def _message(body: ThreadBody, domain: str, request: web.Request, api_version: Literal[1, 2]) -> PostMessage:
+    asked, text = _last_question(body.messages)
+    wanted = body.filter or FilterBody()
+    chat_id = body.id[:MAX_ID_CHARACTERS] if isinstance(body.id, str) else ""
+    page_size = body.retrieval_page_size
+    if page_size is not None and page_size != int(page_size):
+        raise Invalid(
+            "$.retrievalPageSize: is a whole number", problems=(("$.retrievalPageSize", "is a whole number"),)
+        )
+    return PostMessage(
+        message_id=new_id(),
+        client_message_id=(asked.id or "")[:MAX_ID_CHARACTERS],
+        text=text,
+        context=tuple(ContextItem(item.type, item.value, item.path, item.element_id) for item in body.context or ()),
+        current_path=body.current_path or "",
+        filter=SearchFilter(wanted.version, wanted.language, wanted.tag, tuple(wanted.groups or ())),
+        page_size=int(page_size) if page_size is not None else DEFAULT_PAGE_SIZE,
+        api_version=api_version,
+        reply_id=f"msg_{new_id()}",
+        instance=request.app[INSTANCE],
+        domain=domain,
+        fp=body.fp,
+        now=now(),
+        thread_key=body.thread_key or request.headers.get("X-Thread-Key") or None,
+        key_required=request.app[KEY_REQUIRED],
+        chat_id=chat_id,
+        asker=_asker(request) if chat_id else "",
+        regenerates=body.trigger == "regenerate-message",
+        edits=bool(chat_id) or isinstance(body.trigger, str) or isinstance(body.message_id, str),
+        listed=len(body.messages) if api_version == 1 and chat_id else 0,
+    )
+
+
+def _last_question(messages: list[Raw]) -> tuple[ChatMessage, str]:
+    """The last message of the user, and its text: of its text parts, where it has parts, else its content.
+
+    What the client says that the assistant or the system said is not looked at: the thread's own record is.
+    """
+    for index in reversed(range(len(messages))):
+        path = f"$.messages[{index}]"
+        message = decoded_at(path, messages[index], ChatMessage)
+        if message.role == "user":
+            return message, _checked_text(message, path)
+    raise Invalid("$.messages: has no message of the user", problems=(("$.messages", "has no message of the user"),))
+
+
+def _checked_text(message: ChatMessage, path: str) -> str:
+    text = _text_of(message)
+    if not text.strip():
+        raise Invalid(f"{path}: has no text", problems=((path, "has no text"),))
+    if len(text) > MAX_QUESTION_CHARACTERS:
+        sentence = f"has more than {MAX_QUESTION_CHARACTERS} characters"
+        raise Invalid(f"{path}: {sentence}", problems=((path, sentence),))
+    return text
+
+
+def _text_of(message: ChatMessage) -> str:
+    if message.parts:
+        return "\n".join(part.text for part in message.parts if part.type == "text" and part.text is not None)
+    return message.content if isinstance(message.content, str) else ""
+
+
+def _echoed_thread(messages: list[Raw]) -> str | None:
+    """The thread that the last of the assistant's messages names."""
+    for index in reversed(range(max(0, len(messages) - MAX_ECHOES), len(messages))):
+        message = decoded_at(f"$.messages[{index}]", messages[index], EchoedMessage)
+        if message.role != "assistant":
+            continue
+        annotations = message.annotations if isinstance(message.annotations, list) else []
+        for told in (message.metadata, *reversed(annotations)):
+            thread_id = told.get("threadId") if isinstance(told, dict) else None
+            if isinstance(thread_id, str) and 0 < len(thread_id) <= MAX_ID_CHARACTERS:
+                return thread_id
+    return None
+
+
+def _asker(request: web.Request) -> str:
+    """Who asks, as far as it can be seen without being told: one page in one browser, reloaded, is the same."""
+    seen = (request[ACTOR], str(client_address(request)), request.headers.get("User-Agent", ""))
+    return hashlib.sha256("\0".join(seen).encode("utf-8", "surrogateescape")).hexdigest()

@@ -1,0 +1,74 @@
+"""What the API's description says of webhooks: what the service itself sends; part of ``description``."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from msgspec import Struct
+
+from service.domain.hooks.webhooks import JobEventName
+from service.web.api.jobs import JobView
+from service.web.api.openapi import Notice
+from service.web.http.schemas import Timestamp, says
+
+HEADERS = {
+    "webhook-id": "The delivery's id: the same however often it is tried, so that it can be told from another.",
+    "webhook-timestamp": "When it was sent: seconds since 1970. Refuse what is older than some minutes.",
+    "webhook-signature": "`v1,` and the base64 of HMAC-SHA256, with the webhook's secret as its key, over the id, a"
+    " dot, the timestamp, a dot and the body as it came. There may be several, with a space between.",
+}
+ANSWERS = {
+    "2XX": "It was taken.",
+    "410": "Nothing is to be sent there any more: the webhook is disabled.",
+    "429": "It is tried again, not before `Retry-After`.",
+    "default": "It is tried again, up to eight times within 32 hours.",
+}
+SUMMARIES: Mapping[JobEventName, str] = {
+    "job.active": "A job has begun, or goes on",
+    "job.completed": "A job has completed",
+    "job.failed": "A job has failed",
+}
+
+
+class ToldJob(JobView, frozen=True, rename="camel", kw_only=True):
+    """A job as it was at the change that is told."""
+
+    project_id: Annotated[str, says("The project that it belongs to.")]
+
+
+class JobChanged(Struct, frozen=True):
+    """What a webhook is told."""
+
+    type: Annotated[JobEventName, says("What happened.")]
+    timestamp: Annotated[Timestamp, says("When it happened.")]
+    data: ToldJob
+
+
+def notices(job: Mapping[str, Any]) -> Sequence[Notice]:
+    """``job``: an example of one that has completed."""
+    return [
+        Notice(
+            name,
+            summary,
+            "Sent as a POST to the webhook's address.",
+            JobChanged,
+            {
+                "type": name,
+                "timestamp": "2026-11-21T09:31:00.000Z",
+                "data": {**job, **_as_told(name), "projectId": "5d0c8b1e"},
+            },
+            HEADERS,
+            ANSWERS,
+        )
+        for name, summary in SUMMARIES.items()
+    ]
+
+
+def _as_told(name: JobEventName) -> Mapping[str, Any]:
+    match name:
+        case "job.active":
+            return {"status": "active", "prLink": None}
+        case "job.completed":
+            return {"status": "completed"}
+        case "job.failed":
+            failure = {"code": "cancelled", "message": "The job was cancelled."}
+            return {"status": "failed", "prLink": None, "failure": failure}

@@ -1,0 +1,122 @@
+"""What code hosts tell a project: pushes to the branch that its site shows, and what became of pull requests."""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import datetime
+from functools import partial
+
+from aiohttp import web
+
+from eventstore import Append, EventStore, Metadata, WrongExpectedVersion, execute, load, plan
+from service.domain.errors import Conflict, NotFound
+from service.domain.events import GONE
+from service.domain.hooks.incoming import (
+    Host,
+    Open,
+    Ping,
+    PullRequestClosedThere,
+    Push,
+    RecordPushReceived,
+    Told,
+    is_authentic,
+    read_told,
+)
+from service.domain.hooks.webhooks import SECRET_BYTES, make_secret
+from service.domain.jobs.decider import ClosePullRequest
+from service.domain.sites import RequestIndex
+from service.projections.jobs import jobs_of_pull_request
+from service.projections.projects import ProjectRow, get_project
+from service.runtime.system import now
+from service.streams import INCOMING, JOBS, SITES
+from service.web.http.app_keys import STORE, VIEWS
+from service.web.http.problems import ACTOR, json_response, metadata_of, read_bytes
+
+routes = web.RouteTableDef()
+
+NO_SECRET = make_secret(bytes(SECRET_BYTES))
+"""What is checked for projects without one, so that they answer no sooner than others."""
+LARGE_BODY_BYTES = 64 * 1024
+"""From here on, checking and reading a body takes long enough to do it on a thread."""
+MAX_TRIES = 20
+
+
+@routes.post("/hooks/{projectId}")
+async def receive(request: web.Request) -> web.Response:
+    """202 when something was set off (or had been, by the same delivery), 204 when nothing was to do, 200 to a ping."""
+    body = await read_bytes(request)
+    project = await _project(request)
+    secret = await _secret(request, project)
+    is_form = request.content_type == "application/x-www-form-urlencoded"
+    work = partial(_told, request.headers, body, secret, now(), is_form=is_form)
+    told = await asyncio.to_thread(work) if len(body) > LARGE_BODY_BYTES else work()
+    if project is None:
+        raise _no_such_hook()
+    request[ACTOR] = f"hook:{project.id}"
+    return await _act(request, project, told)
+
+
+def _told(headers: Mapping[str, str], body: bytes, secret: str | None, at: datetime, *, is_form: bool) -> Told:
+    if not is_authentic(headers, body, secret or NO_SECRET, at) or secret is None:
+        raise _no_such_hook()
+    return read_told(headers, body, is_form=is_form)
+
+
+def _no_such_hook() -> NotFound:
+    return NotFound("There is no such hook, or what was sent is not signed with its secret.", code="hook_not_found")
+
+
+async def _project(request: web.Request) -> ProjectRow | None:
+    store, views, project_id = request.app[STORE], request.app[VIEWS], request.match_info["projectId"]
+    project = await get_project(views, project_id)
+    if project is None and await store.stream_version(INCOMING.stream(project_id)) > 0:  # made a moment ago
+        await views.wait_for(await store.head())
+        project = await get_project(views, project_id)
+    return project
+
+
+async def _secret(request: web.Request, project: ProjectRow | None) -> str | None:
+    state = (await load(request.app[STORE], INCOMING, project.id)).state if project is not None else INCOMING.initial
+    return state.secret if isinstance(state, Open) and state.secret not in GONE else None
+
+
+async def _act(request: web.Request, project: ProjectRow, told: Told) -> web.Response:
+    match told:
+        case Ping():
+            return json_response({"status": "pong"})
+        case Push() as push if push.ref == f"refs/heads/{project.ref}":
+            await _index(request.app[STORE], project, push, metadata_of(request))
+            return json_response({"status": "accepted"}, status=202)
+        case PullRequestClosedThere() as closed if closed.host == project.code_host:
+            await _close(request, project, closed)
+            return json_response({"status": "accepted"}, status=202)
+        case _:
+            return web.Response(status=204)
+
+
+async def _index(store: EventStore, project: ProjectRow, push: Push, metadata: Metadata) -> None:
+    """Record the push and ask for the index, together: the host does not tell it again once it has been answered."""
+    at = now()
+    received = RecordPushReceived(push.delivery_id, push.host, push.ref, push.commit, at)
+    index = RequestIndex(f"a push, told by {_name(push.host)}", at)
+    for _ in range(MAX_TRIES):
+        record = await plan(store, INCOMING, project.id, received, metadata=metadata)
+        if record is None:
+            return  # the same delivery again
+        wanted = await plan(store, SITES, project.domain, index, metadata=metadata)
+        writes: list[Append] = [write for write in (record, wanted) if write is not None]
+        with suppress(WrongExpectedVersion):
+            await store.append_all(writes)
+            return
+    raise Conflict("Too many pushes are told at once.")
+
+
+async def _close(request: web.Request, project: ProjectRow, closed: PullRequestClosedThere) -> None:
+    command = ClosePullRequest(closed.outcome, now(), closed.merge_commit)
+    for job_id in await jobs_of_pull_request(request.app[VIEWS], project.id, closed.number):
+        with suppress(Conflict):  # it is being worked on again
+            await execute(request.app[STORE], JOBS, job_id, command, metadata=metadata_of(request))
+
+
+def _name(host: Host) -> str:
+    return {"github": "GitHub", "gitlab": "GitLab", "gitea": "Gitea"}[host]

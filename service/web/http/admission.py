@@ -1,0 +1,112 @@
+"""What stands between the open network and the handlers: keys, limits, addresses, connections, headers."""
+
+from collections.abc import Callable, Coroutine, Iterator
+from datetime import date, datetime
+from pathlib import Path
+
+from aiohttp import web
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from eventstore import EventStore, Views
+from service.domain.access.usage import Limits
+from service.ports.bounds import CountBound
+from service.projections.directory import ProjectDirectory
+from service.projections.ended_jobs import EndedJobs
+from service.projections.keys import KeyDirectory
+from service.runtime.system import now
+from service.web.http.access import KEY_DIRECTORY, KEY_USES, PROJECT_DIRECTORY
+from service.web.http.app_keys import ENDED_JOBS
+from service.web.http.client_address import PROXIES, Proxies
+from service.web.http.connections import LOCAL, ConnectionLimits, Doorkeeper
+from service.web.http.cors import allow_origin
+from service.web.http.limits import ADMISSIONS, tell_limits
+from service.web.http.problems import BODY_SECONDS, name_request
+from service.web.http.security_headers import IS_HTTPS, secure
+from service.web.http.versioning import SUNSET, tell_version
+from service.workers.admission.admissions import Admissions, load_secret
+from service.workers.admission.key_uses import KeyUses
+
+
+class DoorSettings(Struct, frozen=True):
+    """See the settings of ``[server]`` and ``[limits]``."""
+
+    limits: Limits = Limits()
+    proxies: Proxies = field(default_factory=Proxies)
+    connections: ConnectionLimits = ConnectionLimits()
+    body_seconds: float = 60
+    is_https: bool = False
+    sunset: date | None = None
+
+
+class Door:
+    def __init__(
+        self,
+        store: EventStore,
+        views: Views,
+        data: Path,
+        settings: DoorSettings,
+        *,
+        clock: Callable[[], datetime] = now,
+    ) -> None:
+        self._views, self._settings = views, settings
+        self._keys, self._projects = KeyDirectory(store), ProjectDirectory(store, views)
+        self._uses, self._ended_jobs = KeyUses(store), EndedJobs(store)
+        self._admissions = Admissions(store, settings.limits, load_secret(data / "usage.key"), clock)
+        proxied = (*LOCAL, *settings.proxies.trusted)
+        self.doorkeeper = Doorkeeper(_unlimited(settings.connections, proxied))
+
+    def count_with(self, count_bound: CountBound) -> None:
+        """Count what the limits refuse."""
+        self.doorkeeper.count_bound = self._admissions.count_bound = count_bound
+
+    def install(self, app: web.Application) -> None:
+        settings = self._settings
+        app[KEY_DIRECTORY], app[PROJECT_DIRECTORY], app[KEY_USES] = self._keys, self._projects, self._uses
+        app[ENDED_JOBS] = self._ended_jobs
+        app[ADMISSIONS], app[PROXIES] = self._admissions, settings.proxies
+        app[BODY_SECONDS], app[IS_HTTPS] = settings.body_seconds, settings.is_https
+        app[SUNSET] = settings.sunset
+        app.on_response_prepare.append(_complete_head)
+
+    def change(self, settings: DoorSettings) -> None:
+        """Other limits and proxies from now on; what else differs takes a restart."""
+        ours, proxies = self._settings.proxies, settings.proxies
+        ours.trusted, ours.header = proxies.trusted, proxies.header
+        self._admissions.change_limits(settings.limits)
+        limits = replace(self.doorkeeper.limits, per_address=settings.connections.per_address)
+        self.doorkeeper.limits = _unlimited(limits, (*LOCAL, *proxies.trusted))
+
+    async def load(self) -> None:
+        """Before the first request."""
+        await self._keys.catch_up()
+        await self._projects.load()
+        await self._ended_jobs.load()
+        await self._admissions.load(self._views)
+
+    def readers(self) -> Iterator[tuple[str, Coroutine[None, None, None]]]:
+        """Those of the workers that a service needs which only reads."""
+        yield "keys", self._keys.run()
+        yield "projects", self._projects.run()
+        yield "ended-jobs", self._ended_jobs.run()
+        yield "admissions", self._admissions.run()  # it answers each request that it cannot be recorded
+
+    def workers(self) -> Iterator[tuple[str, Coroutine[None, None, None]]]:
+        """What keeps it up to date, each by its name."""
+        yield from self.readers()
+        yield "key-uses", self._uses.run()
+
+
+async def _complete_head(request: web.Request, response: web.StreamResponse) -> None:
+    """The one signal before every answer's head, errors and streams included."""
+    name_request(request, response)
+    secure(request, response)
+    allow_origin(request, response)
+    tell_limits(request, response)
+    tell_version(request, response)
+
+
+def _unlimited(limits: ConnectionLimits, networks: tuple[str, ...]) -> ConnectionLimits:
+    return ConnectionLimits(
+        limits.in_all, limits.per_address, limits.head_seconds, limits.idle_seconds, limits.write_seconds, networks
+    )

@@ -1,0 +1,88 @@
+"""Whose request it is: the connection's other end, or whom trusted proxies name.
+
+A header is believed only as far as trusted proxies wrote it: each appends the address that it was called from, so the
+list is read from its right end, past the trusted ones, to the first that is not (RFC 7239, section 5.2; the same holds
+for X-Forwarded-For, which has no standard). What stands left of that, its writer may have made up.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from ipaddress import ip_address
+
+from aiohttp import web
+from msgspec import Struct
+
+from service.domain.access.callers import Address, address_of, checked_networks, is_within
+
+NOBODY: Address = ip_address("0.0.0.0")  # noqa: S104  (no address that is listened on)
+"""Who calls through a socket that is no network's."""
+MAX_HOPS = 50
+"""Read of a header, from its right end."""
+
+_FOR = re.compile(r'(?:^|;)\s*for\s*=\s*(?:"([^"\\]*)"|([^\s;,"]*))', re.IGNORECASE)
+
+
+class Proxies(Struct):
+    """Whose word is taken, and which header they give it in. It changes when the settings are read again."""
+
+    trusted: tuple[str, ...] = ()
+    header: str = "X-Forwarded-For"
+
+    @classmethod
+    def of(cls, trusted: str | Sequence[str], header: str) -> "Proxies":
+        """From the settings. Raises Invalid: one that is no address or network."""
+        texts = trusted.split(",") if isinstance(trusted, str) else trusted
+        return cls(checked_networks(text for text in texts if text.strip()), header)
+
+
+PROXIES: web.AppKey[Proxies] = web.AppKey("PROXIES")
+_ADDRESS: web.RequestKey[Address] = web.RequestKey("client_address")
+
+
+def client_address(request: web.Request) -> Address:
+    """The caller's address; worked out once for a request."""
+    known = request.get(_ADDRESS)
+    if known is None:
+        proxies = request.app[PROXIES]
+        known = request[_ADDRESS] = read_address(request.remote, request.headers.getall(proxies.header, ()), proxies)
+    return known
+
+
+def read_address(remote: str | None, lines: Sequence[str], proxies: Proxies) -> Address:
+    """From the address of the connection and the proxies' header, a line for each time that it was sent.
+
+    An entry that is no address ends the reading: then the proxy that passed it on is taken for the caller.
+    """
+    address = address_of(remote or "") or NOBODY
+    if not proxies.trusted:
+        return address
+    hops = _forwarded(lines) if proxies.header == "Forwarded" else _listed(lines)
+    for _, hop in zip(range(MAX_HOPS), hops, strict=False):
+        if not is_within(address, proxies.trusted):
+            break
+        named = address_of(_without_port(hop))
+        if named is None:
+            break
+        address = named
+    return address
+
+
+def _listed(lines: Sequence[str]) -> Iterator[str]:
+    """The entries of comma-separated lists, from the last to the first."""
+    for line in reversed(lines):
+        yield from (entry.strip() for entry in reversed(line.split(",")))
+
+
+def _forwarded(lines: Sequence[str]) -> Iterable[str]:
+    """As ``_listed``, of the ``for`` parameter of each element. A comma in quotes is nothing that an address has."""
+    for element in _listed(lines):
+        found = _FOR.search(element)
+        yield (found[1] or found[2] or "") if found else ""
+
+
+def _without_port(entry: str) -> str:
+    """``192.0.2.1:80`` and ``[2001:db8::1]:80`` without what is not the address."""
+    if entry.startswith("["):
+        return entry[1:].partition("]")[0]
+    host, colon, _ = entry.partition(":")
+    return host if colon and entry.count(":") == 1 else entry

@@ -1,0 +1,45 @@
+"""CORS for what pages of other origins call: the assistant. Admin keys never belong in a browser, so no other route.
+
+A key with a list of origins opens nothing to others; whoever may not use it is told so in an answer that any page may
+read, since it holds nothing, and a developer sees why.
+"""
+
+from aiohttp import web
+
+from service.web.http.access import CALLER
+from service.web.http.problems import Handler
+
+PREFIX = "/discovery/"
+ALLOW_HEADERS = "Authorization, Content-Type, User-Agent, Idempotency-Key, Last-Event-ID, X-Thread-Id, X-Thread-Key"
+"""By name, since ``*`` does not cover Authorization; some chat clients set User-Agent (WIRE.md, section 8)."""
+ALLOW_METHODS = "POST, GET, OPTIONS"
+EXPOSE_HEADERS = "X-Thread-Id, X-Thread-Key, X-Request-Id, Retry-After, RateLimit, RateLimit-Policy"
+MAX_AGE_SECONDS = 7200
+
+
+@web.middleware
+async def cors(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Preflights are answered without a key. The headers themselves are set by ``allow_origin``."""
+    if request.method == "OPTIONS" and request.path.startswith(PREFIX) and "Origin" in request.headers:
+        return web.Response(
+            status=204,
+            headers={
+                "Access-Control-Allow-Methods": ALLOW_METHODS,
+                "Access-Control-Allow-Headers": ALLOW_HEADERS,
+                "Access-Control-Max-Age": str(MAX_AGE_SECONDS),
+            },
+        )
+    return await handler(request)
+
+
+def allow_origin(request: web.Request, response: web.StreamResponse) -> None:
+    """For every answer's head, errors and streams included."""
+    if request.path.startswith(PREFIX):
+        key, origin = request.get(CALLER), request.headers.get("Origin")
+        listed = key is not None and key.allowed_origins
+        if not listed:
+            response.headers["Access-Control-Allow-Origin"] = "*"
+        elif origin is not None:  # it was let in, so it is one of the list
+            response.headers["Access-Control-Allow-Origin"] = origin
+        response.headers["Access-Control-Expose-Headers"] = EXPOSE_HEADERS
+        response.headers.add("Vary", "Origin")

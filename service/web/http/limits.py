@@ -1,0 +1,93 @@
+"""Limits at the door of a request, and how its answer tells of them.
+
+The fields are those of draft-ietf-httpapi-ratelimit-headers (version 10): ``RateLimit-Policy`` names the policy with
+its quota ``q`` and window ``w`` in seconds, ``RateLimit`` what remains (``r``) and in how many seconds there is more
+(``t``).
+"""
+
+from aiohttp import web
+from msgspec.structs import replace
+
+from eventstore import EventStore
+from service.domain.access.callers import counted_as
+from service.domain.access.usage import Api, Counted, RequestAccepted, SearchRequest, Standing
+from service.projections.keys import KeyRow
+from service.projections.projects import ProjectRow
+from service.runtime.system import now
+from service.web.http.app_keys import STORE
+from service.web.http.client_address import client_address
+from service.web.http.problems import metadata_of
+from service.workers.admission.admissions import Admissions
+from service.workers.admission.metered_store import AdmittingStore
+
+ADMISSIONS: web.AppKey[Admissions] = web.AppKey("ADMISSIONS")
+COUNTED: web.RequestKey[Counted] = web.RequestKey("counted")
+"""What the request would be counted as; only of one that is in the scope of a limit."""
+ANONYMOUS = "anonymous"
+"""The ``fp`` of a reader without a name: counted by address alone, or all of them would be one."""
+SEARCH = "/discovery/v1/search/{domain}"
+
+IN_SCOPE: dict[str, Api] = {
+    "/discovery/v1/assistant/{domain}/message": "assistant",
+    "/discovery/v2/assistant/{domain}/message": "assistant",
+    "/v1/agent/{projectId}/job": "agent",
+    "/v2/agent/{projectId}/job": "agent",
+    "/v2/agent/{projectId}/job/{id}/message": "agent",
+}
+"""POST to these is counted."""
+
+
+def put_in_scope(request: web.Request, key: KeyRow, project: ProjectRow) -> None:
+    """From now on the answer's head has the limits, if the request's address is one that is counted."""
+    resource = request.match_info.route.resource
+    path = resource.canonical if request.method == "POST" and resource is not None else ""
+    api, is_reader = IN_SCOPE.get(path), bool(key.allowed_origins)
+    if api is None and path != SEARCH:
+        return
+    address = request.app[ADMISSIONS].digest_of(counted_as(client_address(request)))
+    if api is None:
+        request[COUNTED] = SearchRequest(now(), project.id, key.id, address, is_reader)
+    else:
+        organization_id = project.organization_id
+        request[COUNTED] = RequestAccepted(api, now(), organization_id, project.id, key.id, address, is_reader)
+
+
+def name_reader(request: web.Request, fp: str) -> None:
+    """Count the request for its reader, too, where readers have limits."""
+    counted = request.get(COUNTED)
+    if isinstance(counted, RequestAccepted) and counted.is_reader and fp != ANONYMOUS:
+        digest = request.app[ADMISSIONS].digest_of(f"fp\0{counted.project_id}\0{fp}")
+        request[COUNTED] = replace(counted, fp=digest)
+
+
+def count_search(request: web.Request) -> None:
+    """Count the search that the request asks for. Raises OverLimit (429)."""
+    counted = request.get(COUNTED)
+    if isinstance(counted, SearchRequest):
+        request.app[ADMISSIONS].count_search(counted)
+
+
+def charged(request: web.Request) -> EventStore:
+    """The store for what the request records: its first append counts the request, or raises OverLimit (429)."""
+    counted = request.get(COUNTED)
+    store = request.app[STORE]
+    if not isinstance(counted, RequestAccepted):
+        return store
+    return AdmittingStore(store, request.app[ADMISSIONS], counted, metadata_of(request))
+
+
+def tell_limits(request: web.Request, response: web.StreamResponse) -> None:
+    """For every answer's head, errors and streams included."""
+    counted = request.get(COUNTED)
+    if counted is not None:
+        standing = request.app[ADMISSIONS].standing(counted)
+        if standing is not None:
+            response.headers.update(fields_of(standing))
+
+
+def fields_of(standing: Standing) -> dict[str, str]:
+    seconds = -(-standing.reset_milliseconds // 1000)
+    return {
+        "RateLimit-Policy": f'"{standing.scope}";q={standing.limit};w={standing.window_seconds}',
+        "RateLimit": f'"{standing.scope}";r={standing.remaining};t={seconds}',
+    }

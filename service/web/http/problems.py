@@ -1,0 +1,337 @@
+"""Errors as problem details (RFC 9457), request ids, and the reading of bodies.
+
+``error`` repeats ``detail``: older clients read that field, and chat clients show the whole body to people, so both are
+one short plain sentence.
+"""
+
+import asyncio
+import errno
+import random
+import re
+import time
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+import structlog
+from aiohttp import web
+from msgspec import Struct
+
+from eventstore import Metadata, OutcomeUnknown, StoreUnavailable
+from service.domain.access.idempotency import KeyReused
+from service.domain.errors import (
+    BodyTooSlow,
+    Conflict,
+    Forbidden,
+    Invalid,
+    NotFound,
+    RateLimited,
+    ServiceError,
+    Unauthorized,
+    Unavailable,
+)
+from service.web.http.schemas import Reference, says
+from service.web.http.security_headers import PLAIN_HEADERS
+
+log = structlog.get_logger()
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+T = TypeVar("T")
+
+MAX_BODY_BYTES = 5 * 1024 * 1024
+"""Chat clients send echoed tool results back."""
+
+OUT_OF_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
+"""What the system says when the process, or the machine, has too many files open."""
+RETRY_SECONDS = 5
+"""The ``Retry-After`` of what cannot be done right now, where nothing says more."""
+
+STATUS: dict[type[ServiceError], int] = {
+    Invalid: 400,
+    Unauthorized: 401,
+    Forbidden: 403,
+    NotFound: 404,
+    Conflict: 409,
+    RateLimited: 429,
+    Unavailable: 503,
+    ServiceError: 500,
+}
+TITLES = {
+    400: "Bad request",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "Not found",
+    405: "Method not allowed",
+    408: "Request timeout",
+    409: "Conflict",
+    413: "Request body too large",
+    415: "Unsupported media type",
+    417: "Expectation failed",
+    422: "Unprocessable content",
+    429: "Too many requests",
+    431: "Request header fields too large",
+    500: "Internal error",
+    503: "Unavailable",
+}
+CODES = {
+    400: "invalid_request",
+    401: "unauthorized",
+    403: "forbidden",
+    404: "not_found",
+    405: "method_not_allowed",
+    408: "body_too_slow",
+    413: "body_too_large",
+    415: "unsupported_media_type",
+    417: "expectation_failed",
+    431: "head_too_large",
+    500: "internal",
+}
+SENTENCES = {
+    400: "The request could not be read.",
+    401: "This takes an API key.",
+    404: "There is nothing at this address.",
+    405: "This address does not take that method.",
+    408: "The request body did not arrive in time.",
+    413: f"The request body is larger than {MAX_BODY_BYTES // 1024 // 1024} MiB.",
+    417: "Send no Expect header, or 100-continue.",
+    431: "The request line or a header is too long.",
+    500: "Something went wrong on our side; it has been logged.",
+}
+
+REQUEST_ID = web.RequestKey("request_id", str)
+ACTOR = web.RequestKey("actor", str)
+SANE_REQUEST_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/+=-]{0,127}")
+
+
+class FieldProblem(Struct, frozen=True):
+    """What is wrong at one place of the body."""
+
+    path: Annotated[str, says("A JSON path into the body, such as `$.messages[0].role`, or a name of the query.")]
+    message: Annotated[str, says("What is wrong there.")]
+
+
+class ProblemDetails(Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """An error, as RFC 9457 has it."""
+
+    type: Annotated[Reference, says("The address of a page that says what to do about it.")]
+    title: Annotated[str, says("What the status means.")]
+    status: Annotated[int, says("The answer's status.")]
+    detail: Annotated[str, says("What is wrong, in one plain sentence, which may change.")]
+    code: Annotated[str, says("What is wrong, as a name that stays: for programs.")]
+    error: Annotated[str, says("The same as `detail`: older clients read it here.")]
+    request_id: Annotated[str, says("The request's id, as in `X-Request-Id` and in the service's log.")]
+    errors: Annotated[tuple[FieldProblem, ...], says("What is wrong at which place; left out when there is none.")] = ()
+
+
+class UnsupportedMediaType(Invalid):
+    """The body is not JSON by its own content type."""
+
+    code = "unsupported_media_type"
+
+
+STATUS[UnsupportedMediaType] = 415
+STATUS[BodyTooSlow] = 408
+
+OUTCOME_UNKNOWN = "outcome_unknown"
+OUTCOME_UNKNOWN_SENTENCE = (
+    "It is not known whether this was recorded. Look before you send it again, or use an Idempotency-Key."
+)
+
+BODY_SECONDS: web.AppKey[float] = web.AppKey("BODY_SECONDS")
+"""For a JSON body to arrive."""
+STATUS[KeyReused] = 422  # the status that the draft on idempotency keys has for it
+
+
+def problem(
+    request: web.Request,
+    status: int,
+    code: str,
+    detail: str,
+    *,
+    errors: tuple[tuple[str, str], ...] = (),
+    headers: dict[str, str] | None = None,
+) -> web.Response:
+    body = encoded_problem(status, code, detail, request.get(REQUEST_ID, ""), errors)
+    if status == HTTPStatus.SERVICE_UNAVAILABLE:
+        headers = {"Retry-After": str(RETRY_SECONDS), **(headers or {})}
+    return web.Response(status=status, body=body, content_type="application/problem+json", headers=headers)
+
+
+def encoded_problem(
+    status: int, code: str, detail: str, request_id: str, errors: tuple[tuple[str, str], ...] = ()
+) -> bytes:
+    details = ProblemDetails(
+        type=f"/docs/errors/{code}",
+        title=TITLES.get(status, "Error"),
+        status=status,
+        detail=detail,
+        code=code,
+        error=detail,
+        request_id=request_id,
+        errors=tuple(FieldProblem(path, message) for path, message in errors),
+    )
+    return msgspec.json.encode(details)
+
+
+def problem_response(request_id: str, status: int) -> web.Response:
+    """For a request that none of our code has seen: what its status alone says."""
+    code = CODES.get(status, f"http_{status}")
+    body = encoded_problem(status, code, SENTENCES.get(status, TITLES.get(status, "Error") + "."), request_id)
+    headers = {**PLAIN_HEADERS, "Cache-Control": "no-store", "X-Request-Id": request_id}
+    response = web.Response(status=status, body=body, content_type="application/problem+json", headers=headers)
+    response.headers["Server"] = ""
+    return response
+
+
+def status_of(error: ServiceError) -> int:
+    return next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
+
+
+@web.middleware
+async def problems(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Every failure before the answer has begun becomes a problem; after that the connection is cut."""
+    try:
+        return await handler(request)
+    except ServiceError as error:
+        return _of_service_error(request, error)
+    except web.HTTPException as error:
+        if error.status < 400:
+            raise
+        kept = {name: error.headers[name] for name in ("Allow", "WWW-Authenticate") if name in error.headers}
+        code = CODES.get(error.status, f"http_{error.status}")
+        return problem(request, error.status, code, SENTENCES.get(error.status, error.reason + "."), headers=kept)
+    except (StoreUnavailable, TimeoutError) as error:
+        if _begun(request):
+            raise
+        log.warning("store unavailable", path=_route(request), kind=type(error).__name__)
+        if isinstance(error, OutcomeUnknown):
+            return problem(request, 503, OUTCOME_UNKNOWN, OUTCOME_UNKNOWN_SENTENCE)
+        return problem(request, 503, "unavailable", "The service cannot do this right now; try again.")
+    except ConnectionResetError:
+        raise
+    except Exception as error:  # the edge of a request; the other such clauses are at the edges of a job and of a reply
+        is_short = isinstance(error, OSError) and error.errno in OUT_OF_DESCRIPTORS
+        if is_short:
+            log.warning("too many files are open", path=_route(request))
+        else:
+            log.exception("unhandled", path=_route(request), request_id=request.get(REQUEST_ID))
+        if _begun(request):
+            raise
+        if is_short:
+            return problem(request, 503, "unavailable", "The service cannot do this right now; try again.")
+        return problem(request, 500, "internal", "Something went wrong on our side; it has been logged.")
+
+
+def _route(request: web.Request) -> str:
+    """The address as its route has it: the one that was asked for may hold a token."""
+    resource = request.match_info.route.resource
+    return resource.canonical if resource else "unknown"
+
+
+def _begun(request: web.Request) -> bool:
+    """Whether the answer's head has been sent: then only cutting the connection tells that it is not whole."""
+    writer = request._payload_writer if hasattr(request, "_payload_writer") else None
+    return bool(writer is not None and getattr(writer, "output_size", 0))
+
+
+def _of_service_error(request: web.Request, error: ServiceError) -> web.Response:
+    headers: dict[str, str] = {}
+    if isinstance(error, Unauthorized):
+        headers["WWW-Authenticate"] = "Bearer"
+    if isinstance(error, Unavailable) and error.retry_after_seconds is not None:
+        headers["Retry-After"] = str(max(1, round(error.retry_after_seconds)))
+    errors = error.problems if isinstance(error, Invalid) else ()
+    return problem(request, status_of(error), error.code, str(error), errors=errors, headers=headers)
+
+
+def new_request_id() -> str:
+    """96 random bits: they tell requests apart, and open nothing, so no system call is made for them."""
+    return f"req_{_random.getrandbits(96):024x}"
+
+
+_random = random.Random()  # noqa: S311  (as its docstring says)
+
+
+@web.middleware
+async def request_ids(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Each request has an id: the caller's, if sane, else ours; in the answer, in logs, in event metadata."""
+    theirs = request.headers.get("X-Request-Id", "")
+    request[REQUEST_ID] = theirs if theirs and SANE_REQUEST_ID.fullmatch(theirs) else new_request_id()
+    started = time.perf_counter()
+    status = 0
+    try:
+        response = await handler(request)
+        status = response.status
+        return response
+    finally:
+        log.info(
+            "request",
+            method=request.method,
+            path=_route(request),
+            status=status or "cut",
+            milliseconds=round((time.perf_counter() - started) * 1000, 1),
+            request_id=request[REQUEST_ID],
+            actor=request.get(ACTOR, ""),
+        )
+
+
+def name_request(request: web.Request, response: web.StreamResponse) -> None:
+    """For every answer's head."""
+    response.headers.setdefault("X-Request-Id", request.get(REQUEST_ID, ""))
+
+
+def metadata_of(request: web.Request) -> Metadata:
+    return Metadata(actor=request.get(ACTOR, "system"), correlation_id=request[REQUEST_ID])
+
+
+async def read_body(request: web.Request, kind: type[T]) -> T:
+    """The JSON body as the given type.
+
+    Raises:
+        UnsupportedMediaType: its content type is another than JSON's.
+        Invalid: not JSON, or not of that shape; the place is told.
+        BodyTooSlow: it did not arrive in time.
+    """
+    if request.content_type != "application/json" and not request.content_type.endswith("+json"):
+        raise UnsupportedMediaType("Send the body as Content-Type: application/json.")
+    return decoded_at("$", await read_bytes(request), kind)
+
+
+async def read_bytes(request: web.Request) -> bytes:
+    """The body as it came. Raises Invalid, BodyTooSlow."""
+    try:
+        async with asyncio.timeout(request.app[BODY_SECONDS]):
+            return await request.read()
+    except TimeoutError:
+        raise BodyTooSlow("The request body did not arrive in time.") from None
+    except web.RequestPayloadError:
+        raise Invalid("The body is not what its headers say: its encoding, or its length.") from None
+
+
+def decoded_at(place: str, raw: bytes | msgspec.Raw, kind: type[T]) -> T:
+    """A part of the body as the given type; ``place`` is its JSON path. Raises Invalid, as ``read_body``."""
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except msgspec.ValidationError as error:
+        message, path = _message_and_path(str(error))
+        path = place + path.removeprefix("$")
+        raise Invalid(f"{path}: {message}", problems=((path, message),)) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise Invalid("The body is not valid JSON.", code="invalid_json") from None
+
+
+def _message_and_path(text: str) -> tuple[str, str]:
+    """From msgspec's ``Expected `str`, got `int` - at `$.a` ``; a missing field's own name is added to the path."""
+    message, _, at = text.partition(" - at ")
+    path = at.strip("`") or "$"
+    missing = re.fullmatch(r"Object missing required field `([^`]+)`", message)
+    if missing:
+        return "is required", f"{path}.{missing[1]}"
+    return message.replace("`", ""), path
+
+
+def json_response(value: Any, *, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
+    return web.Response(
+        status=status, body=msgspec.json.encode(value), content_type="application/json", headers=headers
+    )

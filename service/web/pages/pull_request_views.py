@@ -1,0 +1,86 @@
+"""A pull request's page and its files as HTML: in a child process, since others wrote what is in them."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from service.ports.code_host import Diffed, PullRequestFile, PullRequestPage
+from service.web.pages.diffs import Hunk, Marking, read_patch
+from service.web.pages.rendering import rendered
+
+MAX_BODY = 20_000
+"""Characters of a description."""
+ROW_PIXELS, MAX_PIXELS, UNKNOWN_PIXELS = 21, 700, 420
+"""Of a row, and of the window in which a file is shown."""
+
+
+class Made(Struct, frozen=True):
+    """A page, and how many pairs of lines in it are without marks for words."""
+
+    html: str
+    unmarked: int
+
+
+class FileView(Struct, frozen=True):
+    """A file of the diff as the template shows it."""
+
+    place: int
+    diffed: Diffed
+    hunks: Sequence[Hunk]
+    height: int
+    """Of its window in pixels, when it is shown apart."""
+
+    @property
+    def is_apart(self) -> bool:
+        return self.diffed.patch is None
+
+
+class Place(Struct, frozen=True):
+    """Where the page stands. ``actions`` is the way from there to the folder of the pull request's address."""
+
+    root: str
+    actions: str
+    name: str
+
+
+def make_page(page: PullRequestPage, place: Place, refusal: str) -> Made:
+    marking = Marking()
+    files = [_view(number, file, marking) for number, file in enumerate(page.files, start=page.first_file)]
+    count = page.file_count or len(files)
+    html = rendered(
+        "pull_request.html",
+        root=place.root,
+        actions=place.actions,
+        name=place.name,
+        page=page,
+        pull_request=page.pull_request,
+        body=page.body[:MAX_BODY],
+        is_body_cut=len(page.body) > MAX_BODY,
+        files=files,
+        count=count,
+        last=page.first_file + len(files) - 1,
+        added=sum(file.added or 0 for file in page.files),
+        removed=sum(file.removed or 0 for file in page.files),
+        unmarked=marking.unmarked,
+        refusal=refusal,
+    )
+    return Made(html, marking.unmarked)
+
+
+def make_file(shown: PullRequestFile, number: int, place: Place) -> Made:
+    marking = Marking()
+    html = rendered(
+        "pull_request_file.html",
+        root=place.root,
+        actions=place.actions,
+        name=place.name,
+        title=shown.title,
+        file=_view(number, shown.file, marking),
+        unmarked=marking.unmarked,
+    )
+    return Made(html, marking.unmarked)
+
+
+def _view(number: int, file: Diffed, marking: Marking) -> FileView:
+    height = min(file.lines * ROW_PIXELS + 2 * ROW_PIXELS, MAX_PIXELS) if file.lines else UNKNOWN_PIXELS
+    return FileView(number, file, read_patch(file.patch or "", marking), height)

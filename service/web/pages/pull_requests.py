@@ -1,0 +1,202 @@
+"""The embedded code host's pages: a pull request to read, merge or close, without an account and without a script.
+
+Whoever has the address may act: its token is the capability, and nothing else is asked for. A form posted from another
+site is refused all the same.
+
+What is compared and shown was written by others, so it is read, and made into HTML, in child processes with limits;
+each project has a share of these. Long files have pages of their own, which a browser loads when they are opened:
+frames with ``loading=lazy`` in closed ``details``, so that the page stays without a script.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
+from functools import partial
+from typing import Protocol
+from urllib.parse import urlsplit
+
+import structlog
+from aiohttp import web
+
+from service.domain.errors import Conflict, Invalid, NotFound, Unavailable
+from service.ports.bounds import CountBound
+from service.ports.code_host import HostedPullRequests, PullRequestPage
+from service.runtime.processes import OUT_OF_MEMORY, TIMED_OUT, run_in_child
+from service.runtime.shares import Shares
+from service.web.http.app_keys import COUNT_BOUND
+from service.web.pages.html import SECURITY_HEADERS, asset, html_response, message_page, way_up
+from service.web.pages.pull_request_views import Made, Place, make_file, make_page
+
+log = structlog.get_logger()
+
+HOSTED: web.AppKey[HostedPullRequests] = web.AppKey("HOSTED")
+PULL_REQUEST_CLOSED: web.AppKey[Callable[[str, PullRequestPage, datetime], Awaitable[None]]] = web.AppKey(
+    "PULL_REQUEST_CLOSED"
+)
+"""Told the project, the page and the time after every merge and close, repeated ones included."""
+
+PAGE_TURNS: web.AppKey[Shares] = web.AppKey("PAGE_TURNS")
+"""Of those who look at pull requests."""
+
+MAKING_SECONDS, MAKING_BYTES = 60.0, 1024 * 1024 * 1024
+"""For a page's HTML, on a machine that has much else to do: it takes less than a second."""
+
+FILES_WITHIN = {
+    **SECURITY_HEADERS,
+    "Content-Security-Policy": SECURITY_HEADERS["Content-Security-Policy"] + "; frame-src 'self'",
+}
+WITHIN_THE_PAGE = {
+    **SECURITY_HEADERS,
+    "Content-Security-Policy": SECURITY_HEADERS["Content-Security-Policy"]
+    .replace("form-action 'self'", "form-action 'none'")
+    .replace("frame-ancestors 'none'", "frame-ancestors 'self'"),
+    "X-Frame-Options": "SAMEORIGIN",
+}
+"""A file's page may stand in the pull request's."""
+
+PATH = r"/hosted/{project_id}/pulls/{number:\d{1,9}}-{token}"
+
+routes = web.RouteTableDef()
+routes.get("/assets/{name}")(asset)
+
+
+def page_turns(count_bound: CountBound) -> Shares:
+    """Processes at once, one for each project: most pages take a tenth of a second."""
+    return Shares(8, (1,), waiting=30, seconds=30, on_refused=partial(count_bound, "page_turns"))
+
+
+@routes.get(PATH)
+async def show(request: web.Request) -> web.Response:
+    first = request.query.get("file", "1")
+    number = int(first) if first.isascii() and first.isdigit() and len(first) < 7 else 1
+
+    async def answer() -> web.Response:
+        return await _shown(request, await request.app[HOSTED].page(*_address(request), first_file=max(number, 1)))
+
+    return await _in_turn(request, answer)
+
+
+@routes.get(PATH + r"/files/{place:\d{1,6}}-{version:[0-9a-f]{0,40}-[0-9a-f]{1,40}}")
+async def show_file(request: web.Request) -> web.Response:
+    """One file, on a page that stands within the pull request's."""
+    place, version = int(request.match_info["place"]), request.match_info["version"]
+
+    async def answer() -> web.Response:
+        try:
+            shown = await request.app[HOSTED].file(*_address(request), place=place, version=version)
+        except Conflict:
+            text = "The pull request has other commits by now. Load its page again."
+            return message_page(request, status=409, title="It has changed", text=text, headers=WITHIN_THE_PAGE)
+        if shown.file.is_cut:
+            request.app[COUNT_BOUND]("diff_lines")
+        return await _made(request, make_file, shown, place, _place(request, "../../"), headers=WITHIN_THE_PAGE)
+
+    return await _in_turn(request, answer, headers=WITHIN_THE_PAGE)
+
+
+@routes.post(PATH + "/merge")
+async def merge(request: web.Request) -> web.Response:
+    return await _in_turn(request, partial(_act, request, request.app[HOSTED].merge))
+
+
+@routes.post(PATH + "/close")
+async def close(request: web.Request) -> web.Response:
+    return await _in_turn(request, partial(_act, request, request.app[HOSTED].close))
+
+
+async def _in_turn(
+    request: web.Request,
+    answer: Callable[[], Awaitable[web.Response]],
+    *,
+    headers: Mapping[str, str] = SECURITY_HEADERS,
+) -> web.Response:
+    """Give the answer to whoever has the capability, when it is the project's turn; else a page that says why not."""
+    if request.method == "POST" and not _from_our_own_page(request):
+        return message_page(
+            request,
+            status=403,
+            title="Not from here",
+            text="This was asked for by another site. Open the pull request itself and press the button there.",
+        )
+    project_id, number, token = _address(request)
+    try:
+        await request.app[HOSTED].admit(project_id, number, token)
+        async with request.app[PAGE_TURNS].slot(project_id):
+            return await answer()
+    except NotFound:
+        return message_page(
+            request,
+            status=404,
+            title="Nothing here",
+            text="There is no pull request at this address. Check that the link is whole, down to its last character.",
+            headers=headers,
+        )
+    except (Unavailable, Invalid) as error:
+        log.info("pull request page refused", code=error.code, reason=str(error))
+        if error.code in (TIMED_OUT, OUT_OF_MEMORY):
+            request.app[COUNT_BOUND]("page_work")
+        return message_page(
+            request,
+            status=503,
+            title="Not now",
+            text="This takes too long, or too many ask for it at once. Try again, or look at the branch with git.",
+            headers={**headers, "Retry-After": "5"},
+        )
+
+
+class Act(Protocol):
+    """``merge`` or ``close`` of the port."""
+
+    async def __call__(self, project_id: str, number: int, token: str, *, now: datetime) -> PullRequestPage: ...
+
+
+async def _act(request: web.Request, act: Act) -> web.Response:
+    project_id, number, token = _address(request)
+    now = datetime.now(UTC)
+    try:
+        page = await act(project_id, number, token, now=now)
+    except Conflict as refusal:
+        page = await request.app[HOSTED].page(project_id, number, token)
+        return await _shown(request, page, status=409, refusal=str(refusal))
+    await request.app[PULL_REQUEST_CLOSED](project_id, page, now)
+    raise web.HTTPSeeOther(f"../{number}-{token}", headers={"Cache-Control": "no-store"})
+
+
+def _address(request: web.Request) -> tuple[str, int, str]:
+    """Project, number and token."""
+    parts = request.match_info
+    return parts["project_id"], int(parts["number"]), parts["token"]
+
+
+def _from_our_own_page(request: web.Request) -> bool:
+    """Browsers say where a form came from: in Sec-Fetch-Site over HTTPS and on localhost, else in Origin.
+
+    The scheme is not compared: behind a proxy we do not know the outer one. A caller that sends neither is no browser,
+    and has the token.
+    """
+    site = request.headers.get("Sec-Fetch-Site")
+    if site is not None:
+        return site in ("same-origin", "none")
+    origin = request.headers.get("Origin")
+    return origin is None or urlsplit(origin).netloc == request.host
+
+
+async def _shown(request: web.Request, page: PullRequestPage, *, status: int = 200, refusal: str = "") -> web.Response:
+    if page.truncated:
+        request.app[COUNT_BOUND]("diff_files")
+    place = _place(request, "" if request.method in ("GET", "HEAD") else "../")
+    return await _made(request, make_page, page, place, refusal, status=status, headers=FILES_WITHIN)
+
+
+def _place(request: web.Request, actions: str) -> Place:
+    parts = request.match_info
+    return Place(way_up(request), actions, f"{int(parts['number'])}-{parts['token']}")
+
+
+async def _made(
+    request: web.Request, make: Callable[..., Made], *values: object, headers: Mapping[str, str], status: int = 200
+) -> web.Response:
+    """What ``make`` makes of the values, in a child process."""
+    made = await run_in_child(make, *values, timeout_seconds=MAKING_SECONDS, memory_bytes=MAKING_BYTES)
+    if made.unmarked:
+        request.app[COUNT_BOUND]("diff_words", made.unmarked)
+    return html_response(made.html, status=status, headers=headers)

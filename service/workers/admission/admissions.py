@@ -1,0 +1,273 @@
+"""The door: a request is accepted in the same append that records what it asks for, or not at all.
+
+So a request that is recorded is counted, one that is refused or fails is not, a crash leaves nothing in between, and a
+request that is told again and records nothing (its job is there already) is not counted twice.
+
+All accepted requests are one stream. An append names the version that it was decided on, so what another process
+accepted meanwhile makes it fail: then that is read, and decided again. Within this process one append is on its way at
+a time, for all who wait. (Sending each its own, with the version that it will find if those before it are stored, is
+wrong: when another process takes that version instead, the next one fits again, and does not know what it missed.)
+"""
+
+import asyncio
+import hmac
+import os
+import secrets
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import datetime
+from hashlib import sha256
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from eventstore import (
+    Append,
+    Appended,
+    EventStore,
+    EventStoreError,
+    Metadata,
+    StoreClosed,
+    StoreUnavailable,
+    SubjectErased,
+    Views,
+    WrongExpectedVersion,
+    new_event_id,
+)
+from service.domain.access.usage import (
+    LONGEST_WINDOW_SECONDS,
+    STREAM_ID,
+    Counted,
+    Limits,
+    RequestAccepted,
+    Scope,
+    SearchRequest,
+    Standing,
+    Usage,
+    milliseconds,
+)
+from service.domain.errors import RateLimited
+from service.ports.bounds import CountBound, ignore_bounds
+from service.projections.usage import accepted_since
+from service.streams import USAGE, decoded
+
+MAX_TOGETHER = 256
+"""Requests in one append."""
+STREAM = USAGE.stream(STREAM_ID)
+
+SENTENCES: dict[Scope, str] = {
+    "assistant-key": "This key has used up its requests for the month",
+    "organization": "There were too many questions in the last hour",
+    "address": "You have asked too many questions today",
+    "project": "There were too many jobs in the last hour",
+    "reader": "You have asked too many questions in the last 5 minutes",
+    "reader-day": "You have asked too many questions today",
+    "key-searches": "There were too many searches with this key in the last minute",
+    "address-searches": "You have searched too often in the last minute",
+}
+
+
+class OverLimit(RateLimited):
+    """A limit of ours has no room."""
+
+    def __init__(self, refusal: Standing) -> None:
+        seconds = -(-refusal.reset_milliseconds // 1000)
+        wait = f"{seconds} s" if seconds < 120 else f"{-(-seconds // 60)} minutes"
+        super().__init__(f"{SENTENCES[refusal.scope]}; try again in {wait}.", retry_after_seconds=seconds)
+        self.refusal = refusal
+
+
+class _Wanted:
+    """A request at the door, and who waits for what becomes of it."""
+
+    __slots__ = ("metadata", "outcome", "request", "writes")
+
+    def __init__(self, request: RequestAccepted, metadata: Metadata, writes: Sequence[Append]) -> None:
+        self.request, self.metadata, self.writes = request, metadata, writes
+        self.outcome: asyncio.Future[Appended] = asyncio.get_running_loop().create_future()
+
+    def fail(self, error: BaseException) -> None:
+        if not self.outcome.done():
+            self.outcome.set_exception(error)
+            self.outcome.exception()  # whoever waited may have gone
+
+
+class Admissions:
+    """``clock`` gives the time in UTC. Nobody is let in unless ``run`` runs."""
+
+    def __init__(self, store: EventStore, limits: Limits, secret: bytes, clock: Callable[[], datetime]) -> None:
+        self._store, self._limits, self._secret, self._clock = store, limits, secret, clock
+        self._usage = Usage(limits)
+        self.count_bound: CountBound = ignore_bounds
+        self._version = 0
+        """The stream up to here is counted."""
+        self._waiting: deque[_Wanted] = deque()
+        self._any = asyncio.Event()
+        self._is_closed = False
+
+    def change_limits(self, limits: Limits) -> None:
+        self._limits = limits
+        self._usage.change_limits(limits)
+
+    async def load(self, views: Views) -> None:
+        """Count what was accepted in the last 30 days: from the rows as far as they go, then from the log."""
+        since = milliseconds(self._clock()) - LONGEST_WINDOW_SECONDS * 1000
+        while True:
+            requests, version = await accepted_since(views, since, self._version)
+            for request in requests:
+                self._usage.add(request)
+            if not requests:
+                break
+            self._version = version
+        await self._catch_up()
+
+    def digest_of(self, address: str) -> str:
+        """What stands for an address in the log: the same for the same, and nothing without the secret."""
+        return hmac.digest(self._secret, address.encode(), sha256).hex()[:24]
+
+    def standing(self, request: Counted) -> Standing | None:
+        """Of the scope that is closest to its limit; None when none is limited."""
+        standings = self._usage.standings(request, milliseconds(self._clock()))
+        return min(standings, key=lambda one: (one.remaining, -one.reset_milliseconds), default=None)
+
+    async def append(self, request: RequestAccepted, metadata: Metadata, writes: Sequence[Append]) -> Appended:
+        """Record what a request asks for, and that it was accepted, together; its time is set here.
+
+        Raises:
+            OverLimit: one of the limits has no room; nothing was recorded or counted.
+            Whatever ``EventStore.append_all`` raises; of WrongExpectedVersion only that of the writes' own streams.
+        """
+        if not self._usage.is_limited(request):
+            return await self._store.append_all(writes)
+        if self._is_closed:
+            raise StoreClosed("nobody is let in any more")
+        wanted = _Wanted(request, metadata, writes)
+        self._waiting.append(wanted)
+        self._any.set()
+        return await wanted.outcome
+
+    def count_search(self, search: SearchRequest) -> None:
+        """Count a search that is about to be made, in memory. Raises OverLimit: it is not counted then."""
+        refusal = self._usage.refusal(search, milliseconds(search.accepted_at))
+        if refusal is not None:
+            self.count_bound("searches")
+            raise OverLimit(refusal)
+        self._usage.add(search)
+
+    async def run(self) -> None:
+        """Let requests in until cancelled."""
+        taken: list[_Wanted] = []
+        try:
+            while True:
+                await self._any.wait()
+                while self._waiting and len(taken) < MAX_TOGETHER:
+                    taken.append(self._waiting.popleft())
+                if not self._waiting:
+                    self._any.clear()
+                await self._let_in(taken)
+                taken.clear()
+        finally:
+            self._is_closed = True
+            for wanted in (*taken, *self._waiting):
+                wanted.fail(StoreClosed("nobody is let in any more"))
+
+    async def _let_in(self, wanted: Sequence[_Wanted]) -> None:
+        """Give each an outcome. One that cannot be recorded is taken out, and the others are tried again."""
+        refused: list[tuple[_Wanted, Standing]] = []
+        while left := [one for one in wanted if not one.outcome.done()]:
+            admitted, refused = self._admit(left)
+            if not admitted:
+                break
+            try:
+                accepted = tuple(USAGE.codec.encode(request, one.metadata, new_event_id()) for one, request in admitted)
+                writes = [write for one, _ in admitted for write in one.writes]
+                appended = await self._store.append_all([Append(STREAM, accepted, self._version), *writes])
+            except BaseException as error:
+                for _, request in admitted:
+                    self._usage.withdraw(request)
+                if not isinstance(error, Exception):
+                    raise
+                await self._failed([one for one, _ in admitted], error)
+            else:
+                self._version += len(admitted)
+                self._tell([one for one, _ in admitted], appended)
+                break
+        for one, refusal in refused:  # not before it is certain that those who took the room have it
+            self.count_bound("requests")
+            one.fail(OverLimit(refusal))
+
+    def _admit(
+        self, wanted: Sequence[_Wanted]
+    ) -> tuple[list[tuple[_Wanted, RequestAccepted]], list[tuple[_Wanted, Standing]]]:
+        """Those whom every limit has room for, counted; and the others, each with the limit that has none."""
+        admitted, refused = [], []
+        for one in wanted:
+            request = replace(one.request, accepted_at=self._clock())
+            refusal = self._usage.refusal(request, milliseconds(request.accepted_at))
+            if refusal is None:
+                self._usage.add(request)
+                admitted.append((one, request))
+            else:
+                refused.append((one, refusal))
+        return admitted, refused
+
+    def _tell(self, wanted: Sequence[_Wanted], appended: Appended) -> None:
+        """Positions are given in order, so each one's last is as far from the end as there are events after it."""
+        position = appended.position
+        for one in reversed(wanted):
+            last = one.writes[-1]
+            version = last.expected_version + len(last.events)
+            if not one.outcome.done():
+                one.outcome.set_result(Appended(position, version))
+            position -= sum(len(write.events) for write in one.writes)
+
+    async def _failed(self, wanted: Sequence[_Wanted], error: Exception) -> None:
+        """Nothing of an append was stored, or it is not known whether it was: find out on whose account.
+
+        What turns out to be stored is counted when the next append finds another version than it expects.
+        """
+        if isinstance(error, WrongExpectedVersion) and error.stream == STREAM:
+            await self._try_to_catch_up(wanted)
+            return
+        stream = ""
+        if isinstance(error, WrongExpectedVersion):
+            stream = error.stream
+        elif isinstance(error, SubjectErased):
+            stream = error.subject
+        at_fault = [one for one in wanted if any(write.stream == stream for write in one.writes)]
+        if at_fault:
+            at_fault[-1].fail(error)  # of two for one stream, the first may fit
+        elif isinstance(error, StoreUnavailable | StoreClosed) or len(wanted) == 1:
+            for one in wanted:
+                one.fail(error)
+        else:  # it does not say: each on its own
+            for one in wanted:
+                await self._let_in([one])
+
+    async def _try_to_catch_up(self, wanted: Sequence[_Wanted]) -> None:
+        try:
+            await self._catch_up()
+        except EventStoreError as error:
+            for one in wanted:
+                one.fail(error)
+
+    async def _catch_up(self) -> None:
+        async for recorded in self._store.iterate_stream(STREAM, after_version=self._version):
+            for _, request in decoded(USAGE, [recorded]):
+                self._usage.add(request)
+            self._version = recorded.stream_version
+
+
+def load_secret(file: Path) -> bytes:
+    """The installation's secret for addresses, made at the first call; whoever loses it loses a day's counts only."""
+    for left in file.parent.glob(f"{file.name}.*"):  # of a process that was killed; its successor is alone here
+        left.unlink(missing_ok=True)
+    if not file.exists():
+        fresh = file.with_name(f"{file.name}.{secrets.token_hex(8)}")
+        fresh.touch(mode=0o600)
+        fresh.write_bytes(secrets.token_bytes(32))
+        with suppress(FileExistsError):  # another process was faster
+            os.link(fresh, file)
+        fresh.unlink()
+    return file.read_bytes()

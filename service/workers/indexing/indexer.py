@@ -1,0 +1,430 @@
+"""Keeps each site's search index at the commit of its repository: fetch, renew or build in a child process, switch.
+
+Renewing takes the index of an earlier commit and reads what changed since; when that cannot be done, or too much has
+changed, all of the commit is exported and read.
+
+What one site takes must not delay the others:
+
+- Fetching waits for machines elsewhere; it has slots of its own, and none for repositories that are kept here.
+- Reading takes a core. Each organization has its share of the slots, and most of them are for quick work only. How long
+  a site takes is known only afterwards: each begins as quick work, and begins again as long work if it was not.
+- A site has a time in proportion to its size. One that fails has growing pauses, also when it is asked for again and
+  again. What stands still is named by ``behind``.
+"""
+
+import asyncio
+import secrets
+import sqlite3
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+import structlog
+
+from eventstore import EventStore, Metadata, StoreUnavailable, Views, execute
+from service.domain.errors import NO_ROOM, DiskFull, Invalid, NotFound, ServiceError, Unavailable
+from service.domain.sites import IndexRequested, KeepIndex, RecordIndex, RecordIndexFailure, SiteIndexed, SiteRegistered
+from service.operations import source_of
+from service.ports.bounds import CountBound, ignore_bounds
+from service.ports.docs_source import DocsSource, Fetched, Source
+from service.projections.projects import ProjectRow, project_of_domain
+from service.projections.sites import SiteRow, get_site, list_sites
+from service.retrieval.index.report import IndexReport
+from service.retrieval.search.query import SiteIndexes
+from service.runtime.processes import OUT_OF_MEMORY, PROCESS_DIED, TIMED_OUT
+from service.runtime.scratch import scratch_folder
+from service.runtime.system import now
+from service.streams import SITES, decoded
+from service.workers.fair_slots import FairSlots, build_slots, fetch_slots
+from service.workers.indexing.site_build import (
+    MEMORY_BYTES,
+    QUICK_MEMORY_BYTES,
+    TIMES,
+    BuildTimes,
+    Limits,
+    Report,
+    SiteCommit,
+    build_in_child,
+    renew_in_child,
+)
+from service.workers.indexing.site_lock import site_lock
+from service.workers.retry import patiently
+
+log = structlog.get_logger()
+
+FIRST_WAIT_SECONDS = 15.0
+"""Before what failed, and may pass, is tried again; twice as long before each further try."""
+LONGEST_WAIT_SECONDS = 3600.0
+RESTING = frozenset({TIMED_OUT, OUT_OF_MEMORY, PROCESS_DIED, "too_large", "internal"})
+"""Failures that cost much: after them a site waits even when it is asked for again."""
+
+BEHIND_SECONDS = 60.0
+"""After which a site whose index is wanted counts as behind."""
+MAX_BEHIND = 50
+"""Sites that are named at a time."""
+
+Progress = Callable[[int, int], None]
+"""Called with the number of files done and of all."""
+
+
+class Indexer:
+    """Follows the store: indexes what is asked for, and serves what others (the command line) have indexed."""
+
+    def __init__(
+        self,
+        store: EventStore,
+        views: Views,
+        docs: DocsSource,
+        index: SiteIndexes,
+        data: Path,
+        *,
+        fetches: FairSlots | None = None,
+        count_bound: CountBound = ignore_bounds,
+        retry_seconds: float = FIRST_WAIT_SECONDS,
+        times: BuildTimes = TIMES,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._store, self._views, self._docs, self._index, self._data = store, views, docs, index, data
+        self._fetches, self._slots = fetches or fetch_slots(), build_slots()
+        self._count_bound, self._retry_seconds, self._times, self._sleep = count_bound, retry_seconds, times, sleep
+        self._sites: dict[str, _Wanted] = {}
+        """By domain, what is behind."""
+
+    async def load(self) -> None:
+        """Serve every index that is there."""
+        for site in await list_sites(self._views):
+            if site.file is not None:
+                await self._serve(site.domain, site.file)
+
+    async def _serve(self, domain: str, file: str) -> None:
+        try:
+            await self._index.use(domain, file)
+        except ServiceError as error:  # removed: a newer one follows, or it is built again
+            log.info("index not served", domain=domain, code=error.code)
+
+    def behind(self) -> Mapping[str, str]:
+        """Return the sites whose index is older than it should be, and why; those that wait the longest."""
+        late = now() - timedelta(seconds=BEHIND_SECONDS)
+        found = [(domain, site) for domain, site in self._sites.items() if site.failures or site.since < late]
+        found.sort(key=lambda item: item[1].since)
+        return {domain: site.reason() for domain, site in found[:MAX_BEHIND]}
+
+    async def run(self) -> None:
+        """Until cancelled: index what wants it now, then whatever is asked for."""
+        after = await self._store.head()
+        await self._views.wait_for(after, timeout_seconds=3600)  # views may be rebuilt at this very start
+        async with asyncio.TaskGroup() as group:
+
+            def want(domain: str) -> None:
+                site = self._sites.setdefault(domain, _Wanted())
+                site.wanted.set()
+                if not site.has_task:
+                    site.has_task = True
+                    group.create_task(self._index_wanted(domain, site), name=f"index {domain}")
+
+            self._index.on_broken = want
+            for site in await list_sites(self._views):
+                is_lost = site.file is not None and self._index.served(site.domain) is None
+                if site.index_wanted or site.failure_code is not None or is_lost:
+                    want(site.domain)
+            async for recorded in self._store.subscribe(after=after, category=SITES.category):
+                for domain, event in decoded(SITES, [recorded]):
+                    if isinstance(event, SiteRegistered | IndexRequested):
+                        want(domain)
+                    elif isinstance(event, SiteIndexed):
+                        self._note_indexed(domain)
+                        await self._serve(domain, event.file)
+
+    def _note_indexed(self, domain: str) -> None:
+        """Another process may have done what failed here."""
+        site = self._sites.get(domain)
+        if site is not None and site.has_task:
+            site.indexed.set()
+        elif site is not None:
+            del self._sites[domain]
+
+    async def _index_wanted(self, domain: str, site: "_Wanted") -> None:
+        """Index a site until its index is the newest, or it has failed for good."""
+        try:
+            while site.wanted.is_set():
+                site.wanted.clear()
+                site.indexed.clear()
+                began = asyncio.get_running_loop().time()
+                failure = await patiently(lambda: self._index_if_due(domain))
+                if failure is None:
+                    site.failures = 0
+                    continue
+                site.failures, site.code = site.failures + 1, failure.code
+                await self._pause(domain, site, failure, asyncio.get_running_loop().time() - began)
+            if not site.failures:
+                del self._sites[domain]
+            else:
+                site.stage = "it is tried again when it changes"
+        finally:
+            site.has_task = False
+
+    async def _pause(self, domain: str, site: "_Wanted", failure: "_Failure", spent: float) -> None:
+        """Wait before the next try, twice as long each time: no site spends more than half of its time on tries that
+        fail. What costs little is tried at once when it is asked for again.
+        """
+        if not failure.may_pass and not failure.rests:
+            return
+        seconds = max(self._retry_seconds, spent) * 2 ** min(site.failures - 1, 16)
+        seconds = max(min(seconds, LONGEST_WAIT_SECONDS), min(failure.after_seconds, LONGEST_WAIT_SECONDS))
+        site.stage = f"it is tried again after {_at(now() + timedelta(seconds=seconds))}"
+        log.info("indexing pauses", domain=domain, code=failure.code, seconds=round(seconds, 1))
+        await _first([self._sleep(seconds), site.indexed.wait(), *([] if failure.rests else [site.wanted.wait()])])
+        if failure.may_pass:
+            site.wanted.set()
+
+    def _is_due(self, site: SiteRow) -> bool:
+        return site.index_wanted or site.failure_code is not None or self._index.served(site.domain) is None
+
+    async def _index_if_due(self, domain: str) -> "_Failure | None":
+        await self._views.wait_for(await self._store.head(), timeout_seconds=3600)
+        site = await get_site(self._views, domain)
+        if site is None or not self._is_due(site):
+            return None  # another process has done it
+        is_served = self._index.served(domain) is not None
+        try:
+            await self.index(domain, Metadata(), unless=site.commit if is_served else None)
+        except ServiceError as error:
+            log.warning("indexing failed", domain=domain, code=error.code)
+            after = error.retry_after_seconds if isinstance(error, Unavailable) else None
+            return _Failure(error.code, isinstance(error, Unavailable), after or 0.0)
+        except StoreUnavailable:
+            raise
+        except Exception:  # a site's edge: the other sites go on
+            log.exception("indexing crashed", domain=domain)
+            failure = RecordIndexFailure("internal", "Indexing failed; the log has the details.", now())
+            await execute(self._store, SITES, domain, failure)
+            return _Failure("internal", may_pass=False)
+        return None
+
+    async def index(
+        self,
+        domain: str,
+        metadata: Metadata,
+        *,
+        on_progress: Progress | None = None,
+        unless: str | None = None,
+        whole: bool = False,
+    ) -> IndexReport | None:
+        """Index the newest commit of a site, record it, and serve it; None when that commit is ``unless``. ``whole``:
+        read everything, also what has not changed since the last time. Waits while another process indexes the site.
+
+        Raises NotFound (``domain_not_found``), and what fetching raises; that is recorded, too.
+        """
+        project = await project_of_domain(self._views, domain)
+        if project is None:
+            raise NotFound("There is no such site.", code="domain_not_found")
+        report_progress = (lambda done: on_progress(*done)) if on_progress else _ignore
+        try:
+            async with site_lock(self._data / "index", domain):
+                return await self._build(project, metadata, report_progress, unless, whole=whole)
+        except ServiceError as error:
+            failure = error
+        except (OSError, sqlite3.Error) as error:
+            if not _says_no_room(error):
+                raise
+            failure = DiskFull()
+        if failure.code == TIMED_OUT:
+            self._count_bound("indexing_time")
+        elif failure.code == OUT_OF_MEMORY:
+            self._count_bound("indexing_memory")
+        record = RecordIndexFailure(failure.code, str(failure), now())
+        await execute(self._store, SITES, domain, record, metadata=metadata)
+        raise failure
+
+    async def _build(
+        self, project: ProjectRow, metadata: Metadata, report_progress: Report, unless: str | None, *, whole: bool
+    ) -> IndexReport | None:
+        source, stage = source_of(project), self._sites.get(project.domain, _Wanted())
+        fetched = await self._fetch(source, project, stage)
+        if fetched.base_commit == unless:
+            await execute(self._store, SITES, project.domain, KeepIndex(unless, now()), metadata=metadata)
+            return None
+        folder = self._data / "index" / project.domain
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        build = _Build(
+            project,
+            source,
+            folder / f"{fetched.base_commit[:12]}-{secrets.token_hex(4)}",
+            fetched.base_commit,
+            report_progress,
+        )
+        before = None if whole else await self._before(project)
+        report = await self._renewed(build, before, stage) if before is not None else None
+        is_renewed = report is not None
+        if report is None:
+            report, is_renewed = await self._read(build, before, stage)
+        self._count(report)
+        record = RecordIndex(
+            build.commit, build.target.name, report.pages, report.sections, report.skipped, report.seconds, now()
+        )
+        await execute(self._store, SITES, project.domain, record, metadata=metadata)
+        try:
+            await self._index.use(project.domain, build.target.name)
+        except Invalid:
+            if not is_renewed:
+                raise
+            return await self._build(project, metadata, report_progress, None, whole=True)  # it shares a damaged file
+        return report
+
+    def _count(self, report: IndexReport) -> None:
+        if report.late:
+            self._count_bound("page_time", report.late)
+        if report.left_out:
+            self._count_bound("site_files", report.left_out)
+
+    async def _fetch(self, source: Source, project: ProjectRow, stage: "_Wanted") -> Fetched:
+        slot: AbstractAsyncContextManager[None] = nullcontext()
+        if source.code_host != "local":
+            stage.stage = "it waits to be fetched"
+            slot = self._fetches.held(project.organization_id)
+        async with slot:
+            stage.stage = "its newest commit is being fetched"
+            return await self._docs.fetch(source)
+
+    async def _renewed(self, build: "_Build", before: "_Before", stage: "_Wanted") -> IndexReport | None:
+        """None when everything has to be looked at."""
+        stage.stage = "it waits for its turn to be read"
+        async with self._slots.held(build.project.organization_id):
+            stage.stage = "what changed is being read"
+            try:
+                async with asyncio.timeout(self._times.quick):
+                    changes = await self._docs.changes(build.source, before.commit, build.commit)
+            except TimeoutError:
+                changes = None
+            if changes is None:
+                return None
+            limits = Limits(self._times.quick, QUICK_MEMORY_BYTES)
+            return await renew_in_child(build.report_progress, before.folder, build.target, changes, build.site, limits)
+
+    async def _read(self, build: "_Build", before: "_Before | None", stage: "_Wanted") -> tuple[IndexReport, bool]:
+        """Read the site from an archive of all its files, as quick work if it can be; and whether what did not change
+        was taken from the index before.
+        """
+        domain = build.project.domain
+        is_long = domain not in self._sites or stage.is_long  # a command shares its slots with no other work
+        while True:
+            stage.stage = "it waits for its turn to be read"
+            async with self._slots.held(build.project.organization_id, is_long=is_long):
+                stage.stage = "its pages are being read"
+                try:
+                    with scratch_folder(build.target.parent, ".files-") as work:
+                        return await self._read_archive(build, before, work / "files.tar", is_long=is_long)
+                except _TakesLong:
+                    log.info("indexing takes long", domain=domain)
+            is_long = stage.is_long = True
+
+    async def _read_archive(
+        self, build: "_Build", before: "_Before | None", archive: Path, *, is_long: bool
+    ) -> tuple[IndexReport, bool]:
+        """Raises _TakesLong for what is no quick work, unless it need not be."""
+        times = self._times
+        try:
+            async with asyncio.timeout(None if is_long else times.quick):
+                await self._docs.export(build.source, build.commit, archive)
+            size = (await asyncio.to_thread(archive.stat)).st_size
+            limits = Limits(times.for_site(size), MEMORY_BYTES)
+            if not is_long:
+                if size > times.quick_bytes:
+                    raise _TakesLong
+                limits = Limits(min(limits.seconds, times.quick), QUICK_MEMORY_BYTES)
+            if before is not None:
+                renewed = await renew_in_child(
+                    build.report_progress, before.folder, build.target, archive, build.site, limits
+                )
+                if renewed is not None:
+                    return renewed, True
+            return await build_in_child(build.report_progress, build.target, archive, build.site, limits), False
+        except TimeoutError:
+            raise _TakesLong from None
+        except ServiceError as error:
+            if is_long or error.code not in (TIMED_OUT, OUT_OF_MEMORY):
+                raise
+            raise _TakesLong from None
+
+    async def _before(self, project: ProjectRow) -> "_Before | None":
+        """The index that the site has, if any."""
+        site = await get_site(self._views, project.domain)
+        if site is None or site.file is None or site.commit is None:
+            return None
+        return _Before(site.commit, self._index.path_of(project.domain, site.file))
+
+
+class _TakesLong(Exception):
+    """A site is not read within the time, size and memory of quick work."""
+
+
+class _Wanted:
+    """A site whose index is older than it should be."""
+
+    def __init__(self) -> None:
+        self.wanted, self.indexed = asyncio.Event(), asyncio.Event()
+        self.since = now()
+        self.stage = "it waits for its turn"
+        self.failures, self.code = 0, ""
+        self.has_task = False
+        self.is_long = False
+
+    def reason(self) -> str:
+        """Return a sentence without anything of the site's own, for all to read."""
+        text = f"behind since {_at(self.since)}: {self.stage}"
+        if self.failures:
+            text += f"; {self.failures} {'try' if self.failures == 1 else 'tries'} failed, the last one: {self.code}"
+        return text
+
+
+class _Failure(NamedTuple):
+    code: str
+    may_pass: bool
+    after_seconds: float = 0.0
+
+    @property
+    def rests(self) -> bool:
+        return self.code in RESTING
+
+
+class _Build(NamedTuple):
+    project: ProjectRow
+    source: Source
+    target: Path
+    commit: str
+    report_progress: Report
+
+    @property
+    def site(self) -> SiteCommit:
+        return SiteCommit(self.project.docs_folder, self.commit)
+
+
+class _Before(NamedTuple):
+    commit: str
+    folder: Path
+
+
+def _says_no_room(error: OSError | sqlite3.Error) -> bool:
+    if isinstance(error, OSError):
+        return error.errno in NO_ROOM
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
+
+
+def _at(time: datetime) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+async def _first(waits: "list[Awaitable[object]]") -> None:
+    """Wait for the first of these, and leave the others."""
+    tasks = [asyncio.ensure_future(wait) for wait in waits]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+def _ignore(_value: object) -> None:
+    pass

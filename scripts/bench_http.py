@@ -1,4 +1,4 @@
-"""What the door costs: requests per second of ``GET job`` beside a bare aiohttp handler that returns the same bytes,
+"""What admission costs: requests per second of ``GET job`` beside a bare aiohttp handler that returns the same bytes,
 and the microseconds of authentication and limits.
 
 Server, bare server and client are processes of their own over loopback, on connections that are kept; the two servers
@@ -32,9 +32,9 @@ from service.domain.access.usage import RequestAccepted
 from service.projections import all_projections
 from service.runtime.system import new_id
 from service.web.http.access import project_for, site_for
-from service.web.http.admission import Door, DoorSettings
+from service.web.http.admission import Admission, AdmissionSettings
 from service.web.http.app_keys import STORE, VIEWS
-from service.web.http.limits import ADMISSIONS, COUNTED, charged, fields_of
+from service.web.http.limits import ADMISSIONS, COUNTED, fields_of, metered_store
 from service.web.http.problems import REQUEST_ID
 
 CONNECTIONS = 16
@@ -165,12 +165,12 @@ async def costs(data: Path, project: str, domain: str, admin: str, assistant: st
         await Views.open(data / "views.db", store, all_projections()) as views,
     ):
         await views.catch_up()
-        door = Door(store, views, data, DoorSettings())
-        await door.load()
-        tasks = [asyncio.create_task(work) for _, work in door.workers()]
+        admission = Admission(store, views, data, AdmissionSettings())
+        await admission.load()
+        tasks = [asyncio.create_task(work) for _, work in admission.workers()]
         app = web.Application()
         app[STORE], app[VIEWS] = store, views
-        door.install(app)
+        admission.install(app)
 
         routes = {
             "admin": app.router.add_get("/v2/agent/{projectId}/job/{id}", much_like_a_handler),
@@ -206,7 +206,7 @@ async def costs(data: Path, project: str, domain: str, admin: str, assistant: st
             ask = request("assistant", assistant, domain=domain)
             ask[COUNTED] = asked
             write = Append(f"bench-{new_id()}", (NewEvent("asked", b"{}", metadata=Metadata()),), 0)
-            await timed("append with limits", charged(ask).append_all([write]))
+            await timed("append with limits", metered_store(ask).append_all([write]))
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

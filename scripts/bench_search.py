@@ -12,7 +12,8 @@ so compare rows rather than trust them. Questions are in one of two halves by th
 tune on the first, and judge by the second. The weights of ``service.retrieval.index.site_index`` are older than that:
 they were chosen in sight of all questions on kubernetes, dbt and mintlify, so neither half was held back; only other
 corpora can tell how they do elsewhere. Times are of a whole query, from the event loop and back, one at a time and with
-eight at once, which on a machine of two cores wait for each other: the processor's time per query is told beside them. Of a large site ``CHANGED_PAGES`` are changed, and the time is taken until a query finds them.
+eight at once, which on a machine of two cores wait for each other: the processor's time per query is
+reported beside them. In a large site ``CHANGED_PAGES`` are changed, and the time is taken until a query finds them.
 """
 
 import argparse

@@ -223,7 +223,7 @@ ATTRIBUTES: dict[str, frozenset[str]] = {
 ORIGIN = BASE[: BASE.index("/", 8)] + "/"
 
 
-def may_link() -> KnownAddresses:
+def is_allowed_url() -> KnownAddresses:
     addresses = KnownAddresses("docs.kite.example", BASE)
     addresses.add(PASSAGE)
     return addresses
@@ -333,7 +333,7 @@ def work(job: tuple[int, range]) -> tuple[Counter[str], list[str]]:
     counts: Counter[str] = Counter()
     failures: list[str] = []
     with renderers() as rendering:
-        known = may_link()
+        known = is_allowed_url()
         for at in range(0, len(numbers), BATCH):
             more, failed = tried(rendering, seed, numbers[at : at + BATCH], known)
             counts += more

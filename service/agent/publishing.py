@@ -12,7 +12,7 @@ from hashlib import sha1
 
 from service.agent import pull_request
 from service.agent.loop.opening import open_workspace
-from service.agent.loop.recorder import Clock, Recorder, still_running
+from service.agent.loop.recorder import Clock, Recorder, require_running
 from service.agent.workspace import Workspace
 from service.domain.errors import Conflict, NotFound
 from service.domain.jobs.decider import (
@@ -108,7 +108,7 @@ class _Publication:
                         return state, workspace, False
             if is_there:
                 pushed = RecordPush(branch, commit.commit, self._now())
-                return still_running(await self._recorder.record(pushed)), workspace, True
+                return require_running(await self._recorder.record(pushed)), workspace, True
         raise _moves_on(branch_of(state))
 
     async def presented(self, state: Running, workspace: Workspace) -> Running:
@@ -126,7 +126,7 @@ class _Publication:
         if shown is None:
             new = NewPullRequest(title, body, head=branch_of(state), base=request.ref, draft=request.as_draft)
             shown = await self._host.open_pull_request(self._source, new)
-        return still_running(await self._recorder.record(RecordPullRequest(shown.number, shown.url, self._now())))
+        return require_running(await self._recorder.record(RecordPullRequest(shown.number, shown.url, self._now())))
 
     async def _committed(self, state: Running, workspace: Workspace, changes: Mapping[str, str | None]) -> Running:
         """The commit, recorded before anything leaves the house, and in our clone: written anew if that was lost."""
@@ -144,7 +144,7 @@ class _Publication:
         new = NewCommit(workspace.commit, changes, self._author, message, at)
         written = await self._docs.write_commit(self._source, new)
         command = RecordCommit(written.commit, written.tree, new.parent, new.author, new.message, now=new.at)
-        return still_running(await self._recorder.record(command))
+        return require_running(await self._recorder.record(command))
 
     async def _on_head(
         self, state: Running, workspace: Workspace, changes: Mapping[str, str | None]
@@ -174,7 +174,7 @@ class _Publication:
                 )
         if state.work.rebases >= MAX_REBASES:
             raise _moves_on(branch)
-        state = still_running(await self._recorder.record(Rebase(head, self._now())))
+        state = require_running(await self._recorder.record(Rebase(head, self._now())))
         return state, await Workspace.open(self._docs, self._source, head, state.work.changes), False
 
 

@@ -30,9 +30,9 @@ from service.assistant.context import (
     passage_limit,
     results_text,
 )
+from service.assistant.context_budget import MAX_SHRINK_LEVEL, ContextBudget, context_budget
 from service.assistant.failures import ModelFailed, as_readers_learn
 from service.assistant.query import is_about_this_page, is_small_talk, query_for
-from service.assistant.room import MAX_SQUEEZED, Room, room_for
 from service.assistant.suggestions import Suggestion, page_of
 from service.domain.errors import ServiceError, Unavailable
 from service.domain.model import ToolCall, Usage
@@ -162,7 +162,7 @@ class _Answering:
         self._usage = Usage()
         self._calls = 0
         self._instructions = ""
-        self._room = Room()
+        self._budget = ContextBudget()
         self._steps: list[_Step] = []
         self._searches_left = settings.max_searches
         self._reads_left = settings.max_reads
@@ -192,7 +192,7 @@ class _Answering:
             window_tokens = await self._model.window_tokens()
         except ServiceError as error:
             raise ModelFailed(error) from None
-        self._room = room_for(window_tokens, self._settings.max_output_tokens)
+        self._budget = context_budget(window_tokens, self._settings.max_output_tokens)
         grounding = Grounding(asked, tuple(passages))
         used = self._model.name
         for _ in range(self._settings.max_searches + self._settings.max_reads + 2):
@@ -240,12 +240,12 @@ class _Answering:
 
     async def _chunks(self, passages: Sequence[Passage], grounding: Grounding) -> AsyncGenerator[ModelChunk, None]:
         """The model's next reply; a prompt that its provider finds too long is asked again with less of everything."""
-        squeezed, has_begun = 0, False
+        shrink_level, has_begun = 0, False
         while True:
             request = ModelRequest(
                 await asyncio.to_thread(self._messages, passages),
                 (SEARCH, READ_PAGE),
-                self._room.reply_tokens,
+                self._budget.reply_tokens,
                 grounding,
             )
             try:
@@ -255,15 +255,15 @@ class _Answering:
                         yield chunk
                 return
             except ServiceError as error:
-                if error.code != CONTEXT_WINDOW_EXCEEDED or has_begun or squeezed == MAX_SQUEEZED:
+                if error.code != CONTEXT_WINDOW_EXCEEDED or has_begun or shrink_level == MAX_SHRINK_LEVEL:
                     raise ModelFailed(error) from None
-            squeezed += 1
-            self._room = self._room.smaller()
+            shrink_level += 1
+            self._budget = self._budget.smaller()
 
     def _messages(self, passages: Sequence[Passage]) -> tuple[ModelMessage, ...]:
-        """What has happened so far, as the model is told it: as much as there is room for."""
-        question, room = self._question, self._room
-        limit = passage_limit(len(passages), room)
+        """What has happened so far, as the model is told it: as much as fits the budget."""
+        question, budget = self._question, self._budget
+        limit = passage_limit(len(passages), budget)
         messages: list[ModelMessage] = [
             *messages_for(
                 question.text,
@@ -273,7 +273,7 @@ class _Answering:
                 current_path=question.current_path,
                 mark=self._mark,
                 instructions=self._instructions,
-                room=room,
+                budget=budget,
             )
         ]
         for step in self._steps:
@@ -286,8 +286,8 @@ class _Answering:
             return ToolMessage(call.id, call.name, result.refused, is_error=True)
         if not result.passages:
             return ToolMessage(call.id, call.name, "Nothing was found.")
-        limit = self._room.of(MAX_PAGE_CHARACTERS, least=800) if call.name == READ_PAGE.name else passage_limit(
-            len(result.passages), self._room
+        limit = self._budget.of(MAX_PAGE_CHARACTERS, least=800) if call.name == READ_PAGE.name else passage_limit(
+            len(result.passages), self._budget
         )  # fmt: skip
         passages = [_clipped(passage, limit) for passage in result.passages]
         return ToolMessage(call.id, call.name, results_text(passages, self._mark))

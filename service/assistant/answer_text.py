@@ -22,12 +22,12 @@ _BLANKS = " \t\n\v\f\x1c\x1d\x1e\x1f\x85\xa0\u2028\u2029\ufeff"
 class AnswerText:
     """Feed it what the model writes, ``finish`` after each call of it; send what they return."""
 
-    def __init__(self, url_of: Callable[[int], str | None], may_link: Callable[[str], bool]) -> None:
-        """``url_of`` and ``may_link`` as ``CitationFilter`` and ``MarkupGuard`` take them."""
+    def __init__(self, url_of: Callable[[int], str | None], is_allowed_url: Callable[[str], bool]) -> None:
+        """``url_of`` and ``is_allowed_url`` as ``CitationFilter`` and ``MarkupGuard`` take them."""
         self._is_behind_cr = False
         self._thinking = ThinkingFilter()
         self._citations = CitationFilter(url_of)
-        self._guard = MarkupGuard(may_link)
+        self._guard = MarkupGuard(is_allowed_url)
         self._has_text = False
         self._written = _Beginning()
         self._shown = _Beginning()

@@ -3,7 +3,7 @@
 Material could try to close its own tags and go on as if it were us. The tags carry a mark made from the reply's id,
 which is random and unknown to whoever wrote a page, a selection or a message; a text that holds the mark all the same
 loses it. Sizes are in characters; four of them are about a token of English, one or two of CJK text. They are for a
-usual window; ``Room`` makes them smaller.
+usual window; ``ContextBudget`` makes them smaller.
 
 What the site's owner tells the assistant is material as well, the first of all, and the rules say what it is worth:
 more than documents and readers, less than they themselves.
@@ -21,7 +21,7 @@ from string import Template
 
 from msgspec import Struct
 
-from service.assistant.room import Room
+from service.assistant.context_budget import ContextBudget
 from service.domain.threads import ContextItem
 from service.ports.model import AssistantMessage, ModelMessage, Passage, SystemMessage, UserMessage
 
@@ -37,7 +37,7 @@ MAX_DIGEST_CHARACTERS = 8_000
 """Of what is told of the turns before the last ones."""
 MAX_DIGEST_QUESTION, MAX_DIGEST_ANSWER = 200, 300
 MAX_QUESTION_CHARACTERS, LEAST_QUESTION_CHARACTERS = 32_768, 2_000
-USUAL = Room()
+USUAL = ContextBudget()
 
 _CITATION_LINK = re.compile(r" ?\[\d{1,3}\]\([^()\s]*\)")
 _CODE_BLOCK = re.compile(r"^[ >]*(```+|~~~+).*?(?:^[ >]*\1[^\n]*$|\Z)", re.DOTALL | re.MULTILINE)
@@ -56,10 +56,10 @@ def mark_for(reply_id: str) -> str:
     return hashlib.sha256(reply_id.encode()).hexdigest()[:16]
 
 
-def passage_limit(count: int, room: Room = USUAL) -> int:
+def passage_limit(count: int, budget: ContextBudget = USUAL) -> int:
     """Characters for each of so many passages."""
-    share = room.of(MAX_PASSAGES_CHARACTERS) // max(count, 1)
-    return max(room.of(MIN_PASSAGE_CHARACTERS, least=200), min(room.of(MAX_PASSAGE_CHARACTERS, least=400), share))
+    share = budget.of(MAX_PASSAGES_CHARACTERS) // max(count, 1)
+    return max(budget.of(MIN_PASSAGE_CHARACTERS, least=200), min(budget.of(MAX_PASSAGE_CHARACTERS, least=400), share))
 
 
 def clip(text: str, limit: int) -> str:
@@ -80,18 +80,18 @@ def messages_for(
     current_path: str,
     mark: str,
     instructions: str = "",
-    room: Room = USUAL,
+    budget: ContextBudget = USUAL,
 ) -> tuple[ModelMessage, ...]:
     """``instructions``: of the site's owner. The passages are as long as they may be already."""
     asked = Template(_prompt("question.md")).substitute(
         mark=mark,
         owner=f"{_tagged('site-owner', instructions, mark)}\n" if instructions else "",
         passages=passages_text(passages, mark) or "(Nothing was found.)",
-        earlier=_digest(earlier[:-MAX_TURNS], mark, room),
-        reader=_reader(context, current_path, mark, room),
-        question=_unmarked(clip(question, room.of(MAX_QUESTION_CHARACTERS, least=LEAST_QUESTION_CHARACTERS)), mark),
+        earlier=_digest(earlier[:-MAX_TURNS], mark, budget),
+        reader=_reader(context, current_path, mark, budget),
+        question=_unmarked(clip(question, budget.of(MAX_QUESTION_CHARACTERS, least=LEAST_QUESTION_CHARACTERS)), mark),
     )
-    return (SystemMessage(_prompt("answer.md")), *_earlier_messages(earlier, room), UserMessage(asked))
+    return (SystemMessage(_prompt("answer.md")), *_earlier_messages(earlier, budget), UserMessage(asked))
 
 
 def results_text(passages: Sequence[Passage], mark: str) -> str:
@@ -109,12 +109,12 @@ def passages_text(passages: Iterable[Passage], mark: str) -> str:
     )  # fmt: skip
 
 
-def _earlier_messages(earlier: Sequence[Exchange], room: Room) -> list[ModelMessage]:
+def _earlier_messages(earlier: Sequence[Exchange], budget: ContextBudget) -> list[ModelMessage]:
     """The last turns."""
     messages: list[ModelMessage] = []
     for turn in earlier[-MAX_TURNS:]:
-        answer = clip(_words_of(turn.answer), room.of(MAX_EARLIER_ANSWER_CHARACTERS, least=200))
-        messages.append(UserMessage(clip(turn.question, room.of(MAX_EARLIER_QUESTION_CHARACTERS, least=200))))
+        answer = clip(_words_of(turn.answer), budget.of(MAX_EARLIER_ANSWER_CHARACTERS, least=200))
+        messages.append(UserMessage(clip(turn.question, budget.of(MAX_EARLIER_QUESTION_CHARACTERS, least=200))))
         messages.append(AssistantMessage(answer or "(No answer was given.)"))
     return messages
 
@@ -124,9 +124,9 @@ def _words_of(answer: str) -> str:
     return _CITATION_LINK.sub("", _SUGGESTIONS_BLOCK.sub("", answer)).strip()
 
 
-def _digest(earlier: Sequence[Exchange], mark: str, room: Room) -> str:
-    """Of the turns before the last ones, the newest that there is room for, and the first: what it all began with."""
-    left = room.of(MAX_DIGEST_CHARACTERS)
+def _digest(earlier: Sequence[Exchange], mark: str, budget: ContextBudget) -> str:
+    """Of the turns before the last ones, the newest that fits the budget, and the first: what it all began with."""
+    left = budget.of(MAX_DIGEST_CHARACTERS)
     lines: list[str] = []
     for turn in [*earlier[:1], *reversed(earlier[1:])]:
         line = f"- {_one_line(turn.question, MAX_DIGEST_QUESTION)}"
@@ -151,10 +151,10 @@ def _one_line(text: str, limit: int) -> str:
     return words if len(words) <= limit else words[: limit - 1].rstrip() + "…"
 
 
-def _reader(context: Sequence[ContextItem], current_path: str, mark: str, room: Room) -> str:
+def _reader(context: Sequence[ContextItem], current_path: str, mark: str, budget: ContextBudget) -> str:
     """What the reader has in view."""
     pieces: list[str] = []
-    left = room.of(MAX_CONTEXT_CHARACTERS)
+    left = budget.of(MAX_CONTEXT_CHARACTERS)
     for item in context:
         if left <= 0:
             break

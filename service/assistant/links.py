@@ -59,7 +59,7 @@ class Shown(Struct, frozen=True):
 
 
 def shown_address(
-    whole: str, follows: str, *, may_link: Callable[[str], bool], ends_label: bool, is_whole: bool
+    whole: str, follows: str, *, is_allowed_url: Callable[[str], bool], ends_label: bool, is_whole: bool
 ) -> Shown:
     """Return how an address is shown that no brackets are around.
 
@@ -76,7 +76,7 @@ def shown_address(
         return Shown(len(whole), whole, is_code=True)
     if not is_bare and not address.partition("//")[2]:
         return Shown(len(whole), whole + ("" if is_behind else " "))
-    if not (is_whole and is_plain(target) and may_link(target)):
+    if not (is_whole and is_plain(target) and is_allowed_url(target)):
         return Shown(len(address), address, is_code=True)
     if follows == "]" and address == whole and ends_label:
         return Shown(len(address), address, ends_label=True)
@@ -87,7 +87,7 @@ def shown_address(
     return Shown(len(address), f"<{address}>")  # else what follows would be taken for a part of it
 
 
-def may_stay(name: str, host: str, follows: str, *, may_link: Callable[[str], bool]) -> bool:
+def may_stay(name: str, host: str, follows: str, *, is_allowed_url: Callable[[str], bool]) -> bool:
     """Return whether ``@`` and a host may follow a name: it is no address for mail, or a known one.
 
     ``name``: "" for one that is not known whole. ``host`` with its ``@``; ``follows``: the character behind it.
@@ -96,7 +96,7 @@ def may_stay(name: str, host: str, follows: str, *, may_link: Callable[[str], bo
     if "." not in bare and follows not in ("\\", "&"):
         return True
     is_whole = 0 < len(name) < MAX_MAIL_NAME and follows not in ("\\", "&", "@", "+")
-    return is_whole and may_link(f"mailto:{name}{bare}")
+    return is_whole and is_allowed_url(f"mailto:{name}{bare}")
 
 
 def is_plain(address: str) -> bool:

@@ -85,9 +85,9 @@ _FIRST_OF_RULE = re.compile(r"[|:-]")
 class MarkupGuard:
     """Feed it text with its citations resolved, then ``finish``; send what they return."""
 
-    def __init__(self, may_link: Callable[[str], bool]) -> None:
-        """``may_link``: whether an address that is not of the site itself may be shown as a link."""
-        self._may_link = may_link
+    def __init__(self, is_allowed_url: Callable[[str], bool]) -> None:
+        """``is_allowed_url``: whether an address that is not of the site itself may be shown as a link."""
+        self._is_allowed_url = is_allowed_url
         self._buffer = ""
         self._out = Outgoing()
         self._read = ""
@@ -341,7 +341,7 @@ class MarkupGuard:
         self._use(1 + found.end())
         is_here = is_of_the_site(address)
         follows = self._buffer[:1]
-        if is_here or (is_plain(address) and self._may_link(address)):
+        if is_here or (is_plain(address) and self._is_allowed_url(address)):
             mark = "!" if label.is_image and is_here else label.opening[:-1]
             self._out.emit(f"{mark}[{words}]{found[0]}")
         elif label.stands_free and (not follows or follows in ' \n.,;!?)*_"') and _PLAIN_LABEL.fullmatch(words):
@@ -378,7 +378,7 @@ class MarkupGuard:
         address, mail = found["address"], found["mail"]
         target = address or f"mailto:{mail}"
         self._use(found.end())
-        if is_plain(target) and self._may_link(target):
+        if is_plain(target) and self._is_allowed_url(target):
             self._out.emit(found[0])
         else:
             self._as_code(address or mail)
@@ -394,7 +394,7 @@ class MarkupGuard:
         shown = shown_address(
             whole,
             follows,
-            may_link=self._may_link,
+            is_allowed_url=self._is_allowed_url,
             ends_label=bool(self._out.labels),
             is_whole=len(whole) < MAX_ADDRESS,
         )
@@ -421,7 +421,9 @@ class MarkupGuard:
         whole = found[0][:MAX_ADDRESS]
         follows = self._buffer[len(whole) : len(whole) + 1]
         self._use(len(whole))
-        if may_stay(name if len(self._line) < LINE_CHARACTERS else "", whole, follows, may_link=self._may_link):
+        if may_stay(
+            name if len(self._line) < LINE_CHARACTERS else "", whole, follows, is_allowed_url=self._is_allowed_url
+        ):
             self._out.emit(whole)
         else:
             self._as_code(whole)

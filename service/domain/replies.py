@@ -108,20 +108,20 @@ RESUMABLE_FOR = timedelta(minutes=5)
 """How long after its end a reply waits for a reader that had lost it."""
 
 
-class Retelling:
-    """A reply told again, from the start, by what is on record of it: every character once.
+class ReplyReplay:
+    """Rebuilds a reply from its recorded events, from the start: every character once.
 
     The result of a search has no text of its passages: that is not on record.
     """
 
     def __init__(self, thread_id: str, reply_id: str) -> None:
         self._thread_id, self._reply_id = thread_id, reply_id
-        self._told = 0
+        self._published = 0
         self._calls = 0
         self.is_over = False
 
-    def tell(self, event: ThreadEvent) -> list[ReplyEvent]:
-        """What a listener is told for the next event of the thread."""
+    def apply(self, event: ThreadEvent) -> list[ReplyEvent]:
+        """Return what to publish for the next event of the thread."""
         if self.is_over or getattr(event, "reply_id", None) != self._reply_id:
             return []
         match event:
@@ -133,11 +133,11 @@ class Retelling:
                 hits = tuple(SearchHit(s.number, s.path, s.url, s.title, s.heading, "", 0.0) for s in sources)
                 return [SearchStarted(call_id, query), SearchFinished(call_id, query, hits, sources)]
             case ReplyWritten(text=text):
-                self._told += len(text)
+                self._published += len(text)
                 return [TextDelta(text)] if text else []
             case ReplyCompleted() as done:
                 self.is_over = True
-                rest = [TextDelta(done.text[self._told :])] if len(done.text) > self._told else []
+                rest = [TextDelta(done.text[self._published :])] if len(done.text) > self._published else []
                 return [*rest, ReplyDone(done.text, done.cited, done.resolution, done.model, done.usage)]
             case ReplyStopped(reason=reason):
                 self.is_over = True
@@ -165,7 +165,7 @@ def merged(events: Iterable[ReplyEvent]) -> Iterator[ReplyEvent]:
             yield from run
 
 
-class Resumer(Struct, frozen=True):
+class ResumeRequest(Struct, frozen=True):
     """Somebody who asks for the reply under way in a chat, by the chat's name, which its client has chosen."""
 
     domain: str

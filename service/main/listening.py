@@ -9,7 +9,7 @@ import structlog
 from service.domain.access.usage import Limits
 from service.domain.errors import Forbidden
 from service.runtime.settings import Settings
-from service.web.http.admission import DoorSettings
+from service.web.http.admission import AdmissionSettings
 from service.web.http.client_address import Proxies
 from service.web.http.connections import ConnectionLimits
 
@@ -97,9 +97,9 @@ def url_of(listening: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def door_settings(settings: Settings) -> DoorSettings:
+def admission_settings(settings: Settings) -> AdmissionSettings:
     server, limits = settings.server, settings.limits
-    return DoorSettings(
+    return AdmissionSettings(
         limits=Limits(
             limits.assistant_key_month,
             limits.organization_hour,

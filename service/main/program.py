@@ -19,10 +19,10 @@ async def _serve(data: Path, settings: "Settings", reread: "Callable[[], Setting
 
 
 def _check(settings: "Settings") -> None:
-    from service.main.listening import door_settings
+    from service.main.listening import admission_settings
 
     configured_models(settings)
-    door_settings(settings)
+    admission_settings(settings)
 
 
 def _description() -> dict[str, Any]:

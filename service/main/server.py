@@ -35,7 +35,7 @@ from service.domain.errors import Conflict, Forbidden, ServiceError, Unavailable
 from service.domain.jobs.decider import ClosePullRequest, PullRequestOutcome
 from service.domain.replies import ReplyEvent
 from service.main.folder import configured_models, open_runtime, open_to_read
-from service.main.listening import Address, door_settings, require_descriptors, socket_of, url_of
+from service.main.listening import Address, admission_settings, require_descriptors, socket_of, url_of
 from service.main.reloading import Changes, CurrentModels, changes
 from service.operations import request_index
 from service.ports.code_host import PullRequestPage
@@ -51,7 +51,7 @@ from service.streams import JOBS
 from service.web.api import analytics, feedback, health, jobs, jobs_v1, search, threads, webhooks
 from service.web.api.metrics import Metrics, metrics_routes
 from service.web.http import access, errors
-from service.web.http.admission import Door
+from service.web.http.admission import Admission
 from service.web.http.app_keys import (
     BEHIND,
     BROADCAST,
@@ -121,7 +121,11 @@ class Server:
         code_hosts = offline_code_hosts() if drill else runtime.code_hosts
         self._search = traced_index(runtime.index, tracer)
         self._metrics = Metrics(
-            runtime.store, runtime.views, runtime.data, lambda: self.door.doorkeeper.open, self.data_folder.trouble_kind
+            runtime.store,
+            runtime.views,
+            runtime.data,
+            lambda: self.admission.connection_limiter.open,
+            self.data_folder.trouble_kind,
         )
         fetches = fetch_slots()
         self._indexer = Indexer(
@@ -193,8 +197,8 @@ class Server:
         )
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._metrics_runner: web.AppRunner | None = None
-        self.door = Door(runtime.store, runtime.views, runtime.data, door_settings(settings))
-        self.door.count_with(self._metrics.count_bound)
+        self.admission = Admission(runtime.store, runtime.views, runtime.data, admission_settings(settings))
+        self.admission.count_with(self._metrics.count_bound)
         models.measure(lambda model: traced_model(self._metrics.of_model(model), tracer))
         self.app = self._build_app(instance)
 
@@ -218,7 +222,7 @@ class Server:
         app[pull_requests.HOSTED] = self._hosted
         app[pull_requests.PAGE_TURNS] = pull_requests.page_turns(self._metrics.count_bound)
         app[pull_requests.PULL_REQUEST_CLOSED] = self._pull_request_closed
-        self.door.install(app)
+        self.admission.install(app)
         app.on_response_prepare.append(self._metrics.note_stream)
         app.add_routes(health.routes)
         app.add_routes(errors.routes)
@@ -259,9 +263,9 @@ class Server:
         await self._hosted.recover()
         await self._indexer.load()
         await self._runtime.views.catch_up()
-        await self.door.load()
+        await self.admission.load()
         self._begin("views", self._runtime.views.run())
-        for name, work in self.door.workers():
+        for name, work in self.admission.workers():
             self._begin(name, work)
         self._begin("replier", self._replier.run(ready=self._replies_ready))
         self._begin("job-runner", self._job_runner.run())
@@ -285,8 +289,8 @@ class Server:
     async def _start_reading(self) -> None:
         """Search and what else is only read, of a data folder that cannot be written."""
         await self._indexer.load()
-        await self.door.load()
-        for name, work in self.door.readers():
+        await self.admission.load()
+        for name, work in self.admission.readers():
             self._begin(name, work)
         self._begin("loop-delay", self._metrics.watch_loop())
         await self._show_metrics()
@@ -333,12 +337,12 @@ class Server:
         """Take over what can be taken over while the service runs. Raises ServiceError, with nothing changed."""
         if self.is_drill:
             settings = drilled(settings)
-        door, models = door_settings(settings), self._models_of(settings)
+        admission, models = admission_settings(settings), self._models_of(settings)
         changed = changes(self._settings, settings)
         if any(name.startswith(("models.", "agent.", "assistant.")) for name in changed.at_once):
             self.models.replace(models)
             self.app[MODEL_NAMES].update(self._model_names())
-        self.door.change(door)
+        self.admission.change(admission)
         self._settings = settings
         return changed
 
@@ -451,7 +455,7 @@ async def _running(
         address.listening_on(reachable(server.url))
         await server.start()
         assert runner.server is not None
-        taking = await listen(runner.server, listening, server.door.doorkeeper, http_logger())
+        taking = await listen(runner.server, listening, server.admission.connection_limiter, http_logger())
         stack.callback(taking.close)
         listens_on(server.url)
         gc.collect()

@@ -32,7 +32,7 @@ class Topic(Generic[T]):
         self._closed = False
         self._waiting: list[_Listener[T]] = []
 
-    def tell(self, event: T) -> None:
+    def publish(self, event: T) -> None:
         """Raises TopicFull, and RuntimeError once it is closed."""
         if self._closed:
             raise RuntimeError("the topic is closed")

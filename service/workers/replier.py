@@ -66,7 +66,7 @@ from service.projections.threads import active_replies
 from service.runtime.system import now
 from service.streams import THREADS, decoded
 from service.workers.broadcast import Broadcast, Topic
-from service.workers.retry import patiently
+from service.workers.retry import retry_while_unavailable
 
 log = structlog.get_logger()
 
@@ -76,7 +76,7 @@ SEGMENT_SECONDS = 0.25
 """How much of a reply a crash can lose, and how many events a reply costs, while there are few replies at once."""
 REPLIES_OF_A_MOMENT = 16
 """Replies write their segments down together: one commit carries those of so many, or more where there are very many.
-Each moment of a stretch has its own, so that the event loop has not all of them to do at once."""
+Each moment of a interval has its own, so that the event loop has not all of them to do at once."""
 MAX_MOMENTS = 16
 HEEDED = frozenset({"reply-started", "reply-stopped", "reply-failed", "reader-left", "reader-returned"})
 """Types of events; the segments of all replies, which are most of what is recorded, need not be decoded again."""
@@ -168,7 +168,7 @@ class Replier:
         except BaseException:
             self._readers[reply_id] -= 1
             if self._readers[reply_id] == 0:
-                self._lose(thread_id, reply_id, may_return=may_return)
+                self._on_disconnect(thread_id, reply_id, may_return=may_return)
             raise
         else:
             self._readers[reply_id] -= 1
@@ -181,7 +181,7 @@ class Replier:
         """How many replies go on without a reader."""
         return len(self._deadlines)
 
-    async def note_return(self, thread_id: str, reply_id: str) -> None:
+    async def record_reconnect(self, thread_id: str, reply_id: str) -> None:
         """Record, where a reply had lost its reader, that somebody reads it again, or has now read it to its end."""
         await self._record(thread_id, ReturnToReply(reply_id, now()))
 
@@ -190,7 +190,7 @@ class Replier:
         if instance != self._instance and not self._is_alive(instance):
             await self._record(thread_id, StopReply(reply_id, "interrupted", now()))
 
-    def _lose(self, thread_id: str, reply_id: str, *, may_return: bool) -> None:
+    def _on_disconnect(self, thread_id: str, reply_id: str, *, may_return: bool) -> None:
         if self._grace_seconds <= 0 or not may_return:
             self.stop(reply_id)
             return
@@ -258,13 +258,15 @@ class Replier:
 
     async def _record(self, thread_id: str, command: ThreadCommand) -> None:
         with suppress(Conflict, NotFound, SubjectErased):  # another reply has taken its place, or it is erased
-            await patiently(partial(execute, self._store, THREADS, thread_id, command, command_id=CommandId()))
+            await retry_while_unavailable(
+                partial(execute, self._store, THREADS, thread_id, command, command_id=CommandId())
+            )
 
     async def _reply(self, thread_id: str, reply_id: str, writer: "_Writer") -> None:
         topic = self._broadcast.find(reply_id)
         try:
             if topic is None:  # whoever asked opens it before asking, and has left already
-                await patiently(lambda: writer.end(StopReply(reply_id, "stopped", now())))
+                await retry_while_unavailable(lambda: writer.end(StopReply(reply_id, "stopped", now())))
                 return
             async with self._slots:
                 await self._answer(thread_id, reply_id, topic, writer)
@@ -272,29 +274,29 @@ class Replier:
             stopped = self._underway[reply_id].stopped
             if stopped is None:
                 if topic is not None:
-                    topic.tell(ReplyBroken("interrupted", "The service is restarting; ask again in a moment."))
+                    topic.publish(ReplyBroken("interrupted", "The service is restarting; ask again in a moment."))
                 with suppress(StoreUnavailable):  # then the next start finds it interrupted
                     await asyncio.shield(writer.end(StopReply(reply_id, "interrupted", now())))
                 raise
             if topic is not None:
-                topic.tell(stopped)
-            await patiently(lambda: writer.end(StopReply(reply_id, "stopped", now())))
+                topic.publish(stopped)
+            await retry_while_unavailable(lambda: writer.end(StopReply(reply_id, "stopped", now())))
         except Exception as error:  # a reply's edge
             log.exception("reply crashed")
             unavailable = isinstance(error, StoreUnavailable)
             code, sentence = ("unavailable", UNAVAILABLE) if unavailable else ("internal", INTERNAL)
             if topic is not None:
-                topic.tell(ReplyBroken(code, sentence))
+                topic.publish(ReplyBroken(code, sentence))
             self._broadcast.close(reply_id)  # its reader need not wait until that is recorded
-            await patiently(lambda: writer.end(FailReply(reply_id, code, sentence, now())))
+            await retry_while_unavailable(lambda: writer.end(FailReply(reply_id, code, sentence, now())))
 
     async def _answer(self, thread_id: str, reply_id: str, topic: Topic[ReplyEvent], writer: "_Writer") -> None:
-        topic.tell(ReplyOpened(thread_id, reply_id))
+        topic.publish(ReplyOpened(thread_id, reply_id))
         loaded = await load(self._store, THREADS, thread_id)
         assert isinstance(loaded.state, Thread)
         question = question_of(loaded.state, reply_id)
         if loaded.damaged and question.text == DAMAGED:
-            topic.tell(ReplyBroken("text_damaged", TEXT_DAMAGED))
+            topic.publish(ReplyBroken("text_damaged", TEXT_DAMAGED))
             await writer.end(FailReply(reply_id, "text_damaged", TEXT_DAMAGED, now()))
             return
         flushing = asyncio.create_task(writer.run(), name="segments")
@@ -309,7 +311,7 @@ class Replier:
                             event = TOO_LONG
                         elif isinstance(event, TextDelta):
                             writer.write(event.text)
-                            topic.tell(event)
+                            topic.publish(event)
                             continue
                         else:
                             writer.think(event.text)
@@ -333,7 +335,7 @@ class Replier:
                             await writer.end(FailReply(reply_id, code, message, now()))
                         case _:
                             pass
-                    topic.tell(event)
+                    topic.publish(event)
                     if event is TOO_LONG:
                         return
         finally:
@@ -402,7 +404,7 @@ class _Writer:
         moment: float,
         seconds: Callable[[], float],
     ) -> None:
-        """``seconds``: of a stretch, as long as it is now; ``moment``: when in each it writes, as a part of it."""
+        """``seconds``: of a interval, as long as it is now; ``moment``: when in each it writes, as a part of it."""
         self._store, self._thread_id, self._reply_id = store, thread_id, reply_id
         self._metadata = Metadata(causation=position)
         self._waiting: list[tuple[ThreadCommand, CommandId]] = []
@@ -428,9 +430,9 @@ class _Writer:
         """Until cancelled: write down what was told, from time to time."""
         loop = asyncio.get_running_loop()
         while True:
-            stretch = self._seconds()
-            since = (loop.time() - stretch * self._moment) % stretch
-            await asyncio.sleep(stretch - since if since < stretch - 0.01 else stretch)
+            interval = self._seconds()
+            since = (loop.time() - interval * self._moment) % interval
+            await asyncio.sleep(interval - since if since < interval - 0.01 else interval)
             if self._text or self._thoughts or self._waiting:
                 await asyncio.shield(self.flush())
 

@@ -19,7 +19,7 @@ FIRST_WAIT_SECONDS = 0.25
 LONGEST_WAIT_SECONDS = 15.0
 
 
-async def patiently(act: Callable[[], Awaitable[T]], *, first_seconds: float = FIRST_WAIT_SECONDS) -> T:
+async def retry_while_unavailable(act: Callable[[], Awaitable[T]], *, first_seconds: float = FIRST_WAIT_SECONDS) -> T:
     """Do it, and again for as long as the store is unavailable: nothing was stored by what failed so, or it is unknown.
 
     What must not be recorded twice carries a ``CommandId``, the same for each try.

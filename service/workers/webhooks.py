@@ -45,7 +45,7 @@ from service.projections.webhooks import (
 )
 from service.runtime.system import now
 from service.streams import DELIVERIES, JOBS, WEBHOOKS
-from service.workers.retry import patiently
+from service.workers.retry import retry_while_unavailable
 
 log = structlog.get_logger()
 
@@ -87,7 +87,7 @@ class Webhooks:
                 group.create_task(self._listen(category, after), name=f"webhooks: {category}")
             while True:
                 self._woken.clear()
-                await self._wait(await patiently(partial(self._start_due, group)))
+                await self._wait(await retry_while_unavailable(partial(self._start_due, group)))
 
     async def _listen(self, category: str, after: int) -> None:
         async for recorded in self._store.subscribe(after=after, category=category):
@@ -143,13 +143,13 @@ class Webhooks:
 
     async def _attempt(self, due: DueDelivery) -> int:
         """Send and record, if the log agrees that it is due; the position to be followed to."""
-        delivery = (await patiently(partial(load, self._store, DELIVERIES, due.id))).state
-        webhook = (await patiently(partial(load, self._store, WEBHOOKS, due.webhook_id))).state
+        delivery = (await retry_while_unavailable(partial(load, self._store, DELIVERIES, due.id))).state
+        webhook = (await retry_while_unavailable(partial(load, self._store, WEBHOOKS, due.webhook_id))).state
         is_wanted = isinstance(webhook, Webhook) and webhook.disabled is None
         if not is_wanted or not isinstance(delivery, Waiting) or not delivery.is_due(self._clock()):
-            return await patiently(self._store.head)  # the rows were behind
+            return await retry_while_unavailable(self._store.head)  # the rows were behind
         assert isinstance(webhook, Webhook)
-        body = await patiently(partial(self._body, due))
+        body = await retry_while_unavailable(partial(self._body, due))
         began = time.monotonic()
         answer = await self._answer(due, webhook, body)
         command = RecordAttempt(
@@ -163,7 +163,7 @@ class Webhooks:
             jitter=self._jitter(),
             now=self._clock(),
         )
-        return await patiently(partial(self._record, due, command, CommandId()))
+        return await retry_while_unavailable(partial(self._record, due, command, CommandId()))
 
     async def _body(self, due: DueDelivery) -> bytes:
         """Made anew for each attempt, and always the same: the job as it was at the change that is told."""

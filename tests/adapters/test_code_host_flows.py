@@ -18,7 +18,7 @@ from service.domain.errors import Conflict, Forbidden, Invalid, NotFound, Unavai
 from tests.contracts.code_host import NEW
 
 REPOSITORY = "https://github.com/octo/guide.git"
-PLACE = github_protocol.place_of(REPOSITORY, "")
+PLACE = github_protocol.repository_address(REPOSITORY, "")
 
 
 def pull(**changes):
@@ -220,27 +220,27 @@ def test_an_app_that_may_not(installation, kind, code, words):
 
 
 @pytest.mark.parametrize(
-    ("place_of", "repository", "api_url", "api", "path"),
+    ("module", "repository", "api_url", "api", "path"),
     [
-        (github_protocol.place_of, REPOSITORY, "", "https://api.github.com", "octo/guide"),
-        (github_protocol.place_of, "https://ghe.example/o/r/", "", "https://ghe.example/api/v3", "o/r"),
-        (github_protocol.place_of, "https://ghe.example/o/r", "https://api.example", "https://api.example", "o/r"),
-        (gitlab_protocol.place_of, "https://gl.example/g/s/p.git", "", "https://gl.example/api/v4", "g/s/p"),
+        (github_protocol, REPOSITORY, "", "https://api.github.com", "octo/guide"),
+        (github_protocol, "https://ghe.example/o/r/", "", "https://ghe.example/api/v3", "o/r"),
+        (github_protocol, "https://ghe.example/o/r", "https://api.example", "https://api.example", "o/r"),
+        (gitlab_protocol, "https://gl.example/g/s/p.git", "", "https://gl.example/api/v4", "g/s/p"),
         (
-            gitlab_protocol.place_of, "https://gl.example:8443/lab/g/s/p", "https://gl.example:8443/lab/api/v4",
+            gitlab_protocol, "https://gl.example:8443/lab/g/s/p", "https://gl.example:8443/lab/api/v4",
             "https://gl.example:8443/lab/api/v4", "g/s/p",
         ),
         (
-            gitlab_protocol.place_of, "https://git.example/lab/g/p", "https://api.example/lab/api/v4",
+            gitlab_protocol, "https://git.example/lab/g/p", "https://api.example/lab/api/v4",
             "https://api.example/lab/api/v4", "lab/g/p",
         ),
-        (gitea_protocol.place_of, "https://gt.example/o/r.git", "", "https://gt.example/api/v1", "o/r"),
-        (gitea_protocol.place_of, "http://h.example/a b/git/o/r", "", "http://h.example/a%20b/git/api/v1", "o/r"),
-        (gitea_protocol.place_of, "https://gt.example/o/na%20me", "", "https://gt.example/api/v1", "o/na me"),
+        (gitea_protocol, "https://gt.example/o/r.git", "", "https://gt.example/api/v1", "o/r"),
+        (gitea_protocol, "http://h.example/a b/git/o/r", "", "http://h.example/a%20b/git/api/v1", "o/r"),
+        (gitea_protocol, "https://gt.example/o/na%20me", "", "https://gt.example/api/v1", "o/na me"),
     ],
 )  # fmt: skip
-def test_where_the_api_of_a_repository_is(place_of, repository, api_url, api, path):
-    place = place_of(repository, api_url)
+def test_where_the_api_of_a_repository_is(module, repository, api_url, api, path):
+    place = module.repository_address(repository, api_url)
     assert (place.api, place.path) == (api, path)
 
 
@@ -253,5 +253,5 @@ def test_where_the_api_of_a_repository_is(place_of, repository, api_url, api, pa
 )  # fmt: skip
 def test_what_names_no_repository_is_refused(module, repository):
     with pytest.raises(Invalid) as refused:
-        module.place_of(repository, "")
+        module.repository_address(repository, "")
     assert refused.value.code == "bad_repository"

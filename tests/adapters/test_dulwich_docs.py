@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from service.adapters.git import names as git_names
 from service.adapters.git import objects as git_objects
 from service.adapters.git.dulwich_docs import DulwichDocs
-from service.adapters.git.import_repository import take_in
+from service.adapters.git.import_repository import import_repository
 from service.adapters.git.objects import MAX_BLOB_BYTES
 from service.adapters.git.remotes import Remote
 from service.adapters.git.repositories import branch_commit, commit_of, opened
@@ -83,7 +83,7 @@ def taken_in(tmp_path_factory):
     """A data folder whose project p1 was made from a plain folder: copied for each test, to save them a process."""
     data = tmp_path_factory.mktemp("taken-in")
     folder = write_folder(tmp_path_factory.mktemp("folder"))
-    take_in(data / "hosted" / "p1.git", Remote("", str(folder)), "main")
+    import_repository(data / "hosted" / "p1.git", Remote("", str(folder)), "main")
     return data
 
 

@@ -15,7 +15,7 @@ from dulwich.objects import Blob, Commit, ObjectID, ShaFile, Tree
 from dulwich.pack import PackChunkGenerator, full_unpacked_object
 
 from service.adapters.git.dulwich_docs import DulwichDocs
-from service.adapters.git.import_repository import take_in
+from service.adapters.git.import_repository import import_repository
 from service.adapters.git.remotes import Remote
 from service.adapters.git.repositories import opened
 from service.adapters.hosted.git_http import GitLimits, git_routes
@@ -68,7 +68,7 @@ def hosted(tmp_path):
     for path, text in FILES.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text)
-    take_in(tmp_path / "data" / "hosted" / "p1.git", Remote("", str(folder)), "main")
+    import_repository(tmp_path / "data" / "hosted" / "p1.git", Remote("", str(folder)), "main")
     return tmp_path / "data" / "hosted"
 
 

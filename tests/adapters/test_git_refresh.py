@@ -7,7 +7,7 @@ from dulwich.refs import Ref
 from msgspec.structs import replace
 
 from service.adapters.git.dulwich_docs import DulwichDocs
-from service.adapters.git.import_repository import take_in
+from service.adapters.git.import_repository import import_repository
 from service.adapters.git.objects import list_files, read_blobs
 from service.adapters.git.remotes import Remote
 from service.adapters.git.repositories import branch_commit, commit_of, opened
@@ -23,7 +23,7 @@ class Hosted:
     def __init__(self, path, origin):
         self.path, self.origin = path, origin
         self.remote = Remote("", str(origin))
-        take_in(path, self.remote, "main")
+        import_repository(path, self.remote, "main")
 
     def refresh(self):
         return refresh(self.path, self.remote, "main")

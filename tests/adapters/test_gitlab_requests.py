@@ -8,7 +8,7 @@ import gitlab
 import pytest
 
 from service.adapters.code_hosts.api_client import ApiClient
-from service.adapters.code_hosts.gitlab import GitLabApi, place_of
+from service.adapters.code_hosts.gitlab import GitLabApi, repository_address
 from tests.contracts.code_host import NEW
 from tests.fakes.gitlab import FakeGitLab
 
@@ -24,7 +24,7 @@ async def fake():
 async def ours(fake):
     """Runs a flow of our API; its result, and what was received."""
     client = ApiClient({})
-    api = GitLabApi(place_of(f"{fake.url}/group/sub/guide", ""), "right")
+    api = GitLabApi(repository_address(f"{fake.url}/group/sub/guide", ""), "right")
 
     async def run(flow):
         fake.received.clear()

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from service.adapters.git import objects as git_objects
 from service.adapters.git.history import History
-from service.adapters.git.import_repository import take_in
+from service.adapters.git.import_repository import import_repository
 from service.adapters.git.objects import Objects
 from service.adapters.git.remotes import Remote
 from service.adapters.git.repositories import branch_commit, commit_of, opened
@@ -82,7 +82,7 @@ def taken_in(tmp_path_factory):
     for path, text in FILES.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text)
-    take_in(data / "hosted" / "p1.git", Remote("", str(folder)), "main")
+    import_repository(data / "hosted" / "p1.git", Remote("", str(folder)), "main")
     repository = Repository(data / "hosted" / "p1.git")
     repository.commit("docs/one", {"docs/one.md": FILES["docs/one.md"].replace("Line 20\n", "Line twenty\n")})
     repository.commit("docs/two", {"docs/two.md": "Two, changed\n"})

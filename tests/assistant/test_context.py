@@ -15,7 +15,7 @@ from service.assistant.context import (
     passage_limit,
     results_text,
 )
-from service.assistant.room import Room, room_for
+from service.assistant.context_budget import ContextBudget, context_budget
 from service.domain.threads import ContextItem
 from service.ports.model import AssistantMessage, Passage, SystemMessage, UserMessage
 
@@ -133,18 +133,18 @@ def test_what_is_told_of_a_long_thread_is_bounded_and_keeps_its_beginning():
 
 @pytest.mark.parametrize("window", [8_000, 16_000, 32_000, 128_000])
 def test_a_prompt_fits_the_window_of_its_model(window):
-    room = room_for(window, 4_096)
-    passages = [Passage(n, "T", "H", "/x", clip("x" * 9_000, passage_limit(5, room)), 1.0) for n in range(5)]
+    budget = context_budget(window, 4_096)
+    passages = [Passage(n, "T", "H", "/x", clip("x" * 9_000, passage_limit(5, budget)), 1.0) for n in range(5)]
     turns = [Exchange("q" * 9_000, "a" * 50_000)] * 50
     context = [ContextItem("code", "y" * 50_000)] * 3
-    messages = told(passages, "z" * 32_768, earlier=turns, context=context, room=room, instructions="i" * 500)
-    assert sum(len(message.text) for message in messages) / 2.5 + room.reply_tokens < window
+    messages = told(passages, "z" * 32_768, earlier=turns, context=context, budget=budget, instructions="i" * 500)
+    assert sum(len(message.text) for message in messages) / 2.5 + budget.reply_tokens < window
 
 
 def test_an_unknown_window_is_taken_for_a_large_one():
-    assert room_for(None, 4_096) == Room(1.0, 4_096)
-    assert room_for(1_000_000, 4_096) == Room(1.0, 4_096)
-    assert room_for(2_000, 4_096).reply_tokens == 500
+    assert context_budget(None, 4_096) == ContextBudget(1.0, 4_096)
+    assert context_budget(1_000_000, 4_096) == ContextBudget(1.0, 4_096)
+    assert context_budget(2_000, 4_096).reply_tokens == 500
 
 
 @pytest.mark.parametrize("text", ["`" * 20_000, "```\n" * 5_000, "> " * 10_000, ". " * 10_000])

@@ -12,7 +12,7 @@ from service.domain.replies import (
     ReplyBroken,
     ReplyDone,
     ReplyOpened,
-    Retelling,
+    ReplyReplay,
     SearchFinished,
     SearchStarted,
     TextDelta,
@@ -35,8 +35,8 @@ SOURCE = Source(1, "a.md", "/a", "A", "Part", 1, 9, "c" * 40)
 
 
 def told(*events):
-    telling = Retelling("t1", "r1")
-    return [one for event in events for one in telling.tell(event)], telling.is_over
+    replay = ReplyReplay("t1", "r1")
+    return [one for event in events for one in replay.apply(event)], replay.is_over
 
 
 def text_of(events):

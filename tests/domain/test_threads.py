@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from service.domain.errors import Conflict, Invalid, NotFound
 from service.domain.model import Usage
-from service.domain.replies import Resumer
+from service.domain.replies import ResumeRequest
 from service.domain.threads import (
     Absent,
     CompleteReply,
@@ -244,7 +244,7 @@ def test_a_reply_knows_whether_its_reader_has_had_it():
     assert after(FIRST, StopReply("r1", "interrupted", NOW)).turns[0].reply.is_undelivered
 
 
-SELF = Resumer("guide", "ann's browser", NOW)
+SELF = ResumeRequest("guide", "ann's browser", NOW)
 
 
 @pytest.mark.parametrize(

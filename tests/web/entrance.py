@@ -1,4 +1,4 @@
-"""The door on a real socket, with handlers behind it that do nothing: what gets through to them is what counts."""
+"""The admission on a real socket, with handlers behind it that do nothing: what gets through to them is what counts."""
 
 import asyncio
 import logging
@@ -20,11 +20,11 @@ from service.runtime.system import new_id, new_key_token, now
 from service.streams import KEYS, ORGANIZATIONS, PROJECTS
 from service.web.http import errors
 from service.web.http.access import git_organization, project_for, site_for
-from service.web.http.admission import Door, DoorSettings
+from service.web.http.admission import Admission, AdmissionSettings
 from service.web.http.app_keys import STORE, VIEWS
 from service.web.http.connections import connections, listen
 from service.web.http.cors import cors
-from service.web.http.limits import charged
+from service.web.http.limits import metered_store
 from service.web.http.problems import MAX_BODY_BYTES, json_response, problems, read_body, request_ids
 
 ORGANIZATIONS_PROJECTS = {"one": ("alpha", "beta"), "two": ("gamma",)}
@@ -49,7 +49,7 @@ async def _answer(request: web.Request, project_id: str) -> web.Response:
     if request.method == "POST":
         await read_body(request, Body)
         write = Append(f"asked-{new_id()}", (NewEvent("asked", b"{}"),), 0)
-        await charged(request).append_all([write])
+        await metered_store(request).append_all([write])
     return json_response({"project": project_id})
 
 
@@ -63,10 +63,10 @@ async def much(_: web.Request) -> web.Response:
 
 
 class Entrance:
-    """One door, and who may make keys and projects behind it."""
+    """One admission, and who may make keys and projects behind it."""
 
-    def __init__(self, url: str, port: int, store: SQLiteEventStore, door: Door) -> None:
-        self.url, self.port, self.store, self.door = url, port, store, door
+    def __init__(self, url: str, port: int, store: SQLiteEventStore, admission: Admission) -> None:
+        self.url, self.port, self.store, self.admission = url, port, store, admission
 
     async def key(self, kind="admin", organization="one", *, domains=(), store=None, expired=False, **lists) -> str:
         """The token of a new key; its id is the token's last part."""
@@ -84,19 +84,19 @@ def key_id(token: str) -> str:
 
 
 @asynccontextmanager
-async def entrance(data: Path, settings: DoorSettings | None = None) -> AsyncIterator[Entrance]:
+async def entrance(data: Path, settings: AdmissionSettings | None = None) -> AsyncIterator[Entrance]:
     async with await SQLiteEventStore.open(data / "events.db", vault_path=data / "keys.db") as store:
         if await store.head() == 0:
             await _make_tenants(store)
         async with await Views.open(data / "views.db", store, all_projections()) as views:
             await views.catch_up()
-            door = Door(store, views, data, settings or DoorSettings())
-            await door.load()
+            admission = Admission(store, views, data, settings or AdmissionSettings())
+            await admission.load()
             app = web.Application(
                 middlewares=[connections, request_ids, cors, problems], client_max_size=MAX_BODY_BYTES
             )
             app[STORE], app[VIEWS] = store, views
-            door.install(app)
+            admission.install(app)
             app.router.add_route("*", "/v2/agent/{projectId}/job", agent)
             app.router.add_route("*", "/discovery/v2/assistant/{domain}/message", assistant)
             app.router.add_post("/discovery/v1/assistant/{domain}/message", assistant)
@@ -105,13 +105,13 @@ async def entrance(data: Path, settings: DoorSettings | None = None) -> AsyncIte
             app.add_routes(errors.routes)
             runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=1)
             await runner.setup()
-            tasks = [asyncio.create_task(work) for _, work in (("views", views.run()), *door.workers())]
+            tasks = [asyncio.create_task(work) for _, work in (("views", views.run()), *admission.workers())]
             bound = socket()
             bound.bind(("127.0.0.1", 0))
-            server = await listen(runner.server, bound, door.doorkeeper, logging.Logger("nobody"))
+            server = await listen(runner.server, bound, admission.connection_limiter, logging.Logger("nobody"))
             port = bound.getsockname()[1]
             try:
-                yield Entrance(f"http://127.0.0.1:{port}", port, store, door)
+                yield Entrance(f"http://127.0.0.1:{port}", port, store, admission)
             finally:
                 server.close()
                 await runner.cleanup()

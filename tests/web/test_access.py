@@ -17,7 +17,7 @@ from service.domain.access.callers import address_of, is_origin_allowed, is_with
 from service.domain.access.keys import ChangeKey, RevokeKey
 from service.runtime.system import new_key_token, now
 from service.streams import KEYS
-from service.web.http.admission import DoorSettings
+from service.web.http.admission import AdmissionSettings
 from service.web.http.client_address import Proxies
 from tests.web.entrance import ORGANIZATIONS_PROJECTS, entrance, key_id
 
@@ -80,21 +80,21 @@ async def play(steps, elsewhere):
     """Each change is by this process or, as ``elsewhere`` says, by another one, whose changes are seen in a second."""
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder)
-        behind_proxy = DoorSettings(proxies=Proxies.of("127.0.0.1", "X-Forwarded-For"))
+        behind_proxy = AdmissionSettings(proxies=Proxies.of("127.0.0.1", "X-Forwarded-For"))
         async with (
-            entrance(data, behind_proxy) as door,
+            entrance(data, behind_proxy) as entry,
             await SQLiteEventStore.open(data / "events.db", vault_path=data / "keys.db") as other,
             aiohttp.ClientSession() as http,
         ):
             keys: list[Key] = []
             for number, step in enumerate(steps):
-                store = other if elsewhere[number % len(elsewhere)] else door.store
+                store = other if elsewhere[number % len(elsewhere)] else entry.store
                 match step:
                     case ("create", kind, organization, all_domains, (addresses, origins), expired):
                         places = ORGANIZATIONS_PROJECTS[organization]
                         domains = () if kind == "admin" else places if all_domains else places[:1]
                         origins = origins if kind == "assistant" else ()
-                        token = await door.key(
+                        token = await entry.key(
                             kind, organization, domains=domains, store=store, expired=expired,
                             allowed_addresses=addresses, allowed_origins=origins,
                         )  # fmt: skip
@@ -111,7 +111,7 @@ async def play(steps, elsewhere):
                         key = keys[which] if which >= 0 else None
                         wanted = expected(key, api, place, address, origin)
                         async with asyncio.timeout(60):
-                            while await ask(http, door.url, key, api, place, address, origin) != wanted:
+                            while await ask(http, entry.url, key, api, place, address, origin) != wanted:
                                 assert any(elsewhere)  # what this process did is known at once
 
 
@@ -138,35 +138,40 @@ def test_a_key_opens_what_the_model_says(steps, elsewhere):
 
 
 async def test_what_is_not_there_and_what_is_somebody_elses_are_answered_alike(tmp_path):
-    async with entrance(tmp_path) as door, aiohttp.ClientSession() as http:
-        token = await door.key(organization="two")
+    async with entrance(tmp_path) as entry, aiohttp.ClientSession() as http:
+        token = await entry.key(organization="two")
         bodies = []
         for place in ("alpha", "nowhere"):
             headers = {"Authorization": f"Bearer {token}", "X-Request-Id": "same"}
-            async with http.get(f"{door.url}/v2/agent/{place}/job", headers=headers) as response:
+            async with http.get(f"{entry.url}/v2/agent/{place}/job", headers=headers) as response:
                 bodies.append((response.status, await response.read(), sorted(response.headers.items())))
         assert bodies[0] == bodies[1]
 
 
 async def test_that_a_key_was_used_is_recorded_once_an_hour(tmp_path):
-    async with entrance(tmp_path) as door, aiohttp.ClientSession() as http:
-        token = await door.key()
+    async with entrance(tmp_path) as entry, aiohttp.ClientSession() as http:
+        token = await entry.key()
         for _ in range(20):
-            async with http.get(f"{door.url}/v2/agent/alpha/job", headers={"Authorization": f"Bearer {token}"}) as done:
+            async with http.get(
+                f"{entry.url}/v2/agent/alpha/job", headers={"Authorization": f"Bearer {token}"}
+            ) as done:
                 assert done.status == 200
-        async with asyncio.timeout(60), aclosing(door.store.subscribe(stream=KEYS.stream(key_id(token)))) as events:
+        async with (
+            asyncio.timeout(60),
+            aclosing(entry.store.subscribe(stream=KEYS.stream(key_id(token)))) as events,
+        ):
             async for event in events:
                 if event.type == "key-used":
                     break
-        assert await door.store.stream_version(KEYS.stream(key_id(token))) == 2
+        assert await entry.store.stream_version(KEYS.stream(key_id(token))) == 2
 
 
 async def test_the_preflight_of_a_page_needs_no_key(tmp_path):
     headers = {"Origin": "https://docs.example.com", "Access-Control-Request-Method": "POST"}
-    async with entrance(tmp_path) as door, aiohttp.ClientSession() as http:
-        async with http.options(f"{door.url}/discovery/v2/assistant/alpha/message", headers=headers) as response:
+    async with entrance(tmp_path) as entry, aiohttp.ClientSession() as http:
+        async with http.options(f"{entry.url}/discovery/v2/assistant/alpha/message", headers=headers) as response:
             assert (response.status, response.headers["Access-Control-Allow-Origin"]) == (204, "*")
-        async with http.options(f"{door.url}/v2/agent/alpha/job", headers=headers) as response:
+        async with http.options(f"{entry.url}/v2/agent/alpha/job", headers=headers) as response:
             assert "Access-Control-Allow-Origin" not in response.headers
 
 
@@ -174,9 +179,9 @@ async def test_the_preflight_of_a_page_needs_no_key(tmp_path):
     "credentials", ["B\xe4sic x", "Basic \xe4\xf6", "Basic =", "Basic /w==", "Basic " + "A" * 5000]
 )
 async def test_odd_git_credentials_open_nothing(tmp_path, credentials):
-    async with entrance(tmp_path) as door, aiohttp.ClientSession() as http:
-        async with http.get(f"{door.url}/git/alpha", headers={"Authorization": credentials}) as response:
+    async with entrance(tmp_path) as entry, aiohttp.ClientSession() as http:
+        async with http.get(f"{entry.url}/git/alpha", headers={"Authorization": credentials}) as response:
             assert await response.json() == {"allowed": False}
-        right = base64.b64encode(f"docsmith:{await door.key()}".encode()).decode()
-        async with http.get(f"{door.url}/git/alpha", headers={"Authorization": f"Basic {right}"}) as response:
+        right = base64.b64encode(f"docsmith:{await entry.key()}".encode()).decode()
+        async with http.get(f"{entry.url}/git/alpha", headers={"Authorization": f"Basic {right}"}) as response:
             assert await response.json() == {"allowed": True}

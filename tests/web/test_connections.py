@@ -11,21 +11,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from service.web.http.admission import DoorSettings
+from service.web.http.admission import AdmissionSettings
 from service.web.http.connections import MAX_FIELD_BYTES, MAX_FIELDS, ConnectionLimits
 from service.web.http.problems import MAX_BODY_BYTES
 from tests.web.entrance import entrance
 
-QUICK = DoorSettings(
+QUICK = AdmissionSettings(
     connections=ConnectionLimits(head_seconds=0.2, idle_seconds=0.4, write_seconds=0.3), body_seconds=0.2
 )
 TIMEOUT = 60
 EXAMPLES = int(os.environ.get("GARBAGE_TEST_EXAMPLES", "8"))
 
 
-async def sent(door, data, *, then=b"", eof=False):
+async def sent(entry, data, *, then=b"", eof=False):
     """What comes back until the other side closes."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", door.port)
+    reader, writer = await asyncio.open_connection("127.0.0.1", entry.port)
     async with asyncio.timeout(TIMEOUT):
         writer.write(data)
         if then:
@@ -41,10 +41,10 @@ async def sent(door, data, *, then=b"", eof=False):
     return answer
 
 
-async def open_connections(door, number):
+async def open_connections(entry, number):
     """Until there are so many."""
     async with asyncio.timeout(TIMEOUT):
-        while door.door.doorkeeper.open != number:  # noqa: ASYNC110  (the door has nobody to tell)
+        while entry.admission.connection_limiter.open != number:  # noqa: ASYNC110  (it publishes no event)
             await asyncio.sleep(0.01)
 
 
@@ -62,43 +62,43 @@ def problem_of(answer):
 
 
 async def test_what_is_no_http_is_told_so_as_a_problem(tmp_path):
-    async with entrance(tmp_path) as door:
+    async with entrance(tmp_path) as entry:
         for garbage in (
             b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
             b"GET\r\n\r\n",
             b"\x00" * 50 + b"\r\n\r\n",
         ):
-            problem = problem_of(await sent(door, garbage))
+            problem = problem_of(await sent(entry, garbage))
             assert problem["code"] == "invalid_request"
             assert problem["requestId"].startswith("req_")
 
 
 async def test_too_long_a_head_is_told(tmp_path):
-    async with entrance(tmp_path) as door:
+    async with entrance(tmp_path) as entry:
         long = b"GET / HTTP/1.1\r\nHost: x\r\nX-Long: " + b"x" * (MAX_FIELD_BYTES + 10) + b"\r\n\r\n"
-        assert problem_of(await sent(door, long))["code"] == "head_too_large"
+        assert problem_of(await sent(entry, long))["code"] == "head_too_large"
         line = b"GET /" + b"x" * 9000 + b" HTTP/1.1\r\nHost: x\r\n\r\n"
-        assert problem_of(await sent(door, line))["code"] == "head_too_large"
+        assert problem_of(await sent(entry, line))["code"] == "head_too_large"
         many = b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * (MAX_FIELDS + 1) + b"\r\n"
-        assert problem_of(await sent(door, many))["status"] in (400, 431)
+        assert problem_of(await sent(entry, many))["status"] in (400, 431)
 
 
 async def test_an_expectation_that_nobody_knows_is_a_problem(tmp_path):
-    async with entrance(tmp_path) as door:
+    async with entrance(tmp_path) as entry:
         ask = b"GET /docs/errors/internal HTTP/1.1\r\nHost: x\r\nExpect: tea\r\nConnection: close\r\n\r\n"
-        assert problem_of(await sent(door, ask))["code"] == "expectation_failed"
+        assert problem_of(await sent(entry, ask))["code"] == "expectation_failed"
 
 
 async def test_expectation_that_is_no_text_is_refused(tmp_path):
-    async with entrance(tmp_path) as door:
+    async with entrance(tmp_path) as entry:
         ask = b"GET /docs/errors/internal HTTP/1.1\r\nHost: x\r\nExpect: \xff\xfe\r\nConnection: close\r\n\r\n"
-        problem = problem_of(await sent(door, ask))
+        problem = problem_of(await sent(entry, ask))
     assert (problem["status"], problem["code"]) == (417, "expectation_failed")
 
 
 async def test_a_head_that_drips_is_cut_off(tmp_path):
-    async with entrance(tmp_path, QUICK) as door:
-        reader, writer = await asyncio.open_connection("127.0.0.1", door.port)
+    async with entrance(tmp_path, QUICK) as entry:
+        reader, writer = await asyncio.open_connection("127.0.0.1", entry.port)
 
         async def drip():
             for byte in b"GET /docs/errors/internal HTTP/1.1\r\nHost: " + b"x" * 10_000:
@@ -116,52 +116,52 @@ async def test_a_head_that_drips_is_cut_off(tmp_path):
 
 async def test_a_second_head_on_one_connection_has_its_own_clock(tmp_path):
     ask = b"GET /docs/errors/internal HTTP/1.1\r\nHost: x\r\n\r\n"
-    async with entrance(tmp_path, QUICK) as door:
-        answer = await sent(door, ask, then=ask + b"GET /half")
+    async with entrance(tmp_path, QUICK) as entry:
+        answer = await sent(entry, ask, then=ask + b"GET /half")
         assert answer.count(b"HTTP/1.1 200") == 2
 
 
 async def test_a_connection_that_asks_nothing_is_closed(tmp_path):
-    async with entrance(tmp_path, QUICK) as door:
-        assert await sent(door, b"") == b""
+    async with entrance(tmp_path, QUICK) as entry:
+        assert await sent(entry, b"") == b""
 
 
 async def test_a_body_that_does_not_come_is_told(tmp_path):
-    async with entrance(tmp_path, QUICK) as door:
-        token = await door.key()
+    async with entrance(tmp_path, QUICK) as entry:
+        token = await entry.key()
         head = (
             f"POST /v2/agent/alpha/job HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n"
             "Content-Type: application/json\r\nContent-Length: 100\r\nConnection: close\r\n\r\n{"
         )
-        assert problem_of(await sent(door, head.encode()))["code"] == "body_too_slow"
+        assert problem_of(await sent(entry, head.encode()))["code"] == "body_too_slow"
 
 
 async def test_a_client_that_reads_nothing_is_cut_off(tmp_path):
-    async with entrance(tmp_path, QUICK) as door:
-        _, writer = await asyncio.open_connection("127.0.0.1", door.port, limit=1)
+    async with entrance(tmp_path, QUICK) as entry:
+        _, writer = await asyncio.open_connection("127.0.0.1", entry.port, limit=1)
         writer.write(b"GET /much HTTP/1.1\r\nHost: x\r\n\r\n")
         await writer.drain()
-        await open_connections(door, 0)
+        await open_connections(entry, 0)
         writer.transport.abort()
 
 
 async def test_there_are_only_so_many_connections(tmp_path):
-    few = DoorSettings(connections=ConnectionLimits(in_all=5))
-    async with entrance(tmp_path, few) as door:
-        opened = [await asyncio.open_connection("127.0.0.1", door.port) for _ in range(5)]
-        await open_connections(door, 5)
-        assert problem_of(await sent(door, b""))["code"] == "too_many_connections"
+    few = AdmissionSettings(connections=ConnectionLimits(in_all=5))
+    async with entrance(tmp_path, few) as entry:
+        opened = [await asyncio.open_connection("127.0.0.1", entry.port) for _ in range(5)]
+        await open_connections(entry, 5)
+        assert problem_of(await sent(entry, b""))["code"] == "too_many_connections"
         for _, writer in opened:
             writer.close()
-        await open_connections(door, 0)
-        answer = await sent(door, b"GET /docs/errors/internal HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        await open_connections(entry, 0)
+        answer = await sent(entry, b"GET /docs/errors/internal HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         assert answer.startswith(b"HTTP/1.1 200")
 
 
 async def test_every_answer_carries_the_security_headers(tmp_path):
-    async with entrance(tmp_path) as door, aiohttp.ClientSession() as http:
+    async with entrance(tmp_path) as entry, aiohttp.ClientSession() as http:
         for path in ("/docs/errors/internal", "/nothing", "/v2/agent/alpha/job"):
-            async with http.get(door.url + path) as response:
+            async with http.get(entry.url + path) as response:
                 assert response.headers["X-Content-Type-Options"] == "nosniff"
                 assert response.headers["X-Frame-Options"] == "DENY"
                 policy = response.headers["Content-Security-Policy"]
@@ -172,22 +172,22 @@ async def test_every_answer_carries_the_security_headers(tmp_path):
 
 
 async def test_a_deep_body_is_only_a_bad_one(tmp_path):
-    async with entrance(tmp_path) as door, aiohttp.ClientSession() as http:
-        headers = {"Authorization": f"Bearer {await door.key()}", "Content-Type": "application/json"}
+    async with entrance(tmp_path) as entry, aiohttp.ClientSession() as http:
+        headers = {"Authorization": f"Bearer {await entry.key()}", "Content-Type": "application/json"}
         for deep in (b"[" * 2_000_000, b'{"tree": ' + b"[" * 200_000 + b"]" * 200_000 + b"}", b'{"a":' * 500_000):
-            async with http.post(f"{door.url}/v2/agent/alpha/job", data=io.BytesIO(deep), headers=headers) as response:
+            async with http.post(f"{entry.url}/v2/agent/alpha/job", data=io.BytesIO(deep), headers=headers) as response:
                 assert response.status == 400
         large = b'{"text": "' + b"x" * MAX_BODY_BYTES + b'"}'
-        async with http.post(f"{door.url}/v2/agent/alpha/job", data=io.BytesIO(large), headers=headers) as response:
+        async with http.post(f"{entry.url}/v2/agent/alpha/job", data=io.BytesIO(large), headers=headers) as response:
             assert response.status == 413
             assert (await response.json())["code"] == "body_too_large"
 
 
 async def test_connection_ends_with_a_body_that_cannot_be_read(tmp_path):
-    async with entrance(tmp_path) as door:
-        head = f"Authorization: Bearer {await door.key()}\r\nContent-Type: application/json\r\nHost: x\r\n"
+    async with entrance(tmp_path) as entry:
+        head = f"Authorization: Bearer {await entry.key()}\r\nContent-Type: application/json\r\nHost: x\r\n"
         request = f"POST /v2/agent/alpha/job HTTP/1.1\r\n{head}Content-Encoding: gzip\r\nContent-Length: 11\r\n\r\n"
-        answer = await sent(door, request.encode() + b'{"text":""}')
+        answer = await sent(entry, request.encode() + b'{"text":""}')
         assert answer.startswith(b"HTTP/1.1 400 ")
         assert b"connection: close" in answer.lower()
 
@@ -217,18 +217,21 @@ BODIES = st.one_of(
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(HEADS, min_size=5, max_size=15), st.lists(BODIES, min_size=5, max_size=15))
 def test_garbage_is_never_our_fault(tmp_path_factory, heads, bodies):
-    """No 5xx, no trace, and the door stays open."""
+    """No 5xx, no trace, and the entry stays open."""
 
     async def play():
         patient = replace(QUICK, body_seconds=60)  # those below are whole, however late
-        async with entrance(tmp_path_factory.mktemp("door"), patient) as door, aiohttp.ClientSession() as http:
-            answers = await asyncio.gather(*(sent(door, head, eof=True) for head in heads))
+        async with (
+            entrance(tmp_path_factory.mktemp("admission"), patient) as entry,
+            aiohttp.ClientSession() as http,
+        ):
+            answers = await asyncio.gather(*(sent(entry, head, eof=True) for head in heads))
             for answer in answers:
                 assert b" 50" not in answer[:15]
                 assert b"Traceback" not in answer
-            headers = {"Authorization": f"Bearer {await door.key()}", "Content-Type": "application/json"}
+            headers = {"Authorization": f"Bearer {await entry.key()}", "Content-Type": "application/json"}
             for body in bodies:
-                async with http.post(f"{door.url}/v2/agent/alpha/job", data=body, headers=headers) as response:
+                async with http.post(f"{entry.url}/v2/agent/alpha/job", data=body, headers=headers) as response:
                     assert response.status in (200, 400), await response.text()
 
     asyncio.run(play())

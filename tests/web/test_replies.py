@@ -26,7 +26,7 @@ from service.domain.threads import (
 )
 from service.projections import all_projections
 from service.streams import THREADS
-from service.web.api.replies import HeardReply, send_data_stream, send_ui_messages
+from service.web.api.replies import ReplySubscription, send_data_stream, send_ui_messages
 from service.web.http.app_keys import CLOSING, REPLIER, STORE, VIEWS
 from service.workers.broadcast import Broadcast, Topic
 from service.workers.replier import Replier
@@ -71,7 +71,7 @@ async def app(tmp_path):
             store, views, Broadcast(), models=None, index=FakeSearchIndex(), instance="here",
             is_alive=lambda _: True, settings=AnswerSettings(), concurrent_replies=2,
         )  # fmt: skip
-        app[HEARD] = HeardReply("t", "r", None)
+        app[HEARD] = ReplySubscription("t", "r", None)
         app.router.add_get("/2", as_ui_messages)
         app.router.add_get("/1", as_data_stream)
         yield app
@@ -85,7 +85,7 @@ async def as_data_stream(request):
     return await send_data_stream(request, request.app[HEARD], headers={})
 
 
-HEARD: web.AppKey[HeardReply] = web.AppKey("HEARD")
+HEARD: web.AppKey[ReplySubscription] = web.AppKey("HEARD")
 
 
 async def test_a_reply_of_another_process_is_told_as_it_comes(app, elsewhere, aiohttp_client):
@@ -121,10 +121,10 @@ async def test_a_server_that_goes_down_ends_what_it_tells_of_another(app, elsewh
 async def test_text_is_on_its_way_when_the_call_that_tells_it_returns(app, aiohttp_client):
     """No task of the reader's has to run first: here the event loop has no turn between telling and reading."""
     topic = Topic()
-    app[HEARD] = HeardReply("t", "r", topic)
+    app[HEARD] = ReplySubscription("t", "r", topic)
     client = await aiohttp_client(app)
-    topic.tell(ReplyOpened("t", "r"))
-    topic.tell(TextDelta("Run "))
+    topic.publish(ReplyOpened("t", "r"))
+    topic.publish(TextDelta("Run "))
     loop, reader = asyncio.get_running_loop(), socket.socket()
     with reader:
         reader.setblocking(False)
@@ -136,12 +136,12 @@ async def test_text_is_on_its_way_when_the_call_that_tells_it_returns(app, aioht
         await asyncio.sleep(0)
         reader.setblocking(True)
         reader.settimeout(10)
-        topic.tell(TextDelta("the "))
+        topic.publish(TextDelta("the "))
         assert b'data: {"type":"text-delta","id":"t1","delta":"the "}\n\n' in reader.recv(65_536)
         reader.setblocking(False)
         began = loop.time()
         for number in range(1_000):  # a burst goes out together
-            topic.tell(TextDelta(f"{number} "))
+            topic.publish(TextDelta(f"{number} "))
         milliseconds = (loop.time() - began) * 1000
         topic.close()
         told = b""
@@ -153,16 +153,16 @@ async def test_text_is_on_its_way_when_the_call_that_tells_it_returns(app, aioht
 
 async def test_every_character_comes_once_however_it_is_sent(app, aiohttp_client):
     topic = Topic()
-    app[HEARD] = HeardReply("t", "r", topic)
+    app[HEARD] = ReplySubscription("t", "r", topic)
     client = await aiohttp_client(app)
-    topic.tell(ReplyOpened("t", "r"))
+    topic.publish(ReplyOpened("t", "r"))
     words = ["Run ", "the ", "", "größte ", "installer\u2028", "x" * 10_000, "."]
     async with client.get("/2") as response, client.get("/1") as old:
         told = await response.content.readuntil(b"\n\n")
         for word in words:
-            topic.tell(TextDelta(word))
+            topic.publish(TextDelta(word))
             await asyncio.sleep(0)
-        topic.tell(ReplyDone("", (), "answered", "m", Usage()))
+        topic.publish(ReplyDone("", (), "answered", "m", Usage()))
         topic.close()
         told += await response.read()
         lines = (await old.read()).decode().split("\n")
@@ -174,19 +174,19 @@ async def test_many_readers_that_read_nothing_cost_little_and_hold_nobody_up(app
     """Each is behind in the same topic; what waits for one of them is bounded by what its connection takes."""
     deltas, piece = 800_000 // SLOW_READERS, "@" * 50
     topic = Topic()
-    app[HEARD] = HeardReply("t", "r", topic)
+    app[HEARD] = ReplySubscription("t", "r", topic)
     client = await aiohttp_client(app)
     async with slow_readers(client, SLOW_READERS) as slow:
-        topic.tell(ReplyOpened("t", "r"))
+        topic.publish(ReplyOpened("t", "r"))
         for reader in slow:
             await reader.readuntil(b"start")
         tracemalloc.start()
         for number in range(deltas):
-            topic.tell(TextDelta(piece))
+            topic.publish(TextDelta(piece))
             if number % 500 == 0:
                 await asyncio.sleep(0)
         told, _ = tracemalloc.get_traced_memory()
-        topic.tell(ReplyDone(piece * deltas, (), "answered", "m", Usage()))
+        topic.publish(ReplyDone(piece * deltas, (), "answered", "m", Usage()))
         topic.close()
         async with asyncio.timeout(60):
             quick = await client.get("/2")

@@ -5,29 +5,29 @@ from datetime import date
 import aiohttp
 
 from service.runtime.settings import load_settings
-from service.web.http.admission import DoorSettings
+from service.web.http.admission import AdmissionSettings
 from tests.web.entrance import entrance
 
 OLD = "/discovery/v1/assistant/al%20pha/message"
 
 
 async def test_answers_of_a_deprecated_address_name_its_successor_and_its_end(tmp_path):
-    settings = DoorSettings(sunset=date(2027, 6, 30))
-    async with entrance(tmp_path, settings) as door, aiohttp.ClientSession() as http:
-        async with http.post(door.url + OLD, json={}) as response:
+    settings = AdmissionSettings(sunset=date(2027, 6, 30))
+    async with entrance(tmp_path, settings) as entry, aiohttp.ClientSession() as http:
+        async with http.post(entry.url + OLD, json={}) as response:
             assert response.status == 401
             assert response.headers["Deprecation"].startswith("@")
             assert response.headers["Link"] == '</discovery/v2/assistant/al%20pha/message>; rel="successor-version"'
             assert response.headers["Sunset"] == "Wed, 30 Jun 2027 00:00:00 GMT"
-        async with http.post(door.url + OLD.replace("v1", "v2"), json={}) as response:
+        async with http.post(entry.url + OLD.replace("v1", "v2"), json={}) as response:
             assert not {"Deprecation", "Sunset", "Link"} & set(response.headers)
 
 
 async def test_without_an_end_there_is_no_sunset(tmp_path):
     async with (
-        entrance(tmp_path) as door,
+        entrance(tmp_path) as entry,
         aiohttp.ClientSession() as http,
-        http.post(door.url + OLD, json={}) as response,
+        http.post(entry.url + OLD, json={}) as response,
     ):
         assert "Deprecation" in response.headers
         assert "Sunset" not in response.headers

@@ -11,10 +11,10 @@ async def test_listeners_hear_everything_whenever_they_come():
     topic = broadcast.open("reply")
     early = asyncio.create_task(heard(topic))
     for number in range(3):
-        topic.tell(number)
+        topic.publish(number)
     late = asyncio.create_task(heard(broadcast.open("reply")))
     for number in range(3, 6):
-        topic.tell(number)
+        topic.publish(number)
     broadcast.close("reply")
     assert await early == await late == [0, 1, 2, 3, 4, 5]
     assert broadcast.find("reply") is None
@@ -24,11 +24,11 @@ async def test_a_slow_listener_holds_nobody_up():
     broadcast: Broadcast[int] = Broadcast()
     topic = broadcast.open("reply")
     slow = topic.listen()
-    topic.tell(0)
+    topic.publish(0)
     assert await anext(slow) == 0
     quick = asyncio.create_task(heard(topic))
     for number in range(1, 10_000):
-        topic.tell(number)
+        topic.publish(number)
     broadcast.close("reply")
     assert await quick == list(range(10_000))
     assert [number async for number in slow] == list(range(1, 10_000))
@@ -51,13 +51,13 @@ async def test_who_has_heard_all_is_told_the_next_event_in_the_call_that_tells_i
 
     listening = asyncio.create_task(listen())
     slow = asyncio.create_task(heard(topic))
-    topic.tell(1)
+    topic.publish(1)
     await asyncio.sleep(0)
     for number in (3, 5, 6, 7):
-        topic.tell(number)
+        topic.publish(number)
     assert at_once == [3, 5]
     await asyncio.sleep(0)
-    topic.tell(9)
+    topic.publish(9)
     topic.close()
     await asyncio.gather(listening, slow)
     assert at_once == [3, 5, 9]
@@ -79,10 +79,10 @@ async def test_a_listener_that_has_gone_is_told_nothing():
 
     gone, stays = asyncio.create_task(listen()), asyncio.create_task(heard(topic))
     await asyncio.sleep(0)
-    topic.tell(1)
+    topic.publish(1)
     gone.cancel()
     await asyncio.wait([gone])
-    topic.tell(2)
+    topic.publish(2)
     topic.close()
     assert told == [1]
     assert await stays == [1, 2]

@@ -184,7 +184,7 @@ async def test_a_reader_that_returns_in_time_keeps_the_reply_going(store, follow
         await lost(replier, "a")
         assert await until(store, "a", "reader-left") == "reader-left"
         with replier.reading("a", "a", may_return=True):
-            await replier.note_return("a", "a")
+            await replier.record_reconnect("a", "a")
             model.may_go_on.set()
             assert await until(store, "a", "reply-stopped", "reply-completed") == "reply-completed"
         assert replier.awaited == 0

@@ -83,7 +83,7 @@ class _Label(Struct, frozen=True):
     name: str
 
 
-def place_of(repository: str, api_url: str) -> Place:
+def repository_address(repository: str, api_url: str) -> Place:
     """A Gitea may live under a path of its host: whatever is before the owner's name."""
     origin, parts = parts_of(repository)
     path = owner_and_name(repository, parts)

@@ -106,7 +106,7 @@ class InstallationToken(Struct, frozen=True):
     expires_at: datetime
 
 
-def place_of(repository: str, api_url: str) -> Place:
+def repository_address(repository: str, api_url: str) -> Place:
     origin, parts = parts_of(repository)
     default = "https://api.github.com" if origin.lower() == "https://github.com" else f"{origin}/api/v3"
     return Place(api_url or default, owner_and_name(repository, parts), repository)

@@ -93,7 +93,7 @@ class _User(Struct, frozen=True):
     username: str
 
 
-def place_of(repository: str, api_url: str) -> Place:
+def repository_address(repository: str, api_url: str) -> Place:
     """A GitLab under a path of its host is known by the API's address: what that has before ``/api/v4`` is no group."""
     origin, parts = parts_of(repository)
     api = api_url or f"{origin}/api/v4"

@@ -7,11 +7,11 @@ import structlog
 
 from service.adapters.code_hosts.api_client import ApiClient
 from service.adapters.code_hosts.gitea import GiteaApi
-from service.adapters.code_hosts.gitea import place_of as gitea_place
+from service.adapters.code_hosts.gitea import repository_address as gitea_place
 from service.adapters.code_hosts.github import GitHubApi
-from service.adapters.code_hosts.github import place_of as github_place
+from service.adapters.code_hosts.github import repository_address as github_place
 from service.adapters.code_hosts.gitlab import GitLabApi
-from service.adapters.code_hosts.gitlab import place_of as gitlab_place
+from service.adapters.code_hosts.gitlab import repository_address as gitlab_place
 from service.adapters.code_hosts.protocol import CodeHostApi, Steps, opened, updated
 from service.adapters.code_hosts.tokens import Tokens
 from service.domain.errors import Forbidden

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from service.adapters.code_hosts.api_client import ApiClient
-from service.adapters.code_hosts.github import InstallationToken, installation_token, place_of
+from service.adapters.code_hosts.github import InstallationToken, installation_token, repository_address
 from service.adapters.code_hosts.named_secrets import secret, token_from
 from service.domain.errors import Forbidden
 from service.ports.code_host import TOKEN_REFUSED
@@ -41,7 +41,7 @@ class Tokens:
             secret, self._env, source.github_app_key_env, f"the private key of the GitHub App {source.github_app_id}"
         )
         jwt = await asyncio.to_thread(_signed, source.github_app_id, key, source.github_app_key_env)
-        place = place_of(source.repository, source.api_url)
+        place = repository_address(source.repository, source.api_url)
         return await self._client.run(installation_token(place, source.github_app_id, jwt))
 
 

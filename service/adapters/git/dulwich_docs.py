@@ -85,7 +85,7 @@ class DulwichDocs:
                 remote = await self._theirs(source)
                 state = await asyncio.to_thread(git_refresh.state_of, remote, source.ref)
                 await run_in_child(
-                    git_import.take_in,
+                    git_import.import_repository,
                     hosted,
                     remote,
                     source.ref,

@@ -23,7 +23,7 @@ def default_branch(remote: Remote) -> str:
     return git_transport.default_branch(remote) if not remote.path or is_repository(folder) else FOLDER_BRANCH
 
 
-def take_in(hosted: Path, remote: Remote, ref: str) -> None:
+def import_repository(hosted: Path, remote: Remote, ref: str) -> None:
     """Make the hosted repository from a plain folder, or from the branch ``ref`` of a git repository with its history.
 
     A shallow repository has no history to serve to others: its files become one commit, as a folder's do.

@@ -12,9 +12,9 @@ from service.agent.checks import gates
 from service.agent.checks.links import Links
 from service.agent.loop import conversation
 from service.agent.loop.budgets import BudgetExhausted, Budgets
-from service.agent.loop.model_call import ask
+from service.agent.loop.model_call import request_reply
 from service.agent.loop.opening import open_workspace
-from service.agent.loop.recorder import Clock, Recorder, still_running
+from service.agent.loop.recorder import Clock, Recorder, require_running
 from service.agent.tools import Outcome, Toolbox, bounded
 from service.agent.workspace import Workspace
 from service.domain.errors import ServiceError
@@ -77,13 +77,13 @@ async def work(
         state = await _answered(state, toolbox, workspace, recorder, now)
         if state.work.finish is None and (said := _last_word(state.work)) is not None:
             summary = said or "The model ended its turn without a word."
-            state = still_running(await recorder.record(RecordFinish(state.request.title, summary, now())))
+            state = require_running(await recorder.record(RecordFinish(state.request.title, summary, now())))
         if state.work.finish is None:
             _check_budgets(state.work, budgets, seconds() - started)
-            reply = await ask(
+            reply = await request_reply(
                 state, model=model, repository=repository, reply_tokens=budgets.reply_tokens, now=now, on_text=on_text
             )
-            state = still_running(await recorder.record(reply))
+            state = require_running(await recorder.record(reply))
             continue
         state = await _checked(state, workspace, links, recorder, now, budgets, seconds() - started)
         if state.work.remaining_problems is not None:
@@ -95,7 +95,7 @@ async def _answered(state: Running, toolbox: Toolbox, workspace: Workspace, reco
     waiting = state.work.unanswered_calls()
     for call in waiting:
         outcome = await _outcome(call, state.work, toolbox)
-        state = still_running(
+        state = require_running(
             await recorder.record(
                 RecordToolResult(
                     call.id,
@@ -179,11 +179,11 @@ async def _checked(
         and not _reported_before(state.work, problems)
     )
     if may_return:
-        return still_running(await recorder.record(RecordChecks(problems, returned=True, now=now())))
+        return require_running(await recorder.record(RecordChecks(problems, returned=True, now=now())))
     if secrets := [problem for problem in problems if problem.gate == "secrets"]:
         sentence = f"{secrets[0].path} would publish a secret: {secrets[0].message}"
         raise ServiceError(bounded(sentence, 500), code="secret_in_changes")
-    return still_running(await recorder.record(RecordChecks(problems, returned=False, now=now())))
+    return require_running(await recorder.record(RecordChecks(problems, returned=False, now=now())))
 
 
 def _reported_before(done: Work, problems: tuple[Problem, ...]) -> bool:

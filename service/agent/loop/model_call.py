@@ -20,7 +20,7 @@ what the provider had written of it may have to be paid for."""
 ASKED_AGAIN = "\n\n[The reply broke off; the model is asked again.]\n\n"
 
 
-async def ask(
+async def request_reply(
     state: Running,
     *,
     model: Model,
@@ -40,15 +40,16 @@ async def ask(
         Unavailable, Forbidden, Invalid: as the port raises them.
     """
     window_tokens = await model.window_tokens()
-    squeezed = max((step.squeezed for step in state.work.transcript if isinstance(step, ModelReplied)), default=0)
-    request = await asyncio.to_thread(_request, state, repository, window_tokens, reply_tokens, squeezed)
+    replies = [step for step in state.work.transcript if isinstance(step, ModelReplied)]
+    shrink_level = max((reply.shrink_level for reply in replies), default=0)
+    request = await asyncio.to_thread(_request, state, repository, window_tokens, reply_tokens, shrink_level)
     try:
         text, end = await _whole_reply(model, request, on_text)
     except Invalid as error:
         if error.code != CONTEXT_WINDOW_EXCEEDED or window_tokens is None:
             raise
-        squeezed += 1
-        shorter = await asyncio.to_thread(_request, state, repository, window_tokens, reply_tokens, squeezed)
+        shrink_level += 1
+        shorter = await asyncio.to_thread(_request, state, repository, window_tokens, reply_tokens, shrink_level)
         if window.size(shorter.messages) >= window.size(request.messages):
             raise Invalid(_TOO_LONG.format(reason=error), code=CONTEXT_WINDOW_EXCEEDED) from None
         try:
@@ -62,11 +63,11 @@ async def ask(
     return RecordModelReply(
         end.model,
         text,
-        _named_apart(end.tool_calls),
+        _unique_call_ids(end.tool_calls),
         end.usage,
         now(),
         cut_off=end.reason == "length",
-        squeezed=squeezed,
+        shrink_level=shrink_level,
         messages_seen=state.work.messages,
     )
 
@@ -79,11 +80,11 @@ _TOO_LONG = (
 
 
 def _request(
-    state: Running, repository: str, window_tokens: int | None, reply_tokens: int, squeezed: int
+    state: Running, repository: str, window_tokens: int | None, reply_tokens: int, shrink_level: int
 ) -> ModelRequest:
     prompt_bytes = None
     if window_tokens is not None:
-        limits = window.limits(window_tokens, reply_tokens, squeezed)
+        limits = window.limits(window_tokens, reply_tokens, shrink_level)
         prompt_bytes, reply_tokens = limits.prompt_bytes, limits.reply_tokens
     told = conversation.messages(state.request, state.work, repository, prompt_bytes)
     return ModelRequest(told, descriptions(), max_output_tokens=reply_tokens)
@@ -132,7 +133,7 @@ async def _reply(
     raise Unavailable("The model's reply broke off.", code="model_reply_broke_off")
 
 
-def _named_apart(calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
+def _unique_call_ids(calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
     """Some providers leave ids out or use one twice in a reply; results could not be told apart."""
     seen: set[str] = set()
     apart = []

@@ -1,6 +1,6 @@
 """Where a round of a job begins: on which branch, and on which of its commits."""
 
-from service.agent.loop.recorder import Clock, Recorder, still_running
+from service.agent.loop.recorder import Clock, Recorder, require_running
 from service.agent.workspace import Workspace
 from service.domain.errors import Conflict, Invalid, NotFound
 from service.domain.jobs.decider import OpenWorkspace, Running, branch_of
@@ -26,7 +26,7 @@ async def open_workspace(
         sentence = f"The branch to work on, {branch_of(state)}, is the one that the pull request would go to."
         raise Invalid(sentence, code="branch_is_base")
     if state.work.base_commit is None:
-        state = still_running(await recorder.record(await _beginning(state, docs, source, host, now)))
+        state = require_running(await recorder.record(await _beginning(state, docs, source, host, now)))
     commit = state.work.base_commit
     assert commit is not None
     try:

@@ -21,7 +21,7 @@ class Recorder(Protocol):
         """
 
 
-def still_running(state: Running | Finished) -> Running:
+def require_running(state: Running | Finished) -> Running:
     if not isinstance(state, Running):
         raise Conflict("The job has ended.", code="not_held")
     return state

@@ -58,11 +58,11 @@ class Limits(Struct, frozen=True):
     reply_tokens: int
 
 
-def limits(window_tokens: int, reply_tokens: int, squeezed: int) -> Limits:
-    """``squeezed``: how many times the provider found a prompt of the usual size too long; each halves it."""
+def limits(window_tokens: int, reply_tokens: int, shrink_level: int) -> Limits:
+    """``shrink_level``: how many times the provider found a prompt of the usual size too long; each halves it."""
     reply_tokens = min(reply_tokens, max(256, window_tokens // 4))
     prompt_tokens = min(MOST_PROMPT_TOKENS, int((window_tokens - reply_tokens) * MARGIN))
-    return Limits((prompt_tokens * BYTES_PER_TOKEN) >> squeezed, reply_tokens)
+    return Limits((prompt_tokens * BYTES_PER_TOKEN) >> shrink_level, reply_tokens)
 
 
 def told(steps: Sequence[TranscriptStep], room: int | None) -> list[ModelMessage]:

@@ -46,7 +46,7 @@ class RecordModelReply(Struct, frozen=True):
     usage: Usage
     now: datetime
     cut_off: bool = False
-    squeezed: int = 0
+    shrink_level: int = 0
     messages_seen: int = 0
     """How many of the follow-up messages were in its prompt."""
 

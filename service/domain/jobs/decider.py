@@ -259,7 +259,7 @@ def _step(command: JobCommand, work: Work) -> list[JobEvent]:
                     reply.usage,
                     replied_at=reply.now,
                     cut_off=reply.cut_off,
-                    squeezed=reply.squeezed,
+                    shrink_level=reply.shrink_level,
                     messages_seen=reply.messages_seen,
                 )
             ]

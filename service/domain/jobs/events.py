@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
 from service.domain.events import Event, PersonalText
 from service.domain.model import ToolCall, Usage
@@ -88,7 +88,7 @@ class ModelReplied(Event, frozen=True, tag="model-replied"):
     replied_at: datetime
     cut_off: bool = False
     """It reached the limit of its length, so that its end is not the end of the work."""
-    squeezed: int = 0
+    shrink_level: int = field(default=0, name="squeezed")
     """How many times over its prompt was shortened more than usual: the provider had found a longer one too long."""
     messages_seen: int = 0
     """How many of the follow-up messages its prompt had: one that came while it was on its way is for the next."""

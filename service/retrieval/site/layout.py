@@ -110,7 +110,7 @@ class Layout(Struct, frozen=True, dict=True):
         """By folder: hundreds of versions and languages are not looked through for each page."""
         return {mount[0]: number for number, mount in reversed(tuple(enumerate(self.mounts)))}
 
-    def place(self, path: str, facts: Facts, base: str) -> tuple[str, str, str]:
+    def resolve_url(self, path: str, facts: Facts, base: str) -> tuple[str, str, str]:
         """URL, version, language."""
         if path in self.addresses:
             return self.addresses[path], "", ""

@@ -152,13 +152,13 @@ class SiteBuilder:
         return Site(self._layout.kind, self._layout.docs_folder, pages, paths, self._files)
 
     def _votes(self, base: str) -> int:
-        urls = {_url_key(self._layout.place(each.path, each.facts, base)[0]) for each in self._placed}
+        urls = {_url_key(self._layout.resolve_url(each.path, each.facts, base)[0]) for each in self._placed}
         return sum(url in urls for url in self._absolute)
 
 
 def site_page(layout: Layout, page: Placed, base: str) -> SitePage:
     """A page at its place, under the site's URL prefix."""
-    url, version, language = layout.place(page.path, page.facts, base)
+    url, version, language = layout.resolve_url(page.path, page.facts, base)
     entry = layout.entries.get(page.path, NavEntry(-1))
     title = (entry.title if not page.has_own_title else "") or page.title or _title_of(page.path)
     mounted = bool(version) and layout.kind == "docusaurus"

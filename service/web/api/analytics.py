@@ -18,8 +18,8 @@ from service.projections import questions
 from service.projections.questions import FeedbackRow, Period, QuestionRow, RatedRow, WordingRow
 from service.web.http.access import project_for
 from service.web.http.app_keys import STORE, VIEWS
-from service.web.http.query_params import of_query, read_whole
-from service.web.http.schemas import Reference, Timestamp, says
+from service.web.http.query_params import query_param, read_whole
+from service.web.http.schemas import Reference, Timestamp, described
 from service.web.http.tables import CSV, JSON_LINES, Cells, as_csv, as_json_lines
 
 routes = web.RouteTableDef()
@@ -36,28 +36,28 @@ Format = Literal["json", "csv", "jsonl"]
 R = TypeVar("R")
 V = TypeVar("V", bound=Struct)
 
-NextCursor = Annotated[str | None, says("Send it back as `cursor` for the next rows; null when there are none.")]
-HasMore = Annotated[bool, says("Whether there are more rows.")]
+NextCursor = Annotated[str | None, described("Send it back as `cursor` for the next rows; null when there are none.")]
+HasMore = Annotated[bool, described("Whether there are more rows.")]
 
 
 class SourceView(Struct, frozen=True, rename="camel"):
     """A passage that an answer cites, as of a commit."""
 
-    number: Annotated[int, says("What the answer cites it as.")]
-    title: Annotated[str, says("The page's title.")]
-    url: Annotated[Reference, says("Where it is on the site.")]
-    path: Annotated[str, says("The page's path in the repository.")]
-    start_line: Annotated[int, says("Where it begins in the file, from 1.")]
-    end_line: Annotated[int, says("Where it ends in the file.")]
-    commit: Annotated[str, says("The commit that it was read from.")]
+    number: Annotated[int, described("What the answer cites it as.")]
+    title: Annotated[str, described("The page's title.")]
+    url: Annotated[Reference, described("Where it is on the site.")]
+    path: Annotated[str, described("The page's path in the repository.")]
+    start_line: Annotated[int, described("Where it begins in the file, from 1.")]
+    end_line: Annotated[int, described("Where it ends in the file.")]
+    commit: Annotated[str, described("The commit that it was read from.")]
 
 
 class FeedbackView(Struct, frozen=True, rename="camel"):
     """What a reader thought of a reply."""
 
-    rating: Annotated[Rating, says("Whether it was of use.")]
-    comment: Annotated[str | None, says("In the reader's words.")]
-    created_at: Annotated[Timestamp, says("When it was said.")]
+    rating: Annotated[Rating, described("Whether it was of use.")]
+    comment: Annotated[str | None, described("In the reader's words.")]
+    created_at: Annotated[Timestamp, described("When it was said.")]
 
 
 class ConversationView(Struct, frozen=True, rename="camel"):
@@ -65,27 +65,27 @@ class ConversationView(Struct, frozen=True, rename="camel"):
     ``[damaged]`` for words that cannot be read any more.
     """
 
-    id: Annotated[str, says("Of the question.")]
-    thread_id: Annotated[str, says("Of the thread that it is in.")]
-    conversation_id: Annotated[str, says("The same: older clients know it by this name.")]
-    message_id: Annotated[str, says("Of the newest reply, as its stream named it.")]
-    timestamp: Annotated[Timestamp, says("When it was asked.")]
-    query: Annotated[str, says("The question.")]
-    response: Annotated[str, says("The answer, as far as it was written.")]
+    id: Annotated[str, described("Of the question.")]
+    thread_id: Annotated[str, described("Of the thread that it is in.")]
+    conversation_id: Annotated[str, described("The same: older clients know it by this name.")]
+    message_id: Annotated[str, described("Of the newest reply, as its stream named it.")]
+    timestamp: Annotated[Timestamp, described("When it was asked.")]
+    query: Annotated[str, described("The question.")]
+    response: Annotated[str, described("The answer, as far as it was written.")]
     resolution_status: Annotated[
-        Resolution, says("`unanswered` also when there was no answer at all; `state` says why.")
+        Resolution, described("`unanswered` also when there was no answer at all; `state` says why.")
     ]
-    state: Annotated[ReplyState | None, says("How far the answer came; null when it was never begun.")]
-    model: Annotated[str | None, says("The model that wrote it.")]
-    sources: Annotated[tuple[SourceView, ...], says("What the answer cites.")]
-    page: Annotated[str | None, says("The page that the reader had open.")]
-    feedback: Annotated[FeedbackView | None, says("The last one of this answer.")]
+    state: Annotated[ReplyState | None, described("How far the answer came; null when it was never begun.")]
+    model: Annotated[str | None, described("The model that wrote it.")]
+    sources: Annotated[tuple[SourceView, ...], described("What the answer cites.")]
+    page: Annotated[str | None, described("The page that the reader had open.")]
+    feedback: Annotated[FeedbackView | None, described("The last one of this answer.")]
 
 
 class ConversationsView(Struct, frozen=True, rename="camel"):
     """Some of what was asked."""
 
-    conversations: Annotated[tuple[ConversationView, ...], says("The newest first.")]
+    conversations: Annotated[tuple[ConversationView, ...], described("The newest first.")]
     next_cursor: NextCursor
     has_more: HasMore
 
@@ -93,46 +93,46 @@ class ConversationsView(Struct, frozen=True, rename="camel"):
 class TranscriptMessage(Struct, frozen=True, rename="camel"):
     """A question, or a reply to one."""
 
-    id: Annotated[str, says("Of the question, or of the reply.")]
-    role: Annotated[Literal["user", "assistant"], says("Whose words they are.")]
-    content: Annotated[str, says("The words.")]
-    created_at: Annotated[Timestamp, says("When it was asked, or begun.")]
-    resolution_status: Annotated[Resolution | None, says("Of a reply.")] = None
-    state: Annotated[ReplyState | None, says("Of a reply: how far it came.")] = None
-    sources: Annotated[tuple[SourceView, ...], says("Of a reply: what it cites.")] = ()
-    feedback: Annotated[FeedbackView | None, says("Of a reply: the last one.")] = None
+    id: Annotated[str, described("Of the question, or of the reply.")]
+    role: Annotated[Literal["user", "assistant"], described("Whose words they are.")]
+    content: Annotated[str, described("The words.")]
+    created_at: Annotated[Timestamp, described("When it was asked, or begun.")]
+    resolution_status: Annotated[Resolution | None, described("Of a reply.")] = None
+    state: Annotated[ReplyState | None, described("Of a reply: how far it came.")] = None
+    sources: Annotated[tuple[SourceView, ...], described("Of a reply: what it cites.")] = ()
+    feedback: Annotated[FeedbackView | None, described("Of a reply: the last one.")] = None
 
 
 class TranscriptView(Struct, frozen=True, rename="camel"):
     """A thread as it stands, without turns that were edited away."""
 
-    thread_id: Annotated[str, says("The thread's id.")]
-    created_at: Annotated[Timestamp, says("When it began.")]
-    messages: Annotated[tuple[TranscriptMessage, ...], says("In their order.")]
+    thread_id: Annotated[str, described("The thread's id.")]
+    created_at: Annotated[Timestamp, described("When it began.")]
+    messages: Annotated[tuple[TranscriptMessage, ...], described("In their order.")]
 
 
 class ExampleView(Struct, frozen=True, rename="camel"):
     """A question of a wording."""
 
-    id: Annotated[str, says("Of the question.")]
-    thread_id: Annotated[str, says("Of the thread that it is in.")]
-    query: Annotated[str, says("The question as it was put.")]
-    timestamp: Annotated[Timestamp, says("When it was asked.")]
+    id: Annotated[str, described("Of the question.")]
+    thread_id: Annotated[str, described("Of the thread that it is in.")]
+    query: Annotated[str, described("The question as it was put.")]
+    timestamp: Annotated[Timestamp, described("When it was asked.")]
 
 
 class UnansweredView(Struct, frozen=True, rename="camel"):
     """Questions that were worded alike, and that the documentation does not answer."""
 
-    wording: Annotated[str, says("What the questions have in common.")]
-    count: Annotated[int, says("How often it was asked.")]
-    last_asked_at: Annotated[Timestamp, says("When it was asked last.")]
-    examples: Annotated[tuple[ExampleView, ...], says("The newest ones.")]
+    wording: Annotated[str, described("What the questions have in common.")]
+    count: Annotated[int, described("How often it was asked.")]
+    last_asked_at: Annotated[Timestamp, described("When it was asked last.")]
+    examples: Annotated[tuple[ExampleView, ...], described("The newest ones.")]
 
 
 class UnansweredListView(Struct, frozen=True, rename="camel"):
     """Some of what the documentation does not say."""
 
-    questions: Annotated[tuple[UnansweredView, ...], says("What was asked most first.")]
+    questions: Annotated[tuple[UnansweredView, ...], described("What was asked most first.")]
     next_cursor: NextCursor
     has_more: HasMore
 
@@ -140,22 +140,22 @@ class UnansweredListView(Struct, frozen=True, rename="camel"):
 class RatedView(Struct, frozen=True, rename="camel"):
     """A reply that a reader rated; the last rating of it counts."""
 
-    id: Annotated[str, says("Of the reply.")]
-    thread_id: Annotated[str, says("Of the thread that it is in.")]
-    message_id: Annotated[str, says("The same as `id`: the name that its stream gave it.")]
-    rating: Annotated[Rating, says("Whether it was of use.")]
-    helpful: Annotated[bool, says("Whether the rating is `up`.")]
-    comment: Annotated[str | None, says("In the reader's words.")]
-    created_at: Annotated[Timestamp, says("When it was said.")]
-    query: Annotated[str, says("The question.")]
-    response: Annotated[str, says("The reply.")]
-    path: Annotated[str | None, says("The page that the reader had open.")]
+    id: Annotated[str, described("Of the reply.")]
+    thread_id: Annotated[str, described("Of the thread that it is in.")]
+    message_id: Annotated[str, described("The same as `id`: the name that its stream gave it.")]
+    rating: Annotated[Rating, described("Whether it was of use.")]
+    helpful: Annotated[bool, described("Whether the rating is `up`.")]
+    comment: Annotated[str | None, described("In the reader's words.")]
+    created_at: Annotated[Timestamp, described("When it was said.")]
+    query: Annotated[str, described("The question.")]
+    response: Annotated[str, described("The reply.")]
+    path: Annotated[str | None, described("The page that the reader had open.")]
 
 
 class FeedbackListView(Struct, frozen=True, rename="camel"):
     """Some of what readers thought."""
 
-    feedback: Annotated[tuple[RatedView, ...], says("The newest first.")]
+    feedback: Annotated[tuple[RatedView, ...], described("The newest first.")]
     next_cursor: NextCursor
     has_more: HasMore
 
@@ -304,7 +304,7 @@ def _refused(name: str, sentence: str) -> Invalid:
 
 
 def _one_of(request: web.Request, name: str, values: Sequence[str]) -> str | None:
-    value = of_query(request, name)
+    value = query_param(request, name)
     if value is not None and value not in values:
         raise _refused(name, f"is one of {', '.join(values)}")
     return value
@@ -322,7 +322,7 @@ def _period(request: web.Request) -> Period:
 
 def _moment(request: web.Request, name: str) -> datetime | None:
     """A date is its first instant in UTC; a time without a zone is in UTC."""
-    text = of_query(request, name)
+    text = query_param(request, name)
     if text is None:
         return None
     text = text.upper().replace(" ", "+")  # a plus sign that was not escaped
@@ -343,7 +343,7 @@ def _moment(request: web.Request, name: str) -> datetime | None:
 
 
 def _limit(request: web.Request) -> int | None:
-    text = of_query(request, "limit")
+    text = query_param(request, "limit")
     limit = None if text is None else read_whole(text, least=1, most=MAX_ROWS)
     if text is not None and limit is None:
         raise _refused("limit", f"is a number from 1 to {MAX_ROWS}")
@@ -351,7 +351,7 @@ def _limit(request: web.Request) -> int | None:
 
 
 def _cursor(request: web.Request, start: int) -> int:
-    text = of_query(request, "cursor")
+    text = query_param(request, "cursor")
     if text is None:
         return start
     if not (text.isascii() and text.isdigit() and len(text) <= 18):

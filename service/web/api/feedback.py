@@ -11,7 +11,7 @@ from service.runtime.system import now
 from service.web.http.access import site_for
 from service.web.http.app_keys import STORE
 from service.web.http.problems import metadata_of, read_body
-from service.web.http.schemas import says
+from service.web.http.schemas import described
 
 routes = web.RouteTableDef()
 
@@ -23,10 +23,10 @@ class FeedbackBody(Struct, rename="camel"):
     message_id: Annotated[
         str, Meta(min_length=1, max_length=200, description="The reply's id, as its stream names it at the start.")
     ]
-    rating: Annotated[Rating, says("Whether it was of use.")]
+    rating: Annotated[Rating, described("Whether it was of use.")]
     comment: Annotated[
         Annotated[str, Meta(max_length=MAX_COMMENT_CHARACTERS)] | None,
-        says("In the reader's own words; erased with the thread."),
+        described("In the reader's own words; erased with the thread."),
     ] = None
 
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from service.web.http.app_keys import BEHIND, MODEL_NAMES, READINESS
 from service.web.http.problems import RETRY_SECONDS, json_response
-from service.web.http.schemas import says
+from service.web.http.schemas import described
 
 routes = web.RouteTableDef()
 
@@ -16,19 +16,21 @@ routes = web.RouteTableDef()
 class Health(Struct, frozen=True):
     """The process lives."""
 
-    status: Annotated[Literal["ok"], says("Always this.")] = "ok"
+    status: Annotated[Literal["ok"], described("Always this.")] = "ok"
 
 
 class Readiness(Struct, frozen=True):
     """Whether the service can do its work."""
 
-    status: Annotated[Literal["ready", "not ready"], says("`ready` when all is well.")]
-    reasons: Annotated[dict[str, str], says("What is not ready, and why; empty when all is well.")]
+    status: Annotated[Literal["ready", "not ready"], described("`ready` when all is well.")]
+    reasons: Annotated[dict[str, str], described("What is not ready, and why; empty when all is well.")]
     behind: Annotated[
         Mapping[str, str],
-        says("Sites whose search index is older than their documentation, and why. The service is ready all the same."),
+        described(
+            "Sites whose search index is older than their documentation, and why. The service is ready all the same."
+        ),
     ]
-    models: Annotated[dict[str, str], says("The model that each kind of work uses.")]
+    models: Annotated[dict[str, str], described("The model that each kind of work uses.")]
 
 
 @routes.get("/healthz")

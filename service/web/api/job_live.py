@@ -13,7 +13,7 @@ from service.projections.jobs import JobRow, get_job
 from service.projections.projects import ProjectRow
 from service.streams import JOBS, decoded
 from service.web.http.app_keys import ENDED_JOBS, MODELS, STORE, VIEWS
-from service.web.http.limits import charged
+from service.web.http.limits import metered_store
 from service.web.http.problems import metadata_of
 
 
@@ -21,7 +21,9 @@ async def new_job(request: web.Request, project: ProjectRow, new: NewJob) -> Cre
     """Raises Invalid and KeyReused."""
     key = idempotency_key(request)
     try:
-        return await request_job(charged(request), request.app[MODELS], project, new, metadata_of(request), key=key)
+        return await request_job(
+            metered_store(request), request.app[MODELS], project, new, metadata_of(request), key=key
+        )
     except NotFound as error:  # a name in the body, not in the address
         raise Invalid(f"$.model: {error}", code=error.code, problems=(("$.model", str(error)),)) from error
 

@@ -30,12 +30,12 @@ from service.web.api.job_live import (
 )
 from service.web.http.access import project_for
 from service.web.http.app_keys import CLOSING, ENDED_JOBS, JOB_ROOM, STORE, VIEWS
-from service.web.http.limits import charged
+from service.web.http.limits import metered_store
 from service.web.http.live import with_keep_alives
 from service.web.http.problems import metadata_of, read_body
-from service.web.http.query_params import bad_query, of_query, read_number, read_whole
+from service.web.http.query_params import bad_query, query_param, read_number, read_whole
 from service.web.http.revocation import require_key_in_force, revocation_of
-from service.web.http.schemas import NOT_BLANK, Timestamp, Url, says
+from service.web.http.schemas import NOT_BLANK, Timestamp, Url, described
 from service.wire.job_stream import live_event, queue_event
 
 MAX_WAIT_SECONDS = 60
@@ -68,51 +68,53 @@ class JobSource(Struct, frozen=True):
 
     repository: Annotated[
         str,
-        says(
+        described(
             "The repository's URL; for a folder on the server `hosted/PROJECT.git`, where the service serves it to git,"
             " below its own address."
         ),
     ]
-    ref: Annotated[str, says("The branch that the work started from.")]
+    ref: Annotated[str, described("The branch that the work started from.")]
 
 
 class JobFailure(Struct, frozen=True):
     """Why a job failed."""
 
-    code: Annotated[str, says("Stable; `/docs/errors/CODE` says what to do about it.")]
-    message: Annotated[str, says("The same as a plain sentence.")]
+    code: Annotated[str, described("Stable; `/docs/errors/CODE` says what to do about it.")]
+    message: Annotated[str, described("The same as a plain sentence.")]
 
 
 class JobUsage(Struct, frozen=True, rename="camel"):
     """What the calls of the model used, of all rounds together."""
 
-    input_tokens: Annotated[int, says("Tokens that the model read.")]
-    output_tokens: Annotated[int, says("Tokens that it wrote.")]
-    cost_usd: Annotated[float | None, says("In US dollars; null when the price is not known.")]
+    input_tokens: Annotated[int, described("Tokens that the model read.")]
+    output_tokens: Annotated[int, described("Tokens that it wrote.")]
+    cost_usd: Annotated[float | None, described("In US dollars; null when the price is not known.")]
 
 
 class JobView(Struct, frozen=True, rename="camel"):
     """A job as version 2 of the API shows it."""
 
-    id: Annotated[str, says("The job's id; jobs sort by it as they were created.")]
-    status: Annotated[JobStatus, says("`active` until it ends, and again once it is told more.")]
+    id: Annotated[str, described("The job's id; jobs sort by it as they were created.")]
+    status: Annotated[JobStatus, described("`active` until it ends, and again once it is told more.")]
     source: JobSource
-    model: Annotated[str, says("The model that does the work, by its full name.")]
-    pr_link: Annotated[Url | None, says("The pull request; null while active, and when nothing was to change.")]
-    created_at: Annotated[Timestamp, says("When it was asked for.")]
-    archived_at: Annotated[Timestamp | None, says("When it was put out of sight; null when it was not.")]
-    title: Annotated[str, says("The instruction in a few words.")]
-    branch: Annotated[str, says("The branch that the work is on.")]
-    failure: Annotated[JobFailure | None, says("Why it failed; null when it did not.")]
+    model: Annotated[str, described("The model that does the work, by its full name.")]
+    pr_link: Annotated[Url | None, described("The pull request; null while active, and when nothing was to change.")]
+    created_at: Annotated[Timestamp, described("When it was asked for.")]
+    archived_at: Annotated[Timestamp | None, described("When it was put out of sight; null when it was not.")]
+    title: Annotated[str, described("The instruction in a few words.")]
+    branch: Annotated[str, described("The branch that the work is on.")]
+    failure: Annotated[JobFailure | None, described("Why it failed; null when it did not.")]
     usage: JobUsage
-    queue_position: Annotated[int | None, says("From 1 while the job waits for others to end, else null.")] = None
+    queue_position: Annotated[int | None, described("From 1 while the job waits for others to end, else null.")] = None
 
 
 class JobList(Struct, frozen=True, rename="camel"):
     """Some of a project's jobs."""
 
-    jobs: Annotated[list[JobView], says("The newest first.")]
-    next_cursor: Annotated[str | None, says("Send it back as `cursor` for the next ones; null when there are none.")]
+    jobs: Annotated[list[JobView], described("The newest first.")]
+    next_cursor: Annotated[
+        str | None, described("Send it back as `cursor` for the next ones; null when there are none.")
+    ]
 
 
 def job_view(row: JobRow, queue_position: int | None = None) -> JobView:
@@ -187,7 +189,7 @@ async def post_job_message(request: web.Request) -> web.Response:
     project = await project_for(request)
     prompt, key = await _prompt(request), idempotency_key(request)
     row = await job_row(request, project, request.match_info["id"])
-    added = await add_message(charged(request), project.id, row.id, prompt, metadata_of(request), key=key)
+    added = await add_message(metered_store(request), project.id, row.id, prompt, metadata_of(request), key=key)
     row = await changed_row(request, project, row.id)
     return await _job_response(request, row if added.again else _as_begun(row))
 
@@ -303,7 +305,7 @@ def _json(body: bytes, *, status: int = 200, headers: dict[str, str] | None = No
 
 def number_of(request: web.Request, name: str, default: int, *, least: int, most: int) -> int:
     """A whole number of the query. Raises Invalid."""
-    text = of_query(request, name)
+    text = query_param(request, name)
     if text is None:
         return default
     number = read_whole(text, least=least, most=most)
@@ -315,7 +317,7 @@ def number_of(request: web.Request, name: str, default: int, *, least: int, most
 def _wait_of(request: web.Request) -> float:
     if not request.query_string:
         return 0.0
-    text = of_query(request, "wait")
+    text = query_param(request, "wait")
     if text is None:
         return 0.0
     seconds = read_number(text, least=0, most=MAX_WAIT_SECONDS)
@@ -325,7 +327,7 @@ def _wait_of(request: web.Request) -> float:
 
 
 def _status_of(request: web.Request) -> JobStatus | None:
-    match of_query(request, "status"):
+    match query_param(request, "status"):
         case None:
             return None
         case "active" | "completed" | "failed" as status:
@@ -335,14 +337,14 @@ def _status_of(request: web.Request) -> JobStatus | None:
 
 
 def _flag_of(request: web.Request, name: Literal["includeArchived"]) -> bool:
-    text = of_query(request, name)
+    text = query_param(request, name)
     if text not in (None, "true", "false"):
         raise bad_query(name, "is true or false")
     return text == "true"
 
 
 def _cursor_of(request: web.Request) -> str | None:
-    text = of_query(request, "cursor")
+    text = query_param(request, "cursor")
     if text is None:
         return None
     if not re.fullmatch(JOB_CURSOR, text):

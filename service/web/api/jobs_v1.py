@@ -20,7 +20,7 @@ from service.web.http.app_keys import CLOSING, VIEWS
 from service.web.http.live import with_keep_alives
 from service.web.http.problems import json_response, read_body
 from service.web.http.revocation import SENTENCE, revocation_of
-from service.web.http.schemas import NOT_BLANK, Timestamp, Url, says
+from service.web.http.schemas import NOT_BLANK, Timestamp, Url, described
 from service.web.http.versioning import deprecated
 from service.wire.data_stream import HEADERS as DATA_STREAM_HEADERS
 from service.wire.data_stream import KEEP_ALIVE, line
@@ -45,7 +45,7 @@ routes = web.RouteTableDef()
 class MessageBody(Struct):
     """One message of the instruction."""
 
-    role: Annotated[Literal["system", "user", "assistant"], says("Whose words they are.")]
+    role: Annotated[Literal["system", "user", "assistant"], described("Whose words they are.")]
     content: Annotated[str, Meta(max_length=MAX_PROMPT_CHARACTERS, description="The words.")]
 
 
@@ -63,46 +63,47 @@ class JobBodyV1(Struct):
     ]
     branch: Annotated[
         Annotated[str, Meta(max_length=1000)] | None,
-        says("The branch to work on, made if it is not there; what git refuses of its name is made legal."),
+        described("The branch to work on, made if it is not there; what git refuses of its name is made legal."),
     ] = None
     asDraft: Annotated[  # noqa: N815  (the API's own name)
-        bool | Literal["true", "false"] | None, says("Whether the pull request is a draft; it is not when left out.")
+        bool | Literal["true", "false"] | None,
+        described("Whether the pull request is a draft; it is not when left out."),
     ] = None
     model: Annotated[
         Annotated[str, Meta(max_length=100)] | None,
-        says("`sonnet`, which is meant when it is left out, `opus`, or another alias of the settings."),
+        described("`sonnet`, which is meant when it is left out, `opus`, or another alias of the settings."),
     ] = None
 
 
 class TodoView(Struct, frozen=True):
     """One step of the agent's plan."""
 
-    id: Annotated[str, says("Of this step, within the plan.")]
-    content: Annotated[str, says("What is to do.")]
-    status: Annotated[TodoStatus, says("How far it is.")]
-    priority: Annotated[Literal["high", "medium", "low"], says("How much it matters.")]
+    id: Annotated[str, described("Of this step, within the plan.")]
+    content: Annotated[str, described("What is to do.")]
+    status: Annotated[TodoStatus, described("How far it is.")]
+    priority: Annotated[Literal["high", "medium", "low"], described("How much it matters.")]
 
 
 class Session(Struct, frozen=True, rename="camel"):
     """A job as version 1 of the API shows it."""
 
-    session_id: Annotated[str, says("The job's id.")]
-    subdomain: Annotated[str, says("The domain of the project's site.")]
-    branch: Annotated[str, says("The branch that the work is on.")]
-    haulted: Annotated[bool, says("Whether the job has ended.")]
-    hault_reason: Annotated[HaltReason, says("How it ended; `processing` until then.")]
-    pull_request_link: Annotated[Url | None, says("The pull request, once there is one.")]
-    message_to_user: Annotated[str, says("What the agent said last, or why it failed; empty before that.")]
-    todos: Annotated[tuple[TodoView, ...], says("The agent's plan.")]
-    user_id: Annotated[str, says("The id of the key that asked for it.")]
-    title: Annotated[str, says("The instruction in a few words.")]
-    created_at: Annotated[Timestamp, says("When it was asked for.")]
+    session_id: Annotated[str, described("The job's id.")]
+    subdomain: Annotated[str, described("The domain of the project's site.")]
+    branch: Annotated[str, described("The branch that the work is on.")]
+    haulted: Annotated[bool, described("Whether the job has ended.")]
+    hault_reason: Annotated[HaltReason, described("How it ended; `processing` until then.")]
+    pull_request_link: Annotated[Url | None, described("The pull request, once there is one.")]
+    message_to_user: Annotated[str, described("What the agent said last, or why it failed; empty before that.")]
+    todos: Annotated[tuple[TodoView, ...], described("The agent's plan.")]
+    user_id: Annotated[str, described("The id of the key that asked for it.")]
+    title: Annotated[str, described("The instruction in a few words.")]
+    created_at: Annotated[Timestamp, described("When it was asked for.")]
 
 
 class Sessions(Struct, frozen=True, rename="camel"):
     """Some of a project's jobs."""
 
-    all_sessions: Annotated[list[Session], says("The newest first.")]
+    all_sessions: Annotated[list[Session], described("The newest first.")]
 
 
 def session(row: JobRow, project: ProjectRow) -> Session:

@@ -8,7 +8,7 @@ from aiohttp import web
 from aiohttp_sse import EventSourceResponse
 from msgspec import Struct
 
-from service.domain.replies import ReplyBroken, ReplyDone, ReplyEvent, Retelling, TextDelta, merged
+from service.domain.replies import ReplyBroken, ReplyDone, ReplyEvent, ReplyReplay, TextDelta, merged
 from service.projections.threads import position_of_reply
 from service.streams import THREADS, decoded
 from service.web.http.app_keys import CLOSING, REPLIER, STORE, VIEWS
@@ -26,7 +26,7 @@ MAX_AT_ONCE = 8_192
 GOING_DOWN = ReplyBroken("unavailable", "The service is restarting; ask again in a moment.")
 
 
-class HeardReply(Struct, frozen=True):
+class ReplySubscription(Struct, frozen=True):
     """A reply that somebody is about to read."""
 
     thread_id: str
@@ -41,7 +41,7 @@ class HeardReply(Struct, frozen=True):
     """An earlier reader has lost it: once it is read to its end, nobody waits for it any more."""
 
 
-async def send_ui_messages(request: web.Request, reply: HeardReply, *, plain: bool) -> web.StreamResponse:
+async def send_ui_messages(request: web.Request, reply: ReplySubscription, *, plain: bool) -> web.StreamResponse:
     """As server-sent events; ``plain``: as ``ui_messages.is_plain_reader`` says."""
     encoder = ui_messages.UiMessageEncoder(plain=plain)
     response = EventSourceResponse(sep="\n", allow_all_methods=True)
@@ -49,7 +49,7 @@ async def send_ui_messages(request: web.Request, reply: HeardReply, *, plain: bo
     reading = request.app[REPLIER].reading(reply.thread_id, reply.reply_id, may_return=reply.may_return)
     with suppress(KeyRevoked), reading:  # leaving by the exception, the reader has lost the rest
         await response.prepare(request)
-        at_once = _AtOnce(request, response, encoder.encode)
+        at_once = DirectWriter(request, response, encoder.encode)
         async with response, aclosing(_told(request, reply, at_once)) as told:
             async for events in told:
                 await _send(response, [piece for event in events for piece in encoder.encode(event)])
@@ -57,14 +57,16 @@ async def send_ui_messages(request: web.Request, reply: HeardReply, *, plain: bo
     return response
 
 
-async def send_data_stream(request: web.Request, reply: HeardReply, *, headers: dict[str, str]) -> web.StreamResponse:
+async def send_data_stream(
+    request: web.Request, reply: ReplySubscription, *, headers: dict[str, str]
+) -> web.StreamResponse:
     """As the lines of AI SDK 4."""
     encoder = data_stream.DataStreamEncoder()
     response = web.StreamResponse(headers={**data_stream.HEADERS, **_headers_of(reply), **headers})
     reading = request.app[REPLIER].reading(reply.thread_id, reply.reply_id, may_return=reply.may_return)
     with suppress(KeyRevoked), reading:
         await response.prepare(request)
-        at_once, seen = _AtOnce(request, response, encoder.encode), 0
+        at_once, seen = DirectWriter(request, response, encoder.encode), 0
         async with aclosing(_told(request, reply, at_once)) as told:
             async for events in with_keep_alives(told):
                 if events is not None:
@@ -92,7 +94,7 @@ async def _send(response: web.StreamResponse, pieces: list[bytes]) -> None:
         await asyncio.sleep(0)  # a write that need not wait gives nobody else a turn
 
 
-class _AtOnce:
+class DirectWriter:
     """Sends a piece of text in the call that tells it, to a reader who is not behind."""
 
     def __init__(
@@ -123,7 +125,7 @@ class _AtOnce:
 
 
 async def _told(
-    request: web.Request, reply: HeardReply, at_once: Callable[[ReplyEvent], bool]
+    request: web.Request, reply: ReplySubscription, at_once: Callable[[ReplyEvent], bool]
 ) -> AsyncGenerator[Iterable[ReplyEvent], None]:
     """Yield the reply up to its end. Raises KeyRevoked, after saying so."""
     revocation, last = revocation_of(request), None
@@ -142,31 +144,31 @@ async def _told(
         raise KeyRevoked(SENTENCE)
 
 
-async def _on_record(request: web.Request, reply: HeardReply) -> AsyncGenerator[ReplyEvent, None]:
+async def _on_record(request: web.Request, reply: ReplySubscription) -> AsyncGenerator[ReplyEvent, None]:
     """What is on record of a reply, and what comes to be, to its end."""
     store, views = request.app[STORE], request.app[VIEWS]
     await views.wait_for(await store.head())
     position = await position_of_reply(views, reply.reply_id)
-    telling = Retelling(reply.thread_id, reply.reply_id)
+    replay = ReplyReplay(reply.thread_id, reply.reply_id)
     after = 0 if position is None else position - 1
     async with aclosing(store.subscribe(after=after, stream=THREADS.stream(reply.thread_id))) as subscription:
         revocation = revocation_of(request)
         async for recorded in with_keep_alives(subscription, request.app[CLOSING], revocation=revocation):
             for _, event in decoded(THREADS, [recorded] if recorded is not None else []):
-                for told in telling.tell(event):
-                    yield told
-            if telling.is_over:
+                for published in replay.apply(event):
+                    yield published
+            if replay.is_over:
                 return
     if not revocation.is_published:
         yield GOING_DOWN
 
 
-async def _note_end(request: web.Request, reply: HeardReply) -> None:
+async def _note_end(request: web.Request, reply: ReplySubscription) -> None:
     if reply.is_lost:
-        await request.app[REPLIER].note_return(reply.thread_id, reply.reply_id)
+        await request.app[REPLIER].record_reconnect(reply.thread_id, reply.reply_id)
 
 
-def _headers_of(reply: HeardReply) -> dict[str, str]:
+def _headers_of(reply: ReplySubscription) -> dict[str, str]:
     headers = {ui_messages.THREAD_ID_HEADER: reply.thread_id}
     if reply.thread_key is not None:
         headers[ui_messages.THREAD_KEY_HEADER] = reply.thread_key

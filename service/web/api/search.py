@@ -13,7 +13,7 @@ from service.web.http.access import site_for
 from service.web.http.app_keys import INDEX
 from service.web.http.limits import count_search
 from service.web.http.problems import json_response, read_body
-from service.web.http.schemas import NOT_BLANK, WHOLE, Reference, says
+from service.web.http.schemas import NOT_BLANK, WHOLE, Reference, described
 
 routes = web.RouteTableDef()
 
@@ -35,12 +35,12 @@ class SearchBody(Struct, rename="camel"):
     ]
     page_size: Annotated[
         Annotated[float, Meta(ge=1, le=MAX_PAGE_SIZE, extra_json_schema=WHOLE)] | None,
-        says(f"How many sections at most; {DEFAULT_RESULTS} when left out."),
+        described(f"How many sections at most; {DEFAULT_RESULTS} when left out."),
     ] = None
     score_threshold: Annotated[
-        Annotated[float, Meta(ge=0, le=1)] | None, says("Leaves out sections with a lower `metadata.score`.")
+        Annotated[float, Meta(ge=0, le=1)] | None, described("Leaves out sections with a lower `metadata.score`.")
     ] = None
-    filter: Annotated[FilterBody | None, says("Only pages that match all of it.")] = None
+    filter: Annotated[FilterBody | None, described("Only pages that match all of it.")] = None
 
 
 class PageBody(Struct):
@@ -56,44 +56,44 @@ class PageBody(Struct):
     ]
     groups: Annotated[
         Annotated[list[Annotated[str, Meta(max_length=200)]], Meta(max_length=100)] | None,
-        says("The reader's groups: a page for others is not found."),
+        described("The reader's groups: a page for others is not found."),
     ] = None
 
 
 class ResultMetadata(Struct, frozen=True, rename="camel"):
     """Where a section is from."""
 
-    title: Annotated[str, says("The page's title.")]
-    url: Annotated[Reference, says("Where the section is on the site, anchor included.")]
-    score: Annotated[float, says("0 to 1, the best result being 1; to be compared within one answer only.")]
-    heading: Annotated[str, says("The section's heading; empty above a page's first one.")]
-    heading_path: Annotated[tuple[str, ...], says("The headings that it stands under, the outermost first.")]
-    start_line: Annotated[int, says("Where it begins in the file, from 1.")]
-    end_line: Annotated[int, says("Where it ends in the file.")]
-    commit: Annotated[str, says("The commit of the repository that it was read from.")]
+    title: Annotated[str, described("The page's title.")]
+    url: Annotated[Reference, described("Where the section is on the site, anchor included.")]
+    score: Annotated[float, described("0 to 1, the best result being 1; to be compared within one answer only.")]
+    heading: Annotated[str, described("The section's heading; empty above a page's first one.")]
+    heading_path: Annotated[tuple[str, ...], described("The headings that it stands under, the outermost first.")]
+    start_line: Annotated[int, described("Where it begins in the file, from 1.")]
+    end_line: Annotated[int, described("Where it ends in the file.")]
+    commit: Annotated[str, described("The commit of the repository that it was read from.")]
 
 
 class SearchResult(Struct, frozen=True):
     """A section of a page."""
 
-    content: Annotated[str, says("Its text as Markdown.")]
-    path: Annotated[str, says("The page's path in the repository.")]
+    content: Annotated[str, described("Its text as Markdown.")]
+    path: Annotated[str, described("The page's path in the repository.")]
     metadata: ResultMetadata
 
 
 class PageMetadata(Struct, frozen=True):
     """Where a page is from."""
 
-    title: Annotated[str, says("The page's title.")]
-    url: Annotated[Reference, says("Where it is on the site.")]
-    path: Annotated[str, says("Its path in the repository.")]
+    title: Annotated[str, described("The page's title.")]
+    url: Annotated[Reference, described("Where it is on the site.")]
+    path: Annotated[str, described("Its path in the repository.")]
 
 
 class PageView(Struct, frozen=True):
     """A page."""
 
-    path: Annotated[str, says("As it was asked for.")]
-    content: Annotated[str, says("Its text as Markdown.")]
+    path: Annotated[str, described("As it was asked for.")]
+    content: Annotated[str, described("Its text as Markdown.")]
     metadata: PageMetadata
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from service.web.http.schemas import Reference, says
+from service.web.http.schemas import Reference, described
 
 UI_CHUNKS: Mapping[str, str] = {
     "start": "The reply's id and the thread's.",
@@ -94,41 +94,43 @@ DATA_TABLE = "Each line is a code, a colon and JSON; empty lines keep the connec
 class LiveEvent(Struct, frozen=True):
     """What happened to a job. Further fields go by its type."""
 
-    type: Annotated[str, says("What happened; the same as the event's name.", examples=list(LIVE_EVENTS))]
+    type: Annotated[str, described("What happened; the same as the event's name.", examples=list(LIVE_EVENTS))]
 
 
 class ThreadMetadata(Struct, frozen=True, rename="camel"):
     """Which thread a reply is in."""
 
-    thread_id: Annotated[str | UnsetType, says("The thread's id.")] = UNSET
+    thread_id: Annotated[str | UnsetType, described("The thread's id.")] = UNSET
 
 
 class UiChunk(Struct, frozen=True, rename="camel"):
     """A chunk of a reply, as the AI SDK 5 and later have it. Which fields there are goes by its type."""
 
     type: Annotated[str, Meta(description="What it is.", extra_json_schema={"enum": list(UI_CHUNKS)})]
-    message_id: Annotated[str | UnsetType, says("`start`: the reply's id, which feedback names.")] = UNSET
+    message_id: Annotated[str | UnsetType, described("`start`: the reply's id, which feedback names.")] = UNSET
     message_metadata: Annotated[
-        ThreadMetadata | UnsetType, says("`start`, `finish`: which thread the reply is in.")
+        ThreadMetadata | UnsetType, described("`start`, `finish`: which thread the reply is in.")
     ] = UNSET
     thread_id: Annotated[
-        str | UnsetType, says("`finish`: the thread's id, for readers that are no client of the AI SDK.")
+        str | UnsetType, described("`finish`: the thread's id, for readers that are no client of the AI SDK.")
     ] = UNSET
-    id: Annotated[str | UnsetType, says("`text-…`: which text.")] = UNSET
-    delta: Annotated[str | UnsetType, says("`text-delta`: what comes next of it.")] = UNSET
-    tool_call_id: Annotated[str | UnsetType, says("`tool-…`: which search.")] = UNSET
-    tool_name: Annotated[str | UnsetType, says("`tool-input-…`: `search`.")] = UNSET
-    provider_executed: Annotated[bool | UnsetType, says("`tool-…`: there is nothing for the client to do.")] = UNSET
-    input: Annotated[dict[str, Any] | UnsetType, says("`tool-input-available`: the `query`.")] = UNSET
-    output: Annotated[
-        dict[str, Any] | UnsetType, says("`tool-output-available`: the passages, as `results`, numbered as cited.")
-    ] = UNSET
-    source_id: Annotated[str | UnsetType, says("`source-url`: its name in this reply.")] = UNSET
-    url: Annotated[Reference | UnsetType, says("`source-url`: the page's address.")] = UNSET
-    title: Annotated[str | UnsetType, says("`source-url`: the page's title.")] = UNSET
-    error_text: Annotated[str | UnsetType, says("`error`, `tool-output-error`: what went wrong, as a sentence.")] = (
+    id: Annotated[str | UnsetType, described("`text-…`: which text.")] = UNSET
+    delta: Annotated[str | UnsetType, described("`text-delta`: what comes next of it.")] = UNSET
+    tool_call_id: Annotated[str | UnsetType, described("`tool-…`: which search.")] = UNSET
+    tool_name: Annotated[str | UnsetType, described("`tool-input-…`: `search`.")] = UNSET
+    provider_executed: Annotated[bool | UnsetType, described("`tool-…`: there is nothing for the client to do.")] = (
         UNSET
     )
+    input: Annotated[dict[str, Any] | UnsetType, described("`tool-input-available`: the `query`.")] = UNSET
+    output: Annotated[
+        dict[str, Any] | UnsetType, described("`tool-output-available`: the passages, as `results`, numbered as cited.")
+    ] = UNSET
+    source_id: Annotated[str | UnsetType, described("`source-url`: its name in this reply.")] = UNSET
+    url: Annotated[Reference | UnsetType, described("`source-url`: the page's address.")] = UNSET
+    title: Annotated[str | UnsetType, described("`source-url`: the page's title.")] = UNSET
+    error_text: Annotated[
+        str | UnsetType, described("`error`, `tool-output-error`: what went wrong, as a sentence.")
+    ] = UNSET
 
 
 UI_EXAMPLE = """\

@@ -9,7 +9,7 @@ from msgspec import Meta, Raw, Struct, field
 
 from eventstore import load
 from service.domain.errors import Invalid, NotFound
-from service.domain.replies import ReplyEvent, Resumer
+from service.domain.replies import ReplyEvent, ResumeRequest
 from service.domain.threads import (
     DEFAULT_PAGE_SIZE,
     MAX_CONTEXT_CHARACTERS,
@@ -27,14 +27,14 @@ from service.projections.projects import ProjectRow
 from service.projections.threads import replies_in_chat
 from service.runtime.system import new_id, now
 from service.streams import THREADS
-from service.web.api.replies import HeardReply, send_data_stream, send_ui_messages
+from service.web.api.replies import ReplySubscription, send_data_stream, send_ui_messages
 from service.web.http.access import site_for
 from service.web.http.app_keys import BROADCAST, INSTANCE, KEY_REQUIRED, REPLIER, STORE, VIEWS
 from service.web.http.client_address import client_address
-from service.web.http.limits import charged, name_reader
+from service.web.http.limits import metered_store, name_reader
 from service.web.http.problems import ACTOR, decoded_at, metadata_of, read_body
-from service.web.http.query_params import of_query
-from service.web.http.schemas import MESSAGE, QUESTION, WHOLE, says
+from service.web.http.query_params import query_param
+from service.web.http.schemas import MESSAGE, QUESTION, WHOLE, described
 from service.web.http.versioning import deprecated
 from service.wire import ui_messages
 from service.workers.broadcast import Topic
@@ -75,21 +75,23 @@ Text1000: TypeAlias = Annotated[str, Meta(max_length=1000)]
 class ContextBody(Struct):
     """Something that the question is about."""
 
-    type: Annotated[Literal["code", "textSelection"], says("What it is.")]
+    type: Annotated[Literal["code", "textSelection"], described("What it is.")]
     value: Annotated[str, Meta(max_length=MAX_CONTEXT_CHARACTERS, description="The code, or the text.")]
-    path: Annotated[Text1000 | None, says("The page that it is from.")] = None
-    element_id: Annotated[Text1000 | None, says("The element of that page.")] = field(default=None, name="elementId")
+    path: Annotated[Text1000 | None, described("The page that it is from.")] = None
+    element_id: Annotated[Text1000 | None, described("The element of that page.")] = field(
+        default=None, name="elementId"
+    )
 
 
 class FilterBody(Struct):
     """Which pages count. A page that says nothing of a thing matches any value of it."""
 
-    version: Annotated[Text200 | None, says("Only pages of this version.")] = None
-    language: Annotated[Text200 | None, says("Only pages in this language.")] = None
-    tag: Annotated[Text200 | None, says("Only pages with this tag.")] = None
+    version: Annotated[Text200 | None, described("Only pages of this version.")] = None
+    language: Annotated[Text200 | None, described("Only pages in this language.")] = None
+    tag: Annotated[Text200 | None, described("Only pages with this tag.")] = None
     groups: Annotated[
         Annotated[list[Text200], Meta(max_length=100)] | None,
-        says("The reader's groups: pages for others are left out."),
+        described("The reader's groups: pages for others are left out."),
     ] = None
 
 
@@ -114,22 +116,26 @@ class ThreadBody(Struct, rename="camel"):
             extra_json_schema={"contains": QUESTION},
         ),
     ]
-    thread_id: Annotated[Text200 | None, says("The thread to go on with; left out: a new one.")] = None
-    thread_key: Annotated[Text200 | None, says("The thread's key, as its first answer told it.")] = None
+    thread_id: Annotated[Text200 | None, described("The thread to go on with; left out: a new one.")] = None
+    thread_key: Annotated[Text200 | None, described("The thread's key, as its first answer told it.")] = None
     retrieval_page_size: Annotated[
         Annotated[float, Meta(ge=1, le=MAX_PAGE_SIZE, extra_json_schema=WHOLE)] | None,
-        says(f"How many passages the answer is made from; {DEFAULT_PAGE_SIZE} when left out."),
+        described(f"How many passages the answer is made from; {DEFAULT_PAGE_SIZE} when left out."),
     ] = None
-    filter: Annotated[FilterBody | None, says("Only pages that match all of it.")] = None
+    filter: Annotated[FilterBody | None, described("Only pages that match all of it.")] = None
     context: Annotated[
-        Annotated[list[ContextBody], Meta(max_length=100)] | None, says("What else the question is about.")
+        Annotated[list[ContextBody], Meta(max_length=100)] | None, described("What else the question is about.")
     ] = None
     current_path: Annotated[
-        Annotated[str, Meta(max_length=MAX_PATH_CHARACTERS)] | None, says("The page that the reader has open.")
+        Annotated[str, Meta(max_length=MAX_PATH_CHARACTERS)] | None, described("The page that the reader has open.")
     ] = None
-    id: Annotated[Any, says("The client's own name for its chat, as text: what a reply is gone on with by.")] = None
-    trigger: Annotated[Any, says("`regenerate-message` asks for another reply to the last question.")] = None
-    message_id: Annotated[Any, says("The client's own id of the message that is edited, or answered again.")] = None
+    id: Annotated[Any, described("The client's own name for its chat, as text: what a reply is gone on with by.")] = (
+        None
+    )
+    trigger: Annotated[Any, described("`regenerate-message` asks for another reply to the last question.")] = None
+    message_id: Annotated[Any, described("The client's own id of the message that is edited, or answered again.")] = (
+        None
+    )
 
 
 @routes.post("/discovery/v2/assistant/{domain}/message")
@@ -152,12 +158,12 @@ async def resume_reply(request: web.Request) -> web.StreamResponse:
     ``fp`` in the query must be the thread's own, where it has one. The plain client sends none of these.
     """
     project = await site_for(request)
-    key = request.headers.get("X-Thread-Key") or of_query(request, "threadKey") or None
-    reader = Resumer(
+    key = request.headers.get("X-Thread-Key") or query_param(request, "threadKey") or None
+    reader = ResumeRequest(
         project.domain,
         _asker(request),
         now(),
-        fp=of_query(request, "fp") or None,
+        fp=query_param(request, "fp") or None,
         thread_key=key,
         key_required=request.app[KEY_REQUIRED],
     )
@@ -178,7 +184,7 @@ async def post_message_v1(request: web.Request) -> web.StreamResponse:
     return await send_data_stream(request, reply, headers=successor)
 
 
-async def _reply_in_chat(request: web.Request, chat_id: str, reader: Resumer) -> HeardReply | None:
+async def _reply_in_chat(request: web.Request, chat_id: str, reader: ResumeRequest) -> ReplySubscription | None:
     """The newest reply in the chat that this reader may have and still waits for."""
     store, views, replier = request.app[STORE], request.app[VIEWS], request.app[REPLIER]
     await views.wait_for(await store.head())
@@ -195,15 +201,15 @@ async def _reply_in_chat(request: web.Request, chat_id: str, reader: Resumer) ->
                 return None
             if turn.reply.state == "active":
                 await replier.end_if_orphaned(one.thread_id, one.reply_id, turn.reply.instance)
-                await replier.note_return(one.thread_id, one.reply_id)
+                await replier.record_reconnect(one.thread_id, one.reply_id)
             topic = request.app[BROADCAST].find(one.reply_id)
-            return HeardReply(one.thread_id, one.reply_id, topic, may_return=True, is_lost=True)
+            return ReplySubscription(one.thread_id, one.reply_id, topic, may_return=True, is_lost=True)
     return None
 
 
 async def _post(
     request: web.Request, project: ProjectRow, body: ThreadBody, *, api_version: Literal[1, 2]
-) -> HeardReply:
+) -> ReplySubscription:
     message = _message(body, project.domain, request, api_version)
     name_reader(request, body.fp)
     topics, replier = request.app[BROADCAST], request.app[REPLIER]
@@ -216,7 +222,7 @@ async def _post(
     if posted.reply_id != message.reply_id:  # it was asked before
         topics.close(message.reply_id)
         topic = topics.find(posted.reply_id)
-    return HeardReply(
+    return ReplySubscription(
         posted.thread_id, posted.reply_id, topic, thread_key=posted.thread_key, may_return=bool(message.chat_id)
     )
 
@@ -226,7 +232,7 @@ async def _record(request: web.Request, project: ProjectRow, body: ThreadBody, m
     to write to: clients send metadata back without being asked to, so a wrong one is no mistake of theirs. Who wants
     another reply to a chat's first message, or edits it, has no earlier message to send back: the chat's name tells.
     """
-    store, metadata = charged(request), metadata_of(request)
+    store, metadata = metered_store(request), metadata_of(request)
     named = body.thread_id or request.headers.get("X-Thread-Id")
     if named:
         return await post_message(store, named[:MAX_ID_CHARACTERS], message, metadata)

@@ -8,7 +8,7 @@ from msgspec import Struct
 from service.domain.hooks.webhooks import JobEventName
 from service.web.api.jobs import JobView
 from service.web.api.openapi import Notice
-from service.web.http.schemas import Timestamp, says
+from service.web.http.schemas import Timestamp, described
 
 HEADERS = {
     "webhook-id": "The delivery's id: the same however often it is tried, so that it can be told from another.",
@@ -32,14 +32,14 @@ SUMMARIES: Mapping[JobEventName, str] = {
 class ToldJob(JobView, frozen=True, rename="camel", kw_only=True):
     """A job as it was at the change that is told."""
 
-    project_id: Annotated[str, says("The project that it belongs to.")]
+    project_id: Annotated[str, described("The project that it belongs to.")]
 
 
 class JobChanged(Struct, frozen=True):
     """What a webhook is told."""
 
-    type: Annotated[JobEventName, says("What happened.")]
-    timestamp: Annotated[Timestamp, says("When it happened.")]
+    type: Annotated[JobEventName, described("What happened.")]
+    timestamp: Annotated[Timestamp, described("When it happened.")]
     data: ToldJob
 
 

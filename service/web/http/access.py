@@ -19,7 +19,7 @@ from service.projections.projects import ProjectRow
 from service.runtime.system import now
 from service.web.http.client_address import client_address
 from service.web.http.connections import Connection
-from service.web.http.limits import put_in_scope
+from service.web.http.limits import attach_quota
 from service.web.http.problems import ACTOR
 from service.web.http.revocation import REVOKED
 from service.workers.admission.key_uses import KeyUses
@@ -100,7 +100,7 @@ async def project_for(request: web.Request) -> ProjectRow:
     project = projects.known(project_id, key.organization_id) or await projects.by_id(project_id, key.organization_id)
     if project is None:
         raise NotFound("There is no such project.", code="project_not_found")
-    put_in_scope(request, key, project)
+    attach_quota(request, key, project)
     return project
 
 
@@ -113,7 +113,7 @@ async def site_for(request: web.Request) -> ProjectRow:
         raise NotFound("There is no such site.", code="domain_not_found")
     if project.domain not in key.domains:
         raise Forbidden("This key does not serve this site.")
-    put_in_scope(request, key, project)
+    attach_quota(request, key, project)
     return project
 
 

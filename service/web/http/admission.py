@@ -18,7 +18,7 @@ from service.runtime.system import now
 from service.web.http.access import KEY_DIRECTORY, KEY_USES, PROJECT_DIRECTORY
 from service.web.http.app_keys import ENDED_JOBS
 from service.web.http.client_address import PROXIES, Proxies
-from service.web.http.connections import LOCAL, ConnectionLimits, Doorkeeper
+from service.web.http.connections import LOCAL, ConnectionLimiter, ConnectionLimits
 from service.web.http.cors import allow_origin
 from service.web.http.limits import ADMISSIONS, tell_limits
 from service.web.http.problems import BODY_SECONDS, name_request
@@ -28,7 +28,7 @@ from service.workers.admission.admissions import Admissions, load_secret
 from service.workers.admission.key_uses import KeyUses
 
 
-class DoorSettings(Struct, frozen=True):
+class AdmissionSettings(Struct, frozen=True):
     """See the settings of ``[server]`` and ``[limits]``."""
 
     limits: Limits = Limits()
@@ -39,13 +39,13 @@ class DoorSettings(Struct, frozen=True):
     sunset: date | None = None
 
 
-class Door:
+class Admission:
     def __init__(
         self,
         store: EventStore,
         views: Views,
         data: Path,
-        settings: DoorSettings,
+        settings: AdmissionSettings,
         *,
         clock: Callable[[], datetime] = now,
     ) -> None:
@@ -54,11 +54,11 @@ class Door:
         self._uses, self._ended_jobs = KeyUses(store), EndedJobs(store)
         self._admissions = Admissions(store, settings.limits, load_secret(data / "usage.key"), clock)
         proxied = (*LOCAL, *settings.proxies.trusted)
-        self.doorkeeper = Doorkeeper(_unlimited(settings.connections, proxied))
+        self.connection_limiter = ConnectionLimiter(_unlimited(settings.connections, proxied))
 
     def count_with(self, count_bound: CountBound) -> None:
         """Count what the limits refuse."""
-        self.doorkeeper.count_bound = self._admissions.count_bound = count_bound
+        self.connection_limiter.count_bound = self._admissions.count_bound = count_bound
 
     def install(self, app: web.Application) -> None:
         settings = self._settings
@@ -69,13 +69,13 @@ class Door:
         app[SUNSET] = settings.sunset
         app.on_response_prepare.append(_complete_head)
 
-    def change(self, settings: DoorSettings) -> None:
+    def change(self, settings: AdmissionSettings) -> None:
         """Other limits and proxies from now on; what else differs takes a restart."""
         ours, proxies = self._settings.proxies, settings.proxies
         ours.trusted, ours.header = proxies.trusted, proxies.header
         self._admissions.change_limits(settings.limits)
-        limits = replace(self.doorkeeper.limits, per_address=settings.connections.per_address)
-        self.doorkeeper.limits = _unlimited(limits, (*LOCAL, *proxies.trusted))
+        limits = replace(self.connection_limiter.limits, per_address=settings.connections.per_address)
+        self.connection_limiter.limits = _unlimited(limits, (*LOCAL, *proxies.trusted))
 
     async def load(self) -> None:
         """Before the first request."""

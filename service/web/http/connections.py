@@ -62,7 +62,7 @@ class ConnectionLimits(Struct, frozen=True):
     """Networks from which one address may have any number: trusted proxies, and this machine."""
 
 
-class Doorkeeper:
+class ConnectionLimiter:
     """Counts the connections there are."""
 
     def __init__(self, limits: ConnectionLimits, count_bound: CountBound = ignore_bounds) -> None:
@@ -97,8 +97,8 @@ class Connection(web.RequestHandler):
         "_busy", "_caller", "_clock", "_doorkeeper", "_head_since", "_revocation", "_revoked_clock", "_write_clock"
     )  # fmt: skip
 
-    def __init__(self, server: web.Server, doorkeeper: Doorkeeper, *, logger: logging.Logger) -> None:
-        limits = doorkeeper.limits
+    def __init__(self, server: web.Server, connection_limiter: ConnectionLimiter, *, logger: logging.Logger) -> None:
+        limits = connection_limiter.limits
         super().__init__(
             server,
             loop=asyncio.get_running_loop(),
@@ -110,7 +110,7 @@ class Connection(web.RequestHandler):
             max_headers=MAX_FIELDS,
             lingering_time=LINGERING_SECONDS,
         )
-        self._doorkeeper = doorkeeper
+        self._doorkeeper = connection_limiter
         self._caller: str | None = None
         self._busy = False
         self._head_since: float | None = None
@@ -319,6 +319,10 @@ def free_descriptors() -> int:
         return 0
 
 
-async def listen(server: web.Server, bound: socket, doorkeeper: Doorkeeper, logger: logging.Logger) -> Acceptor:
+async def listen(
+    server: web.Server, bound: socket, connection_limiter: ConnectionLimiter, logger: logging.Logger
+) -> Acceptor:
     """Take connections from a bound socket; to stop, close what is returned."""
-    return Acceptor(bound, lambda: Connection(server, doorkeeper, logger=logger), doorkeeper.count_bound)
+    return Acceptor(
+        bound, lambda: Connection(server, connection_limiter, logger=logger), connection_limiter.count_bound
+    )

@@ -18,7 +18,7 @@ from service.web.http.app_keys import STORE
 from service.web.http.client_address import client_address
 from service.web.http.problems import metadata_of
 from service.workers.admission.admissions import Admissions
-from service.workers.admission.metered_store import AdmittingStore
+from service.workers.admission.metered_store import MeteredStore
 
 ADMISSIONS: web.AppKey[Admissions] = web.AppKey("ADMISSIONS")
 COUNTED: web.RequestKey[Counted] = web.RequestKey("counted")
@@ -37,7 +37,7 @@ IN_SCOPE: dict[str, Api] = {
 """POST to these is counted."""
 
 
-def put_in_scope(request: web.Request, key: KeyRow, project: ProjectRow) -> None:
+def attach_quota(request: web.Request, key: KeyRow, project: ProjectRow) -> None:
     """From now on the answer's head has the limits, if the request's address is one that is counted."""
     resource = request.match_info.route.resource
     path = resource.canonical if request.method == "POST" and resource is not None else ""
@@ -67,13 +67,13 @@ def count_search(request: web.Request) -> None:
         request.app[ADMISSIONS].count_search(counted)
 
 
-def charged(request: web.Request) -> EventStore:
+def metered_store(request: web.Request) -> EventStore:
     """The store for what the request records: its first append counts the request, or raises OverLimit (429)."""
     counted = request.get(COUNTED)
     store = request.app[STORE]
     if not isinstance(counted, RequestAccepted):
         return store
-    return AdmittingStore(store, request.app[ADMISSIONS], counted, metadata_of(request))
+    return MeteredStore(store, request.app[ADMISSIONS], counted, metadata_of(request))
 
 
 def tell_limits(request: web.Request, response: web.StreamResponse) -> None:

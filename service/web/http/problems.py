@@ -31,7 +31,7 @@ from service.domain.errors import (
     Unauthorized,
     Unavailable,
 )
-from service.web.http.schemas import Reference, says
+from service.web.http.schemas import Reference, described
 from service.web.http.security_headers import PLAIN_HEADERS
 
 log = structlog.get_logger()
@@ -107,21 +107,23 @@ SANE_REQUEST_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/+=-]{0,127}")
 class FieldProblem(Struct, frozen=True):
     """What is wrong at one place of the body."""
 
-    path: Annotated[str, says("A JSON path into the body, such as `$.messages[0].role`, or a name of the query.")]
-    message: Annotated[str, says("What is wrong there.")]
+    path: Annotated[str, described("A JSON path into the body, such as `$.messages[0].role`, or a name of the query.")]
+    message: Annotated[str, described("What is wrong there.")]
 
 
 class ProblemDetails(Struct, frozen=True, omit_defaults=True, rename="camel"):
     """An error, as RFC 9457 has it."""
 
-    type: Annotated[Reference, says("The address of a page that says what to do about it.")]
-    title: Annotated[str, says("What the status means.")]
-    status: Annotated[int, says("The answer's status.")]
-    detail: Annotated[str, says("What is wrong, in one plain sentence, which may change.")]
-    code: Annotated[str, says("What is wrong, as a name that stays: for programs.")]
-    error: Annotated[str, says("The same as `detail`: older clients read it here.")]
-    request_id: Annotated[str, says("The request's id, as in `X-Request-Id` and in the service's log.")]
-    errors: Annotated[tuple[FieldProblem, ...], says("What is wrong at which place; left out when there is none.")] = ()
+    type: Annotated[Reference, described("The address of a page that says what to do about it.")]
+    title: Annotated[str, described("What the status means.")]
+    status: Annotated[int, described("The answer's status.")]
+    detail: Annotated[str, described("What is wrong, in one plain sentence, which may change.")]
+    code: Annotated[str, described("What is wrong, as a name that stays: for programs.")]
+    error: Annotated[str, described("The same as `detail`: older clients read it here.")]
+    request_id: Annotated[str, described("The request's id, as in `X-Request-Id` and in the service's log.")]
+    errors: Annotated[
+        tuple[FieldProblem, ...], described("What is wrong at which place; left out when there is none.")
+    ] = ()
 
 
 class UnsupportedMediaType(Invalid):

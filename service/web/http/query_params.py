@@ -11,7 +11,7 @@ _NUMBER = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,400})?([Ee][+-]?[0-9]{1,4})?", re
 """A number as JSON writes it, with zeros before it, too."""
 
 
-def of_query(request: web.Request, name: str) -> str | None:
+def query_param(request: web.Request, name: str) -> str | None:
     """The value of a parameter, or None. Raises Invalid when it comes twice: nobody can say which counts."""
     values = request.query.getall(name, [])
     if len(values) > 1:

@@ -12,7 +12,7 @@ WHOLE = {"multipleOf": 1}
 """Of numbers that are read as floats, since some clients write 5 as 5.0: what JSON Schema takes for an integer, too."""
 
 
-def says(text: str, **schema: Any) -> Meta:
+def described(text: str, **schema: Any) -> Meta:
     """A field's description, and what else its schema has. For values that are read, limits are given to ``Meta``."""
     return Meta(description=text, extra_json_schema=schema or None)
 

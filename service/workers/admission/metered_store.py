@@ -11,7 +11,7 @@ S = TypeVar("S")
 E = TypeVar("E")
 
 
-class AdmittingStore:
+class MeteredStore:
     """An EventStore. Appending may raise OverLimit besides; nothing is recorded then."""
 
     def __init__(self, store: EventStore, admissions: Admissions, request: RequestAccepted, metadata: Metadata) -> None:

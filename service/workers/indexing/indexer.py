@@ -50,7 +50,7 @@ from service.workers.indexing.site_build import (
     renew_in_child,
 )
 from service.workers.indexing.site_lock import site_lock
-from service.workers.retry import patiently
+from service.workers.retry import retry_while_unavailable
 
 log = structlog.get_logger()
 
@@ -152,7 +152,7 @@ class Indexer:
                 site.wanted.clear()
                 site.indexed.clear()
                 began = asyncio.get_running_loop().time()
-                failure = await patiently(lambda: self._index_if_due(domain))
+                failure = await retry_while_unavailable(lambda: self._index_if_due(domain))
                 if failure is None:
                     site.failures = 0
                     continue

@@ -52,7 +52,7 @@ from service.projections.projects import get_project
 from service.runtime.system import now
 from service.streams import JOBS, decoded
 from service.workers.jobs.queue import JobQueue
-from service.workers.retry import FIRST_WAIT_SECONDS, patiently
+from service.workers.retry import FIRST_WAIT_SECONDS, retry_while_unavailable
 
 log = structlog.get_logger()
 
@@ -125,7 +125,9 @@ class JobRunner:
                     self._begin(job_id, running)
                 elif isinstance(loaded.state, Running) and not self._is_alive(loaded.state.instance):
                     dead = loaded.state.instance
-                    await patiently(partial(self._interrupt, job_id, dead))  # and the subscription takes it up
+                    await retry_while_unavailable(
+                        partial(self._interrupt, job_id, dead)
+                    )  # and the subscription takes it up
             async for recorded in self._store.subscribe(after=after, category=JOBS.category):
                 for job_id, event in decoded(JOBS, [recorded]):
                     if isinstance(event, JobRequested | JobInterrupted | JobReopened):
@@ -147,7 +149,7 @@ class JobRunner:
 
     async def _run_job(self, job_id: str) -> None:
         async with self._arriving:  # left without a pause before the place is taken
-            waiting = (await patiently(lambda: load(self._store, JOBS, job_id))).state
+            waiting = (await retry_while_unavailable(lambda: load(self._store, JOBS, job_id))).state
         if not isinstance(waiting, Queued):
             return  # somebody else has it, or it has ended
         wanted = waiting.request
@@ -190,7 +192,7 @@ class JobRunner:
                 log.exception("job ran out of memory")
                 await recorder.fail("out_of_memory", "The service ran out of memory; give it more, then try again.")
                 return True
-            await patiently(lambda: self._interrupt(job_id, self._instance, parked=True))
+            await retry_while_unavailable(lambda: self._interrupt(job_id, self._instance, parked=True))
             return False
         except ServiceError as error:
             if error.code == "not_held":
@@ -206,7 +208,7 @@ class JobRunner:
     async def _traced(self, job_id: str, state: Running, recorder: "_Recorder") -> None:
         asked_by = ""
         if self._tracer.is_on:
-            first = await patiently(lambda: self._store.read_stream(JOBS.stream(job_id), limit=1))
+            first = await retry_while_unavailable(lambda: self._store.read_stream(JOBS.stream(job_id), limit=1))
             asked_by = first[0].metadata.correlation_id
         told: dict[str, Attribute] = {
             "docsmith.job.id": job_id,
@@ -284,7 +286,7 @@ class _Recorder:
 
     async def _execute(self, command: JobCommand) -> Executed[Job, JobEvent]:
         metadata, command_id = Metadata(causation=self.position or None), CommandId()
-        done = await patiently(
+        done = await retry_while_unavailable(
             lambda: execute(self._store, JOBS, self._job_id, command, metadata=metadata, command_id=command_id),
             first_seconds=self._retry_seconds,
         )

@@ -27,8 +27,8 @@ def sizes(model):
     return [sum(len(message.text) for message in request.messages) for request in model.requests]
 
 
-def squeezed(journal):
-    return [event.squeezed for event in journal.events if isinstance(event, ModelReplied)]
+def shrink_level(journal):
+    return [event.shrink_level for event in journal.events if isinstance(event, ModelReplied)]
 
 
 async def test_a_reply_that_breaks_off_is_asked_again_and_whoever_listens_is_told():
@@ -84,7 +84,7 @@ async def test_a_prompt_that_the_provider_finds_too_long_is_shortened_harder_fro
     refused, again, later = sizes(model)[12:15]
     assert again < refused * 0.7
     assert later < refused
-    assert squeezed(journal) == [0] * 12 + [1] * 3
+    assert shrink_level(journal) == [0] * 12 + [1] * 3
     assert any(LEFT_OUT in message.text for message in model.requests[13].messages if isinstance(message, ToolMessage))
 
 

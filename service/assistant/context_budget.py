@@ -11,11 +11,11 @@ CHARACTERS_PER_TOKEN = 2.5
 """For an estimate on the safe side: English prose has about four, code three, Chinese one or two."""
 FULL_CHARACTERS = 300_000
 """All limits together: passages, pages and selections, the earlier turns, and the results of each tool call."""
-MAX_SQUEEZED = 3
+MAX_SHRINK_LEVEL = 3
 """Halvings until it is said that it does not fit."""
 
 
-class Room(Struct, frozen=True):
+class ContextBudget(Struct, frozen=True):
     """A part, 0 .. 1, of what a prompt usually may hold, and how long the reply may be."""
 
     part: float = 1.0
@@ -24,14 +24,14 @@ class Room(Struct, frozen=True):
     def of(self, characters: int, *, least: int = 0) -> int:
         return max(least, int(characters * self.part))
 
-    def smaller(self) -> "Room":
-        return Room(self.part / 2, self.reply_tokens)
+    def smaller(self) -> "ContextBudget":
+        return ContextBudget(self.part / 2, self.reply_tokens)
 
 
-def room_for(window_tokens: int | None, reply_tokens: int) -> Room:
+def context_budget(window_tokens: int | None, reply_tokens: int) -> ContextBudget:
     """``reply_tokens``: the most that a reply may have. None: nobody counts."""
     if window_tokens is None:
-        return Room(1.0, reply_tokens)
+        return ContextBudget(1.0, reply_tokens)
     reply_tokens = min(reply_tokens, max(256, window_tokens // 4))
     characters = (window_tokens - reply_tokens) * CHARACTERS_PER_TOKEN
-    return Room(min(1.0, max(0.01, characters / FULL_CHARACTERS)), reply_tokens)
+    return ContextBudget(min(1.0, max(0.01, characters / FULL_CHARACTERS)), reply_tokens)

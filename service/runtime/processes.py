@@ -41,9 +41,14 @@ TIMED_OUT, OUT_OF_MEMORY, PROCESS_DIED = "timed_out", "out_of_memory", "process_
 Kind = Literal["progress", "result", "error", "memory"]
 
 
+_preloaded: list[str] = []
+
+
 def preload(modules: Sequence[str]) -> None:
-    """Name the modules that the server of children imports. Too late once the first child was started."""
-    CONTEXT.set_forkserver_preload(list(modules))
+    """Name the modules that the server of children imports, before the first child. The first call counts."""
+    if not _preloaded:
+        _preloaded.extend(modules)
+        CONTEXT.set_forkserver_preload(_preloaded)
 
 
 class RemoteTraceback(Exception):

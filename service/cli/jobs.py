@@ -9,6 +9,7 @@ from eventstore import Metadata, load
 from service.cli.audit.reading import one_line
 from service.cli.output import DONE, FAILED, Output, failure, table
 from service.cli.parsing import add_command, count
+from service.cli.projects import the_organization, the_project
 from service.cli.runtime import Runtime, is_served
 from service.domain.errors import Invalid, NotFound
 from service.domain.jobs.decider import (
@@ -29,11 +30,15 @@ from service.domain.jobs.decider import (
     RoundStarted,
 )
 from service.operations import NewJob, add_message, archive_job, cancel_job, request_job
-from service.projections.jobs import JobRow, find_job, list_jobs
-from service.projections.projects import ProjectRow, get_project, list_projects, project_of_domain
+from service.projections.jobs import JobRow, find_job, jobs_with_id_part, list_jobs
 from service.runtime.system import cli_actor
 from service.streams import JOBS, decoded
 from service.wire.job_stream import public
+
+SHOWN_ID = 8
+"""Characters of an id that people are shown: its last ones, since those of jobs made together begin alike."""
+MIN_ID_PART = 4
+MAX_CANDIDATES = 10
 
 BUILTIN_FORMS = """\
 the builtin agent, which needs no key, understands:
@@ -54,7 +59,7 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
         "create",
         "ask for a change; a running service carries it out",
         examples=[
-            'job create "Fix broken links"',
+            'job create "Fix broken links" --watch',
             'job create \'Replace "sign in" with "log in"\' --project guide --draft',
         ],
         parents=[common],
@@ -67,16 +72,17 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     one.add_argument("--model", default="", metavar="ALIAS", help="a model of the settings (default: the agent's)")
     one.add_argument("--branch", default="", help="the branch to work on (default: a new one, named after the job)")
     one.add_argument("--draft", action="store_true", help="open the pull request as a draft")
+    one.add_argument("--watch", action="store_true", help="follow the job to its end, as job watch does")
     one.set_defaults(command=create)
     one = add_command(
         actions, "show", "show how a job stands", more="Exit status 1 when it has failed.", parents=[common]
     )
-    one.add_argument("id", metavar="ID", help="of the job")
+    _add_job_id(one)
     one.set_defaults(command=show)
     one = add_command(
         actions, "watch", "follow a job to its end", more="Exit status 1 when it fails.", parents=[common]
     )
-    one.add_argument("id", metavar="ID", help="of the job")
+    _add_job_id(one)
     one.set_defaults(command=watch)
     one = add_command(
         actions,
@@ -97,10 +103,10 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
         "message",
         "say more to a job",
         more="It steers a job that is under way; one that has ended goes on, in the same pull request if that is open.",
-        examples=['job message 0198c0de-0000-7000-8000-00000000beef "Mention it in the changelog, too"'],
+        examples=['job message 0000beef "Mention it in the changelog, too"'],
         parents=[common],
     )
-    one.add_argument("id", metavar="ID", help="of the job")
+    _add_job_id(one)
     one.add_argument("text", metavar="MESSAGE", help="what to do, in quotes")
     one.set_defaults(command=message)
     one = add_command(
@@ -108,21 +114,30 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
         "cancel",
         "stop a job",
         more="It ends as failed; what it has done is lost but for what it pushed. A message has it go on.",
-        examples=["job cancel 0198c0de-0000-7000-8000-00000000beef"],
+        examples=["job cancel 0000beef"],
         parents=[common],
     )
-    one.add_argument("id", metavar="ID", help="of the job")
+    _add_job_id(one)
     one.set_defaults(command=cancel)
     one = add_command(
         actions,
         "archive",
         "put a job out of sight",
         more="Its status stays; lists show it only when they are asked for archived ones.",
-        examples=["job archive 0198c0de-0000-7000-8000-00000000beef"],
+        examples=["job archive 0000beef"],
         parents=[common],
     )
-    one.add_argument("id", metavar="ID", help="of the job")
+    _add_job_id(one)
     one.set_defaults(command=archive)
+
+
+def _add_job_id(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "id", metavar="ID", help=f"the job's id, or {MIN_ID_PART} or more characters of it that no other job has"
+    )
+    parser.add_argument(
+        "--organization", metavar="ID", help="whose job it is; needed for a part of an id when there are several"
+    )
 
 
 async def create(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
@@ -130,12 +145,23 @@ async def create(runtime: Runtime, options: argparse.Namespace, output: Output) 
     new = NewJob((Message("user", options.prompt),), 2, options.model, options.branch, options.draft)
     created = await request_job(runtime.store, runtime.models, project, new, Metadata(actor=cli_actor()))
     await runtime.views.catch_up()
-    output.result(
-        await find_job(runtime.views, created.id),
-        f"job {created.id}\nbranch {created.branch}\nfollow it with: docsmith job watch {created.id}",
-    )
+    row = await find_job(runtime.views, created.id)
+    assert row is not None
+    if options.watch:
+        output.line(f"job {short_id(row.id)}\nbranch {row.branch}")
+        return await _follow(runtime, row, output)
+    output.result(row, f"job {short_id(row.id)}\nbranch {row.branch}\n{_how_to_follow(row)}")
     _tell_when_not_served(runtime)
     return DONE
+
+
+def short_id(job_id: str) -> str:
+    """Return what people are shown of a job's id; commands take it in place of the whole."""
+    return job_id[-SHOWN_ID:]
+
+
+def _how_to_follow(row: JobRow) -> str:
+    return f"follow it with: docsmith job watch {short_id(row.id)}"
 
 
 def _tell_when_not_served(runtime: Runtime) -> None:
@@ -147,7 +173,7 @@ def _tell_when_not_served(runtime: Runtime) -> None:
 
 
 async def show(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
-    row = await _known(runtime, options.id)
+    row = await _job(runtime, options)
     output.result(row, _text(row))
     return FAILED if row.status == "failed" else DONE
 
@@ -173,7 +199,13 @@ async def show_list(runtime: Runtime, options: argparse.Namespace, output: Outpu
         runtime.views, project.id, limit=options.limit, status=options.status, archived=options.archived
     )
     shown = [
-        (row.id, row.status, f"{row.created_at:%Y-%m-%d %H:%M}", one_line(row.title, 60), row.pull_request_url or "")
+        (
+            short_id(row.id),
+            row.status,
+            f"{row.created_at:%Y-%m-%d %H:%M}",
+            one_line(row.title, 60),
+            row.pull_request_url or "",
+        )
         for row in rows
     ]
     head = ("ID", "STATUS", "CREATED (UTC)", "TITLE", "PULL REQUEST")
@@ -182,34 +214,48 @@ async def show_list(runtime: Runtime, options: argparse.Namespace, output: Outpu
 
 
 async def message(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
-    row = await _known(runtime, options.id)
+    row = await _job(runtime, options)
     if not 0 < len(options.text) <= MAX_PROMPT_CHARACTERS:
         raise Invalid(f"A message has 1 to {MAX_PROMPT_CHARACTERS} characters.")
     await add_message(runtime.store, row.project_id, row.id, options.text, Metadata(actor=cli_actor()))
-    follow = f"follow it with: docsmith job watch {row.id}"
     what = "told" if row.status == "active" else "active again"
-    code = await _result(runtime, row.id, output, f"job {row.id} is {what}\n{follow}")
+    code = await _result(runtime, row.id, output, f"job {short_id(row.id)} is {what}\n{_how_to_follow(row)}")
     _tell_when_not_served(runtime)
     return code
 
 
 async def cancel(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
-    row = await _known(runtime, options.id)
+    row = await _job(runtime, options)
     await cancel_job(runtime.store, row.id, Metadata(actor=cli_actor()))
-    return await _result(runtime, row.id, output, f"job {row.id} is cancelled")
+    return await _result(runtime, row.id, output, f"job {short_id(row.id)} is cancelled")
 
 
 async def archive(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
-    row = await _known(runtime, options.id)
+    row = await _job(runtime, options)
     await archive_job(runtime.store, row.id, Metadata(actor=cli_actor()))
-    return await _result(runtime, row.id, output, f"job {row.id} is archived")
+    return await _result(runtime, row.id, output, f"job {short_id(row.id)} is archived")
 
 
-async def _known(runtime: Runtime, job_id: str) -> JobRow:
-    row = await find_job(runtime.views, job_id)
-    if row is None:
-        raise NotFound(f"There is no job {job_id}; see: docsmith job list")
-    return row
+async def _job(runtime: Runtime, options: argparse.Namespace) -> JobRow:
+    """Return the job with the given id, else the only one of the organization whose id has these characters.
+
+    Raises:
+        NotFound: no job has them.
+        Invalid: several jobs have them, or they are too few.
+    """
+    named: str = options.id
+    if row := await find_job(runtime.views, named):
+        return row
+    if len(named) < MIN_ID_PART:
+        raise Invalid(f"A part of a job's id has at least {MIN_ID_PART} characters: {named!r}; see: docsmith job list")
+    organization = await the_organization(runtime, options.organization)
+    found = await jobs_with_id_part(runtime.views, organization, named.lower(), limit=MAX_CANDIDATES + 1)
+    if not found:
+        raise NotFound(f"Job not found: {named}. See: docsmith job list")
+    if len(found) > 1:
+        candidates = [row.id for row in found[:MAX_CANDIDATES]] + ["…"] * (len(found) > MAX_CANDIDATES)
+        raise Invalid(f"Several jobs have {named} in their id; give more of it: {', '.join(candidates)}")
+    return found[0]
 
 
 async def _result(runtime: Runtime, job_id: str, output: Output, text: str) -> int:
@@ -219,14 +265,17 @@ async def _result(runtime: Runtime, job_id: str, output: Output, text: str) -> i
 
 
 async def watch(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
+    return await _follow(runtime, await _job(runtime, options), output)
+
+
+async def _follow(runtime: Runtime, row: JobRow, output: Output) -> int:
     """With ``--json`` the document is printed at the job's end."""
-    row = await _known(runtime, options.id)
-    before = (await load(runtime.store, JOBS, options.id)).version
+    before = (await load(runtime.store, JOBS, row.id)).version
     if row.status == "active":
         _tell_when_not_served(runtime)
     job: Job = JOBS.initial
     shown: list[dict[str, object]] = []
-    async with aclosing(runtime.store.subscribe(after=0, stream=JOBS.stream(options.id))) as events:
+    async with aclosing(runtime.store.subscribe(after=0, stream=JOBS.stream(row.id))) as events:
         async for recorded in events:
             for _, event in decoded(JOBS, [recorded]):
                 job = JOBS.evolve(job, event)
@@ -236,7 +285,7 @@ async def watch(runtime: Runtime, options: argparse.Namespace, output: Output) -
                 break
     assert isinstance(job, Finished)
     status = "completed" if isinstance(job.outcome, JobCompleted) else "failed"
-    output.result({"id": options.id, "status": status, "events": shown}, "")
+    output.result({"id": row.id, "status": status, "events": shown}, "")
     return DONE if status == "completed" else FAILED
 
 
@@ -262,18 +311,3 @@ def _line(event: JobEvent) -> str:
             return f"{tag}  {message}"
         case _:
             return tag
-
-
-async def the_project(runtime: Runtime, named: str | None) -> ProjectRow:
-    """The one that was named by id or domain, or the only one there is."""
-    if named is not None:
-        row = await get_project(runtime.views, named) or await project_of_domain(runtime.views, named)
-        if row is None:
-            raise NotFound(f"There is no project {named}; see: docsmith project list")
-        return row
-    rows = await list_projects(runtime.views)
-    if not rows:
-        raise NotFound("There is no project yet; make one: docsmith project create --name NAME --repository PATH")
-    if len(rows) > 1:
-        raise Invalid("There are several projects; say which with --project ID_OR_DOMAIN (docsmith project list).")
-    return rows[0]

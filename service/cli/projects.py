@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 from msgspec.structs import asdict
 
 from eventstore import Metadata
-from service.cli.jobs import the_project
 from service.cli.output import DONE, Output, table, warning
 from service.cli.parsing import add_command
 from service.cli.runtime import Runtime
@@ -18,7 +17,7 @@ from service.domain.errors import Invalid, NotFound
 from service.domain.projects import ChangeProject, CodeHostKind
 from service.operations import NewProject, change_project, create_organization, create_project
 from service.projections.organizations import get_organization, list_organizations
-from service.projections.projects import ProjectRow, get_project, list_projects
+from service.projections.projects import ProjectRow, get_project, list_projects, project_of_domain
 from service.projections.sites import SiteRow, get_site
 from service.runtime.system import cli_actor, now
 
@@ -277,6 +276,21 @@ async def the_organization(runtime: Runtime, named: str | None) -> str:
     if len(rows) > 1:
         raise Invalid("There are several organizations; say whose with --organization ID (docsmith organization list).")
     return rows[0].id
+
+
+async def the_project(runtime: Runtime, named: str | None) -> ProjectRow:
+    """The one that was named by id or domain, or the only one there is."""
+    if named is not None:
+        row = await get_project(runtime.views, named) or await project_of_domain(runtime.views, named)
+        if row is None:
+            raise NotFound(f"There is no project {named}; see: docsmith project list")
+        return row
+    rows = await list_projects(runtime.views)
+    if not rows:
+        raise NotFound("There is no project yet; make one: docsmith project create --name NAME --repository PATH")
+    if len(rows) > 1:
+        raise Invalid("There are several projects; say which with --project ID_OR_DOMAIN (docsmith project list).")
+    return rows[0]
 
 
 def repository_from(text: str) -> str:

@@ -5,10 +5,9 @@ import secrets
 from typing import Any
 
 from eventstore import Append, Metadata, WrongExpectedVersion, execute, plan
-from service.cli.jobs import the_project
 from service.cli.output import DONE, Output, failure, table
 from service.cli.parsing import add_command, count
-from service.cli.projects import the_organization
+from service.cli.projects import the_organization, the_project
 from service.cli.runtime import Runtime, is_served
 from service.domain.erasures import EraseSubject
 from service.domain.errors import Conflict, NotFound

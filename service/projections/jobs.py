@@ -219,6 +219,16 @@ async def find_job(views: Views, job_id: str) -> JobRow | None:
     return job_row(row) if row else None
 
 
+async def jobs_with_id_part(views: Views, organization_id: str, part: str, *, limit: int) -> list[JobRow]:
+    """Return jobs of an organization with these characters anywhere in their id, the newest first."""
+    rows = await views.query(
+        f"SELECT {COLUMNS} FROM jobs WHERE organization_id = ? AND instr(id, ?) > 0"  # noqa: S608  (no input)
+        " ORDER BY id DESC LIMIT ?",
+        (organization_id, part, limit),
+    )
+    return [job_row(row) for row in rows]
+
+
 async def list_jobs(
     views: Views,
     project_id: str,

@@ -166,7 +166,7 @@ def test_a_search_finds_the_right_page_first(service):
         (("search", "nowhere", "x"), "docsmith project list"),
         (("index", "nowhere"), "docsmith project list"),
         (("ask", "nowhere", "x"), "docsmith project list"),
-        (("job", "show", "nothing"), "no job nothing"),
+        (("job", "show", "nothing"), "Job not found: nothing. See: docsmith job list"),
         (("job", "create", "x", "--project", "nowhere"), "docsmith project list"),
         (("key", "create", "--kind", "assistant"), "names the domains"),
         (("key", "create", "--kind", "assistant", "--domain", "nowhere"), "docsmith project list"),
@@ -246,6 +246,33 @@ def test_settings_that_cannot_be_used_are_told(tmp_path):
     assert "did you mean 'model'?" in done.stderr
 
 
+def test_a_job_is_known_by_a_part_of_its_id(tmp_path):
+    service = Service(tmp_path / "data")
+    docs = write_docs(tmp_path / "docs")
+    ours, theirs = (service.cli("organization", "create", "--name", name)["id"] for name in ("Acme", "Bolt"))
+    for domain, organization in (("ours", ours), ("theirs", theirs)):
+        whose = ("--domain", domain, "--organization", organization)
+        service.cli("project", "create", "--name", domain, "--repository", str(docs), *whose)
+    first, second = (service.cli("job", "create", text, "--project", "ours")["id"] for text in ("One", "Two"))
+    other = service.cli("job", "create", "Three", "--project", "theirs")["id"]
+
+    def shown(part, *options, status=0):
+        return service.cli("job", "show", part, *options, status=status)
+
+    assert f"\n{first[-8:]}  active" in service.run("job", "list", "--project", "ours").stdout
+    assert shown(first)["id"] == first
+    assert shown(first[-8:], "--organization", ours)["id"] == first
+    assert shown(other[-8:].upper(), "--organization", theirs)["id"] == other
+    assert "several organizations" in shown(first[-8:], status=1)["detail"]
+    assert shown(other[-8:], "--organization", ours, status=1)["code"] == "not_found"
+    assert "at least 4 characters" in shown("0", "--organization", ours, status=1)["detail"]
+    several = shown(first[:6], "--organization", ours, status=1)["detail"]
+    assert first in several
+    assert second in several
+    assert other not in several
+    assert service.cli("job", "cancel", second[-8:], "--organization", ours)["status"] == "failed"
+
+
 def test_a_job_waits_in_the_log_for_a_service_to_carry_it_out(service):
     done = service.run("job", "create", 'Append "Kites rise." to index.md', "--json")
     job = json.loads(done.stdout)
@@ -254,9 +281,13 @@ def test_a_job_waits_in_the_log_for_a_service_to_carry_it_out(service):
     service.start()
     watched = service.cli("job", "watch", job["id"])
     assert watched["status"] == "completed"
-    shown = service.cli("job", "show", job["id"])
+    shown = service.cli("job", "show", job["id"][-8:])
     assert shown["status"] == "completed"
     assert shown["pull_request_url"].startswith(service.url)
+    done = service.run("job", "create", 'Append "Kites land." to index.md', "--watch")
+    assert done.returncode == 0
+    assert "pull-request-opened  http://" in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("job-completed")
     assert service.stop() == 0
 
 

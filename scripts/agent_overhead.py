@@ -22,6 +22,7 @@ from typing import Any
 
 from eventstore import Metadata, RecordedEvent
 from service.cli.runtime import Runtime
+from service.commands.jobs import NewJob, request_job
 from service.domain.jobs.decider import Message
 from service.domain.model import ToolCall, Usage
 from service.main.folder import open_runtime
@@ -29,7 +30,6 @@ from service.main.listening import Address
 from service.main.reloading import CurrentModels
 from service.main.server import Server
 from service.main.serving import SWITCH_SECONDS
-from service.operations import NewJob, request_job
 from service.ports.docs_source import NewCommit, Source
 from service.ports.model import AssistantMessage, Model, ModelChunk, ModelEnd, ModelRequest
 from service.projections.projects import get_project

@@ -41,10 +41,10 @@ from scripts.bench_table import report
 from service.adapters.builtin.answer import BuiltinAnswer
 from service.assistant.answer import AnswerSettings, Question, answer
 from service.cli.runtime import Runtime
+from service.commands.projects import source_of
 from service.domain.model import Usage
 from service.domain.replies import ReplyBroken, ReplyDone, SearchFinished, TextDelta
 from service.main.folder import open_for_command
-from service.operations import source_of
 from service.ports.model import Model, ModelChunk, ModelEnd, ModelRequest, ModelText
 from service.projections.projects import ProjectRow, project_of_domain
 from service.projections.sites import get_site

@@ -9,7 +9,7 @@ ROOT = Path(__file__).parent.parent
 
 LOW = {"service.domain", "service.runtime"}
 READ = {"service.projections", "service.streams", "service.ports", "eventstore"}
-WRITE = {"service.integrity", "service.operations"}
+WRITE = {"service.integrity", "service.commands"}
 MAY_IMPORT: dict[str, set[str]] = {
     "eventstore": set(),
     "service.domain": set(),
@@ -20,7 +20,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "service.streams": {"service.domain", "eventstore"},
     "service.projections": {"service.streams", "service.domain", "eventstore"},
     "service.integrity": {*LOW, "service.streams", "eventstore"},
-    "service.operations": LOW | READ,
+    "service.commands": LOW | READ,
     "service.retrieval": {*LOW, "service.ports"},
     "service.agent": {*LOW, "service.retrieval", "service.ports"},
     "service.assistant": {*LOW, "service.retrieval", "service.ports"},

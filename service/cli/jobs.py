@@ -11,6 +11,7 @@ from service.cli.output import DONE, FAILED, Output, failure, table
 from service.cli.parsing import add_command, count
 from service.cli.projects import the_organization, the_project
 from service.cli.runtime import Runtime, is_served
+from service.commands.jobs import NewJob, add_message, archive_job, cancel_job, request_job
 from service.domain.errors import Invalid, NotFound
 from service.domain.jobs.decider import (
     MAX_PROMPT_CHARACTERS,
@@ -29,7 +30,6 @@ from service.domain.jobs.decider import (
     PullRequestUpdated,
     RoundStarted,
 )
-from service.operations import NewJob, add_message, archive_job, cancel_job, request_job
 from service.projections.jobs import JobRow, find_job, jobs_with_id_part, list_jobs
 from service.runtime.system import cli_actor
 from service.streams import JOBS, decoded

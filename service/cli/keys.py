@@ -10,9 +10,9 @@ from service.cli.parsing import add_command
 from service.cli.projects import the_organization
 from service.cli.runtime import Runtime
 from service.cli.sites import no_site
+from service.commands.keys import change_key, create_key, revoke_key
 from service.domain.access.keys import LIFETIMES_DAYS, ChangeKey
 from service.domain.errors import Invalid, NotFound
-from service.operations import change_key, create_key, revoke_key
 from service.projections.keys import KeyRow, get_key, list_keys
 from service.projections.sites import get_site
 from service.runtime.system import cli_actor, now
@@ -140,9 +140,9 @@ async def update_key(runtime: Runtime, options: argparse.Namespace, output: Outp
         allowed_addresses=() if options.any_address else tuple(options.address) if options.address else None,
         allowed_origins=() if options.any_origin else tuple(options.origin) if options.origin else None,
     )
-    done = await change_key(runtime.store, row.id, change, Metadata(actor=cli_actor()))
+    position = await change_key(runtime.store, row.id, change, Metadata(actor=cli_actor()))
     await runtime.views.catch_up()
-    await runtime.views.wait_for(done.position)
+    await runtime.views.wait_for(position)
     row = await _the_key(runtime, options.id)
     output.result(row, _shown(row))
     return DONE

@@ -13,9 +13,10 @@ from eventstore import Metadata
 from service.cli.output import DONE, Output, table, warning
 from service.cli.parsing import add_command
 from service.cli.runtime import Runtime
+from service.commands.organizations import create_organization
+from service.commands.projects import NewProject, change_project, create_project
 from service.domain.errors import Invalid, NotFound
 from service.domain.projects import ChangeProject, CodeHostKind
-from service.operations import NewProject, change_project, create_organization, create_project
 from service.projections.organizations import get_organization, list_organizations
 from service.projections.projects import ProjectRow, get_project, list_projects, project_of_domain
 from service.projections.sites import SiteRow, get_site

@@ -13,8 +13,8 @@ from eventstore import Metadata
 from service.cli.output import DONE, Output, failure, warning
 from service.cli.parsing import add_command, count
 from service.cli.runtime import Runtime
+from service.commands.projects import source_of
 from service.domain.errors import Conflict, Invalid, NotFound, ServiceError
-from service.operations import source_of
 from service.ports.search_index import Explanation
 from service.projections.projects import ProjectRow, project_of_domain
 from service.projections.sites import get_site

@@ -12,9 +12,9 @@ from service.cli.output import DONE, FAILED, Output
 from service.cli.parsing import add_command
 from service.cli.runtime import Runtime
 from service.cli.sites import open_site
+from service.commands.threads import PostedMessage, post_message, start_thread
 from service.domain.replies import ReplyBroken, ReplyDone, ReplyEvent, SearchFinished, TextDelta
 from service.domain.threads import ANONYMOUS, DEFAULT_PAGE_SIZE, PostMessage, SearchFilter, Source
-from service.operations import PostedMessage, post_message, start_thread
 from service.projections.projects import project_of_domain
 from service.runtime.system import cli_actor, new_id, now
 from service.workers.broadcast import Broadcast

@@ -1,32 +1,19 @@
 """``docsmith webhook``."""
 
 import argparse
-import secrets
 from typing import Any
 
-from eventstore import Append, Metadata, WrongExpectedVersion, execute, plan
+from eventstore import Metadata
 from service.cli.output import DONE, Output, failure, table
 from service.cli.parsing import add_command, count
 from service.cli.projects import the_organization, the_project
 from service.cli.runtime import Runtime, is_served
-from service.domain.erasures import EraseSubject
+from service.commands.incoming import set_incoming_secret
+from service.commands.webhooks import create_webhook, delete_webhook, enable_webhook, request_delivery
 from service.domain.errors import Conflict, NotFound
-from service.domain.hooks.deliveries import RequestDelivery
-from service.domain.hooks.incoming import SetIncomingSecret
-from service.domain.hooks.webhooks import (
-    JOB_EVENT_NAMES,
-    SECRET_BYTES,
-    CreateWebhook,
-    DeleteWebhook,
-    EnableWebhook,
-    make_secret,
-)
+from service.domain.hooks.webhooks import JOB_EVENT_NAMES
 from service.projections.webhooks import WebhookRow, get_delivery, get_webhook, list_deliveries, list_webhooks
-from service.runtime.system import cli_actor, new_id, now
-from service.streams import DELIVERIES, ERASURES, INCOMING, WEBHOOKS
-
-MAX_WEBHOOKS = 20
-"""Of one organization: each is sent two messages at a time, so one organization cannot take all that there may be."""
+from service.runtime.system import cli_actor
 
 
 def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -116,24 +103,20 @@ async def create(runtime: Runtime, options: argparse.Namespace, output: Output) 
     organization_id = await the_organization(runtime, named)
     if project is not None and project.organization_id != organization_id:
         raise NotFound(f"Organization {organization_id} has no project {options.project}; see: docsmith project list")
-    theirs = [row for row in await list_webhooks(runtime.views) if row.organization_id == organization_id]
-    if len(theirs) >= MAX_WEBHOOKS:
-        raise Conflict(f"An organization has at most {MAX_WEBHOOKS} webhooks; delete one: docsmith webhook delete ID")
-    webhook_id, secret = new_id(), make_secret(secrets.token_bytes(SECRET_BYTES))
-    command = CreateWebhook(
-        organization_id,
-        project.id if project is not None else None,
-        tuple(options.event) or JOB_EVENT_NAMES,
-        options.url,
-        secret,
-        runtime.settings.network.allow_private,
-        now(),
+    created = await create_webhook(
+        runtime.store,
+        runtime.views,
+        organization_id=organization_id,
+        project_id=project.id if project is not None else None,
+        events=tuple(options.event) or JOB_EVENT_NAMES,
+        url=options.url,
+        allow_private=runtime.settings.network.allow_private,
+        metadata=Metadata(actor=cli_actor()),
     )
-    await execute(runtime.store, WEBHOOKS, webhook_id, command, metadata=Metadata(actor=cli_actor()))
     await runtime.views.catch_up()
-    row = await _row(runtime, webhook_id)
-    value = {"id": row.id, "url": row.url, "events": row.events, "projectId": row.project_id, "secret": secret}
-    output.result(value, f"webhook {webhook_id}\nsecret {secret}")
+    row = await _row(runtime, created.id)
+    value = {"id": row.id, "url": row.url, "events": row.events, "projectId": row.project_id, "secret": created.secret}
+    output.result(value, f"webhook {created.id}\nsecret {created.secret}")
     return DONE
 
 
@@ -148,28 +131,15 @@ async def list_(runtime: Runtime, _options: argparse.Namespace, output: Output) 
 
 
 async def delete(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
-    """The record of its erasure goes into the log with it, so that a restored vault does not bring it back."""
     await _row(runtime, options.id)
-    metadata, at, subject = Metadata(actor=cli_actor()), now(), WEBHOOKS.stream(options.id)
-    while True:
-        deleted = await plan(runtime.store, WEBHOOKS, options.id, DeleteWebhook(at), metadata=metadata)
-        erased = await plan(runtime.store, ERASURES, subject, EraseSubject(at), metadata=metadata)
-        writes: list[Append] = [write for write in (deleted, erased) if write is not None]
-        try:
-            await runtime.store.append_all(writes)
-            break
-        except WrongExpectedVersion:
-            continue  # it was disabled just now
-    await runtime.store.erase(subject)
-    await runtime.views.catch_up()
-    await runtime.views.scrub()
+    await delete_webhook(runtime.store, runtime.views, options.id, Metadata(actor=cli_actor()))
     output.result({"id": options.id, "deleted": True}, f"deleted {options.id}")
     return DONE
 
 
 async def enable(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
     await _row(runtime, options.id)
-    await execute(runtime.store, WEBHOOKS, options.id, EnableWebhook(now()), metadata=Metadata(actor=cli_actor()))
+    await enable_webhook(runtime.store, options.id, Metadata(actor=cli_actor()))
     output.result({"id": options.id, "enabled": True}, f"enabled {options.id}")
     return DONE
 
@@ -197,8 +167,7 @@ async def redeliver(runtime: Runtime, options: argparse.Namespace, output: Outpu
     webhook = await _row(runtime, row.webhook_id)
     if webhook.disabled is not None:
         raise Conflict(f"Its webhook is disabled; first: docsmith webhook enable {webhook.id}")
-    command = RequestDelivery(row.webhook_id, now())
-    await execute(runtime.store, DELIVERIES, row.id, command, metadata=Metadata(actor=cli_actor()))
+    await request_delivery(runtime.store, row.id, row.webhook_id, Metadata(actor=cli_actor()))
     output.result({"id": row.id, "requested": True}, f"asked for {row.id}")
     if not is_served(runtime.data):
         failure(f"Nobody serves {runtime.data} just now, so it waits.", next_step="Start the service: docsmith serve")
@@ -207,9 +176,7 @@ async def redeliver(runtime: Runtime, options: argparse.Namespace, output: Outpu
 
 async def incoming(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
     project = await the_project(runtime, options.project)
-    secret = make_secret(secrets.token_bytes(SECRET_BYTES))
-    command = SetIncomingSecret(secret, now())
-    await execute(runtime.store, INCOMING, project.id, command, metadata=Metadata(actor=cli_actor()))
+    secret = await set_incoming_secret(runtime.store, project.id, Metadata(actor=cli_actor()))
     path = f"/hooks/{project.id}"
     base = runtime.settings.server.public_url.rstrip("/")
     url = base + path if base else None

@@ -6,14 +6,14 @@ import os
 import socket
 import sqlite3
 from collections.abc import AsyncIterator, Coroutine
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
 from pathlib import Path
 
 import structlog
 from aiohttp import web
 
-from eventstore import EventStoreError, Metadata, StoreCorrupt, execute
+from eventstore import EventStoreError, Metadata, StoreCorrupt
 from service import __version__
 from service.adapters.hosted.code_host import HostedCodeHost
 from service.adapters.hosted.git_http import git_routes
@@ -31,23 +31,23 @@ from service.adapters.webhook_sender import AiohttpWebhookSender
 from service.agent.loop.budgets import Budgets
 from service.assistant.answer import AnswerSettings
 from service.cli.runtime import Runtime, reachable
-from service.domain.errors import Conflict, Forbidden, ServiceError, Unavailable
+from service.commands.jobs import close_pull_request
+from service.commands.sites import request_index
+from service.domain.errors import Forbidden, ServiceError, Unavailable
 from service.domain.jobs.decider import ClosePullRequest, PullRequestOutcome
 from service.domain.replies import ReplyEvent
 from service.main.folder import configured_models, open_runtime, open_to_read
 from service.main.listening import Address, admission_settings, require_descriptors, socket_of, url_of
 from service.main.reloading import Changes, CurrentModels, changes
-from service.operations import request_index
 from service.ports.code_host import PullRequestPage
 from service.ports.tracer import NoTracer
-from service.projections.jobs import JobRoom, jobs_of_pull_request
+from service.projections.jobs import JobRoom
 from service.projections.projects import get_project, list_projects
 from service.retrieval.index.atomic_folder import clear_away
 from service.runtime.data_folder import only_server, require_served_as, trouble_of
 from service.runtime.logs import http_logger
 from service.runtime.scratch import leftovers_beside, remove_leftovers
 from service.runtime.settings import BadSettings, Settings, drilled
-from service.streams import JOBS
 from service.web.api import analytics, feedback, health, jobs, jobs_v1, search, threads, webhooks
 from service.web.api.metrics import Metrics, metrics_routes
 from service.web.http import access, errors
@@ -369,10 +369,8 @@ class Server:
         """Somebody merged or closed one on the embedded code host: record it, and index what was merged."""
         runtime, pull_request = self._runtime, page.pull_request
         outcome: PullRequestOutcome = "merged" if pull_request.state == "merged" else "closed"
-        command = ClosePullRequest(outcome, at, page.merge_commit)
-        for job_id in await jobs_of_pull_request(runtime.views, project_id, pull_request.number):
-            with suppress(Conflict):
-                await execute(runtime.store, JOBS, job_id, command)
+        close = ClosePullRequest(outcome, at, page.merge_commit)
+        await close_pull_request(runtime.store, runtime.views, project_id, pull_request.number, close, Metadata())
         if outcome == "merged":
             await self._reindex(project_id, f"pull request {pull_request.number} was merged", Metadata())
 

@@ -7,8 +7,8 @@ from dulwich.object_store import iter_tree_contents
 from dulwich.repo import Repo
 
 from eventstore import Metadata
+from service.commands.projects import NewProject, create_project
 from service.main.folder import open_for_command
-from service.operations import NewProject, create_project
 from service.runtime.settings import Settings
 from tests.end_to_end.talk import create_job, get_job, job_events
 from tests.service_process import service_in, write_docs

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from eventstore import Metadata, SQLiteEventStore, Views, execute
+from service.commands.erasures import erase_subject
 from service.domain.feedback import GiveFeedback
 from service.domain.model import Usage
 from service.domain.question_normalization import wording
@@ -21,7 +22,6 @@ from service.domain.threads import (
     StopReply,
     digest_of,
 )
-from service.operations import erase_subject
 from service.projections.questions import (
     EVER,
     Period,

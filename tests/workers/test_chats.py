@@ -3,8 +3,8 @@
 from msgspec.structs import replace
 
 from eventstore import Metadata, execute
+from service.commands.erasures import erase_subject
 from service.domain.threads import PostMessage, SearchFilter, StartThread, digest_of
-from service.operations import erase_subject
 from service.projections.threads import replies_in_chat
 from service.streams import THREADS
 from tests.workers.test_replier import NOW

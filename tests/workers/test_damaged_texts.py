@@ -7,6 +7,7 @@ from contextlib import closing
 import pytest
 
 from eventstore import SQLiteEventStore, Views, execute, load
+from service.commands.jobs import archive_job
 from service.domain.errors import NotFound
 from service.domain.events import DAMAGED
 from service.domain.hooks.incoming import SetIncomingSecret
@@ -14,7 +15,6 @@ from service.domain.jobs.decider import CancelJob
 from service.domain.model import Usage
 from service.domain.replies import ReplyBroken, ReplyDone
 from service.domain.threads import CompleteReply, PostMessage, SearchFilter, StartThread, digest_of
-from service.operations import archive_job
 from service.projections import all_projections
 from service.projections.jobs import find_job
 from service.streams import INCOMING, JOBS, THREADS, decoded
@@ -61,7 +61,7 @@ async def test_damaged_job_fails_and_others_go_on(tmp_path, store, is_built):
         assert "job-damaged" in failed.message
         row = await find_job(views, "damaged")
         assert (row.title, row.status) == ("Look around" if is_built else DAMAGED, "failed")
-        assert (await archive_job(store, "damaged", webhooks.Metadata())).position == await store.head()
+        assert await archive_job(store, "damaged", webhooks.Metadata()) == await store.head()
         following.cancel()
         await asyncio.wait([following])
 

@@ -6,10 +6,10 @@ from contextlib import suppress
 import pytest
 
 from eventstore import Metadata, execute, load
+from service.commands.erasures import erase_subject
 from service.domain.errors import NotFound
 from service.domain.jobs.decider import Finished, Message, RequestJob
 from service.integrity.erasing import repeat_erasures
-from service.operations import erase_subject
 from service.projections.jobs import find_job
 from service.streams import JOBS, THREADS
 from service.workers.broadcast import Broadcast

@@ -6,9 +6,11 @@ from contextlib import aclosing
 import pytest
 
 from eventstore import Metadata
+from service.commands.organizations import create_organization
+from service.commands.projects import NewProject, create_project, source_of
+from service.commands.sites import request_index
 from service.domain.errors import DiskFull, Invalid, RateLimited, Unavailable
 from service.domain.sites import IndexFailed, IndexKept, SiteIndexed
-from service.operations import NewProject, create_organization, create_project, request_index, source_of
 from service.ports.docs_source import NewCommit
 from service.projections.projects import project_of_domain
 from service.projections.sites import get_site

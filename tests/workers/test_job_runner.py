@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 from eventstore import Metadata, SQLiteEventStore, execute
 from service.agent.loop.budgets import Budgets
+from service.commands.jobs import add_message, cancel_job
 from service.domain.jobs.decider import FailJob, Message, RequestJob
 from service.domain.projects import ChangeProject, CreateProject
-from service.operations import add_message, cancel_job
 from service.projections.jobs import JobRoom, find_job, queue_position
 from service.streams import JOBS, PROJECTS
 from service.workers.jobs.runner import JobRunner

@@ -1,9 +1,10 @@
 import asyncio
 
 from eventstore import Metadata, execute
+from service.commands.organizations import create_organization
+from service.commands.projects import NewProject, create_project
 from service.domain.errors import Unavailable
 from service.domain.sites import RecordIndex
-from service.operations import NewProject, create_organization, create_project
 from service.projections.projects import list_projects
 from service.projections.sites import get_site
 from service.runtime.system import now

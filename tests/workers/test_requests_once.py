@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 import pytest
 
 from eventstore import Metadata, OutcomeUnknown, SQLiteEventStore, StoreFull, execute, load
+from service.commands.jobs import NewJob, add_message, request_job
 from service.domain.access.idempotency import KeyReused, claim_id, fingerprint_of
 from service.domain.jobs.decider import Message, RequestJob
-from service.operations import NewJob, add_message, request_job
 from service.projections.projects import get_project
 from service.streams import JOBS, REQUESTS
 from tests.workers.test_job_runner import OneModel, make_project

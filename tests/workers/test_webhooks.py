@@ -9,6 +9,7 @@ import pytest
 from standardwebhooks.webhooks import Webhook as Oracle
 
 from eventstore import Metadata, OutcomeUnknown, Views, execute, load
+from service.commands.erasures import erase_subject
 from service.domain.hooks.deliveries import RecordAttempt, RequestDelivery
 from service.domain.hooks.webhooks import CreateWebhook, DeleteWebhook, EnableWebhook, Webhook, make_secret
 from service.domain.jobs.decider import (
@@ -20,7 +21,6 @@ from service.domain.jobs.decider import (
     RequestJob,
     StartJob,
 )
-from service.operations import erase_subject
 from service.ports.webhook_sender import Answer
 from service.projections import all_projections
 from service.projections.webhooks import WebhooksView, get_webhook, list_deliveries, list_webhooks

@@ -32,6 +32,7 @@ from service.cli.audit.reading import (
 from service.cli.output import DONE, FAILED, VERIFICATION_FAILED, WRONG_USAGE, Output
 from service.cli.parsing import add_command
 from service.cli.runtime import Runtime
+from service.commands.erasures import erase_subject
 from service.domain.errors import Invalid
 from service.domain.formats import NewerFormat
 from service.domain.threads import ANONYMOUS, ThreadStarted
@@ -43,7 +44,6 @@ from service.integrity.checkpoints import (
     read_public_key,
 )
 from service.integrity.continuity import described, loss_in
-from service.operations import erase_subject
 from service.runtime.system import cli_actor
 from service.streams import THREADS
 from service.workers.checkpointing import make_checkpoint

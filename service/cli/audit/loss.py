@@ -8,17 +8,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from eventstore import Loss, Metadata, SQLiteEventStore, Views, execute
+from eventstore import Loss, Metadata, SQLiteEventStore, Views
 from service.cli.audit.reading import log_of
 from service.cli.output import DONE, FAILED, Output
 from service.cli.parsing import add_command
+from service.commands.audit import record_audit
 from service.domain.audit import AcceptLoss
 from service.domain.errors import Conflict, Invalid, NotFound
 from service.integrity.checkpoints import CHECKPOINTS, LOST_CHECKPOINTS, set_apart
 from service.integrity.continuity import loss_in
 from service.projections import all_projections
-from service.runtime.system import cli_actor, new_id, now
-from service.streams import AUDIT
+from service.runtime.system import cli_actor, now
 
 
 def add_commands(actions: Any, common: argparse.ArgumentParser) -> None:
@@ -50,18 +50,18 @@ async def accept_loss(options: argparse.Namespace, output: Output) -> int:
             return FAILED
         command = _command(loss, reason)
         async with await SQLiteEventStore.open(log, vault_path=vault) as store:
-            done = await execute(store, AUDIT, new_id(), command, metadata=Metadata(actor=cli_actor()))
+            position = await record_audit(store, command, Metadata(actor=cli_actor()))
             apart = await asyncio.to_thread(set_apart, options.data / CHECKPOINTS, log)
             async with await Views.open(options.data / "views.db", store, all_projections()) as views:
                 await views.catch_up()  # those that were made of another log begin again
     through = f"to {command.expected_position}" if command.expected_position else "on"
     value = {
-        "position": done.position, "witness": command.witness or None,
+        "position": position, "witness": command.witness or None,
         "expectedPosition": command.expected_position or None, "expectedHash": command.expected_hash or None,
         "foundPosition": command.found_position, "foundHash": command.found_hash, "lostFrom": command.lost_from,
         "lostThrough": command.expected_position or None, "checkpointsSetApart": apart,
     }  # fmt: skip
-    lines = [f"recorded at position {done.position}: events from {command.lost_from} {through} are lost"]
+    lines = [f"recorded at position {position}: events from {command.lost_from} {through} are lost"]
     if apart:
         lines.append(f"{apart} checkpoints are in {options.data / LOST_CHECKPOINTS} now")
     output.result(value, "\n".join(lines))

@@ -19,15 +19,14 @@ from eventstore import (
     StoreBusy,
     StoreNewer,
     StoreUnavailable,
-    execute,
 )
 from service.cli.output import warning
+from service.commands.audit import record_audit
 from service.domain.audit import RecordReading
 from service.domain.errors import NotFound
 from service.integrity.continuity import LogLost, require_continuous
 from service.integrity.erasing import repeat_erasures, repeat_erasures_if_writable
-from service.runtime.system import cli_actor, new_id, now
-from service.streams import AUDIT
+from service.runtime.system import cli_actor, now
 
 PAGE = 1000
 HIDDEN = "[hidden]"
@@ -119,7 +118,7 @@ async def reading(
         await repeat_erasures(store)
         through = await store.head()
         record = RecordReading(command, filters, after, through, now())
-        await execute(store, AUDIT, new_id(), record, metadata=Metadata(actor=cli_actor()))
+        await record_audit(store, record, Metadata(actor=cli_actor()))
     except (StoreUnavailable, LogLost) as error:
         if store is not None:
             await store.close()

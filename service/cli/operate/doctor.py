@@ -14,8 +14,8 @@ from service.cli.operate.surroundings import Finding, look_around, look_at_setti
 from service.cli.output import DONE, FAILED, Output, named
 from service.cli.parsing import add_command
 from service.cli.runtime import Program, Runtime
+from service.commands.projects import source_of
 from service.domain.errors import NotFound, ServiceError
-from service.operations import source_of
 from service.ports.model import ModelRequest, UserMessage
 from service.projections.keys import KeyRow, list_keys
 from service.projections.organizations import list_organizations

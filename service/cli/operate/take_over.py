@@ -12,16 +12,16 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from eventstore import Metadata, execute
+from eventstore import Metadata
 from eventstore.files import sync_folder
 from service.cli.output import DONE, Output
 from service.cli.parsing import add_command
 from service.cli.runtime import Runtime, is_served
+from service.commands.copies import record_take_over
 from service.domain.copies import TakeOver
 from service.domain.errors import Conflict
 from service.runtime.data_folder import COPY_MARK, is_copy
 from service.runtime.system import cli_actor, new_id, now
-from service.streams import COPIES
 
 
 class Mark(Struct, frozen=True, rename="camel"):
@@ -73,9 +73,9 @@ async def take_over(runtime: Runtime, options: argparse.Namespace, output: Outpu
         output.result({"takenOver": False, "position": mark.position, "head": mark.head}, text)
         return DONE
     command = TakeOver(mark.restored_at, mark.position, mark.head, now())
-    done = await execute(runtime.store, COPIES, mark.id, command, metadata=Metadata(actor=cli_actor()))
+    position = await record_take_over(runtime.store, mark.id, command, Metadata(actor=cli_actor()))
     (data / COPY_MARK).unlink(missing_ok=True)
     sync_folder(data)
-    text = f"{data}: {of}, goes on in place of the original (event {done.position})"
-    output.result({"takenOver": True, "position": mark.position, "head": mark.head, "event": done.position}, text)
+    text = f"{data}: {of}, goes on in place of the original (event {position})"
+    output.result({"takenOver": True, "position": mark.position, "head": mark.head, "event": position}, text)
     return DONE

@@ -5,8 +5,8 @@ from typing import Annotated
 from aiohttp import web
 from msgspec import Meta, Struct
 
+from service.commands.threads import give_feedback
 from service.domain.feedback import MAX_COMMENT_CHARACTERS, GiveFeedback, Rating
-from service.operations import give_feedback
 from service.runtime.system import now
 from service.web.http.access import site_for
 from service.web.http.app_keys import STORE

@@ -5,10 +5,10 @@ from contextlib import aclosing
 
 from aiohttp import web
 
+from service.commands.jobs import CreatedJob, NewJob, request_job
 from service.domain.access.idempotency import MAX_KEY_CHARACTERS
 from service.domain.errors import Invalid, NotFound
 from service.domain.jobs.decider import JobCompleted, JobEvent, JobFailed, JobReopened
-from service.operations import CreatedJob, NewJob, request_job
 from service.projections.jobs import JobRow, get_job
 from service.projections.projects import ProjectRow
 from service.streams import JOBS, decoded

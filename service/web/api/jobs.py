@@ -13,10 +13,10 @@ from aiohttp import web
 from aiohttp_sse import EventSourceResponse
 from msgspec import Meta, Struct
 
+from service.commands.jobs import NewJob, add_message, archive_job, cancel_job
 from service.domain.errors import Invalid
 from service.domain.jobs.decider import MAX_PROMPT_CHARACTERS, JobCompleted, JobFailed, JobStarted, JobStatus, Message
 from service.domain.projects import public_repository
-from service.operations import NewJob, add_message, archive_job, cancel_job
 from service.projections.jobs import JobRow, list_jobs, queue_position
 from service.projections.projects import ProjectRow
 from service.web.api.job_live import (

@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 from aiohttp import web
 from msgspec import Meta, Struct
 
+from service.commands.jobs import NewJob
 from service.domain.errors import Invalid
 from service.domain.jobs.decider import MAX_PROMPT_CHARACTERS, Message
 from service.domain.jobs.events import TodoStatus
-from service.operations import NewJob
 from service.ports import code_host
 from service.projections.jobs import JobRow, list_jobs
 from service.projections.projects import ProjectRow

@@ -8,6 +8,7 @@ from aiohttp import web
 from msgspec import Meta, Raw, Struct, field
 
 from eventstore import load
+from service.commands.threads import PostedMessage, post_message, start_thread
 from service.domain.errors import Invalid, NotFound
 from service.domain.replies import ReplyEvent, ResumeRequest
 from service.domain.threads import (
@@ -22,7 +23,6 @@ from service.domain.threads import (
     SearchFilter,
     Thread,
 )
-from service.operations import PostedMessage, post_message, start_thread
 from service.projections.projects import ProjectRow
 from service.projections.threads import replies_in_chat
 from service.runtime.system import new_id, now

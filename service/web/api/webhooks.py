@@ -2,33 +2,30 @@
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import suppress
 from datetime import datetime
 from functools import partial
 
 from aiohttp import web
 
-from eventstore import Append, EventStore, Metadata, WrongExpectedVersion, execute, load, plan
-from service.domain.errors import Conflict, NotFound
+from eventstore import load
+from service.commands.incoming import record_push
+from service.commands.jobs import close_pull_request
+from service.domain.errors import NotFound
 from service.domain.events import GONE
 from service.domain.hooks.incoming import (
-    Host,
     Open,
     Ping,
     PullRequestClosedThere,
     Push,
-    RecordPushReceived,
     Told,
     is_authentic,
     read_told,
 )
 from service.domain.hooks.webhooks import SECRET_BYTES, make_secret
 from service.domain.jobs.decider import ClosePullRequest
-from service.domain.sites import RequestIndex
-from service.projections.jobs import jobs_of_pull_request
 from service.projections.projects import ProjectRow, get_project
 from service.runtime.system import now
-from service.streams import INCOMING, JOBS, SITES
+from service.streams import INCOMING
 from service.web.http.app_keys import STORE, VIEWS
 from service.web.http.problems import ACTOR, json_response, metadata_of, read_bytes
 
@@ -38,7 +35,6 @@ NO_SECRET = make_secret(bytes(SECRET_BYTES))
 """What is checked for projects without one, so that they answer no sooner than others."""
 LARGE_BODY_BYTES = 64 * 1024
 """From here on, checking and reading a body takes long enough to do it on a thread."""
-MAX_TRIES = 20
 
 
 @routes.post("/hooks/{projectId}")
@@ -85,38 +81,12 @@ async def _act(request: web.Request, project: ProjectRow, told: Told) -> web.Res
         case Ping():
             return json_response({"status": "pong"})
         case Push() as push if push.ref == f"refs/heads/{project.ref}":
-            await _index(request.app[STORE], project, push, metadata_of(request))
+            await record_push(request.app[STORE], project.id, project.domain, push, metadata_of(request))
             return json_response({"status": "accepted"}, status=202)
         case PullRequestClosedThere() as closed if closed.host == project.code_host:
-            await _close(request, project, closed)
+            close = ClosePullRequest(closed.outcome, now(), closed.merge_commit)
+            store, views = request.app[STORE], request.app[VIEWS]
+            await close_pull_request(store, views, project.id, closed.number, close, metadata_of(request))
             return json_response({"status": "accepted"}, status=202)
         case _:
             return web.Response(status=204)
-
-
-async def _index(store: EventStore, project: ProjectRow, push: Push, metadata: Metadata) -> None:
-    """Record the push and ask for the index, together: the host does not tell it again once it has been answered."""
-    at = now()
-    received = RecordPushReceived(push.delivery_id, push.host, push.ref, push.commit, at)
-    index = RequestIndex(f"a push, told by {_name(push.host)}", at)
-    for _ in range(MAX_TRIES):
-        record = await plan(store, INCOMING, project.id, received, metadata=metadata)
-        if record is None:
-            return  # the same delivery again
-        wanted = await plan(store, SITES, project.domain, index, metadata=metadata)
-        writes: list[Append] = [write for write in (record, wanted) if write is not None]
-        with suppress(WrongExpectedVersion):
-            await store.append_all(writes)
-            return
-    raise Conflict("Too many pushes are told at once.")
-
-
-async def _close(request: web.Request, project: ProjectRow, closed: PullRequestClosedThere) -> None:
-    command = ClosePullRequest(closed.outcome, now(), closed.merge_commit)
-    for job_id in await jobs_of_pull_request(request.app[VIEWS], project.id, closed.number):
-        with suppress(Conflict):  # it is being worked on again
-            await execute(request.app[STORE], JOBS, job_id, command, metadata=metadata_of(request))
-
-
-def _name(host: Host) -> str:
-    return {"github": "GitHub", "gitlab": "GitLab", "gitea": "Gitea"}[host]

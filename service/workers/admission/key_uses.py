@@ -6,9 +6,9 @@ from datetime import datetime
 import structlog
 
 from eventstore import EventStore, StoreUnavailable
+from service.commands.keys import note_use_of_key
 from service.domain.access.keys import USE_NOTED_EVERY
 from service.domain.errors import ServiceError
-from service.operations import note_use_of_key
 from service.projections.keys import KeyRow
 
 log = structlog.get_logger()

@@ -24,9 +24,9 @@ from typing import NamedTuple
 import structlog
 
 from eventstore import EventStore, Metadata, StoreUnavailable, Views, execute
+from service.commands.projects import source_of
 from service.domain.errors import NO_ROOM, DiskFull, Invalid, NotFound, ServiceError, Unavailable
 from service.domain.sites import IndexRequested, KeepIndex, RecordIndex, RecordIndexFailure, SiteIndexed, SiteRegistered
-from service.operations import source_of
 from service.ports.bounds import CountBound, ignore_bounds
 from service.ports.docs_source import DocsSource, Fetched, Source
 from service.projections.projects import ProjectRow, project_of_domain

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 import structlog
 
 from eventstore import EventStore, Metadata, StoreUnavailable, Views
+from service.commands.projects import source_of
+from service.commands.sites import request_index
 from service.domain.errors import ServiceError
-from service.operations import request_index, source_of
 from service.ports.docs_source import DocsSource
 from service.projections.projects import ProjectRow, list_projects
 from service.projections.sites import get_site

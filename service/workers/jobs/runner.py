@@ -22,6 +22,7 @@ from eventstore import (
     load,
 )
 from service.agent.loop.budgets import Budgets
+from service.commands.projects import source_of
 from service.domain.errors import Conflict, DiskFull, ServiceError, Unavailable
 from service.domain.jobs.decider import (
     FailJob,
@@ -41,7 +42,6 @@ from service.domain.jobs.decider import (
     branch_of,
 )
 from service.domain.projects import CodeHostKind
-from service.operations import source_of
 from service.ports.code_host import CodeHost
 from service.ports.docs_source import DocsSource
 from service.ports.model import Models

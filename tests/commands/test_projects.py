@@ -3,9 +3,10 @@
 import pytest
 
 from eventstore import Metadata, SQLiteEventStore, Views
+from service.commands.organizations import create_organization
+from service.commands.projects import NewProject, change_project, create_project
 from service.domain.errors import Conflict, Forbidden, Invalid, NotFound
 from service.domain.projects import ChangeProject
-from service.operations import NewProject, change_project, create_organization, create_project
 from service.projections import all_projections
 from service.projections.projects import get_project
 from service.runtime.system import now

@@ -1,0 +1,74 @@
+"""Erasures: delete what people typed for a thread or a job."""
+
+from contextlib import aclosing, suppress
+
+from msgspec import Struct
+
+from eventstore import EventStore, Metadata, Views, execute, load
+from service.domain.erasures import CATEGORIES, EraseSubject
+from service.domain.errors import Conflict, NotFound
+from service.domain.jobs.decider import BranchPushed, Committed, FailJob, FileChanged, PullRequestOpened
+from service.domain.threads import FailReply, Thread
+from service.runtime.system import now
+from service.streams import ERASURES, JOBS, THREADS, decoded
+
+ERASED_MEANWHILE = "What people had typed for this was erased."
+
+
+class ErasedSubject(Struct, frozen=True, rename="camel"):
+    subject: str
+    position: int
+    """The position of the record of its erasure."""
+    again: bool
+    """It was erased before."""
+    kept: tuple[str, ...]
+    """What is not erased of a job, since it is in the repository: changed files, commit, branch, pull request."""
+
+
+async def erase_subject(store: EventStore, views: Views, subject: str, metadata: Metadata) -> ErasedSubject:
+    """Delete the data key of a thread or job, record that, and clear the read models of what it had sealed.
+
+    What is under way for it ends first. Safe to repeat after a failure, which may have left it half done.
+
+    Raises NotFound when there is no such thread or job, and StoreUnavailable.
+    """
+    category, _, entity_id = subject.partition("-")
+    if category not in CATEGORIES or not entity_id or await store.stream_version(subject) == 0:
+        raise NotFound(f"There is no {subject}: name a stream, such as thread-ID or job-ID.")
+    kept = await _end(store, category, entity_id, metadata)
+    await store.erase(subject)
+    await _end(store, category, entity_id, metadata)  # what began meanwhile; nothing can from now on
+    done = await execute(store, ERASURES, subject, EraseSubject(now()), metadata=metadata)
+    await views.catch_up()
+    await views.scrub()
+    return ErasedSubject(subject, done.position, again=not done.events, kept=kept)
+
+
+async def _end(store: EventStore, category: str, entity_id: str, metadata: Metadata) -> tuple[str, ...]:
+    """End a job, or a thread's replies; return what of the job is kept."""
+    if category == THREADS.category:
+        thread = (await load(store, THREADS, entity_id)).state
+        for turn in thread.turns if isinstance(thread, Thread) else ():
+            if turn.reply is not None and turn.reply.state == "active":
+                failed = FailReply(turn.reply.reply_id, "erased", ERASED_MEANWHILE, now())
+                await execute(store, THREADS, entity_id, failed, metadata=metadata)
+        return ()
+    with suppress(Conflict):  # it has ended
+        await execute(store, JOBS, entity_id, FailJob("erased", ERASED_MEANWHILE, now()), metadata=metadata)
+    files: set[str] = set()
+    kept: dict[str, None] = {}  # of all rounds, in order
+    async with aclosing(store.iterate_stream(JOBS.stream(entity_id))) as events:
+        async for recorded in events:
+            for _, event in decoded(JOBS, [recorded]):
+                match event:
+                    case FileChanged(path=path):
+                        files.add(path)
+                    case Committed(commit=commit):
+                        kept[f"commit {commit}"] = None
+                    case BranchPushed(branch=branch):
+                        kept[f"branch {branch}"] = None
+                    case PullRequestOpened(url=url):
+                        kept[f"pull request {url}"] = None
+                    case _:
+                        pass
+    return (*(f"changed file {path}" for path in sorted(files)), *kept)

@@ -1,0 +1,65 @@
+"""Keys: create, change and revoke one, and note that it was used. What changes one returns the position in the log."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from msgspec import Struct
+
+from eventstore import EventStore, Metadata, Views, execute
+from service.domain.access.keys import ChangeKey, CreateKey, KeyKind, NoteUse, RevokeKey
+from service.domain.errors import NotFound
+from service.projections.organizations import get_organization
+from service.projections.sites import get_site
+from service.runtime.system import new_id, new_key_token, now
+from service.streams import KEYS
+
+
+class CreatedKey(Struct, frozen=True):
+    id: str
+    token: str
+    """Shown this once."""
+    position: int
+
+
+async def create_key(
+    store: EventStore,
+    views: Views,
+    *,
+    kind: KeyKind,
+    organization_id: str,
+    name: str,
+    domains: Sequence[str],
+    expires_at: datetime | None,
+    metadata: Metadata,
+    allowed_addresses: Sequence[str] = (),
+    allowed_origins: Sequence[str] = (),
+) -> CreatedKey:
+    """Raises Invalid, and NotFound when the organization, or a site of it, is not there."""
+    if await get_organization(views, organization_id) is None:
+        raise NotFound("There is no such organization.")
+    for domain in domains:
+        site = await get_site(views, domain)
+        if site is None or site.organization_id != organization_id:
+            raise NotFound(f"There is no site {domain}.")
+    key_id, token = new_id(), new_key_token(kind)
+    command = CreateKey(
+        kind, organization_id, name, token, tuple(domains), now(), expires_at, tuple(allowed_addresses),
+        tuple(allowed_origins),
+    )  # fmt: skip
+    done = await execute(store, KEYS, key_id, command, metadata=metadata)
+    return CreatedKey(key_id, token, done.position)
+
+
+async def change_key(store: EventStore, key_id: str, change: ChangeKey, metadata: Metadata) -> int:
+    """Raises NotFound, Invalid, and Conflict when it is revoked."""
+    return (await execute(store, KEYS, key_id, change, metadata=metadata)).position
+
+
+async def note_use_of_key(store: EventStore, key_id: str) -> int:
+    """Record that a key opened something; nothing when that was recorded within the hour."""
+    return (await execute(store, KEYS, key_id, NoteUse(now()))).position
+
+
+async def revoke_key(store: EventStore, key_id: str, metadata: Metadata) -> int:
+    """End a key for good; again does nothing. Raises NotFound."""
+    return (await execute(store, KEYS, key_id, RevokeKey(now()), metadata=metadata)).position

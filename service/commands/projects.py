@@ -1,0 +1,116 @@
+"""Projects: create and change one, with its site."""
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
+
+from eventstore import Append, EventStore, Metadata, Views, execute, load, plan
+from service.commands.sites import request_index
+from service.domain.errors import Conflict, NotFound
+from service.domain.projects import ChangeProject, CodeHostKind, CreateProject, Project
+from service.domain.sites import RegisterSite
+from service.ports.code_host import CodeHost
+from service.ports.docs_source import DocsSource, Source
+from service.projections.organizations import get_organization
+from service.projections.projects import ProjectRow, project_of_domain
+from service.runtime.system import new_id, now
+from service.streams import PROJECTS, SITES
+
+
+def source_of(project: ProjectRow) -> Source:
+    return _source(project.id, project)
+
+
+def _source(project_id: str, project: "ProjectRow | Project | NewProject") -> Source:
+    return Source(
+        project_id, project.repository, project.ref, project.docs_folder, project.code_host, project.api_url,
+        project.git_token_env, project.github_app_id, project.github_app_key_env, project.labels, project.reviewers,
+    )  # fmt: skip
+
+
+class NewProject(Struct, frozen=True):
+    organization_id: str
+    name: str
+    repository: str
+    ref: str
+    """Empty for the repository's default branch."""
+    docs_folder: str
+    domain: str
+    code_host: CodeHostKind
+    api_url: str = ""
+    git_token_env: str = ""
+    github_app_id: str = ""
+    github_app_key_env: str = ""
+    labels: tuple[str, ...] = ()
+    reviewers: tuple[str, ...] = ()
+
+
+class CheckedProject(Struct, frozen=True):
+    """A project that was created or changed, and what its operator should know."""
+
+    id: str
+    position: int
+    warnings: tuple[str, ...]
+
+
+CodeHosts = Mapping[CodeHostKind, CodeHost]
+"""Code hosts by kind, without the embedded one, which needs no check."""
+
+
+async def create_project(
+    store: EventStore, views: Views, docs: DocsSource, code_hosts: CodeHosts, new: NewProject, metadata: Metadata
+) -> CheckedProject:
+    """Record a project and its site together, once its repository and its code host have answered.
+
+    Raises Conflict ``domain_taken``, and what ``DocsSource.register`` and ``CodeHost.check_repository`` raise.
+    """
+    if await get_organization(views, new.organization_id) is None:
+        raise NotFound("There is no such organization.")
+    if await project_of_domain(views, new.domain) is not None:
+        raise Conflict(f"The domain {new.domain} belongs to another project.", code="domain_taken")
+    project_id, at = new_id(), now()
+    command = CreateProject(**{**asdict(new), "ref": new.ref or "main"}, now=at)
+    await plan(store, PROJECTS, project_id, command)  # refused before the network is asked
+    source = _source(project_id, new)
+    source = replace(source, ref=new.ref or await docs.default_branch(source))
+    project = await plan(store, PROJECTS, project_id, replace(command, ref=source.ref), metadata=metadata)
+    site = await plan(store, SITES, new.domain, RegisterSite(project_id, new.organization_id, at), metadata=metadata)
+    warnings = await _require_reachable(docs, code_hosts, source)
+    writes: list[Append] = [write for write in (project, site) if write is not None]
+    return CheckedProject(project_id, (await store.append_all(writes)).position, warnings)
+
+
+async def change_project(
+    store: EventStore,
+    docs: DocsSource,
+    code_hosts: CodeHosts,
+    project_id: str,
+    change: ChangeProject,
+    metadata: Metadata,
+) -> CheckedProject:
+    """Change a project, once its repository and code host have answered as it will be; index its site again if need be.
+
+    Raises NotFound, and what ``create_project`` raises.
+    """
+    before = (await load(store, PROJECTS, project_id)).state
+    after = before
+    for event in PROJECTS.decide(change, before):
+        after = PROJECTS.evolve(after, event)
+    assert isinstance(before, Project)
+    assert isinstance(after, Project)
+    warnings = await _require_reachable(docs, code_hosts, _source(project_id, after))
+    position = (await execute(store, PROJECTS, project_id, change, metadata=metadata)).position
+    if any(getattr(before, name) != getattr(after, name) for name in ("repository", "ref", "docs_folder")):
+        position = await request_index(store, after.domain, "the project was changed", metadata)
+    return CheckedProject(project_id, position, warnings)
+
+
+async def _require_reachable(docs: DocsSource, code_hosts: CodeHosts, source: Source) -> tuple[str, ...]:
+    """Check that a job can reach all it needs; return warnings. The code host is first: it says more than git does."""
+    if source.code_host in ("local", "website"):
+        await docs.register(source)
+        return ()
+    warnings = (await code_hosts[source.code_host].check_repository(source)).warnings
+    await docs.register(source)
+    return warnings

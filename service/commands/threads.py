@@ -1,0 +1,51 @@
+"""Threads: start one, post to it, rate a reply."""
+
+from msgspec import Struct
+
+from eventstore import EventStore, Metadata, SubjectErased, execute
+from service.domain.errors import NotFound
+from service.domain.feedback import GiveFeedback
+from service.domain.threads import PostMessage, StartThread, Thread, digest_of
+from service.projections.projects import ProjectRow
+from service.runtime.system import new_capability
+from service.streams import THREADS
+
+
+class PostedMessage(Struct, frozen=True):
+    thread_id: str
+    thread_key: str | None
+    """Only for a new thread."""
+    reply_id: str
+    position: int
+
+
+async def start_thread(
+    store: EventStore, project: ProjectRow, message: PostMessage, metadata: Metadata
+) -> PostedMessage:
+    thread_id, thread_key = new_capability(), new_capability()
+    command = StartThread(
+        project.organization_id, project.id, project.domain, message.fp, digest_of(thread_key), message
+    )
+    done = await execute(store, THREADS, thread_id, command, metadata=metadata)
+    return PostedMessage(thread_id, thread_key, message.reply_id, done.position)
+
+
+async def post_message(store: EventStore, thread_id: str, message: PostMessage, metadata: Metadata) -> PostedMessage:
+    """Raises NotFound ``thread_not_found``: it is not there, or the sender may not write to it."""
+    try:
+        done = await execute(store, THREADS, thread_id, message, metadata=metadata)
+    except SubjectErased as error:
+        raise NotFound("There is no such thread.", code="thread_not_found") from error
+    if not done.events and isinstance(done.state, Thread) and (index := done.state.index_asked(message)) is not None:
+        reply = done.state.turns[index].reply  # it was sent before: its reply is sent again
+        if reply is not None:
+            return PostedMessage(thread_id, None, reply.reply_id, done.position)
+    return PostedMessage(thread_id, None, message.reply_id, done.position)
+
+
+async def give_feedback(store: EventStore, thread_id: str, feedback: GiveFeedback, metadata: Metadata) -> None:
+    """Raises NotFound (``thread_not_found``, ``message_not_found``) and Conflict."""
+    try:
+        await execute(store, THREADS, thread_id, feedback, metadata=metadata)
+    except SubjectErased as error:
+        raise NotFound("There is no such thread.", code="thread_not_found") from error

@@ -1,0 +1,86 @@
+"""Webhooks: create, enable and delete one, and send a delivery again."""
+
+import secrets
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from eventstore import Append, EventStore, Metadata, Views, WrongExpectedVersion, execute, plan
+from service.domain.erasures import EraseSubject
+from service.domain.errors import Conflict
+from service.domain.hooks.deliveries import RequestDelivery
+from service.domain.hooks.webhooks import (
+    SECRET_BYTES,
+    CreateWebhook,
+    DeleteWebhook,
+    EnableWebhook,
+    JobEventName,
+    make_secret,
+)
+from service.projections.webhooks import list_webhooks
+from service.runtime.system import new_id, now
+from service.streams import DELIVERIES, ERASURES, WEBHOOKS
+
+MAX_WEBHOOKS = 20
+"""Webhooks of one organization: each is sent two messages at a time, so none can take all that there may be."""
+
+
+class CreatedWebhook(Struct, frozen=True):
+    id: str
+    secret: str
+    """Shown this once."""
+
+
+async def create_webhook(
+    store: EventStore,
+    views: Views,
+    *,
+    organization_id: str,
+    project_id: str | None,
+    events: Sequence[JobEventName],
+    url: str,
+    allow_private: bool,
+    metadata: Metadata,
+) -> CreatedWebhook:
+    """Raises Invalid, and Conflict when the organization has the most that it may."""
+    theirs = [row for row in await list_webhooks(views) if row.organization_id == organization_id]
+    if len(theirs) >= MAX_WEBHOOKS:
+        raise Conflict(f"An organization has at most {MAX_WEBHOOKS} webhooks; delete one: docsmith webhook delete ID")
+    webhook_id, secret = new_id(), new_secret()
+    command = CreateWebhook(organization_id, project_id, tuple(events), url, secret, allow_private, now())
+    await execute(store, WEBHOOKS, webhook_id, command, metadata=metadata)
+    return CreatedWebhook(webhook_id, secret)
+
+
+async def enable_webhook(store: EventStore, webhook_id: str, metadata: Metadata) -> int:
+    """Return the position in the log; again does nothing. Raises NotFound."""
+    return (await execute(store, WEBHOOKS, webhook_id, EnableWebhook(now()), metadata=metadata)).position
+
+
+async def delete_webhook(store: EventStore, views: Views, webhook_id: str, metadata: Metadata) -> None:
+    """Delete a webhook and erase its address and secret. The record of the erasure is appended with the deletion, so
+    that a restored vault does not bring them back. Raises NotFound, and StoreUnavailable.
+    """
+    at, subject = now(), WEBHOOKS.stream(webhook_id)
+    while True:
+        deleted = await plan(store, WEBHOOKS, webhook_id, DeleteWebhook(at), metadata=metadata)
+        erased = await plan(store, ERASURES, subject, EraseSubject(at), metadata=metadata)
+        writes: list[Append] = [write for write in (deleted, erased) if write is not None]
+        try:
+            await store.append_all(writes)
+            break
+        except WrongExpectedVersion:
+            continue  # it was disabled just now
+    await store.erase(subject)
+    await views.catch_up()
+    await views.scrub()
+
+
+async def request_delivery(store: EventStore, delivery_id: str, webhook_id: str, metadata: Metadata) -> int:
+    """Ask for a delivery to be sent again, now. Return the position in the log."""
+    command = RequestDelivery(webhook_id, now())
+    return (await execute(store, DELIVERIES, delivery_id, command, metadata=metadata)).position
+
+
+def new_secret() -> str:
+    return make_secret(secrets.token_bytes(SECRET_BYTES))

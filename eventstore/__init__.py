@@ -10,11 +10,9 @@ from eventstore.chain import (
     event_hash,
     log_id_in,
     sign_checkpoint,
-    verify,
     verify_checkpoint,
 )
 from eventstore.codec import Codec, Upcaster
-from eventstore.continuity import Loss, Witness, find_loss, not_held, witnesses_in_views
 from eventstore.decider import CommandId, Decider, Executed, Loaded, execute, load, plan
 from eventstore.errors import (
     DuplicateEventId,
@@ -36,11 +34,14 @@ from eventstore.errors import (
 )
 from eventstore.events import DEFAULT_METADATA, Append, Appended, Metadata, NewEvent, RecordedEvent, new_event_id
 from eventstore.log_times import position_at
-from eventstore.missing_keys import damaged_texts, subjects_without_keys
-from eventstore.projections import Projection, ProjectionStatus, Views, damage_mark
-from eventstore.sqlite import SQLiteEventStore
+from eventstore.projections import ProjectionStatus, Views
+from eventstore.sqlite.continuity import Loss, Witness, find_loss, not_held, witnesses_in_views
+from eventstore.sqlite.missing_keys import damaged_texts, subjects_without_keys
+from eventstore.sqlite.sqlite_store import SQLiteEventStore
+from eventstore.sqlite.stored import StoredEvent, log_id_of, stored_events
+from eventstore.sqlite.verification import verify
+from eventstore.sqlite.view_file import Projection, damage_mark
 from eventstore.store import EventStore, Folded
-from eventstore.stored import StoredEvent, log_id_of, stored_events
 from eventstore.vault import Vault
 
 __all__ = [

@@ -14,10 +14,11 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from eventstore.connections import WriterThread
+from eventstore.backend import LogWriter
+from eventstore.batch import Batch, Outcome
 from eventstore.errors import OutcomeUnknown, StoreBusy, StoreClosed, StoreUnavailable
 from eventstore.events import Append, Appended
-from eventstore.log_file import Batch, LogWriter, Outcome
+from eventstore.threads import WriterThread
 
 MAX_BATCH = 1_024
 """Appends in one transaction."""

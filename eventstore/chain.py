@@ -15,27 +15,12 @@ can write the log.
 The metadata of the first event name the log: ``"log"``, 32 random hex digits, which each checkpoint signs as well.
 Logs from before have none, and neither do their checkpoints. service/manual/log-format.md has all of this for those who
 check a log with a program of their own.
-
-The chain covers the rows, and ``verify`` the rest of the file: the schema, which has to be what this program makes; the
-constants of the file's header; and the structure with the indexes, by SQLite's integrity check, since an index that
-hides an event hides it from those who look for its stream. A change to any byte of the file is found, except where it
-has no meaning, so that nobody could read anything else than before (tests/eventstore/pages.py knows these bytes from
-the file format, https://sqlite.org/fileformat2.html):
-
-- space in pages that no cell uses: SQLite writes it before it reads it;
-- the header's change counter, schema cookie and numbers of versions, which tell caches and people that the file was
-  written, and the size in pages, where those say that it is old;
-- in each row the type of the position's own field, which is empty: the position is the row's key.
 """
 
 import hashlib
-import sqlite3
 import struct
-import threading
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -43,50 +28,18 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from msgspec import Struct
 
-from eventstore import files
-from eventstore.errors import EventStoreError, StoreCorrupt
-
 GENESIS = bytes(32)
 """Stands for the hash before the first event."""
 
 FORMAT = b"eventstore-1"
 
-_TYPES = (
-    "typeof(stream) = 'text' AND typeof(id) = 'text' AND typeof(type) = 'text' AND typeof(recorded_at) = 'text'"
-    " AND typeof(metadata) = 'text' AND typeof(data) = 'text' AND typeof(sealed) <> 'text' AND typeof(hash) = 'blob'"
-)
-"""A text that is turned into a blob has the same bytes and hash, but is not found by its value."""
-_COLUMNS = "position, stream, stream_version, id, type, schema_version, recorded_at, metadata, data, sealed, hash"
-_SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite^_stat%' ESCAPE '^'"
-_LITESTREAM = {
-    (
-        "table",
-        "_litestream_seq",
-        "_litestream_seq",
-        "CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq INTEGER)",
-    ),
-    ("table", "_litestream_lock", "_litestream_lock", "CREATE TABLE _litestream_lock (id INTEGER)"),
-}
-"""Tables that Litestream puts into a file that it copies. They hold nothing of the log, and nothing of the log refers
-to them; whatever else has such a name is a stranger.
-"""
-_HEADER = {
-    0: b"SQLite format 3\0",
-    20: b"\x00\x40\x20\x20",  # no space kept back in pages; fractions that are fixed
-    44: b"\x00\x00\x00\x04" + bytes(8) + b"\x00\x00\x00\x01",  # format of the schema; no vacuuming by itself; UTF-8
-    64: bytes(4),
-    72: bytes(20),
-}
-"""The header's constants (https://sqlite.org/fileformat2.html#the_database_header)."""
-_NOT_SIGNED = "it is not the event of the signed checkpoint"
-_FIRST_PAGE = 4096
-_PAGE = 1000
-_KNOWN_STREAMS = 1_000_000
-"""The last versions of this many streams are kept; those of others are looked up in the file."""
+NOT_SIGNED = "it is not the event of the signed checkpoint"
 
 _pack = struct.Struct(">32s11q").pack
 _sha256 = hashlib.sha256
 _FORMAT_LENGTH = len(FORMAT)
+_KNOWN_STREAMS = 1_000_000
+"""The last versions of this many streams are kept; those of others are looked up in the log."""
 
 
 def event_hash(
@@ -138,163 +91,22 @@ class Verified(Struct, frozen=True):
         return self.bad_position is None
 
 
-def verify(
-    path: Path,
-    *,
-    from_position: int = 1,
-    checkpoints: Sequence[Checkpoint] = (),
-    progress: Callable[[int, int], None] | None = None,
-    structure: bool = True,
-) -> Verified:
-    """Check the log from a position on, with nothing but the file: it may be in use, or a copy on a read-only disk.
+class ChainCheck:
+    """Checks rows of a log, one page after the other.
 
-    Events are read in pages, without holding a snapshot. Whoever starts later than at 1 trusts the hash stored for the
-    event before. The log must also contain each of the ``checkpoints``, earlier ones too; verify their signatures
-    first. ``progress`` is called after each page with the position reached and the last one.
-
-    The file's structure and indexes are checked meanwhile on another thread, all of them wherever the events begin.
-    That is one statement, of about two seconds for a million events, and while it runs the WAL of a log in use cannot
-    start over; without ``structure`` it is left out.
-
-    Raises:
-        StoreUnavailable, StoreCorrupt: the file cannot be read as a log at all.
-        StoreNewer: a newer program made it.
+    ``signed`` has the hashes that checkpoints sign, by position: two of one position that differ cannot both be of this
+    log. ``version_before`` returns the version of a stream before an event of that position and version, as stored.
     """
-    header = _header_of(path)  # before there is a connection, whose locks closing the file would let go of
-    with closing(files.connect_offline(path)) as db:
-        try:
-            if problem := _problem_of_file(db, path, header):
-                return Verified(0, GENESIS, 0, problem)
-            checking = _StructureCheck(path) if structure else None
-            try:
-                db.text_factory = bytes  # as stored: it is what is hashed, and saves decoding
-                verified = _Verification(db, checkpoints, progress, _TYPES if checking is None else "1").run(
-                    from_position
-                )
-            finally:
-                found = None if checking is None else checking.result()
-            if found is not None and verified.is_sound:
-                # It looked at the values' types, too: if one of those is wrong, say where.
-                verified = _Verification(db, checkpoints, None, _TYPES).run(from_position)
-        except sqlite3.DatabaseError as error:
-            raise files.explained(error, path) from error
-        except UnicodeDecodeError as error:  # of SQLite's message about a damaged schema
-            raise StoreCorrupt(f"{path.name}: its schema is damaged") from error
-    if found is not None and verified.is_sound:
-        return Verified(verified.position, verified.hash, 0, found)
-    return verified
 
-
-def _header_of(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            return file.read(100)
-    except OSError:
-        return b""  # connecting says what is wrong
-
-
-def _problem_of_file(db: sqlite3.Connection, path: Path, header: bytes) -> str | None:
-    """What is wrong with the header or the schema, which no event's hash covers.
-
-    The version comes first: what a newer program makes is unknown here, and no sign of tampering.
-
-    Raises StoreNewer.
-    """
-    if db.execute("PRAGMA application_id").fetchone() != (files.LOG_ID,):
-        return "the file says that it belongs to another program"
-    (version,) = db.execute("PRAGMA user_version").fetchone()
-    migrations = files.scripts(files.LOG_MIGRATIONS)
-    files.require_known(version, len(migrations), path)
-    if path.stat().st_size > _FIRST_PAGE:  # else all but the very beginning is still in the WAL
-        for at, constant in _HEADER.items():
-            if header[at : at + len(constant)] != constant:
-                return f"byte {at} of the file, or one after it, is not what it must be"
-        if header[18:20] not in {b"\x01\x01", b"\x02\x02"}:  # a copy need not be in WAL mode
-            return "byte 18 or 19 of the file is not what it must be"
-    if version < 1:
-        return "the file has an unknown version"
-    with closing(sqlite3.connect(":memory:")) as fresh:
-        for script in migrations[:version]:
-            files.execute_script(fresh, script)
-        schemas = [set(one.execute(_SCHEMA).fetchall()) for one in (fresh, db)]
-    if schemas[0] != schemas[1] - _LITESTREAM:
-        return "its tables, indexes or triggers are not those that this program makes"
-    return None
-
-
-class _StructureCheck:
-    """SQLite's own check, on another thread: it computes without Python, beside the hashes."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._found: str | None = None
-        self._thread = threading.Thread(target=self._run, name="eventstore-structure")
-        self._thread.start()
-
-    def _run(self) -> None:
-        try:
-            with closing(files.connect_offline(self._path)) as db:
-                (found,) = db.execute("PRAGMA integrity_check(1)").fetchone()
-                self._found = None if found == "ok" else str(found)
-        except (sqlite3.Error, EventStoreError, UnicodeDecodeError) as error:
-            self._found = str(error)
-
-    def result(self) -> str | None:
-        self._thread.join()
-        return self._found
-
-
-class _Verification:
-    def __init__(
-        self,
-        db: sqlite3.Connection,
-        checkpoints: Sequence[Checkpoint],
-        progress: Callable[[int, int], None] | None,
-        types: str,
-    ) -> None:
-        self._db, self._progress, self._types = db, progress, types
-        self._checkpoints_of_logs = [one for one in checkpoints if one.log]
-        self._checkpoints: dict[int, set[bytes]] = {}
-        for one in checkpoints:  # two of one position that differ cannot both be of this log
-            self._checkpoints.setdefault(one.position, set()).add(one.hash)
+    def __init__(self, signed: Mapping[int, set[bytes]], version_before: Callable[[bytes, int, int], int]) -> None:
+        self._signed, self._version_before = signed, version_before
         self._versions: dict[bytes, int] = {}
 
-    def run(self, from_position: int) -> Verified:
-        last, last_hash = max(from_position, 1) - 1, GENESIS
-        if other_log := self._other_log():
-            return Verified(0, GENESIS, 1, other_log)
-        if last == 0:
-            (first,) = self._db.execute("SELECT min(position) FROM events").fetchone()
-            if first is not None and first < 1:
-                return Verified(0, GENESIS, first, "there are no positions before 1")
-        else:
-            row = self._db.execute("SELECT hash FROM events WHERE position = ?", (last,)).fetchone()
-            if row is None:
-                return Verified(0, GENESIS, last, "the event is missing")
-            (last_hash,) = row
-            if (other := self._other_before(from_position)) is not None:
-                return Verified(0, GENESIS, other, _NOT_SIGNED)
-        start = last
-        while True:
-            rows, damage = self._page(last)
-            last, last_hash, problem = self._check(rows, last, last_hash)
-            if problem := problem or damage:
-                return Verified(last, last_hash, last + 1, problem)
-            if not rows:
-                break
-            if self._progress is not None:
-                (head,) = self._db.execute("SELECT max(position) FROM events").fetchone()
-                self._progress(last, max(last, head))
-            if len(self._versions) > _KNOWN_STREAMS:
-                self._versions.clear()
-        missing = [position for position in self._checkpoints if position > max(start, last)]
-        if missing:
-            return Verified(last, last_hash, last + 1, f"the log ends before its checkpoint at {min(missing)}")
-        return Verified(last, last_hash)
-
-    def _check(self, rows: Sequence[tuple[Any, ...]], last: int, last_hash: bytes) -> tuple[int, bytes, str | None]:
+    def check(self, rows: Sequence[tuple[Any, ...]], last: int, last_hash: bytes) -> tuple[int, bytes, str | None]:
         """How far these rows are sound, the hash there, and what is wrong with the next."""
-        versions, signed = self._versions, self._checkpoints
+        versions, signed = self._versions, self._signed
+        if len(versions) > _KNOWN_STREAMS:
+            versions.clear()
         for (
             types, position, stream, version, id_, type_, schema_version, recorded_at, metadata, data, sealed, hash_,
         ) in rows:  # fmt: skip
@@ -316,60 +128,10 @@ class _Verification:
             if version != (self._version_before(stream, position, version) if before is None else before) + 1:
                 return last, last_hash, "its stream version does not follow the one before"
             if signed and signed.get(position, {hash_}) != {hash_}:
-                return last, last_hash, _NOT_SIGNED
+                return last, last_hash, NOT_SIGNED
             versions[stream] = version
             last, last_hash = position, hash_
         return last, last_hash, None
-
-    def _other_log(self) -> str | None:
-        """What is wrong with a checkpoint that names a log; one without a name may be of any."""
-        ids = {one.log for one in self._checkpoints_of_logs}
-        if not ids:
-            return None
-        row = self._db.execute("SELECT metadata FROM events WHERE position = 1").fetchone()
-        own = "" if row is None else log_id_in(row[0])
-        others = sorted(ids - {own})
-        return f"a checkpoint is of the log {others[0]}, and this is {own or 'one without an id'}" if others else None
-
-    def _other_before(self, from_position: int) -> int | None:
-        """The first position that is not looked at otherwise, and where another event is stored than was signed."""
-        for position, signed in sorted(self._checkpoints.items()):
-            if position < from_position:
-                row = self._db.execute("SELECT hash FROM events WHERE position = ?", (position,)).fetchone()
-                if row is None or signed != set(row):
-                    return position
-        return None
-
-    def _version_before(self, stream: bytes, position: int, version: int) -> int:
-        if version == 1:
-            return 0
-        row = self._db.execute(
-            "SELECT position FROM events WHERE stream = ? AND stream_version = ?", (stream.decode(), version - 1)
-        ).fetchone()
-        return version - 1 if row is not None and row[0] < position else 0
-
-    def _page(self, after: int, size: int = _PAGE) -> tuple[list[tuple[Any, ...]], str | None]:
-        """The next rows; if the file is damaged there, those before the damage, and what SQLite says about it."""
-        try:
-            # NOT INDEXED: in the table's own order, so that an index which hides a row cannot hide it from here.
-            return self._db.execute(
-                f"SELECT {self._types}, {_COLUMNS} FROM events NOT INDEXED"  # noqa: S608 - our own text
-                " WHERE position > ? ORDER BY position LIMIT ?",
-                (after, size),
-            ).fetchall(), None
-        except sqlite3.DatabaseError as error:
-            if not isinstance(files.explained(error, Path("events.db")), StoreCorrupt):
-                raise
-            if size == 1:
-                return [], str(error)
-        rows: list[tuple[Any, ...]] = []
-        while True:
-            some, damage = self._page(rows[-1][1] if rows else after, size=1)
-            if not some:
-                return rows, damage
-            rows += some
-            if len(rows) >= size:
-                return rows, None
 
 
 def log_id_in(metadata: bytes) -> str:

@@ -18,21 +18,13 @@ from eventstore.vault import Key, Vault
 S = TypeVar("S")
 E = TypeVar("E")
 
-COLUMNS = (
-    "position, stream, stream_version, id, type, schema_version, recorded_at, CAST(metadata AS BLOB),"
-    " CAST(data AS BLOB), sealed, hash"
-)
-"""As ``recorded_events`` takes them; the casts save decoding text only to encode it again."""
-
-FOLDED_COLUMNS = (
-    "type, CAST(data AS BLOB), CASE WHEN sealed IS NULL THEN schema_version"
-    " ELSE CAST(schema_version || ' ' || length(CAST(id AS BLOB)) || ' ' || id || sealed AS BLOB) END"
-)
-"""As ``fold_rows`` takes them: few, because their number is most of what reading a row costs."""
-
 
 def recorded_events(rows: Iterable[tuple[Any, ...]], vault: Vault) -> list[RecordedEvent]:
-    """Events from rows of ``COLUMNS``."""
+    """Return the events of these rows.
+
+    A row is position, stream, stream_version, id, type, schema_version, recorded_at, metadata, data, sealed and hash,
+    in this order, with metadata and data as bytes.
+    """
     events = []
     known, metadata = b"{}", Metadata()
     for position, stream, version, id_, type_, schema_version, recorded_at, raw, data, sealed, hash_ in rows:
@@ -60,8 +52,12 @@ def fold_rows(
     evolve: Callable[[S, E], S],
     state: S,
 ) -> tuple[S, int, int]:
-    """The state, and the version, after rows of ``FOLDED_COLUMNS`` that follow the given version of a stream; and the
-    version of the first of them that is damaged, or 0.
+    """Return the state, and the version, after rows that follow the given version of a stream; and the version of the
+    first of them that is damaged, or 0.
+
+    A row is the type, the data as bytes and, when nothing is sealed, the schema version; else the bytes of schema
+    version, a space, the length of the id in bytes, a space, the id and what is sealed. So few, because the number of
+    columns is most of what reading a row costs.
     """
     decoders, encoded_stream = codec.decoders, stream.encode()
     unknown = (0, None)

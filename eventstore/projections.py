@@ -13,14 +13,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import aiosqlite
 from msgspec import Struct
 
-from eventstore import files
-from eventstore.errors import EventStoreError, StoreClosed, StoreCorrupt, StoreUnavailable
+from eventstore.errors import EventStoreError, StoreClosed, StoreUnavailable
 from eventstore.events import RecordedEvent
+from eventstore.sqlite import files, view_file
 from eventstore.store import EventStore
 
 T = TypeVar("T")
@@ -30,39 +30,6 @@ PAGE = 1_000
 QUERY_CONNECTIONS = 3
 RETRY_SECONDS = 0.5
 """After the file or the log could not be used."""
-
-APPLICATION_ID = 0x45765677
-"""'EvVw'."""
-
-_FAULTS_OF_THE_FILE = {
-    sqlite3.SQLITE_BUSY,
-    sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_CORRUPT,
-    sqlite3.SQLITE_FULL,
-    sqlite3.SQLITE_IOERR,
-    sqlite3.SQLITE_LOCKED,
-    sqlite3.SQLITE_NOMEM,
-    sqlite3.SQLITE_NOTADB,
-    sqlite3.SQLITE_READONLY,
-}
-
-
-class Projection(Protocol):
-    """Turns events into rows. It runs on a thread of its own, and uses nothing but its tables and the events."""
-
-    @property
-    def name(self) -> str:
-        """With its version, such as ``jobs-1``: under a new name it starts again with fresh tables."""
-
-    @property
-    def tables(self) -> str:
-        """The SQL script that makes its tables; their names are no other registered projection's."""
-
-    def apply(self, db: sqlite3.Connection, events: Sequence[RecordedEvent]) -> None:
-        """Write what these events mean, in order, in the transaction that is open; neither commit nor roll back.
-
-        An error here is taken for a fault of the projection, unless it comes from a full or locked file.
-        """
 
 
 class ProjectionStatus(Struct, frozen=True):
@@ -81,7 +48,7 @@ class Views:
         self,
         path: Path,
         store: EventStore,
-        runs: "list[_Run]",
+        runs: list[view_file.Run],
         db: sqlite3.Connection,
         queries: list[aiosqlite.Connection],
     ) -> None:
@@ -97,7 +64,7 @@ class Views:
         self._is_closed = False
 
     @classmethod
-    async def open(cls, path: Path, store: EventStore, projections: Sequence[Projection]) -> Self:
+    async def open(cls, path: Path, store: EventStore, projections: Sequence[view_file.Projection]) -> Self:
         """Open the file, making it and the projections' tables if need be, and dropping what no projection owns.
 
         Raises:
@@ -106,13 +73,13 @@ class Views:
         """
         if len({projection.name for projection in projections}) < len(projections):
             raise ValueError("two projections have the same name")
-        db = await asyncio.to_thread(_open_file, path)
+        db = await asyncio.to_thread(view_file.open_file, path)
         try:
-            runs = [_Run(projection) for projection in projections]
-            await asyncio.to_thread(_prepare, db, path, runs)
+            runs = [view_file.Run(projection) for projection in projections]
+            await asyncio.to_thread(view_file.prepare, db, path, runs)
             for run in runs:
                 if not await _is_of(store, run):
-                    await asyncio.to_thread(_start_over, db, path, run)
+                    await asyncio.to_thread(view_file.start_over, db, path, run)
             # aiosqlite fits here: a query is one statement, so it is one trip to the connection's thread.
             queries = [await _connect_for_queries(files.uri(path, read_only=True)) for _ in range(QUERY_CONNECTIONS)]
         except BaseException:
@@ -121,7 +88,7 @@ class Views:
         return cls(path, store, runs, db, queries)
 
     @classmethod
-    async def open_to_read(cls, path: Path, store: EventStore, projections: Sequence[Projection]) -> Self:
+    async def open_to_read(cls, path: Path, store: EventStore, projections: Sequence[view_file.Projection]) -> Self:
         """Open a file that cannot be written, as it is: queries are answered, and nothing is kept up to date.
 
         Raises:
@@ -129,8 +96,8 @@ class Views:
         """
         db = await asyncio.to_thread(files.connect_offline, path)
         try:
-            runs = [_Run(projection) for projection in projections]
-            await asyncio.to_thread(_read_positions, db, path, runs)
+            runs = [view_file.Run(projection) for projection in projections]
+            await asyncio.to_thread(view_file.read_positions, db, path, runs)
             address = await asyncio.to_thread(files.offline_uri, path)
             queries = [await _connect_for_queries(address) for _ in range(QUERY_CONNECTIONS)]
         except BaseException:
@@ -197,12 +164,12 @@ class Views:
                     if any(run.position < position for run in self._healthy()):
                         return
 
-    async def _apply(self, runs: "list[_Run]", events: Sequence[RecordedEvent]) -> None:
+    async def _apply(self, runs: list[view_file.Run], events: Sequence[RecordedEvent]) -> None:
         if not events:
             return
         self._head = max(self._head, events[-1].position)
         if runs:
-            await self._on_thread(lambda: _apply(self._db, runs, events))
+            await self._on_thread(lambda: view_file.apply(self._db, runs, events))
         for waiting in list(self._waiting):
             if not waiting.future.done():
                 reached = self._reached(waiting.projections)
@@ -262,8 +229,8 @@ class Views:
         try:
             return list(await db.execute_fetchall(sql, params))
         except sqlite3.Error as error:
-            if _is_of_the_file(error):
-                raise _explained(error, self._path) from error
+            if view_file.is_of_the_file(error):
+                raise view_file.explained(error, self._path) from error
             raise
         finally:
             self._idle_queries.put_nowait(db)
@@ -295,7 +262,7 @@ class Views:
         await asyncio.to_thread(self._thread.shutdown)
         self._db.close()
 
-    def _healthy(self) -> "list[_Run]":
+    def _healthy(self) -> list[view_file.Run]:
         return [run for run in self._runs if run.failed is None]
 
     def _reached(self, projections: Collection[str] | None) -> int | None:
@@ -311,7 +278,7 @@ class Views:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
         except sqlite3.Error as error:
-            raise _explained(error, self._path) from error
+            raise view_file.explained(error, self._path) from error
 
 
 async def _connect_for_queries(address: str) -> aiosqlite.Connection:
@@ -327,178 +294,7 @@ class _Waiting:
         self.position, self.projections, self.future = position, projections, future
 
 
-class _Run:
-    """A projection and how far it is, by what this process has last seen in the file."""
-
-    def __init__(self, projection: Projection) -> None:
-        self.projection, self.name = projection, projection.name
-        self.position = 0
-        self.hash: bytes | None = None
-        self.failed: str | None = None
-
-
-# Everything below runs on a thread.
-
-
-def _open_file(path: Path) -> sqlite3.Connection:
-    try:
-        db = files.connect(path)
-        try:
-            files.use_wal(db, path)
-            db.execute("PRAGMA synchronous = NORMAL")  # what a power cut takes back is derived again
-            db.execute("PRAGMA secure_delete = ON")  # rows may be of people who want to be forgotten
-            files.migrate(db, "eventstore.migrations.views", APPLICATION_ID, path)
-        except BaseException:
-            db.close()
-            raise
-    except sqlite3.Error as error:
-        raise _explained(error, path) from error
-    return db
-
-
-def _prepare(db: sqlite3.Connection, path: Path, runs: Sequence[_Run]) -> None:
-    """Drop the tables of projections that are no more, make those of new ones, read how far the others are."""
-    try:
-        with files.transaction(db):
-            scripts = {run.name: run.projection.tables for run in runs}
-            for name, script in db.execute("SELECT name, tables FROM checkpoints").fetchall():
-                if scripts.get(name) != script:
-                    _drop(db, name)
-            for run in runs:
-                row = db.execute("SELECT position, hash FROM checkpoints WHERE name = ?", (run.name,)).fetchone()
-                if row is None:
-                    _create(db, run)
-                else:
-                    run.position, run.hash = row
-    except sqlite3.Error as error:
-        if _is_of_the_file(error):
-            raise _explained(error, path) from error
-        raise
-
-
-def _read_positions(db: sqlite3.Connection, path: Path, runs: Sequence[_Run]) -> None:
-    """As ``_prepare``, of a file that must have all tables already."""
-    try:
-        for run in runs:
-            sql = "SELECT position, hash, tables FROM checkpoints WHERE name = ?"
-            row = db.execute(sql, (run.name,)).fetchone()
-            if row is None or row[2] != run.projection.tables:
-                raise StoreUnavailable(f"{path.name} was made by another version of this program")
-            run.position, run.hash, _ = row
-    except sqlite3.Error as error:
-        raise _explained(error, path) from error
-
-
-def _start_over(db: sqlite3.Connection, path: Path, run: _Run) -> None:
-    """Let a projection begin with fresh tables, unless another process has seen to it."""
-    try:
-        with files.transaction(db):
-            row = db.execute("SELECT position, hash FROM checkpoints WHERE name = ?", (run.name,)).fetchone()
-            if row == (run.position, run.hash):
-                _drop(db, run.name)
-                _create(db, run)
-            elif row is not None:
-                run.position, run.hash = row
-    except sqlite3.Error as error:
-        raise _explained(error, path) from error
-
-
-def _create(db: sqlite3.Connection, run: _Run) -> None:
-    before = _objects(db).keys()
-    files.execute_script(db, run.projection.tables)
-    db.executemany("INSERT INTO objects VALUES (?, ?)", [(run.name, name) for name in _objects(db).keys() - before])
-    db.execute("INSERT INTO checkpoints VALUES (?, 0, NULL, ?)", (run.name, run.projection.tables))
-    run.position, run.hash = 0, None
-
-
-def _drop(db: sqlite3.Connection, projection: str) -> None:
-    for (name,) in db.execute("SELECT name FROM objects WHERE projection = ?", (projection,)).fetchall():
-        # Looked up again each time: a table takes its indexes along, a virtual table those behind it.
-        if (kind := _objects(db).get(name)) is not None and not _is_shadow(db, name):
-            db.execute(f'DROP {kind} "{name}"')
-    db.execute("DELETE FROM objects WHERE projection = ?", (projection,))
-    db.execute("DELETE FROM checkpoints WHERE name = ?", (projection,))
-
-
-def _objects(db: sqlite3.Connection) -> dict[str, str]:
-    return dict(
-        db.execute("SELECT name, type FROM sqlite_master WHERE name NOT LIKE 'sqlite^_%' ESCAPE '^'").fetchall()
-    )
-
-
-def _is_shadow(db: sqlite3.Connection, name: str) -> bool:
-    """Whether a table belongs to a virtual one, and goes with it."""
-    row = db.execute("SELECT type FROM pragma_table_list WHERE schema = 'main' AND name = ?", (name,)).fetchone()
-    return bool(row == ("shadow",))
-
-
-def _apply(db: sqlite3.Connection, runs: Sequence[_Run], events: Sequence[RecordedEvent]) -> None:
-    """Apply events, which follow one another without gaps, to the projections that have not had them."""
-    with files.transaction(db):
-        reached = [_apply_to(db, run, events) for run in runs]
-    for run, position in zip(runs, reached, strict=True):
-        run.position = position
-
-
-def _apply_to(db: sqlite3.Connection, run: _Run, events: Sequence[RecordedEvent]) -> int:
-    row = db.execute("SELECT position FROM checkpoints WHERE name = ?", (run.name,)).fetchone()
-    if row is None:
-        run.failed = "another process, with other projections, has dropped its tables"
-        return run.position
-    position = int(row[0])
-    done = position + 1 - events[0].position
-    if not 0 <= done < len(events):  # another process has applied them all, or begun again
-        return position
-    todo = events[done:] if done else events
-    last = _apply_safely(db, run, todo)
-    if last is None:
-        return position
-    db.execute("UPDATE checkpoints SET position = ?, hash = ? WHERE name = ?", (last.position, last.hash, run.name))
-    return last.position
-
-
-def _apply_safely(db: sqlite3.Connection, run: _Run, events: Sequence[RecordedEvent]) -> RecordedEvent | None:
-    """Apply all events, or those before the first that fails; the last one applied."""
-    db.execute("SAVEPOINT projection")
-    try:
-        run.projection.apply(db, events)
-    except Exception as error:  # a projection's edge: its fault must not stop the others
-        if isinstance(error, sqlite3.Error) and _is_of_the_file(error):
-            raise
-        db.execute("ROLLBACK TO projection")
-        if len(events) > 1:
-            last = None
-            for event in events:
-                if _apply_safely(db, run, [event]) is None:
-                    break
-                last = event
-        else:
-            last = None
-            run.failed = f"event {events[0].position} ({events[0].type}): {type(error).__name__}: {error}"
-    else:
-        last = events[-1]
-    db.execute("RELEASE projection")
-    return last
-
-
-def damage_mark(path: Path) -> Path:
-    """A file that is there once damage was met in a file of views: whoever uses it alone deletes both."""
-    return path.with_name(f"{path.name}-damaged")
-
-
-def _explained(error: sqlite3.Error, path: Path) -> EventStoreError:
-    explained = files.explained(error, path)
-    if isinstance(explained, StoreCorrupt):
-        with contextlib.suppress(OSError):
-            damage_mark(path).touch()
-    return explained
-
-
-def _is_of_the_file(error: sqlite3.Error) -> bool:
-    return files.primary_code(error) in _FAULTS_OF_THE_FILE
-
-
-async def _is_of(store: EventStore, run: _Run) -> bool:
+async def _is_of(store: EventStore, run: view_file.Run) -> bool:
     """Whether a projection was made from this log, and not from one that was replaced since."""
     if run.position == 0:
         return True

@@ -98,7 +98,7 @@ def bare_log(folder: Path) -> sqlite3.Connection:
     db = sqlite3.connect(folder / "bare.db", isolation_level=None)
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = FULL")
-    db.executescript((resources.files("eventstore.migrations") / "0001_initial.sql").read_text("utf-8"))
+    db.executescript((resources.files("eventstore.sqlite.migrations") / "0001_initial.sql").read_text("utf-8"))
     return db
 
 

@@ -185,7 +185,7 @@ MIGRATE = """
 import sys
 from contextlib import closing
 from pathlib import Path
-from eventstore import files
+from eventstore.sqlite import files
 path, schema = Path(sys.argv[1]), sys.argv[2]
 with closing(files.connect(path)) as db:
     files.use_wal(db, path)

@@ -28,7 +28,7 @@ from cryptography.hazmat.primitives.serialization import (
 from msgspec import Struct
 
 from eventstore import Checkpoint, Witness, not_held, verify_checkpoint
-from eventstore.files import sync_folder
+from eventstore.sqlite.files import sync_folder
 from service.domain.errors import Invalid
 from service.domain.formats import NewerFormat, require_known
 

@@ -5,7 +5,8 @@ from contextlib import closing
 
 import pytest
 
-from eventstore import StoreUnavailable, files
+from eventstore import StoreUnavailable
+from eventstore.sqlite import files
 
 FIRST, SECOND = "tests.eventstore.schemas.first", "tests.eventstore.schemas.second"
 

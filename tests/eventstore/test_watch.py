@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from eventstore.watch import Watch
+from eventstore.sqlite.watch import FileWatch
 
 
 class Log:
@@ -18,7 +18,7 @@ class Log:
         self.known = 0
         self.has_looked = threading.Event()
         """At the log's end."""
-        self.watch = Watch(
+        self.watch = FileWatch(
             sqlite3.connect(path, isolation_level=None, check_same_thread=False),
             refresh=lambda: self.vault, head=self.head, known=lambda: self.known,
         )  # fmt: skip

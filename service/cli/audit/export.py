@@ -19,7 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from eventstore import RecordedEvent, Witness, log_id_of, not_held, stored_events
-from eventstore.files import sync_folder
+from eventstore.sqlite.files import sync_folder
 from service.cli.audit.export_format import (
     FORMAT,
     MANIFEST,

@@ -14,7 +14,7 @@ from typing import Any, cast
 from msgspec import Struct
 
 from eventstore import EventStore, Projection, RecordedEvent, Views, position_at
-from eventstore.files import connect_offline
+from eventstore.sqlite.files import connect_offline
 from service.cli import parsing
 from service.cli.audit.reading import moment, one_line, reading
 from service.cli.output import DONE, FAILED, VERIFICATION_FAILED, WRONG_USAGE, Output

@@ -22,7 +22,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from eventstore.files import sync_folder
+from eventstore.sqlite.files import sync_folder
 from service.cli.audit.reading import log_of, reading
 from service.cli.operate import restore, take_over
 from service.cli.operate.copying import write, write_vault

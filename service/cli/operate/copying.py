@@ -15,7 +15,7 @@ from pathlib import Path
 
 from eventstore import StoreCorrupt
 from eventstore import verify as verify_chain
-from eventstore.files import LOG_MIGRATIONS, connect_offline, execute_script, scripts, sync_folder
+from eventstore.sqlite.files import LOG_MIGRATIONS, connect_offline, execute_script, scripts, sync_folder
 from service.cli.operate.archives import FORMAT, VAULT_FORMAT, Archive, Manifest, NotSound, check
 from service.integrity.checkpoints import CHECKPOINTS, KEY, PUBLIC_KEY, parse_checkpoints
 from service.runtime.scratch import BACKUP, VAULT, scratch_folder

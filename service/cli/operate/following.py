@@ -35,7 +35,16 @@ from typing import Any
 
 from eventstore import event_hash
 from eventstore import verify as verify_chain
-from eventstore.files import LOG_ID, LOG_MIGRATIONS, connect, connect_offline, explained, migrate, transaction, use_wal
+from eventstore.sqlite.files import (
+    LOG_ID,
+    LOG_MIGRATIONS,
+    connect,
+    connect_offline,
+    explained,
+    migrate,
+    transaction,
+    use_wal,
+)
 from service.cli.audit.reading import reading
 from service.cli.operate.archives import VAULT_FORMAT, Manifest, NotSound
 from service.cli.operate.copying import PAGE, files_in, write_vault

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from eventstore import SQLiteEventStore, subjects_without_keys
-from eventstore.files import connect_offline, sync_folder
+from eventstore.sqlite.files import connect_offline, sync_folder
 from service.cli.operate.archives import FORMAT, VAULT_FORMAT, Manifest, Member, NotSound, check
 from service.cli.operate.copying import Progress, copy_log, files_in, verified
 from service.cli.operate.take_over import write_mark

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from eventstore import Metadata
-from eventstore.files import sync_folder
+from eventstore.sqlite.files import sync_folder
 from service.cli.output import DONE, Output
 from service.cli.parsing import add_command
 from service.cli.runtime import Runtime, is_served

@@ -15,10 +15,10 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from eventstore import files
 from eventstore.chain import GENESIS
 from eventstore.errors import EventStoreError
-from eventstore.wal import has_lost_transactions
+from eventstore.sqlite import files
+from eventstore.sqlite.wal import has_lost_transactions
 
 
 class Witness(Struct, frozen=True):

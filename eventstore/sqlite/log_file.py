@@ -13,30 +13,19 @@ What SQLite and Python do that the code below counts on:
   (https://sqlite.org/fileformat2.html#walformat). Nobody can say which of these it will be, so the outcome is unknown.
 """
 
-import os
 import sqlite3
-import struct
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-import msgspec
-
-from eventstore import files
-from eventstore.chain import GENESIS, event_hash, naming_log
-from eventstore.errors import (
-    DuplicateEventId,
-    EventStoreError,
-    OutcomeUnknown,
-    StoreLost,
-    WrongExpectedVersion,
-)
-from eventstore.events import Append, Appended, Metadata, NewEvent, RecordedEvent
-from eventstore.log_rows import COLUMNS, recorded_events
-from eventstore.validation import check_event
-from eventstore.vault import Key, Vault
+from eventstore.batch import Batch, Draft, Keys, Outcome, Row, obtain_keys, outcome_of_repeat
+from eventstore.chain import GENESIS
+from eventstore.errors import DuplicateEventId, EventStoreError, OutcomeUnknown, StoreLost
+from eventstore.events import Append
+from eventstore.sqlite import files
+from eventstore.sqlite.log_reader import FileReader
+from eventstore.vault import Vault
 
 Synchronous = Literal["FULL", "NORMAL", "OFF"]
 
@@ -52,11 +41,6 @@ _INSERT_NEXT = (
 """Only after the event that is expected there."""
 _KNOWN_STREAMS = 8_192
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
-
-Outcome = Appended | Exception
-_Keys = dict[str, Key | EventStoreError]
-"""Of the subjects of a batch: the key, or why there is none."""
-_Row = tuple[int, str, int, str, str, int, str, str, str, bytes | None, bytes]
 
 
 def open_log(
@@ -93,28 +77,16 @@ def open_log(
     return db
 
 
-class Batch:
-    """What became of some appends: an outcome for each, and the events of those that were stored."""
-
-    __slots__ = ("events", "last", "outcomes")
-
-    def __init__(self, outcomes: list[Outcome], events: list[RecordedEvent], last: int) -> None:
-        self.outcomes = outcomes
-        self.events = events
-        """Empty when they were not wanted."""
-        self.last = last
-        """The position of the last event stored; 0 when there is none."""
-
-
 class _LookFirst(Exception):
     """What is known of the file may be old."""
 
 
-class LogWriter:
-    """The one connection of this process that writes; used by one thread at a time."""
+class FileWriter:
+    """See LogWriter."""
 
     def __init__(self, db: sqlite3.Connection, path: Path, vault: Vault, clock: Callable[[], datetime]) -> None:
         self._db, self._path, self._vault, self._clock = db, path, vault, clock
+        self._reader = FileReader(db)
         self._data_version = -1
         self._position, self._hash, self._recorded_at = 0, GENESIS, _BEGINNING
         self._versions: dict[str, int] = {}
@@ -122,13 +94,8 @@ class LogWriter:
         """A statement that ends a transaction is under way."""
 
     def commit(self, appends: Sequence[Sequence[Append]], *, wants_events: bool) -> Batch:
-        """Store each append, whole or not at all, and all that can be stored in one transaction.
-
-        An append that is refused does not touch its neighbours. What cannot be said of one append (the disk is full,
-        the file is locked) is every append's outcome.
-        """
         try:
-            keys = self._obtain_keys(appends)
+            keys = obtain_keys(self._vault, appends)
             if self._data_version != -1:
                 try:
                     return self._commit_at_once(appends, keys, wants_events)
@@ -156,7 +123,7 @@ class LogWriter:
     def close(self) -> None:
         self._db.close()
 
-    def _commit_one(self, append: Sequence[Append], keys: _Keys, wants_events: bool) -> Batch:
+    def _commit_one(self, append: Sequence[Append], keys: Keys, wants_events: bool) -> Batch:
         try:
             return self._commit([append], keys, wants_events)
         except sqlite3.IntegrityError:
@@ -167,7 +134,7 @@ class LogWriter:
             self._roll_back()
         return Batch([error], [], 0)
 
-    def _commit_at_once(self, appends: Sequence[Sequence[Append]], keys: _Keys, wants_events: bool) -> Batch:
+    def _commit_at_once(self, appends: Sequence[Sequence[Append]], keys: Keys, wants_events: bool) -> Batch:
         """Store what is expected to fit, without a look at what other processes did: a lone append is one statement.
 
         Had another process written since, it would have taken the first position of these, and storing them would fail.
@@ -175,9 +142,9 @@ class LogWriter:
         Raises:
             sqlite3.IntegrityError, _LookFirst: nothing was stored, for reasons to be found out.
         """
-        draft = _Draft(self._position, self._hash, self._now(), keys, wants_events)
+        draft = Draft(self._position, self._hash, self._now(), keys, wants_events)
         before, previous = self._position, self._hash if self._position else None
-        outcomes = [self._add(append, draft, looks_first=True) for append in appends]
+        outcomes = [draft.add(append, self._version_of, _look_first) for append in appends]
         rows = draft.rows
         if len(rows) == 1:
             if self._end(_INSERT_NEXT, (*rows[0], previous)).rowcount != 1:
@@ -190,7 +157,7 @@ class LogWriter:
             self._end("COMMIT")
         return self._done(draft, outcomes, before)
 
-    def _commit(self, appends: Sequence[Sequence[Append]], keys: _Keys, wants_events: bool) -> Batch:
+    def _commit(self, appends: Sequence[Sequence[Append]], keys: Keys, wants_events: bool) -> Batch:
         db = self._db
         db.execute("BEGIN IMMEDIATE")
         (data_version,) = db.execute("PRAGMA data_version").fetchone()
@@ -200,7 +167,7 @@ class LogWriter:
             self._position, self._hash, recorded_at = row or (0, GENESIS, "")
             self._recorded_at = _time_of(recorded_at)
             self._versions.clear()
-        draft = _Draft(self._position, self._hash, self._now(), keys, wants_events)
+        draft = Draft(self._position, self._hash, self._now(), keys, wants_events)
         before = self._position
         outcomes = [self._add(append, draft) for append in appends]
         self._insert(draft.rows)
@@ -219,7 +186,7 @@ class LogWriter:
             if row != (self._hash,):
                 raise StoreLost(f"{self._path.name} does not hold position {self._position} as it was stored any more")
 
-    def _done(self, draft: "_Draft", outcomes: list[Outcome], before: int) -> Batch:
+    def _done(self, draft: Draft, outcomes: list[Outcome], before: int) -> Batch:
         """What is in the file now."""
         self._position, self._hash = draft.position, draft.hash
         if draft.position > before:
@@ -228,36 +195,6 @@ class LogWriter:
         if len(self._versions) > _KNOWN_STREAMS:
             self._versions.clear()
         return Batch(outcomes, draft.events, draft.position if draft.position > before else 0)
-
-    def _add(self, append: Sequence[Append], draft: "_Draft", *, looks_first: bool = False) -> Outcome:
-        """Take one append into the draft, whole, or leave the draft as it was.
-
-        Raises:
-            _LookFirst: it does not fit what is known, which may be old.
-        """
-        before = draft.state()
-        versions: dict[str, int] = {}
-        try:
-            for part in append:
-                stream = part.stream
-                actual = versions.get(stream)
-                if actual is None:
-                    actual = draft.versions.get(stream)
-                if actual is None:
-                    actual = self._version_of(stream)
-                if actual != part.expected_version:
-                    if looks_first:
-                        raise _LookFirst
-                    draft.restore(before)
-                    already = self._stored_already(append, draft)
-                    return already or WrongExpectedVersion(stream, part.expected_version, actual)
-                versions[stream] = actual + len(part.events)
-                draft.add(part)
-        except (ValueError, TypeError, struct.error, EventStoreError) as error:
-            draft.restore(before)
-            return error
-        draft.versions |= versions
-        return Appended(draft.position, versions[append[-1].stream])
 
     def _end(self, statement: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
         """Run the statement that makes a transaction durable."""
@@ -271,24 +208,10 @@ class LogWriter:
             return OutcomeUnknown(f"{self._path.name}: {error}; whether the events were stored is not known")
         return files.explained(error, self._path)
 
-    def _insert(self, rows: list[_Row]) -> None:
+    def _insert(self, rows: list[Row]) -> None:
         if rows:
             # One statement for many rows was tried: no faster, and no better beside a busy event loop.
             self._db.executemany(_INSERT, rows)
-
-    def _obtain_keys(self, appends: Sequence[Sequence[Append]]) -> _Keys:
-        subjects = {
-            part.stream
-            for append in appends
-            for part in append
-            if any(event.personal is not None for event in part.events)
-        }
-        if not subjects:
-            return {}
-        try:
-            return self._vault.obtain(subjects)
-        except EventStoreError as error:
-            return dict.fromkeys(subjects, error)
 
     def _roll_back(self) -> None:
         self._data_version = -1  # look again
@@ -299,34 +222,23 @@ class LogWriter:
     def _version_of(self, stream: str) -> int:
         version = self._versions.get(stream)
         if version is None:
-            (version,) = self._db.execute(
-                "SELECT coalesce(max(stream_version), 0) FROM events WHERE stream = ?", (stream,)
-            ).fetchone()
-            self._versions[stream] = version
+            version = self._versions[stream] = self._reader.stream_version(stream)
         return version
 
-    def _stored_already(self, append: Sequence[Append], draft: "_Draft") -> Outcome | None:
-        """Where these very events went before, when this append repeats one that was stored; an error when it has only
-        their ids.
-        """
-        if not all(event.id for part in append for event in part.events):
-            return None
-        self._insert(draft.rows)  # the first try may be among them: its caller gave up waiting, and asks again
-        draft.rows.clear()
-        appended = None
-        for part in append:
-            rows = self._db.execute(
-                f"SELECT {COLUMNS} FROM events"  # noqa: S608 - our text
-                " WHERE stream = ? AND stream_version > ? ORDER BY stream_version LIMIT ?",
-                (part.stream, part.expected_version, len(part.events)),
-            ).fetchall()
-            if [row[3] for row in rows] != [event.id for event in part.events]:
-                return None
-            for stored, event in zip(recorded_events(rows, self._vault), part.events, strict=True):
-                if not _is_same(stored, event):
-                    return DuplicateEventId(f"event {event.id} is stored already, at {stored.position}, and differs")
-            appended = Appended(rows[-1][0], rows[-1][2])
-        return appended
+    def _add(self, append: Sequence[Append], draft: Draft) -> Outcome:
+        def stored_already(append: Sequence[Append]) -> Outcome | None:
+            self._insert(draft.rows)  # the first try may be among them: its caller gave up waiting, and asks again
+            draft.rows.clear()
+            return outcome_of_repeat(append, self._rows_of, self._vault)
+
+        return draft.add(append, self._version_of, stored_already)
+
+    def _rows_of(self, stream: str, after: int, limit: int) -> Iterable[tuple[Any, ...]]:
+        return self._reader.of_stream(stream, after=after, limit=limit)
+
+
+def _look_first(_append: Sequence[Append]) -> Outcome | None:
+    raise _LookFirst
 
 
 def _time_of(recorded_at: str) -> datetime:
@@ -341,87 +253,3 @@ def _may_be_stored(error: sqlite3.Error) -> bool:
     code = int(getattr(error, "sqlite_errorcode", 0))
     is_before_the_end = code in {sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_WRITE}
     return files.primary_code(error) in {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM} and not is_before_the_end
-
-
-def _is_same(stored: RecordedEvent, event: NewEvent) -> bool:
-    """Whether an event is the stored one of its id; of personal fields that are gone, that cannot be asked any more."""
-    return (stored.type, stored.data, stored.schema_version, stored.metadata) == (
-        event.type,
-        event.data,
-        event.schema_version,
-        event.metadata,
-    ) and (stored.personal == event.personal or ((stored.erased or stored.damaged) and event.personal is not None))
-
-
-class _Draft:
-    """The rows of a batch as it is being put together, and where they leave the log."""
-
-    def __init__(self, position: int, hash: bytes, now: datetime, keys: _Keys, wants_events: bool) -> None:  # noqa: A002
-        self.position, self.hash, self.versions = position, hash, dict[str, int]()
-        self.rows: list[_Row] = []
-        self.events: list[RecordedEvent] = []
-        self._keys, self._wants_events = keys, wants_events
-        self.now, self._recorded_at = now, now.isoformat(timespec="microseconds")
-        self._recorded_at_bytes = self._recorded_at.encode()
-        self._random = self._milliseconds = ""
-        self._metadata: tuple[Metadata | None, bytes, str] = (None, b"", "")
-
-    def _new_id(self) -> str:
-        """A random id that sorts by time, so that the index of ids grows at its end (as UUID version 7, RFC 9562)."""
-        if not self._random:
-            self._random = os.urandom(100).hex()
-            self._milliseconds = f"{time.time_ns() // 1_000_000:012x}"
-        random, self._random = self._random[:20], self._random[20:]
-        return self._milliseconds + random
-
-    def state(self) -> tuple[int, bytes, int, int]:
-        return self.position, self.hash, len(self.rows), len(self.events)
-
-    def restore(self, state: tuple[int, bytes, int, int]) -> None:
-        self.position, self.hash, rows, events = state
-        del self.rows[rows:], self.events[events:]
-
-    def add(self, part: Append) -> None:
-        stream, stream_bytes = part.stream, part.stream.encode()
-        version, position, previous = part.expected_version, self.position, self.hash
-        for event in part.events:
-            version += 1
-            position += 1
-            check_event(event, stream)
-            id_ = event.id or self._new_id()
-            id_bytes, data = id_.encode(), event.data
-            known, metadata_bytes, metadata = self._metadata
-            if event.metadata is not known:
-                metadata_bytes = _encode_metadata(event.metadata)
-                metadata = metadata_bytes.decode()
-                self._metadata = (event.metadata, metadata_bytes, metadata)
-            if position == 1:  # the metadata alone: an event of its own would need a stream that nobody else writes
-                metadata_bytes = naming_log(metadata_bytes, os.urandom(16).hex())
-                metadata, self._metadata = metadata_bytes.decode(), (None, b"", "")
-            sealed = None
-            if event.personal is not None:
-                key = self._keys[stream]
-                if isinstance(key, EventStoreError):
-                    raise key
-                sealed = key.seal(event.personal, stream_bytes, version, id_bytes)
-            previous = event_hash(
-                previous, position, stream_bytes, version, id_bytes, event.type.encode(), event.schema_version,
-                self._recorded_at_bytes, metadata_bytes, data, sealed,
-            )  # fmt: skip
-            self.rows.append(
-                (
-                    position, stream, version, id_, event.type, event.schema_version, self._recorded_at, metadata,
-                    data.decode(), sealed, previous,
-                )
-            )  # fmt: skip
-            if self._wants_events:
-                self.events.append(
-                    RecordedEvent(
-                        position, stream, version, event.type, data, event.personal, False, event.schema_version,
-                        event.metadata, id_, self.now, previous,
-                    )
-                )  # fmt: skip
-        self.position, self.hash = position, previous
-
-
-_encode_metadata = msgspec.json.Encoder().encode

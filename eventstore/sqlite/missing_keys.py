@@ -8,9 +8,9 @@ import sqlite3
 from contextlib import ExitStack, closing
 from pathlib import Path
 
-from eventstore import files
 from eventstore.errors import StoreCorrupt
-from eventstore.vault import Vault
+from eventstore.sqlite import files
+from eventstore.sqlite.vault_file import VaultFile
 
 PAGE = 2_000
 LIMIT = 1_000
@@ -56,7 +56,7 @@ def damaged_texts(log: Path, vault: Path, *, after: int = 0) -> list[int]:
     """
     found: list[int] = []
     try:
-        with closing(files.connect_offline(log)) as events, closing(Vault.open(vault, read_only=True)) as keys:
+        with closing(files.connect_offline(log)) as events, closing(VaultFile.open(vault, read_only=True)) as keys:
             while rows := events.execute(
                 "SELECT position, stream, stream_version, id, sealed FROM events"
                 " WHERE position > ? AND sealed IS NOT NULL ORDER BY position LIMIT ?",

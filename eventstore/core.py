@@ -1,48 +1,34 @@
-"""The event store in a SQLite file.
+"""The event store on top of a backend: all that does not depend on what the events are kept in.
 
 Theory of operation. One thread holds the connection that writes. Appends wait in a queue (append_queue.py); whenever
-that thread is free it gets those that wait, stores them in one transaction and reports an outcome to each: an append
-that comes while a commit is in flight goes with the next. The queue and the thread belong to the store, so a caller
-that is cancelled takes nothing with it and leaves no transaction open: its append is stored or, if the thread has not
-got it yet, dropped. Reading goes through other threads, each with a connection of its own. Committed events go straight
-from memory to this process's subscribers (tail.py); what other processes commit is noticed by a thread that looks at
-``PRAGMA data_version`` every 25 ms while somebody waits for events (watch.py).
-
-aiosqlite, which the views use for their queries, is not used here: it makes each statement a trip to the thread and
-back (18,000 events/s where one trip for a batch gives 51,000), and it hands rows to the event loop, where building
-events and decrypting a page of them would hold up everybody else.
+that thread is free it gets those that wait, stores them in one transaction (batch.py) and reports an outcome to each:
+an append that comes while a commit is in flight goes with the next. The queue and the thread belong to the store, so a
+caller that is cancelled takes nothing with it and leaves no transaction open: its append is stored or, if the thread
+has not got it yet, dropped. Reading goes through other threads, each with a connection of its own (threads.py).
+Committed events go straight from memory to this process's subscribers (tail.py); what other processes commit is noticed
+by the backend's watch while a subscriber waits for events. backend.py says what a backend has to do.
 """
 
 import asyncio
 import contextlib
-import sqlite3
 from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from eventstore import files
 from eventstore.append_queue import AppendQueue
+from eventstore.backend import Backend, LogReader, Rows
+from eventstore.batch import Batch
 from eventstore.chain import log_id_in
 from eventstore.codec import Codec
-from eventstore.connections import Readers
 from eventstore.errors import EventStoreError, OutcomeUnknown, StoreClosed, StoreCorrupt, StoreLost, StoreReadOnly
 from eventstore.events import Append, Appended, NewEvent, RecordedEvent
-from eventstore.log_file import (
-    Batch,
-    LogWriter,
-    Synchronous,
-    open_log,
-)
-from eventstore.log_rows import COLUMNS, FOLDED_COLUMNS, fold_rows, recorded_events
+from eventstore.log_rows import fold_rows, recorded_events
 from eventstore.snapshots import Snapshot, Snapshots
 from eventstore.store import Folded
 from eventstore.tail import ALL, Key, Tail, category_of
+from eventstore.threads import ReaderThreads
 from eventstore.validation import check_stream
-from eventstore.vault import Vault
-from eventstore.watch import POLL_SECONDS, Watch
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -52,21 +38,20 @@ PAGE = 500
 """Events in one read."""
 FOLDED_PAGE = 2_000
 """Events folded at once: a few milliseconds of a reading thread."""
+RETRY_SECONDS = 0.025
+"""After the tail could not be brought up to date."""
 
-_Filter = tuple[str, tuple[Any, ...]]
 
+class CoreEventStore:
+    """See EventStore. Use it on the event loop that made it, from a backend that is open and the log's head."""
 
-class SQLiteEventStore:
-    """See EventStore. Use it on the event loop that opened it."""
-
-    def __init__(
-        self, path: Path, vault: Vault, writer: LogWriter | None, watch: sqlite3.Connection, head: int
-    ) -> None:
-        self._path, self._vault = path, vault
-        self._readers = Readers(path)
+    def __init__(self, backend: Backend, head: int) -> None:
+        self._backend, self._vault = backend, backend.vault
+        self._readers = ReaderThreads(backend)
+        writer = backend.writer
         self._appends = None if writer is None else AppendQueue(writer, begin=self._begin_batch, publish=self._publish)
         self._tail = Tail(head, lambda: self._appends is not None and self._appends.is_busy)
-        self._watch = Watch(watch, refresh=vault.refresh, head=_head, known=lambda: self._tail.last)
+        self._watch = backend.watch(lambda: self._tail.last)
         self._snapshots = Snapshots()
         self._watchers = 0
         self._poll_task: asyncio.Task[None] | None = None
@@ -75,46 +60,6 @@ class SQLiteEventStore:
         """How often the tail had been cleared when what is in flight began."""
         self._held: str | None = None
         self._is_closed = False
-
-    @classmethod
-    async def open(
-        cls,
-        path: Path,
-        *,
-        vault_path: Path,
-        synchronous: Synchronous = "FULL",
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-        read_only: bool = False,
-        busy_timeout_seconds: float = files.BUSY_TIMEOUT_SECONDS,
-    ) -> Self:
-        """Open the log and its vault, making them if need be; to read only, the log must exist, the vault need not.
-
-        ``busy_timeout_seconds`` is how long an append waits for another process that is writing.
-
-        Raises:
-            StoreUnavailable and its kinds, StoreCorrupt.
-        """
-        if synchronous not in {"FULL", "NORMAL", "OFF"}:
-            raise ValueError(f"synchronous is FULL, NORMAL or OFF, not {synchronous}")
-
-        def opened() -> tuple[Vault, LogWriter | None, sqlite3.Connection, int]:
-            with contextlib.ExitStack() as undo:
-                vault = Vault.open(vault_path, read_only=read_only, clock=clock)
-                undo.callback(vault.close)
-                db = open_log(
-                    path, synchronous=synchronous, read_only=read_only, busy_timeout_seconds=busy_timeout_seconds
-                )
-                undo.callback(db.close)
-                watch = files.connect_offline(path)
-                undo.callback(watch.close)
-                head = _head(watch)
-                writer = None if read_only else LogWriter(db, path, vault, clock)
-                if writer is None:
-                    db.close()
-                undo.pop_all()
-                return vault, writer, watch, head
-
-        return cls(path, *await asyncio.to_thread(opened))
 
     async def __aenter__(self) -> Self:
         return self
@@ -139,12 +84,10 @@ class SQLiteEventStore:
             if not write.events:
                 raise ValueError("an append needs events")
             check_stream(write.stream)  # here and not in the midst of a batch, which looks for its key and its version
-        self._check_open()
-        if self._appends is None:
-            raise StoreReadOnly(f"{self._path.name} was opened for reading")
+        appends = self._writable()
         if self._held is not None:
             raise StoreLost(self._held)
-        queued = self._appends.put(writes)
+        queued = appends.put(writes)
         try:
             return await queued
         except asyncio.CancelledError:
@@ -152,18 +95,22 @@ class SQLiteEventStore:
             raise
         except OutcomeUnknown as error:
             unknown = error
-        return await self._appends.repeat(writes, unknown)
+        return await appends.repeat(writes, unknown)
 
     @property
     def trouble(self) -> str | None:
         return None if self._appends is None else self._appends.trouble
 
     async def check_writable(self) -> None:
+        appends = self._writable()
+        await asyncio.to_thread(self._backend.check_writable)
+        appends.trouble = None
+
+    def _writable(self) -> AppendQueue:
         self._check_open()
         if self._appends is None:
-            raise StoreReadOnly(f"{self._path.name} was opened for reading")
-        await asyncio.to_thread(files.write_nothing, self._path)
-        self._appends.trouble = None
+            raise StoreReadOnly(f"{self._backend.name} was opened for reading")
+        return self._appends
 
     def _begin_batch(self) -> bool:
         self._cleared_before = self._tail.cleared
@@ -222,14 +169,14 @@ class SQLiteEventStore:
     ) -> AsyncGenerator[list[RecordedEvent], None]:
         self._check_open()
         left = limit
-        low, high = after_version, 1 << 62
+        low, high = after_version, None
+
+        def choose(reader: LogReader) -> Rows:
+            return reader.of_stream(stream, after=low, before=high, limit=size, backwards=backwards)
+
         while left is None or left > 0:
             size = PAGE if left is None else min(PAGE, left)
-            order = "DESC" if backwards else "ASC"
-            page = await self._read(
-                f"stream = ? AND stream_version > ? AND stream_version < ? ORDER BY stream_version {order} LIMIT ?",
-                (stream, low, high, size),
-            )
+            page = await self._read(choose)
             if page:
                 yield page
             if len(page) < size:
@@ -249,24 +196,20 @@ class SQLiteEventStore:
         where, dropped = (stream, codec, evolve), self._snapshots.dropped
         kept = self._snapshots.get(where, initial) if after_version == 0 else None
 
-        def fold(db: sqlite3.Connection) -> tuple[Folded[S], bool, bytes | None]:
+        def fold(reader: LogReader) -> tuple[Folded[S], bool, bytes | None]:
             before = folded
             self._vault.refresh()
             key = self._vault.find(stream)
             if kept is not None and before.version == 0 and kept.key_id == (None if key is None else key.id):
                 before = Folded(kept.state, kept.version, kept.position, kept.damaged)
-            rows = db.execute(
-                f"SELECT {FOLDED_COLUMNS} FROM events WHERE stream = ? AND stream_version > ?"  # noqa: S608
-                " ORDER BY stream_version LIMIT ?",
-                (stream, before.version, FOLDED_PAGE),
-            )
+            rows = reader.folded(stream, after=before.version, limit=FOLDED_PAGE)
             self._vault.refresh()  # after the rows are chosen: a key is older than the events it is for
             state, version, damaged = fold_rows(rows, stream, before.version, self._vault, codec, evolve, before.state)
             key = self._vault.find(stream)
             position = before.position if version == before.version else 0
             is_all = version < before.version + FOLDED_PAGE
             if is_all and position == 0 and version > after_version:
-                position = _position(db, stream, version)
+                position = reader.position_of(stream, version)
             return Folded(state, version, position, before.damaged or damaged), is_all, None if key is None else key.id
 
         while not is_all:
@@ -281,13 +224,13 @@ class SQLiteEventStore:
     ) -> list[RecordedEvent]:
         self._check_open()
         events: list[RecordedEvent] = []
-        low, high = after, 1 << 62
-        condition, values = _filter(category, None)
+        low, high = after, None
+
+        def choose(reader: LogReader) -> Rows:
+            return reader.of_log(after=low, before=high, category=category, limit=size, backwards=backwards)
+
         while (size := min(PAGE * 2, limit - len(events))) > 0:
-            page = await self._read(
-                f"{condition} position > ? AND position < ? ORDER BY position {'DESC' if backwards else 'ASC'} LIMIT ?",
-                (*values, low, high, size),
-            )
+            page = await self._read(choose)
             if events:
                 events += page
             else:
@@ -302,38 +245,24 @@ class SQLiteEventStore:
 
     async def find(self, event_id: str) -> RecordedEvent | None:
         self._check_open()
-        found = await self._read("id = ?", (event_id,))
+        found = await self._read(lambda reader: reader.of_id(event_id))
         return found[0] if found else None
 
     async def head(self) -> int:
         self._check_open()
-        return await self._readers.run(_head)
+        return await self._readers.run(lambda reader: reader.head())
 
     async def log_id(self) -> str:
         self._check_open()
-
-        def read(db: sqlite3.Connection) -> str:
-            row = db.execute("SELECT CAST(metadata AS BLOB) FROM events WHERE position = 1").fetchone()
-            return "" if row is None else log_id_in(row[0])
-
-        return await self._readers.run(read)
+        return log_id_in(await self._readers.run(lambda reader: reader.first_metadata()))
 
     async def stream_version(self, stream: str) -> int:
         self._check_open()
+        return await self._readers.run(lambda reader: reader.stream_version(stream))
 
-        def read(db: sqlite3.Connection) -> int:
-            row = db.execute(
-                "SELECT coalesce(max(stream_version), 0) FROM events WHERE stream = ?", (stream,)
-            ).fetchone()
-            return int(row[0])
-
-        return await self._readers.run(read)
-
-    async def _read(self, where: str, values: tuple[Any, ...]) -> list[RecordedEvent]:
-        """Events of one statement; the callers' own text is in ``values`` only."""
-
-        def read(db: sqlite3.Connection) -> list[RecordedEvent]:
-            rows = db.execute(f"SELECT {COLUMNS} FROM events WHERE {where}", values)  # noqa: S608 - our text
+    async def _read(self, choose: Callable[[LogReader], Rows]) -> list[RecordedEvent]:
+        def read(reader: LogReader) -> list[RecordedEvent]:
+            rows = choose(reader)
             self._vault.refresh()  # after the rows are chosen: a key is older than the events it is for
             return recorded_events(rows, self._vault)
 
@@ -384,14 +313,9 @@ class SQLiteEventStore:
     ) -> tuple[list[RecordedEvent], int]:
         """The next events of a kind, and the position up to which there are no others."""
 
-        def read(db: sqlite3.Connection) -> tuple[list[RecordedEvent], int]:
-            head = _head(db)  # first: whatever is committed between the two statements is for the next page
-            condition, values = _filter(category, stream)
-            order = "position" if stream is None else "stream_version"  # of one stream, the same
-            rows = db.execute(
-                f"SELECT {COLUMNS} FROM events WHERE {condition} position > ? ORDER BY {order} LIMIT ?",  # noqa: S608
-                (*values, position, PAGE),
-            )
+        def read(reader: LogReader) -> tuple[list[RecordedEvent], int]:
+            head = reader.head()  # first: whatever is committed between the two statements is for the next page
+            rows = reader.of_log(after=position, category=category, stream=stream, limit=PAGE)
             self._vault.refresh()
             events = recorded_events(rows, self._vault)
             if len(events) == PAGE:
@@ -440,7 +364,7 @@ class SQLiteEventStore:
                 if await self._is_caught_up(seen, vault):
                     seen = vault
                 else:
-                    await asyncio.sleep(POLL_SECONDS)
+                    await asyncio.sleep(RETRY_SECONDS)
                     self._watch.again()
         except StoreClosed:
             return
@@ -495,21 +419,3 @@ class SQLiteEventStore:
     def _check_open(self) -> None:
         if self._is_closed:
             raise StoreClosed("the store is closed")
-
-
-def _position(db: sqlite3.Connection, stream: str, version: int) -> int:
-    sql = "SELECT position FROM events WHERE stream = ? AND stream_version = ?"
-    (position,) = db.execute(sql, (stream, version)).fetchone()
-    return int(position)
-
-
-def _head(db: sqlite3.Connection) -> int:
-    (head,) = db.execute("SELECT coalesce(max(position), 0) FROM events").fetchone()
-    return int(head)
-
-
-def _filter(category: str | None, stream: str | None) -> _Filter:
-    """The beginning of a WHERE clause, and its values."""
-    parts = [("stream", stream), ("category", category)]
-    given = [(column, value) for column, value in parts if value is not None]
-    return "".join(f"{column} = ? AND " for column, _ in given), tuple(value for _, value in given)

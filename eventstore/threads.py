@@ -1,19 +1,17 @@
-"""The threads that hold a log's connections: one that writes, and some that read."""
+"""The threads of a store: one that writes, and some that read."""
 
 import asyncio
 import contextlib
-import sqlite3
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from queue import SimpleQueue
 from typing import TypeVar
 
-from eventstore import files
+from eventstore.backend import Backend, LogReader, LogWriter
+from eventstore.batch import Batch
 from eventstore.errors import StoreClosed
 from eventstore.events import Append
-from eventstore.log_file import Batch, LogWriter
 
 T = TypeVar("T")
 
@@ -47,40 +45,37 @@ class WriterThread:
             result: Batch | BaseException
             try:
                 result = self._log.commit(appends, wants_events=wants_events)
-            except BaseException as error:  # noqa: BLE001 - the appenders' edge: whatever it is, they are told
+            except BaseException as error:  # noqa: BLE001 - the appenders' edge: each of them gets it
                 result = error
-            with contextlib.suppress(RuntimeError):  # the event loop has ended, and with it whoever would listen
+            with contextlib.suppress(RuntimeError):  # the event loop has ended, and with it all who would listen
                 self._loop.call_soon_threadsafe(self._report, result)
 
 
-class Readers:
+class ReaderThreads:
     """Threads that read, each with its own connection."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._local = threading.local()
-        self._connections: list[sqlite3.Connection] = []
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
         self._executor = ThreadPoolExecutor(READERS, thread_name_prefix="eventstore-reader")
+        self._is_closed = False
 
-    async def run(self, read: Callable[[sqlite3.Connection], T]) -> T:
+    async def run(self, work: Callable[[LogReader], T]) -> T:
+        """Call a function on one of the threads.
+
+        Raises:
+            StoreClosed.
+            StoreUnavailable and its kinds, StoreCorrupt: about the log.
+        """
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._executor, self._call, read)
-        except RuntimeError as error:
-            if "shutdown" in str(error):
+            reading = asyncio.get_running_loop().run_in_executor(self._executor, self._backend.read, work)
+        except RuntimeError:
+            if self._is_closed:
                 raise StoreClosed("the store is closed") from None
             raise
-
-    def _call(self, read: Callable[[sqlite3.Connection], T]) -> T:
-        try:
-            db: sqlite3.Connection | None = getattr(self._local, "db", None)
-            if db is None:
-                db = self._local.db = files.connect_offline(self._path)
-                self._connections.append(db)
-            return read(db)
-        except sqlite3.Error as error:
-            raise files.explained(error, self._path) from error
+        return await reading
 
     def close(self) -> None:
+        """Wait for the threads: not for an event loop to call."""
+        self._is_closed = True
         self._executor.shutdown()
-        for db in self._connections:
-            db.close()
+        self._backend.close()

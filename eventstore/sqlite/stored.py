@@ -8,8 +8,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from eventstore import files
 from eventstore.chain import event_hash, log_id_in
+from eventstore.sqlite import files
 
 _COLUMNS = "position, stream, stream_version, id, type, schema_version, recorded_at, metadata, data, sealed, hash"
 

@@ -24,7 +24,7 @@ BUSY_TIMEOUT_SECONDS = 10.0
 
 LOG_ID = 0x45764C67
 """'EvLg': tells a log from any other SQLite file."""
-LOG_MIGRATIONS = "eventstore.migrations"
+LOG_MIGRATIONS = "eventstore.sqlite.migrations"
 
 _SPARE_BYTES = 1 << 20
 """With less room than this an unexplained write error is taken for a full disk."""

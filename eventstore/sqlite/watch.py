@@ -16,8 +16,8 @@ POLL_SECONDS = 0.025
 """Between two looks at what other processes committed: 15 ms of delay at the median."""
 
 
-class Watch:
-    """Looks at the log's ``PRAGMA data_version`` and at the vault's, between ``begin`` and ``end``.
+class FileWatch:
+    """See Watch. Looks at the log's ``PRAGMA data_version`` and at the vault's, between ``begin`` and ``end``.
 
     The connection is its own from now on. ``refresh`` is the vault's, ``head`` reads the log's last position, ``known``
     tells the last one that needs no telling: what this process commits itself is no news.
@@ -41,7 +41,6 @@ class Watch:
         self._is_watching = self._is_closed = False
 
     def begin(self) -> None:
-        """From now on there is a change at once, and then whenever there is one."""
         self._changed.clear()
         self._is_watching = True
         self.again()  # before the thread begins, which would tell the same change twice if it was much faster
@@ -53,22 +52,18 @@ class Watch:
         self._is_watching = False
 
     def look(self) -> None:
-        """Not only when it is time again."""
         self._wake.set()
 
     def again(self) -> None:
-        """Tell a change although there may be none: of the last one nothing could be made."""
         self._asked += 1
         self._wake.set()
 
     async def changed(self) -> int:
-        """Wait for a change; several may be told as one. A number that grows when the vault is another than before."""
         await self._changed.wait()
         self._changed.clear()
         return self._found
 
     def close(self) -> None:
-        """Waits for the thread: not for an event loop to call."""
         self._is_closed = True
         self._wake.set()
         if self._thread is not None:

@@ -1,0 +1,1 @@
+"""An event store in a SQLite file, its vault in another."""

@@ -37,10 +37,10 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from scripts.bench_table import report as tell
 from scripts.search_rivals import ranked_by_rivals, sections_of
+from service.markup.pages import MARKDOWN_SUFFIXES
 from service.retrieval.index.archive import Archive, blob_of
 from service.retrieval.index.build import PAGES_FILE, build_index, renew_index
 from service.retrieval.index.report import IndexReport
-from service.retrieval.readers.markdown import SUFFIXES
 from service.retrieval.search.query import SiteIndexes
 from service.runtime.processes import run_in_child
 
@@ -177,7 +177,7 @@ async def built_in_child(indexes: SiteIndexes, archive: Path, name: str) -> tupl
     watching.cancel()
     await asyncio.wait([watching])
     with tarfile.open(archive) as read:
-        text = sum(member.size for member in read if member.name.endswith(SUFFIXES))
+        text = sum(member.size for member in read if member.name.endswith(MARKDOWN_SUFFIXES))
     size = sum(file.stat().st_size for file in target.rglob("*") if file.is_file())
     return report, {
         "pages": report.pages, "sections": report.sections, "build_seconds": round(report.seconds, 2),

@@ -14,14 +14,13 @@ from msgspec import Struct
 
 from service.domain.errors import Invalid
 from service.domain.jobs.decider import FileChange
+from service.markup.pages import is_page
 from service.ports.docs_source import DocsSource, NewCommit, Source, TreeFile
 
 WRITABLE_SUFFIXES = frozenset(
     {".md", ".mdx", ".markdown", ".rst", ".adoc", ".txt", ".json", ".yml", ".yaml", ".toml", ".html"}
 )
 """Prose, and the data that sites keep beside it. Scripts and style sheets are code, and SVG may carry a script."""
-
-PAGE_SUFFIXES = (".md", ".mdx", ".markdown", ".rst", ".adoc", ".html")
 
 NAVIGATION_FILES = frozenset({"docs.json", "mint.json", "mkdocs.yml", "mkdocs.yaml", "sidebars.json"})
 """May be changed above the docs folder too: they name its pages."""
@@ -141,7 +140,7 @@ class Workspace:
         return sorted([*(path for path in base if path not in self._changes), *made])
 
     def pages(self) -> list[str]:
-        return [path for path in self.readable_paths() if path.lower().endswith(PAGE_SUFFIXES)]
+        return [path for path in self.readable_paths() if is_page(path)]
 
     def checked(self, path: str) -> str:
         """The path in its normal form, if it is one that the model may look at."""

@@ -15,10 +15,10 @@ from service.cli.parsing import add_command, count
 from service.cli.runtime import Runtime
 from service.commands.projects import source_of
 from service.domain.errors import Conflict, Invalid, NotFound, ServiceError
+from service.markup.pages import MARKDOWN_SUFFIXES
 from service.ports.search_index import Explanation
 from service.projections.projects import ProjectRow, project_of_domain
 from service.projections.sites import get_site
-from service.retrieval.readers.markdown import SUFFIXES
 from service.runtime.system import cli_actor
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ async def index(runtime: Runtime, options: argparse.Namespace, output: Output) -
         where = f"{project.docs_folder} of {project.repository}" if project.docs_folder else project.repository
         failure(
             f"There is no page of documentation in {where}, branch {project.ref}.",
-            next_step=f"Pages are files that end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}.",
+            next_step=f"Pages are files that end in {', '.join(MARKDOWN_SUFFIXES[:-1])} or {MARKDOWN_SUFFIXES[-1]}.",
         )
     output.result(report, told(report, options.domain))
     return DONE

@@ -61,7 +61,7 @@ def test_a_headings_anchor_is_its_own_or_that_of_what_it_opens(html, anchor):
 
 
 def test_a_page_that_wants_to_stay_unseen_does():
-    assert page_of("<meta name=robots content=noindex><p>x", "x.html").facts["searchable"] == "false"
+    assert page_of("<meta name=robots content=noindex><p>x", "x.html").front_matter["searchable"] == "false"
 
 
 @pytest.mark.parametrize(

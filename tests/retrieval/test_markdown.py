@@ -5,10 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.domain.sites import Skipped
-from service.retrieval.readers.front_matter import facts_list
-from service.retrieval.readers.inline import Dialect, words_of
+from service.markup.front_matter import list_field
+from service.markup.inline import Dialect, words_of
+from service.markup.slugs import slug
 from service.retrieval.readers.markdown import MAX_LINES, MAX_PAGE_BYTES, ParsedPage, parse_page
-from service.retrieval.site.slugs import slug
 
 
 def page_of(text: str, path: str = "page.md", **dialect: Any) -> ParsedPage:
@@ -50,12 +50,12 @@ def test_front_matter_is_not_shown():
     page = page_of("---\ntitle: T\nkeywords: [a, b]\ndescription: About *it*.\n---\n\nText.\n")
     assert page.content == "Text."
     assert page.description == "About it."
-    assert facts_list(page.facts, "keywords") == ("a", "b")
+    assert list_field(page.front_matter, "keywords") == ("a", "b")
 
 
 @pytest.mark.parametrize("written", ["[a, b]", "a, b", "\n  - a\n  - b"])
 def test_a_list_is_read_however_it_is_written(written):
-    assert facts_list(page_of(f"---\ntags: {written}\n---\n").facts, "tags") == ("a", "b")
+    assert list_field(page_of(f"---\ntags: {written}\n---\n").front_matter, "tags") == ("a", "b")
 
 
 # Sections

@@ -8,9 +8,9 @@ from docutils.nodes import make_id
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.retrieval.readers.inline import Dialect
+from service.markup.inline import Dialect
+from service.markup.slugs import Anchors, slug
 from service.retrieval.readers.markdown import ParsedPage, parse_page
-from service.retrieval.site.slugs import Anchors, slug
 
 HEADINGS = (
     "## [Link](http://x.y/z) and `code.x()` **bold** _em_ &amp; it's",

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from markdown_it import MarkdownIt
 
-from service.retrieval.site.slugs import slug
+from service.markup.slugs import slug
 from service.runtime.settings import ModelSection, Settings
 
 MANUAL = Path(__file__).parent.parent.parent / "service" / "manual"

@@ -6,7 +6,11 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-PAGE_SUFFIXES = (".md", ".mdx", ".markdown", ".rst", ".adoc", ".html", ".txt")
+from service.markup import front_matter
+from service.markup.pages import INDEX_NAMES, PAGE_SUFFIXES
+
+NAMED_SUFFIXES = (*PAGE_SUFFIXES, ".txt")
+"""Files that an instruction may name: pages, and plain text beside them."""
 
 # What tools say, read back
 
@@ -96,7 +100,9 @@ _UNDERLINE = re.compile(r"(?:=+|-+)\s*")
 def headings(lines: Sequence[str]) -> Iterable[tuple[int, str]]:
     """Line numbers and words of a page's headings, ``#`` and underlined ones; not what stands in code."""
     fence = ""
-    for number, line in enumerate(lines[front_matter_lines(lines) :], front_matter_lines(lines) + 1):
+    for number, line in enumerate(
+        lines[front_matter.lines_of("\n".join(lines)) :], front_matter.lines_of("\n".join(lines)) + 1
+    ):
         mark = re.match(r"\s*(`{3,}|~{3,})", line)
         if mark and (not fence or mark[1].startswith(fence)):
             fence = "" if fence else mark[1]
@@ -113,16 +119,9 @@ def headings(lines: Sequence[str]) -> Iterable[tuple[int, str]]:
             yield number, line
 
 
-def front_matter_lines(lines: Sequence[str]) -> int:
-    """How many lines the front matter takes, its fences included."""
-    if not lines or lines[0].rstrip() not in ("---", "+++"):
-        return 0
-    return next((at for at, line in enumerate(lines[1:], 2) if line.rstrip() == lines[0].rstrip()), 0)
-
-
 def top_of(lines: Sequence[str]) -> int:
     """The line after which a page's text begins: its front matter, imports and title."""
-    after = at = front_matter_lines(lines)
+    after = at = front_matter.lines_of("\n".join(lines))
     while at < len(lines) and (not lines[at].strip() or lines[at].startswith(("import ", "export "))):
         at += 1
         if lines[at - 1].strip():
@@ -140,15 +139,15 @@ def _heading_words(text: str) -> str:
 
 
 def stem_of(path: str) -> str:
-    return next((path[: -len(suffix)] for suffix in PAGE_SUFFIXES if path.lower().endswith(suffix)), path)
+    return next((path[: -len(suffix)] for suffix in NAMED_SUFFIXES if path.lower().endswith(suffix)), path)
 
 
 def is_page(path: str) -> bool:
-    return path.lower().endswith(PAGE_SUFFIXES)
+    return path.lower().endswith(NAMED_SUFFIXES)
 
 
 def is_index(path: str) -> bool:
-    return stem_of(path).rpartition("/")[2].lower() in ("index", "_index", "readme")
+    return stem_of(path).rpartition("/")[2].lower() in INDEX_NAMES
 
 
 def is_meant(path: str, wanted: str) -> bool:

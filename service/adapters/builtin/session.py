@@ -29,7 +29,6 @@ from service.adapters.builtin.navigation import NAVIGATION_FILES, entry_for, is_
 from service.adapters.builtin.pages import (
     FOUND_IN,
     OUTSIDE,
-    PAGE_SUFFIXES,
     broken_links,
     data_of,
     ends_with,
@@ -193,14 +192,14 @@ class Session:
         scope = (yield from self._scope(asked.path)) if asked.path else ""
         if asked.path and not scope:
             return
-        if scope.lower().endswith(PAGE_SUFFIXES):
+        if is_page(scope):
             yield from self._replace_in(name, asked, [scope], more=0)
             return
         found = yield from self._one(
             "Searching the pages. ", "search", query=asked.old, exact=True, **({"folder": scope} if scope else {})
         )
         paths = [match[1] for line in data_of(found.text) if (match := FOUND_IN.fullmatch(line))]
-        pages = [path for path in paths if path.lower().endswith(PAGE_SUFFIXES)]
+        pages = [path for path in paths if is_page(path)]
         left_alone = [path for path in paths if path not in pages]
         if left_alone:
             self._say(f"Left alone, because they are not pages: {_named(left_alone)}.")
@@ -279,7 +278,7 @@ class Session:
         )
         mdx, both = (first_number(result.text) for result in counts)
         path = asked.path.strip("/")
-        if not PurePosixPath(path).suffix.lower().endswith(PAGE_SUFFIXES):
+        if not is_page(PurePosixPath(path).suffix):
             path += ".mdx" if mdx > both - mdx else ".md"
         existing = yield from self._one("", "read", path=path, start_line=1, end_line=1)
         if existing.is_error and (docs := OUTSIDE.search(existing.text)):
@@ -292,8 +291,8 @@ class Session:
         near = yield from self._one(
             "", "list", **({"folder": folder} if folder else {}), name=PurePosixPath(path).suffix
         )
-        pages = [line for line in data_of(near.text) if line.lower().endswith(PAGE_SUFFIXES)]
-        siblings = pages or [line for line in data_of(counts[1].text) if line.lower().endswith(PAGE_SUFFIXES)]
+        pages = [line for line in data_of(near.text) if is_page(line)]
+        siblings = pages or [line for line in data_of(counts[1].text) if is_page(line)]
         has_front_matter = True
         if siblings:
             first = yield from self._one("", "read", path=siblings[0], start_line=1, end_line=1)
@@ -423,13 +422,13 @@ class Session:
 
     def _pages(self, path: str) -> Generator[Step, Turn, list[str]]:
         wanted = path.strip("/").removeprefix("./")
-        stem = wanted.removesuffix(PurePosixPath(wanted).suffix) if wanted.lower().endswith(PAGE_SUFFIXES) else wanted
+        stem = wanted.removesuffix(PurePosixPath(wanted).suffix) if is_page(wanted) else wanted
         found = yield from self._one("", "list", name=stem)
         lines = data_of(found.text)
         return (
-            [line for line in lines if line == wanted and line.lower().endswith(PAGE_SUFFIXES)]
-            or [line for line in lines if line.lower().endswith(PAGE_SUFFIXES) and stem_of(line) == wanted]
-            or [line for line in lines if ends_with(line, wanted) and line.lower().endswith(PAGE_SUFFIXES)]
+            [line for line in lines if line == wanted and is_page(line)]
+            or [line for line in lines if is_page(line) and stem_of(line) == wanted]
+            or [line for line in lines if ends_with(line, wanted) and is_page(line)]
             or [line for line in lines if is_meant(line, wanted)]
         )
 
@@ -473,7 +472,7 @@ def _target(page: str, asked: Rename) -> str:
     to = asked.to.strip("/").removeprefix("./")
     if asked.to.endswith("/"):
         to = f"{to}/{PurePosixPath(page).name}"
-    if not to.lower().endswith(PAGE_SUFFIXES):
+    if not is_page(to):
         to += PurePosixPath(page).suffix
     folders = page.split("/")[:-1]
     first, inside, _ = to.partition("/")

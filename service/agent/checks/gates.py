@@ -14,6 +14,8 @@ from service.agent.checks.links import Links
 from service.agent.workspace import Workspace
 from service.domain.errors import Invalid
 from service.domain.jobs.decider import Problem
+from service.markup.front_matter import block_of
+from service.markup.pages import is_markdown
 
 MAX_PROBLEMS = 200
 MAX_CHANGED_FILES = 150
@@ -21,8 +23,6 @@ MAX_CHANGED_LINES = 10_000
 """Beyond these nobody reviews a pull request."""
 SHRUNK_TO = 0.3
 MIN_LINES_TO_SHRINK = 60
-
-_MARKDOWN = (".md", ".mdx", ".markdown")
 
 
 class Changed(Struct, frozen=True):
@@ -62,7 +62,7 @@ def check_files(changed: list[Changed]) -> list[Problem]:
         if file.after is None:
             continue
         found += secrets(file)
-        if file.path.lower().endswith(_MARKDOWN):
+        if is_markdown(file.path):
             found += front_matter(file)
             found += body(file)
         if navigation.is_navigation(file.path):
@@ -87,7 +87,7 @@ def front_matter(file: Changed) -> list[Problem]:
         if file.before is not None and markup.front_matter_problem(before) is not None:
             return []
         return [Problem("front-matter", file.path, problem[1], problem[0])]
-    if markup.front_matter(before) is not None and markup.front_matter(after) is None:
+    if block_of(before) is not None and block_of(after) is None:
         return [Problem("front-matter", file.path, "The page had front matter, and now has none.", 1)]
     return []
 

@@ -11,16 +11,15 @@ from msgspec import Struct
 
 from service.agent.checks.markup import PageLink
 from service.agent.checks.site_view import (
-    INDEX_NAMES,
     NO_ANCHORS,
-    PAGE_SUFFIX,
     Anchors,
     PageNames,
     SiteView,
     loosely,
     without_query,
 )
-from service.retrieval.site.slugs import slug
+from service.markup.pages import INDEX_NAMES, is_page, without_suffix
+from service.markup.slugs import slug
 
 MAX_SUGGESTIONS = 3
 MAX_GUESSED = 300
@@ -124,9 +123,7 @@ def _is_slip(written: str, meant: str) -> bool:
 
 def _guesses(path: str, target: str, now: SiteView) -> tuple[list[str], bool]:
     """Pages that a link to nowhere may have meant, best first, and whether the first is the one."""
-    parts = [
-        _word(part) for part in PAGE_SUFFIX.sub("", without_query(target)).split("/") if part not in ("", ".", "..")
-    ]
+    parts = [_word(part) for part in without_suffix(without_query(target)).split("/") if part not in ("", ".", "..")]
     while parts and parts[-1] in INDEX_NAMES:
         parts.pop()
     if not parts:
@@ -185,7 +182,7 @@ def _names(now: SiteView) -> PageNames:
 
 def _own_names(page: str, now: SiteView) -> set[str]:
     """The last part of its path and of its address."""
-    parts = [part for part in PAGE_SUFFIX.sub("", page).split("/") if part.lower() not in INDEX_NAMES]
+    parts = [part for part in without_suffix(page).split("/") if part.lower() not in INDEX_NAMES]
     return {_word(parts[-1]) if parts else "", _word(now.site.pages[page].url.rpartition("/")[2])} - {""}
 
 
@@ -201,9 +198,9 @@ def _address(path: str, target: str, page: str, now: SiteView) -> str | None:
         return relpath(page, dirname(path) or ".") if not target.startswith("/") else f"/{page}"
     url = now.site.pages[page].url
     bare, _, query = target.partition("?")
-    has_suffix = PAGE_SUFFIX.search(bare) is not None
+    has_suffix = is_page(bare)
     near = relpath(page, dirname(path) or ".")
-    stem = PAGE_SUFFIX.sub("", near)
+    stem = without_suffix(near)
     stem = re.sub(r"(?:^|/)(?:index|_index|README|readme)$", "", stem) or "."
     lead = "./" if bare.startswith("./") and not near.startswith("../") else ""
     slashed = "/" if bare.endswith("/") else ""

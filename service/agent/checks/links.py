@@ -13,9 +13,7 @@ from service.agent.checks import navigation
 from service.agent.checks.link_guesses import MOVED, BrokenLink, SuspectLink, verdicts
 from service.agent.checks.markup import links_of
 from service.agent.checks.site_view import (
-    INDEX_NAMES,
     NO_ANCHORS,
-    PAGE_SUFFIX,
     Anchors,
     SiteView,
     anchors_of_page,
@@ -27,7 +25,8 @@ from service.agent.checks.site_view import (
     made_view,
     without_query,
 )
-from service.agent.workspace import PAGE_SUFFIXES, Workspace
+from service.agent.workspace import Workspace
+from service.markup.pages import INDEX_NAMES, is_markdown, is_page, without_suffix
 from service.retrieval.readers.markdown import ParsedPage
 from service.retrieval.site.navigation import Layout, detect_layout
 
@@ -65,10 +64,10 @@ class Links:
     async def broken_by_changes(self) -> list[BrokenLink]:
         """Those that were sound before the job's changes, and new ones."""
         changes = await self._workspace.effective_changes()
-        pages = {path: text for path, text in changes.items() if path.lower().endswith((".md", ".mdx", ".markdown"))}
+        pages = {path: text for path, text in changes.items() if is_markdown(path)}
         moved = await self.moved()
         came_from = {to: path for path, to in moved.items()}
-        if not any(CONFIGURATIONS.search(path) or path.lower().endswith(PAGE_SUFFIXES) for path in changes):
+        if not any(CONFIGURATIONS.search(path) or is_page(path) for path in changes):
             return []
         if await self._only_words(changes):
             return []
@@ -336,7 +335,7 @@ def _needles(affected: Iterable[str], before: SiteView) -> list[str] | None:
             by_page[path].add(url)
     needles: set[str] = set()
     for path, urls in by_page.items():
-        for address in (PAGE_SUFFIX.sub("", path), *urls):
+        for address in (without_suffix(path), *urls):
             parts = [part for part in address.lower().split("/") if part and part not in INDEX_NAMES]
             if not parts:
                 return None

@@ -12,9 +12,8 @@ from collections.abc import Iterator
 import yaml
 from msgspec import Struct
 
-from service.retrieval.readers.front_matter import load_strings
+from service.markup.front_matter import block_of, load_strings
 
-MAX_FRONT_MATTER = 64 << 10
 MAX_LINKS_OF_A_PAGE = 5_000
 
 
@@ -109,26 +108,15 @@ def _is_image(text: str, bracket: int) -> bool:
 # Front matter
 
 
-def front_matter(text: str) -> tuple[str, int] | None:
-    """Its text and the number of its last line; None when the page has none. The number is 0 when it is not closed."""
-    if not text.startswith("---") or text[3:].partition("\n")[0].strip():
-        return None
-    end = re.compile(r"^(?:---|\.\.\.)[ \t\r]*$", re.MULTILINE).search(text, 4, MAX_FRONT_MATTER)
-    if end is None:
-        return text[4:MAX_FRONT_MATTER], 0
-    return text[text.index("\n") + 1 : end.start()], text.count("\n", 0, end.start()) + 1
-
-
 def front_matter_problem(text: str) -> tuple[int, str] | None:
     """Line and sentence."""
-    found = front_matter(text)
-    if found is None:
+    block = block_of(text)
+    if block is None or block.is_toml:
         return None
-    block, last = found
-    if not last:
+    if not block.end:
         return 1, "The front matter has no closing line of three hyphens."
     try:
-        value = load_strings(block)
+        value = load_strings(block.text)
     except ValueError as error:
         cause = error.__cause__
         if isinstance(cause, yaml.MarkedYAMLError) and cause.problem_mark is not None:

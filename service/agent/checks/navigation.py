@@ -9,8 +9,9 @@ from posixpath import dirname, normpath
 import yaml
 from msgspec import Struct
 
-from service.agent.workspace import NAVIGATION_FILES, PAGE_SUFFIXES
-from service.retrieval.readers.front_matter import load_strings
+from service.agent.workspace import NAVIGATION_FILES
+from service.markup.front_matter import load_strings
+from service.markup.pages import PAGE_SUFFIXES, without_suffix
 
 MAX_ENTRIES = 50_000
 MAX_FOLDER = 500
@@ -47,7 +48,7 @@ class Entry(Struct, frozen=True):
         suffix = next((s for s in PAGE_SUFFIXES if path.endswith(self.page + s)), "")
         if suffix:
             base = path.removesuffix(self.page + suffix)
-            to = to.removesuffix(next((s for s in PAGE_SUFFIXES if to.endswith(s)), ""))
+            to = without_suffix(to)
         return self.found.replace(self.page, to.removeprefix(base), 1)
 
 
@@ -132,7 +133,7 @@ class _Places:
 def named_in_code(text: str, page: str, root: str) -> int | None:
     """The line on which a sidebar written as a program names this page."""
     inside = page[len(root) :].lstrip("/") if page.startswith(root) else page
-    name = inside.removesuffix(next((s for s in PAGE_SUFFIXES if inside.endswith(s)), "")).removeprefix("docs/")
+    name = without_suffix(inside).removeprefix("docs/")
     match = re.search(rf"['\"]{re.escape(name)}['\"]", text)
     return text.count("\n", 0, match.start()) + 1 if match else None
 

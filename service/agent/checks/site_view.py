@@ -13,13 +13,11 @@ from msgspec import Struct
 
 from service.agent.checks.markup import links_of
 from service.domain.sites import Skipped
-from service.retrieval.readers.front_matter import fact, split_front_matter
-from service.retrieval.readers.inline import Link
+from service.markup.front_matter import split_front_matter, text_field
+from service.markup.inline import Link
 from service.retrieval.readers.markdown import ParsedPage, parse_page
 from service.retrieval.site.navigation import Layout, Site, SiteBuilder, link_problem, resolve_link
 
-INDEX_NAMES = frozenset({"index", "_index", "readme"})
-PAGE_SUFFIX = re.compile(r"\.(?:mdx?|markdown|html?)$", re.IGNORECASE)
 _RAW_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]++([^\n]{1,300})$", re.MULTILINE)
 _TERM = re.compile(r"^[ \t]*(?:[-*][ \t]+)?(\S[^\n]{0,300})\n(?:[ \t]*\n)?[ \t]*(?:[-*][ \t]+)?:[ \t]", re.MULTILINE)
 
@@ -78,15 +76,13 @@ def light_pages(texts: Mapping[str, str], *, many_bases: bool) -> dict[str, Pars
     """Pages with what places them on the site, and nothing else."""
     pages = {}
     for path, text in texts.items():
-        facts, _ = (
-            split_front_matter(text.removeprefix("\ufeff")) if text.lstrip("\ufeff")[:3] in ("---", "+++") else ({}, 0)
-        )
+        front_matter, _ = split_front_matter(text.removeprefix("\ufeff"))
         links = tuple(Link(link.target, "", link.line) for link in links_of(text)[:20]) if many_bases else ()
-        title = fact(facts, "title", "sidebar_label", "sidebarTitle", "linkTitle")
+        title = text_field(front_matter, "title", "sidebar_label", "sidebarTitle", "linkTitle")
         if not title:
             heading = re.search(r"^#\s+(.+)$", text, re.MULTILINE)
             title = heading[1].strip() if heading else ""
-        pages[path] = ParsedPage(path, title, "", facts, (), NO_ANCHORS.names, links, "")
+        pages[path] = ParsedPage(path, title, "", front_matter, (), NO_ANCHORS.names, links, "")
     return pages
 
 
@@ -94,7 +90,7 @@ def made_view(layout: Layout, pages: Mapping[str, ParsedPage], paths: Iterable[s
     files = frozenset(paths)
     builder = SiteBuilder(layout, files)
     for page in pages.values():
-        if not layout.is_hidden(page.facts):
+        if not layout.is_hidden(page.front_matter):
             builder.add(page)
     return SiteView(layout, builder.site(), {path: page.title for path, page in pages.items()}, files)
 
@@ -113,7 +109,7 @@ def changed_view(
         layout is base.layout
         and changed.keys() == {path for path in changes if path in base_pages}
         and frozenset(paths) == base.files
-        and all(page.facts == base_pages[path].facts for path, page in changed.items())
+        and all(page.front_matter == base_pages[path].front_matter for path, page in changed.items())
     ):
         return base
     pages = {path: page for path, page in base_pages.items() if path not in changes}
@@ -135,7 +131,7 @@ def differ_in_words_only(path: str, old: str, new: str) -> bool:
     if isinstance(was, Skipped) or isinstance(now, Skipped):
         return False
     others = [{*_RAW_HEADING.findall(text), *_TERM.findall(text)} for text in (old, new)]
-    return was.facts == now.facts and was.anchors == now.anchors and others[0] == others[1]
+    return was.front_matter == now.front_matter and was.anchors == now.anchors and others[0] == others[1]
 
 
 def without_query(target: str) -> str:

@@ -12,6 +12,7 @@ from service.agent.prompts import prompt
 from service.agent.tools import as_data, bounded, descriptions
 from service.agent.workspace import AGENT_FILES, NAVIGATION_FILES, Workspace, is_under
 from service.domain.jobs.decider import JobRequested, Work
+from service.markup.pages import is_page
 from service.ports.model import AssistantMessage, ModelMessage, SystemMessage, UserMessage
 
 MAX_GUIDANCE_CHARACTERS = 8_000
@@ -28,7 +29,7 @@ async def facts(workspace: Workspace, window_tokens: int | None = None) -> str:
     """About the repository, from its base commit, and so the same for the whole job."""
     folder = workspace.docs_folder
     paths = [path for path in workspace.readable_base_paths() if is_under(path, folder)]
-    pages = sum(path.lower().endswith((".md", ".mdx", ".markdown", ".rst", ".adoc")) for path in paths)
+    pages = sum(is_page(path) for path in paths)
     start = len(folder) + 1 if folder else 0
     top: dict[str, int] = {}
     for path in paths:

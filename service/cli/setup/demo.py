@@ -31,7 +31,7 @@ from service.cli.parsing import port as port_number
 from service.cli.projects import domain_from
 from service.cli.setup.demo_api import Api, ProjectMade, ask, models_of, run_job, show, show_addresses
 from service.domain.errors import ServiceError, Unavailable
-from service.retrieval.readers.markdown import SUFFIXES
+from service.markup.pages import MARKDOWN_SUFFIXES
 from service.runtime.data_folder import make_data_folder
 from service.runtime.scratch import scratch_folder
 from service.runtime.system import program_file
@@ -187,7 +187,9 @@ async def demo(docs: Docs, data: Path, port: int, *, then_exit: bool) -> None:
         indexed = await _command(data, Indexed, "index", project.domain)
         step.says(f"{indexed.pages:,} pages, {indexed.sections:,} sections")
     if not indexed.pages:
-        raise ServiceError(f"There is no page of documentation in {docs.folder}; pages end in {', '.join(SUFFIXES)}.")
+        raise ServiceError(
+            f"There is no page of documentation in {docs.folder}; pages end in {', '.join(MARKDOWN_SUFFIXES)}."
+        )
     question, page = (SAMPLE_QUESTION, "") if docs.is_sample else await _question(docs, data, project)
     with Step("keys") as step:
         admin, assistant = await asyncio.gather(

@@ -227,7 +227,7 @@ class _Indexing:
         parsed = reader.page(path)
         self._tables.set_used(path, reader.used)
         if not isinstance(parsed, Skipped):
-            if layout.is_hidden(parsed.facts):
+            if layout.is_hidden(parsed.front_matter):
                 parsed = Skipped(path, "It is a draft, or hidden.")
             elif not parsed.sections:
                 parsed = Skipped(path, "It has no text.")

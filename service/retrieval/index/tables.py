@@ -14,9 +14,9 @@ from pathlib import Path
 from msgspec import Struct
 
 from service.domain.sites import Skipped
+from service.markup.inline import words_of
 from service.retrieval.index.stored import pack_page, section_ids
 from service.retrieval.index.vectors import content_hash
-from service.retrieval.readers.inline import words_of
 from service.retrieval.readers.markdown import ParsedPage
 from service.retrieval.search.words import PAGE_SHIFT, Audience
 from service.retrieval.site.navigation import Layout, Placed, Site, SitePage, is_external, placed
@@ -354,7 +354,7 @@ def _mentions(links: bytes) -> Mentions:
 
 
 def _encoded(page: Placed) -> str:
-    return json.dumps([page.path, page.title, page.has_own_title, page.facts], separators=(",", ":"))
+    return json.dumps([page.path, page.title, page.has_own_title, page.front_matter], separators=(",", ":"))
 
 
 def _decoded(text: str) -> Placed:

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from lxml import etree, html
 
 from service.domain.sites import Skipped
+from service.markup.inline import MAX_HEADING
 from service.ports.docs_source import PAGE_BYTES
-from service.retrieval.readers.inline import MAX_HEADING
 from service.retrieval.readers.markdown import MAX_LINES, ParsedPage
 from service.retrieval.readers.outline import Outline, TooLong
 
@@ -92,26 +92,26 @@ class _Reader:
         self._first = 1
 
     def page(self, lines: int) -> ParsedPage:
-        facts: dict[str, object] = {}
+        front_matter: dict[str, object] = {}
         for meta in self._root.iter("meta"):
             name, content = (meta.get("name") or meta.get("property") or "").lower(), meta.get("content") or ""
             if name in ("description", "og:title", "og:description", "robots", "docsearch:version"):
-                facts.setdefault(name, content[:2000])
-        if "noindex" in str(facts.get("robots", "")).lower():
-            facts["searchable"] = "false"
+                front_matter.setdefault(name, content[:2000])
+        if "noindex" in str(front_matter.get("robots", "")).lower():
+            front_matter["searchable"] = "false"
         language = self._root.get("lang")
         if language:
-            facts["lang"] = language[:20]
-        if facts.get("docsearch:version"):
-            facts["version"] = facts["docsearch:version"]
+            front_matter["lang"] = language[:20]
+        if front_matter.get("docsearch:version"):
+            front_matter["version"] = front_matter["docsearch:version"]
         content = self._content()
         self._walk(content, "", 0)
         self._flush()
         named = next((_plain_text(one) for one in content.iter("h1")), "")
-        title = named or str(facts.get("og:title", "")) or " ".join(self._root.findtext(".//title", "").split())
-        description = " ".join(str(facts.get("description") or facts.get("og:description") or "").split())
+        title = named or str(front_matter.get("og:title", "")) or " ".join(self._root.findtext(".//title", "").split())
+        description = " ".join(str(front_matter.get("description") or front_matter.get("og:description") or "").split())
         return self._outline.page(
-            self._path, title=title[:MAX_HEADING], description=description, facts=facts, last_line=lines
+            self._path, title=title[:MAX_HEADING], description=description, front_matter=front_matter, last_line=lines
         )
 
     def _content(self) -> etree._Element:

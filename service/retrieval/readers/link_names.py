@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 
+from service.markup.pages import INDEX_NAMES, without_suffix
 from service.retrieval.site.navigation import Site, resolve_link
 
 MAX_LINK_WORDS = 2000
@@ -47,7 +48,7 @@ def _unique_tails(paths: Iterable[str]) -> dict[str, str]:
     found: dict[str, str | None] = {}
     for path in paths:
         parts = path.rpartition(".")[0].casefold().split("/")
-        if parts[-1] in ("index", "_index", "readme"):
+        if parts[-1] in INDEX_NAMES:
             parts.pop()
         for length in (1, 2, 3):
             if length <= len(parts):
@@ -58,4 +59,4 @@ def _unique_tails(paths: Iterable[str]) -> dict[str, str]:
 
 def _tail_key(href: str) -> str:
     target = href.partition("#")[0].partition("?")[0].strip("/").casefold()
-    return re.sub(r"^(?:\.\./|\./)+|\.(?:mdx?|markdown|html?|rst|ipynb)$|/(?:_?index|readme)$", "", target)
+    return re.sub(r"^(?:\.\./|\./)+|/(?:_?index|readme)$", "", without_suffix(target))

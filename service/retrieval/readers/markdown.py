@@ -1,4 +1,4 @@
-"""A Markdown or MDX page to its title, facts, sections, anchors and links.
+"""A Markdown or MDX page to its title, front matter, sections, anchors and links.
 
 markdown-it finds the blocks (headings, code); its inline half is left off, which makes it twice as fast, because what
 is kept of a section is its source, cleaned of what no reader sees (``inline``). MDX (mdxjs.com/docs/what-is-mdx) has no
@@ -17,30 +17,22 @@ from markdown_it.token import Token
 from msgspec import Struct
 
 from service.domain.sites import Skipped
+from service.markup.front_matter import FrontMatter, split_front_matter, text_field
+from service.markup.inline import MAX_HEADING, MAX_LINKS, PLAIN, Dialect, Inline, Link, plain, unmarked
+from service.markup.slugs import Anchors, slug
 from service.ports.docs_source import PAGE_BYTES
-from service.retrieval.readers.front_matter import Facts, fact, load_strings, split_front_matter
-from service.retrieval.readers.inline import MAX_HEADING, MAX_LINKS, PLAIN, Dialect, Inline, Link, plain, unmarked
-from service.retrieval.site.slugs import Anchors, slug
 from service.retrieval.site.unseen import blank_unseen
 
 __all__ = [  # with what those who read pages need of the modules below this one
     "MAX_LINES",
     "MAX_PAGE_BYTES",
-    "SUFFIXES",
-    "Dialect",
-    "Facts",
     "Include",
-    "Link",
     "PageSection",
     "ParsedPage",
-    "fact",
-    "load_strings",
     "parse_page",
     "source_text",
-    "split_front_matter",
 ]
 
-SUFFIXES = (".md", ".mdx", ".markdown")
 MAX_PAGE_BYTES = PAGE_BYTES["md"]
 MAX_LINES = 50_000
 MAX_SECTION = 6000
@@ -71,7 +63,7 @@ class ParsedPage(Struct, frozen=True, gc=False):
     title: str
     """By front matter or the first top heading; empty when the page does not say."""
     description: str
-    facts: Facts
+    front_matter: FrontMatter
     sections: tuple[PageSection, ...]
     anchors: frozenset[str]
     """All that a link into the page may name."""
@@ -145,7 +137,7 @@ class _Reader:
         self._path = path
         self._dialect = dialect
         self._mdx = dialect.mdx or path.endswith(".mdx")
-        self._facts, start = split_front_matter(source)
+        self._front_matter, start = split_front_matter(source)
         self._first = source.count("\n", 0, start)  # the line, from 0, where the page's own text begins
         self._body = blank_unseen(source[start:], mdx=self._mdx)
         self._lines = self._body.split("\n")
@@ -188,9 +180,9 @@ class _Reader:
         tokens = (_MDX if loose else _MARKDOWN).parse(self._body)
         headings = self._headings(tokens)
         self._loose = loose
-        title = fact(self._facts, "title", "sidebar_label", "sidebarTitle", "linkTitle")
+        title = text_field(self._front_matter, "title", "sidebar_label", "sidebarTitle", "linkTitle")
         top = next((h for h in headings if h.level == 1), None)
-        description = plain(fact(self._facts, "description", "summary"))
+        description = plain(text_field(self._front_matter, "description", "summary"))
         sections, content = self._sections(headings, title, description)
         text_links = self._reference_links()
         anchors = {h.anchor for h in headings} | self._inline.anchors
@@ -200,7 +192,7 @@ class _Reader:
             path=self._path,
             title=plain(title) or (top.text if top is not None else ""),
             description=description,
-            facts=self._facts,
+            front_matter=self._front_matter,
             sections=sections,
             anchors=frozenset(anchors),
             links=(*self._inline.links, *text_links),

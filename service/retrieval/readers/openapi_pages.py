@@ -14,11 +14,11 @@ import yaml
 from msgspec import Struct
 
 from service.domain.sites import Skipped
+from service.markup.front_matter import check_bounds
+from service.markup.slugs import slug
 from service.ports.docs_source import PAGE_BYTES
-from service.retrieval.readers.front_matter import check_bounds
 from service.retrieval.readers.markdown import ParsedPage
 from service.retrieval.readers.outline import Outline, TooLong
-from service.retrieval.site.slugs import slug
 
 MAX_DESCRIPTION_BYTES = PAGE_BYTES["json"]
 MAX_COMPOSED_BYTES = 2 << 20
@@ -116,7 +116,7 @@ def as_page(description: Description, path: str, *, without: frozenset[str] = fr
             outline.prose(one.text, one.line, max(one.line, following))
     except TooLong:
         return Skipped(path, "It has too many parts.")
-    return outline.page(path, title=description.title, description="", facts={}, last_line=description.lines)
+    return outline.page(path, title=description.title, description="", front_matter={}, last_line=description.lines)
 
 
 def _load(text: str, *, is_json: bool) -> tuple[Any, dict[tuple[str, ...], int]]:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from service.retrieval.readers.front_matter import Facts
-from service.retrieval.readers.inline import MAX_HEADING, MAX_LINKS, Link
+from service.markup.front_matter import FrontMatter
+from service.markup.inline import MAX_HEADING, MAX_LINKS, Link
 from service.retrieval.readers.markdown import MAX_SECTION, PageSection, ParsedPage
 
 MAX_HEADINGS = 10_000
@@ -72,7 +72,7 @@ class Outline:
         if href and len(self.links) < MAX_LINKS:
             self.links.append(Link(href, " ".join(text.split())[:MAX_HEADING], line))
 
-    def page(self, path: str, *, title: str, description: str, facts: Facts, last_line: int) -> ParsedPage:
+    def page(self, path: str, *, title: str, description: str, front_matter: FrontMatter, last_line: int) -> ParsedPage:
         """The first heading names a page that says no title; when it opens the page it is no section of its own."""
         parts = self._parts
         named = next((part for part in parts if part.level == 1), None)
@@ -101,7 +101,7 @@ class Outline:
         if not sections and (title or description):
             sections.append(PageSection("", (), "", description, 1, max(last_line, 1)))
         return ParsedPage(
-            path=path, title=title, description=description, facts=facts, sections=tuple(sections),
+            path=path, title=title, description=description, front_matter=front_matter, sections=tuple(sections),
             anchors=frozenset(self.anchors), links=tuple(self.links), content="\n\n".join(content),
         )  # fmt: skip
 

@@ -77,7 +77,7 @@ class _Reader:
         self._room = MAX_SUBSTITUTED
 
     def page(self, lines: int) -> ParsedPage:
-        facts: dict[str, object] = {}
+        front_matter: dict[str, object] = {}
         for target in self._document.findall(nodes.target):
             self._outline.anchors.update(target.get("ids", ()))
             for name in target.get("names", ()):
@@ -86,15 +86,19 @@ class _Reader:
         for child in self._document.children[:3]:
             if isinstance(child, nodes.field_list):
                 for field in child.children:
-                    facts[field.children[0].astext().lower()] = field.children[1].astext()[:2000]
-        if facts:
+                    front_matter[field.children[0].astext().lower()] = field.children[1].astext()[:2000]
+        if front_matter:
             self._document.children = [one for one in self._document.children if not isinstance(one, nodes.field_list)]
         for child in self._document.children:
             self._block(child, 0, "")
-        description = str(facts.get("description") or self._document.get("description") or "")
-        title = str(facts.get("title") or "")
+        description = str(front_matter.get("description") or self._document.get("description") or "")
+        title = str(front_matter.get("title") or "")
         return self._outline.page(
-            self._path, title=title, description=" ".join(description.split()), facts=facts, last_line=max(lines, 1)
+            self._path,
+            title=title,
+            description=" ".join(description.split()),
+            front_matter=front_matter,
+            last_line=max(lines, 1),
         )
 
     def _at(self, node: nodes.Node) -> int:

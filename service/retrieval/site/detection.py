@@ -21,8 +21,10 @@ from posixpath import dirname, normpath
 
 from msgspec.structs import replace
 
-from service.retrieval.readers.front_matter import load_strings, load_toml
-from service.retrieval.readers.inline import Dialect
+from service.markup.front_matter import load_strings, load_toml
+from service.markup.inline import Dialect
+from service.markup.pages import INDEXED_SUFFIXES
+from service.markup.slugs import SlugStyle
 from service.retrieval.readers.openapi_pages import is_description, operation_named
 from service.retrieval.site.ignore_files import ignore_rules
 from service.retrieval.site.layout import (
@@ -32,7 +34,6 @@ from service.retrieval.site.layout import (
     MAX_FACT,
     MAX_SCRIPT,
     NUMBER,
-    PAGE_SUFFIXES,
     UNSEEN_FOLDERS,
     Kind,
     Layout,
@@ -42,7 +43,6 @@ from service.retrieval.site.layout import (
     join_path,
     within,
 )
-from service.retrieval.site.slugs import SlugStyle
 
 _CONFIGS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
     ("mintlify", re.compile(r"(?:^|/)(?:docs|mint)\.json$")),
@@ -490,7 +490,7 @@ def _mdn(files: frozenset[str], docs_folder: str) -> Layout | None:
 
 
 def _plain(files: frozenset[str], docs_folder: str) -> Layout:
-    pages = [name for name in files if name.lower().endswith(PAGE_SUFFIXES) and within(name, docs_folder)]
+    pages = [name for name in files if name.lower().endswith(INDEXED_SUFFIXES) and within(name, docs_folder)]
     root = docs_folder
     if not docs_folder:
         for folder in _CONTENT_ROOTS:

@@ -8,9 +8,9 @@ from typing import Literal
 
 from msgspec import Struct, json
 
-from service.retrieval.readers.front_matter import Facts, fact, is_true
-from service.retrieval.readers.inline import Dialect
-from service.retrieval.readers.markdown import SUFFIXES
+from service.markup.front_matter import FrontMatter, is_true, text_field
+from service.markup.inline import Dialect
+from service.markup.pages import INDEXED_SUFFIXES, MARKDOWN_SUFFIXES
 from service.retrieval.site.ignore_files import IgnoreRules
 
 Kind = Literal["mintlify", "docusaurus", "mkdocs", "hugo", "sphinx", "mdn", "plain"]
@@ -75,7 +75,7 @@ class Layout(Struct, frozen=True, dict=True):
         """By its name alone; front matter may still hide it (``is_hidden``)."""
         if path in self.descriptions:
             return True
-        if not path.lower().endswith(_SUFFIXES.get(self.kind, SUFFIXES)) or not within(path, self.docs_folder):
+        if not path.lower().endswith(_SUFFIXES.get(self.kind, MARKDOWN_SUFFIXES)) or not within(path, self.docs_folder):
             return False
         parts = path.split("/")
         if any(part.startswith(".") or part in UNSEEN_FOLDERS for part in parts):
@@ -110,7 +110,7 @@ class Layout(Struct, frozen=True, dict=True):
         """By folder: hundreds of versions and languages are not looked through for each page."""
         return {mount[0]: number for number, mount in reversed(tuple(enumerate(self.mounts)))}
 
-    def resolve_url(self, path: str, facts: Facts, base: str) -> tuple[str, str, str]:
+    def resolve_url(self, path: str, front_matter: FrontMatter, base: str) -> tuple[str, str, str]:
         """URL, version, language."""
         if path in self.addresses:
             return self.addresses[path], "", ""
@@ -139,19 +139,19 @@ class Layout(Struct, frozen=True, dict=True):
             language = folders[0]
         if not version and folders and _VERSION.fullmatch(folders[0]):
             version = folders[0]
-        address = fact(facts, "slug", "url", "permalink")
+        address = text_field(front_matter, "slug", "url", "permalink")
         if address.startswith("/") and "://" not in address and ":" not in address:
             return clean_url((prefix if self.kind == "docusaurus" else "") + address), version, language
         if self.kind == "mdn" and address:
-            return clean_url(f"{prefix}/{fact(facts, 'slug')}"), version, language
+            return clean_url(f"{prefix}/{text_field(front_matter, 'slug')}"), version, language
         tail = [] if self._is_index(name, folders) else [name]
         if self.kind == "sphinx":
             tail = [f"{name}.html"] if tail or folders else []
         elif file.lower().endswith((".html", ".htm")) and tail and self.kind == "plain":
             tail = [file]
-        if self.kind == "docusaurus" and tail and fact(facts, "id"):
-            tail = [fact(facts, "id").rpartition("/")[2]]
-        if (given := fact(facts, "slug")) and self.kind != "mdn":
+        if self.kind == "docusaurus" and tail and text_field(front_matter, "id"):
+            tail = [text_field(front_matter, "id").rpartition("/")[2]]
+        if (given := text_field(front_matter, "slug")) and self.kind != "mdn":
             tail = [*(tail[:0]), *given.strip("/").split("/")]
         return clean_url("/".join([prefix, *folders, *tail])), version, language
 
@@ -182,13 +182,16 @@ class Layout(Struct, frozen=True, dict=True):
         folders = dict.fromkeys((self.root, dirname(self.root), self.docs_folder, ""))
         return (*first, *(join_path(folder, normpath(target)) for folder in folders))
 
-    def is_hidden(self, facts: Facts) -> bool:
-        if is_true(facts, "draft", "hidden", "unlisted", "headless") or fact(facts, "published").lower() == "false":
+    def is_hidden(self, front_matter: FrontMatter) -> bool:
+        if (
+            is_true(front_matter, "draft", "hidden", "unlisted", "headless")
+            or text_field(front_matter, "published").lower() == "false"
+        ):
             return True
-        if fact(facts, "searchable").lower() == "false" or is_true(facts, "search_exclude"):
+        if text_field(front_matter, "searchable").lower() == "false" or is_true(front_matter, "search_exclude"):
             return True
-        build = facts.get("_build") or facts.get("build")
-        return isinstance(build, dict) and fact(build, "render").lower() in ("never", "false")
+        build = front_matter.get("_build") or front_matter.get("build")
+        return isinstance(build, dict) and text_field(build, "render").lower() in ("never", "false")
 
 
 def encode_layout(layout: Layout) -> str:
@@ -205,13 +208,12 @@ _DECODER = json.Decoder(Layout)
 
 
 _SUFFIXES: Mapping[Kind, tuple[str, ...]] = {
-    "plain": (*SUFFIXES, ".rst", ".html", ".htm", ".ipynb"),
-    "sphinx": (*SUFFIXES, ".rst", ".ipynb"),
-    "mkdocs": (*SUFFIXES, ".ipynb"),
-    "hugo": (*SUFFIXES, ".html"),
+    "plain": INDEXED_SUFFIXES,
+    "sphinx": (*MARKDOWN_SUFFIXES, ".rst", ".ipynb"),
+    "mkdocs": (*MARKDOWN_SUFFIXES, ".ipynb"),
+    "hugo": (*MARKDOWN_SUFFIXES, ".html"),
 }
 """What each generator makes pages of; else Markdown only."""
-PAGE_SUFFIXES = _SUFFIXES["plain"]
 UNSEEN_FOLDERS = frozenset(("node_modules", "vendor", "__pycache__", "site-packages", "bower_components"))
 _UNSEEN_NAMES = re.compile(
     r"(?:LICEN[CS]E|CODE_OF_CONDUCT|AGENTS|CLAUDE|GEMINI|SKILL|PULL_REQUEST_TEMPLATE|ISSUE_TEMPLATE)\.\w+"

@@ -13,8 +13,9 @@ from urllib.parse import unquote
 from msgspec import Struct
 
 from service.domain.sites import Skipped
-from service.retrieval.readers.front_matter import fact, facts_list
-from service.retrieval.readers.markdown import SUFFIXES, ParsedPage, parse_page
+from service.markup.front_matter import list_field, text_field
+from service.markup.pages import INDEX_NAMES, MARKDOWN_SUFFIXES, without_suffix
+from service.retrieval.readers.markdown import ParsedPage, parse_page
 from service.retrieval.site.detection import detect_layout
 from service.retrieval.site.layout import MAX_CONFIG_BYTES, MAX_FACT, NUMBER, Kind, Layout, NavEntry, clean_url
 
@@ -75,19 +76,19 @@ class Placed(Struct, frozen=True, gc=False):
     path: str
     title: str
     has_own_title: bool
-    facts: dict[str, object]
+    front_matter: dict[str, object]
     anchors: frozenset[str] = frozenset()
 
     @property
     def aliases(self) -> tuple[str, ...]:
         """Further addresses of the page."""
-        return facts_list(self.facts, "aliases", "redirect_from")
+        return list_field(self.front_matter, "aliases", "redirect_from")
 
 
 def placed(page: ParsedPage) -> Placed:
-    facts = {key: _small(page.facts[key]) for key in _PLACING if key in page.facts}
-    own = bool(fact(page.facts, "title", "sidebar_label", "sidebarTitle", "linkTitle"))
-    return Placed(page.path, page.title, own, facts, page.anchors)
+    front_matter = {key: _small(page.front_matter[key]) for key in _PLACING if key in page.front_matter}
+    own = bool(text_field(page.front_matter, "title", "sidebar_label", "sidebarTitle", "linkTitle"))
+    return Placed(page.path, page.title, own, front_matter, page.anchors)
 
 
 def _small(value: object) -> object:
@@ -152,13 +153,13 @@ class SiteBuilder:
         return Site(self._layout.kind, self._layout.docs_folder, pages, paths, self._files)
 
     def _votes(self, base: str) -> int:
-        urls = {_url_key(self._layout.resolve_url(each.path, each.facts, base)[0]) for each in self._placed}
+        urls = {_url_key(self._layout.resolve_url(each.path, each.front_matter, base)[0]) for each in self._placed}
         return sum(url in urls for url in self._absolute)
 
 
 def site_page(layout: Layout, page: Placed, base: str) -> SitePage:
     """A page at its place, under the site's URL prefix."""
-    url, version, language = layout.resolve_url(page.path, page.facts, base)
+    url, version, language = layout.resolve_url(page.path, page.front_matter, base)
     entry = layout.entries.get(page.path, NavEntry(-1))
     title = (entry.title if not page.has_own_title else "") or page.title or _title_of(page.path)
     mounted = bool(version) and layout.kind == "docusaurus"
@@ -168,10 +169,10 @@ def site_page(layout: Layout, page: Placed, base: str) -> SitePage:
         url=url,
         title=title,
         anchors=page.anchors,
-        version=fact(page.facts, "version") or entry.version or version,
-        language=fact(page.facts, "language", "lang", "locale") or entry.language or language,
-        tags=facts_list(page.facts, "tag", "tags") or entry.tags,
-        groups=facts_list(page.facts, "groups") or entry.groups,
+        version=text_field(page.front_matter, "version") or entry.version or version,
+        language=text_field(page.front_matter, "language", "lang", "locale") or entry.language or language,
+        tags=list_field(page.front_matter, "tag", "tags") or entry.tags,
+        groups=list_field(page.front_matter, "groups") or entry.groups,
         order=entry.order,
         is_default=entry.is_default and (not mounted or version == newest),
     )
@@ -180,7 +181,7 @@ def site_page(layout: Layout, page: Placed, base: str) -> SitePage:
 def make_site(layout: Layout, pages: Iterable[ParsedPage], files: Iterable[str]) -> Site:
     builder = SiteBuilder(layout, files)
     for page in pages:
-        if not layout.is_hidden(page.facts):
+        if not layout.is_hidden(page.front_matter):
             builder.add(page)
     return builder.site()
 
@@ -195,7 +196,7 @@ def read_site(files: Mapping[str, bytes], *, docs_folder: str = "") -> Site:
 def _title_of(path: str) -> str:
     folder, _, file = path.rpartition("/")
     name = file.rpartition(".")[0]
-    if name.lower() in ("index", "_index", "readme"):
+    if name.lower() in INDEX_NAMES:
         name = folder.rpartition("/")[2] or name
     words = re.sub(r"[-_]+", " ", NUMBER.sub("", name)).strip()
     return words[:1].upper() + words[1:]
@@ -268,7 +269,7 @@ def _loosely(anchor: str) -> str:
 def _is_asset(from_path: str, target: str, site: Site) -> bool:
     """A file that is no page; one with a suffix of its own may lie where the archive does not reach."""
     suffix = target.rpartition("/")[2].partition("?")[0].rpartition(".")[2].lower()
-    if "." not in target.rpartition("/")[2] or f".{suffix}" in SUFFIXES:
+    if "." not in target.rpartition("/")[2] or f".{suffix}" in MARKDOWN_SUFFIXES:
         return any(candidate in site.files for candidate in _as_files(from_path, target, site))
     return suffix not in ("html", "htm")
 
@@ -283,15 +284,15 @@ def _as_files(from_path: str, target: str, site: Site) -> Iterable[str]:
             continue
         joined = "" if joined == "." else joined
         yield joined
-        for suffix in SUFFIXES:
+        for suffix in MARKDOWN_SUFFIXES:
             yield joined + suffix
-        for suffix in SUFFIXES:
+        for suffix in MARKDOWN_SUFFIXES:
             for name in ("index", "_index", "README", "readme"):
                 yield f"{joined}/{name}{suffix}" if joined else f"{name}{suffix}"
 
 
 def _as_urls(from_path: str, target: str, site: Site) -> Iterable[str]:
-    bare = re.sub(r"\.(?:mdx?|markdown|html?|rst|ipynb)$", "", target, flags=re.IGNORECASE)
+    bare = without_suffix(target)
     bare = _INDEX_TAIL.sub("", bare) or "/"
     if target.startswith("/"):
         yield target

@@ -14,7 +14,7 @@ from types import FrameType
 from msgspec.structs import replace
 
 from service.domain.sites import Skipped
-from service.retrieval.readers.front_matter import fact
+from service.markup.front_matter import text_field
 from service.retrieval.readers.markdown import MAX_PAGE_BYTES, PageSection, ParsedPage, parse_page
 from service.retrieval.readers.notebook import MAX_NOTEBOOK_BYTES, parse_notebook
 from service.retrieval.readers.openapi_pages import (
@@ -101,7 +101,7 @@ class PageReader:
 
     def _with_operation(self, page: ParsedPage) -> ParsedPage:
         """A page whose front matter names an operation shows it."""
-        named = operation_named(fact(page.facts, "openapi", "openapi-schema"))
+        named = operation_named(text_field(page.front_matter, "openapi", "openapi-schema"))
         if named is None:
             return page
         file, key = named

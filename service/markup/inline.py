@@ -15,7 +15,7 @@ from html import unescape
 
 from msgspec import Struct
 
-from service.retrieval.site.slugs import SlugStyle, slug
+from service.markup.slugs import SlugStyle, slug
 
 MAX_HEADING = 300
 MAX_LINKS = 5000

@@ -1,4 +1,4 @@
-"""The facts at the head of a page, and the YAML and TOML of configurations.
+"""The front matter at the head of a page, and the YAML and TOML of configurations.
 
 All from strangers: sizes, depth and aliases are bounded before a parser sees the text, and the YAML loader makes
 strings, lists and mappings only (no merge keys, no tags, no dates).
@@ -9,13 +9,14 @@ import tomllib
 from collections.abc import Mapping
 
 import yaml
+from msgspec import Struct
 
 MAX_FRONT_MATTER = 64 << 10
 MAX_YAML_BYTES = 512 << 10
 MAX_ALIASES = 20
 MAX_DEPTH = 50
 
-Facts = Mapping[str, object]
+FrontMatter = Mapping[str, object]
 """Front matter: every scalar of YAML is a string, as written."""
 
 
@@ -28,8 +29,19 @@ _BRACKET = re.compile(r"[\[\]{}]")
 _DEEP_BLOCK = re.compile(r"(?:[-?][ \t]+){20}")
 _INDENTED = re.compile(r"^ {300}(?=[^ \n]{0,200}[^ \n]:(?: |$))", re.MULTILINE)
 _DEEP_KEY = re.compile(r"(?:[\w-]{1,50}[ \t]*\.[ \t]*){20}")
-_SIMPLE_FACT = re.compile(r"^([A-Za-z][\w-]*)[ \t]*:[ \t]++(\S(?:.*\S)?)", re.MULTILINE)
-_FRONT_MATTER = re.compile(r"\s*?(---|\+\+\+)[ \t]*\n(.*?)(?:^|\n)(?:\1|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
+_SIMPLE_FIELD = re.compile(r"^([A-Za-z][\w-]*)[ \t]*:[ \t]++(\S(?:.*\S)?)", re.MULTILINE)
+_BEGIN = re.compile(r"\s*+(---|\+\+\+)[ \t\r]*\n")
+_ENDS = {mark: re.compile(rf"^(?:{re.escape(mark)}|\.\.\.)[ \t\r]*(?:\n|\Z)", re.MULTILINE) for mark in ("---", "+++")}
+
+
+class Block(Struct, frozen=True):
+    """The lines at the head of a page that hold its front matter."""
+
+    text: str
+    """Between the two lines of marks; up to the greatest size where the second is missing."""
+    is_toml: bool
+    end: int
+    """Where the page's own text begins; 0 where no line closes the block."""
 
 
 def _flow_depth(text: str) -> int:
@@ -69,40 +81,55 @@ def load_toml(text: str) -> dict[str, object]:
     return tomllib.loads(text)
 
 
-def split_front_matter(source: str) -> tuple[Facts, int]:
-    """The facts, and where the page's own text begins. Broken YAML is read line by line: a title with a colon in it is
-    the commonest mistake, and no reason to lose the page.
+def block_of(source: str) -> Block | None:
+    """Return the block that a page begins with, read or not; None when it begins with something else."""
+    begin = _BEGIN.match(source, 0, MAX_FRONT_MATTER) if source.lstrip()[:3] in ("---", "+++") else None
+    if begin is None:
+        return None
+    end = _ENDS[begin[1]].search(source, begin.end(), MAX_FRONT_MATTER)
+    text = source[begin.end() : MAX_FRONT_MATTER if end is None else end.start()]
+    return Block(text, begin[1] == "+++", 0 if end is None else end.end())
+
+
+def lines_of(source: str) -> int:
+    """Return the number of lines that the front matter takes, its marks included."""
+    block = block_of(source)
+    if block is None or not block.end:
+        return 0
+    return source.count("\n", 0, block.end) + (source[block.end - 1] != "\n")
+
+
+def split_front_matter(source: str) -> tuple[FrontMatter, int]:
+    """The front matter, and where the page's own text begins. Broken YAML is read line by line: a title with a
+    colon in it is the commonest mistake, and no reason to lose the page.
     """
-    if source.lstrip()[:3] not in ("---", "+++"):
+    block = block_of(source)
+    if block is None or not block.end:
         return {}, 0
-    match = _FRONT_MATTER.match(source, 0, MAX_FRONT_MATTER)
-    if match is None:
-        return {}, 0
-    block = match[2]
     try:
-        facts = load_toml(block) if match[1] == "+++" else load_strings(block)
+        front_matter = load_toml(block.text) if block.is_toml else load_strings(block.text)
     except (ValueError, RecursionError):
-        facts = {key: value.strip("\"'") for key, value in _SIMPLE_FACT.findall(block)}
-    if facts is None:
-        return {}, match.end()
-    if not isinstance(facts, dict):
-        return {}, 0 if match[1] == "---" else match.end()
-    return {str(key): value for key, value in facts.items() if isinstance(key, str)}, match.end()
+        front_matter = {key: value.strip("\"'") for key, value in _SIMPLE_FIELD.findall(block.text)}
+    if front_matter is None or not block.text.strip():
+        return {}, block.end
+    if not isinstance(front_matter, dict):
+        return {}, 0
+    return {str(key): value for key, value in front_matter.items() if isinstance(key, str)}, block.end
 
 
-def fact(facts: Facts, *names: str) -> str:
+def text_field(front_matter: FrontMatter, *names: str) -> str:
     """The first of these that is a scalar, as one line."""
     for name in names:
-        value = facts.get(name)
+        value = front_matter.get(name)
         if isinstance(value, str | int | float) and str(value).strip():
             return " ".join(str(value).split())
     return ""
 
 
-def facts_list(facts: Facts, *names: str) -> tuple[str, ...]:
+def list_field(front_matter: FrontMatter, *names: str) -> tuple[str, ...]:
     """A list of words, however it is written: a list, or a string with commas."""
     for name in names:
-        value = facts.get(name)
+        value = front_matter.get(name)
         if isinstance(value, str) and value.strip():
             return tuple(word.strip() for word in value.split(",") if word.strip())[:100]
         if isinstance(value, list):
@@ -110,5 +137,5 @@ def facts_list(facts: Facts, *names: str) -> tuple[str, ...]:
     return ()
 
 
-def is_true(facts: Facts, *names: str) -> bool:
-    return any(fact(facts, name).lower() in ("true", "yes", "on") for name in names)
+def is_true(front_matter: FrontMatter, *names: str) -> bool:
+    return any(text_field(front_matter, name).lower() in ("true", "yes", "on") for name in names)

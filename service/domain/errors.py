@@ -35,6 +35,21 @@ class BodyTooSlow(Invalid):
     code = "body_too_slow"
 
 
+class BodyTooLarge(Invalid):
+    """The body is larger than its limit, in bytes."""
+
+    code = "body_too_large"
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"The request body is larger than {most / 1024 / 1024:.3g} MiB.")
+
+
+class UnsupportedMediaType(Invalid):
+    """The body's content type or coding is none that is read here."""
+
+    code = "unsupported_media_type"
+
+
 class Unauthorized(ServiceError):
     """No usable key."""
 

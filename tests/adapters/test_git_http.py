@@ -86,7 +86,9 @@ async def server(hosted):
 
     app = web.Application(middlewares=[request_ids, problems])
     app.add_routes(git_routes(hosted, authorize, limits=GitLimits(push_bytes=PUSH_LIMIT)))
-    async with TestServer(app) as serving:
+    serving = TestServer(app)
+    await serving.start_server(auto_decompress=False)
+    async with serving:
         yield serving
 
 

@@ -60,7 +60,9 @@ def serving(hosted, counted):  # noqa: F811
 
         app = web.Application(middlewares=[request_ids, problems])
         app.add_routes(git_routes(hosted, everyone, count_bound=count, **options))
-        async with TestServer(app) as server:
+        server = TestServer(app)
+        await server.start_server(auto_decompress=False)
+        async with server:
             yield server
 
     return serve

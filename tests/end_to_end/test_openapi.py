@@ -71,7 +71,7 @@ def test_examples_of_bodies_are_accepted_by_their_type(operation):
 
 def test_every_route_is_described_or_is_no_part_of_the_api():
     served = set()
-    for module in pkgutil.iter_modules(service.web.__path__, "service.web."):
+    for module in pkgutil.walk_packages(service.web.__path__, "service.web."):
         routes = getattr(importlib.import_module(module.name), "routes", None)
         if isinstance(routes, web.RouteTableDef):
             served |= {(route.method, re.sub(r":[^}]*}", "}", route.path)) for route in routes}

@@ -1,9 +1,11 @@
 """Clients that are slow, many, or no clients at all, over raw sockets."""
 
 import asyncio
+import gzip
 import io
 import json
 import os
+import zlib
 from contextlib import suppress
 
 import aiohttp
@@ -186,10 +188,20 @@ async def test_a_deep_body_is_only_a_bad_one(tmp_path):
 async def test_connection_ends_with_a_body_that_cannot_be_read(tmp_path):
     async with entrance(tmp_path) as entry:
         head = f"Authorization: Bearer {await entry.key()}\r\nContent-Type: application/json\r\nHost: x\r\n"
-        request = f"POST /v2/agent/alpha/job HTTP/1.1\r\n{head}Content-Encoding: gzip\r\nContent-Length: 11\r\n\r\n"
-        answer = await sent(entry, request.encode() + b'{"text":""}')
-        assert answer.startswith(b"HTTP/1.1 400 ")
-        assert b"connection: close" in answer.lower()
+        request = f"POST /v2/agent/alpha/job HTTP/1.1\r\n{head}Transfer-Encoding: chunked\r\n\r\n"
+        answer = await sent(entry, request.encode() + b"zzz\r\n{}\r\n")
+        assert b" 400 " in answer.partition(b"\r\n")[0]  # and nothing more is read
+
+
+async def test_compressed_body_is_read_or_refused(tmp_path):
+    bodies = {(200, "gzip"): b"{}", (200, "deflate"): b"{}", (413, "gzip"): bytes(6_000_000), (415, "br"): b"{}"}
+    async with entrance(tmp_path) as entry, aiohttp.ClientSession() as http:
+        headers = {"Authorization": f"Bearer {await entry.key()}", "Content-Type": "application/json"}
+        for (status, coding), body in bodies.items():
+            packed = gzip.compress(body) if coding == "gzip" else zlib.compress(body)
+            coded = {**headers, "Content-Encoding": coding}
+            async with http.post(f"{entry.url}/v2/agent/alpha/job", data=packed, headers=coded) as response:
+                assert (response.status, coding) == (status, coding), await response.text()
 
 
 HEADS = st.one_of(

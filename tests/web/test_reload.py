@@ -22,7 +22,7 @@ async def test_a_limit_is_lowered_and_a_proxy_believed_from_now_on(tmp_path):
 
         assert (await post())[0] == 403  # whoever calls can write that header
         trusting = AdmissionSettings(limits=Limits(project=2), proxies=Proxies(("127.0.0.0/8",)))
-        entry.entry.change(trusting)
+        entry.admission.change(trusting)
         assert [await post() for _ in range(3)] == [(status, '"project";q=2;w=3600') for status in (200, 200, 429)]
-        entry.entry.change(AdmissionSettings(limits=Limits(project=5)))
+        entry.admission.change(AdmissionSettings(limits=Limits(project=5)))
         assert (await post())[0] == 403

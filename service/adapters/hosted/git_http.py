@@ -27,8 +27,9 @@ from msgspec import Struct
 
 from service.adapters.hosted.git_pack import Malformed
 from service.adapters.hosted.git_serve import RECEIVE, Order, SharedFile, serve
-from service.domain.errors import BodyTooSlow, Invalid, ServiceError, needs_room
+from service.domain.errors import BodyTooLarge, BodyTooSlow, Invalid, ServiceError, needs_room
 from service.ports.bounds import CountBound, ignore_bounds
+from service.runtime.content_coding import Unpacking
 from service.runtime.processes import OUT_OF_MEMORY, TIMED_OUT, run_in_child
 from service.runtime.shares import Shares
 
@@ -76,10 +77,6 @@ class GitLimits(Struct, frozen=True):
     working_each: tuple[int, int] = (4, 3)
     waiting: int = 50
     """Requests of one project that wait for a turn; further ones are refused."""
-
-
-class BodyTooLarge(Exception):
-    """More than this server takes."""
 
 
 def git_routes(
@@ -201,23 +198,25 @@ class _Exchange:
             raise BodyTooSlow("The request body did not arrive in time.") from None
         except BodyTooLarge:
             self._count_bound("git_bodies")
-            raise web.HTTPRequestEntityTooLarge(self._most, self._received, text="Too large.\n") from None
+            raise
         except (web.RequestPayloadError, BadHttpMessage):
             raise Invalid("The body is not what its headers say: its encoding, or its length.") from None
 
     async def _read_all(self) -> None:
         pending = bytearray()
+        unpacking = Unpacking(self._request.headers.get("Content-Encoding", ""), self._most)
         while True:
             async with asyncio.timeout(self._limits.piece_seconds):
                 piece = await self._request.content.read(PIECE)
             self._received += len(piece)
             if self._received > self._most:
-                raise BodyTooLarge
+                raise BodyTooLarge(self._most)
             pending += piece
             if not piece or len(pending) >= WRITTEN_AT_ONCE:
-                await asyncio.to_thread(_write_all, self._body, bytes(pending))
+                await asyncio.to_thread(_write_all, self._body, unpacking, bytes(pending))
                 pending.clear()
             if not piece:
+                unpacking.end()
                 return
 
     async def answer(self) -> web.StreamResponse:
@@ -306,7 +305,8 @@ class _Exchange:
         return self._response
 
 
-def _write_all(file: BinaryIO, data: bytes) -> None:
+def _write_all(file: BinaryIO, unpacking: Unpacking, data: bytes) -> None:
     with needs_room():
-        file.write(data)
+        for piece in unpacking.feed(data):
+            file.write(piece)
         file.flush()

@@ -94,7 +94,14 @@ class Connection(web.RequestHandler):
     """One connection, with its clocks."""
 
     __slots__ = (
-        "_busy", "_caller", "_clock", "_doorkeeper", "_head_since", "_revocation", "_revoked_clock", "_write_clock"
+        "_busy",
+        "_caller",
+        "_clock",
+        "_head_since",
+        "_limiter",
+        "_revocation",
+        "_revoked_clock",
+        "_write_clock"
     )  # fmt: skip
 
     def __init__(self, server: web.Server, connection_limiter: ConnectionLimiter, *, logger: logging.Logger) -> None:
@@ -109,8 +116,9 @@ class Connection(web.RequestHandler):
             max_field_size=MAX_FIELD_BYTES,
             max_headers=MAX_FIELDS,
             lingering_time=LINGERING_SECONDS,
+            auto_decompress=False,  # read_bytes and git_http unpack bodies, off the event loop
         )
-        self._doorkeeper = connection_limiter
+        self._limiter = connection_limiter
         self._caller: str | None = None
         self._busy = False
         self._head_since: float | None = None
@@ -121,7 +129,7 @@ class Connection(web.RequestHandler):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         peer = transport.get_extra_info("peername")
-        self._caller = self._doorkeeper.enter(str(peer[0]) if isinstance(peer, tuple) and peer else "")
+        self._caller = self._limiter.enter(str(peer[0]) if isinstance(peer, tuple) and peer else "")
         if self._caller is None:
             there = cast("asyncio.Transport", transport)
             there.write(_too_many())
@@ -132,7 +140,7 @@ class Connection(web.RequestHandler):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         if self._caller is not None:
-            self._doorkeeper.leave(self._caller)
+            self._limiter.leave(self._caller)
             self._caller = None
             self.end()
             for clock in (self._clock, self._write_clock):
@@ -149,7 +157,7 @@ class Connection(web.RequestHandler):
 
     def _look_at_clock(self) -> None:
         """Now and then, since a clock set and stopped for each request costs more than the request's parsing."""
-        seconds = self._doorkeeper.limits.head_seconds
+        seconds = self._limiter.limits.head_seconds
         if self._head_since is not None and self._loop.time() - self._head_since >= seconds:
             self._cut()
         self._clock = self._loop.call_later(seconds / 4, self._look_at_clock)
@@ -178,7 +186,7 @@ class Connection(web.RequestHandler):
     def pause_writing(self) -> None:
         super().pause_writing()
         if self._write_clock is None:
-            self._write_clock = self._loop.call_later(self._doorkeeper.limits.write_seconds, self._cut)
+            self._write_clock = self._loop.call_later(self._limiter.limits.write_seconds, self._cut)
 
     def resume_writing(self) -> None:
         super().resume_writing()

@@ -21,6 +21,7 @@ from msgspec import Struct
 from eventstore import Metadata, OutcomeUnknown, StoreUnavailable
 from service.domain.access.idempotency import KeyReused
 from service.domain.errors import (
+    BodyTooLarge,
     BodyTooSlow,
     Conflict,
     Forbidden,
@@ -30,7 +31,9 @@ from service.domain.errors import (
     ServiceError,
     Unauthorized,
     Unavailable,
+    UnsupportedMediaType,
 )
+from service.runtime.content_coding import unpacked
 from service.web.http.schemas import Reference, described
 from service.web.http.security_headers import PLAIN_HEADERS
 
@@ -126,14 +129,7 @@ class ProblemDetails(Struct, frozen=True, omit_defaults=True, rename="camel"):
     ] = ()
 
 
-class UnsupportedMediaType(Invalid):
-    """The body is not JSON by its own content type."""
-
-    code = "unsupported_media_type"
-
-
-STATUS[UnsupportedMediaType] = 415
-STATUS[BodyTooSlow] = 408
+STATUS |= {BodyTooSlow: 408, BodyTooLarge: 413, UnsupportedMediaType: 415}
 
 OUTCOME_UNKNOWN = "outcome_unknown"
 OUTCOME_UNKNOWN_SENTENCE = (
@@ -301,14 +297,16 @@ async def read_body(request: web.Request, kind: type[T]) -> T:
 
 
 async def read_bytes(request: web.Request) -> bytes:
-    """The body as it came. Raises Invalid, BodyTooSlow."""
+    """Return the body, unpacked. Raises Invalid, BodyTooSlow, BodyTooLarge, UnsupportedMediaType."""
     try:
         async with asyncio.timeout(request.app[BODY_SECONDS]):
-            return await request.read()
+            body = await request.read()
     except TimeoutError:
         raise BodyTooSlow("The request body did not arrive in time.") from None
     except web.RequestPayloadError:
         raise Invalid("The body is not what its headers say: its encoding, or its length.") from None
+    coding = request.headers.get("Content-Encoding", "")
+    return await asyncio.to_thread(unpacked, coding, body, MAX_BODY_BYTES) if coding else body
 
 
 def decoded_at(place: str, raw: bytes | msgspec.Raw, kind: type[T]) -> T:

@@ -5,13 +5,14 @@ import json
 import sys
 from pathlib import Path
 
-from tests.eventstore.shapes import noted, opened
+from tests.eventstore.backends import BACKENDS
+from tests.eventstore.shapes import noted
 
 WRITERS = 10
 
 
-async def main(folder: Path, name: str, total: int) -> None:
-    async with await opened(folder) as store:
+async def main(backend: str, folder: Path, name: str, total: int) -> None:
+    async with await BACKENDS[backend].open(folder) as store:
 
         async def write(writer: int) -> None:
             stream = f"load-{name}{writer}"
@@ -24,4 +25,4 @@ async def main(folder: Path, name: str, total: int) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])))
+    asyncio.run(main(sys.argv[1], Path(sys.argv[2]), sys.argv[3], int(sys.argv[4])))

@@ -1,12 +1,14 @@
 """Events of the tests' own, and stores to put them in."""
 
+import asyncio
 from collections.abc import Sequence
+from contextlib import aclosing
 from pathlib import Path
 from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from eventstore import Codec, Decider, NewEvent, SQLiteEventStore
+from eventstore import Codec, Decider, EventStore, NewEvent, RecordedEvent, SQLiteEventStore
 
 PersonalText = Annotated[str, Meta(extra={"personal": "[erased]", "damaged": "[damaged]"})]
 
@@ -65,3 +67,19 @@ async def opened(folder: Path, **options: object) -> SQLiteEventStore:
 
 def files_with(folder: Path, text: bytes) -> list[str]:
     return [file.name for file in folder.rglob("*") if file.is_file() and text in file.read_bytes()]
+
+
+async def take(store: EventStore, count: int, **where: object) -> list[RecordedEvent]:
+    """Return the first events of a subscription."""
+    taken: list[RecordedEvent] = []
+    async with asyncio.timeout(60), aclosing(store.subscribe(**where)) as events:  # type: ignore[arg-type]
+        async for event in events:
+            taken.append(event)
+            if len(taken) == count:
+                return taken
+    raise AssertionError
+
+
+def numbers(events: list[RecordedEvent]) -> list[int]:
+    decoded = [CODEC.decode(event) for event in events]
+    return [event.number for event in decoded if isinstance(event, Noted)]

@@ -9,8 +9,7 @@ import pytest
 
 from eventstore import CommandId, DuplicateEventId, Views, damaged_texts, execute, load
 from eventstore.decider import Decider
-from tests.eventstore.conformance import take
-from tests.eventstore.shapes import CODEC, Counted, Noted, noted, opened
+from tests.eventstore.shapes import CODEC, Counted, Noted, noted, opened, take
 from tests.eventstore.test_views import Texts
 
 DAMAGED = 3

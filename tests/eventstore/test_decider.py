@@ -17,13 +17,7 @@ from eventstore import (
     load,
     plan,
 )
-from tests.eventstore.shapes import COUNTER, Counted, Refused, opened
-
-
-@pytest.fixture
-async def store(tmp_path):
-    async with await opened(tmp_path) as store:
-        yield store
+from tests.eventstore.shapes import COUNTER, Counted, Refused
 
 
 def test_streams_are_named_by_category_and_entity():

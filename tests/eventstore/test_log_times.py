@@ -2,14 +2,14 @@
 
 import asyncio
 import sqlite3
-from contextlib import closing
+from contextlib import aclosing, closing
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventstore import position_at, verify
+from eventstore import position_at
 from tests.eventstore.shapes import noted, opened
 
 BEGIN = datetime(2026, 1, 2, 3, 0, tzinfo=UTC)
@@ -20,18 +20,18 @@ def minutes(number: float) -> datetime:
     return BEGIN + timedelta(minutes=number)
 
 
-async def test_times_never_go_back_whatever_the_clock_does(tmp_path):
+async def test_times_never_go_back_whatever_the_clock_does(backend, tmp_path):
     readings = [minutes(n) for n in (0, 5, 3, -1e6, 4, 6, 6, 2)]
 
     def clock():
         return readings.pop(0) if len(readings) > 1 else readings[0]
 
     for _ in range(2):  # as two processes, one after the other
-        async with await opened(tmp_path, clock=clock) as store:
+        async with await backend.open(tmp_path, clock=clock) as store:
             for _ in range(4):
                 version = await store.stream_version("note-1")
                 await store.append("note-1", [noted(version)] * (1 + version % 2), expected_version=version)
-    async with await opened(tmp_path, clock=lambda: minutes(1)) as one, await opened(tmp_path) as other:
+    async with await backend.open(tmp_path, clock=lambda: minutes(1)) as one, await backend.open(tmp_path) as other:
         await one.append("note-2", [noted(1)], expected_version=0)
         await other.append("note-2", [noted(2)], expected_version=1)  # by the machine's own clock
         await one.append("note-2", [noted(3)], expected_version=2)
@@ -40,19 +40,18 @@ async def test_times_never_go_back_whatever_the_clock_does(tmp_path):
     assert times[0] == minutes(0)
     assert max(times[:-2]) == minutes(6)
     assert times[-2] == times[-1]
-    assert verify(tmp_path / "events.db").is_sound
+    assert backend.is_sound(tmp_path)
 
 
-async def test_subscriber_and_reader_see_the_same_time(tmp_path):
+async def test_subscriber_and_reader_see_the_same_time(open_store):
     readings = [minutes(5), minutes(1)]
-    async with await opened(tmp_path, clock=lambda: readings.pop(0) if len(readings) > 1 else readings[0]) as store:
-        events = store.subscribe()
+    store = await open_store(clock=lambda: readings.pop(0) if len(readings) > 1 else readings[0])
+    async with aclosing(store.subscribe()) as events:
         for version in range(3):
             await store.append("note-1", [noted(version)], expected_version=version)
             live = await anext(events)
             (stored,) = await store.read_all(after=version)
             assert live.recorded_at == stored.recorded_at == minutes(5)
-        await events.aclose()
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""The SQLite store keeps the contract, and survives what happens to files and processes."""
+"""The SQLite store survives what happens to files and processes."""
 
 import asyncio
 import json
@@ -9,14 +9,11 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-import threading
-from contextlib import AsyncExitStack, aclosing, closing
+from contextlib import aclosing, closing
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from eventstore import (
     Appended,
@@ -26,63 +23,16 @@ from eventstore import (
     StoreReadOnly,
     StoreUnavailable,
     Views,
-    WrongExpectedVersion,
     verify,
 )
-from tests.eventstore.conformance import EventStoreContract
 from tests.eventstore.shapes import CODEC, Noted, files_with, noted, opened
 from tests.eventstore.test_views import Texts, dump
 
 ROOT = Path(__file__).parent.parent.parent
-APPENDER = Path(__file__).parent / "appender.py"
 KILLS = 200
 
 
-@pytest.fixture
-async def open_store(tmp_path):
-    async with AsyncExitStack() as stack:
-
-        async def open_another():
-            return await stack.enter_async_context(await opened(tmp_path))
-
-        yield open_another
-
-
-def start(folder: Path, *arguments: object) -> subprocess.Popen[str]:
-    """Another process that appends to the store in a folder."""
-    command = [sys.executable, str(APPENDER), str(folder), *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
-
-
-class TestSQLiteEventStore(EventStoreContract):
-    pass
-
-
 # Several processes
-
-
-async def test_processes_write_one_log_without_gaps(tmp_path):
-    async with await opened(tmp_path) as store:
-        children = [start(tmp_path, name, 150) for name in ("a", "b", "c")]
-        outputs = await asyncio.gather(*(asyncio.to_thread(child.communicate) for child in children))
-        assert [child.returncode for child in children] == [0, 0, 0]
-        events = await store.read_all(limit=10_000)
-    assert [event.position for event in events] == list(range(1, 451))
-    told = {tuple(json.loads(line)) for output, _ in outputs for line in output.splitlines()}
-    assert told == {(event.stream, event.stream_version, event.position) for event in events}
-    assert verify(tmp_path / "events.db").is_sound
-
-
-async def test_a_subscriber_follows_another_process_live(tmp_path):
-    async with await opened(tmp_path) as store, asyncio.timeout(60):
-        child = start(tmp_path, "a", 300)
-        seen = []
-        async for event in store.subscribe(category="load"):
-            seen.append(event.position)
-            if len(seen) == 300:
-                break
-        assert seen == list(range(1, 301))
-        await asyncio.to_thread(child.communicate)
 
 
 async def test_kill_nine_loses_nothing_that_was_acknowledged(tmp_path):
@@ -277,73 +227,3 @@ async def test_what_was_read_of_another_process_before_an_erasure_reaches_no_sub
             if not store.erases:
                 break
         assert CODEC.decode(event) == Noted(number, "[erased]")
-
-
-async def test_what_was_sealed_before_an_erasure_reaches_no_subscriber_after_it(tmp_path):
-    is_sealing, may_go_on = threading.Event(), threading.Event()
-    may_go_on.set()
-
-    def clock():
-        if threading.current_thread().name == "eventstore-writer":  # it has the key already
-            is_sealing.set()
-            may_go_on.wait(60)
-        return datetime.now(UTC)
-
-    async with await opened(tmp_path, clock=clock) as store, aclosing(store.subscribe()) as events:
-        for number in range(3):
-            await store.append("note-1", [noted(number, "secret")], expected_version=number)
-            await anext(events)
-        is_sealing.clear()
-        may_go_on.clear()
-        appending = asyncio.create_task(store.append("note-1", [noted(3, "secret")], expected_version=3))
-        assert await asyncio.to_thread(is_sealing.wait, 60)
-        await store.erase("note-1")
-        may_go_on.set()
-        await appending
-        assert CODEC.decode(await anext(events)) == Noted(3, "[erased]")
-
-
-# Against a model
-
-
-@given(
-    st.lists(
-        st.lists(st.tuples(st.integers(0, 3), st.integers(1, 3), st.integers(-1, 1)), min_size=1, max_size=6),
-        max_size=6,
-    )
-)
-@settings(max_examples=25, deadline=None)
-def test_concurrent_appends_do_what_some_order_of_them_does(rounds):
-    """Each round's appends are made at once: (stream, how many events, how far the expectation is off)."""
-
-    async def run(folder: Path) -> None:
-        versions = dict.fromkeys(range(4), 0)
-        async with await opened(folder, synchronous="OFF") as store:
-            for round_ in rounds:
-                expectations = [max(versions[stream] + off, 0) for stream, _, off in round_]
-                outcomes = await asyncio.gather(
-                    *(
-                        store.append(f"note-{stream}", [noted(0)] * count, expected_version=expected)
-                        for (stream, count, _), expected in zip(round_, expectations, strict=True)
-                    ),
-                    return_exceptions=True,
-                )
-                for (stream, count, _), expected, outcome in zip(round_, expectations, outcomes, strict=True):
-                    if versions[stream] == expected:
-                        assert isinstance(outcome, Appended)
-                        versions[stream] += count
-                        assert outcome.stream_version == versions[stream]
-                    else:
-                        assert isinstance(outcome, WrongExpectedVersion)
-                        assert outcome.actual == versions[stream]
-            events = await store.read_all(limit=1000)
-            assert [event.position for event in events] == list(range(1, sum(versions.values()) + 1))
-            for stream, version in versions.items():
-                mine = [event.stream_version for event in events if event.stream == f"note-{stream}"]
-                assert mine == list(range(1, version + 1))
-        verified = verify(folder / "events.db")
-        assert verified.is_sound
-        assert verified.position == len(events)
-
-    with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(run(Path(folder)))

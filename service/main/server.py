@@ -72,7 +72,7 @@ from service.web.http.connections import connections, listen
 from service.web.http.cors import cors
 from service.web.http.problems import MAX_BODY_BYTES, metadata_of, problems, request_ids
 from service.web.http.tracing import traces
-from service.web.pages import pull_requests, reference
+from service.web.pages import manual, pull_requests, reference
 from service.workers.broadcast import Broadcast
 from service.workers.checkpointing import Checkpoints
 from service.workers.data_folder_watch import DataFolderWatch
@@ -227,6 +227,7 @@ class Server:
         app.add_routes(health.routes)
         app.add_routes(errors.routes)
         app.add_routes(reference.routes)
+        app.add_routes(manual.routes)
         app.add_routes(jobs.routes)
         app.add_routes(jobs_v1.routes)
         app.add_routes(threads.routes)

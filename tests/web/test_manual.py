@@ -1,5 +1,6 @@
 """The manual: its pages lead to each other on a code host and over HTTP."""
 
+import html
 import itertools
 import json
 import re
@@ -8,10 +9,15 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from aiohttp import web
 from markdown_it import MarkdownIt
+from yarl import URL
 
 from service.markup.slugs import slug
 from service.runtime.settings import ModelSection, Settings
+from service.web.http import errors
+from service.web.http.problems import problems, request_ids
+from service.web.pages import manual, pull_requests, reference
 
 MANUAL = Path(__file__).parent.parent.parent / "service" / "manual"
 PAGES = sorted(file.name for file in MANUAL.glob("*.md"))
@@ -67,3 +73,52 @@ def default_of(field: msgspec.structs.FieldInfo) -> str:
     if field.default is None:
         return "not set"
     return f"`{json.dumps(field.default)}`"
+
+
+# Over HTTP
+
+
+@pytest.fixture
+async def client(aiohttp_client):
+    app = web.Application(middlewares=[request_ids, problems])
+    for routes in (manual.routes, reference.routes, errors.routes, pull_requests.routes):  # the last: the style sheet
+        app.add_routes(routes)
+    return await aiohttp_client(app)
+
+
+def addresses_on(page: str) -> set[str]:
+    found = re.findall(r'(?:href|src)="([^"]+)"', page)
+    return {html.unescape(address) for address in found if "://" not in address}
+
+
+async def test_each_page_is_served_and_each_of_its_links_leads_somewhere(client):
+    open_addresses, seen = {URL("/manual")}, dict[URL, str]()
+    while open_addresses:
+        address = open_addresses.pop()
+        response = await client.get(address)
+        assert response.status == 200, address
+        if response.content_type != "text/html":
+            continue
+        assert "script-src" not in response.headers["Content-Security-Policy"]
+        assert "default-src 'none'" in response.headers["Content-Security-Policy"]
+        seen[address] = await response.text()
+        for link in addresses_on(seen[address]):
+            open_addresses |= {address.join(URL(link)).with_fragment(None)} - seen.keys()
+    for address, page in seen.items():
+        for link in map(URL, addresses_on(page)):
+            target = seen.get(address.join(link).with_fragment(None), "")
+            assert not link.fragment or f'id="{link.fragment}"' in target, (address, link)
+    served = {address.path for address in seen if address.path.startswith("/manual")}
+    assert served == {"/manual", *(f"/manual/{name.removesuffix('.md')}" for name in PAGES)} - {"/manual/index"}
+
+
+@pytest.mark.parametrize("path", ["nothing", "index", "start.md", "images/nothing.png", "../start", "%2e%2e%2fcss"])
+async def test_a_page_that_is_not_there_is_not_found(client, path):
+    assert (await client.get(URL(f"/manual/{path}", encoded=True))).status == 404
+
+
+async def test_the_page_at_hand_is_marked_in_the_contents(client):
+    page = await (await client.get("/manual/audit")).text()
+    assert re.findall(r'aria-current="page">(\w+)<', page) == ["Audit"]
+    assert "<title>Audit · Docsmith</title>" in page
+    assert page.count("<h1") == 1

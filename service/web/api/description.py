@@ -45,7 +45,7 @@ TAGS = (
     Tag("Deprecated", "Version 1 of the API, for the clients that still speak it."),
 )
 
-NOT_OF_THE_API = ("/assets/", "/docs", "/hooks/", "/hosted/", "/openapi.json")
+NOT_OF_THE_API = ("/assets/", "/docs", "/hooks/", "/hosted/", "/manual", "/openapi.json")
 """Pages for people, git's own protocol, and what code hosts send in their own forms; by how their paths begin."""
 
 PROJECT = Parameter("projectId", "The project's id, as `docsmith project list` shows it.", where="path")

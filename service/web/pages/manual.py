@@ -1,0 +1,97 @@
+"""The manual (``service/manual``) as pages: the same Markdown that a code host shows and the demo indexes."""
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+
+from aiohttp import web
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from markupsafe import Markup
+from msgspec import Struct
+
+from service.markup.front_matter import split_front_matter, text_field
+from service.markup.slugs import Anchors
+from service.web.pages.html import SECURITY_HEADERS, html_page, way_up
+
+routes = web.RouteTableDef()
+
+FOLDER = Path(__file__).parents[2] / "manual"
+INDEX = "index.md"
+SUFFIX = ".md"
+
+
+class Page(Struct, frozen=True):
+    """A page of the manual as HTML; its links are relative to its own address."""
+
+    title: str
+    html: Markup
+    leads_to: Sequence[str]
+    """The names of files, in the order of its links."""
+
+
+@routes.get("/manual")
+@routes.get("/manual/{page}")
+async def show_manual(request: web.Request) -> web.Response:
+    name = f"{request.match_info['page']}{SUFFIX}" if "page" in request.match_info else INDEX
+    page = pages().get(name)
+    if page is None or request.path.endswith("/index"):  # which has another address
+        raise web.HTTPNotFound
+    root = way_up(request)
+    contents = [(_address(file, root), one.title, file == name) for file, one in pages().items()]
+    return html_page(request, "manual.html", title=page.title, html=page.html, contents=contents)
+
+
+@routes.get("/manual/images/{name}")
+async def show_picture(request: web.Request) -> web.Response:
+    picture = pictures().get(request.match_info["name"])
+    if picture is None:
+        raise web.HTTPNotFound
+    headers = {**SECURITY_HEADERS, "Cache-Control": "no-cache"}
+    return web.Response(body=picture, content_type="image/png", headers=headers)
+
+
+@cache
+def pages() -> dict[str, Page]:
+    """Return every page by the name of its file: the index, then the others in the order of its links."""
+    found = {file.name: _page(file.name, file.read_text("utf-8")) for file in FOLDER.glob(f"*{SUFFIX}")}
+    order = dict.fromkeys([INDEX, *(name for name in found[INDEX].leads_to if name in found), *sorted(found)])
+    return {name: found[name] for name in order}
+
+
+@cache
+def pictures() -> dict[str, bytes]:
+    """Return every picture by the name of its file."""
+    return {file.name: file.read_bytes() for file in (FOLDER / "images").glob("*.png")}
+
+
+def _page(name: str, source: str) -> Page:
+    front_matter, begin = split_front_matter(source)
+    markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
+    tokens = markdown.parse(source[begin:])
+    anchors = Anchors("github")
+    for at, token in enumerate(tokens):
+        if token.type == "heading_open":
+            words = (child.content for child in tokens[at + 1].children or () if child.type in ("text", "code_inline"))
+            token.attrSet("id", anchors.of("".join(words)))
+    leads_to = []
+    for link, attribute in _links(tokens):
+        leads_to.append(str(link.attrs[attribute]))
+        link.attrSet(attribute, _address(leads_to[-1], "./" if name == INDEX else "../"))
+    html = Markup(markdown.renderer.render(tokens, markdown.options, {}))  # noqa: S704 - of our own text
+    return Page(text_field(front_matter, "title"), html, leads_to)
+
+
+def _links(tokens: Sequence[Token]) -> Iterator[tuple[Token, str]]:
+    """Yield links and pictures, each with the attribute that holds its address."""
+    attributes = {"link_open": "href", "image": "src"}
+    for token in tokens:
+        yield from ((child, attributes[child.type]) for child in token.children or () if child.type in attributes)
+
+
+def _address(link: str, root: str) -> str:
+    """Return where a link of a page's file leads over HTTP, from where ``root`` leads to the root of the service."""
+    target, mark, anchor = link.partition("#")
+    if "://" in target or not target:
+        return link
+    return f"{root}manual" + ("" if target == INDEX else f"/{target.removesuffix(SUFFIX)}") + mark + anchor

@@ -9,7 +9,8 @@ the same ``CommandId``: what an earlier try has recorded is found by its id, and
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -23,7 +24,7 @@ S = TypeVar("S")
 E = TypeVar("E")
 
 MAX_TRIES = 100
-"""Of n writers to one stream one gets through each time, so the last of them needs n tries."""
+"""Of n processes that write to one stream one gets through each time. Within a process writers take turns."""
 
 
 class CommandId:
@@ -105,16 +106,54 @@ async def execute(
     What others have written is not seen where ``decide`` refuses the command, or finds nothing to record for it.
 
     Raises:
-        WrongExpectedVersion: other writers were faster each of a hundred times.
+        WrongExpectedVersion: writers of other processes were faster each of a hundred times.
         Whatever ``decide`` and ``append`` raise.
     """
+    stream = decider.stream(entity_id)
+    if stream not in _CONTENDED:
+        try:
+            return await _execute(store, decider, entity_id, command, metadata, known, command_id, tries_left=1)
+        except WrongExpectedVersion:
+            known = None
+    async with _turn(stream):
+        return await _execute(store, decider, entity_id, command, metadata, known, command_id, tries_left=MAX_TRIES)
+
+
+_CONTENDED: dict[str, tuple[asyncio.Lock, list[None]]] = {}
+"""Streams that several writers of this process want at once: each try of one would spoil those of all others."""
+
+
+@asynccontextmanager
+async def _turn(stream: str) -> AsyncIterator[None]:
+    lock, waiting = _CONTENDED.setdefault(stream, (asyncio.Lock(), []))
+    waiting.append(None)
+    try:
+        async with lock:
+            yield
+    finally:
+        waiting.pop()
+        if not waiting and _CONTENDED.get(stream, (None,))[0] is lock:
+            del _CONTENDED[stream]
+
+
+async def _execute(
+    store: EventStore,
+    decider: Decider[C, S, E],
+    entity_id: str,
+    command: C,
+    metadata: Metadata,
+    known: Executed[S, E] | None,
+    command_id: CommandId | None,
+    *,
+    tries_left: int,
+) -> Executed[S, E]:
     stream, command_id = decider.stream(entity_id), command_id or CommandId()
     loaded = (
         Loaded(decider.initial, 0, 0)
         if known is None
         else Loaded(known.state, known.version, known.position, known.damaged)
     )
-    is_known, tries = known is not None, 0
+    is_known = known is not None
     while True:
         if command_id.is_in_doubt and (done := await _recorded(store, decider, entity_id, command_id)) is not None:
             return done
@@ -127,18 +166,18 @@ async def execute(
         new = [
             decider.codec.encode(event, metadata, command_id.of_event(number)) for number, event in enumerate(events)
         ]
-        tries += 1
+        tries_left -= 1
         try:
             appended = await store.append(stream, new, expected_version=loaded.version)
         except (OutcomeUnknown, asyncio.CancelledError):
             command_id.is_in_doubt = True
             raise
         except WrongExpectedVersion:
-            if tries == MAX_TRIES:
+            if tries_left <= 0:
                 raise
             continue
         except DuplicateEventId:  # an earlier try was not to be found yet
-            if not command_id.is_in_doubt or tries == MAX_TRIES:
+            if not command_id.is_in_doubt or tries_left <= -MAX_TRIES:
                 raise
             continue
         state = loaded.state

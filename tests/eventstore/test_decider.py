@@ -51,9 +51,9 @@ async def test_a_refusal_is_the_deciders_own(store):
 
 
 async def test_every_one_of_many_writers_gets_through(store):
-    executed = await asyncio.gather(*(execute(store, COUNTER, "1", 1) for _ in range(60)))
-    assert sorted(outcome.state for outcome in executed) == list(range(1, 61))
-    assert (await load(store, COUNTER, "1")).state == 60
+    executed = await asyncio.gather(*(execute(store, COUNTER, "1", 1) for _ in range(300)))
+    assert sorted(outcome.state for outcome in executed) == list(range(1, 301))
+    assert (await load(store, COUNTER, "1")).state == 300
 
 
 async def test_events_of_a_newer_program_are_passed_over(store):

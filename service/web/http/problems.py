@@ -18,7 +18,7 @@ import structlog
 from aiohttp import web
 from msgspec import Struct
 
-from eventstore import Metadata, OutcomeUnknown, StoreUnavailable
+from eventstore import Metadata, OutcomeUnknown, StoreUnavailable, WrongExpectedVersion
 from service.domain.access.idempotency import KeyReused
 from service.domain.errors import (
     BodyTooLarge,
@@ -199,7 +199,7 @@ async def problems(request: web.Request, handler: Handler) -> web.StreamResponse
         kept = {name: error.headers[name] for name in ("Allow", "WWW-Authenticate") if name in error.headers}
         code = CODES.get(error.status, f"http_{error.status}")
         return problem(request, error.status, code, SENTENCES.get(error.status, error.reason + "."), headers=kept)
-    except (StoreUnavailable, TimeoutError) as error:
+    except (StoreUnavailable, WrongExpectedVersion, TimeoutError) as error:
         if _begun(request):
             raise
         log.warning("store unavailable", path=_route(request), kind=type(error).__name__)

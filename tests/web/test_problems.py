@@ -1,0 +1,19 @@
+"""What becomes of errors that no handler expects."""
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+
+from eventstore import StoreUnavailable, WrongExpectedVersion
+from service.web.http.problems import problems, request_ids
+
+
+@pytest.mark.parametrize("error", [WrongExpectedVersion("thread-1", 3, 5), StoreUnavailable("locked"), TimeoutError()])
+async def test_what_may_pass_is_unavailable(error):
+    async def fail(_request):
+        raise error
+
+    app = web.Application(middlewares=[request_ids, problems])
+    app.router.add_get("/", fail)
+    async with TestClient(TestServer(app)) as client, client.get("/") as response:
+        assert (response.status, (await response.json())["code"]) == (503, "unavailable")

@@ -21,6 +21,7 @@ from dulwich.objects import Commit, ObjectID, ShaFile, Tag, Tree
 from dulwich.pack import Pack, UnresolvedDeltas
 from msgspec import Struct
 
+from service.adapters.hosted.pack_scan import MAX_OBJECT_BYTES, refusal
 from service.domain.errors import NO_ROOM, DiskFull
 
 NOT_A_PACK = (
@@ -42,8 +43,6 @@ GIT_READS = re.compile(rf"(?:\.gitmodules|\.gitattributes|{SHORT_NAMES})[ .]*(?:
 """Files that git reads and that are no links (git's fsck.c: gitmodulesSymlink; path.c: is_ntfs_dot_generic)."""
 UNPACK_LIMIT = 100
 """Objects in a push that are kept as single files: git's ``receive.unpackLimit``."""
-MAX_OBJECT_BYTES = 100 * 1024 * 1024
-"""As other code hosts have it (GitHub, "About large files on GitHub")."""
 MAX_MESSAGE_BYTES = 1024 * 1024
 """Of a commit or an annotated tag: they are shown on pages."""
 
@@ -72,6 +71,8 @@ def receive(repository: Path, pack: BinaryIO, tips: tuple[ObjectID, ...]) -> Rec
 
 
 def _unpack(store: DiskObjectStore, spooled: BinaryIO) -> bytes | None:
+    if (problem := refusal(spooled)) is not None:
+        return problem
     incoming = Path(tempfile.mkdtemp(prefix="tmp_objdir-incoming-", dir=store.path))
     try:
         DiskObjectStore.init(incoming / "objects").close()

@@ -81,6 +81,8 @@ def shape_of(kind: inspect.Type) -> Shape:
             return {"literal": sorted(values, key=str)}
         case inspect.VarTupleType(item_type=item) | inspect.ListType(item_type=item):
             return {"array": shape_of(item)}
+        case inspect.TupleType(item_types=items):
+            return {"tuple": [shape_of(item) for item in items]}
         case inspect.DictType(key_type=key, value_type=value):
             return {"object": [shape_of(key), shape_of(value)]}
         case _:
@@ -162,6 +164,8 @@ def made(kind: inspect.Type, name: str, *, full: bool) -> Any:
             return values[-1]
         case inspect.VarTupleType(item_type=item):
             return tuple(made(item, f"{name} {number}", full=full) for number in range(2 if full else 0))
+        case inspect.TupleType(item_types=items):
+            return tuple(made(item, f"{name} {number}", full=full) for number, item in enumerate(items))
         case inspect.DictType(value_type=value):
             return {f"key of {name}": made(value, name, full=full)} if full else {}
         case inspect.StrType():

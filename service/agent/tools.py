@@ -19,6 +19,7 @@ from service.agent.workspace import Refused, Workspace
 from service.domain.errors import NotFound, Unavailable
 from service.domain.jobs.decider import FileChange, Todo, TodoStatus
 from service.domain.model import ToolCall
+from service.domain.tool_values import DeadLink, DeadLinks, Declined, Found, Lines, Listed, Replaced, Span, ToolValue
 from service.ports.model import Tool
 from service.ports.search_index import SearchIndex, Section
 
@@ -155,6 +156,7 @@ class Outcome(Struct, frozen=True):
     result: str
     is_error: bool = False
     changes: tuple[FileChange, ...] = ()
+    value: ToolValue | None = None
     todos: tuple[Todo, ...] | None = None
     finished: tuple[str, str] | None = None
 
@@ -184,9 +186,16 @@ def _schema(kind: Kind) -> dict[str, Any]:
 
 
 def as_data(text: str) -> str:
-    """The text fenced, so that a model can tell where data begins and ends."""
+    """Return the text fenced, so that a model can tell where data begins and ends."""
     tag = hashlib.sha256(text.encode(errors="replace")).hexdigest()[:8]
     return f"<data {tag}>\n{text}\n</data {tag}>"
+
+
+def _with_data(head: str, text: str) -> tuple[str, Span]:
+    """Return a line and, below it, a text as data; and where the text stands in it."""
+    whole = f"{head}\n{as_data(text)}"
+    start = whole.index("\n", len(head) + 1) + 1
+    return whole, (start, start + len(text))
 
 
 class Toolbox:
@@ -211,7 +220,9 @@ class Toolbox:
         try:
             return await self._run(arguments)
         except Refused as refused:
-            return Outcome(bounded(str(refused)), is_error=True)
+            said = bounded(str(refused))
+            value = Declined((0, min(len(refused.reason), len(said))), refused.docs_folder)
+            return Outcome(said, is_error=True, value=value)
 
     async def _run(
         self,
@@ -220,14 +231,15 @@ class Toolbox:
         workspace = self._workspace
         match arguments:
             case ListFiles(folder=folder, name=name):
-                return Outcome(await asyncio.to_thread(_listing, workspace, folder.strip("/").removeprefix("./"), name))
+                return await asyncio.to_thread(_listing, workspace, folder.strip("/").removeprefix("./"), name)
             case Search():
-                return Outcome(await self._search(arguments))
+                return await self._search(arguments)
             case Read():
-                return Outcome(await self._read(arguments))
+                return await self._read(arguments)
             case Replace(path=path, old=old, new=new):
                 change, count = await workspace.replace(path, old, new, everywhere=arguments.all, line=arguments.line)
-                return Outcome(f"Replaced {_times(count)} in {change.path}.", changes=(change,))
+                said = f"Replaced {_times(count)} in {change.path}."
+                return Outcome(said, changes=(change,), value=Replaced(count))
             case Insert(path=path, text=text, after_line=after_line):
                 (change,) = await workspace.insert(path, text, after_line)
                 said = f"Inserted {_number(len(text.splitlines()), 'line')} in {change.path}."
@@ -243,7 +255,7 @@ class Toolbox:
                 (change,) = await workspace.delete(path)
                 return Outcome(f"Deleted {change.path}.", changes=(change,))
             case CheckLinks():
-                return Outcome(await self._check_links(arguments))
+                return await self._check_links(arguments)
             case Plan(todos=todos):
                 numbered = tuple(
                     Todo(str(number), item.content, item.status, item.priority) for number, item in enumerate(todos, 1)
@@ -257,7 +269,7 @@ class Toolbox:
             case _:
                 assert_never(arguments)
 
-    async def _read(self, asked: Read) -> str:
+    async def _read(self, asked: Read) -> Outcome:
         path = self._workspace.checked(asked.path)
         lines = (await self._workspace.read(path)).splitlines(keepends=True)
         last = len(lines) if asked.end_line is None else min(asked.end_line, len(lines))
@@ -273,14 +285,17 @@ class Toolbox:
         text = "".join(shown)
         end = asked.start_line + len(shown) - 1
         head = f"{path}, lines {asked.start_line} to {end} of {len(lines)}:"
+        next_line = None
         if len(text) > MAX_RESULT_CHARACTERS:
             text = text[:MAX_RESULT_CHARACTERS]
             head = f"{path}, the beginning of line {asked.start_line} of {len(lines)} (it is too long to show):"
         elif end < last:
-            head = f"{head[:-1]} (go on with start_line {end + 1}):"
-        return f"{head}\n{as_data(text.removesuffix(chr(10)))}"
+            next_line = end + 1
+            head = f"{head[:-1]} (go on with start_line {next_line}):"
+        said, span = _with_data(head, text.removesuffix("\n"))
+        return Outcome(said, value=Lines(span, next_line))
 
-    async def _search(self, asked: Search) -> str:
+    async def _search(self, asked: Search) -> Outcome:
         folder = asked.folder.strip("/")
         parts: list[str] = []
         if not asked.exact and self._index is not None and asked.query.strip():
@@ -292,21 +307,22 @@ class Toolbox:
                 sections = [section for section in found.sections if _within(section.path, folder)]
                 if sections:
                     parts.append("Sections:\n" + as_data("\n\n".join(_shown_section(s) for s in sections)))
-        paths = await asyncio.to_thread(_paths_within, self._workspace, folder)
+        within = await asyncio.to_thread(_paths_within, self._workspace, folder)
         matches: list[Matches] = []
-        async for texts in self._workspace.texts(paths):
+        async for texts in self._workspace.texts(within):
             matches += await asyncio.to_thread(find_text, texts, asked.query, exact=asked.exact)
         matches.sort(key=lambda match: match.path)
-        parts.append(_shown_matches(matches))
-        return "\n\n".join(parts)
+        shown, listed = _shown_matches(matches)
+        paths = tuple(match.path for match in matches[:listed])
+        return Outcome("\n\n".join([*parts, shown]), value=Found(len(matches), paths))
 
-    async def _check_links(self, asked: CheckLinks) -> str:
+    async def _check_links(self, asked: CheckLinks) -> Outcome:
         broken = await (self._links.broken_by_changes() if asked.changed else self._links.broken())
         folder = asked.folder.strip("/")
         broken = [link for link in broken if _within(link.path, folder)]
         if not broken:
-            return "No broken links."
-        shown, room = [], MAX_RESULT_CHARACTERS - 500
+            return Outcome("No broken links.", value=DeadLinks(0))
+        shown, links, room = list[str](), list[DeadLink](), MAX_RESULT_CHARACTERS - 500
         path = ""
         for link in broken[:MAX_LINKS_LISTED]:
             lines = ([] if link.path == path else [link.path]) + [f"  {link.line}: {_shown_link(link)}"]
@@ -315,12 +331,13 @@ class Toolbox:
             if room < 0:
                 break
             shown += lines
+            links.append(DeadLink(link.path, link.line, link.found, next(iter(link.suggestions), ""), link.clear))
         pages = len({link.path for link in broken})
-        listed = sum(line.startswith("  ") for line in shown)
         head = f"{_number(len(broken), 'broken link')} in {_number(pages, 'file')}"
-        if listed < len(broken):
-            head += f", of which the first {listed} are listed; fix them and ask again, or ask by folder"
-        return f"{head}:\n{as_data(chr(10).join(shown))}"
+        if len(links) < len(broken):
+            head += f", of which the first {len(links)} are listed; fix them and ask again, or ask by folder"
+        said, _ = _with_data(f"{head}:", "\n".join(shown))
+        return Outcome(said, value=DeadLinks(len(broken), tuple(links)))
 
 
 class Matches(Struct, frozen=True):
@@ -354,9 +371,10 @@ def find_text(texts: dict[str, str], query: str, *, exact: bool) -> list[Matches
     return found
 
 
-def _shown_matches(matches: Sequence[Matches]) -> str:
+def _shown_matches(matches: Sequence[Matches]) -> tuple[str, int]:
+    """Return the text, and how many of the files it names."""
     if not matches:
-        return "No line contains this text."
+        return "No line contains this text.", 0
     lines: list[str] = []
     room = MAX_RESULT_CHARACTERS - 2000
     listed = 0
@@ -372,7 +390,7 @@ def _shown_matches(matches: Sequence[Matches]) -> str:
     head = f"{_number(sum(m.count for m in matches), 'match', 'matches')} in {_number(len(matches), 'file')}"
     if listed < len(matches):
         head += f", of which the first {listed} are listed"
-    return f"{head}:\n{as_data(chr(10).join(lines))}"
+    return f"{head}:\n{as_data(chr(10).join(lines))}", listed
 
 
 def _shown_section(section: Section) -> str:
@@ -394,10 +412,10 @@ def _paths_within(workspace: Workspace, folder: str) -> list[str]:
     return [path for path in workspace.readable_paths() if _within(path, folder)]
 
 
-def _listing(workspace: Workspace, folder: str, name: str) -> str:
+def _listing(workspace: Workspace, folder: str, name: str) -> Outcome:
     wanted = [path for path in _paths_within(workspace, folder) if name.lower() in path.lower()]
     if not wanted:
-        return "No file fits."
+        return Outcome("No file fits.", value=Listed(0))
     lines = wanted
     depth = 1 + (folder.count("/") + 1 if folder else 0)
     if len(wanted) > MAX_LISTED:
@@ -407,7 +425,8 @@ def _listing(workspace: Workspace, folder: str, name: str) -> str:
     shown = lines[:MAX_LISTED]
     text = "\n".join(shown)
     rest = "" if len(shown) == len(lines) else f" The first {len(shown)} are listed: ask for a folder or a name."
-    return f"{_number(len(wanted), 'file')}.{rest}\n{as_data(bounded(text))}"
+    said, span = _with_data(f"{_number(len(wanted), 'file')}.{rest}", bounded(text))
+    return Outcome(said, value=Listed(len(wanted), span))
 
 
 def _collapsed(paths: Sequence[str], depth: int) -> list[str]:

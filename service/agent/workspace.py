@@ -61,7 +61,14 @@ LIMITS = Limits()
 
 
 class Refused(Exception):
-    """What a tool will not do; the message tells the model why, and what would do."""
+    """What a tool will not do; the message tells the model why, and then what would do.
+
+    ``docs_folder``: where a path outside of the documentation would have to be.
+    """
+
+    def __init__(self, reason: str, advice: str = "", *, docs_folder: str = "") -> None:
+        super().__init__(f"{reason} {advice}" if advice else reason)
+        self.reason, self.docs_folder = reason, docs_folder
 
 
 class Workspace:
@@ -148,7 +155,8 @@ class Workspace:
         if not self._may_read(normal):
             if is_hidden(normal):
                 raise Refused(f"{normal} is a hidden file or folder, which tools neither read nor write.")
-            raise Refused(f"{normal} is outside the documentation: every path begins with {self.docs_folder}/.")
+            reason = f"{normal} is outside the documentation: every path begins with {self.docs_folder}/."
+            raise Refused(reason, docs_folder=self.docs_folder)
         return normal
 
     def _may_read(self, path: str) -> bool:
@@ -267,7 +275,7 @@ class Workspace:
                 raise Refused(f"{path} has this text on {_lines(lines)}, not on line {line}.")
             starts, lines = chosen, [line] * len(chosen)
         if not starts:
-            raise Refused(f"{path} does not have this text.{_hint(text, old)}")
+            raise Refused(f"{path} does not have this text.", _hint(text, old))
         if len(starts) > 1 and not everywhere:
             raise Refused(
                 f"{path} has this text {len(starts)} times, on {_lines(lines)}: give more of its surroundings, "
@@ -487,5 +495,5 @@ def _hint(text: str, old: str) -> str:
         return ""
     for number, line in enumerate(text.splitlines(), 1):
         if first in line:
-            return f" Its first line is on line {number}; what follows differs there: read it again."
-    return " Read the file again, and copy the text exactly, white space included."
+            return f"Its first line is on line {number}; what follows differs there: read it again."
+    return "Read the file again, and copy the text exactly, white space included."

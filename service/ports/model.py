@@ -6,6 +6,7 @@ from typing import Any, Literal, Protocol
 from msgspec import Struct
 
 from service.domain.model import ToolCall, Usage
+from service.domain.tool_values import NOWHERE, Span, ToolValue
 
 CONTEXT_WINDOW_EXCEEDED = "context_window_exceeded"
 
@@ -18,6 +19,10 @@ class SystemMessage(Struct, frozen=True, tag="system"):
 
 class UserMessage(Struct, frozen=True, tag="user"):
     text: str
+    purpose: Literal["request", "facts", "checks", "nudge", "round", "new-round", "note"] = "request"
+    """``request``: a person wants something. Else the agent says what it knows, what its checks found, that the model
+    is to go on, that a round begins on top of the last one's work or without it, or what was left out.
+    """
 
 
 class AssistantMessage(Struct, frozen=True, tag="assistant"):
@@ -32,6 +37,13 @@ class ToolMessage(Struct, frozen=True, tag="tool"):
     name: str
     text: str
     is_error: bool = False
+    value: ToolValue | None = None
+    """The result for a model that works on values; None where the text was cut."""
+
+    def lines(self, span: Span) -> list[str]:
+        """Return the lines that a value says are in the text; none when it says ``NOWHERE``."""
+        start, end = span
+        return [] if span == NOWHERE else self.text[start:end].split("\n")
 
 
 ModelMessage = SystemMessage | UserMessage | AssistantMessage | ToolMessage

@@ -1,12 +1,13 @@
 """The builtin editor: which words it understands, and what it then does through the agent's own loop and tools."""
 
 import pytest
+from msgspec.structs import replace
 
-from service.adapters.builtin.editor import CHECKS, FACTS, NEW_ROUND, NUDGE, ROUND, BuiltinEditor
+from service.adapters.builtin.editor import BuiltinEditor
 from service.adapters.builtin.forms import FORMS
-from service.agent.prompts import prompt
 from service.agent.tools import descriptions
 from service.domain.jobs.decider import Finished, Message, ModelReplied
+from service.domain.tool_values import Declined, Lines, Listed
 from service.ports.docs_source import Source
 from service.ports.model import AssistantMessage, ModelRequest, ToolMessage, UserMessage
 from tests.agent.journal import Journal, Killed, run_job
@@ -24,19 +25,30 @@ FILES = {
 }
 
 
-def test_what_it_looks_for_in_messages_is_what_the_agent_writes():
-    facts = {"folder": "x", "pages": "x", "top": "x", "guidance": "x"}
-    assert prompt("repository", **facts).startswith(FACTS)
-    assert prompt("checks", problems="x").startswith(CHECKS)
-    assert prompt("nudge") == NUDGE
-    assert prompt("round").startswith(NEW_ROUND)
-    assert prompt("round-kept").startswith(ROUND)
+class Reworded(BuiltinEditor):
+    """Sees no word that the agent or its tools say: what is left is where their values say that it is."""
+
+    def reply(self, request):
+        return super().reply(replace(request, messages=tuple(map(without_words, request.messages))))
 
 
-async def job(*messages, files=FILES, source=None):
+def without_words(message):
+    match message:
+        case UserMessage(text=text, purpose=purpose) if purpose != "request":
+            return replace(message, text="." * len(text))
+        case ToolMessage(text=text, value=Listed(paths=span) | Lines(text=span) | Declined(reason=span)):
+            start, end = span
+            return replace(message, text="." * start + text[start:end] + "." * (len(text) - end))
+        case ToolMessage(text=text):
+            return replace(message, text="." * len(text))
+        case _:
+            return message
+
+
+async def job(*messages, files=FILES, source=None, model=None):
     docs, host, journal = FakeDocsSource(files), FakeCodeHost(), Journal(*messages)
     end = await run_job(
-        journal, docs, BuiltinEditor(), host=host, source=source or Source("p1", "", "main", "", "local")
+        journal, docs, model or BuiltinEditor(), host=host, source=source or Source("p1", "", "main", "", "local")
     )
     assert isinstance(end, Finished)
     changed = docs.files("docs/change") if "docs/change" in docs.branches else dict(files)
@@ -314,3 +326,54 @@ async def test_its_to_do_list_tells_what_became_of_each_instruction():
     assert [todo.status for todo in end.work.todos] == ["completed", "cancelled", "completed"]
     end, _, _ = await job("Make it nice")
     assert end.work.todos == ()
+
+
+SITE = {
+    **FILES,
+    "data.json": '{"by": "Acme"}\n',
+    "long.md": "## First\n\n" + "Acme.\n" * 9_000 + "\n## Last\n\nThe end.\n",
+    "odd.md": "[a](/guides/beginning-of-all) [b](/nowhere) [c](./guides/star)\n",
+}
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        'replace "Acme" with "Nova"',
+        'replace "Acme" with "Acme" in start',
+        'replace "Zebra" with "Horse" in long',
+        'replace "Acme" with "Nova" in guides',
+        'add "Then." to long under "Last"; add "New." at the top of every page',
+        'add "x" to every page under "Run"; add "y" to nothing',
+        'create page guides/more with title "More" and text "Hello."; create page index',
+        "rename guides/start to guides/begin",
+        "rename guides/start to index",
+        "fix broken links",
+        "fix broken links in guides",
+        "Make it nice",
+    ],
+)
+async def test_builtin_editor_reads_no_words_of_the_agent(asked):
+    plain, reworded = await job(asked, files=SITE), await job(asked, files=SITE, model=Reworded())
+    assert reworded[0].outcome == plain[0].outcome
+    assert reworded[2] == plain[2]
+
+
+async def test_builtin_editor_finds_the_docs_folder_without_words():
+    files = {f"docs/{path}": text for path, text in FILES.items()}
+    source = Source("p1", "", "main", "docs", "local")
+    _, changed, _ = await job("rename start to guides/go", files=files, source=source, model=Reworded())
+    assert changed["docs/guides/go.mdx"] == FILES["guides/start.mdx"]
+    _, changed, _ = await job('create page more with title "M"', files=files, source=source, model=Reworded())
+    assert "docs/more.mdx" in changed
+
+
+async def test_builtin_editor_goes_on_with_no_results_without_values():
+    first = ModelRequest((UserMessage('replace "a" with "b"'),), descriptions())
+    *_, planned = await chunks_of(BuiltinEditor(), first)
+    plan = (AssistantMessage("", planned.tool_calls), ToolMessage(planned.tool_calls[0].id, "plan", "Noted."))
+    *_, searched = await chunks_of(BuiltinEditor(), replace(first, messages=(*first.messages, *plan)))
+    (search,) = searched.tool_calls
+    found = (AssistantMessage("", (search,)), ToolMessage(search.id, "search", "1 match in 1 file:"))
+    *_, end = await chunks_of(BuiltinEditor(), replace(first, messages=(*first.messages, *plan, *found)))
+    assert end.tool_calls == ()

@@ -41,7 +41,7 @@ def test_callers_roles_give_no_authority():
 
 def test_a_conversation_that_ends_with_the_assistant_is_told_to_go_on():
     told = messages(request(Message("user", "A"), Message("assistant", "B")), Work(), "facts")
-    assert told[-1] == UserMessage(prompt("nudge"))
+    assert told[-1] == UserMessage(prompt("nudge"), "nudge")
 
 
 def test_findings_are_data():
@@ -58,7 +58,7 @@ def test_braces_in_values_stay_what_they_are():
 def test_a_reply_without_a_word_is_answered_by_telling_the_model_to_go_on():
     silent = ModelReplied("m", "", (), Usage(), AT)
     told = messages(request(Message("user", "A")), Work(transcript=(silent,)), "facts")
-    assert told[-1] == UserMessage(prompt("nudge"))
+    assert told[-1] == UserMessage(prompt("nudge"), "nudge")
 
 
 @pytest.mark.parametrize(("window_tokens", "most"), [(None, MAX_GUIDANCE_CHARACTERS), (8_000, 1_000)])

@@ -5,12 +5,14 @@ from datetime import UTC, datetime
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from service.agent.loop.conversation import messages
 from service.agent.loop.window import FREED, LEFT_OUT, MOST_PROMPT_TOKENS, cut, limits, size, told
 from service.agent.tools import as_data
 from service.domain.jobs.decider import ChecksReported, JobRequested, Message, ModelReplied, Problem, ToolReturned, Work
 from service.domain.model import ToolCall, Usage
+from service.domain.tool_values import Found
 from service.ports.model import AssistantMessage, ToolMessage, UserMessage
 
 AT = datetime(2026, 5, 4, tzinfo=UTC)
@@ -58,9 +60,10 @@ def test_what_is_shortened_says_what_it_was_and_that_it_can_be_had_again():
     assert now[0].startswith("page0.md, lines 1 to 90 of 90:\n[")
     assert LEFT_OUT in now[0]
     found = as_data("a.md (2)\n  1: x\nb/c.md (1)\n" + "  2: y\n" * 400)
-    search = [reply(0, "search", query="x"), result(0, tool="search", text=f"3 matches in 2 files:\n{found}")]
+    returned = replace(result(0, tool="search", text=f"3 matches:\n{found}"), value=Found(2, ("a.md", "b/c.md")))
+    search = [reply(0, "search", query="x"), returned]
     short = texts(told([*search, *steps(30, 9_000)], 100_000))[0]
-    assert "3 matches in 2 files" in short
+    assert "3 matches" in short
     assert "a.md, b/c.md" in short
 
 

@@ -8,9 +8,7 @@ suffix and the folders above.
 It keeps nothing between calls. An editing session is a generator that yields steps and is sent their results; every
 call runs it again from the start over the results in the messages, up to the first step that has none yet.
 
-What it relies on in the messages: facts about the repository come as a user message that begins with ``FACTS``, what
-the checks found as one that begins with ``CHECKS``, a further round as one that begins with ``ROUND``; tool results
-have the forms that their tests pin down.
+It reads no sentence but those of people: what the agent says has a purpose, and what the tools found is in values.
 """
 
 import json
@@ -18,6 +16,7 @@ import re
 from collections.abc import AsyncIterator, Iterable, Sequence
 
 from service.adapters.builtin.session import Session, Step, Turn
+from service.adapters.builtin.tool_results import is_known
 from service.domain.model import ToolCall, Usage
 from service.ports.model import (
     AssistantMessage,
@@ -31,12 +30,6 @@ from service.ports.model import (
 )
 
 NAME = "builtin/editor"
-FACTS = "About the repository"
-CHECKS = "The checks before the pull request"
-NUDGE = "Go on with the task."
-ROUND = "The work so far "
-NEW_ROUND = "The work so far is over"
-"""A further round, in which nothing of the earlier ones' instructions is left to do."""
 
 
 class BuiltinEditor:
@@ -75,7 +68,8 @@ def _next_step(messages: Sequence[ModelMessage]) -> tuple[Step, int]:
     )
     for turn in _turns(own):
         number += len(step.calls)
-        if [result.name for result in turn.results] != [tool for tool, _ in step.calls]:
+        is_own = [result.name for result in turn.results] == [tool for tool, _ in step.calls]
+        if not is_own or not all(map(is_known, turn.results)):
             return Step("Another model began this conversation; the builtin editor cannot go on with it."), number
         step = session.send(turn)
     return step, number
@@ -86,7 +80,7 @@ def _own(messages: Sequence[ModelMessage]) -> Sequence[ModelMessage]:
     before a further round, which begins anew."""
     for at in range(len(messages) - 1, -1, -1):
         match messages[at]:
-            case UserMessage(text=text) if text.startswith(NEW_ROUND):
+            case UserMessage(purpose="new-round"):
                 return messages[at + 1 :]
             case AssistantMessage(tool_calls=()) if any(map(_instructs, messages[at + 1 :])):
                 return messages[at + 1 :]
@@ -96,7 +90,7 @@ def _own(messages: Sequence[ModelMessage]) -> Sequence[ModelMessage]:
 
 
 def _instructs(message: ModelMessage) -> bool:
-    return isinstance(message, UserMessage) and not message.text.startswith((FACTS, CHECKS, NUDGE, ROUND))
+    return isinstance(message, UserMessage) and message.purpose == "request"
 
 
 def _turns(messages: Sequence[ModelMessage]) -> Iterable[Turn]:
@@ -108,8 +102,8 @@ def _turns(messages: Sequence[ModelMessage]) -> Iterable[Turn]:
         match message:
             case UserMessage(text=text) if _instructs(message):
                 asked.append(text)
-            case UserMessage(text=text):
-                checked = checked or text.startswith(CHECKS)
+            case UserMessage(purpose=purpose):
+                checked = checked or purpose == "checks"
             case ToolMessage():
                 results.append(message)
             case AssistantMessage(tool_calls=calls) if calls:

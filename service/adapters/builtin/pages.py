@@ -1,6 +1,5 @@
-"""What the builtin editor reads out of tools' results and pages."""
+"""What the builtin editor reads out of pages and their paths."""
 
-import json
 import re
 from collections.abc import Iterable, Sequence
 
@@ -11,60 +10,6 @@ from service.markup.pages import INDEX_NAMES, PAGE_SUFFIXES
 
 NAMED_SUFFIXES = (*PAGE_SUFFIXES, ".txt")
 """Files that an instruction may name: pages, and plain text beside them."""
-
-# What tools say, read back
-
-
-class Link(Struct, frozen=True):
-    path: str
-    line: int
-    found: str
-    to: str | None
-    """None when more than one page fits, or none."""
-    guess: str | None = None
-    """What it may mean all the same."""
-
-    def shown(self) -> str:
-        could_be = f", perhaps `{_bare(self.guess)}`" if self.guess and not self.to else ""
-        return f"`{_bare(self.found)}`{could_be}"
-
-
-def _bare(link: str) -> str:
-    return link.strip("()<>\"' ")
-
-
-FOUND_IN = re.compile(r"(\S.*) \((\d+)\)")
-OUTSIDE = re.compile(r"every path begins with (\S+)/\.")
-_BROKEN = re.compile(r'  (\d+): ("(?:[^"\\]|\\.)*") -> (?:("(?:[^"\\]|\\.)*") (\(clear\) )?)?.*')
-_DATA = re.compile(r"<data ([0-9a-f]{8})>\n")
-
-
-def data_of(text: str) -> list[str]:
-    """The lines of the data in a result, its fences left off."""
-    begun = _DATA.search(text)
-    end = text.rfind(f"\n</data {begun[1]}>", begun.end()) if begun else -1
-    return text[begun.end() : end].split("\n") if begun and end >= 0 else []
-
-
-def broken_links(text: str) -> Iterable[Link]:
-    path = ""
-    for line in data_of(text):
-        if not line.startswith("  "):
-            path = line
-        elif match := _BROKEN.fullmatch(line):
-            guess = json.loads(match[3]) if match[3] else None
-            yield Link(path, int(match[1]), json.loads(match[2]), guess if match[4] else None, guess)
-
-
-def first_number(text: str) -> int:
-    match = re.match(r"\d+", text)
-    return int(match[0]) if match else 0
-
-
-def times_replaced(text: str) -> int:
-    match = re.match(r"Replaced (?:once|(\d+) times)", text)
-    return int(match[1] or 1) if match else 0
-
 
 # Pages
 

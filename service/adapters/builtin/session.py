@@ -26,21 +26,18 @@ from service.adapters.builtin.forms import (
     title_of,
 )
 from service.adapters.builtin.navigation import NAVIGATION_FILES, entry_for, is_named, names_pages
-from service.adapters.builtin.pages import (
-    FOUND_IN,
-    OUTSIDE,
-    broken_links,
-    data_of,
-    ends_with,
-    first_number,
-    is_index,
-    is_meant,
-    is_page,
-    section_of,
-    stem_of,
+from service.adapters.builtin.pages import ends_with, is_index, is_meant, is_page, section_of, stem_of, top_of
+from service.adapters.builtin.tool_results import (
+    dead_links,
+    docs_folder,
+    found_in,
+    lines_in,
+    number_listed,
+    paths_in,
+    reason_of,
+    shown,
     times_replaced,
-    top_of,
-)
+)  # fmt: skip
 from service.ports.model import ToolMessage
 
 MAX_INSTRUCTIONS = 20
@@ -71,7 +68,6 @@ Call = tuple[str, dict[str, object]]
 EDITING = frozenset({"replace", "insert", "write", "move", "delete"})
 """The tools that change files."""
 
-_GOES_ON = "(go on with start_line"
 _LISTED_SUFFIXES = (".md", ".markdown", ".rst", ".adoc")
 
 
@@ -198,7 +194,7 @@ class Session:
         found = yield from self._one(
             "Searching the pages. ", "search", query=asked.old, exact=True, **({"folder": scope} if scope else {})
         )
-        paths = [match[1] for line in data_of(found.text) if (match := FOUND_IN.fullmatch(line))]
+        paths, count = found_in(found)
         pages = [path for path in paths if is_page(path)]
         left_alone = [path for path in paths if path not in pages]
         if left_alone:
@@ -207,13 +203,12 @@ class Session:
             where = f" in {scope}" if scope else ""
             self._say(f"No page{where} contains {short(asked.old)}.")
             return
-        total = re.match(r"\d+ match(?:es)? in (\d+) files?", found.text)
-        yield from self._replace_in(name, asked, pages[:MAX_EDITS], more=int(total[1]) - len(paths) if total else 0)
+        yield from self._replace_in(name, asked, pages[:MAX_EDITS], more=count - len(paths))
 
     def _replace_in(self, name: str, asked: Replace, pages: Sequence[str], *, more: int) -> Steps:
         calls = [("replace", {"path": page, "old": asked.old, "new": asked.new, "all": True}) for page in pages]
         results = yield from self._ask(Step(f"Replacing in {_count(len(pages), 'page')}. ", tuple(calls)))
-        times = sum(times_replaced(result.text) for result in results if not result.is_error)
+        times = sum(map(times_replaced, results))
         done = [page for page, result in zip(pages, results, strict=True) if not result.is_error]
         if done:
             self._say(f"{name}: {_count(times, 'time')} in {_count(len(done), 'page')}.")
@@ -245,8 +240,8 @@ class Session:
         lists = yield from self._ask(
             Step("Listing the pages. ", tuple(("list", {"name": suffix}) for suffix in _LISTED_SUFFIXES))
         )
-        pages = sorted({line for result in lists for line in data_of(result.text) if is_page(line)})
-        if sum(first_number(result.text) for result in lists) > MAX_EDITS or len(pages) > MAX_EDITS:
+        pages = sorted({line for result in lists for line in paths_in(result) if is_page(line)})
+        if sum(map(number_listed, lists)) > MAX_EDITS or len(pages) > MAX_EDITS:
             self._say(f"There are more than {MAX_EDITS} pages, which is more than one instruction changes: name them.")
             return
         calls: list[Call] = []
@@ -256,8 +251,8 @@ class Session:
         else:
             reads = yield from self._ask(Step("Reading them. ", tuple(("read", {"path": page}) for page in pages)))
             for page, result in zip(pages, reads, strict=True):
-                lines = data_of(result.text)
-                whole = _GOES_ON not in result.text.partition("\n")[0] and not result.is_error
+                lines, goes_on = lines_in(result)
+                whole = not goes_on and not result.is_error
                 found = _insertion(asked, lines) if whole or asked.place == "top" else None
                 if found is None:
                     without.append(page)
@@ -276,13 +271,13 @@ class Session:
         counts = yield from self._ask(
             Step("Looking at how pages are written here. ", (("list", {"name": ".mdx"}), ("list", {"name": ".md"})))
         )
-        mdx, both = (first_number(result.text) for result in counts)
+        mdx, both = map(number_listed, counts)
         path = asked.path.strip("/")
         if not is_page(PurePosixPath(path).suffix):
             path += ".mdx" if mdx > both - mdx else ".md"
         existing = yield from self._one("", "read", path=path, start_line=1, end_line=1)
-        if existing.is_error and (docs := OUTSIDE.search(existing.text)):
-            path = f"{docs[1]}/{path}"
+        if docs := docs_folder(existing):
+            path = f"{docs}/{path}"
             existing = yield from self._one("", "read", path=path, start_line=1, end_line=1)
         if not existing.is_error:
             self._say(f"{path} exists already: it was left as it is.")
@@ -291,12 +286,12 @@ class Session:
         near = yield from self._one(
             "", "list", **({"folder": folder} if folder else {}), name=PurePosixPath(path).suffix
         )
-        pages = [line for line in data_of(near.text) if is_page(line)]
-        siblings = pages or [line for line in data_of(counts[1].text) if is_page(line)]
+        pages = [line for line in paths_in(near) if is_page(line)]
+        siblings = pages or [line for line in paths_in(counts[1]) if is_page(line)]
         has_front_matter = True
         if siblings:
             first = yield from self._one("", "read", path=siblings[0], start_line=1, end_line=1)
-            has_front_matter = "---" in data_of(first.text)
+            has_front_matter = "---" in lines_in(first)[0]
         title = asked.title or PurePosixPath(path).stem.replace("-", " ").replace("_", " ").capitalize()
         head = f"---\ntitle: {json.dumps(title, ensure_ascii=False)}\n---\n" if has_front_matter else f"# {title}\n"
         text = f"{head}\n{asked.text.strip(chr(10))}\n" if asked.text.strip() else head
@@ -313,7 +308,7 @@ class Session:
         folders: list[Call] = [("list", {} if folder == "." else {"folder": folder}) for folder in above]
         names: list[Call] = [("list", {"name": name}) for name in NAVIGATION_FILES]
         found = yield from self._ask(Step("Looking for a navigation file. ", (*names, *folders)))
-        known = [line for result in found for line in data_of(result.text)]
+        known = [line for result in found for line in paths_in(result)]
         files = [path for path in known if _is_navigation_of(path, page)]
         if not files:
             return
@@ -338,8 +333,8 @@ class Session:
             return
         to = _target(page, asked)
         result = yield from self._one(f"Moving {page}. ", "move", path=page, to=to)
-        if result.is_error and (docs := OUTSIDE.search(result.text)):
-            to = f"{docs[1]}/{to}"
+        if docs := docs_folder(result):
+            to = f"{docs}/{to}"
             result = yield from self._one("", "move", path=page, to=to)
         if result.is_error:
             self._tell_errors([result])
@@ -355,11 +350,11 @@ class Session:
         fixed = 0
         while True:
             found = yield from self._one("Checking links. ", "check_links", changed=changed, **scope)
-            links = list(broken_links(found.text))
+            links, remaining = dead_links(found)
             edits: dict[tuple[str, str], str] = {}
             for link in links:
-                if link.to is not None and (link.path, link.found) not in tried:
-                    edits[link.path, link.found] = link.to
+                if link.is_clear and (link.path, link.found) not in tried:
+                    edits[link.path, link.found] = link.suggestion
             batch = list(edits.items())[: MAX_EDITS - len(tried)]
             if not batch:
                 break
@@ -372,10 +367,9 @@ class Session:
             )
             for ((path, _), _), result in zip(batch, results, strict=True):
                 if not result.is_error:
-                    fixed += times_replaced(result.text)
+                    fixed += times_replaced(result)
                     pages.add(path)
-        remaining = first_number(found.text) if links else 0
-        mendable = sum(link.to is not None and (link.path, link.found) not in tried for link in links)
+        mendable = sum(link.is_clear and (link.path, link.found) not in tried for link in links)
         if fixed:
             self._say(f"{name}: {fixed} in {_count(len(pages), 'page')}.")
         elif not quiet:
@@ -383,7 +377,7 @@ class Session:
         if mendable:
             self._say(f"This is as many as one job fixes; {_count(remaining, 'broken link')} left: ask again.")
         elif remaining:
-            listed = "".join(f"\n  - `{link.path}`, line {link.line}: {link.shown()}" for link in links[:MAX_NAMED])
+            listed = "".join(f"\n  - `{link.path}`, line {link.line}: {shown(link)}" for link in links[:MAX_NAMED])
             rest = f"\n  - and {remaining - MAX_NAMED} more" if remaining > MAX_NAMED else ""
             self._say(f"{_count(remaining, 'broken link')} left, for which no one page clearly fits:{listed}{rest}")
 
@@ -409,7 +403,7 @@ class Session:
         if pages:
             return self._the_one(path, pages)
         found = yield from self._one("", "list", name=f"{wanted}/")
-        folders = {f"{line[: match.start()]}/{wanted}".lstrip("/") for line in data_of(found.text)
+        folders = {f"{line[: match.start()]}/{wanted}".lstrip("/") for line in paths_in(found)
                    if (match := re.search(rf"(?:^|/){re.escape(wanted)}/", line))}  # fmt: skip
         if not folders:
             self._say(f"There is no page or folder {path}.")
@@ -424,7 +418,7 @@ class Session:
         wanted = path.strip("/").removeprefix("./")
         stem = wanted.removesuffix(PurePosixPath(wanted).suffix) if is_page(wanted) else wanted
         found = yield from self._one("", "list", name=stem)
-        lines = data_of(found.text)
+        lines = paths_in(found)
         return (
             [line for line in lines if line == wanted and is_page(line)]
             or [line for line in lines if is_page(line) and stem_of(line) == wanted]
@@ -439,12 +433,13 @@ class Session:
             if part.is_error:
                 self._tell_errors([part])
                 return lines
-            lines += data_of(part.text)
-            if _GOES_ON not in part.text.partition("\n")[0]:
+            more, goes_on = lines_in(part)
+            lines += more
+            if not goes_on:
                 return lines
 
     def _tell_errors(self, results: Iterable[ToolMessage]) -> None:
-        told = [result.text.partition(" Read the file again")[0] for result in results if result.is_error]
+        told = [reason_of(result) for result in results if result.is_error]
         self._report += [sentence for sentence in told[:MAX_NAMED] if sentence not in self._report]
 
     def _closing_words(self) -> str:

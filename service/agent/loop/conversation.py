@@ -71,7 +71,7 @@ def messages(
 
     The instructions are never shortened: a prompt that is too long because of them is for the provider to refuse.
     """
-    told: list[ModelMessage] = [SystemMessage(system_prompt()), UserMessage(repository)]
+    told: list[ModelMessage] = [SystemMessage(system_prompt()), UserMessage(repository, "facts")]
     for message in request.messages:
         if not message.content.strip():
             continue
@@ -82,7 +82,7 @@ def messages(
     room = None if prompt_bytes is None else max(window.LEAST_ROOM, prompt_bytes - window.size(told) - _tools_bytes())
     told += window.told((*work.transcript, *work.waiting), room)
     if isinstance(told[-1], AssistantMessage):
-        told.append(UserMessage(prompt("nudge")))
+        told.append(UserMessage(prompt("nudge"), "nudge"))
     return tuple(told)
 
 

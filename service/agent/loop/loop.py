@@ -106,6 +106,7 @@ async def _answered(state: Running, toolbox: Toolbox, workspace: Workspace, reco
                     changes=outcome.changes,
                     todos=outcome.todos,
                     finished=outcome.finished,
+                    value=outcome.value,
                 )
             )
         )

@@ -27,6 +27,7 @@ from service.domain.jobs.decider import (
     TranscriptStep,
 )
 from service.domain.model import ToolCall
+from service.domain.tool_values import Found
 from service.ports.model import AssistantMessage, ModelMessage, ToolMessage, UserMessage
 
 BYTES_PER_TOKEN = 3
@@ -82,7 +83,7 @@ def told(steps: Sequence[TranscriptStep], room: int | None) -> list[ModelMessage
     left_out, shortened = _cuts(steps, sizes_in_full, sizes_in_short, room)
     messages: list[ModelMessage] = []
     if left_out:
-        messages.append(UserMessage(_note(steps[:left_out])))
+        messages.append(UserMessage(_note(steps[:left_out]), "note"))
         messages += [m for step in steps[:left_out] if isinstance(step, MessageAdded) for m in in_full(step, None)]
     for index in range(left_out, len(steps)):
         messages += short[index] if index < shortened else full[index]
@@ -134,20 +135,21 @@ def in_full(step: TranscriptStep, most: int | None) -> list[ModelMessage]:
     match step:
         case ModelReplied(text=text, tool_calls=calls, cut_off=cut_off):
             if not text and not calls:
-                return [UserMessage(prompt("nudge"))]
-            after: list[ModelMessage] = [UserMessage(prompt("cut-off"))] if cut_off and not calls else []
+                return [UserMessage(prompt("nudge"), "nudge")]
+            after: list[ModelMessage] = [UserMessage(prompt("cut-off"), "nudge")] if cut_off and not calls else []
             return [AssistantMessage(text, calls), *after]
-        case ToolReturned(call_id=call_id, name=name, result=result, is_error=is_error):
-            shown = result if most is None else cut(result, most)
-            return [ToolMessage(call_id, name, shown, is_error)]
+        case ToolReturned(call_id=call_id, name=name, result=result, is_error=is_error, value=value):
+            if most is None or len(result) <= most:
+                return [ToolMessage(call_id, name, result, is_error, value)]
+            return [ToolMessage(call_id, name, cut(result, most), is_error)]
         case ChecksReported(problems=problems):
-            return [UserMessage(prompt("checks", problems=_listed(problems)))]
+            return [UserMessage(prompt("checks", problems=_listed(problems)), "checks")]
         case MessageAdded(text=text):
             return [UserMessage(text)]
         case JobReopened(keeps_changes=True):
-            return [UserMessage(prompt("round-kept"))]
+            return [UserMessage(prompt("round-kept"), "round")]
         case JobReopened() | RoundStarted():
-            return [UserMessage(prompt("round"))]
+            return [UserMessage(prompt("round"), "new-round")]
 
 
 def in_short(step: TranscriptStep) -> list[ModelMessage]:
@@ -155,10 +157,11 @@ def in_short(step: TranscriptStep) -> list[ModelMessage]:
         case ModelReplied(text=text, tool_calls=calls):
             shown = bounded(text, _SHORT_TEXT)
             return [AssistantMessage(shown, tuple(map(_short_call, calls)))] if shown or calls else []
-        case ToolReturned(call_id=call_id, name=name, result=result, is_error=is_error):
-            return [ToolMessage(call_id, name, _short_result(name, result), is_error)]
+        case ToolReturned(call_id=call_id, name=name, is_error=is_error):
+            return [ToolMessage(call_id, name, _short_result(step), is_error)]
         case ChecksReported(problems=problems):
-            return [UserMessage(f"[The checks found problems here: {len(problems)}. The list was left out.]")]
+            note = f"[The checks found problems here: {len(problems)}. The list was left out.]"
+            return [UserMessage(note, "checks")]
         case MessageAdded() | JobReopened() | RoundStarted():
             return in_full(step, None)
 
@@ -176,16 +179,17 @@ def cut(result: str, most: int) -> str:
     return f"{kept}{fence}\n[{len(result) - most} characters more were left out: ask for less at once]"
 
 
-def _short_result(name: str, result: str) -> str:
+def _short_result(step: ToolReturned) -> str:
     """What was found where, without the text: the line before the data, which names the file and the lines."""
+    result = step.result
     if len(result) <= _SHORT_RESULT:
         return result
     head = result.partition("\n")[0] if "<data " in result else ""
     head = bounded(head or result, _SHORT_RESULT // 2)
-    if name == "search":
-        found = [match[1] for match in re.finditer(r"^(\S.*) \(\d+\)$", result, re.MULTILINE)]
+    if isinstance(step.value, Found) and step.value.paths:
+        found = step.value.paths
         named = ", ".join(found[:_MAX_NAMED]) + (" …" if len(found) > _MAX_NAMED else "")
-        head += f"\n{as_data(bounded(named, 2 * _SHORT_RESULT))}" if named else ""
+        head += f"\n{as_data(bounded(named, 2 * _SHORT_RESULT))}"
     return f"{head}\n[{result.count(chr(10)) + 1} lines, {LEFT_OUT}.]"
 
 

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from service.domain.jobs.events import FileChange, Message, Problem, PullRequestOutcome, Todo
 from service.domain.model import ToolCall, Usage
+from service.domain.tool_values import ToolValue
 
 
 class RequestJob(Struct, frozen=True):
@@ -63,6 +64,7 @@ class RecordToolResult(Struct, frozen=True):
     todos: tuple[Todo, ...] | None = None
     finished: tuple[str, str] | None = None
     """Title and summary, when the tool was ``finish``."""
+    value: ToolValue | None = None
 
 
 class RecordFinish(Struct, frozen=True):

@@ -269,7 +269,7 @@ def _step(command: JobCommand, work: Work) -> list[JobEvent]:
             events: list[JobEvent] = [FileChanged(change.path, change.content) for change in done.changes]
             if done.todos is not None:
                 events.append(PlanChanged(done.todos))
-            events.append(ToolReturned(done.call_id, done.name, done.result, done.is_error, returned_at=done.now))
+            events.append(ToolReturned(done.call_id, done.name, done.result, done.is_error, done.now, done.value))
             if done.finished is not None and not work.waiting:
                 events.append(WorkFinished(*done.finished, finished_at=done.now))
             return events

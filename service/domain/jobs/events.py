@@ -7,6 +7,7 @@ from msgspec import Meta, Struct, field
 
 from service.domain.events import Event, PersonalText
 from service.domain.model import ToolCall, Usage
+from service.domain.tool_values import ToolValue
 
 JobStatus = Literal["active", "completed", "failed"]
 TodoStatus = Literal["pending", "in_progress", "completed", "cancelled"]
@@ -111,6 +112,8 @@ class ToolReturned(Event, frozen=True, tag="tool-returned"):
     result: PersonalText
     is_error: bool
     returned_at: datetime
+    value: Annotated[ToolValue | None, Meta(extra={"personal": None})] = None
+    """The same as ``result`` for a model that works on values; None from before there were any."""
 
 
 class WorkFinished(Event, frozen=True, tag="work-finished"):

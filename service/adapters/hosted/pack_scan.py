@@ -102,7 +102,7 @@ def _inflated(data: mmap, at: int, size: int) -> tuple[bytes, int]:
                 if left < 0:
                     raise Unreadable
                 head = head or out[:20]
-                at += len(taken) - len(decoder.unconsumed_tail) - len(decoder.unused_data)
+                at += len(taken) - len(decoder.unused_data if decoder.eof else decoder.unconsumed_tail)
                 taken = decoder.unconsumed_tail
                 if decoder.eof or (not taken and len(out) < _PIECE):
                     break

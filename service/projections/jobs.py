@@ -283,10 +283,14 @@ async def queue_position(views: Views, row: JobRow, room: JobRoom) -> int | None
     return max(1, place)
 
 
-async def active_jobs(views: Views) -> list[str]:
-    """The ids of all jobs that have not ended: first those that were taken up, then the others as they wait."""
-    rows = await views.query("SELECT id FROM jobs WHERE status = 'active' ORDER BY waiting_since, id", ())
-    return [row[0] for row in rows]
+async def active_jobs(views: Views) -> list[tuple[str, str]]:
+    """Return the ids of all jobs that have not ended, and of their organizations: first those that were taken up, then
+    the others as they wait.
+    """
+    rows = await views.query(
+        "SELECT id, organization_id FROM jobs WHERE status = 'active' ORDER BY waiting_since, id", ()
+    )
+    return [(row[0], row[1]) for row in rows]
 
 
 async def jobs_of_pull_request(views: Views, project_id: str, number: int) -> list[str]:

@@ -67,13 +67,14 @@ async def test_a_job_keeps_to_the_branch_that_it_was_asked_to_start_from(store, 
         assert await ended(store, "j") == "job-completed"
 
 
-async def make_project(store):
-    await execute(store, PROJECTS, "p", CreateProject("o", "Guide", "repo", "main", "", "guide", "local", NOW))
+async def make_project(store, project_id="p", organization_id="o"):
+    created = CreateProject(organization_id, "Guide", "repo", "main", "", f"guide-{project_id}", "local", NOW)
+    await execute(store, PROJECTS, project_id, created)
 
 
-async def request(store, job_id, branch):
+async def request(store, job_id, branch, *, project_id="p", organization_id="o"):
     command = RequestJob(
-        "o", "p", "repo", "main", "", "fake/model", (Message("user", "Look around"),), "Look around", branch,
+        organization_id, project_id, "repo", "main", "", "fake/model", (Message("user", "Look around"),), "Look around", branch,
         branch_named=True, as_draft=False, api_version=2, now=NOW,
     )  # fmt: skip
     await execute(store, JOBS, job_id, command)
@@ -148,6 +149,31 @@ async def test_jobs_have_their_turns_in_the_order_in_which_they_came_however_lon
         assert [await ended(store, name) for name in names] == ["job-completed"] * 3
     started = [event.stream for event in await store.read_all(category="job") if event.type == "job-started"]
     assert started == [f"job-{name}" for name in names]
+
+
+class StoreThatHoldsOne(StoreThatReadsOneSlowly):
+    """The first job's stream is not read until ``release`` is set."""
+
+    def __init__(self, store):
+        super().__init__(store)
+        self.release = asyncio.Event()
+
+    async def fold_stream(self, stream, *arguments, **more):
+        if stream == "job-first":
+            await self.release.wait()
+        return await self._store.fold_stream(stream, *arguments, **more)
+
+
+async def test_job_waits_for_no_other_organization_to_be_read(store, followed):
+    await make_project(store)
+    await make_project(store, "p2", "o2")
+    holding = StoreThatHoldsOne(store)
+    async with running(holding, followed, FakeDocsSource({"index.md": "# Hi\n"})):
+        await request(store, "first", "docs/first")
+        await request(store, "other", "docs/other", project_id="p2", organization_id="o2")
+        assert await ended(store, "other") == "job-completed"
+        holding.release.set()
+        assert await ended(store, "first") == "job-completed"
 
 
 async def test_a_job_that_somebody_ended_meanwhile_ends_no_other(store, followed):

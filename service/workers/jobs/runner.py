@@ -6,6 +6,7 @@ from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from itertools import count
+from weakref import WeakValueDictionary
 
 import structlog
 from msgspec.structs import replace
@@ -103,9 +104,9 @@ class JobRunner:
             per_project=concurrent_jobs_per_project,
             per_organization=concurrent_jobs_per_organization,
         )
-        self._arriving = asyncio.Lock()
-        """One job at a time is read and takes its place in the queue: a short one would be read sooner than a long one
-        that came before it.
+        self._arriving: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        """By organization: one job at a time is read and takes its place in the queue. A short one would be read sooner
+        than a long one that came before it.
         """
         self._tasks: dict[str, set[asyncio.Task[None]]] = {}
         self._budgets, self._author = budgets, author
@@ -119,10 +120,10 @@ class JobRunner:
         after = await self._store.head()
         await self._views.wait_for(after, timeout_seconds=3600)  # views may be rebuilt at this very start
         async with asyncio.TaskGroup() as running:
-            for job_id in await active_jobs(self._views) if self._takes_up_earlier else ():
+            for job_id, organization_id in await active_jobs(self._views) if self._takes_up_earlier else ():
                 loaded = await load(self._store, JOBS, job_id)
                 if isinstance(loaded.state, Queued):
-                    self._begin(job_id, running)
+                    self._begin(job_id, running, organization_id)
                 elif isinstance(loaded.state, Running) and not self._is_alive(loaded.state.instance):
                     dead = loaded.state.instance
                     await retry_while_unavailable(
@@ -131,14 +132,15 @@ class JobRunner:
             async for recorded in self._store.subscribe(after=after, category=JOBS.category):
                 for job_id, event in decoded(JOBS, [recorded]):
                     if isinstance(event, JobRequested | JobInterrupted | JobReopened):
-                        self._begin(job_id, running)
+                        organization_id = event.organization_id if isinstance(event, JobRequested) else ""
+                        self._begin(job_id, running, organization_id)
                     elif isinstance(event, JobFailed):  # cancelled or erased by somebody, or of our own making
                         for task in self._tasks.get(job_id, ()):
                             task.cancel()
 
-    def _begin(self, job_id: str, running: asyncio.TaskGroup) -> None:
+    def _begin(self, job_id: str, running: asyncio.TaskGroup, organization_id: str) -> None:
         # A job may have several: one that is ending while the next begins, one that found the job taken by the other.
-        task = running.create_task(self._run_job(job_id), name=f"job {job_id}")
+        task = running.create_task(self._run_job(job_id, organization_id), name=f"job {job_id}")
         self._tasks.setdefault(job_id, set()).add(task)
         task.add_done_callback(partial(self._forget, job_id))
 
@@ -147,8 +149,10 @@ class JobRunner:
         if not self._tasks[job_id]:
             del self._tasks[job_id]
 
-    async def _run_job(self, job_id: str) -> None:
-        async with self._arriving:  # left without a pause before the place is taken
+    async def _run_job(self, job_id: str, organization_id: str) -> None:
+        async with self._arriving.setdefault(
+            organization_id, asyncio.Lock()
+        ):  # left without a pause before the place is taken
             waiting = (await retry_while_unavailable(lambda: load(self._store, JOBS, job_id))).state
         if not isinstance(waiting, Queued):
             return  # somebody else has it, or it has ended

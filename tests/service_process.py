@@ -25,7 +25,6 @@ os.environ |= {"no_proxy": "127.0.0.1,localhost", "NO_PROXY": "127.0.0.1,localho
 FOREIGN = re.compile(r"DOCSMITH_|OTEL_|NOTIFY_SOCKET|WATCHDOG_|.*_API_KEY$")
 """Variables of whoever runs the tests that would make the service another one."""
 PROGRAM = [str(Path(BINARY).resolve())] if BINARY else [sys.executable, "-m", "service"]
-SAMPLE = Path(__file__).parent.parent / "service" / "sample"
 
 DOCS = {
     "docs.json": json.dumps(

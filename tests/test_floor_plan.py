@@ -1,4 +1,4 @@
-"""Imports point down the floor plan (README, "Floor plan")."""
+"""Imports point down the floor plan (service/manual/develop.md, "Floor plan")."""
 
 import ast
 from pathlib import Path
@@ -13,7 +13,6 @@ WRITE = {"service.integrity", "service.commands"}
 MAY_IMPORT: dict[str, set[str]] = {
     "eventstore": set(),
     "service.domain": set(),
-    "service.sample": set(),
     "service.runtime": {"service.domain"},
     "service.markup": LOW,
     "service.ports": {"service.domain"},
@@ -32,7 +31,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "service.web": {*LOW, *READ, *WRITE, "service.workers", "service.retrieval", "service.markup", "service.wire"},
     "service.cli": {
         *LOW, *READ, *WRITE, "service.workers", "service.agent", "service.assistant", "service.retrieval",
-        "service.markup", "service.wire", "service.sample",
+        "service.markup", "service.wire",
     },
 }  # fmt: skip
 ROOTS = {"service.main", "service.__main__", "service"}

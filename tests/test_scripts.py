@@ -182,7 +182,7 @@ def test_scripts_can_be_run(script):
 # The package
 
 
-def test_a_wheel_holds_the_sample_site_and_the_templates(tmp_path):
+def test_a_wheel_holds_the_manual_and_the_templates(tmp_path):
     source = tmp_path / "source"
     source.mkdir()
     for name in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
@@ -207,16 +207,16 @@ def test_a_wheel_holds_the_sample_site_and_the_templates(tmp_path):
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl on this machine")
 def test_the_first_five_minutes_go_as_the_readme_says(tmp_path):
-    section = (ROOT / "README.md").read_text().split("## The first five minutes")[1].split("\n## ")[0]
+    section = (ROOT / "README.md").read_text().split("## Five minutes")[1].split("\n## ")[0]
     commands = "".join(re.findall(r"```sh\n(.*?)```", section, re.DOTALL))
     port = str(free_port())
     begun = re.search(r"^docsmith serve &.*$", commands, re.MULTILINE)[0]
     wait = "trap 'kill $!' EXIT\nuntil curl -s $URL/readyz; do kill -0 $! || exit 1; done"
     (tmp_path / ".venv").symlink_to(sys.prefix)
-    shutil.copytree(ROOT / "service" / "sample", tmp_path / "service" / "sample")
+    shutil.copytree(ROOT / "service" / "manual", tmp_path / "service" / "manual")
     done = subprocess.run(
         ["sh", "-e"],
-        input=commands.replace(begun, f"{begun}\n{wait}").replace("8080", port),
+        input=commands.replace(begun, f"{begun}\n{wait}"),
         cwd=tmp_path,
         env={
             "PATH": os.environ["PATH"], "HOME": str(tmp_path), "PS1": "", "DOCSMITH_SERVER__PORT": port,
@@ -225,11 +225,13 @@ def test_the_first_five_minutes_go_as_the_readme_says(tmp_path):
         capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert f"listening on http://127.0.0.1:{port}" in done.stdout
-    assert "lantern jobs retry ID" in done.stdout.split("listening")[0]
-    assert "event: job-completed" in done.stdout
-    assert '"status":"completed"' in done.stdout
-    assert "lantern jobs retry ID" in "".join(re.findall(r'"delta":"([^"]*)"', done.stdout))
+    before, listening, after = done.stdout.partition(f"listening on http://127.0.0.1:{port}")
+    assert "docsmith restore /backups" in before
+    assert listening
+    assert f"pull-request-opened  http://127.0.0.1:{port}/hosted/" in after
+    assert "- Renamed secure.md to security.md." in after
+    assert re.search(r"^\w{8}  completed  ", after, re.MULTILINE)
+    assert "\ndocsmith_dsc_" in after
     assert (tmp_path / "data" / "events.db").is_file()
 
 
@@ -261,12 +263,14 @@ def pull_requests(out):
     return set(re.findall(r"http://127\.0\.0\.1:\d+/hosted/\S+/pulls/(\d+)-", out))
 
 
-def test_the_demo_mends_the_samples_links_answers_and_can_be_repeated(program):
+def test_the_demo_changes_and_quotes_the_manual_and_can_be_repeated(program):
     code, out = finished(program("demo", "--exit", "--port", "0"))
     assert code == 0, out
-    assert "Fixed broken links: 4 in 3 pages." in out
-    assert "lantern jobs retry ID" in out
-    assert "/concepts/retries" in out
+    assert "Renamed secure.md to security.md." in out
+    assert "Fixed the links to it: 3 in 3 pages." in out
+    assert "docsmith restore /backups/2026-01-31.tar" in out
+    assert "/operate#restore-it" in out
+    assert "--repository https://github.com/acme/guide" in out
     assert pull_requests(out) == {"1"}
     code, out = finished(program("demo", "--exit", "--port", "0"))
     assert code == 0, out
@@ -281,7 +285,7 @@ def test_the_demo_shows_documentation_of_ones_own(program, tmp_path):
     (docs / "anvil.md").write_text("# Anvil\n\n" + "An anvil is a block of iron on which a smith forges metal. " * 8)
     code, out = finished(program("demo", "--exit", "--port", "0", "--docs", str(docs)))
     assert code == 0, out
-    assert "What is Anvil?" in out
+    assert 'What is in "Anvil"?' in out
     assert "block of iron" in out
     assert pull_requests(out) == {"1"}
 
@@ -316,12 +320,12 @@ def test_the_demo_keeps_serving_and_its_commands_can_be_pasted(program):
         code, rest = finished(process)
     assert '"status":"active"' in answers[0].stdout
     assert "event: pull-request-opened" in answers[1].stdout
-    assert "lantern jobs retry ID" in "".join(re.findall(r'"delta":"([^"]*)"', answers[2].stdout))
+    assert "docsmith restore" in "".join(re.findall(r'"delta":"([^"]*)"', answers[2].stdout))
     assert (code, rest.strip()) == (0, "Stopping.")
 
 
-def test_the_demo_asks_how_to_do_what_a_page_tells(program, tmp_path):
-    docs = tmp_path / "anvil"
+def test_the_demo_asks_for_what_is_in_a_page(program, tmp_path):
+    docs = tmp_path / "forge"
     docs.mkdir()
     (docs / "index.md").write_text("# Anvil\n\n" + "An anvil is a block of iron on which a smith forges metal. " * 8)
     (docs / "at home").mkdir()
@@ -330,7 +334,7 @@ def test_the_demo_asks_how_to_do_what_a_page_tells(program, tmp_path):
     )
     code, out = finished(program("demo", "--exit", "--port", "0", "--docs", str(docs)))
     assert code == 0, out
-    assert "The assistant is asked: How do I set up my forge?" in out
+    assert 'The assistant is asked: What is in "Set up your forge"?' in out
     assert "elm stump" in out
     assert 'The agent is asked: Create page "at home/hello-from-docsmith.md"' in out
 

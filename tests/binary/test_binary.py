@@ -121,10 +121,10 @@ def test_it_does_the_whole_job_for_another_user_whose_home_cannot_be_written(pla
     )  # fmt: skip
     assert code == 0, said + failed
     assert re.search(r"/pulls/1-\w+", said)
-    assert "](/concepts/retries#" in said
-    sample = place / "data" / "demo" / "sample"
-    assert f"from {sample}  " in said
-    assert (sample / "docs.json").exists()
+    assert "](/operate#restore-it)" in said
+    manual = place / "data" / "demo" / "manual"
+    assert f"from {manual}  " in said
+    assert (manual / "start.md").exists()
     assert list((place / "tmp").iterdir()) == []
     assert list((place / "home").iterdir()) == []
 

@@ -1,7 +1,7 @@
-"""``docsmith demo``: the whole service at work in one command, on the sample site or on documentation of your own.
+"""``docsmith demo``: the whole service at work in one command, on the manual or on documentation of your own.
 
 It does nothing that its reader could not do: organization, project and keys are made by the commands, the rest goes
-over HTTP with the keys it prints. The sample site has four links that lead nowhere, for the agent to mend.
+over HTTP with the keys it prints. What it asks for on the manual is in ``service/manual/demo.json``.
 """
 
 import argparse
@@ -13,7 +13,7 @@ import socket
 import sys
 import time
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -36,11 +36,8 @@ from service.runtime.data_folder import make_data_folder
 from service.runtime.scratch import scratch_folder
 from service.runtime.system import program_file
 
-SAMPLE = Path(__file__).parents[2] / "sample"
-SAMPLE_NAME = "Lantern"
-SAMPLE_JOB = "Fix broken links"
-SAMPLE_QUESTION = "How do I retry a failed job?"
-SAMPLE_NEXT_JOB = 'Replace "lantern runner start" with "lantern worker start"'
+MANUAL = Path(__file__).parents[2] / "manual"
+MANUAL_NAME = "Docsmith"
 
 DEFAULT_DATA = Path(".docsmith-demo")
 DEFAULT_PORT = 8080
@@ -50,19 +47,7 @@ STOP_SECONDS = 15
 STEP_WIDTH = 14
 WELL_FILLED = 300
 """Characters of a section."""
-NO_THING = re.compile(
-    r"(?i)(about|overview|introduction|index|home|readme|welcome|contents?|licen[cs]e|change ?log|contribut\w*|credits|"
-    r"quick ?start|get(ting)? started|release notes.*|what'?s new.*|untitled|"
-    r"(how|what|why|when|where|which|who|can|do|does|is|are|\w+ing)\b.*)"
-)
-"""Titles that do not fit into "What is …?"."""
-TASK = re.compile(
-    r"(?i)(install|deploy|create|configure|set up|add|connect|build|run|enable|upgrade|customi[sz]e|write|test|manage|"
-    r"use)\b[^:.!?()`/_]{4,50}"
-)
-"""Titles and headings that fit into "How do I …?"."""
-TASK_SEARCH = "How do I install, create, configure, set up or deploy it?"
-TASKS_TRIED = 4
+PAGES_TRIED = 4
 SLOW_SECONDS = 2
 """After which a step shows, on a terminal, that it goes on."""
 BUILTIN_NOTE = """\
@@ -106,30 +91,37 @@ class Found(Struct, frozen=True):
     results: list[Section]
 
 
+class Script(Struct, frozen=True, rename="camel"):
+    """What the demo asks for."""
+
+    questions: Sequence[str]
+    instruction: str
+    next_instruction: str
+    """For its reader, to go on with."""
+
+
 @dataclass(frozen=True)
 class Docs:
     """What the demo shows."""
 
     folder: str
     """A path, or a URL."""
-    is_sample: bool
+    is_manual: bool
 
     @property
     def name(self) -> str:
-        return SAMPLE_NAME if self.is_sample else Path(self.folder.rstrip("/")).stem or "docs"
+        return MANUAL_NAME if self.is_manual else Path(self.folder.rstrip("/")).stem or "docs"
 
-    def jobs(self, beside: str) -> Sequence[str]:
-        """Instructions in the order to try them, until one changes something; the last one always does. A new page goes
-        beside one that the site shows.
-        """
-        folder = PurePosixPath(beside).parent
-        unlike_others = f"hello-{datetime.now(UTC):%Y%m%d-%H%M%S}"
-        pages = [
-            f'Create page {_quoted(folder / name)} with title "Hello from Docsmith" and text "Docsmith wrote this page '
-            'to show a pull request. Close it, or merge it and ask the assistant who wrote the hello page."'
-            for name in ("hello-from-docsmith.md", f"{unlike_others}.md")
-        ]
-        return (SAMPLE_JOB, *pages) if self.is_sample else pages
+
+def _new_pages(beside: str) -> Iterator[str]:
+    """Yield instructions for a new page in the folder of another; the last one always changes something."""
+    unlike_others = f"hello-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    for name in ("hello-from-docsmith.md", f"{unlike_others}.md"):
+        yield (
+            f'Create page {_quoted(PurePosixPath(beside).parent / name)} with title "Hello from Docsmith" and text'
+            ' "Docsmith wrote this page to show a pull request. Close it, or merge it and ask the assistant who wrote'
+            ' the hello page."'
+        )
 
 
 def _quoted(path: PurePosixPath) -> str:
@@ -142,12 +134,12 @@ def add_commands(commands: Any, _common: argparse.ArgumentParser) -> None:
     one = add_command(
         commands,
         "demo",
-        "see the whole service at work, on a sample site or on your documentation",
-        more="It works on a copy, and keeps serving until Ctrl-C. Remove the data folder to begin anew.",
+        "see the whole service at work, on its manual or on your documentation",
+        more="It works on a copy, and keeps serving until Ctrl-C. To start from the beginning, remove the data folder.",
         examples=["demo", "demo --docs ../guide", "demo --exit"],
     )
     one.add_argument(
-        "--docs", metavar="FOLDER", help="documentation of your own: a folder or a git repository (default: the sample)"
+        "--docs", metavar="FOLDER", help="documentation of your own: a folder or a git repository (default: the manual)"
     )
     one.add_argument("--exit", action="store_true", help="stop when everything has been shown")
     one.add_argument(
@@ -190,7 +182,7 @@ async def demo(docs: Docs, data: Path, port: int, *, then_exit: bool) -> None:
         raise ServiceError(
             f"There is no page of documentation in {docs.folder}; pages end in {', '.join(MARKDOWN_SUFFIXES)}."
         )
-    question, page = (SAMPLE_QUESTION, "") if docs.is_sample else await _question(docs, data, project)
+    script, page = (_script_of_manual(), "") if docs.is_manual else await _script(docs, data, project)
     with Step("keys") as step:
         admin, assistant = await asyncio.gather(
             _command(data, KeyMade, *_key("admin"), "--organization", project.organization_id),
@@ -201,15 +193,16 @@ async def demo(docs: Docs, data: Path, port: int, *, then_exit: bool) -> None:
         models = await models_of(http, url)
         show(f"  {'models':<{STEP_WIDTH}}{', '.join(f'{work}: {model}' for work, model in models.items())}")
         api = Api(http, url, project, admin.token, assistant.token)
-        for instruction in docs.jobs(page):
+        for instruction in dict.fromkeys((script.instruction, *_new_pages(page))):
             job = await run_job(api, instruction)
             if job.pr_link:
                 break
         else:
             raise ServiceError("The job changed nothing, so there is no pull request to show.")
-        await ask(api, question)
+        for question in script.questions:
+            await ask(api, question)
         show(f"\nAll of it in {time.monotonic() - begun:.1f} s.\n")
-        show_addresses(api, job, SAMPLE_NEXT_JOB if docs.is_sample else SAMPLE_JOB, question)
+        show_addresses(api, job, script.next_instruction, script.questions[0])
         if any(model.startswith("builtin/") for model in models.values()):
             show(BUILTIN_NOTE)
         if not then_exit:
@@ -231,26 +224,30 @@ async def _keep_serving(server: Process, data: Path) -> None:
 
 def _docs(named: str | None, data: Path) -> Docs:
     if named is None:
-        return Docs(str(_sample(data).resolve()), is_sample=True)
+        return Docs(str(_manual(data).resolve()), is_manual=True)
     if "://" in named:
-        return Docs(named, is_sample=False)
+        return Docs(named, is_manual=False)
     folder = Path(named).expanduser()
     if not folder.is_dir():
         raise ServiceError(f"{named} is not a folder; give --docs the folder of your documentation.")
-    return Docs(str(folder.resolve()), is_sample=False)
+    return Docs(str(folder.resolve()), is_manual=False)
 
 
-def _sample(data: Path) -> Path:
-    """The sample's folder. The single binary's own does not stay where it is, so there it is a copy beside the data."""
+def _manual(data: Path) -> Path:
+    """The manual's folder. The single binary's own does not stay where it is, so there it is a copy beside the data."""
     if program_file() is None:
-        return SAMPLE
-    copy = data / "sample"
+        return MANUAL
+    copy = data / "manual"
     if not copy.is_dir():
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with scratch_folder(data, ".sample-") as unfinished:
-            shutil.copytree(SAMPLE, unfinished / "sample")
-            (unfinished / "sample").rename(copy)
+        with scratch_folder(data, ".manual-") as unfinished:
+            shutil.copytree(MANUAL, unfinished / "manual")
+            (unfinished / "manual").rename(copy)
     return copy
+
+
+def _script_of_manual() -> Script:
+    return msgspec.json.decode((MANUAL / "demo.json").read_bytes(), type=Script)
 
 
 async def _organization(data: Path) -> str:
@@ -289,29 +286,22 @@ def _key(kind: str) -> tuple[str, ...]:
     return ("key", "create", "--kind", kind, "--name", "demo")
 
 
-async def _question(docs: Docs, data: Path, project: ProjectMade) -> tuple[str, str]:
-    """One that the documentation answers, and the page that does: how to do what it says in its title or a heading, if
-    a search for that finds it; else what something is that has a page of its own, best with a short title.
-    """
-    found = await _command(data, Found, "search", project.domain, TASK_SEARCH, "--limit", "30")
-    filled = [one for one in found.results if len(one.text) >= WELL_FILLED]
-    names = dict.fromkeys([one.title for one in filled] + [one.heading for one in filled])
-    for name in islice(filter(TASK.fullmatch, names), TASKS_TRIED):
-        question = f"How do I {name[0].lower()}{name[1:].replace(' your ', ' my ')}?"
-        for best in (await _command(data, Found, "search", project.domain, question, "--limit", "1")).results:
-            if name in (best.title, best.heading):
-                return question, best.path
-    for query in (f"What is {docs.name}?", _page_names(docs.folder)):
-        found = await _command(data, Found, "search", project.domain, query, "--limit", "30")
-        pages = [
-            one
-            for one in found.results
-            if len(one.text) >= WELL_FILLED and not NO_THING.fullmatch(one.title) and not TASK.fullmatch(one.title)
-        ]
-        if pages:
-            page = min(pages, key=lambda one: len(one.title.split()) > 3)  # the first of those
-            return f"What is {page.title.rstrip('?')}?", page.path
-    return f"What is {docs.name}?", found.results[0].path if found.results else ""
+async def _script(docs: Docs, data: Path, project: ProjectMade) -> tuple[Script, str]:
+    """Return what to ask for on somebody's documentation, and a page beside which a new one may go."""
+    title, path = await _page_to_ask_about(docs, data, project)
+    return Script([f'What is in "{title}"?'], next(_new_pages(path)), "Fix broken links"), path
+
+
+async def _page_to_ask_about(docs: Docs, data: Path, project: ProjectMade) -> tuple[str, str]:
+    """Return title and path of a page that a search for its title finds first; the documentation's name without one."""
+    for query in (docs.name, _page_names(docs.folder)):
+        found = (await _command(data, Found, "search", project.domain, query, "--limit", "30")).results
+        filled = [(one.title, one.path) for one in found if len(one.text) >= WELL_FILLED]
+        for title, path in islice(dict.fromkeys(filled), PAGES_TRIED):
+            best = (await _command(data, Found, "search", project.domain, title, "--limit", "1")).results
+            if best and best[0].path == path:
+                return title, path
+    return docs.name, found[0].path if found else ""
 
 
 def _page_names(folder: str) -> str:

@@ -245,6 +245,7 @@ def show_addresses(api: Api, job: JobSeen, next_job: str, question: str) -> None
     admin, assistant = (f"Authorization: Bearer {key}" for key in (api.admin_key, api.assistant_key))
     rows = (
         ("Pull request", job.pr_link),
+        ("Manual", f"{api.url}/manual"),
         ("Agent", f"{api.url}/v2/agent/{api.project.id}/job"),
         ("Assistant", f"{api.url}/discovery/v2/assistant/{api.project.domain}/message"),
         ("Admin key", f"{api.admin_key}  (project {api.project.id})"),

@@ -74,8 +74,8 @@ async def make_project(store, project_id="p", organization_id="o"):
 
 async def request(store, job_id, branch, *, project_id="p", organization_id="o"):
     command = RequestJob(
-        organization_id, project_id, "repo", "main", "", "fake/model", (Message("user", "Look around"),), "Look around", branch,
-        branch_named=True, as_draft=False, api_version=2, now=NOW,
+        organization_id, project_id, "repo", "main", "", "fake/model", (Message("user", "Look around"),), "Look around",
+        branch, branch_named=True, as_draft=False, api_version=2, now=NOW,
     )  # fmt: skip
     await execute(store, JOBS, job_id, command)
 

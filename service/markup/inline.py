@@ -1,312 +1,196 @@
-"""Prose as a reader sees it: one pass over it, code spans stepped over; the links and anchors it meets are kept.
+"""What stands within a block: code spans, comments, tags, and brackets that make links (CommonMark 0.31, section 6).
 
-- Hugo's shortcodes are ``{{< >}}`` and ``{{% %}}``; ``{{</* */>}}`` shows one
-  (gohugo.io/content-management/shortcodes).
-- Liquid's tags are ``{% %}`` (Jekyll, GitBook); of them, of shortcodes and of components, titles and the like are kept.
-- pymdownx.snippets shows a file by ``--8<-- "file"``, a section or lines of it by ``file:name`` and ``file:3:9``.
-- MDN's macros are ``{{name("argument", "text")}}``: cross-references show their text, the others are page furniture.
-
-The expressions are atomic, or short, where they could backtrack.
+Code spans, tags and comments bind closer than brackets do; a link has no link in it; an image may. Everything has its
+place in the page. Each character is looked at a bounded number of times.
 """
 
 import re
-from collections.abc import Callable
-from html import unescape
+from bisect import bisect_left
+from collections.abc import Mapping
 
 from msgspec import Struct
 
-from service.markup.slugs import SlugStyle, slug
+from service.markup.syntax import COMMENTS, SHORTCODE, TAG, is_component
 
-MAX_HEADING = 300
-MAX_LINKS = 5000
-MAX_INDENT = 200
+MAX_LABEL = 999
+"""Characters between the brackets of a reference (CommonMark 0.31, section 4.7)."""
 
-
-class Link(Struct, frozen=True, gc=False):
-    href: str
-    text: str
-    line: int
-
-
-class Dialect(Struct, frozen=True):
-    """How a site reads its Markdown."""
-
-    mdx: bool = False
-    """``.md`` files too; ``.mdx`` are in any case."""
-    shortcodes: bool = False
-    """Hugo's."""
-    slugs: SlugStyle = "github"
-    """How it makes anchors."""
-
-
-PLAIN = Dialect()
-
-
-_ATTRIBUTES = (
-    r"""(?>(?:\s+|[^\s"'{}<>/=]+|=|/(?!>)|"[^"]*"|'[^']*'|\{(?>(?:[^{}]+|\{(?>(?:[^{}]+|\{[^{}]*\})*)\})*)\})*)"""
+_TOKEN = re.compile(r"\\[!-/:-@\[-`{-~]|`+|<!--|\{/\*|\{\{|\{%|<|!?\[|\]")
+_TAG_TOKEN = re.compile(r"<!--|\{/\*|\{\{|\{%|<")
+_RUN = re.compile(r"`+")
+_AUTOLINK = re.compile(r"<[A-Za-z][A-Za-z0-9+.-]{1,31}:[^\s<>]{0,2000}>|<[\w.+-]{1,64}@[\w.-]{1,255}>")
+_TITLE = r"\"(?:\\.|[^\"\\]){0,1000}\"|'(?:\\.|[^'\\]){0,1000}'|\((?:\\.|[^()\\]){0,1000}\)"
+_DESTINATION = (
+    r"(?:<(?P<wrapped>(?:\\.|[^<>\\\n]){0,2000})>"
+    r"|(?P<plain>(?!<)(?:\{\{[^\n{}]{0,500}\}\}|\\.|[^\s()\\]|\((?:\\.|[^\s()\\]|\((?:\\.|[^\s()\\]){0,500}+\)){0,500}+\)){1,2000}+))"
 )
-_PROSE = re.compile(
-    r"(?P<code>``[^\n]{1,1000}?``|`[^`\n]{1,2000}(?:\n[^`\n]{1,2000})?`)"
-    r"|(?P<shown>\{\{[<%]/\*(?P<inner>[^\n]{0,500}?)\*/[>%]\}\})"
-    r"|(?P<shortcode>\{\{(?P<kind>[<%])(?P<call>(?>[^\n{}]{0,1000}))\}\})"
-    r"|(?P<liquid>\{%-?(?P<liquid_call>(?>[^%\n]{0,500}))%\})"
-    r"|(?P<scissors>^[ \t]*-+8<-+[ \t]+[\"'](?P<cut>[^\"'\n]{1,500})[\"'][ \t]*$)"
-    r"|(?P<macro>\{\{(?P<name>\s*+[A-Za-z_][\w.-]*+)\s*+(?:\((?P<arguments>(?>[^(){}]{0,1000}(?:\([^(){}]*\)[^(){}]*)*))\))?[^{}]{0,200}\}\})"
-    r"|<(?P<url>(?:https?://|mailto:)[^\s<>]{1,2000})>"
-    r"|<(?P<raw>script|style|svg)\b" + _ATTRIBUTES + r">(?:[^<]|<(?!/?(?P=raw)\b)){0,20000}+</(?P=raw)\s*>"
-    r"|<(?P<close>/?)(?P<tag>[A-Za-z][\w.:-]*+|(?=>))(?P<attributes>" + _ATTRIBUTES + r")/?>"
-    r"|(?P<admonition>^[ \t]*:::++[ \t]*+(?P<box>[\w-]*+)[ \t]*+(?P<label>[^\n]{0,300})$)"
-    r"|(?P<callout>^[ \t]*(?:!!!|\?\?\?\+?|===\+?)[ \t]++(?P<callout_kind>[\w-]*+)[^\n\"]{0,100}+"
-    r"(?:\"(?P<callout_label>[^\"\n]{0,300})\")?[ \t]*+$)"
-    r"|(?P<jsx>\{(?P<literal>[\"'`])(?P<words>[^\"'`{}]{0,500})(?P=literal)\}|\{[^{}\n]{0,500}\})",
-    re.MULTILINE | re.DOTALL,
+_TARGET = re.compile(rf"\(\s*+(?:{_DESTINATION}(?:\s++(?:{_TITLE}))?)?\s*+\)")
+_REFERENCE = re.compile(rf"\[(?P<label>(?:\\.|[^\[\]\\]){{0,{MAX_LABEL}}}+)\]")
+_DEFINITION = re.compile(
+    rf"\[(?!\^)(?P<label>(?:\\.|[^\[\]\\]){{1,{MAX_LABEL}}}+)\]:[ \t]*+(?:\n[ \t>]*+)?{_DESTINATION}"
+    rf"(?:[ \t]*+(?:(?<=[ \t])|\n[ \t>]*+)(?:{_TITLE}))?[ \t]*+(?:\n[ \t>]*+|\Z)"
 )
-_NOISE = re.compile(r"[<{]|^[ \t]*(?::::|!!!|\?\?\?|===)", re.MULTILINE)
-_INCLUDING = frozenset(("include", "readfile", "snippet", "include_relative"))
-"""Shortcodes and tags that show another file."""
-_ATTRIBUTE = re.compile(r"""(?<![\w:-])([\w:-]++)\s*+=\s*+(?:"([^"]*)"|'([^']*)'|\{\s*["'`]([^"'`{}]*)["'`]\s*\})""")
-_WORDS = frozenset(
-    """
-    title label heading header summary alt caption description question tip text name term path query body default
-    """.split()  # noqa: SIM905  (as below)
-)
-_ONLY_COMPONENTS = frozenset(("name", "path", "query", "body", "header", "text", "default", "term"))
-_ANCHORED = ("title", "label", "path", "name", "query", "body")
-_HTML = frozenset(
-    """
-    a abbr address area article aside audio b base bdi bdo blockquote body br button canvas caption center cite code
-    col colgroup data datalist dd del details dfn dialog div dl dt em embed fieldset figcaption figure font footer
-    form h1 h2 h3 h4 h5 h6 head header hr html i iframe img input ins kbd label legend li link main map mark meta nav
-    noscript object ol optgroup option output p param picture pre progress q s samp section select small source span
-    strong sub summary sup table tbody td template textarea tfoot th thead time title tr track u ul var video wbr
-    """.split()  # noqa: SIM905  (a list would be a line for each)
-)
-_APART = frozenset(
-    """
-    br p div li tr td th h1 h2 h3 h4 h5 h6 dt dd table ul ol hr summary details section
-    """.split()  # noqa: SIM905  (as above)
-)
-_CROSS_REFERENCE = re.compile(
-    r"(?:xref|element|attr|header|status|method|glossary|rfc|csp|webextapiref|interface|term)$", re.IGNORECASE
-)
-_ARGUMENT = re.compile(r"""["']([^"']{0,300})["']""")
-_CALL_NAMED = re.compile(r"""(?<![\w-])([\w-]++)\s*+=\s*+(?:"([^"]*)"|'([^']*)'|`([^`]*)`|([^\s"'`]+))""")
-_CALL_PLAIN = re.compile(r"""(?:^|\s)(?:"([^"]*)"|`([^`]*)`|([^\s"'`=]+))(?=\s|$)""")
-_SHORTCODE_WORDS = ("text", "title", "name", "label", "caption", "alt", "heading", "term_id")
-_MARKDOWN_LINK = re.compile(
-    r"`[^`\n]{1,1000}`|(?<!!)\[((?:[^\[\]]|\[[^\[\]]{0,300}\]){0,500})\]\(\s*<?([^)\s<>\[]{1,1000})>?(?:\s+[\"'(][^)\n]{0,300})?\)"
-)
-_EMPHASIS = re.compile(r"(\*{1,3}|(?<![^\W_])_{1,3}|~~)(?=\S)(.{1,300}?)(?<=\S)\1(?!\w)")
-_IMAGE_OR_LINK = re.compile(
-    r"!?\[((?:[^\[\]]|\[[^\[\]]{0,300}\]){0,500})\]\([^()\[\n]{0,1000}(?:\([^()\[\n]{0,300}\)[^()\[\n]{0,1000})?\)"
-)
-_ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
+_CALL_BEGINS = ("{{", "{%")
+_NOT_MARKUP = frozenset(("script", "style", "svg"))
+_NAMES_HEADING = re.compile(r"\{/\*\s*#")
+
+Place = tuple[int, int]
 
 
-_ADDED = "\x1e"
-"""Stands for the end of a line that is not in the file, until lines need not be counted any more: white space, as that
-is, and of no meaning where a file has it.
-"""
+class Bracketed(Struct, frozen=True, gc=False):
+    """A link or an image made of brackets."""
+
+    start: int
+    """Of the first bracket, or the ``!`` before it."""
+    label: Place
+    target: Place
+    """Where it leads, as written; of a reference, at its definition."""
+    is_image: bool
+    is_reference: bool
 
 
-class Inline:
-    """Cleans prose, and gathers the links and anchors it meets, each with its line in the file."""
+class InlineReader:
+    """Gathers what is in the blocks that it is given, in the order of the page."""
 
-    def __init__(self, dialect: Dialect, *, mdx: bool) -> None:
-        self.links: list[Link] = []
-        self.anchors: set[str] = set()
-        self.imported: frozenset[str] = frozenset()
-        self.includes: Callable[[str], bool] = _no_file
-        """Whether there is such a file; it is then ``used``."""
-        self.used: list[str] = []
-        """Those of the imported components that the prose has used, since somebody last looked."""
-        self._mdx = mdx
-        self._slugs = dialect.slugs
-        self._line = 1
-        """Of ``_at`` in the text that is being cleaned."""
-        self._at = 0
-        self._text = ""
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self.code: list[Place] = []
+        self.comments: list[Place] = []
+        self.tags: list[re.Match[str]] = []
+        """Of HTML and components, and calls of shortcodes."""
+        self.brackets: list[Bracketed] = []
+        self.definitions: dict[str, Place] = {}
+        """Where references lead, by label; gather all with ``define`` before the prose is read."""
 
-    def clean(self, text: str, line: int) -> str:
-        if _NOISE.search(text):
-            self._line, self._at, self._text = line, 0, text
-            text = _PROSE.sub(self._replace, text)
-        if "](" in text:
-            self._gather_links(text, line)
-        return text.replace(_ADDED, "\n")
+    def define(self, start: int, end: int) -> int:
+        """Take in the definitions that a paragraph begins with; return where it goes on."""
+        at = self._text.find("[", start, end)
+        while at >= 0 and (found := _DEFINITION.match(self._text, at, end)) is not None:
+            self.definitions.setdefault(label_key(found["label"]), _place(found))
+            at = found.end()
+        return max(at, start)
 
-    def _gather_links(self, text: str, line: int) -> None:
-        counted, at = line, 0
-        for match in _MARKDOWN_LINK.finditer(text):
-            if len(self.links) >= MAX_LINKS:
-                return
-            if match[2] is None:
-                continue  # code
-            counted += text.count("\n", at, match.start())
-            at = match.start()
-            self.links.append(Link(match[2], plain(match[1]), counted))
+    def read(self, start: int, end: int) -> None:
+        """Read a paragraph or heading."""
+        self._walk(start, end, _TOKEN, is_prose=True)
 
-    def _replace(self, match: re.Match[str]) -> str:
-        whole = match[0]
-        if match["code"] is not None:
-            return whole
-        kept = self._kept(match)
-        missing = whole.count("\n") - kept.count("\n")
-        return kept.replace("\n", _ADDED, -missing) if missing < 0 else kept + "\n" * missing
+    def read_html(self, start: int, end: int) -> None:
+        """Read a block of HTML, in which nothing is Markdown."""
+        self._walk(start, end, _TAG_TOKEN, is_prose=False)
 
-    def _kept(self, match: re.Match[str]) -> str:
-        if match["shown"] is not None:
-            return "{{< " + match["inner"].strip() + " >}}"
-        if match["shortcode"] is not None:
-            return self._shortcode(match["call"].rstrip(">% \t"))
-        if match["liquid"] is not None:
-            return self._shortcode(match["liquid_call"].rstrip("- \t"))
-        if match["macro"] is not None:
-            return _macro_text(match["name"].strip(), match["arguments"])
-        if match["url"] is not None:
-            return match[0]
-        if match["scissors"] is not None:
-            return "" if self._shows(match["cut"]) else match[0]
-        if match["raw"] is not None:
-            return ""
-        if match["tag"] is not None:
-            return self._tag(match)
-        if match["admonition"] is not None:
-            words = " ".join(filter(None, (match["box"].capitalize(), match["label"].strip().strip("[]"))))
-            return f"**{words}**" if words else ""
-        if match["callout"] is not None:
-            words = match["callout_label"] or match["callout_kind"].capitalize()
-            return f"**{words}**\n"[: len(words) + 4] if words else ""
-        if not self._mdx:
-            return match[0]
-        return match["words"] or ""
+    def _walk(self, start: int, end: int, token: re.Pattern[str], *, is_prose: bool) -> None:
+        text, at = self._text, start
+        brackets = _Brackets(self._text, end, self.definitions, self.brackets)
+        runs: Mapping[int, list[int]] | None = None
+        endless: set[str] = set()
+        """What ends elsewhere, if at all: that is looked for once."""
+        while (found := token.search(text, at, end)) is not None:
+            begin, at = found.span()
+            mark = found[0]
+            if mark[0] == "\\":
+                continue
+            if mark[0] == "`":
+                if runs is None:
+                    runs = _runs(text, begin, end)
+                starts = runs.get(len(mark), [])
+                closing = bisect_left(starts, at)
+                if closing < len(starts):
+                    at = starts[closing] + len(mark)
+                    self.code.append((begin, at))
+            elif mark in COMMENTS:
+                if mark in endless or _NAMES_HEADING.match(text, begin, end) is not None:
+                    continue
+                close = text.find(COMMENTS[mark], at, end)
+                if close < 0:
+                    endless.add(mark)
+                    continue
+                at = close + len(COMMENTS[mark])
+                self.comments.append((begin, at))
+            elif mark in _CALL_BEGINS:
+                if (call := SHORTCODE.match(text, begin, end)) is not None:
+                    self.tags.append(call)
+            elif mark == "<":
+                at = self._tag(begin, end, endless)
+            elif is_prose:
+                at = brackets.close(begin) if mark == "]" else brackets.open(begin, at)
 
-    def _shortcode(self, call: str) -> str:
-        call = call.strip()
-        name, _, rest = call.partition(" ")
-        if name.startswith("/") or not name:
-            return ""
-        named: dict[str, str] = {key: a or b or c or d for key, a, b, c, d in _CALL_NAMED.findall(rest)}
-        positional: list[str] = [a or b or c for a, b, c in _CALL_PLAIN.findall(rest)]
-        if name in _INCLUDING and self._shows(named.get("file") or named.get("path") or next(iter(positional), "")):
-            return ""
-        if name in ("ref", "relref"):
-            return named.get("path") or (positional[0] if positional else "")
-        for key in _SHORTCODE_WORDS:
-            if named.get(key):
-                return named[key].replace("-", " ") if key == "term_id" else named[key]
-        if name == "heading" and positional:
-            return positional[0]
-        return ""
-
-    def _shows(self, target: str) -> bool:
-        if not target or not self.includes(target):
-            return False
-        self.used.append(target)
-        return True
-
-    def _tag(self, match: re.Match[str]) -> str:
-        tag = match["tag"]
-        component = tag[:1].isupper() or "." in tag
-        if not component and tag and tag.lower() not in _HTML and "-" not in tag:
-            return match[0]  # a placeholder such as <name>
-        if tag in self.imported and not match["close"]:
-            self.used.append(tag)
-            return ""
-        attributes = match["attributes"]
-        if match["close"] or not attributes.strip():
-            return self._gap(match, component, tag)
-        named = {key.lower(): unescape(a or b or c) for key, a, b, c in _ATTRIBUTE.findall(attributes)}
-        for key in ("id", "name") if tag == "a" else ("id",):
-            if named.get(key):
-                self.anchors.add(named[key])
-        words = [
-            value.strip()
-            for key, value in named.items()
-            if key in _WORDS and value.strip() and (component or key not in _ONLY_COMPONENTS)
-        ]
-        if component:
-            for key in _ANCHORED:
-                if named.get(key):
-                    anchor = slug(named[key].strip(), self._slugs)
-                    self.anchors.update((anchor, f"param-{anchor}") if tag.endswith("Field") else (anchor,))
-        href = named.get("href") or (named.get("to") if component or tag == "a" else None)
-        if href and len(self.links) < MAX_LINKS:
-            shown = words[0] if words else self._shown(match)
-            self._line, self._at = self._line + self._text.count("\n", self._at, match.start()), match.start()
-            self.links.append(Link(href, plain(shown), self._line))
-        if not words or tag == "a":
-            return self._gap(match, component, tag)
-        if self._at_line_start(match):
-            return f"**{words[0]}**" + "".join(f"\n{word}" for word in words[1:]) + "\n"
-        words = [value for value in words if value != named.get("tip")]  # seen on hover only
-        return " ".join(words) + " " if words else ""
-
-    def _shown(self, match: re.Match[str]) -> str:
-        """What stands between ``<a href>`` and its end."""
-        start = match.end()
-        end = self._text.find("<", start, start + 300)
-        return self._text[start:end] if end > start else ""
-
-    def _gap(self, match: re.Match[str], component: bool, tag: str) -> str:
-        if component:
-            return ""
-        return " " if tag.lower() in _APART and not self._at_line_start(match) else ""
-
-    def _at_line_start(self, match: re.Match[str]) -> bool:
-        before = self._text[max(0, match.start() - MAX_INDENT) : match.start()]
-        line = before[before.rfind("\n") + 1 :]
-        return not line.strip() and len(line) < MAX_INDENT
+    def _tag(self, at: int, end: int, endless: set[str]) -> int:
+        found = _AUTOLINK.match(self._text, at, end)
+        if found is not None:
+            return found.end()
+        found = TAG.match(self._text, at, end)
+        if found is None:
+            return at + 1
+        self.tags.append(found)
+        name = found["tag"]
+        if "](" in found[0] and is_component(name):
+            self._walk(at + 1, found.end() - 1, _TOKEN, is_prose=True)  # sites read Markdown in captions and the like
+        if name.lower() in _NOT_MARKUP and not found["close"] and name not in endless:
+            close = self._text.find(f"</{name}", found.end(), end)
+            if close >= 0:
+                return close
+            endless.add(name)
+        return found.end()
 
 
-def _no_file(_target: str) -> bool:
-    return False
+class _Brackets:
+    """The brackets of one block that are open."""
+
+    def __init__(self, text: str, end: int, definitions: Mapping[str, Place], found: list[Bracketed]) -> None:
+        self._text, self._end, self._definitions, self._found = text, end, definitions, found
+        self._open: list[tuple[int, int]] = []
+        """Where each begins, and where its label does."""
+        self._inert = 0
+        """So many of the outermost, images excepted, are text, for there is a link in them."""
+
+    def open(self, begin: int, label: int) -> int:
+        self._open.append((begin, label))
+        return label
+
+    def close(self, at: int) -> int:
+        """At ``]``: return where what follows begins."""
+        if not self._open:
+            return at + 1
+        begin, label = self._open.pop()
+        is_image = self._text[begin] == "!"
+        is_inert = len(self._open) < self._inert and not is_image
+        self._inert = min(self._inert, len(self._open))
+        if is_inert:
+            return at + 1
+        target, after, is_reference = self._target(label, at)
+        if target is None:
+            return after
+        if not is_image:
+            self._inert = len(self._open)
+        self._found.append(Bracketed(begin, (label, at), target, is_image, is_reference))
+        return after
+
+    def _target(self, label: int, at: int) -> tuple[Place | None, int, bool]:
+        text, end = self._text, self._end
+        if text.startswith("(", at + 1, end) and (found := _TARGET.match(text, at + 1, end)) is not None:
+            return _place(found), found.end(), False
+        if not self._definitions:
+            return None, at + 1, True
+        after, key = at + 1, text[label:at] if at - label <= MAX_LABEL else ""
+        if (found := _REFERENCE.match(text, at + 1, end)) is not None:
+            after, key = found.end(), found["label"] or key
+        target = self._definitions.get(label_key(key))
+        return target, after if target is not None else at + 1, True
 
 
-def _macro_text(name: str, arguments: str | None) -> str:
-    if arguments is None or not _CROSS_REFERENCE.search(name):
-        return ""
-    values = _ARGUMENT.findall(arguments)
-    shown = next((value for value in values[1:2] if value), values[0] if values else arguments.strip())
-    return shown.rpartition("/")[2] if "/" in shown and not values[1:2] else shown
+def label_key(label: str) -> str:
+    """Return what two labels have in common that mean the same (CommonMark 0.31, section 4.7)."""
+    return " ".join(label.split()).casefold()
 
 
-_CODE_SPAN = re.compile(r"(``[^\n]{1,1000}?``|`[^`\n]{1,2000}`)")
+def _place(found: re.Match[str]) -> Place:
+    group = "wrapped" if found["wrapped"] is not None else "plain"
+    return found.span(group) if found[group] is not None else (found.end() - 1, found.end() - 1)
 
 
-def plain(text: str) -> str:
-    """Inline Markdown to words."""
-    return " ".join(unmarked(text).split())[:MAX_HEADING]
-
-
-def unmarked(text: str) -> str:
-    """Inline Markdown without its marks, every space kept: anchors are made of them, too."""
-    if "`" not in text:
-        return _unmarked(text)
-    return "".join(
-        part.strip("`").replace("\\|", "|") if index % 2 else _unmarked(part)
-        for index, part in enumerate(_CODE_SPAN.split(text))
-    )
-
-
-def _unmarked(text: str) -> str:
-    if "](" in text:
-        text = _IMAGE_OR_LINK.sub(r"\1", text)
-    if "<" in text:
-        text = re.sub(r"</?[A-Za-z][^<>]{0,300}>", "", text)
-    if "*" in text or "_" in text or "~" in text:
-        text = _EMPHASIS.sub(r"\2", text)
-    text = _ESCAPE.sub(r"\1", text.replace("`", ""))
-    return unescape(text) if "&" in text else text
-
-
-_BARE_URL = re.compile(r"(?:https?://|mailto:)[^\s)>\]]{0,2000}")
-
-
-def words_of(text: str) -> str:
-    """A section's text as search reads it: without the addresses that its links and images go to."""
-    if "](" in text:
-        text = _IMAGE_OR_LINK.sub(r"\1", text)
-    if "://" in text:
-        text = _BARE_URL.sub(" ", text)
-    return text
+def _runs(text: str, start: int, end: int) -> dict[int, list[int]]:
+    """Where runs of backticks begin, by their length."""
+    found: dict[int, list[int]] = {}
+    for run in _RUN.finditer(text, start, end):
+        found.setdefault(len(run[0]), []).append(run.start())
+    return found

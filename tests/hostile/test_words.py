@@ -8,7 +8,7 @@ from service.assistant import context, query, suggestions
 from service.assistant.addresses import KnownAddresses
 from service.assistant.answer_text import AnswerText
 from service.domain.question_normalization import wording
-from service.markup.inline import words_of
+from service.markup.prose import words_of
 from tests.hostile.growth import assert_linear
 
 

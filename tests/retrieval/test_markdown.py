@@ -5,8 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.domain.sites import Skipped
+from service.markup.dialects import Dialect
 from service.markup.front_matter import list_field
-from service.markup.inline import Dialect, words_of
+from service.markup.prose import words_of
 from service.markup.slugs import slug
 from service.retrieval.readers.markdown import MAX_LINES, MAX_PAGE_BYTES, ParsedPage, parse_page
 

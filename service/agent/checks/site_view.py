@@ -14,8 +14,7 @@ from msgspec import Struct
 from service.agent.checks.markup import links_of
 from service.domain.sites import Skipped
 from service.markup.front_matter import split_front_matter, text_field
-from service.markup.inline import Link
-from service.retrieval.readers.markdown import ParsedPage, parse_page
+from service.retrieval.readers.markdown import Link, ParsedPage, parse_page
 from service.retrieval.site.navigation import Layout, Site, SiteBuilder, link_problem, resolve_link
 
 _RAW_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]++([^\n]{1,300})$", re.MULTILINE)

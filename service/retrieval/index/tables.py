@@ -14,7 +14,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from service.domain.sites import Skipped
-from service.markup.inline import words_of
+from service.markup.prose import words_of
 from service.retrieval.index.stored import pack_page, section_ids
 from service.retrieval.index.vectors import content_hash
 from service.retrieval.readers.markdown import ParsedPage

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from lxml import etree, html
 
 from service.domain.sites import Skipped
-from service.markup.inline import MAX_HEADING
+from service.markup.prose import MAX_HEADING
 from service.ports.docs_source import PAGE_BYTES
 from service.retrieval.readers.markdown import MAX_LINES, ParsedPage
 from service.retrieval.readers.outline import Outline, TooLong

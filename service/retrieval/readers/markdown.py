@@ -1,9 +1,7 @@
 """A Markdown or MDX page to its title, front matter, sections, anchors and links.
 
-markdown-it finds the blocks (headings, code); its inline half is left off, which makes it twice as fast, because what
-is kept of a section is its source, cleaned of what no reader sees (``inline``). MDX (mdxjs.com/docs/what-is-mdx) has no
-indented code and no HTML blocks, ``import``/``export`` stand at the margin and end at a blank line at the earliest,
-comments are ``{/* */}``. Docusaurus reads ``.md`` as MDX too. A snippet that a page imports is shown where it is used.
+What is kept of a section is its source, cleaned of what no reader sees (``service.markup.prose``). A snippet that a
+page imports is shown where it is used.
 
 Pages come from strangers: sizes are capped, and whatever is wrong with a page ends as a ``Skipped``.
 """
@@ -12,16 +10,16 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
 from msgspec import Struct
 
 from service.domain.sites import Skipped
-from service.markup.front_matter import FrontMatter, split_front_matter, text_field
-from service.markup.inline import MAX_HEADING, MAX_LINKS, PLAIN, Dialect, Inline, Link, plain, unmarked
+from service.markup.blocks import Block
+from service.markup.dialects import PLAIN, Dialect
+from service.markup.front_matter import FrontMatter, text_field
+from service.markup.markdown import Markdown, without_comments
+from service.markup.prose import MAX_HEADING, MAX_LINKS, Cleaner, plain, shown_words, unmarked
 from service.markup.slugs import Anchors, slug
 from service.ports.docs_source import PAGE_BYTES
-from service.retrieval.site.unseen import blank_unseen
 
 __all__ = [  # with what those who read pages need of the modules below this one
     "MAX_LINES",
@@ -44,6 +42,12 @@ MAX_SHOWN = MAX_SNIPPETS * MAX_INCLUDED
 
 Include = Callable[[str], bytes | None]
 """The content of a file as a page names it; None when there is none."""
+
+
+class Link(Struct, frozen=True, gc=False):
+    href: str
+    text: str
+    line: int
 
 
 class PageSection(Struct, frozen=True):
@@ -99,20 +103,10 @@ def parse_page(
         return Skipped(path, "It is nested too deeply.")
 
 
-def _parser(*rules: str) -> MarkdownIt:
-    # References and inline are read by our own expressions; list depth is bounded, deeper text stays text.
-    return MarkdownIt("commonmark", {"maxNesting": 20}).disable(["inline", "text_join", "reference", *rules])
-
-
-_MARKDOWN = _parser()
-_MDX = _parser("code", "html_block")
-_INDENTED_PROSE = re.compile(r"^(?:!!!|\?\?\?|===)", re.MULTILINE)
 _SNIPPET = re.compile(r"^import[ \t]+(\w+)[ \t]+from[ \t]+['\"]([^'\"\n]{1,500}\.mdx?)['\"]", re.MULTILINE)
 _LIST_ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]")
 
 
-_REFERENCE_LINK = re.compile(r"(?<![!\]])\[([^\[\]\n]{1,300})\](?:\[([^\[\]\n]{0,300})\])?(?![\[(:])")
-_DEFINITION = re.compile(r"^[ ]{0,3}\[([^\[\]\n]{1,300})\]:\s*<?(\S{1,2000}?)>?(?=\s|$)", re.MULTILINE)
 _HEADING_ID = re.compile(r"(?:\{:?\s*#([^\s{}]++)[^{}]*\}|\[#([\w-]+)\]|\{/\*\s*#([\w-]+)\s*\*/\})\s*$")
 _SECTION_MARK = re.compile(r"-8<-+ \[(?:start|end):")
 
@@ -120,7 +114,6 @@ _SECTION_MARK = re.compile(r"-8<-+ \[(?:start|end):")
 _SCISSORS = re.compile(r"^([ \t]*)-+8<-+[ \t]+[\"']([^\"'\n]{1,500})[\"'][ \t]*$", re.MULTILINE)
 _TERM = re.compile(r"^[ \t]*- ([^\n]{1,300})\n(?:[ \t]*\n)?[ \t]+- : ", re.MULTILINE)
 _HYPHENS = re.compile(r"`[^`]*`|-{2,3}")
-PYTHON_MARKDOWN = frozenset(("python", "python-unicode", "pymdownx"))
 
 
 class _Heading(Struct):
@@ -136,13 +129,15 @@ class _Reader:
         source = source.replace("\r\n", "\n").replace("\r", "\n")
         self._path = path
         self._dialect = dialect
-        self._mdx = dialect.mdx or path.endswith(".mdx")
-        self._front_matter, start = split_front_matter(source)
-        self._first = source.count("\n", 0, start)  # the line, from 0, where the page's own text begins
-        self._body = blank_unseen(source[start:], mdx=self._mdx)
+        self._markup = Markdown(source, path=path, dialect=dialect)
+        self._mdx = self._markup.mdx
+        self._front_matter = self._markup.front_matter
+        self._first = self._markup.first_line
+        self._body = self._markup.seen
         self._lines = self._body.split("\n")
-        self._inline = Inline(dialect, mdx=self._mdx)
-        self._snippets = self._imported(source[start:], include) if include is not None and self._mdx else {}
+        self._inline = Cleaner(dialect, mdx=self._mdx)
+        own = source[self._markup.start :]
+        self._snippets = self._imported(own, include) if include is not None and self._mdx else {}
         self._inline.imported = frozenset(self._snippets)
         self._include = include
         if include is not None:
@@ -176,15 +171,12 @@ class _Reader:
         return bool(self._snippets.get(target))
 
     def page(self) -> ParsedPage:
-        loose = self._mdx or (self._dialect.slugs in PYTHON_MARKDOWN and _INDENTED_PROSE.search(self._body) is not None)
-        tokens = (_MDX if loose else _MARKDOWN).parse(self._body)
-        headings = self._headings(tokens)
-        self._loose = loose
+        headings = self._headings()
+        self._loose = self._markup.is_loose
         title = text_field(self._front_matter, "title", "sidebar_label", "sidebarTitle", "linkTitle")
         top = next((h for h in headings if h.level == 1), None)
         description = plain(text_field(self._front_matter, "description", "summary"))
         sections, content = self._sections(headings, title, description)
-        text_links = self._reference_links()
         anchors = {h.anchor for h in headings} | self._inline.anchors
         if self._dialect.slugs == "mdn":
             anchors.update(self._terms())
@@ -195,45 +187,43 @@ class _Reader:
             front_matter=self._front_matter,
             sections=sections,
             anchors=frozenset(anchors),
-            links=(*self._inline.links, *text_links),
+            links=tuple(self._links()),
             content=content,
         )
 
     def _terms(self) -> Iterator[str]:
         """MDN names each term of a definition list, as a heading."""
         for source in _TERM.findall(self._body):
-            text = unmarked(Inline(self._dialect, mdx=False).clean(source, 1)).strip()
+            text = unmarked(Cleaner(self._dialect, mdx=False).clean(source)).strip()
             if text:
                 yield slug(text.split(" ")[0] if text.endswith(")") else text, "mdn")
 
-    def _headings(self, tokens: Sequence[Token]) -> list[_Heading]:
+    def _headings(self) -> list[_Heading]:
         """Those that part the page; a heading inside a list or quote only takes an anchor."""
         found = []
-        for index, token in enumerate(tokens):
-            if token.map is None:
-                continue
-            if token.type in ("fence", "code_block"):
-                self._code.append((token.map[0], token.map[1], token.type == "fence"))
-            elif token.type == "heading_open":
-                heading = self._heading(tokens[index + 1].content, token.map, int(token.tag[1]))
-                if token.level == 0:
+        for block in self._markup.blocks:
+            if block.kind in ("fence", "code"):
+                self._code.append((block.first, block.after, block.kind == "fence"))
+            elif block.kind == "heading":
+                heading = self._heading(block)
+                if block.depth == 0:
                     found.append(heading)
                 else:
                     self._inline.anchors.add(heading.anchor)
         return found
 
-    def _heading(self, source: str, lines: Sequence[int], level: int) -> _Heading:
-        source = source[: 10 * MAX_HEADING]
+    def _heading(self, block: Block) -> _Heading:
+        source = without_comments(block.text[: 10 * MAX_HEADING])
         custom = _HEADING_ID.search(source)
         if custom is not None:
             source = source[: custom.start()]
-        cleaned = self._inline.clean(source.strip(), self._first + lines[0] + 1)
+        cleaned = self._inline.clean(source.strip())
         anchor = next(filter(None, custom.groups()), "") if custom is not None else ""
         if anchor:
             self._anchors.take(anchor)
         else:
             anchor = self._anchors.of(unmarked(_typographic(cleaned) if self._dialect.shortcodes else cleaned))
-        return _Heading(lines[0], lines[1], level, plain(cleaned), anchor)
+        return _Heading(block.first, block.after, block.level, plain(cleaned), anchor)
 
     def _sections(
         self, headings: Sequence[_Heading], title: str, description: str
@@ -321,7 +311,7 @@ class _Reader:
         raw = "\n".join(self._lines[start:end])
         if not raw or raw.isspace():
             return
-        text = self._inline.clean(raw, self._first + start + 1)
+        text = self._inline.clean(raw)
         if self._inline.used:
             self._prose_with_snippets(parts, start, end, text)
             return
@@ -367,21 +357,19 @@ class _Reader:
         self._room -= len(text)
         return text
 
-    def _reference_links(self) -> Iterator[Link]:
-        if "]:" not in self._body:
-            return
-        definitions = {label.casefold(): href for label, href in _DEFINITION.findall(self._body)[:MAX_LINKS]}
-        if not definitions:
-            return
-        code = {line for first, after, _ in self._code for line in range(first, after)}
-        line, at = 0, 0
-        for match in _REFERENCE_LINK.finditer(self._body):
-            href = definitions.get((match[2] or match[1]).casefold())
-            if href is not None:
-                line += self._body.count("\n", at, match.start())
-                at = match.start()
-                if line not in code:
-                    yield Link(href, plain(match[1]), self._first + line + 1)
+    def _links(self) -> Iterator[Link]:
+        for link in self._markup.links[:MAX_LINKS]:
+            if link.kind == "definition" or link.is_image:
+                continue
+            href = self._cleaned(link.target)
+            if not href:
+                continue
+            words = shown_words(link.tag, dict(link.attributes)) if link.attributes else []
+            text = plain(self._cleaned(words[0] if words else link.label))
+            yield Link(href, text, self._markup.line_of(link.begin))
+
+    def _cleaned(self, text: str) -> str:
+        return Cleaner(self._dialect, mdx=self._mdx).clean(text) if "{" in text or "<" in text else text
 
 
 def _grouped(parts: Sequence[tuple[int, int, str]]) -> list[list[tuple[int, int, str]]]:

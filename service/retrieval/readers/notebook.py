@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from service.domain.sites import Skipped
-from service.markup.inline import Dialect
+from service.markup.dialects import Dialect
 from service.ports.docs_source import PAGE_BYTES
 from service.retrieval.readers.markdown import ParsedPage, parse_page
 from service.retrieval.readers.outline import TooLong

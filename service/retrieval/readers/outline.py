@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from service.markup.front_matter import FrontMatter
-from service.markup.inline import MAX_HEADING, MAX_LINKS, Link
-from service.retrieval.readers.markdown import MAX_SECTION, PageSection, ParsedPage
+from service.markup.prose import MAX_HEADING, MAX_LINKS
+from service.retrieval.readers.markdown import MAX_SECTION, Link, PageSection, ParsedPage
 
 MAX_HEADINGS = 10_000
 MAX_BLOCKS = 100_000

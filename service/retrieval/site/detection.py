@@ -21,8 +21,8 @@ from posixpath import dirname, normpath
 
 from msgspec.structs import replace
 
+from service.markup.dialects import Dialect
 from service.markup.front_matter import load_strings, load_toml
-from service.markup.inline import Dialect
 from service.markup.pages import INDEXED_SUFFIXES
 from service.markup.slugs import SlugStyle
 from service.retrieval.readers.openapi_pages import is_description, operation_named

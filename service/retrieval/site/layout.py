@@ -8,8 +8,8 @@ from typing import Literal
 
 from msgspec import Struct, json
 
+from service.markup.dialects import Dialect
 from service.markup.front_matter import FrontMatter, is_true, text_field
-from service.markup.inline import Dialect
 from service.markup.pages import INDEXED_SUFFIXES, MARKDOWN_SUFFIXES
 from service.retrieval.site.ignore_files import IgnoreRules
 

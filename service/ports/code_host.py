@@ -84,7 +84,26 @@ class CodeHost(Protocol):
 
 
 MAX_SHOWN_LINE = 2_000
-"""Characters of a line of a patch that are shown."""
+"""Characters of a line of a diff that are shown."""
+
+
+class DiffLine(Struct, frozen=True, gc=False):
+    """A line that both sides have, or that was added or removed."""
+
+    side: Literal["same", "added", "removed"]
+    text: str
+    """Without the newline that ends it."""
+    ends_file_without_newline: bool = False
+    is_cut: bool = False
+    """The text is the beginning of a longer line."""
+
+
+class DiffHunk(Struct, frozen=True):
+    """Changed lines with some around them. Lines are counted from 1; a side without lines has the number before."""
+
+    first_old: int
+    first_new: int
+    lines: Sequence[DiffLine]
 
 
 class Diffed(Struct, frozen=True):
@@ -94,16 +113,16 @@ class Diffed(Struct, frozen=True):
     old_path: str
     """Another than ``path`` when the file was moved."""
     kind: Literal["added", "deleted", "changed", "moved"]
-    patch: str | None
-    """Unified diff, its hunks only; empty for a binary file; None when it is long, and has a page of its own."""
+    hunks: Sequence[DiffHunk] | None
+    """Empty for a binary file; None when they are long, and have a page of their own."""
     added: int | None
     """None: its lines have not been counted."""
     removed: int | None
     binary: bool = False
     lines: int = 0
-    """Of the patch, also where that is left out."""
+    """Rows of all hunks with their headings, also where these are left out."""
     is_cut: bool = False
-    """The patch is the beginning of a longer one."""
+    """The hunks are the beginning of more."""
     is_too_large: bool = False
     """The file is larger than what is read."""
 

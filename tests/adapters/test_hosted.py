@@ -20,13 +20,15 @@ from service.adapters.git.objects import Objects
 from service.adapters.git.remotes import Remote
 from service.adapters.git.repositories import branch_commit, commit_of, opened
 from service.adapters.hosted.code_host import HostedCodeHost
-from service.adapters.hosted.diff import FILES_PER_PAGE, LINE_STEPS, MAX_LINES, Diff, unified
+from service.adapters.hosted.diff import FILES_PER_PAGE, LINE_STEPS, MAX_LINES, Diff, compared
 from service.domain.comparison import Effort
 from service.domain.errors import Conflict, NotFound
+from service.ports.code_host import MAX_SHOWN_LINE, DiffHunk, DiffLine
 from service.ports.docs_source import NewCommit, Source
 from service.web.pages.pull_request_views import Place, make_file, make_page
 from tests.contracts.code_host import NEW, CodeHostContract
 from tests.fakes.code_host import FakeCodeHost
+from tests.patches import hunks_of, patch_of
 
 SOURCE = Source("p1", "", "main", "", "local")
 PLACE = Place("../../", "", "1-token")
@@ -237,7 +239,7 @@ class TestPage:
         assert page.commits[0].committed_at == NOW
         (file,) = page.files
         assert (file.path, file.kind, file.added, file.removed) == ("docs/one.md", "changed", 1, 1)
-        assert file.patch == (
+        assert file.hunks == hunks_of(
             "@@ -17,7 +17,7 @@\n Line 17\n Line 18\n Line 19\n-Line 20\n+Line twenty\n Line 21\n Line 22\n Line 23\n"
         )
         assert page.mergeable
@@ -291,9 +293,11 @@ class TestPage:
         }
         assert files["docs/new/name.md"].old_path == "docs/old/name.md"
         assert (files["docs/new/name.md"].added, files["docs/new/name.md"].removed) == (1, 1)
-        assert files["docs/added.md"].patch == "@@ -0,0 +1 @@\n+No newline at its end\n\\ No newline at end of file\n"
-        assert files["docs/two.md"].patch == "@@ -1 +0,0 @@\n-Two\n"
-        assert (files["docs/binary.md"].binary, files["docs/binary.md"].patch) == (True, "")
+        assert files["docs/added.md"].hunks == [
+            DiffHunk(0, 1, [DiffLine("added", "No newline at its end", ends_file_without_newline=True)])
+        ]
+        assert files["docs/two.md"].hunks == [DiffHunk(1, 0, [DiffLine("removed", "Two")])]
+        assert (files["docs/binary.md"].binary, files["docs/binary.md"].hunks) == (True, ())
 
     async def test_many_files_come_page_by_page(self, code_host, repository):
         paths = [f"many/{number:03}.md" for number in range(FILES_PER_PAGE + 20)]
@@ -303,18 +307,28 @@ class TestPage:
         rest = await code_host.page("p1", 1, token(opened_pull), first_file=FILES_PER_PAGE + 1)
         assert [file.path for page in (first, rest) for file in page.files] == paths
         assert (first.file_count, rest.file_count, rest.truncated) == (len(paths), len(paths), False)
-        assert {(file.patch, file.added, file.lines) for file in first.files} == {(None, 1, 2)}
+        assert {(file.hunks, file.added, file.lines) for file in first.files} == {(None, 1, 2)}
         shown = await code_host.file("p1", 1, token(opened_pull), place=len(paths), version=first.version)
-        assert (shown.file.path, shown.file.patch) == (paths[-1], "@@ -0,0 +1 @@\n+x\n")
+        assert (shown.file.path, shown.file.hunks) == (paths[-1], hunks_of("@@ -0,0 +1 @@\n+x\n"))
 
     async def test_long_file_has_a_page_with_its_beginning(self, code_host, repository):
         repository.commit("docs/large", {"large.md": "0123456789\n" * 100_000, "small.md": "x\n"})
         opened_pull = await code_host.open_pull_request(SOURCE, replace(NEW, head="docs/large"))
         page = await code_host.page("p1", 1, token(opened_pull))
         large, small = page.files
-        assert (large.patch, large.added, small.patch) == (None, 100_000, "@@ -0,0 +1 @@\n+x\n")
+        assert (large.hunks, large.added, small.hunks) == (None, 100_000, hunks_of("@@ -0,0 +1 @@\n+x\n"))
         shown = (await code_host.file("p1", 1, token(opened_pull), place=1, version=page.version)).file
-        assert (len(shown.patch.splitlines()), shown.is_cut, shown.added) == (MAX_LINES, True, 100_000)
+        assert (len(shown.hunks[0].lines) + 1, shown.is_cut, shown.added) == (MAX_LINES, True, 100_000)
+
+    async def test_lines_that_look_like_a_patch_are_text(self, code_host, repository):
+        lines = ["@@ -1 +1 @@", "+++ b/x.md", "\\ No newline at end of file", "-", "x" * 3_000]
+        repository.commit("docs/odd", {"odd.md": "\r\n".join(lines)})
+        opened_pull = await code_host.open_pull_request(SOURCE, replace(NEW, head="docs/odd"))
+        (file,) = (await code_host.page("p1", 1, token(opened_pull))).files
+        *short, long = [line for hunk in file.hunks for line in hunk.lines]
+        assert [line.text.removesuffix("\r") for line in short] == lines[:-1]
+        assert (len(long.text), long.is_cut, long.ends_file_without_newline) == (MAX_SHOWN_LINE, True, True)
+        assert file.lines == 1 + len(lines) + 1
 
     async def test_file_of_other_commits_is_a_conflict(self, code_host, opened_pull, repository):
         page = await code_host.page("p1", 1, token(opened_pull))
@@ -502,20 +516,20 @@ class TestUnifiedDiff:
     @pytest.mark.skipif(shutil.which("git") is None, reason="there is no git on this machine")
     def test_git_applies_every_patch(self, tmp_path):
         for number, (old, new) in enumerate(self.CASES):
-            patch, _, _ = unified(old.encode(), new.encode(), Effort(LINE_STEPS))
-            if not patch:
+            hunks, _, _ = compared(old.encode(), new.encode(), Effort(LINE_STEPS))
+            if not hunks:
                 assert old == new
                 continue
             file = tmp_path / f"{number}.md"
             file.write_bytes(old.encode())
-            text = f"--- a/{number}.md\n+++ b/{number}.md\n{patch}"
+            text = f"--- a/{number}.md\n+++ b/{number}.md\n{patch_of(hunks)}"
             subprocess.run(["git", "apply", "-p1", "-"], input=text.encode(), cwd=tmp_path, check=True)
             assert file.read_bytes() == new.encode()
 
     def test_files_without_a_line_in_common_are_compared_in_no_time(self):
         old = "".join(f"{number} old\n" for number in range(20_000)).encode()
         new = "".join(f"{number} new\n" for number in range(20_000)).encode()
-        _, added, removed = unified(old, new, Effort(LINE_STEPS))
+        _, added, removed = compared(old, new, Effort(LINE_STEPS))
         assert (added, removed) == (20_000, 20_000)
 
     def test_equal_trees_are_not_entered(self, taken_in):

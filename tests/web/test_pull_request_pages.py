@@ -14,17 +14,27 @@ from yarl import URL
 
 from service.domain.errors import Conflict, NotFound, Unavailable
 from service.ports.bounds import ignore_bounds
-from service.ports.code_host import Diffed, PullRequest, PullRequestCommit, PullRequestFile, PullRequestPage
+from service.ports.code_host import (
+    MAX_SHOWN_LINE,
+    Diffed,
+    DiffHunk,
+    DiffLine,
+    PullRequest,
+    PullRequestCommit,
+    PullRequestFile,
+    PullRequestPage,
+)
 from service.web.http.app_keys import COUNT_BOUND
 from service.web.http.problems import problems, request_ids
 from service.web.pages import pull_requests
+from tests.patches import hunks_of
 
 AT = datetime(2026, 3, 14, 9, 26, tzinfo=UTC)
 TOKEN = "s3-cr_et"
 ADDRESS = f"/hosted/p1/pulls/7-{TOKEN}"
 
 PATCH = """\
-@@ -36,5 +36,5 @@ ID            QUEUE      STATE
+@@ -36,5 +36,5 @@
  The second job has failed twice and waits for its third attempt.
 -explained in [Retries](/concepts/retry).
 +explained in [Retries](/concepts/retries).
@@ -65,11 +75,13 @@ PAGE = PullRequestPage(
         )
     ],
     files=[
-        Diffed("quickstart.mdx", "quickstart.mdx", "changed", PATCH, added=4, removed=2),
-        Diffed("guides/new.md", "guides/new.md", "added", "@@ -0,0 +1,2 @@\n+# New\n+Text\n", added=2, removed=0),
-        Diffed("guides/gone.md", "guides/gone.md", "deleted", "@@ -1 +0,0 @@\n-# Gone\n", added=0, removed=1),
-        Diffed("concepts/retries.md", "concepts/retry.md", "moved", "", added=0, removed=0),
-        Diffed("logo.png", "logo.png", "changed", "", added=0, removed=0, binary=True),
+        Diffed("quickstart.mdx", "quickstart.mdx", "changed", hunks_of(PATCH), added=4, removed=2),
+        Diffed(
+            "guides/new.md", "guides/new.md", "added", hunks_of("@@ -0,0 +1,2 @@\n+# New\n+Text\n"), added=2, removed=0
+        ),
+        Diffed("guides/gone.md", "guides/gone.md", "deleted", hunks_of("@@ -1 +0,0 @@\n-# Gone\n"), added=0, removed=1),
+        Diffed("concepts/retries.md", "concepts/retry.md", "moved", (), added=0, removed=0),
+        Diffed("logo.png", "logo.png", "changed", (), added=0, removed=0, binary=True),
     ],
     truncated=False,
     mergeable=True,
@@ -81,7 +93,7 @@ class FakeHosted:
 
     def __init__(self, page: PullRequestPage = PAGE) -> None:
         self.current = page
-        self.patches = {}
+        self.hunks = {}
         """Of the files that have pages of their own."""
 
     def change(self, *, state="open", **changes) -> None:
@@ -100,7 +112,7 @@ class FakeHosted:
         if version != self.current.version:
             raise Conflict("It has other commits.")
         file = self.current.files[place - 1]
-        return PullRequestFile(self.current.pull_request.title, replace(file, patch=self.patches[file.path]))
+        return PullRequestFile(self.current.pull_request.title, replace(file, hunks=self.hunks[file.path]))
 
     async def merge(self, project_id, number, token, *, now):
         page = await self.page(project_id, number, token)
@@ -261,14 +273,14 @@ async def test_a_form_of_our_own_works_over_plain_http(client, closed):
 
 async def test_what_others_wrote_cannot_become_markup(client, hosted):
     evil = '<script>alert(1)</script><img src=x onerror="alert(2)">'
-    patch = f"@@ -1 +1 @@ {evil}\n-{evil}\n+{evil}!\n"
+    hunks = [DiffHunk(1, 1, [DiffLine("removed", evil), DiffLine("added", f"{evil}!")])]
     hosted.current = PullRequestPage(
         pull_request=PullRequest(7, "", f"docs/{evil}", evil, evil, "open", draft=False),
         body=f"{evil}\n\n[a](javascript:alert(1)) [b](data:text/html,x) ![c](https://elsewhere.example/x.png)\n\n"
         "[d]( JaVaScript:alert(1)) [e](https://docs.example/) <https://docs.example/auto> <javascript:alert(1)>",
         created_at=AT,
         commits=[PullRequestCommit("a" * 40, evil, f"{evil}\n\n{evil}", AT)],
-        files=[Diffed(evil, evil + "old", "moved", patch, 1, 1)],
+        files=[Diffed(evil, evil + "old", "moved", hunks, 1, 1)],
         truncated=True,
         mergeable=True,
     )
@@ -292,7 +304,9 @@ async def test_a_draft_is_told_and_a_large_file_is_folded(client, hosted):
 
 
 async def test_characters_that_deceive_the_eye_are_shown(client, hosted):
-    hosted.change(files=[Diffed("a.md", "a.md", "added", "@@ -0,0 +1 @@\n+safe\u202etxt.exe\n", 1, 0)])
+    hosted.change(
+        files=[Diffed("a.md", "a.md", "added", [DiffHunk(0, 1, [DiffLine("added", "safe\u202etxt.exe")])], 1, 0)]
+    )
     assert "safe⟨U+202E⟩txt.exe" in await text_of(client)
 
 
@@ -309,10 +323,12 @@ async def test_the_style_sheet_is_kept_for_good_under_the_address_the_page_gives
 
 async def test_words_are_left_unmarked_past_a_budget(client, hosted, counted):
     before, after = (".!" * 200, ".?" * 200)
-    lines = "".join(f"-{before}{number}\n" for number in range(20)) + "".join(
-        f"+{after}{number}\n" for number in range(20)
-    )
-    hosted.change(files=[*PAGE.files[:1], Diffed("x.md", "x.md", "changed", f"@@ -1,20 +1,20 @@\n{lines}", 20, 20)])
+    lines = [
+        DiffLine(side, f"{text}{number}")
+        for side, text in (("removed", before), ("added", after))
+        for number in range(20)
+    ]
+    hosted.change(files=[*PAGE.files[:1], Diffed("x.md", "x.md", "changed", [DiffHunk(1, 1, lines)], 20, 20)])
     html = await text_of(client)
     assert "Words are not marked everywhere." in html
     assert "<mark>retries</mark>" in html  # the budget of the page is not taken by a few lines
@@ -326,7 +342,7 @@ LONG = Diffed("guides/long.md", "guides/long.md", "changed", None, added=900, re
 
 async def test_long_file_is_read_when_it_is_opened(client, hosted):
     hosted.change(files=[*PAGE.files[:1], LONG], version="0a1b-2c3d")
-    hosted.patches = {LONG.path: "@@ -0,0 +1,900 @@\n" + "+A line of its own\n" * 900}
+    hosted.hunks = {LONG.path: [DiffHunk(0, 1, [DiffLine("added", "A line of its own")] * 900)]}
     response = await client.get(ADDRESS)
     html = await response.text()
     assert "A line of its own" not in html
@@ -391,8 +407,8 @@ async def test_without_the_token_no_turn_is_taken(client, hosted):
 
 @pytest.mark.parametrize("text", ["\x01&" * 900, "a\rb" * 900, "x" * 2_000_000, "<&>" * 700, "\u202e" * 1000])
 async def test_long_lines_are_cut(client, hosted, text):
-    patch = "@@ -0,0 +1,300 @@\n" + f"+{text[:2100]}\n" * 300
-    hosted.change(files=[Diffed("x.md", "x.md", "added", patch, 300, 0, lines=301)], body=text)
+    hunks = [DiffHunk(0, 1, [DiffLine("added", text[:MAX_SHOWN_LINE], is_cut=True)] * 300)]
+    hosted.change(files=[Diffed("x.md", "x.md", "added", hunks, 300, 0, lines=301)], body=text)
     assert len(await text_of(client)) < 8_000_000
 
 
@@ -455,8 +471,8 @@ async def test_a_person_reads_and_merges_in_a_browser(browser, aiohttp_server, a
 
 
 async def test_the_longest_line_wraps_on_a_phone(browser, aiohttp_server, app, hosted):
-    long = "x" * 4000
-    hosted.change(files=[Diffed(f"{long[:200]}.md", f"{long[:200]}.md", "added", f"@@ -0,0 +1 @@\n+{long}\n", 1, 0)])
+    name, line = "x" * 200 + ".md", DiffLine("added", "x" * MAX_SHOWN_LINE, is_cut=True)
+    hosted.change(files=[Diffed(name, name, "added", [DiffHunk(0, 1, [line])], 1, 0)])
     server = await aiohttp_server(app)
     page, wrong = await open_page(browser, str(server.make_url(ADDRESS)), width=400)
     assert await page.evaluate("document.documentElement.scrollWidth") <= 400
@@ -468,7 +484,7 @@ async def test_97_files_are_loaded_one_by_one_in_a_browser(browser, aiohttp_serv
         Diffed(f"guides/{number}.md", f"guides/{number}.md", "changed", None, 12, 12, lines=31) for number in range(97)
     ]
     hosted.change(files=files, version="0a1b-2c3d")
-    hosted.patches = {file.path: PATCH for file in files}
+    hosted.hunks = {file.path: hunks_of(PATCH) for file in files}
     server = await aiohttp_server(app)
     page, asked = await browser.new_page(viewport={"width": 1000, "height": 900}), []
     page.on("request", lambda request: asked.append(request.url) if "/files/" in request.url else None)

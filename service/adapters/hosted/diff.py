@@ -1,4 +1,4 @@
-"""Two trees compared for people: files, unified hunks, counts; within limits, so that no change makes a page that a
+"""Two trees compared for people: files, hunks, counts; within limits, so that no change makes a page that a
 browser or this service cannot carry.
 """
 
@@ -13,18 +13,18 @@ from service.adapters.git.history import is_folder
 from service.adapters.git.names import MAX_DEPTH
 from service.adapters.git.objects import Objects
 from service.domain.comparison import Effort, Opcode, coarse_opcodes, opcodes
-from service.ports.code_host import MAX_SHOWN_LINE, Diffed
+from service.ports.code_host import MAX_SHOWN_LINE, Diffed, DiffHunk, DiffLine
 
 FILES_PER_PAGE = 100
 MAX_CHANGES = 20_000
 MAX_LISTED_BYTES = 8 * 1024 * 1024
 """Of the files that are read for one page. The lines of those beyond it are not counted."""
 OPEN_LINES, OPEN_CHARACTERS = 400, 32 * 1024
-"""A file whose patch is longer is shown apart."""
+"""A file whose hunks are longer is shown apart."""
 OPEN_FILES, OPEN_LINES_OF_ALL, OPEN_CHARACTERS_OF_ALL = 30, 800, 64 * 1024
 """When the others are more than this together, all are shown apart."""
 MAX_LINES, MAX_CHARACTERS = 2_000, 256 * 1024
-"""Of a patch that is shown apart; what is beyond is left out."""
+"""Of hunks that are shown apart; what is beyond is left out."""
 LINE_STEPS = 1_000_000
 """For a page, or for a file: one whose comparison takes more has no common lines but at its beginning and end."""
 SAMPLED_PAIRS = 250_000
@@ -102,7 +102,7 @@ class Diff:
         return len(self._changes)
 
     def page(self, first: int) -> list[Diffed]:
-        """A page of files, from the given one on, the first being 1. Patches are left out where they are long."""
+        """A page of files, from the given one on, the first being 1. Hunks are left out where they are long."""
         effort, left, files = Effort(LINE_STEPS), MAX_LISTED_BYTES, []
         for change in self._changes[first - 1 : first - 1 + FILES_PER_PAGE]:
             size = sum(self._objects.size(blob) or 0 for blob in (change.old, change.new) if blob is not None)
@@ -114,35 +114,52 @@ class Diff:
         return _opened(files)
 
     def file(self, place: int) -> Diffed | None:
-        """One file, or the beginning of its patch; None when there are fewer."""
+        """One file, or its beginning; None when there are fewer."""
         if not 1 <= place <= len(self._changes):
             return None
         file = _diffed(self._objects, self._changes[place - 1], Effort(LINE_STEPS))
-        patch, is_cut = _beginning(file.patch or "")
-        return replace(file, patch=patch, is_cut=is_cut)
+        hunks, is_cut = _beginning(file.hunks or ())
+        return replace(file, hunks=hunks, is_cut=is_cut)
 
 
 def _opened(files: Sequence[Diffed]) -> list[Diffed]:
-    """The files, without the patches that are shown apart."""
-    short = [file for file in files if file.lines <= OPEN_LINES and len(file.patch or "") <= OPEN_CHARACTERS]
-    lines, characters = sum(file.lines for file in short), sum(len(file.patch or "") for file in short)
+    """Return the files, without the hunks that are shown apart."""
+    sizes = {file.path: sum(len(line.text) + 2 for hunk in file.hunks or () for line in hunk.lines) for file in files}
+    short = [file for file in files if file.lines <= OPEN_LINES and sizes[file.path] <= OPEN_CHARACTERS]
+    lines, characters = sum(file.lines for file in short), sum(sizes[file.path] for file in short)
     if len(files) > OPEN_FILES or lines > OPEN_LINES_OF_ALL or characters > OPEN_CHARACTERS_OF_ALL:
-        short = [file for file in short if not file.patch]
+        short = [file for file in short if not file.hunks]
     kept = {file.path for file in short}
-    return [file if file.path in kept else replace(file, patch=None) for file in files]
+    return [_with_short_lines(file) if file.path in kept else replace(file, hunks=None) for file in files]
 
 
-def _beginning(patch: str) -> tuple[str, bool]:
-    """As much of a patch as is shown, and whether that is not all."""
-    kept: list[str] = []
-    left, lines = MAX_CHARACTERS, patch.split("\n")
-    for line in lines[:MAX_LINES]:
-        shown = line[: MAX_SHOWN_LINE + 2]  # a sign, and one more character, by which the page sees that it goes on
-        left -= len(shown)
-        if left < 0:
-            break
-        kept.append(shown)
-    return "\n".join(kept), len(kept) < len(lines)
+def _with_short_lines(file: Diffed) -> Diffed:
+    if not file.hunks:
+        return file
+    return replace(file, hunks=[replace(hunk, lines=[_shortened(line) for line in hunk.lines]) for hunk in file.hunks])
+
+
+def _beginning(hunks: Sequence[DiffHunk]) -> tuple[list[DiffHunk], bool]:
+    """Return as much as is shown, and whether that is not all."""
+    kept: list[DiffHunk] = []
+    rows, characters = MAX_LINES, MAX_CHARACTERS
+    for hunk in hunks:
+        rows -= 1
+        lines: list[DiffLine] = []
+        for line in map(_shortened, hunk.lines):
+            rows -= 1 + line.ends_file_without_newline
+            characters -= len(line.text) + 2
+            if rows < 0 or characters < 0:
+                return [*kept, replace(hunk, lines=lines)] if lines else kept, True
+            lines.append(line)
+        kept.append(replace(hunk, lines=lines))
+    return kept, False
+
+
+def _shortened(line: DiffLine) -> DiffLine:
+    if len(line.text.removesuffix("\r")) <= MAX_SHOWN_LINE:
+        return line
+    return replace(line, text=line.text[:MAX_SHOWN_LINE], is_cut=True)
 
 
 def _with_moves(objects: Objects, found: list[Change]) -> list[Change]:
@@ -215,19 +232,20 @@ def _diffed(objects: Objects, change: Change, effort: Effort) -> Diffed:
     old = b"" if submodule else _text(objects, change.old)
     new = b"" if submodule else _text(objects, change.new)
     if old is None or new is None:
-        return replace(file, patch="", is_too_large=True)
+        return replace(file, hunks=(), is_too_large=True)
     if b"\0" in old[:8_000] or b"\0" in new[:8_000]:
-        return replace(file, patch="", added=0, removed=0, binary=True)
-    patch, added, removed = unified(old, new, effort)
-    return replace(file, patch=patch, added=added, removed=removed, lines=patch.count("\n"))
+        return replace(file, hunks=(), added=0, removed=0, binary=True)
+    hunks, added, removed = compared(old, new, effort)
+    rows = sum(1 + line.ends_file_without_newline for hunk in hunks for line in hunk.lines)
+    return replace(file, hunks=hunks, added=added, removed=removed, lines=len(hunks) + rows)
 
 
 def _shown_path(path: bytes) -> str:
     return path.decode("utf-8", "replace")
 
 
-def unified(old: bytes, new: bytes, effort: Effort) -> tuple[str, int, int]:
-    """The hunks of a unified diff, and how many lines it adds and removes."""
+def compared(old: bytes, new: bytes, effort: Effort) -> tuple[list[DiffHunk], int, int]:
+    """Return the hunks, and how many lines were added and removed."""
     before, after = _lines(old), _lines(new)
     often = len(before) * len(after) > SAMPLED_PAIRS
     found = opcodes(before, after, effort, most=LINE_STEPS, autojunk=often) or coarse_opcodes(before, after)
@@ -235,15 +253,16 @@ def unified(old: bytes, new: bytes, effort: Effort) -> tuple[str, int, int]:
     removed = sum(end - start for tag, start, end, _, _ in found if tag != "equal")
     hunks = []
     for group in _grouped(found):
-        first, last = group[0], group[-1]
-        hunks.append(f"@@ -{_range(first[1], last[2])} +{_range(first[3], last[4])} @@\n")
+        lines: list[DiffLine] = []
         for tag, old_start, old_end, new_start, new_end in group:
             if tag == "equal":
-                hunks.extend(_marked(" ", before[old_start:old_end]))
+                lines += [_line("same", text) for text in before[old_start:old_end]]
             else:
-                hunks.extend(_marked("-", before[old_start:old_end]))
-                hunks.extend(_marked("+", after[new_start:new_end]))
-    return "".join(hunks), added, removed
+                lines += [_line("removed", text) for text in before[old_start:old_end]]
+                lines += [_line("added", text) for text in after[new_start:new_end]]
+        first, last = group[0], group[-1]
+        hunks.append(DiffHunk(_first(first[1], last[2]), _first(first[3], last[4]), lines))
+    return hunks, added, removed
 
 
 def _lines(content: bytes) -> list[str]:
@@ -255,14 +274,12 @@ def _lines(content: bytes) -> list[str]:
     return whole + ([lines[-1]] if lines[-1] else [])
 
 
-def _marked(mark: str, lines: Sequence[str]) -> Iterator[str]:
-    for line in lines:
-        yield mark + (line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n")
+def _line(side: Literal["same", "added", "removed"], text: str) -> DiffLine:
+    return DiffLine(side, text.removesuffix("\n"), ends_file_without_newline=not text.endswith("\n"))
 
 
-def _range(start: int, end: int) -> str:
-    count = end - start
-    return f"{start + 1 if count else start},{count}" if count != 1 else f"{start + 1}"
+def _first(start: int, end: int) -> int:
+    return start + 1 if end > start else start
 
 
 def _grouped(opcodes: Sequence[Opcode]) -> Iterator[list[Opcode]]:

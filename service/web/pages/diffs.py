@@ -1,4 +1,4 @@
-"""A unified diff as rows that a page can show: numbers of both sides, and within changed lines what changed."""
+"""A diff as rows that a page can show: numbers of both sides, and within changed lines what changed."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -8,10 +8,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from service.domain.comparison import Effort, opcodes
-from service.ports.code_host import MAX_SHOWN_LINE
+from service.ports.code_host import DiffHunk
 from service.web.pages.rendering import visible
-
-Side = Literal["same", "added", "removed"]
 
 WORD_STEPS, WORD_STEPS_OF_A_PAIR = 1_500_000, 150_000
 """For a page, and for two lines: where they do not suffice, it is not shown which words changed."""
@@ -20,7 +18,6 @@ MAX_COMPARED_TOKENS = 1_000
 MIN_LIKENESS = 0.4
 """Lines that share less than this are two lines, not one that changed."""
 
-_HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@ ?(.*)", re.DOTALL)
 _TOKEN = re.compile(r"\w+|\s+|.", re.DOTALL)
 
 
@@ -30,7 +27,7 @@ class Piece(Struct, frozen=True):
 
 
 class Line(Struct, frozen=True):
-    side: Side
+    side: Literal["same", "added", "removed"]
     old: int | None
     new: int | None
     pieces: Sequence[Piece]
@@ -40,9 +37,6 @@ class Line(Struct, frozen=True):
 
 
 class Hunk(Struct, frozen=True):
-    heading: str
-    """What git found to stand above the hunk; often empty."""
-    first_old: int
     first_new: int
     lines: Sequence[Line]
 
@@ -56,37 +50,25 @@ class Marking:
         """Pairs of lines that were not compared."""
 
 
-def read_patch(patch: str, marking: Marking) -> list[Hunk]:
-    """The hunks of a patch. Lines before the first hunk are left out."""
-    hunks: list[Hunk] = []
-    lines: list[Line] = []
-    old = new = 0
-    for row in patch.removesuffix("\n").split("\n") if patch else []:
-        start = _HUNK.match(row)
-        if start:
-            old, new, lines = int(start[1]), int(start[2]), []
-            hunks.append(Hunk(visible(start[3]), old, new, lines))
-            continue
-        sign, text = row[:1], row[1:]
-        if sign == "\\":
-            if lines:
-                last = lines[-1]
-                lines[-1] = replace(last, ends_file_without_newline=True)
-        elif sign == "+":
-            lines.append(_line("added", None, new, text))
-            new += 1
-        elif sign == "-":
-            lines.append(_line("removed", old, None, text))
-            old += 1
-        else:
-            lines.append(_line("same", old, new, text))
-            old, new = old + 1, new + 1
-    return [Hunk(hunk.heading, hunk.first_old, hunk.first_new, list(_compared(hunk.lines, marking))) for hunk in hunks]
+def rows_of(hunks: Sequence[DiffHunk], marking: Marking) -> list[Hunk]:
+    """Return the hunks as rows."""
+    return [Hunk(hunk.first_new, list(_compared(list(_numbered(hunk)), marking))) for hunk in hunks]
 
 
-def _line(side: Side, old: int | None, new: int | None, text: str) -> Line:
-    text = text.removesuffix("\r")
-    return Line(side, old, new, [Piece(visible(text[:MAX_SHOWN_LINE]))], is_cut=len(text) > MAX_SHOWN_LINE)
+def _numbered(hunk: DiffHunk) -> Iterator[Line]:
+    old, new = hunk.first_old, hunk.first_new
+    for line in hunk.lines:
+        in_old, in_new = line.side != "added", line.side != "removed"
+        pieces = [Piece(visible(line.text.removesuffix("\r")))]
+        yield Line(
+            line.side,
+            old if in_old else None,
+            new if in_new else None,
+            pieces,
+            ends_file_without_newline=line.ends_file_without_newline,
+            is_cut=line.is_cut,
+        )
+        old, new = old + in_old, new + in_new
 
 
 def _compared(lines: Sequence[Line], marking: Marking) -> Iterator[Line]:
@@ -106,7 +88,7 @@ def _compared(lines: Sequence[Line], marking: Marking) -> Iterator[Line]:
             at += len(run)
 
 
-def _run(lines: Sequence[Line], start: int, side: Side) -> Sequence[Line]:
+def _run(lines: Sequence[Line], start: int, side: str) -> Sequence[Line]:
     end = start
     while end < len(lines) and lines[end].side == side:
         end += 1

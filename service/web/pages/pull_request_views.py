@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from service.ports.code_host import Diffed, PullRequestFile, PullRequestPage
-from service.web.pages.diffs import Hunk, Marking, read_patch
+from service.web.pages.diffs import Hunk, Marking, rows_of
 from service.web.pages.rendering import rendered
 
 MAX_BODY = 20_000
@@ -32,7 +32,7 @@ class FileView(Struct, frozen=True):
 
     @property
     def is_apart(self) -> bool:
-        return self.diffed.patch is None
+        return self.diffed.hunks is None
 
 
 class Place(Struct, frozen=True):
@@ -83,4 +83,4 @@ def make_file(shown: PullRequestFile, number: int, place: Place) -> Made:
 
 def _view(number: int, file: Diffed, marking: Marking) -> FileView:
     height = min(file.lines * ROW_PIXELS + 2 * ROW_PIXELS, MAX_PIXELS) if file.lines else UNKNOWN_PIXELS
-    return FileView(number, file, read_patch(file.patch or "", marking), height)
+    return FileView(number, file, rows_of(file.hunks or (), marking), height)

@@ -37,7 +37,8 @@ from service.ports.search_index import SearchIndex
 
 MAX_CHECK_ROUNDS = 3
 """How often the checks' findings go back to the model."""
-MAX_CALLS_OF_A_REPLY = 400
+MAX_CALLS_OF_A_REPLY = 100
+"""Each is read, done and recorded; models that work in parallel make some twenty."""
 
 
 async def work(

@@ -173,7 +173,7 @@ def test_a_python_without_venv_is_told_in_one_line_with_the_remedy(checkout):
     assert "python3-venv" in said
 
 
-@pytest.mark.parametrize("script", ["setup", "demo", "test", "check", "lock"])
+@pytest.mark.parametrize("script", ["setup", "demo", "test", "check", "lock", "pictures"])
 def test_scripts_can_be_run(script):
     assert os.access(SCRIPTS / script, os.X_OK)
     subprocess.run(["sh", "-n", SCRIPTS / script], check=True)

@@ -135,6 +135,10 @@ def _add_job_id(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "id", metavar="ID", help=f"the job's id, or {MIN_ID_PART} or more characters of it that no other job has"
     )
+    add_organization(parser)
+
+
+def add_organization(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--organization", metavar="ID", help="whose job it is; needed for a part of an id when there are several"
     )
@@ -173,7 +177,7 @@ def _tell_when_not_served(runtime: Runtime) -> None:
 
 
 async def show(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
-    row = await _job(runtime, options)
+    row = await the_job(runtime, options.id, options.organization)
     output.result(row, _text(row))
     return FAILED if row.status == "failed" else DONE
 
@@ -214,42 +218,41 @@ async def show_list(runtime: Runtime, options: argparse.Namespace, output: Outpu
 
 
 async def message(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
-    row = await _job(runtime, options)
+    row = await the_job(runtime, options.id, options.organization)
     if not 0 < len(options.text) <= MAX_PROMPT_CHARACTERS:
         raise Invalid(f"A message has 1 to {MAX_PROMPT_CHARACTERS} characters.")
     await add_message(runtime.store, row.project_id, row.id, options.text, Metadata(actor=cli_actor()))
-    what = "told" if row.status == "active" else "active again"
-    code = await _result(runtime, row.id, output, f"job {short_id(row.id)} is {what}\n{_how_to_follow(row)}")
+    what = "has the message" if row.status == "active" else "is active again"
+    code = await _result(runtime, row.id, output, f"job {short_id(row.id)} {what}\n{_how_to_follow(row)}")
     _tell_when_not_served(runtime)
     return code
 
 
 async def cancel(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
-    row = await _job(runtime, options)
+    row = await the_job(runtime, options.id, options.organization)
     await cancel_job(runtime.store, row.id, Metadata(actor=cli_actor()))
     return await _result(runtime, row.id, output, f"job {short_id(row.id)} is cancelled")
 
 
 async def archive(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
-    row = await _job(runtime, options)
+    row = await the_job(runtime, options.id, options.organization)
     await archive_job(runtime.store, row.id, Metadata(actor=cli_actor()))
     return await _result(runtime, row.id, output, f"job {short_id(row.id)} is archived")
 
 
-async def _job(runtime: Runtime, options: argparse.Namespace) -> JobRow:
-    """Return the job with the given id, else the only one of the organization whose id has these characters.
+async def the_job(runtime: Runtime, named: str, organization: str | None) -> JobRow:
+    """Return the job with this id, else the only one of the organization whose id has these characters.
 
     Raises:
         NotFound: no job has them.
         Invalid: several jobs have them, or they are too few.
     """
-    named: str = options.id
     if row := await find_job(runtime.views, named):
         return row
     if len(named) < MIN_ID_PART:
         raise Invalid(f"A part of a job's id has at least {MIN_ID_PART} characters: {named!r}; see: docsmith job list")
-    organization = await the_organization(runtime, options.organization)
-    found = await jobs_with_id_part(runtime.views, organization, named.lower(), limit=MAX_CANDIDATES + 1)
+    organization_id = await the_organization(runtime, organization)
+    found = await jobs_with_id_part(runtime.views, organization_id, named.lower(), limit=MAX_CANDIDATES + 1)
     if not found:
         raise NotFound(f"Job not found: {named}. See: docsmith job list")
     if len(found) > 1:
@@ -265,7 +268,7 @@ async def _result(runtime: Runtime, job_id: str, output: Output, text: str) -> i
 
 
 async def watch(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
-    return await _follow(runtime, await _job(runtime, options), output)
+    return await _follow(runtime, await the_job(runtime, options.id, options.organization), output)
 
 
 async def _follow(runtime: Runtime, row: JobRow, output: Output) -> int:

@@ -4,6 +4,7 @@ import argparse
 from typing import Any
 
 from eventstore import Metadata
+from service.cli.jobs import short_id
 from service.cli.output import DONE, Output, failure, table
 from service.cli.parsing import add_command, count
 from service.cli.projects import the_organization, the_project
@@ -150,7 +151,7 @@ async def deliveries(runtime: Runtime, options: argparse.Namespace, output: Outp
     rows = await list_deliveries(runtime.views, webhook_id=options.id, state=options.state, limit=options.limit)
     cells = [
         (
-            row.id, row.event, row.job_id, row.state, row.attempts, row.error or row.status or "-",
+            row.id, row.event, short_id(row.job_id), row.state, row.attempts, row.error or row.status or "-",
             row.next_attempt_at or "-",
         )
         for row in rows

@@ -63,7 +63,7 @@ def branch_of(service, job):
 def test_the_log_gives_the_commit_that_was_pushed_beside_a_running_server(served):
     done, unchanged = served.jobs
     repositories = everything_in(served.data / "repos") | everything_in(served.data / "hosted")
-    found = served.cli("audit", "reproduce", done["id"], f"job-{unchanged['id']}")
+    found = served.cli("audit", "reproduce", done["id"][-8:], f"job-{unchanged['id']}")
     assert found["same"] is True
     changed, nothing = found["jobs"]
     (commit,) = changed["commits"]
@@ -94,7 +94,7 @@ def test_a_job_without_a_commit_and_one_that_is_not_there_are_told(served):
     assert (done.returncode, "made no commit" in done.stdout) == (0, True)
     done = served.run("audit", "reproduce", "nothing")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "There is no job nothing." in done.stderr
+    assert "Job not found: nothing." in done.stderr
 
 
 def test_our_clone_may_be_gone_and_the_job_erased(copy):

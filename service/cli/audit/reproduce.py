@@ -16,6 +16,7 @@ from eventstore import EventStore
 from service.agent.workspace import Workspace
 from service.cli import parsing
 from service.cli.audit.reading import PAGE, reading
+from service.cli.jobs import add_organization, the_job
 from service.cli.output import DONE, FAILED, VERIFICATION_FAILED, Output
 from service.cli.runtime import Runtime
 from service.commands.projects import source_of
@@ -77,15 +78,17 @@ def add_command(actions: Any, common: argparse.ArgumentParser) -> None:
         more="It asks no model, writes nothing into the repository or our clone of it, and works for a job whose"
         " personal data was erased. It exits with 3 when an id differs, with 1 when the commit that a job began from is"
         " not to be had any more.",
-        examples=["audit reproduce 0199c0de-ID", "audit reproduce ID ANOTHER_ID --json"],
+        examples=["audit reproduce 0000beef", "audit reproduce ID ANOTHER_ID --json"],
         parents=[common],
     )
-    one.add_argument("jobs", nargs="+", metavar="JOB", help="the id of a job, or several")
+    one.add_argument("jobs", nargs="+", metavar="JOB", help="the id of a job, or a part of it; or several")
+    add_organization(one)
     one.set_defaults(command=reproduce)
 
 
 async def reproduce(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
-    ids = [job.removeprefix(f"{JOBS.category}-") for job in dict.fromkeys(options.jobs)]
+    named = [job.removeprefix(f"{JOBS.category}-") for job in options.jobs]
+    ids = list(dict.fromkeys([(await the_job(runtime, job, options.organization)).id for job in named]))
     found: list[Reproduced] = []
     async with reading(runtime.data, "audit reproduce", {"jobs": " ".join(ids)}) as (store, through):
         histories = [await history_of(store, job_id, through) for job_id in ids]

@@ -52,11 +52,7 @@ def is_loose(text: str, dialect: Dialect, *, mdx: bool) -> bool:
 
 
 def blocks_of(text: str, *, mdx: bool = False, loose: bool = False) -> list[Block]:
-    """Return the blocks that hold something, in order; ``text`` has LF for line ends and no front matter.
-
-    Raises:
-        RecursionError: it is nested too deeply.
-    """
+    """Return the blocks that hold something, in order; ``text`` has LF for line ends and no front matter."""
     tokens = _parser(loose=loose).parse(text, {"mdx": mdx})
     found: list[Block] = []
     for index, token in enumerate(tokens):

@@ -18,12 +18,10 @@ _NOT_LINE_END = re.compile(r"[^\n]")
 
 
 class Markdown:
-    """Places are offsets in the text that was given, in which only line ends may have become LF; lines count from 0.
-
-    Raises RecursionError for what is nested too deeply.
-    """
+    """Places are offsets in the text that was given, in which only line ends may have become LF; lines count from 0."""
 
     def __init__(self, text: str, *, path: str = "", dialect: Dialect = PLAIN) -> None:
+        text = " " + text[1:] if text.startswith("\ufeff") else text
         self.text = text.replace("\r\n", " \n").replace("\r", "\n") if "\r" in text else text
         self.mdx = dialect.is_mdx(path)
         self.front_matter, self.start = split_front_matter(self.text)

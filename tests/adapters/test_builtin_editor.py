@@ -68,6 +68,12 @@ async def test_it_replaces_in_one_page():
     assert list(changed) == ["guides/start.mdx"]
 
 
+async def test_it_fixes_links_and_leaves_code_alone():
+    text = "`[a](/a/instal)`, not [b](/a/instal)\n\n    [a](/a/instal)\n\n```\n[b](/a/instal)\n```\n"
+    _, changed, _ = await job("fix broken links", files={"b.md": text, "a/install.md": "# Install\n"})
+    assert changed == {"b.md": text.replace(" [b](/a/instal)", " [b](/a/install)")}
+
+
 async def test_it_adds_under_a_heading_and_not_into_code():
     _, changed, _ = await job('add "Then rest." to guides/start under "Install"')
     assert "```\n\nThen rest.\n\n## Run" in changed["guides/start.mdx"]

@@ -99,6 +99,45 @@ async def test_broken_links_come_with_what_was_meant():
     assert broken["(/x/nothing)"].suggestions == ()
 
 
+CODE = """# Use
+
+Write a link as `[guide](/instal)`:
+
+    [guide](/instal)
+
+or over two ``lines
+[guide](/instal)``.
+
+- In a list:
+
+      [guide](/instal)
+
+Or `[guide](/instal)` in a line with [guide](/instal).
+
+<!-- [guide](/instal) -->
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (CODE, [(14, " [guide](/instal)", (" [guide](/install)",))]),
+        ("`[guide](/instal)`\n\n[guide](/instal)\n", [(3, "(/instal)", ("(/install)",))]),
+        ("[guide](</instal> 'title')\n", [(1, "</instal>", ("</install>",))]),
+        ("> [guide][a]\n>\n> [a]: /instal\n", [(3, "> [a]: /instal", ("> [a]: /install",))]),
+        ("[guide](/a_(b))\n", [(1, "(/a_(b))", ())]),
+        ("---\ntitle: '[a](/instal)'\n---\n", []),
+        ("\\[guide](/instal)\n", []),
+        ("<div>\n[guide](/instal)\n</div>\n", []),
+    ],
+)
+async def test_broken_links_are_told_from_code(text, found):
+    docs = FakeDocsSource({"page.md": text, "install.md": "# Install\n"})
+    workspace = await Workspace.open(docs, SOURCE, (await docs.fetch(SOURCE)).base_commit, {})
+    broken = await Links(workspace).broken()
+    assert [(link.line, link.found, link.suggestions) for link in broken] == found
+
+
 NAVIGATION = {
     "docs.json": '{\n  "name": "X",\n  "navigation": {"groups": [{"group": "A", "pages": ["a", "b", "never"]}]}\n}\n',
     "a.mdx": "# A\n",

@@ -193,6 +193,7 @@ def test_changed_pages_are_checked_in_linear_time():
     def check(text):
         check_files([Changed("a.mdx", "import Q from 'q'\n" * 2 + text[: len(text) // 2], text)])
         links_of(text)
+        links_of(text, "a.mdx")
 
     for before, unit, behind in GATED:
         name = f"{before!r} {unit!r} {behind!r}"

@@ -345,31 +345,32 @@ class Session:
     def _mend_links(self, name: str, *, changed: bool, folder: str, quiet: bool = False) -> Steps:
         """Replaces each broken link for which one page clearly fits, and names the others."""
         scope = {"folder": folder} if folder else {}
-        tried: set[tuple[str, str]] = set()
+        tried: set[tuple[str, int, str]] = set()
         pages: set[str] = set()
         fixed = 0
         while True:
             found = yield from self._one("Checking links. ", "check_links", changed=changed, **scope)
             links, remaining = dead_links(found)
-            edits: dict[tuple[str, str], str] = {}
+            edits: dict[tuple[str, int, str], str] = {}
             for link in links:
-                if link.is_clear and (link.path, link.found) not in tried:
-                    edits[link.path, link.found] = link.suggestion
+                if link.is_clear and (link.path, link.line, link.found) not in tried:
+                    edits[link.path, link.line, link.found] = link.suggestion
             batch = list(edits.items())[: MAX_EDITS - len(tried)]
             if not batch:
                 break
             tried |= {key for key, _ in batch}
-            calls = [
-                ("replace", {"path": path, "old": old, "new": new, "all": True}) for (path, old), new in batch
-            ]  # fmt: skip
+            calls = [  # by line: the same text may stand elsewhere in code
+                ("replace", {"path": path, "old": old, "new": new, "line": line, "all": True})
+                for (path, line, old), new in batch
+            ]
             results = yield from self._ask(
                 Step(f"Fixing links in {len({k[0] for k, _ in batch})} pages. ", tuple(calls))
             )
-            for ((path, _), _), result in zip(batch, results, strict=True):
+            for ((path, _, _), _), result in zip(batch, results, strict=True):
                 if not result.is_error:
                     fixed += times_replaced(result)
                     pages.add(path)
-        mendable = sum(link.is_clear and (link.path, link.found) not in tried for link in links)
+        mendable = sum(link.is_clear and (link.path, link.line, link.found) not in tried for link in links)
         if fixed:
             self._say(f"{name}: {fixed} in {_count(len(pages), 'page')}.")
         elif not quiet:

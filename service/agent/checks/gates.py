@@ -15,6 +15,7 @@ from service.agent.workspace import Workspace
 from service.domain.errors import Invalid
 from service.domain.jobs.decider import Problem
 from service.markup.front_matter import block_of
+from service.markup.markdown import Markdown
 from service.markup.pages import is_markdown
 
 MAX_PROBLEMS = 200
@@ -93,10 +94,10 @@ def front_matter(file: Changed) -> list[Problem]:
 
 
 def body(file: Changed) -> list[Problem]:
-    before, after = file.before or "", file.after or ""
+    before, after = Markdown(file.before or "", path=file.path), Markdown(file.after or "", path=file.path)
     found: list[Problem] = []
-    fence = markup.open_fence(after)
-    if fence is not None and (file.before is None or markup.open_fence(before) is None):
+    fence = after.unclosed_fence
+    if fence is not None and (file.before is None or before.unclosed_fence is None):
         found.append(Problem("markup", file.path, "This code fence is never closed.", fence))
         return found  # all that follows reads as code
     for components in (True, False):

@@ -47,6 +47,8 @@ class BrokenLink(Struct, frozen=True):
     clear: bool
     """The first suggestion is what was meant, as far as anyone can tell."""
     reason: str
+    meant: str = ""
+    """The target in the first suggestion."""
 
 
 class SuspectLink(Struct, frozen=True):
@@ -86,7 +88,8 @@ def _without_page(suspect: SuspectLink, now: SiteView, *, guess: bool) -> Broken
     written = [each for page in pages if (each := _address(suspect.path, target, page, now)) is not None]
     suggestions = tuple(suspect.link.with_target(each + tail) for each in written[:MAX_SUGGESTIONS])
     clear = clear and bool(written) and len(pages) == len(written)
-    return BrokenLink(suspect.path, suspect.link.line, suspect.link.found, suggestions, clear, reason)
+    meant = written[0] + tail if written else ""
+    return BrokenLink(suspect.path, suspect.link.line, suspect.link.found, suggestions, clear, reason, meant)
 
 
 def _without_anchor(suspect: SuspectLink, anchor: str, anchors: frozenset[str]) -> BrokenLink:
@@ -101,9 +104,11 @@ def _without_anchor(suspect: SuspectLink, anchor: str, anchors: frozenset[str]) 
     best = [each for ratio, each in near[:MAX_SUGGESTIONS] if ratio >= 0.6]
     sure = [each for each in best if _is_slip(unquote(anchor), each)]
     target = suspect.link.target.partition("#")[0]
-    suggestions = tuple(suspect.link.with_target(f"{target}#{each}") for each in dict.fromkeys([*sure, *best]))
+    options = [f"{target}#{each}" for each in dict.fromkeys([*sure, *best])]
+    suggestions = tuple(map(suspect.link.with_target, options))
     reason = f"{suspect.page} has no heading #{anchor}"
-    return BrokenLink(suspect.path, suspect.link.line, suspect.link.found, suggestions, len(sure) == 1, reason)
+    meant = options[0] if options else ""
+    return BrokenLink(suspect.path, suspect.link.line, suspect.link.found, suggestions, len(sure) == 1, reason, meant)
 
 
 def _is_slip(written: str, meant: str) -> bool:

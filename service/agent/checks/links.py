@@ -46,6 +46,7 @@ class Links:
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._base_pages: dict[str, ParsedPage] = {}
+        self._layout_before: Layout | None = None
         self._base: SiteView | None = None
         self._now: SiteView | None = None
         self._now_of: dict[str, str | None] = {}
@@ -97,10 +98,10 @@ class Links:
 
     async def _base_view(self) -> SiteView:
         paths = self._workspace.base_paths()
-        layout = await self._layout(paths, base=True)
+        layout = await self._base_layout()
         wanted = await asyncio.to_thread(lambda: [path for path in paths if layout.is_page(path)])
         async for texts in self._workspace.base_texts(wanted):
-            self._base_pages.update(await asyncio.to_thread(light_pages, texts, many_bases=len(layout.bases) > 1))
+            self._base_pages.update(await asyncio.to_thread(light_pages, texts, layout))
         return await asyncio.to_thread(made_view, layout, self._base_pages, paths)
 
     async def _changed_view(self) -> SiteView:
@@ -111,6 +112,11 @@ class Links:
         if any(CONFIGURATIONS.search(path) for path in changes):
             layout = await self._layout(paths, base=False)
         return await asyncio.to_thread(changed_view, base, layout, self._base_pages, changes, paths)
+
+    async def _base_layout(self) -> Layout:
+        if self._layout_before is None:
+            self._layout_before = await self._layout(self._workspace.base_paths(), base=True)
+        return self._layout_before
 
     async def _layout(self, paths: Sequence[str], *, base: bool) -> Layout:
         files = await asyncio.to_thread(_configurations, paths)
@@ -159,11 +165,12 @@ class Links:
 
     async def _only_words(self, changes: Mapping[str, str | None]) -> bool:
         """No page came, went, or changed its address, anchors or links: then the rest of the site need not be read."""
+        dialect = (await self._base_layout()).dialect
         for path, text in changes.items():
             old = await self._workspace.base_text(path)
             if old is None or text is None or CONFIGURATIONS.search(path):
                 return False
-            if not await asyncio.to_thread(differ_in_words_only, path, old, text):
+            if not await asyncio.to_thread(differ_in_words_only, path, old, text, dialect):
                 return False
         return True
 
@@ -180,14 +187,14 @@ class Links:
         """Of a changed page's own links."""
         known: set[str] = set()
         was_at: dict[tuple[str, str], str] = {}  # page as it is called now, and anchor, to the page as it was called
-        for link in await asyncio.to_thread(links_of, old_text):
+        for link in await asyncio.to_thread(links_of, old_text, old_path, before.layout.dialect):
             target, _, anchor = link.target.partition("#")
             known.add(link.target)
             was, _ = before.leads_to(old_path, without_query(target))
             if was is not None:
                 was_at[moved.get(was, was), anchor] = was
         suspects = []
-        for link in await asyncio.to_thread(links_of, text):
+        for link in await asyncio.to_thread(links_of, text, path, now.layout.dialect):
             target, _, anchor = link.target.partition("#")
             page, sound = now.leads_to(path, without_query(target))
             was, was_sound = before.leads_to(old_path, without_query(target)) if link.target in known else (None, True)
@@ -233,16 +240,14 @@ class Links:
 
     async def _sure_of_anchor(self, link: BrokenLink, now: SiteView) -> BrokenLink:
         """A clear suggestion whose anchor its page lacks is not clear."""
-        if not link.clear or "#" not in link.suggestions[0] or link.reason == MOVED:
+        target, _, anchor = link.meant.partition("#")
+        if not link.clear or not anchor or link.reason == MOVED:
             return link
-        for each in links_of(f"[x]{link.suggestions[0]}" if link.suggestions[0][0] == "(" else link.suggestions[0]):
-            target, _, anchor = each.target.partition("#")
-            page, _ = now.leads_to(link.path, without_query(target))
-            if page is None or (await self._anchors_of(page)).has(anchor):
-                return link
-            shorter = link.suggestions[0].replace(f"#{anchor}", "", 1) if target else link.suggestions[0]
-            return BrokenLink(link.path, link.line, link.found, (shorter,), clear=False, reason=link.reason)
-        return link
+        page, _ = now.leads_to(link.path, without_query(target))
+        if page is None or (await self._anchors_of(page)).has(anchor):
+            return link
+        shorter = link.suggestions[0].replace(f"#{anchor}", "", 1) if target else link.suggestions[0]
+        return BrokenLink(link.path, link.line, link.found, (shorter,), clear=False, reason=link.reason)
 
     async def _navigation(
         self, now: SiteView, *, changed_only: bool, moved: Mapping[str, str] | None = None
@@ -278,7 +283,7 @@ def _suspects(texts: Mapping[str, str], now: SiteView) -> list[SuspectLink]:
     """Links of these pages that lead nowhere, or whose anchor must be looked at."""
     found = []
     for path, text in texts.items():
-        for link in links_of(text):
+        for link in links_of(text, path, now.layout.dialect):
             if link.is_image:
                 continue
             target, _, anchor = link.target.partition("#")
@@ -302,7 +307,7 @@ def _links_to(
             lowered = text.lower()
             if not any(needle in lowered for needle in needles):
                 continue
-        for link in links_of(text):
+        for link in links_of(text, path, now.layout.dialect):
             target, _, anchor = link.target.partition("#")
             led_to, _ = before.leads_to(path, without_query(target))
             if led_to is None or led_to not in affected:

@@ -1,108 +1,90 @@
 """What the checks read in a page's text.
 
-Every function is a function of text alone, and keeps positions: code and comments are blanked out, not cut, so that a
-line found here is the line in the file. Pages come from strangers: repetitions in the expressions are bounded, and what
-cannot be (the end of a comment) is looked for without one.
+Every function is a function of text alone. Pages come from strangers: repetitions in the expressions are bounded.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import yaml
 from msgspec import Struct
+from msgspec.structs import replace
 
+from service.markup import links as markup_links
+from service.markup.dialects import PLAIN, Dialect
 from service.markup.front_matter import block_of, load_strings
+from service.markup.inline import InlineReader
+from service.markup.markdown import Markdown
+from service.markup.pages import is_markdown
 
 MAX_LINKS_OF_A_PAGE = 5_000
+MAX_LINE = 5_000
+"""Characters of a line in which a link is told from the same text in code."""
+MAX_AROUND = 64
+_EXTERNAL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//")
 
 
 class PageLink(Struct, frozen=True):
     target: str
     """As written."""
     line: int
-    found: str
-    """The target with what stands around it, which tells it from longer targets: ``(/a/b)``."""
+    before: str
+    after: str
+    """What stands around the target, which tells it from longer targets, and from the same text in code."""
     is_image: bool = False
 
+    @property
+    def found(self) -> str:
+        """The target with what stands around it: ``(/a/b)``."""
+        return self.with_target(self.target)
+
     def with_target(self, target: str) -> str:
-        return self.found.replace(self.target, target, 1)
+        return f"{self.before}{target}{self.after}"
 
 
-_FENCED = (
-    r"^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?(?P<fence>`{3,}(?=[^`\n]*$)|~{3,})[^\n]*"
-    r"(?:\n(?![ \t>]*(?P=fence))[^\n]*)*(?:\n[ \t>]*(?P=fence)[`~]*[ \t]*(?=\n|\Z)|\Z|(?=\n))"
-)
-_CODE = re.compile(
-    _FENCED + r"|<!--|\{/\*"
-    r"|(?<!`)(?P<ticks>`{1,2})(?!`)(?:[^`\n]|(?!(?P=ticks))`|\n(?![ \t]{0,200}\n)){1,1000}?(?P=ticks)(?!`)",
-    re.MULTILINE,
-)
-_COMMENT_ENDS = {"<!--": "-->", "{/*": "*/}"}
-_BLANKED = re.compile(r"[^\n]")
-_INLINE = re.compile(r"\]\(\s*<?(?P<target>(?:[^()\s<>]|\([^()\s]{0,500}\)){1,2000})(?=[\s>)])")
-MAX_IMAGE_WORDS = 500
-_ATTRIBUTE = re.compile(r"\b(?P<name>href|to|src)=(?P<quote>[\"'])(?P<target>[^\"'\n{}]{1,2000})(?P=quote)")
-_DEFINITION = re.compile(r"^ {0,3}\[(?!\^)[^\]\n]{1,300}\]:[ \t]*<?(?P<target>[^\s<>]{1,2000})", re.MULTILINE)
-_EXTERNAL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//")
-
-
-def without_code(text: str) -> str:
-    """Code, inline code and comments as blanks of the same length."""
-    if "`" not in text and "~~~" not in text and "<!--" not in text and "{/*" not in text:
-        return text
-    kept: list[str] = []
-    at = begin = 0
-    unclosed: set[str] = set()
-    while (match := _CODE.search(text, begin)) is not None:
-        begin, end = match.span()
-        closing = _COMMENT_ENDS.get(match[0])
-        if closing is not None:  # looked for here: an expression would look to the end from each one that is not closed
-            found = -1 if closing in unclosed else text.find(closing, end)
-            if found < 0:
-                unclosed.add(closing)
-                begin = end
-                continue
-            end = found + len(closing)
-        kept += [text[at:begin], _BLANKED.sub(" ", text[begin:end])]
-        at = begin = end
-    return "".join([*kept, text[at:]])
-
-
-def links_of(text: str) -> list[PageLink]:
-    """Links and images that may lead to files of the site, in order."""
+def links_of(text: str, path: str = "", dialect: Dialect = PLAIN) -> list[PageLink]:
+    """Return the links and images that may lead to files of the site, in order."""
     if "](" not in text and "]:" not in text and "=" not in text:
         return []
-    prose = without_code(text)
-    found = [
-        *(
-            (*match.span("target"), _is_image(prose, match.start()), match.start("target") - 1)
-            for match in _INLINE.finditer(prose)
-        ),
-        *(
-            (*match.span("target"), match["name"] == "src", match.start("target") - 1)
-            for match in _ATTRIBUTE.finditer(prose)
-        ),
-        *((*match.span("target"), False, match.start()) for match in _DEFINITION.finditer(prose)),
-    ]
-    found.sort()
+    if path and not is_markdown(path):
+        reader = InlineReader(text)
+        reader.read_html(0, len(text))
+        found: Sequence[markup_links.Link] = markup_links.links_of(text, reader)
+    else:
+        found = Markdown(text, path=path, dialect=dialect).links
+    own = [link for link in found if link.kind != "reference" and not _is_elsewhere(link.target)]
+    own.sort(key=lambda link: link.start)
     links: list[PageLink] = []
+    lines: list[tuple[int, int]] = []
     line, at = 1, 0
-    for start, end, is_image, begin in found[:MAX_LINKS_OF_A_PAGE]:
-        target = text[start:end]
-        if _EXTERNAL.match(target) or "{" in target or target[0] in "($":
+    for link in own[:MAX_LINKS_OF_A_PAGE]:
+        end = link.start + len(link.target)
+        begin = text.rfind("\n", 0, link.start) + 1 if link.kind == "definition" else link.start - 1
+        after = text[end : end + 1].rstrip("\r\n")
+        line, at = line + text.count("\n", at, begin), begin
+        links.append(PageLink(link.target, line, text[begin : link.start], after, link.is_image))
+        lines.append((begin, end + len(after)))
+    return _told_apart(text, links, lines)
+
+
+def _is_elsewhere(target: str) -> bool:
+    return not target or _EXTERNAL.match(target) is not None or "{" in target or target[0] in "($"
+
+
+def _told_apart(text: str, links: list[PageLink], places: Sequence[tuple[int, int]]) -> list[PageLink]:
+    """The links with so much around them that nothing else on their line reads the same."""
+    alike = Counter((link.line, link.found) for link in links)
+    for index, (link, (begin, end)) in enumerate(zip(links, places, strict=True)):
+        start = text.rfind("\n", max(0, begin - MAX_LINE), begin + 1) + 1
+        line = text[start : end + MAX_LINE].partition("\n")[0] if start or begin < MAX_LINE else ""
+        if line.count(link.found) <= alike[link.line, link.found]:
             continue
-        line += text.count("\n", at, start)
-        at = start
-        after = end + (text[end : end + 1] not in ("\n", "\r", ""))
-        links.append(PageLink(target, line, text[begin:after], is_image))
+        least = max(start, begin - MAX_AROUND)
+        while begin > least and line.count(text[begin:end]) > 1:
+            begin -= 1
+        links[index] = replace(link, before=text[begin : end - len(link.target) - len(link.after)])
     return links
-
-
-def _is_image(text: str, bracket: int) -> bool:
-    """Whether the bracket ends the words of an image."""
-    words = text[max(0, bracket - MAX_IMAGE_WORDS - 2) : bracket].rpartition("![")
-    return bool(words[1]) and "]" not in words[2] and "\n" not in words[2]
 
 
 # Front matter
@@ -130,23 +112,6 @@ def front_matter_problem(text: str) -> tuple[int, str] | None:
 # Markdown and MDX
 
 
-def open_fence(text: str) -> int | None:
-    """The line of a code fence that is never closed."""
-    fence, opened, quoted = "", 0, False
-    for number, line in enumerate(text.splitlines(), 1):
-        match = re.match(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*(`{3,}|~{3,})(.*)", line)
-        if match is None:
-            if fence and quoted and not line.lstrip().startswith(">"):
-                fence = ""  # the end of a quotation ends what is open in it
-            continue
-        if not fence:
-            if "`" not in match[2] or match[1][0] == "~":
-                fence, opened, quoted = match[1], number, line.lstrip().startswith(">")
-        elif match[1][0] == fence[0] and len(match[1]) >= len(fence) and not match[2].strip():
-            fence = ""
-    return opened if fence else None
-
-
 _TAG = re.compile(
     r"<(?P<close>/?)(?P<name>[A-Z][\w.]{0,100})(?=[\s/>])"
     r"(?P<rest>(?:[^<>\"'{}]|\"[^\"]{0,2000}\"|'[^']{0,2000}'"
@@ -159,18 +124,18 @@ _IMPORT = re.compile(r"^import\s++(?P<names>[^'\"\n]{0,499}?[^\s'\"])\s++from\s+
 _USED = re.compile(r"<([A-Za-z_$][\w$]*)[\s/>.]")
 
 
-def unbalanced(text: str, *, components: bool) -> dict[str, tuple[int, int]]:
+def unbalanced(page: Markdown, *, components: bool) -> dict[str, tuple[int, int]]:
     """Components (or Hugo shortcodes) opened and closed unequally often: by name, the surplus of openings and a line.
 
     A shortcode that is nowhere closed takes no content, so only names with some closing count.
     """
     pattern = _TAG if components else _SHORTCODE
-    if (f"<{'' if components else ' '}" not in text and "<" not in text) and "{{" not in text:
+    if "<" not in page.text and "{{" not in page.text:
         return {}
     surplus: Counter[str] = Counter()
     closed: set[str] = set()
     lines: dict[str, int] = {}
-    prose, line, at = without_code(text), 1, 0
+    prose, line, at = page.prose, 1, 0
     for match in pattern.finditer(prose):
         name = match["name"]
         line, at = line + prose.count("\n", at, match.start()), match.start()
@@ -183,21 +148,20 @@ def unbalanced(text: str, *, components: bool) -> dict[str, tuple[int, int]]:
     return {name: (count, lines[name]) for name, count in surplus.items() if count and (components or name in closed)}
 
 
-def imports(text: str) -> dict[str, int]:
+def imports(page: Markdown) -> dict[str, int]:
     """Names that an MDX page imports, with the line."""
     found: dict[str, int] = {}
-    line, at = 1, 0
-    for match in _IMPORT.finditer(text):
-        line, at = line + text.count("\n", at, match.start()), match.start()
-        for name in re.findall(r"(?:\bas\s+)?([A-Za-z_$][\w$]*)(?!\s+as\b)", match["names"]):
-            if name != "as":
-                found[name] = line
+    for start, end in page.unseen:
+        for match in _IMPORT.finditer(page.text, start, end):
+            for name in re.findall(r"(?:\bas\s+)?([A-Za-z_$][\w$]*)(?!\s+as\b)", match["names"]):
+                if name != "as":
+                    found[name] = page.line_of(match.start())
     return found
 
 
-def components(text: str) -> set[str]:
+def components(page: Markdown) -> set[str]:
     """The names of tags outside of code, HTML's among them."""
-    return set(_USED.findall(without_code(text)))
+    return set(_USED.findall(page.prose))
 
 
 # Secrets

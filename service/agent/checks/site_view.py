@@ -13,11 +13,14 @@ from msgspec import Struct
 
 from service.agent.checks.markup import links_of
 from service.domain.sites import Skipped
+from service.markup.dialects import Dialect
 from service.markup.front_matter import split_front_matter, text_field
+from service.markup.markdown import Markdown
 from service.retrieval.readers.markdown import Link, ParsedPage, parse_page
 from service.retrieval.site.navigation import Layout, Site, SiteBuilder, link_problem, resolve_link
 
 _RAW_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]++([^\n]{1,300})$", re.MULTILINE)
+_TOP_HEADING = re.compile(r"^ {0,3}#\s", re.MULTILINE)
 _TERM = re.compile(r"^[ \t]*(?:[-*][ \t]+)?(\S[^\n]{0,300})\n(?:[ \t]*\n)?[ \t]*(?:[-*][ \t]+)?:[ \t]", re.MULTILINE)
 
 
@@ -71,18 +74,26 @@ class Anchors(Struct, frozen=True):
 NO_ANCHORS = Anchors(frozenset(), frozenset())
 
 
-def light_pages(texts: Mapping[str, str], *, many_bases: bool) -> dict[str, ParsedPage]:
+def light_pages(texts: Mapping[str, str], layout: Layout) -> dict[str, ParsedPage]:
     """Pages with what places them on the site, and nothing else."""
     pages = {}
     for path, text in texts.items():
         front_matter, _ = split_front_matter(text.removeprefix("\ufeff"))
-        links = tuple(Link(link.target, "", link.line) for link in links_of(text)[:20]) if many_bases else ()
+        links: tuple[Link, ...] = ()
+        if len(layout.bases) > 1:
+            links = tuple(Link(link.target, "", link.line) for link in links_of(text, path, layout.dialect)[:20])
         title = text_field(front_matter, "title", "sidebar_label", "sidebarTitle", "linkTitle")
         if not title:
-            heading = re.search(r"^#\s+(.+)$", text, re.MULTILINE)
-            title = heading[1].strip() if heading else ""
+            title = _first_heading(path, text, layout.dialect)
         pages[path] = ParsedPage(path, title, "", front_matter, (), NO_ANCHORS.names, links, "")
     return pages
+
+
+def _first_heading(path: str, text: str, dialect: Dialect) -> str:
+    if not _TOP_HEADING.search(text):
+        return ""
+    blocks = Markdown(text, path=path, dialect=dialect).blocks
+    return next((block.text for block in blocks if block.level == 1), "")
 
 
 def made_view(layout: Layout, pages: Mapping[str, ParsedPage], paths: Iterable[str]) -> SiteView:
@@ -103,7 +114,7 @@ def changed_view(
 ) -> SiteView:
     """The base itself where the changes leave every page at its place: making a large site anew takes a second."""
     texts = {path: text for path, text in changes.items() if text is not None and layout.is_page(path)}
-    changed = light_pages(texts, many_bases=len(layout.bases) > 1)
+    changed = light_pages(texts, layout)
     if (
         layout is base.layout
         and changed.keys() == {path for path in changes if path in base_pages}
@@ -119,17 +130,20 @@ def anchors_of_page(path: str, text: str, layout: Layout) -> Anchors:
     page = parse_page(text.encode(errors="replace"), path, layout.dialect)
     if isinstance(page, Skipped):
         return NO_ANCHORS
-    others = (*_RAW_HEADING.findall(text), *_TERM.findall(text)) if "\n" in text else ()
+    prose = Markdown(text, path=path, dialect=layout.dialect).prose
+    others = (*_RAW_HEADING.findall(prose), *_TERM.findall(prose)) if "\n" in prose else ()
     return Anchors(page.anchors, frozenset(loosely(each) for each in (*page.anchors, *others)))
 
 
-def differ_in_words_only(path: str, old: str, new: str) -> bool:
-    if {link.target for link in links_of(new)} - {link.target for link in links_of(old)}:
+def differ_in_words_only(path: str, old: str, new: str, dialect: Dialect) -> bool:
+    links = [{link.target for link in links_of(text, path, dialect)} for text in (old, new)]
+    if links[1] - links[0]:
         return False
-    was, now = parse_page(old.encode(), path), parse_page(new.encode(), path)
+    was, now = parse_page(old.encode(), path, dialect), parse_page(new.encode(), path, dialect)
     if isinstance(was, Skipped) or isinstance(now, Skipped):
         return False
-    others = [{*_RAW_HEADING.findall(text), *_TERM.findall(text)} for text in (old, new)]
+    proses = [Markdown(text, path=path, dialect=dialect).prose for text in (old, new)]
+    others = [{*_RAW_HEADING.findall(prose), *_TERM.findall(prose)} for prose in proses]
     return was.front_matter == now.front_matter and was.anchors == now.anchors and others[0] == others[1]
 
 

@@ -2,7 +2,15 @@
 
 
 class EventStoreError(Exception):
-    """Base of every error that this package raises on purpose."""
+    """Base of every error that this package raises on purpose.
+
+    ``says`` and ``remedy`` are the two parts of its message: what is wrong and, where it is known here, what to do.
+    ``file`` is the name of the file that it is about, empty where there is none.
+    """
+
+    def __init__(self, says: str = "", *, remedy: str = "", file: str = "") -> None:
+        super().__init__(f"{says}; {remedy}" if remedy else says)
+        self.says, self.remedy, self.file = says, remedy, file
 
 
 class WrongExpectedVersion(EventStoreError):
@@ -58,6 +66,10 @@ class StoreFull(StoreUnavailable):
     """The disk has no room left."""
 
 
+class StoreDiskFailed(StoreUnavailable):
+    """Reading or writing the file failed; a disk that SQLite uses for something else may be full."""
+
+
 class StoreReadOnly(StoreUnavailable):
     """The file or its folder cannot be written."""
 
@@ -72,6 +84,10 @@ class StoreNewer(StoreUnavailable):
 
 class StoreCorrupt(EventStoreError):
     """The file is not a sound event log."""
+
+
+class StoreForeign(StoreCorrupt):
+    """The file belongs to another program."""
 
 
 class StoreClosed(EventStoreError):

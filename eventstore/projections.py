@@ -18,7 +18,7 @@ from typing import Any, Self, TypeVar
 import aiosqlite
 from msgspec import Struct
 
-from eventstore.errors import EventStoreError, StoreClosed, StoreUnavailable
+from eventstore.errors import EventStoreError, StoreClosed, StoreReadOnly, StoreUnavailable
 from eventstore.events import RecordedEvent
 from eventstore.sqlite import files, view_file
 from eventstore.store import EventStore
@@ -60,7 +60,7 @@ class Views:
             self._idle_queries.put_nowait(query)
         self._waiting: list[_Waiting] = []
         self._head = 0
-        self._trouble: str | None = None
+        self._failure: EventStoreError | None = None
         self._is_closed = False
 
     @classmethod
@@ -104,7 +104,7 @@ class Views:
             db.close()
             raise
         views = cls(path, store, runs, db, queries)
-        views._trouble = f"{path.name} cannot be written"
+        views._failure = StoreReadOnly(f"{path.name} cannot be written", file=path.name)
         return views
 
     async def __aenter__(self) -> Self:
@@ -122,12 +122,12 @@ class Views:
         while True:
             try:
                 await self.catch_up()
-                self._trouble = None
+                self._failure = None
                 await self._follow()
             except StoreClosed:
                 raise
             except EventStoreError as error:
-                self._trouble = str(error)
+                self._failure = error
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def catch_up(self, *, progress: Callable[[Sequence[ProjectionStatus]], None] | None = None) -> None:
@@ -194,8 +194,8 @@ class Views:
                     async with asyncio.timeout(timeout_seconds):
                         await waiting.future
             except TimeoutError:
-                if self._trouble is not None:
-                    raise StoreUnavailable(self._trouble) from None
+                if self._failure is not None:
+                    raise StoreUnavailable(str(self._failure)) from self._failure
                 raise
             finally:
                 self._waiting.remove(waiting)
@@ -205,12 +205,12 @@ class Views:
     @property
     def trouble(self) -> str | None:
         """Why no projection is kept up to date just now, when the file or the log cannot be used."""
-        return self._trouble
+        return None if self._failure is None else str(self._failure)
 
     def status(self) -> list[ProjectionStatus]:
         """How each projection is doing; while the file or the log cannot be used, all of them say so."""
         return [
-            ProjectionStatus(run.name, run.position, max(self._head - run.position, 0), run.failed or self._trouble)
+            ProjectionStatus(run.name, run.position, max(self._head - run.position, 0), run.failed or self.trouble)
             for run in self._runs
         ]
 

@@ -13,6 +13,8 @@ from eventstore.errors import (
     EventStoreError,
     StoreBusy,
     StoreCorrupt,
+    StoreDiskFailed,
+    StoreForeign,
     StoreFull,
     StoreNewer,
     StoreReadOnly,
@@ -78,7 +80,7 @@ def _opened_offline(path: Path) -> tuple[sqlite3.Connection, str]:
         db.execute("SELECT 1 FROM sqlite_master").fetchone()
     except UnicodeDecodeError as error:  # of the message, which quotes the schema that is damaged
         db.close()
-        raise StoreCorrupt(f"{path.name}: its schema is damaged") from error
+        raise StoreCorrupt(f"{path.name}: its schema is damaged", file=path.name) from error
     except sqlite3.DatabaseError as error:
         db.close()
         # Without a WAL nobody is writing: the file alone is everything (https://sqlite.org/wal.html#read_only_databases).
@@ -176,7 +178,7 @@ def check(db: sqlite3.Connection, package: str, application_id: int, path: Path)
         StoreNewer: a newer version of this program made it.
     """
     if db.execute("PRAGMA application_id").fetchone() != (application_id,):
-        raise StoreCorrupt(f"{path.name} belongs to another program")
+        raise StoreForeign(f"{path.name} belongs to another program", file=path.name)
     (version,) = db.execute("PRAGMA user_version").fetchone()
     require_known(version, len(scripts(package)), path)
 
@@ -187,7 +189,7 @@ def _version(db: sqlite3.Connection, application_id: int, newest: int, path: Pat
     # Litestream, which copies the file, may have put its tables into a new one already.
     (objects,) = db.execute("SELECT count(*) FROM sqlite_master WHERE name NOT GLOB '_litestream_*'").fetchone()
     if found != application_id and (found or version or objects):
-        raise StoreCorrupt(f"{path.name} belongs to another program")
+        raise StoreForeign(f"{path.name} belongs to another program", file=path.name)
     require_known(version, newest, path)
     return int(version)
 
@@ -197,7 +199,9 @@ def require_known(version: int, newest: int, path: Path) -> None:
     if version > newest:
         raise StoreNewer(
             f"{path.name} is of version {version}, made by a newer program than this one, which knows versions up to "
-            f"{newest}; use the newer one"
+            f"{newest}",
+            remedy="use the newer one",
+            file=path.name,
         )
 
 
@@ -254,21 +258,26 @@ def empty_wal(db: sqlite3.Connection, path: Path) -> None:
 
 
 def explained(error: sqlite3.Error, path: Path) -> EventStoreError:
-    """Our error for SQLite's (https://sqlite.org/rescode.html)."""
-    text = f"{path.name}: {error}"
+    """Return our error for SQLite's (https://sqlite.org/rescode.html)."""
+    return _kind_of(error, path)(f"{path.name}: {error}", file=path.name)
+
+
+def _kind_of(error: sqlite3.Error, path: Path) -> type[EventStoreError]:
     match primary_code(error):
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED | sqlite3.SQLITE_PROTOCOL:
-            return StoreBusy(text)
+            return StoreBusy
         case sqlite3.SQLITE_FULL:
-            return StoreFull(text)
+            return StoreFull
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM:
-            return StoreReadOnly(text)
+            return StoreReadOnly
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
-            return StoreCorrupt(text)
+            return StoreCorrupt
         case sqlite3.SQLITE_IOERR | sqlite3.SQLITE_CANTOPEN if _is_full(path):
-            return StoreFull(text)
+            return StoreFull
+        case sqlite3.SQLITE_IOERR:
+            return StoreDiskFailed
         case _:
-            return StoreUnavailable(text)
+            return StoreUnavailable
 
 
 def primary_code(error: sqlite3.Error) -> int:

@@ -67,7 +67,7 @@ class VaultFile:
         except sqlite3.Error as error:
             raise files.explained(error, path) from error
         except OSError as error:
-            raise StoreUnavailable(f"{path.name}: {error.strerror}") from error
+            raise StoreUnavailable(f"{path.name}: {error.strerror}", file=path.name) from error
         return cls(path, db, clock, read_only)
 
     def refresh(self) -> int:

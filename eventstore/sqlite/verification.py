@@ -95,7 +95,7 @@ def verify(
         except sqlite3.DatabaseError as error:
             raise files.explained(error, path) from error
         except UnicodeDecodeError as error:  # of SQLite's message about a damaged schema
-            raise StoreCorrupt(f"{path.name}: its schema is damaged") from error
+            raise StoreCorrupt(f"{path.name}: its schema is damaged", file=path.name) from error
     if found is not None and verified.is_sound:
         return Verified(verified.position, verified.hash, 0, found)
     return verified

@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import cast
 
 from service import __version__
-from service.cli.operate.damage import full_disk, next_step
 from service.cli.output import DONE, FAILED, WRONG_USAGE, Output, Unwritable, failure, flush, leave_standard_output
 from service.cli.parsing import Formatter, Parser, WrongUsage, add_command, port
 from service.cli.runtime import Program, Runtime
 from service.cli.setup.config import settings_of
 from service.domain.errors import ServiceError
-from service.runtime.data_folder import UMASK, make_data_folder, require_data_folder
+from service.runtime.data_folder import UMASK, full_disk, make_data_folder, require_data_folder
 from service.runtime.settings import Settings
 
 DEFAULT_DATA = "data"
@@ -124,7 +123,9 @@ def _told(arguments: Sequence[str], program: Program) -> int:
 def _reason(error: OSError, data: Path | None) -> str:
     reason = error.strerror or str(error)
     if error.errno == errno.ENOSPC:
-        return f"{reason}{f': {os.fsdecode(error.filename)}' if error.filename else ''}{full_disk(data)}"
+        advice = full_disk(data)
+        where = f": {os.fsdecode(error.filename)}" if error.filename else ""
+        return f"{reason}{where}{f'; {advice}' if advice else ''}"
     if not error.filename:
         return reason
     file = Path(os.fsdecode(error.filename))
@@ -142,15 +143,14 @@ async def _run(options: argparse.Namespace, output: Output, program: Program) ->
         return DONE
     import sqlite3  # late, for those above need none of it
 
-    from eventstore import EventStoreError, OutcomeUnknown, StoreCorrupt
+    from eventstore import EventStoreError
+    from service.cli.operate.damage import described
 
     try:
         return await _work(options, output, program)
     except (EventStoreError, sqlite3.DatabaseError) as error:
-        is_damage = isinstance(error, StoreCorrupt) or type(error) is sqlite3.DatabaseError
-        says = str(error) if isinstance(error, EventStoreError) else f"events.db: {error}"  # met as the log is opened
-        code = "outcome_unknown" if isinstance(error, OutcomeUnknown) else "unavailable"
-        output.failed(f"{says}{next_step(says, options.data)}", "damaged" if is_damage else code)
+        failed = described(error, options.data)
+        output.failed(f"{failed.says}; {failed.remedy}" if failed.remedy else failed.says, failed.code)
         return FAILED
 
 

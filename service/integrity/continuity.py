@@ -16,11 +16,15 @@ class LogLost(Conflict):
 
     code = "log_lost"
 
+    def __init__(self, says: str, remedy: str) -> None:
+        super().__init__(f"{says}; {remedy}")
+        self.says, self.remedy = says, remedy
+
 
 def require_continuous(data: Path) -> None:
     """Raise LogLost when the log is not what it was; EventStoreError when it cannot be read."""
     if (loss := loss_in(data)) is not None:
-        raise LogLost(described(loss, data))
+        raise _lost(loss, data)
 
 
 def loss_in(data: Path, *, tail_bytes: int | None = TAIL_BYTES) -> Loss | None:
@@ -36,6 +40,10 @@ def loss_in(data: Path, *, tail_bytes: int | None = TAIL_BYTES) -> Loss | None:
 
 def described(loss: Loss, data: Path) -> str:
     """Say in one sentence what is wrong, and what to do."""
+    return str(_lost(loss, data))
+
+
+def _lost(loss: Loss, data: Path) -> LogLost:
     file, one = data / "events.db", loss.witness
     if one is None:
         says = (
@@ -46,10 +54,10 @@ def described(loss: Loss, data: Path) -> str:
     else:
         says = f"{file} has another event at position {one.position} than {one.name} has seen there"
     through = "on" if one is None else f"to {one.position}"
-    return (
-        f"{says}: events from {loss.lost_from} {through} are lost, so nothing is appended; restore a backup into a new "
-        f"folder (docsmith restore BACKUP --vault VAULT --data {data}-2), or go on without them (docsmith audit "
-        f"accept-loss --reason TEXT --data {data})."
+    return LogLost(
+        f"{says}: events from {loss.lost_from} {through} are lost, so nothing is appended",
+        f"restore a backup into a new folder (docsmith restore BACKUP --vault VAULT --data {data}-2), or go on without "
+        f"them (docsmith audit accept-loss --reason TEXT --data {data}).",
     )
 
 

@@ -237,14 +237,13 @@ async def _require_continuous(data: Path) -> None:
 async def _open_log(data: Path) -> "SQLiteEventStore":
     import sqlite3
 
-    from eventstore import SQLiteEventStore, StoreCorrupt, StoreUnavailable
+    from eventstore import SQLiteEventStore
+    from eventstore.sqlite.files import explained
 
     try:
         return await SQLiteEventStore.open(data / "events.db", vault_path=data / "keys.db")
-    except sqlite3.OperationalError as error:
-        raise StoreUnavailable(f"events.db: {error}") from error
-    except sqlite3.DatabaseError as error:  # its pages are only read once it is open
-        raise StoreCorrupt(f"events.db: {error}") from error
+    except sqlite3.Error as error:  # its pages are only read once it is open
+        raise explained(error, data / "events.db") from error
 
 
 async def _repeat_erasures(store: "EventStore") -> None:
@@ -263,7 +262,7 @@ def _require_sound(file: Path) -> None:
     from eventstore import StoreCorrupt, damage_mark
 
     if damage_mark(file).exists():
-        raise StoreCorrupt(f"{file.name}: damage was met in it")
+        raise StoreCorrupt(f"{file.name}: damage was met in it", file=file.name)
     if not file.exists() or file.stat().st_size > CHECKED_BYTES:
         return
     with closing(sqlite3.connect(file)) as db:
@@ -274,7 +273,7 @@ def _require_sound(file: Path) -> None:
         except sqlite3.DatabaseError as error:
             says = str(error)
     if says != "ok":
-        raise StoreCorrupt(f"{file.name}: {says.splitlines()[-1]}")
+        raise StoreCorrupt(f"{file.name}: {says.splitlines()[-1]}", file=file.name)
 
 
 async def _open_views(file: Path, store: "EventStore", *, alone: bool) -> "Views":

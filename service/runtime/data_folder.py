@@ -3,7 +3,9 @@
 import fcntl
 import os
 import re
+import shutil
 import stat
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -115,6 +117,17 @@ def trouble_of(data: Path) -> Trouble | None:
             says = f"{path} cannot be written by the user of the service (uid {os.getuid()}): give it the right to."
             return Trouble("read_only", says)
     return None
+
+
+def full_disk(data: Path | None) -> str:
+    """Return what to do when a disk has no room: it may be that of the data, or the one for temporary files."""
+    for what, place in (("the data folder", data), ("temporary files (TMPDIR)", Path(tempfile.gettempdir()))):
+        with suppress(OSError):
+            while place is not None and not place.exists() and place != place.parent:
+                place = place.parent
+            if place is not None and shutil.disk_usage(place).free < SPARE_BYTES:
+                return f"the disk of {what}, {place}, is full: make room there, and nothing is lost"
+    return ""
 
 
 def tighten(data: Path) -> None:

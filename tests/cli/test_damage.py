@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from service.cli.operate.damage import next_step
+from eventstore import StoreCorrupt, StoreDiskFailed, StoreForeign, StoreFull, StoreNewer, StoreUnavailable
+from service.cli.operate.damage import described
 from tests.service_process import Service, service_in, write_docs
 
 
@@ -101,7 +102,22 @@ def test_a_damaged_vault_is_told_with_the_next_step(service):
 
 
 def test_only_a_disk_that_is_full_is_called_so(tmp_path):
-    assert next_step("keys.db: disk I/O error", tmp_path) == ""
+    assert described(StoreDiskFailed("disk I/O error", file="keys.db"), tmp_path).remedy == ""
     full = Path("/sys")  # no room at all, always
-    for says in ("keys.db: disk I/O error", "events.db: database or disk is full"):
-        assert "the disk of the data folder, /sys, is full" in next_step(says, full / "data")
+    for error in (StoreDiskFailed("one", file="keys.db"), StoreFull("other", file="events.db")):
+        assert "the disk of the data folder, /sys, is full" in described(error, full / "data").remedy
+
+
+def test_next_step_is_chosen_by_kind_and_file_not_by_words(tmp_path):
+    words = "keys.db: malformed, damaged, corrupt, not a database, disk is full"
+    assert described(StoreUnavailable(words, file="events.db"), tmp_path).remedy == ""
+    assert described(StoreForeign(words, file="events.db"), tmp_path).remedy == ""
+    step = described(StoreCorrupt("?", file="views.db"), tmp_path).remedy
+    assert "docsmith serve" in step
+    passed_on = StoreUnavailable("not kept up to date")
+    passed_on.__cause__ = StoreCorrupt("?", file="views.db")
+    assert described(passed_on, tmp_path) == ("not kept up to date", step, "unavailable")
+    assert described(StoreNewer("too new; very", remedy="use the newer one"), tmp_path)[:2] == (
+        "too new; very",
+        "use the newer one",
+    )

@@ -1,46 +1,67 @@
-"""What to do about a damaged file of the data folder."""
+"""What to do about an error of the event store, by its class and the file that it is about."""
 
-import shutil
-import tempfile
-from contextlib import suppress
+import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
-LITTLE_BYTES = 1 << 20
-"""With less than that, what SQLite calls an input or output error is a full disk."""
+from eventstore import EventStoreError, OutcomeUnknown, StoreCorrupt, StoreDiskFailed, StoreForeign, StoreFull
+from eventstore.sqlite.files import explained
+from service.integrity.continuity import LogLost
+from service.runtime.data_folder import full_disk
 
 
-def next_step(says: str, data: Path) -> str:
-    """To follow a message of the event store about one of its files, whose name begins it; empty if there is none."""
-    if "disk I/O error" in says or "disk is full" in says:
-        return full_disk(data)
-    if not any(word in says for word in ("malformed", "damaged", "not a database", "corrupt")):
-        return ""
-    match says.partition(":")[0]:
-        case "views.db":
+class Described(NamedTuple):
+    """What is wrong, and what to do about it; the latter is empty where nothing is known."""
+
+    says: str
+    remedy: str
+    code: str
+    """For ``--json``."""
+
+
+def described(error: Exception, data: Path) -> Described:
+    """Describe an error that a command met in a data folder."""
+    if isinstance(error, sqlite3.Error):
+        error = explained(error, data / "events.db")  # met as the log is opened
+    code = "unavailable"
+    if isinstance(error, OutcomeUnknown | StoreCorrupt):
+        code = "damaged" if isinstance(error, StoreCorrupt) else "outcome_unknown"
+    if step := next((step for one in _with_causes(error) if (step := _next_step(one, data))), ""):
+        return Described(str(error), step, code)
+    if isinstance(error, EventStoreError | LogLost):
+        return Described(error.says, error.remedy, code)
+    return Described(str(error), "", code)
+
+
+def _with_causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__
+
+
+def _next_step(error: BaseException, data: Path) -> str:
+    match error:
+        case StoreFull() | StoreDiskFailed():
+            return full_disk(data)
+        case StoreForeign() | StoreCorrupt(file=""):
+            return ""
+        case StoreCorrupt(file="views.db"):
             return (
-                "; docsmith serve makes this file anew when it starts. If it does not, delete it and start again: "
+                "docsmith serve makes this file anew when it starts. If it does not, delete it and start again: "
                 f"rm {data / 'views.db'}*"
             )
-        case "keys.db":
+        case StoreCorrupt(file="keys.db"):
             return (
-                "; without it nobody can read what people typed. Restore a backup and its vault into a new folder: "
+                "without it nobody can read what people typed. Restore a backup and its vault into a new folder: "
                 f"docsmith restore BACKUP --vault VAULT --data {data}-2"
             )
-        case "events.db":
+        case StoreCorrupt(file="events.db"):
             return (
-                f"; docsmith audit verify --data {data} says where. Restore a backup into a new folder: docsmith "
+                f"docsmith audit verify --data {data} says where. Restore a backup into a new folder: docsmith "
                 f"restore BACKUP --vault VAULT --data {data}-2"
             )
+        case StoreCorrupt():
+            return f"docsmith doctor --data {data} says what is wrong with it"
         case _:
-            return f"; docsmith doctor --data {data} says what is wrong with it"
-
-
-def full_disk(data: Path | None) -> str:
-    """What to do when a disk has no room: it may be that of the data, or the one for temporary files."""
-    for what, place in (("the data folder", data), ("temporary files (TMPDIR)", Path(tempfile.gettempdir()))):
-        with suppress(OSError):
-            while place is not None and not place.exists() and place != place.parent:
-                place = place.parent
-            if place is not None and shutil.disk_usage(place).free < LITTLE_BYTES:
-                return f"; the disk of {what}, {place}, is full: make room there, and nothing is lost"
-    return ""
+            return ""

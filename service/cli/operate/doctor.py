@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from eventstore import EventStoreError, damaged_texts, subjects_without_keys
-from service.cli.operate.damage import next_step
+from service.cli.operate.damage import described
 from service.cli.operate.surroundings import Finding, look_around, look_at_settings
 from service.cli.output import DONE, FAILED, Output, named
 from service.cli.parsing import add_command
@@ -85,8 +85,8 @@ async def _opened(options: argparse.Namespace, program: Program, settings: Setti
         async with program.open(options.data, settings) as runtime:
             return [finding async for finding in _look_inside(runtime, ask_models=options.ask_models)]
     except (ServiceError, EventStoreError, OSError, sqlite3.Error) as error:
-        says, _, mend = f"{error}{next_step(str(error), options.data)}".partition("; ")
-        return [Finding("data", "wrong", says, mend)]
+        found = described(error, options.data)
+        return [Finding("data", "wrong", found.says, found.remedy)]
 
 
 async def _look_inside(runtime: Runtime, *, ask_models: bool) -> AsyncIterator[Finding]:

@@ -32,7 +32,7 @@ from service.main.server import Server
 from service.main.serving import SWITCH_SECONDS
 from service.ports.docs_source import NewCommit, Source
 from service.ports.model import AssistantMessage, Model, ModelChunk, ModelEnd, ModelRequest
-from service.projections.projects import get_project
+from service.queries.projects import get_project
 from service.runtime.data_folder import only_server
 from service.runtime.settings import Settings
 from service.workers.instances import Instance

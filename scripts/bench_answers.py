@@ -41,15 +41,15 @@ from scripts.bench_table import report
 from service.adapters.builtin.answer import BuiltinAnswer
 from service.assistant.answer import AnswerSettings, Question, answer
 from service.cli.runtime import Runtime
-from service.commands.projects import source_of
 from service.domain.model import Usage
 from service.domain.replies import ReplyBroken, ReplyDone, SearchFinished, TextDelta
 from service.main.folder import open_for_command
 from service.ports.model import Model, ModelChunk, ModelEnd, ModelRequest, ModelText
-from service.projections.projects import ProjectRow, project_of_domain
-from service.projections.sites import get_site
+from service.queries.projects import project_of_domain, source_of
+from service.queries.sites import get_site
 from service.retrieval.index.site_index import PAGES_FILE
 from service.runtime.settings import Settings
+from service.views.projects import ProjectView
 
 ROOT = Path(__file__).parent.parent
 FIRST_EVENT_MS = 100.0
@@ -90,7 +90,7 @@ class CitesAtRandom:
 class Site:
     """A project whose documentation is one corpus."""
 
-    def __init__(self, runtime: Runtime, project: ProjectRow) -> None:
+    def __init__(self, runtime: Runtime, project: ProjectView) -> None:
         self.runtime, self.project = runtime, project
         self._files: dict[str, dict[str, str]] = {}
         self._lines: dict[str, list[str]] = {}

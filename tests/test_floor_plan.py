@@ -8,8 +8,9 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 LOW = {"service.domain", "service.runtime"}
-READ = {"service.projections", "service.streams", "service.ports", "eventstore"}
-WRITE = {"service.integrity", "service.commands"}
+LOG = {"service.streams", "service.ports", "eventstore"}
+ACCESS = {"service.integrity", "service.commands", "service.queries", "service.views"}
+"""The one way to write, the one way to read, and the shapes that are read: above them, projections are not known."""
 MAY_IMPORT: dict[str, set[str]] = {
     "eventstore": set(),
     "service.domain": set(),
@@ -20,17 +21,19 @@ MAY_IMPORT: dict[str, set[str]] = {
     "service.streams": {"service.domain", "eventstore"},
     "service.projections": {"service.streams", "service.domain", "eventstore"},
     "service.integrity": {*LOW, "service.streams", "eventstore"},
-    "service.commands": LOW | READ,
+    "service.views": {"service.domain", "service.ports"},
+    "service.queries": {*LOW, *LOG, "service.projections", "service.views"},
+    "service.commands": {*LOW, *LOG, "service.queries", "service.views"},
     "service.retrieval": {*LOW, "service.markup", "service.ports"},
     "service.agent": {*LOW, "service.retrieval", "service.markup", "service.ports"},
     "service.assistant": {*LOW, "service.retrieval", "service.markup", "service.ports"},
     "service.adapters": {*LOW, "service.markup", "service.ports"},
     "service.workers": {
-        *LOW, *READ, *WRITE, "service.agent", "service.assistant", "service.retrieval", "service.markup",
+        *LOW, *LOG, *ACCESS, "service.agent", "service.assistant", "service.retrieval", "service.markup",
     },
-    "service.web": {*LOW, *READ, *WRITE, "service.workers", "service.retrieval", "service.markup", "service.wire"},
+    "service.web": {*LOW, *LOG, *ACCESS, "service.workers", "service.retrieval", "service.markup", "service.wire"},
     "service.cli": {
-        *LOW, *READ, *WRITE, "service.workers", "service.agent", "service.assistant", "service.retrieval",
+        *LOW, *LOG, *ACCESS, "service.workers", "service.agent", "service.assistant", "service.retrieval",
         "service.markup", "service.wire",
     },
 }  # fmt: skip

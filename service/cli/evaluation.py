@@ -22,7 +22,7 @@ from service.cli.sites import open_site
 from service.domain.errors import Invalid
 from service.domain.threads import MAX_QUESTION_CHARACTERS
 from service.ports.search_index import Section
-from service.projections.sites import list_sites
+from service.queries.sites import list_sites
 
 LOOKED_AT, RECALLED = 10, 5
 READ_SECTIONS = 40
@@ -157,7 +157,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 async def _only_domain(runtime: Runtime) -> str:
-    domains = [site.domain for site in await list_sites(runtime.views)]
+    domains = [site.view.domain for site in await list_sites(runtime.views)]
     if len(domains) != 1:
         known = f" Choose one with --domain: {', '.join(domains)}." if domains else ""
         raise Invalid(f"There are {len(domains)} sites.{known}")

@@ -30,9 +30,11 @@ from service.domain.jobs.decider import (
     PullRequestUpdated,
     RoundStarted,
 )
-from service.projections.jobs import JobRow, find_job, jobs_with_id_part, list_jobs
+from service.queries.jobs import find_job, jobs_with_id_part, list_jobs, slots_of
+from service.queries.read_models import catch_up
 from service.runtime.system import cli_actor
 from service.streams import JOBS, decoded
+from service.views.jobs import JobView
 from service.wire.job_stream import public
 
 SHOWN_ID = 8
@@ -148,13 +150,12 @@ async def create(runtime: Runtime, options: argparse.Namespace, output: Output) 
     project = await the_project(runtime, options.project)
     new = NewJob((Message("user", options.prompt),), 2, options.model, options.branch, options.draft)
     created = await request_job(runtime.store, runtime.models, project, new, Metadata(actor=cli_actor()))
-    await runtime.views.catch_up()
-    row = await find_job(runtime.views, created.id)
-    assert row is not None
+    await catch_up(runtime.views)
+    job = await _found(runtime, created.id)
     if options.watch:
-        output.line(f"job {short_id(row.id)}\nbranch {row.branch}")
-        return await _follow(runtime, row, output)
-    output.result(row, f"job {short_id(row.id)}\nbranch {row.branch}\n{_how_to_follow(row)}")
+        output.line(f"job {short_id(job.id)}\nbranch {job.branch}")
+        return await _follow(runtime, job, output)
+    output.result(job, f"job {short_id(job.id)}\nbranch {job.branch}\n{_how_to_follow(job)}")
     _tell_when_not_served(runtime)
     return DONE
 
@@ -164,8 +165,8 @@ def short_id(job_id: str) -> str:
     return job_id[-SHOWN_ID:]
 
 
-def _how_to_follow(row: JobRow) -> str:
-    return f"follow it with: docsmith job watch {short_id(row.id)}"
+def _how_to_follow(job: JobView) -> str:
+    return f"follow it with: docsmith job watch {short_id(job.id)}"
 
 
 def _tell_when_not_served(runtime: Runtime) -> None:
@@ -177,78 +178,83 @@ def _tell_when_not_served(runtime: Runtime) -> None:
 
 
 async def show(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
-    row = await the_job(runtime, options.id, options.organization)
-    output.result(row, _text(row))
-    return FAILED if row.status == "failed" else DONE
+    job = await the_job(runtime, options.id, options.organization)
+    output.result(job, _text(job))
+    return FAILED if job.status == "failed" else DONE
 
 
-def _text(row: JobRow) -> str:
+def _text(job: JobView) -> str:
     lines = [
-        f"job {row.id}",
-        f"status {row.status}",
-        f"title {row.title}",
-        f"branch {row.branch}",
-        f"model {row.model}",
+        f"job {job.id}",
+        f"status {job.status}",
+        f"title {job.title}",
+        f"branch {job.branch}",
+        f"model {job.model}",
     ]
-    if row.pull_request_url:
-        lines.append(f"pull request {row.pull_request_url}")
-    if row.failure_code:
-        lines.append(f"failure {row.failure_code}: {row.failure_message}")
+    if job.pr_link:
+        lines.append(f"pull request {job.pr_link}")
+    if job.failure is not None:
+        lines.append(f"failure {job.failure.code}: {job.failure.message}")
     return "\n".join(lines)
 
 
 async def show_list(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
     project = await the_project(runtime, options.project)
-    rows = await list_jobs(
-        runtime.views, project.id, limit=options.limit, status=options.status, archived=options.archived
+    found = await list_jobs(
+        runtime.views,
+        project.id,
+        slots_of(runtime.settings.agent),
+        limit=options.limit,
+        status=options.status,
+        archived=options.archived,
     )
     shown = [
         (
-            short_id(row.id),
-            row.status,
-            f"{row.created_at:%Y-%m-%d %H:%M}",
-            one_line(row.title, 60),
-            row.pull_request_url or "",
+            short_id(job.id),
+            job.status,
+            job.created_at[:16].replace("T", " "),
+            one_line(job.title, 60),
+            job.pr_link or "",
         )
-        for row in rows
+        for job in found.jobs
     ]
     head = ("ID", "STATUS", "CREATED (UTC)", "TITLE", "PULL REQUEST")
-    output.result({"jobs": rows}, table(head, shown) if rows else "There is no such job yet.")
+    output.result(found, table(head, shown) if shown else "There is no such job yet.")
     return DONE
 
 
 async def message(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
-    row = await the_job(runtime, options.id, options.organization)
+    job = await the_job(runtime, options.id, options.organization)
     if not 0 < len(options.text) <= MAX_PROMPT_CHARACTERS:
         raise Invalid(f"A message has 1 to {MAX_PROMPT_CHARACTERS} characters.")
-    await add_message(runtime.store, row.project_id, row.id, options.text, Metadata(actor=cli_actor()))
-    what = "has the message" if row.status == "active" else "is active again"
-    code = await _result(runtime, row.id, output, f"job {short_id(row.id)} {what}\n{_how_to_follow(row)}")
+    await add_message(runtime.store, job.id, options.text, Metadata(actor=cli_actor()))
+    what = "has the message" if job.status == "active" else "is active again"
+    code = await _result(runtime, job.id, output, f"job {short_id(job.id)} {what}\n{_how_to_follow(job)}")
     _tell_when_not_served(runtime)
     return code
 
 
 async def cancel(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
-    row = await the_job(runtime, options.id, options.organization)
-    await cancel_job(runtime.store, row.id, Metadata(actor=cli_actor()))
-    return await _result(runtime, row.id, output, f"job {short_id(row.id)} is cancelled")
+    job = await the_job(runtime, options.id, options.organization)
+    await cancel_job(runtime.store, job.id, Metadata(actor=cli_actor()))
+    return await _result(runtime, job.id, output, f"job {short_id(job.id)} is cancelled")
 
 
 async def archive(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
-    row = await the_job(runtime, options.id, options.organization)
-    await archive_job(runtime.store, row.id, Metadata(actor=cli_actor()))
-    return await _result(runtime, row.id, output, f"job {short_id(row.id)} is archived")
+    job = await the_job(runtime, options.id, options.organization)
+    await archive_job(runtime.store, job.id, Metadata(actor=cli_actor()))
+    return await _result(runtime, job.id, output, f"job {short_id(job.id)} is archived")
 
 
-async def the_job(runtime: Runtime, named: str, organization: str | None) -> JobRow:
+async def the_job(runtime: Runtime, named: str, organization: str | None) -> JobView:
     """Return the job with this id, else the only one of the organization whose id has these characters.
 
     Raises:
         NotFound: no job has them.
         Invalid: several jobs have them, or they are too few.
     """
-    if row := await find_job(runtime.views, named):
-        return row
+    if job := await find_job(runtime.views, named, slots_of(runtime.settings.agent)):
+        return job
     if len(named) < MIN_ID_PART:
         raise Invalid(f"A part of a job's id has at least {MIN_ID_PART} characters: {named!r}; see: docsmith job list")
     organization_id = await the_organization(runtime, organization)
@@ -256,14 +262,20 @@ async def the_job(runtime: Runtime, named: str, organization: str | None) -> Job
     if not found:
         raise NotFound(f"Job not found: {named}. See: docsmith job list")
     if len(found) > 1:
-        candidates = [row.id for row in found[:MAX_CANDIDATES]] + ["…"] * (len(found) > MAX_CANDIDATES)
+        candidates = found[:MAX_CANDIDATES] + ["…"] * (len(found) > MAX_CANDIDATES)
         raise Invalid(f"Several jobs have {named} in their id; give more of it: {', '.join(candidates)}")
-    return found[0]
+    return await _found(runtime, found[0])
+
+
+async def _found(runtime: Runtime, job_id: str) -> JobView:
+    job = await find_job(runtime.views, job_id, slots_of(runtime.settings.agent))
+    assert job is not None  # jobs stay
+    return job
 
 
 async def _result(runtime: Runtime, job_id: str, output: Output, text: str) -> int:
-    await runtime.views.catch_up()
-    output.result(await find_job(runtime.views, job_id), text)
+    await catch_up(runtime.views)
+    output.result(await _found(runtime, job_id), text)
     return DONE
 
 
@@ -271,14 +283,14 @@ async def watch(runtime: Runtime, options: argparse.Namespace, output: Output) -
     return await _follow(runtime, await the_job(runtime, options.id, options.organization), output)
 
 
-async def _follow(runtime: Runtime, row: JobRow, output: Output) -> int:
+async def _follow(runtime: Runtime, created: JobView, output: Output) -> int:
     """With ``--json`` the document is printed at the job's end."""
-    before = (await load(runtime.store, JOBS, row.id)).version
-    if row.status == "active":
+    before = (await load(runtime.store, JOBS, created.id)).version
+    if created.status == "active":
         _tell_when_not_served(runtime)
     job: Job = JOBS.initial
     shown: list[dict[str, object]] = []
-    async with aclosing(runtime.store.subscribe(after=0, stream=JOBS.stream(row.id))) as events:
+    async with aclosing(runtime.store.subscribe(after=0, stream=JOBS.stream(created.id))) as events:
         async for recorded in events:
             for _, event in decoded(JOBS, [recorded]):
                 job = JOBS.evolve(job, event)
@@ -288,7 +300,7 @@ async def _follow(runtime: Runtime, row: JobRow, output: Output) -> int:
                 break
     assert isinstance(job, Finished)
     status = "completed" if isinstance(job.outcome, JobCompleted) else "failed"
-    output.result({"id": row.id, "status": status, "events": shown}, "")
+    output.result({"id": created.id, "status": status, "events": shown}, "")
     return DONE if status == "completed" else FAILED
 
 

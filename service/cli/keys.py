@@ -4,6 +4,8 @@ import argparse
 from datetime import timedelta
 from typing import Any
 
+from msgspec import to_builtins
+
 from eventstore import Metadata
 from service.cli.output import DONE, Output, table
 from service.cli.parsing import add_command
@@ -13,9 +15,11 @@ from service.cli.sites import no_site
 from service.commands.keys import change_key, create_key, revoke_key
 from service.domain.access.keys import LIFETIMES_DAYS, ChangeKey
 from service.domain.errors import Invalid, NotFound
-from service.projections.keys import KeyRow, get_key, list_keys
-from service.projections.sites import get_site
+from service.queries.keys import get_key, list_keys
+from service.queries.read_models import catch_up
+from service.queries.sites import get_site
 from service.runtime.system import cli_actor, now
+from service.views.keys import KeyView
 
 
 def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -91,7 +95,7 @@ async def create_key_(runtime: Runtime, options: argparse.Namespace, output: Out
     organization = options.organization
     if organization is None and options.domain:
         site = await get_site(runtime.views, options.domain[0])
-        organization = site.organization_id if site else None
+        organization = site.view.organization_id if site else None
     expires_at = now() + timedelta(days=options.expires_days) if options.expires_days else None
     created = await create_key(
         runtime.store,
@@ -105,22 +109,23 @@ async def create_key_(runtime: Runtime, options: argparse.Namespace, output: Out
         allowed_addresses=options.address or (),
         allowed_origins=options.origin or (),
     )
-    value = {"id": created.id, "token": created.token, "kind": options.kind, "domains": options.domain}
-    output.result({**value, "expiresAt": expires_at}, created.token)
+    await catch_up(runtime.views)
+    key = await _the_key(runtime, created.id)
+    output.result({**to_builtins(key), "token": created.token}, created.token)
     return DONE
 
 
 async def list_keys_(runtime: Runtime, _options: argparse.Namespace, output: Output) -> int:
-    rows, at = await list_keys(runtime.views), now()
+    keys = await list_keys(runtime.views)
     cells = [
         (
-            row.id, row.kind, row.name, f"…{row.last_four}", ",".join(row.domains) or "-",
-            row.used_at.date() if row.used_at else "never", row.status(at),
+            key.id, key.kind, key.name, f"…{key.last_four}", ",".join(key.domains) or "-",
+            key.used_at[:10] if key.used_at else "never", _status(key),
         )
-        for row in rows
+        for key in keys
     ]  # fmt: skip
     head = ("ID", "KIND", "NAME", "ENDS IN", "DOMAINS", "LAST USED", "STATE")
-    output.result({"keys": rows}, table(head, cells))
+    output.result({"keys": keys}, table(head, cells))
     return DONE
 
 
@@ -140,15 +145,14 @@ async def update_key(runtime: Runtime, options: argparse.Namespace, output: Outp
         allowed_addresses=() if options.any_address else tuple(options.address) if options.address else None,
         allowed_origins=() if options.any_origin else tuple(options.origin) if options.origin else None,
     )
-    position = await change_key(runtime.store, row.id, change, Metadata(actor=cli_actor()))
-    await runtime.views.catch_up()
-    await runtime.views.wait_for(position)
+    await change_key(runtime.store, row.id, change, Metadata(actor=cli_actor()))
+    await catch_up(runtime.views)
     row = await _the_key(runtime, options.id)
     output.result(row, _shown(row))
     return DONE
 
 
-def _shown(row: KeyRow) -> str:
+def _shown(row: KeyView) -> str:
     origins = ", ".join(row.allowed_origins)
     lines = [
         ("id", row.id),
@@ -156,10 +160,10 @@ def _shown(row: KeyRow) -> str:
         ("name", row.name),
         ("ends in", f"…{row.last_four}"),
         ("organization", row.organization_id),
-        ("state", row.status(now())),
-        ("created", f"{row.created_at:%Y-%m-%d}"),
-        ("expires", f"{row.expires_at:%Y-%m-%d}" if row.expires_at else "never"),
-        ("last used", f"{row.used_at:%Y-%m-%d %H:00} UTC" if row.used_at else "never"),
+        ("state", _status(row)),
+        ("created", row.created_at[:10]),
+        ("expires", row.expires_at[:10] if row.expires_at else "never"),
+        ("last used", f"{row.used_at[:13].replace('T', ' ')}:00 UTC" if row.used_at else "never"),
         ("addresses", ", ".join(row.allowed_addresses) or "any"),
     ]
     if row.kind == "assistant":
@@ -167,7 +171,11 @@ def _shown(row: KeyRow) -> str:
     return "\n".join(f"{name + ':':14}{value}" for name, value in lines)
 
 
-async def _the_key(runtime: Runtime, key_id: str) -> KeyRow:
+def _status(key: KeyView) -> str:
+    return key.status.replace("_", " ")
+
+
+async def _the_key(runtime: Runtime, key_id: str) -> KeyView:
     row = await get_key(runtime.views, key_id)
     if row is None:
         raise NotFound(f"There is no key {key_id}; see: docsmith key list")

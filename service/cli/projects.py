@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, get_args
 from urllib.parse import urlsplit
 
+from msgspec import to_builtins
 from msgspec.structs import asdict
 
 from eventstore import Metadata
@@ -17,10 +18,13 @@ from service.commands.organizations import create_organization
 from service.commands.projects import NewProject, change_project, create_project
 from service.domain.errors import Invalid, NotFound
 from service.domain.projects import ChangeProject, CodeHostKind
-from service.projections.organizations import get_organization, list_organizations
-from service.projections.projects import ProjectRow, get_project, list_projects, project_of_domain
-from service.projections.sites import SiteRow, get_site
+from service.queries.organizations import get_organization, list_organizations
+from service.queries.projects import get_project, list_projects, project_of_domain
+from service.queries.read_models import catch_up
+from service.queries.sites import get_site
 from service.runtime.system import cli_actor, now
+from service.views.projects import ProjectView
+from service.views.sites import SiteView
 
 
 def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -151,7 +155,8 @@ def _add_access(parser: argparse.ArgumentParser, *, default: str | None) -> None
 
 async def create_organization_(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
     created = await create_organization(runtime.store, options.name, Metadata(actor=cli_actor()))
-    output.result({"id": created.id, "name": options.name}, f"organization {created.id}")
+    await catch_up(runtime.views)
+    output.result(await get_organization(runtime.views, created.id), f"organization {created.id}")
     return DONE
 
 
@@ -180,7 +185,7 @@ async def create_project_(runtime: Runtime, options: argparse.Namespace, output:
     created = await create_project(
         runtime.store, runtime.views, runtime.docs, runtime.code_hosts, new, Metadata(actor=cli_actor())
     )
-    await runtime.views.catch_up()
+    await catch_up(runtime.views)
     row = await get_project(runtime.views, created.id)
     assert row is not None
     _warn(row, created.warnings)
@@ -206,7 +211,7 @@ async def update_project_(runtime: Runtime, options: argparse.Namespace, output:
     changed = await change_project(
         runtime.store, runtime.docs, runtime.code_hosts, row.id, change, Metadata(actor=cli_actor())
     )
-    await runtime.views.catch_up()
+    await catch_up(runtime.views)
     after = await get_project(runtime.views, row.id)
     assert after is not None
     _warn(after, changed.warnings)
@@ -218,33 +223,32 @@ async def show_project_(runtime: Runtime, options: argparse.Namespace, output: O
     row = await the_project(runtime, options.project)
     site = await get_site(runtime.views, row.domain)
     assert site is not None  # it was registered with the project
-    output.result({**asdict(row), "index": asdict(site)}, _shown(row, _index_of(site)))
+    output.result({**to_builtins(row), "index": site.view}, _shown(row, _index_of(site.view)))
     return DONE
 
 
-def _index_of(site: SiteRow) -> dict[str, str]:
+def _index_of(site: SiteView) -> dict[str, str]:
     """The state of a site's search index, and why it is behind if it is."""
     found = {"indexed": f"{site.indexed_at}, {site.pages:,} pages" if site.indexed_at else "never"}
-    since = site.wanted_at or site.failed_at
-    if site.failure_code is not None:
-        times = f"{site.failures} times in a row, the last time" if site.failures > 1 else "the last time"
+    if (failure := site.failure) is not None:
+        times = f"{failure.times} times in a row, the last time" if failure.times > 1 else "the last time"
         found["behind"] = (
-            f"since {since}: indexing failed {times} at {site.failed_at} ({site.failure_code}): {site.failure_message}"
-            f" To try again at once: docsmith index {site.domain}"
+            f"since {site.wanted_at or failure.at}: indexing failed {times} at {failure.at} ({failure.code}):"
+            f" {failure.message} To try again at once: docsmith index {site.domain}"
         )
     elif site.index_wanted:
-        found["behind"] = f"since {since}: it waits for its turn, or is being read; docsmith health says which"
+        found["behind"] = f"since {site.wanted_at}: it waits for its turn, or is being read; docsmith health says which"
     return found
 
 
-def _shown(row: ProjectRow, more: Mapping[str, str] = {}) -> str:
+def _shown(row: ProjectView, more: Mapping[str, str] = {}) -> str:
     values = {name: ", ".join(value) if isinstance(value, tuple) else value for name, value in asdict(row).items()}
     values |= more
     width = max(len(name) for name in values)
     return "\n".join(f"{name.replace('_', ' ').ljust(width)}  {value or '-'}" for name, value in values.items())
 
 
-def _warn(row: ProjectRow, warnings: Sequence[str]) -> None:
+def _warn(row: ProjectView, warnings: Sequence[str]) -> None:
     """On standard error, so that ``--json`` still prints one document."""
     unencrypted = {url for url in (row.repository, row.api_url) if _is_unencrypted(url)}
     if unencrypted and (row.git_token_env or row.github_app_id):
@@ -279,7 +283,7 @@ async def the_organization(runtime: Runtime, named: str | None) -> str:
     return rows[0].id
 
 
-async def the_project(runtime: Runtime, named: str | None) -> ProjectRow:
+async def the_project(runtime: Runtime, named: str | None) -> ProjectView:
     """The one that was named by id or domain, or the only one there is."""
     if named is not None:
         row = await get_project(runtime.views, named) or await project_of_domain(runtime.views, named)

@@ -8,18 +8,21 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
+from msgspec.structs import asdict
 
 from eventstore import Metadata
 from service.cli.output import DONE, Output, failure, warning
 from service.cli.parsing import add_command, count
 from service.cli.runtime import Runtime
-from service.commands.projects import source_of
 from service.domain.errors import Conflict, Invalid, NotFound, ServiceError
 from service.markup.pages import MARKDOWN_SUFFIXES
-from service.ports.search_index import Explanation
-from service.projections.projects import ProjectRow, project_of_domain
-from service.projections.sites import get_site
+from service.ports.search_index import Explanation, Section
+from service.queries.projects import project_of_domain, source_of
+from service.queries.read_models import catch_up
+from service.queries.sites import get_site
 from service.runtime.system import cli_actor
+from service.views.projects import ProjectView
+from service.views.search import ExplainedResult, SearchResult, search_result
 
 if TYPE_CHECKING:
     from service.retrieval.index.report import IndexReport
@@ -92,7 +95,7 @@ async def index(runtime: Runtime, options: argparse.Namespace, output: Output) -
     return DONE
 
 
-async def _indexed(indexer: "Indexer", project: ProjectRow, output: Output, *, whole: bool = False) -> "IndexReport":
+async def _indexed(indexer: "Indexer", project: ProjectView, output: Output, *, whole: bool = False) -> "IndexReport":
     report = await indexer.index(
         project.domain,
         Metadata(actor=cli_actor()),
@@ -123,7 +126,7 @@ def told(report: "IndexReport", domain: str) -> str:
     return "\n".join(lines)
 
 
-async def _watch(runtime: Runtime, indexer: "Indexer", project: ProjectRow, output: Output) -> None:
+async def _watch(runtime: Runtime, indexer: "Indexer", project: ProjectView, output: Output) -> None:
     """Index what comes, a line for each time. What goes wrong is told once, and tried again."""
     source = source_of(project)
     is_near = project.code_host == "local" and "://" not in project.repository
@@ -132,10 +135,10 @@ async def _watch(runtime: Runtime, indexer: "Indexer", project: ProjectRow, outp
     while True:
         try:
             await runtime.docs.refresh(source)
-            await runtime.views.catch_up()
+            await catch_up(runtime.views)
             site = await get_site(runtime.views, project.domain)
             fetched = await runtime.docs.fetch(source)
-            if site is None or site.file is None or site.commit != fetched.base_commit:
+            if site is None or site.file is None or site.view.commit != fetched.base_commit:
                 report = await _indexed(indexer, project, output)
                 at = datetime.now().astimezone().strftime("%H:%M:%S")
                 text = f"{at} {fetched.base_commit[:12]}: {told(report, project.domain)}".partition("\n")[0]
@@ -210,5 +213,14 @@ async def search(runtime: Runtime, options: argparse.Namespace, output: Output) 
         )
         if section.explanation is not None:
             lines.append(f"   {explained(section.explanation)}")
-    output.result({"commit": found.commit, "results": found.sections}, "\n".join(lines) or "Nothing found.")
+    results = [_result(section, found.commit) for section in found.sections]
+    output.result({"commit": found.commit, "results": results}, "\n".join(lines) or "Nothing found.")
     return DONE
+
+
+def _result(section: Section, commit: str) -> SearchResult:
+    """Return a result as over HTTP, with its explanation where there is one."""
+    result = search_result(section, commit)
+    if section.explanation is None:
+        return result
+    return ExplainedResult(**asdict(result), explanation=section.explanation)

@@ -15,8 +15,10 @@ from service.cli.sites import open_site
 from service.commands.threads import PostedMessage, post_message, start_thread
 from service.domain.replies import ReplyBroken, ReplyDone, ReplyEvent, SearchFinished, TextDelta
 from service.domain.threads import ANONYMOUS, DEFAULT_PAGE_SIZE, PostMessage, SearchFilter, Source
-from service.projections.projects import project_of_domain
+from service.queries.projects import project_of_domain
 from service.runtime.system import cli_actor, new_id, now
+from service.views.jobs import JobUsage
+from service.views.questions import SourceView
 from service.workers.broadcast import Broadcast
 from service.workers.instances import Instance
 from service.workers.replier import Replier
@@ -133,12 +135,11 @@ def _done(done: ReplyDone, sources: dict[int, Source], posted: PostedMessage, do
         "text": done.text,
         "resolution": done.resolution,
         "model": done.model,
-        "usage": {
-            "inputTokens": done.usage.input_tokens,
-            "outputTokens": done.usage.output_tokens,
-            "costUsd": done.usage.cost_usd,
-        },
-        "sources": cited,
+        "usage": JobUsage(done.usage.input_tokens, done.usage.output_tokens, done.usage.cost_usd),
+        "sources": [
+            SourceView(one.number, one.title, one.url, one.path, one.start_line, one.end_line, one.commit)
+            for one in cited
+        ],
     }
     output.result(value, "")
     return DONE

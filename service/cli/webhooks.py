@@ -3,6 +3,8 @@
 import argparse
 from typing import Any
 
+from msgspec import to_builtins
+
 from eventstore import Metadata
 from service.cli.jobs import short_id
 from service.cli.output import DONE, Output, failure, table
@@ -13,8 +15,10 @@ from service.commands.incoming import set_incoming_secret
 from service.commands.webhooks import create_webhook, delete_webhook, enable_webhook, request_delivery
 from service.domain.errors import Conflict, NotFound
 from service.domain.hooks.webhooks import JOB_EVENT_NAMES
-from service.projections.webhooks import WebhookRow, get_delivery, get_webhook, list_deliveries, list_webhooks
+from service.queries.read_models import catch_up
+from service.queries.webhooks import get_delivery, get_webhook, list_deliveries, list_webhooks
 from service.runtime.system import cli_actor
+from service.views.webhooks import WebhookView
 
 
 def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -114,9 +118,9 @@ async def create(runtime: Runtime, options: argparse.Namespace, output: Output) 
         allow_private=runtime.settings.network.allow_private,
         metadata=Metadata(actor=cli_actor()),
     )
-    await runtime.views.catch_up()
+    await catch_up(runtime.views)
     row = await _row(runtime, created.id)
-    value = {"id": row.id, "url": row.url, "events": row.events, "projectId": row.project_id, "secret": created.secret}
+    value = {**to_builtins(row), "secret": created.secret}
     output.result(value, f"webhook {created.id}\nsecret {created.secret}")
     return DONE
 
@@ -188,7 +192,7 @@ async def incoming(runtime: Runtime, options: argparse.Namespace, output: Output
     return DONE
 
 
-async def _row(runtime: Runtime, webhook_id: str) -> WebhookRow:
+async def _row(runtime: Runtime, webhook_id: str) -> WebhookView:
     row = await get_webhook(runtime.views, webhook_id)
     if row is None:
         raise NotFound(f"There is no webhook {webhook_id}; see: docsmith webhook list")

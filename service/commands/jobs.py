@@ -23,10 +23,10 @@ from service.domain.jobs.decider import (
 )
 from service.domain.projects import legal_branch
 from service.ports.model import Models
-from service.projections.jobs import jobs_of_pull_request
-from service.projections.projects import ProjectRow
+from service.queries.jobs import jobs_of_pull_request
 from service.runtime.system import new_job_id, now
 from service.streams import JOBS
+from service.views.projects import ProjectView
 
 
 class NewJob(Struct, frozen=True):
@@ -46,7 +46,7 @@ class CreatedJob(Struct, frozen=True):
 
 
 async def request_job(
-    store: EventStore, models: Models, project: ProjectRow, new: NewJob, metadata: Metadata, *, key: str = ""
+    store: EventStore, models: Models, project: ProjectView, new: NewJob, metadata: Metadata, *, key: str = ""
 ) -> CreatedJob:
     """Record a job for the job runner; for the same ``key`` of a caller, unless it is empty, return the same one again.
 
@@ -103,18 +103,19 @@ class AddedMessage(Struct, frozen=True):
     """An earlier request with the same key has said it."""
 
 
-async def add_message(
-    store: EventStore, project_id: str, job_id: str, text: str, metadata: Metadata, *, key: str = ""
-) -> AddedMessage:
+async def add_message(store: EventStore, job_id: str, text: str, metadata: Metadata, *, key: str = "") -> AddedMessage:
     """Steer a job, or have one that has ended go on; once for the same ``key`` of a caller, unless it is empty.
 
     Raises NotFound, Invalid, Conflict (``too_many_messages``, ``job_erased``), KeyReused.
     """
     command = AddMessage(text, now())
     try:
-        if not key:
+        job = (await load(store, JOBS, job_id)).state if key else Absent()
+        if isinstance(job, Absent):
             return AddedMessage((await execute(store, JOBS, job_id, command, metadata=metadata)).position, again=False)
-        claim = ClaimRequest(project_id, job_id, fingerprint_of(key, f"message {job_id}\n{text}".encode()), now())
+        claim = ClaimRequest(
+            job.request.project_id, job_id, fingerprint_of(key, f"message {job_id}\n{text}".encode()), now()
+        )
         position = await record_once(
             store, key, claim, lambda: plan(store, JOBS, job_id, command, metadata=metadata), metadata
         )

@@ -8,8 +8,8 @@ from msgspec import Struct
 from eventstore import EventStore, Metadata, Views, execute
 from service.domain.access.keys import ChangeKey, CreateKey, KeyKind, NoteUse, RevokeKey
 from service.domain.errors import NotFound
-from service.projections.organizations import get_organization
-from service.projections.sites import get_site
+from service.queries.organizations import get_organization
+from service.queries.sites import get_site
 from service.runtime.system import new_id, new_key_token, now
 from service.streams import KEYS
 
@@ -39,7 +39,7 @@ async def create_key(
         raise NotFound("There is no such organization.")
     for domain in domains:
         site = await get_site(views, domain)
-        if site is None or site.organization_id != organization_id:
+        if site is None or site.view.organization_id != organization_id:
             raise NotFound(f"There is no site {domain}.")
     key_id, token = new_id(), new_key_token(kind)
     command = CreateKey(

@@ -12,21 +12,10 @@ from service.domain.projects import ChangeProject, CodeHostKind, CreateProject, 
 from service.domain.sites import RegisterSite
 from service.ports.code_host import CodeHost
 from service.ports.docs_source import DocsSource, Source
-from service.projections.organizations import get_organization
-from service.projections.projects import ProjectRow, project_of_domain
+from service.queries.organizations import get_organization
+from service.queries.projects import project_of_domain, source_from
 from service.runtime.system import new_id, now
 from service.streams import PROJECTS, SITES
-
-
-def source_of(project: ProjectRow) -> Source:
-    return _source(project.id, project)
-
-
-def _source(project_id: str, project: "ProjectRow | Project | NewProject") -> Source:
-    return Source(
-        project_id, project.repository, project.ref, project.docs_folder, project.code_host, project.api_url,
-        project.git_token_env, project.github_app_id, project.github_app_key_env, project.labels, project.reviewers,
-    )  # fmt: skip
 
 
 class NewProject(Struct, frozen=True):
@@ -72,7 +61,7 @@ async def create_project(
     project_id, at = new_id(), now()
     command = CreateProject(**{**asdict(new), "ref": new.ref or "main"}, now=at)
     await plan(store, PROJECTS, project_id, command)  # refused before the network is asked
-    source = _source(project_id, new)
+    source = source_from(project_id, new)
     source = replace(source, ref=new.ref or await docs.default_branch(source))
     project = await plan(store, PROJECTS, project_id, replace(command, ref=source.ref), metadata=metadata)
     site = await plan(store, SITES, new.domain, RegisterSite(project_id, new.organization_id, at), metadata=metadata)
@@ -99,7 +88,7 @@ async def change_project(
         after = PROJECTS.evolve(after, event)
     assert isinstance(before, Project)
     assert isinstance(after, Project)
-    warnings = await _require_reachable(docs, code_hosts, _source(project_id, after))
+    warnings = await _require_reachable(docs, code_hosts, source_from(project_id, after))
     position = (await execute(store, PROJECTS, project_id, change, metadata=metadata)).position
     if any(getattr(before, name) != getattr(after, name) for name in ("repository", "ref", "docs_folder")):
         position = await request_index(store, after.domain, "the project was changed", metadata)

@@ -6,9 +6,9 @@ from eventstore import EventStore, Metadata, SubjectErased, execute
 from service.domain.errors import NotFound
 from service.domain.feedback import GiveFeedback
 from service.domain.threads import PostMessage, StartThread, Thread, digest_of
-from service.projections.projects import ProjectRow
 from service.runtime.system import new_capability
 from service.streams import THREADS
+from service.views.projects import ProjectView
 
 
 class PostedMessage(Struct, frozen=True):
@@ -20,7 +20,7 @@ class PostedMessage(Struct, frozen=True):
 
 
 async def start_thread(
-    store: EventStore, project: ProjectRow, message: PostMessage, metadata: Metadata
+    store: EventStore, project: ProjectView, message: PostMessage, metadata: Metadata
 ) -> PostedMessage:
     thread_id, thread_key = new_capability(), new_capability()
     command = StartThread(

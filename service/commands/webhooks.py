@@ -17,7 +17,7 @@ from service.domain.hooks.webhooks import (
     JobEventName,
     make_secret,
 )
-from service.projections.webhooks import list_webhooks
+from service.queries.webhooks import list_webhooks
 from service.runtime.system import new_id, now
 from service.streams import DELIVERIES, ERASURES, WEBHOOKS
 

@@ -148,14 +148,14 @@ async def open_to_read(data: Path, settings: "Settings", models: "ClosableModels
     Raises Conflict ``log_lost``, and EventStoreError, also where a part of it is missing.
     """
     from eventstore import SQLiteEventStore, Views
-    from service.projections import all_projections
+    from service.queries.read_models import read_models
 
     preload_children()
     await _require_continuous(data)
     async with AsyncExitStack() as stack:
         store = await SQLiteEventStore.open(data / "events.db", vault_path=data / "keys.db", read_only=True)
         stack.push_async_callback(store.close)
-        views = await Views.open_to_read(data / "views.db", store, all_projections())
+        views = await Views.open_to_read(data / "views.db", store, read_models())
         stack.push_async_callback(views.close)
         yield OpenFolder(data, settings, store, views, stack, models)
 
@@ -280,12 +280,12 @@ async def _open_views(file: Path, store: "EventStore", *, alone: bool) -> "Views
     import structlog
 
     from eventstore import StoreCorrupt, Views, damage_mark
-    from service.projections import all_projections
+    from service.queries.read_models import read_models
 
     try:
         if alone:
             await asyncio.to_thread(_require_sound, file)
-        return await Views.open(file, store, all_projections())
+        return await Views.open(file, store, read_models())
     except StoreCorrupt as error:
         if not alone:
             raise
@@ -293,7 +293,7 @@ async def _open_views(file: Path, store: "EventStore", *, alone: bool) -> "Views
         for name in (file.name, f"{file.name}-wal", f"{file.name}-shm"):
             file.with_name(name).unlink(missing_ok=True)
         damage_mark(file).unlink(missing_ok=True)
-        return await Views.open(file, store, all_projections())
+        return await Views.open(file, store, read_models())
 
 
 @asynccontextmanager

@@ -41,8 +41,9 @@ from service.main.listening import Address, admission_settings, require_descript
 from service.main.reloading import Changes, CurrentModels, changes
 from service.ports.code_host import PullRequestPage
 from service.ports.tracer import NoTracer
-from service.projections.jobs import JobRoom
-from service.projections.projects import get_project, list_projects
+from service.queries.jobs import JobReader, slots_of
+from service.queries.projects import get_project, list_projects
+from service.queries.read_models import catch_up
 from service.retrieval.index.atomic_folder import clear_away
 from service.runtime.data_folder import only_server, require_served_as, trouble_of
 from service.runtime.logs import http_logger
@@ -59,7 +60,7 @@ from service.web.http.app_keys import (
     COUNT_BOUND,
     INDEX,
     INSTANCE,
-    JOB_ROOM,
+    JOB_READER,
     KEY_REQUIRED,
     MODEL_NAMES,
     MODELS,
@@ -192,12 +193,12 @@ class Server:
             runtime.store,
             runtime.views,
             traced_sender(self._webhook_sender, tracer),
-            describe=jobs.job_view,
             concurrent_deliveries=settings.webhooks.concurrent_deliveries,
         )
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._metrics_runner: web.AppRunner | None = None
         self.admission = Admission(runtime.store, runtime.views, runtime.data, admission_settings(settings))
+        self._job_reader = JobReader(runtime.store, runtime.views, slots_of(settings.agent))
         self.admission.count_with(self._metrics.count_bound)
         models.measure(lambda model: traced_model(self._metrics.of_model(model), tracer))
         self.app = self._build_app(instance)
@@ -210,10 +211,7 @@ class Server:
         )
         app[STORE], app[VIEWS], app[MODELS] = runtime.store, runtime.views, runtime.models
         app[INDEX] = self._search
-        agent = runtime.settings.agent
-        app[JOB_ROOM] = JobRoom(
-            agent.concurrent_jobs, agent.concurrent_jobs_per_project, agent.concurrent_jobs_per_organization
-        )
+        app[JOB_READER] = self._job_reader
         app[BROADCAST], app[REPLIER], app[INSTANCE] = self._broadcast, self._replier, instance.name
         app[COUNT_BOUND] = self._metrics.count_bound
         app[KEY_REQUIRED] = runtime.settings.threads.require_key
@@ -263,11 +261,13 @@ class Server:
         await self._erasures.repeat()
         await self._hosted.recover()
         await self._indexer.load()
-        await self._runtime.views.catch_up()
+        await catch_up(self._runtime.views)
         await self.admission.load()
+        await self._job_reader.load()
         self._begin("views", self._runtime.views.run())
         for name, work in self.admission.workers():
             self._begin(name, work)
+        self._begin("ended-jobs", self._job_reader.run())
         self._begin("replier", self._replier.run(ready=self._replies_ready))
         self._begin("job-runner", self._job_runner.run())
         self._begin("indexer", self._indexer.run())
@@ -291,8 +291,10 @@ class Server:
         """Search and what else is only read, of a data folder that cannot be written."""
         await self._indexer.load()
         await self.admission.load()
+        await self._job_reader.load()
         for name, work in self.admission.readers():
             self._begin(name, work)
+        self._begin("ended-jobs", self._job_reader.run())
         self._begin("loop-delay", self._metrics.watch_loop())
         await self._show_metrics()
 

@@ -10,7 +10,7 @@ from service.domain.threads import SearchFilter
 NO_FILTER = SearchFilter()
 
 
-class Explanation(Struct, frozen=True):
+class Explanation(Struct, frozen=True, rename="camel"):
     """Where a section's place in a result comes from. Points of the page's title, the names that other pages have for
     it, this section's heading and body, the page's further sections, and neighbours of the question that stand side by
     side; together they are ``points``, once ``place`` has multiplied them.

@@ -2,13 +2,11 @@
 
 import sqlite3
 from collections.abc import Sequence
-from datetime import datetime
 from typing import assert_never
 
 import msgspec
-from msgspec import Struct
 
-from eventstore import RecordedEvent, Views
+from eventstore import RecordedEvent
 from service.domain.events import ERASED
 from service.domain.jobs.decider import (
     BranchChanged,
@@ -24,7 +22,6 @@ from service.domain.jobs.decider import (
     JobReopened,
     JobRequested,
     JobStarted,
-    JobStatus,
     MessageAdded,
     ModelReplied,
     PlanChanged,
@@ -32,54 +29,12 @@ from service.domain.jobs.decider import (
     PullRequestOpened,
     PullRequestUpdated,
     RoundStarted,
-    Todo,
     ToolReturned,
     WorkFinished,
     WorkRebased,
     WorkspaceOpened,
 )
-from service.domain.model import Usage
 from service.streams import ERASURES, JOBS, decoded
-
-
-class JobRow(Struct, frozen=True):
-    id: str
-    organization_id: str
-    project_id: str
-    repository: str
-    ref: str
-    model: str
-    status: JobStatus
-    title: str
-    branch: str
-    pull_request_url: str | None
-    failure_code: str | None
-    failure_message: str | None
-    usage: Usage
-    created_at: datetime
-    archived_at: datetime | None
-    last_word: str | None
-    """What the agent said at the end of its last round."""
-    todos: tuple[Todo, ...]
-    created_by: str
-    """The actor that asked for it: a key's id, or ``cli:<user>``."""
-    waiting_since: int | None
-    """While it waits to be taken up: the position in the log at which that began."""
-
-
-class JobRoom(Struct, frozen=True):
-    """How many jobs are worked on at a time."""
-
-    in_all: int
-    per_project: int
-    per_organization: int | None = None
-
-
-COLUMNS = (
-    "id, organization_id, project_id, repository, ref, model, status, title, branch, pull_request_url, failure_code,"
-    " failure_message, input_tokens, output_tokens, cost_usd, created_at, archived_at, last_word, todos, created_by,"
-    " waiting_since"
-)
 
 
 class JobsView:
@@ -186,115 +141,3 @@ def _changed(event: JobEvent, position: int) -> dict[str, str | int | None]:
             return {}
         case unknown:
             assert_never(unknown)
-
-
-def job_row(row: sqlite3.Row) -> JobRow:
-    values = tuple(row)
-    plain = dict(zip(JobRow.__struct_fields__, values[:12], strict=False))
-    archived_at, last_word, todos, created_by, waiting_since = values[16:]
-    return JobRow(
-        **plain,
-        usage=Usage(*values[12:15]),
-        created_at=datetime.fromisoformat(values[15]),
-        archived_at=datetime.fromisoformat(archived_at) if archived_at else None,
-        last_word=last_word,
-        todos=msgspec.json.decode(todos, type=tuple[Todo, ...]),
-        created_by=created_by,
-        waiting_since=waiting_since,
-    )
-
-
-async def get_job(views: Views, project_id: str, job_id: str) -> JobRow | None:
-    """A job of a project: a job of another is None, as one that does not exist."""
-    row = await views.query_one(
-        f"SELECT {COLUMNS} FROM jobs WHERE id = ? AND project_id = ?",  # noqa: S608  (no input)
-        (job_id, project_id),
-    )
-    return job_row(row) if row else None
-
-
-async def find_job(views: Views, job_id: str) -> JobRow | None:
-    """A job by its id alone: for the operator's command line."""
-    row = await views.query_one(f"SELECT {COLUMNS} FROM jobs WHERE id = ?", (job_id,))  # noqa: S608  (no input)
-    return job_row(row) if row else None
-
-
-async def jobs_with_id_part(views: Views, organization_id: str, part: str, *, limit: int) -> list[JobRow]:
-    """Return jobs of an organization with these characters anywhere in their id, the newest first."""
-    rows = await views.query(
-        f"SELECT {COLUMNS} FROM jobs WHERE organization_id = ? AND instr(id, ?) > 0"  # noqa: S608  (no input)
-        " ORDER BY id DESC LIMIT ?",
-        (organization_id, part, limit),
-    )
-    return [job_row(row) for row in rows]
-
-
-async def list_jobs(
-    views: Views,
-    project_id: str,
-    *,
-    limit: int,
-    before: str | None = None,
-    skip: int = 0,
-    status: JobStatus | None = None,
-    archived: bool = False,
-) -> list[JobRow]:
-    """A project's jobs, the newest first; ``before`` the id of another, when given; with the archived ones or not."""
-    where, values = ["project_id = ?"], [project_id]
-    if before is not None:
-        where.append("id < ?")
-        values.append(before)
-    if status is not None:
-        where.append("status = ?")
-        values.append(status)
-    if not archived:
-        where.append("archived_at IS NULL")
-    rows = await views.query(
-        f"SELECT {COLUMNS} FROM jobs WHERE {' AND '.join(where)}"  # noqa: S608  (no input)
-        " ORDER BY id DESC LIMIT ? OFFSET ?",
-        (*values, limit, skip),
-    )
-    return [job_row(row) for row in rows]
-
-
-async def queue_position(views: Views, row: JobRow, room: JobRoom) -> int | None:
-    """Its place among all jobs that wait, from 1; None when it does not wait, or only to be taken up at once."""
-    if row.waiting_since is None:
-        return None
-    found = await views.query_one(
-        "SELECT total(waiting_since <= :since), total(ahead), total(ahead AND organization_id = :organization),"
-        " total(ahead AND project_id = :project), total(ahead AND project_id = :project AND branch = :branch)"
-        " FROM (SELECT waiting_since, organization_id, project_id, branch,"
-        " id <> :id AND coalesce(waiting_since < :since, 1) AS ahead"
-        " FROM jobs WHERE status = 'active')",
-        {
-            "since": row.waiting_since,
-            "id": row.id,
-            "organization": row.organization_id,
-            "project": row.project_id,
-            "branch": row.branch,
-        },
-    )
-    assert found is not None
-    place, in_all, in_organization, in_project, on_branch = map(int, found)
-    may_begin = in_organization < (room.per_organization or room.in_all) and in_project < room.per_project
-    if in_all < room.in_all and may_begin and not on_branch:
-        return None
-    return max(1, place)
-
-
-async def active_jobs(views: Views) -> list[tuple[str, str]]:
-    """Return the ids of all jobs that have not ended, and of their organizations: first those that were taken up, then
-    the others as they wait.
-    """
-    rows = await views.query(
-        "SELECT id, organization_id FROM jobs WHERE status = 'active' ORDER BY waiting_since, id", ()
-    )
-    return [(row[0], row[1]) for row in rows]
-
-
-async def jobs_of_pull_request(views: Views, project_id: str, number: int) -> list[str]:
-    rows = await views.query(
-        "SELECT id FROM jobs WHERE project_id = ? AND pull_request_number = ? ORDER BY id", (project_id, number)
-    )
-    return [row[0] for row in rows]

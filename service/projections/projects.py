@@ -2,36 +2,19 @@
 
 import sqlite3
 from collections.abc import Sequence
-from typing import assert_never, cast
+from typing import assert_never
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import asdict
 
-from eventstore import RecordedEvent, Views
-from service.domain.projects import CHANGEABLE, CodeHostKind, ProjectChanged, ProjectCreated
+from eventstore import RecordedEvent
+from service.domain.projects import CHANGEABLE, ProjectChanged, ProjectCreated
 from service.streams import PROJECTS, decoded
 
-
-class ProjectRow(Struct, frozen=True):
-    id: str
-    organization_id: str
-    name: str
-    repository: str
-    ref: str
-    docs_folder: str
-    domain: str
-    code_host: CodeHostKind
-    api_url: str
-    git_token_env: str
-    github_app_id: str
-    github_app_key_env: str
-    labels: tuple[str, ...]
-    reviewers: tuple[str, ...]
-    created_at: str
-
-
-COLUMNS = ", ".join(ProjectRow.__struct_fields__)
+COLUMNS = (
+    "id, organization_id, name, repository, ref, docs_folder, domain, code_host, api_url, git_token_env, github_app_id,"
+    " github_app_key_env, labels, reviewers, created_at"
+)
 
 
 class ProjectsView:
@@ -61,7 +44,7 @@ class ProjectsView:
             match event:
                 case ProjectCreated():
                     values = {**asdict(event), "id": project_id, "created_at": event.created_at.isoformat()}
-                    row = [_stored(values[name]) for name in ProjectRow.__struct_fields__]
+                    row = [_stored(values[name]) for name in COLUMNS.split(", ")]
                     marks = ", ".join("?" * len(row))
                     db.execute(f"INSERT INTO projects ({COLUMNS}) VALUES ({marks})", row)  # noqa: S608  (no input)
                 case ProjectChanged():
@@ -78,25 +61,3 @@ class ProjectsView:
 
 def _stored(value: str | tuple[str, ...]) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
-
-
-def _row(row: sqlite3.Row) -> ProjectRow:
-    values = dict(zip(ProjectRow.__struct_fields__, row, strict=True))
-    for name in ("labels", "reviewers"):
-        values[name] = msgspec.json.decode(values[name], type=tuple[str, ...])
-    return ProjectRow(**{**values, "code_host": cast("CodeHostKind", values["code_host"])})
-
-
-async def list_projects(views: Views) -> list[ProjectRow]:
-    rows = await views.query(f"SELECT {COLUMNS} FROM projects ORDER BY created_at, id", ())  # noqa: S608  (no input)
-    return [_row(row) for row in rows]
-
-
-async def get_project(views: Views, project_id: str) -> ProjectRow | None:
-    row = await views.query_one(f"SELECT {COLUMNS} FROM projects WHERE id = ?", (project_id,))  # noqa: S608  (no input)
-    return _row(row) if row else None
-
-
-async def project_of_domain(views: Views, domain: str) -> ProjectRow | None:
-    row = await views.query_one(f"SELECT {COLUMNS} FROM projects WHERE domain = ?", (domain,))  # noqa: S608  (no input)
-    return _row(row) if row else None

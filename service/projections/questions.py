@@ -8,13 +8,11 @@ import json
 import sqlite3
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import assert_never, cast
+from typing import assert_never
 
-from msgspec import Struct
-
-from eventstore import RecordedEvent, Views
+from eventstore import RecordedEvent
 from service.domain.events import ERASED
-from service.domain.feedback import FeedbackGiven, Rating
+from service.domain.feedback import FeedbackGiven
 from service.domain.question_normalization import wording
 from service.domain.threads import (
     MessagePosted,
@@ -23,10 +21,8 @@ from service.domain.threads import (
     ReplyCompleted,
     ReplyFailed,
     ReplyStarted,
-    ReplyState,
     ReplyStopped,
     ReplyWritten,
-    Resolution,
     SourcesFound,
     ThreadEvent,
     ThreadStarted,
@@ -177,202 +173,5 @@ def _erase(db: sqlite3.Connection, thread_id: str) -> None:
 
 
 def stamp(at: datetime) -> str:
-    """Times as text that sorts as they do."""
+    """Return a time as text that sorts as times do."""
     return at.astimezone(UTC).isoformat(timespec="microseconds")
-
-
-class AnswerSource(Struct, frozen=True):
-    number: int
-    path: str
-    url: str
-    title: str
-    heading: str
-    start_line: int
-    end_line: int
-    commit: str
-
-
-class FeedbackRow(Struct, frozen=True):
-    rating: Rating
-    comment: str
-    given_at: str
-
-
-class QuestionRow(Struct, frozen=True):
-    """A question, with the newest reply to it."""
-
-    position: int
-    id: str
-    thread_id: str
-    asked_at: str
-    question: str
-    page: str
-    reply_id: str
-    started_at: str | None
-    state: ReplyState | None
-    answer: str
-    resolution: Resolution | None
-    model: str | None
-    feedback: FeedbackRow | None
-    sources: tuple[AnswerSource, ...]
-    """Those that the answer cites, as it cites them."""
-
-
-class RatedRow(Struct, frozen=True):
-    """A reply that somebody rated."""
-
-    position: int
-    reply_id: str
-    thread_id: str
-    question: str
-    answer: str
-    page: str
-    feedback: FeedbackRow
-
-
-class ThreadRow(Struct, frozen=True):
-    id: str
-    started_at: str
-
-
-class WordingRow(Struct, frozen=True):
-    """Questions of one wording that the documentation did not answer."""
-
-    wording: str
-    count: int
-    last_asked_at: str
-    examples: tuple[QuestionRow, ...]
-
-
-class Period(Struct, frozen=True):
-    start: str = ""
-    """Inclusive; as ``stamp`` writes it."""
-    end: str = "9999"
-    """Exclusive."""
-
-
-EVER = Period()
-
-_QUESTIONS = """
-    SELECT asked.position, asked.id, asked.thread_id, asked_at, question, page, reply_id, answers.started_at, state,
-        coalesce(answer, '') AS answer, answers.resolution, model, cited, rating, comment, rated_at
-    FROM asked LEFT JOIN answers ON answers.id = asked.reply_id
-"""
-
-
-async def list_questions(
-    views: Views,
-    project_id: str,
-    period: Period,
-    *,
-    before: int,
-    limit: int,
-    resolution: Resolution | None = None,
-) -> list[QuestionRow]:
-    """Newest first, from those before a position. Whatever was not answered counts as unanswered here."""
-    only = {
-        None: "",
-        "answered": " AND asked.resolution = 'answered'",
-        "unanswered": " AND asked.resolution IS NOT 'answered'",
-    }[resolution]
-    rows = await views.query(
-        f"{_QUESTIONS} WHERE asked.project_id = ? AND asked_at >= ? AND asked_at < ? AND asked.position < ?{only}"
-        " ORDER BY asked.position DESC LIMIT ?",
-        (project_id, period.start, period.end, before, limit),
-    )
-    return await _questions(views, rows)
-
-
-async def thread_with_questions(
-    views: Views, project_id: str, thread_id: str
-) -> tuple[ThreadRow, list[QuestionRow]] | None:
-    """A thread as it stands, by its id or a question's: without turns that were edited away or asked anew."""
-    row = await views.query_one(
-        "SELECT id, started_at FROM asked_threads WHERE project_id = ?"
-        " AND id = coalesce((SELECT thread_id FROM asked WHERE asked.id = ?), ?)",
-        (project_id, thread_id, thread_id),
-    )
-    if row is None:
-        return None
-    rows = await views.query(
-        f"{_QUESTIONS} WHERE asked.thread_id = ? AND is_current ORDER BY asked.position", (row[0],)
-    )
-    return ThreadRow(*row), await _questions(views, rows)
-
-
-async def list_unanswered(
-    views: Views, project_id: str, period: Period, *, limit: int, offset: int, examples: int
-) -> list[WordingRow]:
-    """Of what the documentation did not say, the wordings that were asked most; erased questions are left out."""
-    groups = await views.query(
-        "SELECT wording, count(*), max(asked_at), max(position) FROM asked"
-        " WHERE project_id = ? AND resolution = 'unanswered' AND asked_at >= ? AND asked_at < ? AND wording != ''"
-        " GROUP BY wording ORDER BY 2 DESC, 4 DESC LIMIT ? OFFSET ?",
-        (project_id, period.start, period.end, limit, offset),
-    )
-    found: list[WordingRow] = []
-    for words, count, last, _ in groups:
-        rows = await views.query(
-            f"{_QUESTIONS} WHERE asked.project_id = ? AND wording = ? AND asked.resolution = 'unanswered'"
-            " AND asked_at >= ? AND asked_at < ? ORDER BY asked.position DESC LIMIT ?",
-            (project_id, words, period.start, period.end, examples),
-        )
-        found.append(WordingRow(words, count, last, tuple(await _questions(views, rows))))
-    return found
-
-
-async def list_feedback(
-    views: Views, project_id: str, period: Period, *, before: int, limit: int, rating: Rating | None = None
-) -> list[RatedRow]:
-    """Newest first, from what was given before a position."""
-    only = "" if rating is None else " AND rating = ?"
-    rows = await views.query(
-        "SELECT rated, answers.id, answers.thread_id, coalesce(question, ''), answer, coalesce(page, ''), rating,"  # noqa: S608  (ours)
-        " comment, rated_at FROM answers LEFT JOIN asked ON asked.id = answers.message_id"
-        f" WHERE answers.project_id = ? AND rated_at >= ? AND rated_at < ? AND rated IS NOT NULL AND rated < ?{only}"
-        " ORDER BY rated DESC LIMIT ?",
-        (project_id, period.start, period.end, before, *(() if rating is None else (rating,)), limit),
-    )
-    return [
-        RatedRow(row[0], row[1], row[2], row[3], row[4], row[5], FeedbackRow(row[6], row[7], row[8])) for row in rows
-    ]
-
-
-async def _questions(views: Views, rows: Sequence[sqlite3.Row]) -> list[QuestionRow]:
-    cited = {str(row["reply_id"]): cast("list[int]", json.loads(row["cited"] or "[]")) for row in rows}
-    sources = await _sources(views, [reply_id for reply_id, numbers in cited.items() if numbers])
-    found: list[QuestionRow] = []
-    for row in rows:
-        known = sources.get(row["reply_id"], {})
-        found.append(
-            QuestionRow(
-                position=row["position"],
-                id=row["id"],
-                thread_id=row["thread_id"],
-                asked_at=row["asked_at"],
-                question=row["question"],
-                page=row["page"],
-                reply_id=row["reply_id"],
-                started_at=row["started_at"],
-                state=row["state"],
-                answer=row["answer"],
-                resolution=row["resolution"],
-                model=row["model"],
-                feedback=FeedbackRow(row["rating"], row["comment"], row["rated_at"]) if row["rating"] else None,
-                sources=tuple(known[number] for number in cited[row["reply_id"]] if number in known),
-            )
-        )
-    return found
-
-
-async def _sources(views: Views, replies: Sequence[str]) -> dict[str, dict[int, AnswerSource]]:
-    found: dict[str, dict[int, AnswerSource]] = {}
-    for at in range(0, len(replies), 500):
-        some = replies[at : at + 500]
-        rows = await views.query(
-            f"SELECT * FROM answer_sources WHERE reply_id IN ({','.join('?' * len(some))})",  # noqa: S608  (marks)
-            some,
-        )
-        for reply_id, *source in rows:
-            found.setdefault(reply_id, {})[source[0]] = AnswerSource(*source)
-    return found

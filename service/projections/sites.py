@@ -4,38 +4,9 @@ import sqlite3
 from collections.abc import Sequence
 from typing import assert_never
 
-from msgspec import Struct
-
-from eventstore import RecordedEvent, Views
+from eventstore import RecordedEvent
 from service.domain.sites import IndexFailed, IndexKept, IndexRequested, SiteIndexed, SiteRegistered
 from service.streams import SITES, decoded
-
-
-class SiteRow(Struct, frozen=True):
-    domain: str
-    project_id: str
-    organization_id: str
-    index_wanted: bool
-    commit: str | None
-    file: str | None
-    pages: int
-    sections: int
-    skipped_count: int
-    indexed_at: str | None
-    failure_code: str | None
-    failure_message: str | None
-    wanted_at: str | None
-    """When the index was asked for that is not there yet."""
-    failed_at: str | None
-    failures: int
-    """In a row."""
-
-
-COLUMNS = (
-    "domain, project_id, organization_id, index_wanted, commit_id, file, pages, sections, skipped_count, indexed_at,"
-    " failure_code, failure_message, wanted_at, failed_at, failures"
-)
-
 
 UP_TO_DATE = """
     UPDATE sites SET index_wanted = 0, wanted_at = NULL, failure_code = NULL, failure_message = NULL, failed_at = NULL,
@@ -99,18 +70,3 @@ class SitesView:
                     )
                 case unknown:
                     assert_never(unknown)
-
-
-def _row(row: sqlite3.Row) -> SiteRow:
-    domain, project_id, organization_id, index_wanted, *rest = row
-    return SiteRow(domain, project_id, organization_id, bool(index_wanted), *rest)
-
-
-async def list_sites(views: Views) -> list[SiteRow]:
-    rows = await views.query(f"SELECT {COLUMNS} FROM sites ORDER BY domain", ())  # noqa: S608  (no input)
-    return [_row(row) for row in rows]
-
-
-async def get_site(views: Views, domain: str) -> SiteRow | None:
-    row = await views.query_one(f"SELECT {COLUMNS} FROM sites WHERE domain = ?", (domain,))  # noqa: S608  (no input)
-    return _row(row) if row else None

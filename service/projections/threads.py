@@ -8,9 +8,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import assert_never
 
-from msgspec import Struct
-
-from eventstore import RecordedEvent, Views
+from eventstore import RecordedEvent
 from service.domain.events import GONE
 from service.domain.feedback import FeedbackGiven
 from service.domain.threads import (
@@ -30,20 +28,6 @@ from service.streams import ERASURES, THREADS, decoded
 
 MAX_CANDIDATES = 50
 """Of the replies in chats of one name, so many are looked at: people may all have the same."""
-
-
-class ActiveReply(Struct, frozen=True):
-    thread_id: str
-    reply_id: str
-    instance: str
-
-
-class ChatReply(Struct, frozen=True):
-    """A reply, and the position in the log of its beginning."""
-
-    thread_id: str
-    reply_id: str
-    position: int
 
 
 class ThreadsView:
@@ -99,7 +83,7 @@ class ThreadsView:
                     " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                     (
                         reply.reply_id, thread_id, reply.message_id, reply.instance, reply.started_at.isoformat(),
-                        position, _digest_of_chat(reply.chat_id), _unless_gone(reply.asker),
+                        position, digest_of_chat(reply.chat_id), _unless_gone(reply.asker),
                     ),
                 )  # fmt: skip
             case ReplyCompleted() as done:
@@ -121,30 +105,6 @@ def _unless_gone(text: str) -> str | None:
     return text if text and text not in GONE else None
 
 
-def _digest_of_chat(chat_id: str) -> str | None:
+def digest_of_chat(chat_id: str) -> str | None:
     known = _unless_gone(chat_id)
     return None if known is None else hashlib.sha256(known.encode("utf-8", "replace")).hexdigest()
-
-
-async def active_replies(views: Views) -> list[ActiveReply]:
-    """Replies that were begun and have not ended, oldest first."""
-    rows = await views.query(
-        "SELECT thread_id, id, instance FROM replies WHERE state = 'active' ORDER BY started_at, id", ()
-    )
-    return [ActiveReply(*row) for row in rows]
-
-
-async def replies_in_chat(views: Views, domain: str, chat_id: str, asker: str | None) -> list[ChatReply]:
-    """The last replies in a site's chats of that name, newest first; ``asker``: only those that one asked for."""
-    rows = await views.query(
-        "SELECT r.thread_id, r.id, r.position FROM replies r JOIN threads t ON t.id = r.thread_id"
-        " WHERE r.chat = ? AND t.domain = ? AND (r.asker = ? OR ?) ORDER BY r.position DESC LIMIT ?",
-        (_digest_of_chat(chat_id), domain, asker, asker is None, MAX_CANDIDATES),
-    )
-    return [ChatReply(*row) for row in rows]
-
-
-async def position_of_reply(views: Views, reply_id: str) -> int | None:
-    """Where in the log a reply begins."""
-    row = await views.query_one("SELECT position FROM replies WHERE id = ?", (reply_id,))
-    return None if row is None else int(row[0])

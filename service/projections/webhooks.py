@@ -7,12 +7,9 @@ position of the log. So there is exactly one for each of them, and none can be l
 import json
 import sqlite3
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import assert_never
 
-from msgspec import Struct
-
-from eventstore import RecordedEvent, Views
+from eventstore import RecordedEvent
 from service.domain.hooks.deliveries import DeliveryAttempted, DeliveryEvent, DeliveryRequested, delivery_id
 from service.domain.hooks.webhooks import (
     JobEventName,
@@ -23,14 +20,11 @@ from service.domain.hooks.webhooks import (
     WebhookEvent,
 )
 from service.domain.jobs.decider import JobRequested
-from service.projections.jobs import COLUMNS as JOB_COLUMNS
-from service.projections.jobs import JobRow, JobsView, job_row
+from service.domain.times import timestamp
 from service.streams import DELIVERIES, JOBS, WEBHOOKS, decoded
 
 MAX_ENDED = 1000
 """Deliveries of one webhook that are over and still listed; all attempts are in the log."""
-PATIENT_ATTEMPTS = 3
-"""A delivery waits for the earlier ones of its job until those have been tried so often, some five minutes."""
 
 CHANGES: dict[str, JobEventName] = {
     "job-requested": "job.active",
@@ -39,45 +33,6 @@ CHANGES: dict[str, JobEventName] = {
     "job-failed": "job.failed",
 }
 """The events that change a job's status, and what webhooks are told of them."""
-
-
-class WebhookRow(Struct, frozen=True, rename="camel"):
-    id: str
-    organization_id: str
-    project_id: str | None
-    url: str
-    events: tuple[str, ...]
-    disabled: str | None
-    """Why nothing is sent to it."""
-    created_at: str
-    pending: int
-    """Deliveries that have not arrived yet."""
-
-
-class DeliveryRow(Struct, frozen=True, rename="camel"):
-    id: str
-    webhook_id: str
-    job_id: str
-    event: str
-    state: str
-    """``pending``, ``delivered`` or ``failed``."""
-    attempts: int
-    status: int | None
-    error: str
-    occurred_at: str
-    attempted_at: str | None
-    next_attempt_at: str | None
-
-
-class DueDelivery(Struct, frozen=True):
-    id: str
-    webhook_id: str
-    job_id: str
-    job_version: int
-    """Of the job's stream: the job is shown as it was then."""
-    event: str
-    occurred_at: str
-    position: int
 
 
 class WebhooksView:
@@ -156,7 +111,7 @@ def _apply_job(db: sqlite3.Connection, recorded: RecordedEvent) -> None:
             " VALUES (?, ?, ?, ?, ?, ?, ?)",
             (
                 delivery_id(webhook_id, recorded.id), webhook_id, job_id, recorded.stream_version, name,
-                _timestamp(recorded.recorded_at), recorded.position,
+                timestamp(recorded.recorded_at), recorded.position,
             ),
         )  # fmt: skip
 
@@ -169,7 +124,7 @@ def _apply_webhook(db: sqlite3.Connection, webhook_id: str, event: WebhookEvent)
                 " VALUES (?, ?, ?, ?, ?, ?)",
                 (
                     webhook_id, made.organization_id, made.project_id, made.url, json.dumps(made.events),
-                    _timestamp(made.created_at),
+                    timestamp(made.created_at),
                 ),
             )  # fmt: skip
         case WebhookDisabled(reason=reason):
@@ -197,7 +152,7 @@ def _apply_delivery(db: sqlite3.Connection, delivery: str, event: DeliveryEvent,
                 "UPDATE webhook_deliveries SET state = CASE WHEN state = 'failed' AND ? = 'pending' THEN state ELSE ?"
                 " END, attempts = ?, status = ?, error = ?, attempted_at = ?, next_attempt_at = ? WHERE id = ?",
                 (
-                    state, state, tried.attempt, tried.status, tried.error, _timestamp(tried.attempted_at),
+                    state, state, tried.attempt, tried.status, tried.error, timestamp(tried.attempted_at),
                     next_attempt_at, delivery,
                 ),
             )  # fmt: skip
@@ -226,118 +181,3 @@ def _forget_old(db: sqlite3.Connection, webhook_id: str, max_ended: int) -> None
         " FROM webhook_deliveries WHERE webhook_id = ? ORDER BY position DESC LIMIT 1 OFFSET ?)",
         (webhook_id, webhook_id, max_ended),
     )
-
-
-def _timestamp(time: datetime) -> str:
-    """ISO 8601 in UTC with milliseconds and ``Z``."""
-    return time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-WEBHOOK_COLUMNS = (
-    "id, organization_id, project_id, url, events, disabled, created_at,"
-    " (SELECT count(*) FROM webhook_deliveries d WHERE d.webhook_id = webhooks.id AND d.state = 'pending')"
-)
-
-
-def _webhook(row: sqlite3.Row) -> WebhookRow:
-    webhook_id, organization_id, project_id, url, events, *rest = row
-    return WebhookRow(webhook_id, organization_id, project_id, url, tuple(json.loads(events)), *rest)
-
-
-async def list_webhooks(views: Views) -> list[WebhookRow]:
-    """All, oldest first."""
-    sql = f"SELECT {WEBHOOK_COLUMNS} FROM webhooks ORDER BY created_at, id"  # noqa: S608  (no input)
-    return [_webhook(row) for row in await views.query(sql)]
-
-
-async def get_webhook(views: Views, webhook_id: str) -> WebhookRow | None:
-    sql = f"SELECT {WEBHOOK_COLUMNS} FROM webhooks WHERE id = ?"  # noqa: S608  (no input)
-    row = await views.query_one(sql, (webhook_id,))
-    return _webhook(row) if row else None
-
-
-async def delivered_since(views: Views, webhook_id: str, time: datetime) -> bool:
-    """Whether anything has arrived there since."""
-    row = await views.query_one("SELECT delivered_at FROM webhooks WHERE id = ?", (webhook_id,))
-    return row is not None and row[0] is not None and row[0] >= time.timestamp()
-
-
-DELIVERY_COLUMNS = (
-    "id, webhook_id, job_id, event, state, attempts, status, error, occurred_at, attempted_at, next_attempt_at"
-)
-
-
-def _delivery(row: sqlite3.Row) -> DeliveryRow:
-    values = list(row)
-    is_timed = values[4] == "pending" and values[-1] > 0
-    values[-1] = _timestamp(datetime.fromtimestamp(values[-1], UTC)) if is_timed else None
-    return DeliveryRow(*values)
-
-
-async def list_deliveries(
-    views: Views, *, webhook_id: str | None = None, state: str | None = None, limit: int = 50
-) -> list[DeliveryRow]:
-    """Newest first."""
-    rows = await views.query(
-        f"SELECT {DELIVERY_COLUMNS} FROM webhook_deliveries WHERE (:webhook IS NULL OR webhook_id = :webhook)"  # noqa: S608  (no input)
-        " AND (:state IS NULL OR state = :state) ORDER BY position DESC, id LIMIT :limit",
-        {"webhook": webhook_id, "state": state, "limit": limit},
-    )
-    return [_delivery(row) for row in rows]
-
-
-async def get_delivery(views: Views, delivery: str) -> DeliveryRow | None:
-    sql = f"SELECT {DELIVERY_COLUMNS} FROM webhook_deliveries WHERE id = ?"  # noqa: S608  (no input)
-    row = await views.query_one(sql, (delivery,))
-    return _delivery(row) if row else None
-
-
-async def due_deliveries(views: Views, now: datetime, *, for_each_webhook: int, limit: int) -> list[DueDelivery]:
-    """What may be sent now, at most so many for one webhook, those first to which nothing was sent for longest: however
-    many are slow and have long queues, each of the others has its turn.
-    """
-    rows = await views.query(
-        """
-        SELECT d.id, d.webhook_id, d.job_id, d.job_version, d.event, d.occurred_at, d.position
-        FROM webhooks w CROSS JOIN webhook_deliveries d ON d.id IN (
-            SELECT due.id FROM webhook_deliveries due
-            WHERE due.webhook_id = w.id AND due.state = 'pending' AND due.next_attempt_at <= :now AND NOT EXISTS (
-                SELECT 1 FROM webhook_deliveries e WHERE e.webhook_id = due.webhook_id AND e.job_id = due.job_id
-                AND e.position < due.position AND e.state = 'pending' AND e.attempts < :patience
-            )
-            ORDER BY due.next_attempt_at, due.position LIMIT :for_each
-        )
-        WHERE w.hold_until <= :now AND w.disabled IS NULL ORDER BY w.tried_at, d.position LIMIT :limit
-        """,
-        {"now": now.timestamp(), "patience": PATIENT_ATTEMPTS, "for_each": for_each_webhook, "limit": limit},
-    )
-    return [DueDelivery(*row) for row in rows]
-
-
-async def next_due(views: Views, now: datetime) -> datetime | None:
-    """When the next delivery that has to wait may be sent."""
-    row = await views.query_one(
-        """
-        SELECT min(CASE WHEN w.hold_until > :now THEN max(w.hold_until, (
-            SELECT min(next_attempt_at) FROM webhook_deliveries d WHERE d.webhook_id = w.id AND d.state = 'pending'
-        )) ELSE (
-            SELECT min(next_attempt_at) FROM webhook_deliveries d WHERE d.webhook_id = w.id AND d.state = 'pending'
-            AND d.next_attempt_at > :now
-        ) END) FROM webhooks w WHERE w.disabled IS NULL
-        """,
-        {"now": now.timestamp()},
-    )
-    return datetime.fromtimestamp(row[0], UTC) if row is not None and row[0] is not None else None
-
-
-def job_after(events: Sequence[RecordedEvent]) -> JobRow:
-    """A job's row as it was after the first events of its stream; for a thread, since these may be large."""
-    db = sqlite3.connect(":memory:")
-    try:
-        db.row_factory = sqlite3.Row
-        view = JobsView()
-        db.executescript(view.tables)
-        view.apply(db, events)
-        return job_row(db.execute(f"SELECT {JOB_COLUMNS} FROM jobs").fetchone())  # noqa: S608  (no input)
-    finally:
-        db.close()

@@ -49,8 +49,9 @@ from service.domain.jobs.decider import (
 )
 from service.domain.model import ToolCall, Usage
 from service.domain.projects import public_repository
+from service.domain.times import timestamp
 from service.wire.data_stream import NO_USAGE, line, step_end, step_start, usage_of
-from service.wire.jsontext import iso_milliseconds, json_line
+from service.wire.jsontext import json_line
 
 MAX_RESULT_CHARACTERS = 2_000
 MAX_DEPTH = 100
@@ -183,12 +184,12 @@ def _public_fields(event: JobEvent) -> PublicJson:
                 "branch": event.branch,
                 "model": event.model,
                 "asDraft": event.as_draft,
-                "requestedAt": iso_milliseconds(event.requested_at),
+                "requestedAt": timestamp(event.requested_at),
             }
         case JobStarted():
-            return {"attempt": event.attempt, "startedAt": iso_milliseconds(event.started_at)}
+            return {"attempt": event.attempt, "startedAt": timestamp(event.started_at)}
         case WorkspaceOpened():
-            return {"baseCommit": event.base_commit, "openedAt": iso_milliseconds(event.opened_at)}
+            return {"baseCommit": event.base_commit, "openedAt": timestamp(event.opened_at)}
         case ModelReplied():
             return {
                 "model": event.model,
@@ -197,7 +198,7 @@ def _public_fields(event: JobEvent) -> PublicJson:
                     {"id": call.id, "name": call.name, "arguments": _arguments(call)} for call in event.tool_calls
                 ],
                 "usage": _public_usage(event.usage),
-                "repliedAt": iso_milliseconds(event.replied_at),
+                "repliedAt": timestamp(event.replied_at),
             }
         case FileChanged():
             return {"path": event.path, "deleted": event.content is None}
@@ -209,58 +210,58 @@ def _public_fields(event: JobEvent) -> PublicJson:
                 "name": event.name,
                 "result": _cut(event.result),
                 "isError": event.is_error,
-                "returnedAt": iso_milliseconds(event.returned_at),
+                "returnedAt": timestamp(event.returned_at),
             }
         case WorkFinished():
-            return {"title": event.title, "summary": event.summary, "finishedAt": iso_milliseconds(event.finished_at)}
+            return {"title": event.title, "summary": event.summary, "finishedAt": timestamp(event.finished_at)}
         case ChecksReported():
             return {
                 "round": event.round,
                 "problems": [_problem(problem) for problem in event.problems],
                 "returned": event.returned,
-                "reportedAt": iso_milliseconds(event.reported_at),
+                "reportedAt": timestamp(event.reported_at),
             }
         case Committed():
             return {
                 "commit": event.commit,
                 "message": event.message,
-                "committedAt": iso_milliseconds(event.committed_at),
+                "committedAt": timestamp(event.committed_at),
             }
         case BranchPushed():
-            return {"branch": event.branch, "commit": event.commit, "pushedAt": iso_milliseconds(event.pushed_at)}
+            return {"branch": event.branch, "commit": event.commit, "pushedAt": timestamp(event.pushed_at)}
         case PullRequestOpened():
-            return {"number": event.number, "url": event.url, "openedAt": iso_milliseconds(event.opened_at)}
+            return {"number": event.number, "url": event.url, "openedAt": timestamp(event.opened_at)}
         case JobCompleted():
-            return {"message": event.message, "completedAt": iso_milliseconds(event.completed_at)}
+            return {"message": event.message, "completedAt": timestamp(event.completed_at)}
         case JobFailed():
-            return {"code": event.code, "message": event.message, "failedAt": iso_milliseconds(event.failed_at)}
+            return {"code": event.code, "message": event.message, "failedAt": timestamp(event.failed_at)}
         case JobInterrupted():
-            return {"attempt": event.attempt, "interruptedAt": iso_milliseconds(event.interrupted_at)}
+            return {"attempt": event.attempt, "interruptedAt": timestamp(event.interrupted_at)}
         case PullRequestClosed():
-            closed: PublicJson = {"outcome": event.outcome, "closedAt": iso_milliseconds(event.closed_at)}
+            closed: PublicJson = {"outcome": event.outcome, "closedAt": timestamp(event.closed_at)}
             return closed | ({"mergeCommit": event.merge_commit} if event.merge_commit else {})
         case MessageAdded():
-            return {"text": event.text, "addedAt": iso_milliseconds(event.added_at)}
+            return {"text": event.text, "addedAt": timestamp(event.added_at)}
         case JobReopened():
             return {
                 "round": event.round,
                 "keepsChanges": event.keeps_changes,
-                "reopenedAt": iso_milliseconds(event.reopened_at),
+                "reopenedAt": timestamp(event.reopened_at),
             }
         case RoundStarted():
-            return {"round": event.round, "startedAt": iso_milliseconds(event.started_at)}
+            return {"round": event.round, "startedAt": timestamp(event.started_at)}
         case BranchChanged():
-            return {"branch": event.branch, "changedAt": iso_milliseconds(event.changed_at)}
+            return {"branch": event.branch, "changedAt": timestamp(event.changed_at)}
         case WorkRebased():
             return {
                 "onto": event.onto,
                 "insteadOf": event.instead_of,
-                "rebasedAt": iso_milliseconds(event.rebased_at),
+                "rebasedAt": timestamp(event.rebased_at),
             }
         case PullRequestUpdated():
-            return {"number": event.number, "url": event.url, "updatedAt": iso_milliseconds(event.updated_at)}
+            return {"number": event.number, "url": event.url, "updatedAt": timestamp(event.updated_at)}
         case JobArchived():
-            return {"archivedAt": iso_milliseconds(event.archived_at)}
+            return {"archivedAt": timestamp(event.archived_at)}
 
 
 def _arguments(call: ToolCall) -> dict[str, object]:

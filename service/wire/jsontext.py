@@ -1,7 +1,5 @@
 """JSON on one line, for every kind of line reader."""
 
-from datetime import UTC, datetime
-
 import msgspec
 
 _ENCODER = msgspec.json.Encoder()
@@ -21,8 +19,3 @@ def json_line(value: object) -> bytes:
         .replace(b"\xe2\x80\xa8", rb"\u2028")
         .replace(b"\xe2\x80\xa9", rb"\u2029")
     )  # fmt: skip
-
-
-def iso_milliseconds(moment: datetime) -> str:
-    """ISO 8601 in UTC with milliseconds and ``Z``, as every time in the API."""
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from typing import Generic, TypeVar
 
-from service.projections.keys import Revocation
+from service.queries.keys import Revocation
 
 T = TypeVar("T")
 

@@ -62,7 +62,8 @@ from service.domain.threads import (
 from service.ports.model import Models
 from service.ports.search_index import SearchIndex
 from service.ports.tracer import NoTracer, Tracer, within
-from service.projections.threads import active_replies
+from service.queries.read_models import wait_for_rebuild
+from service.queries.threads import active_replies
 from service.runtime.system import now
 from service.streams import THREADS, decoded
 from service.workers.broadcast import Broadcast, Topic
@@ -252,7 +253,7 @@ class Replier:
         self._broadcast.close(reply_id)
 
     async def _end_orphans(self, position: int) -> None:
-        await self._views.wait_for(position, timeout_seconds=3600)  # views may be rebuilt at this very start
+        await wait_for_rebuild(self._views, position)
         for reply in await active_replies(self._views):
             await self.end_if_orphaned(reply.thread_id, reply.reply_id, reply.instance)
 

@@ -1,6 +1,6 @@
 """Tells webhooks of jobs: sends what the log says is due, and records how each attempt went.
 
-What is to be sent follows from the log (see ``service.projections.webhooks``), so nothing is lost when this process
+What is to be sent follows from the log (see ``service.queries.webhooks``), so nothing is lost when this process
 dies. An attempt that was not recorded any more is made again with the same ``webhook-id``, by which the receiver knows
 it; that is the one thing that can happen twice.
 """
@@ -33,18 +33,19 @@ from service.domain.events import GONE
 from service.domain.hooks.deliveries import DeliveryAttempted, RecordAttempt, Waiting
 from service.domain.hooks.webhooks import DisableWebhook, DisablingReason, Webhook, signature
 from service.ports.webhook_sender import Answer, WebhookSender
-from service.projections.jobs import JobRow
-from service.projections.webhooks import (
-    CHANGES,
+from service.queries.jobs import job_after
+from service.queries.read_models import REBUILD_SECONDS, wait_for_rebuild
+from service.queries.webhooks import (
+    CHANGED_JOB,
     DueDelivery,
-    WebhooksView,
     delivered_since,
     due_deliveries,
-    job_after,
+    follow_webhooks,
     next_due,
 )
 from service.runtime.system import now
 from service.streams import DELIVERIES, JOBS, WEBHOOKS
+from service.views.webhooks import JobChanged
 from service.workers.retry import retry_while_unavailable
 
 log = structlog.get_logger()
@@ -53,8 +54,6 @@ FOR_EACH_WEBHOOK = 2
 """Deliveries to one webhook at the same time: a slow one takes no more of what all share."""
 LONGEST_WAIT_SECONDS = 3600.0
 """The clock may be set, or stand still with the machine: what is due is looked at again after this time."""
-VIEW_SECONDS = 3600.0
-"""For the read models to follow; they may be rebuilt just now."""
 
 
 class Webhooks:
@@ -64,14 +63,13 @@ class Webhooks:
         views: Views,
         sender: WebhookSender,
         *,
-        describe: Callable[[JobRow], object],
         concurrent_deliveries: int,
         clock: Callable[[], datetime] = now,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         jitter: Callable[[], float] = random.random,
     ) -> None:
-        """``describe`` gives a job as the API shows it. ``clock``, ``sleep`` and ``jitter`` are for tests."""
-        self._store, self._views, self._sender, self._describe = store, views, sender, describe
+        """``clock``, ``sleep`` and ``jitter`` are for tests."""
+        self._store, self._views, self._sender = store, views, sender
         self._concurrent_deliveries = concurrent_deliveries
         self._clock, self._sleep, self._jitter = clock, sleep, jitter
         self._in_flight: dict[str, str] = {}
@@ -81,7 +79,7 @@ class Webhooks:
     async def run(self) -> None:
         """Until cancelled. An attempt that is under way then is made again at the next start."""
         after = await self._store.head()
-        await self._views.wait_for(after, timeout_seconds=VIEW_SECONDS)
+        await wait_for_rebuild(self._views, after)
         async with asyncio.TaskGroup() as group:
             for category in (JOBS.category, DELIVERIES.category):
                 group.create_task(self._listen(category, after), name=f"webhooks: {category}")
@@ -91,14 +89,14 @@ class Webhooks:
 
     async def _listen(self, category: str, after: int) -> None:
         async for recorded in self._store.subscribe(after=after, category=category):
-            if category == DELIVERIES.category or recorded.type in CHANGES:
+            if category == DELIVERIES.category or recorded.type in CHANGED_JOB:
                 await self._follow(recorded.position)
                 self._woken.set()
 
     async def _follow(self, position: int) -> bool:
         """Wait for the read model; False when it has failed, or takes too long."""
         try:
-            await self._views.wait_for(position, VIEW_SECONDS, projections={WebhooksView.name})
+            await follow_webhooks(self._views, position, REBUILD_SECONDS)
         except (StoreUnavailable, TimeoutError) as error:
             log.warning("webhooks: the read model does not follow", kind=type(error).__name__)
             return False
@@ -166,11 +164,10 @@ class Webhooks:
         return await retry_while_unavailable(partial(self._record, due, command, CommandId()))
 
     async def _body(self, due: DueDelivery) -> bytes:
-        """Made anew for each attempt, and always the same: the job as it was at the change that is told."""
+        """Built for each attempt, and always the same: the job as it was at the change that is told."""
         events = await self._store.read_stream(JOBS.stream(due.job_id), limit=due.job_version)
-        row = await asyncio.to_thread(job_after, events)
-        data = msgspec.to_builtins(self._describe(row)) | {"projectId": row.project_id}
-        return msgspec.json.encode({"type": due.event, "timestamp": due.occurred_at, "data": data})
+        job = await asyncio.to_thread(job_after, events)
+        return msgspec.json.encode(JobChanged(due.event, due.occurred_at, job))
 
     async def _answer(self, due: DueDelivery, webhook: Webhook, body: bytes) -> Answer:
         timestamp = int(self._clock().timestamp())

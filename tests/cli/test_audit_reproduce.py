@@ -112,7 +112,8 @@ def change(service, sql):
 
 
 async def reproduced(service, job_id):
-    source = Source(service.jobs[0]["project_id"], "", "main", "", "local")
+    (project,) = service.cli("project", "list")["projects"]
+    source = Source(project["id"], "", "main", "", "local")
     docs = DulwichDocs(service.data, env={}, scratch=service.data.parent / "scratch")
     log, vault = service.data / "events.db", service.data / "keys.db"
     async with await SQLiteEventStore.open(log, vault_path=vault, read_only=True) as store:

@@ -283,7 +283,7 @@ def test_a_job_waits_in_the_log_for_a_service_to_carry_it_out(service):
     assert watched["status"] == "completed"
     shown = service.cli("job", "show", job["id"][-8:])
     assert shown["status"] == "completed"
-    assert shown["pull_request_url"].startswith(service.url)
+    assert shown["prLink"].startswith(service.url)
     done = service.run("job", "create", 'Append "Kites land." to index.md', "--watch")
     assert done.returncode == 0
     assert "pull-request-opened  http://" in done.stdout

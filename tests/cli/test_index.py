@@ -69,7 +69,7 @@ async def test_site_that_is_behind_is_shown_with_the_reason(tmp_path):
         shown = service.run("project", "show", service.domain).stdout
         assert re.search(r"\nbehind .* failed 2 times in a row, .* \(no_such_repository\): .* is not a folder", shown)
         state = service.cli("project", "show", service.domain)["index"]
-        assert (state["failure_code"], state["failures"]) == ("no_such_repository", 2)
+        assert (state["failure"]["code"], state["failure"]["times"]) == ("no_such_repository", 2)
         await asyncio.to_thread(service.start)
         async with asyncio.timeout(60):
             while not (found := await asyncio.to_thread(service.cli, "health"))["behind"]:

@@ -19,12 +19,12 @@ def test_the_lists_of_a_key_are_kept_in_one_form_and_replaced(service):
         "docs.example.com", "--expires-days", "7",
     )  # fmt: skip
     shown = service.cli("key", "show", made["id"])
-    assert shown["allowed_addresses"] == ["192.0.2.0/24"]
-    assert shown["allowed_origins"] == ["https://docs.example.com"]
-    assert shown["expires_at"] > shown["created_at"]
+    assert shown["allowedAddresses"] == ["192.0.2.0/24"]
+    assert shown["allowedOrigins"] == ["https://docs.example.com"]
+    assert shown["expiresAt"] > shown["createdAt"]
     changed = service.cli("key", "update", made["id"], "--name", "Shop", "--any-origin")
-    assert (changed["name"], changed["allowed_origins"]) == ("Shop", [])
-    assert changed["allowed_addresses"] == ["192.0.2.0/24"]
+    assert (changed["name"], changed["allowedOrigins"]) == ("Shop", [])
+    assert changed["allowedAddresses"] == ["192.0.2.0/24"]
     said = service.run("key", "show", made["id"]).stdout
     assert "every website may use this key" in said
     assert made["token"] not in said

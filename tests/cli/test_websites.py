@@ -41,11 +41,11 @@ def test_a_website_can_be_asked_and_not_changed(tmp_path, website):
         service.environment["DOCSMITH_NETWORK__ALLOW_PRIVATE"] = "true"
         created = service.run(*create, "--json")
         assert created.returncode == 0, created.stderr
-        assert json.loads(created.stdout)["code_host"] == "website"
+        assert json.loads(created.stdout)["codeHost"] == "website"
         done = service.run("index", "kites")
         assert "1 pages" in done.stdout, done.stderr
         found = json.loads(service.run("search", "kites", "which string in a storm", "--json").stdout)
-        assert found["results"][0]["url"] == "/strings"
+        assert found["results"][0]["metadata"]["url"] == "/strings"
         job = service.run("job", "create", "Replace zylon by silk.", "--project", "kites")
         assert job.returncode == 1
         assert "live website, which can be read but not changed" in job.stderr

@@ -8,7 +8,7 @@ from service.commands.projects import NewProject, change_project, create_project
 from service.domain.errors import Conflict, Forbidden, Invalid, NotFound
 from service.domain.projects import ChangeProject
 from service.projections import all_projections
-from service.projections.projects import get_project
+from service.queries.projects import get_project
 from service.runtime.system import now
 from tests.fakes.code_host import FakeCodeHost
 from tests.fakes.docs_source import FakeDocsSource

@@ -207,7 +207,7 @@ async def test_the_command_line_cancels_a_job_of_the_running_service(http, crash
     url = f"{crashing.url}/v2/agent/{crashing.project_id}/job/{job['id']}/events"
     of_another_log = {**crashing.admin, "Last-Event-ID": "900000000000000000"}  # such as before a restored backup
     async with http.get(url, headers=of_another_log) as follower:
-        assert (await asyncio.to_thread(crashing.cli, "job", "cancel", job["id"]))["failure_code"] == "cancelled"
+        assert (await asyncio.to_thread(crashing.cli, "job", "cancel", job["id"]))["failure"]["code"] == "cancelled"
         async with asyncio.timeout(60):
             await asked.disconnected.wait()
             assert "event: job-failed\n" in await follower.text()

@@ -273,7 +273,7 @@ async def test_the_command_line_lists_tells_and_archives(http, service):
     assert [event["type"] for event in watched["events"]].count("job-completed") == 2
     await asyncio.to_thread(service.cli, "job", "archive", job["id"])
     listed = await asyncio.to_thread(service.cli, "job", "list", "--archived", "--limit", "500")
-    assert next(row for row in listed["jobs"] if row["id"] == job["id"])["archived_at"]
+    assert next(row for row in listed["jobs"] if row["id"] == job["id"])["archivedAt"]
     done = await asyncio.to_thread(service.run, "job", "cancel", job["id"])
     assert done.returncode == 1
     assert "ended already" in done.stderr

@@ -76,7 +76,7 @@ async def test_sections_are_embedded_once_and_questions_when_they_are_asked(tmp_
         assert any(DOCS["retry.md"].split("\n")[-2] in text for text in provider.asked)
         told = await asyncio.to_thread(service.cli, "search", "kite", "install the delay", "--explain")
         assert "install the delay" in provider.asked
-        assert told["results"][0]["explanation"]["meaning_rank"] > 0
+        assert told["results"][0]["explanation"]["meaningRank"] > 0
         assert not any("somebody-else" in (key or "") for key in provider.keys)
 
         provider.asked.clear()

@@ -22,15 +22,15 @@ from service.domain.threads import (
     StopReply,
     digest_of,
 )
-from service.projections.questions import (
+from service.domain.times import timestamp
+from service.projections.questions import QuestionsView
+from service.queries.questions import (
     EVER,
     Period,
-    QuestionsView,
     list_feedback,
     list_questions,
     list_unanswered,
-    stamp,
-    thread_with_questions,
+    read_transcript,
 )
 from service.streams import THREADS
 
@@ -80,7 +80,10 @@ class Site:
         done = CompleteReply(message.reply_id, text, cited, resolution, "fake/model", Usage(), NOW)
         await self.do(thread, found, RecordText(message.reply_id, text[:3]), done)
 
-    async def questions(self, period=EVER, *, before=LAST, limit=100, resolution=None):
+    async def questions(self, period=EVER, **page):
+        return [row for _, row in await self.placed(period, **page)]
+
+    async def placed(self, period=EVER, *, before=LAST, limit=100, resolution=None):
         return await list_questions(
             self.views, self.project, period, before=before, limit=limit, resolution=resolution
         )  # fmt: skip
@@ -97,8 +100,8 @@ async def test_a_question_is_told_with_its_answer_and_the_sources_that_it_cites(
     await site.answer("t", asked)
     await site.do("t", GiveFeedback("r1", "guide", "up", "Thanks", NOW))
     [row] = await site.questions()
-    assert (row.id, row.thread_id, row.reply_id, row.page) == ("m1", "t", "r1", "/open")
-    assert (row.question, row.answer, row.resolution) == ("How do I install Kite?", "So it is [2].", "answered")
+    assert (row.id, row.thread_id, row.message_id, row.page) == ("m1", "t", "r1", "/open")
+    assert (row.query, row.response, row.resolution_status) == ("How do I install Kite?", "So it is [2].", "answered")
     assert [(one.number, one.path, one.commit) for one in row.sources] == [(2, "p2.md", "c" * 40)]
     assert (row.feedback.rating, row.feedback.comment) == ("up", "Thanks")
     assert await list_questions(site.views, "other", EVER, before=LAST, limit=10) == []
@@ -107,7 +110,7 @@ async def test_a_question_is_told_with_its_answer_and_the_sources_that_it_cites(
 async def test_the_period_has_its_start_and_not_its_end(site):
     for number in range(4):
         await site.start(f"t{number}", post(number, "How?"))
-    period = Period(stamp(NOW + timedelta(hours=1)), stamp(NOW + timedelta(hours=3)))
+    period = Period.between(NOW + timedelta(hours=1), NOW + timedelta(hours=3))
     assert [row.id for row in await site.questions(period)] == ["m2", "m1"]
 
 
@@ -115,9 +118,9 @@ async def test_pages_of_rows_go_on_where_the_last_one_ended(site):
     for number in range(5):
         await site.start(f"t{number}", post(number, "How?"))
     seen, before = [], LAST
-    while rows := await site.questions(before=before, limit=2):
-        seen += [row.id for row in rows]
-        before = rows[-1].position
+    while placed := await site.placed(before=before, limit=2):
+        seen += [row.id for _, row in placed]
+        before = placed[-1][0]
     assert seen == ["m4", "m3", "m2", "m1", "m0"]
 
 
@@ -131,7 +134,7 @@ async def test_what_was_not_answered_for_any_reason_is_unanswered(site):
     for number, ending in endings.items():
         await site.start(f"t{number}", post(number, "How?"))
         await site.do(f"t{number}", RecordText(f"r{number}", "So "), RecordText(f"r{number}", "far"), ending)
-    states = {row.id: (row.state, row.answer) for row in await site.questions(resolution="unanswered")}
+    states = {row.id: (row.state, row.response) for row in await site.questions(resolution="unanswered")}
     assert states == {"m1": ("completed", "x"), "m2": ("stopped", "So far"), "m3": ("failed", "So far")}
     assert [row.id for row in await site.questions(resolution="answered")] == ["m4"]
 
@@ -145,14 +148,13 @@ async def test_an_edited_question_and_a_new_reply_leave_the_thread_as_it_stands(
     again = replace(second, reply_id="r9", regenerates=True, message_id="m9")
     await site.do("t", again)
     await site.answer("t", again, "Anew.", ())
-    thread, rows = await thread_with_questions(site.views, "project", "t")
-    assert [(row.id, row.reply_id, row.answer) for row in rows] == [
-        ("m1", "r1", "So it is [2]."),
-        ("m2", "r9", "Anew."),
-    ]
-    assert thread.started_at == stamp(first.now)
-    assert await thread_with_questions(site.views, "other", "t") is None
-    assert await thread_with_questions(site.views, "project", "none") is None
+    thread = await read_transcript(site.views, "project", "t")
+    assert [(message.id, message.content) for message in thread.messages] == [
+        ("m1", first.text), ("r1", "So it is [2]."), ("m2", second.text), ("r9", "Anew."),
+    ]  # fmt: skip
+    assert thread.created_at == timestamp(first.now)
+    assert await read_transcript(site.views, "other", "t") is None
+    assert await read_transcript(site.views, "project", "none") is None
 
 
 async def test_questions_without_an_answer_are_grouped_by_their_wording(site):
@@ -162,8 +164,11 @@ async def test_questions_without_an_answer_are_grouped_by_their_wording(site):
         await site.start(f"t{number}", asked)
         await site.answer(f"t{number}", asked, "No.", (), "answered" if number == 1 else "unanswered")
     groups = await list_unanswered(site.views, "project", EVER, limit=10, offset=0, examples=1)
-    assert [(group.wording, group.count) for group in groups] == [("export chart", 2), ("toml file", 1)]
-    assert [row.question for row in groups[0].examples] == ["How can I export the chart?!"]
+    assert [(place, group.wording, group.count) for place, group in groups] == [
+        (1, "export chart", 2),
+        (2, "toml file", 1),
+    ]
+    assert [example.query for example in groups[0][1].examples] == ["How can I export the chart?!"]
     assert await list_unanswered(site.views, "project", EVER, limit=10, offset=2, examples=1) == []
 
 
@@ -191,11 +196,11 @@ async def test_feedback_is_listed_newest_first_with_what_it_is_about(site):
     for number, rating in ((2, "up"), (1, "down"), (3, "up"), (2, "down")):
         await site.do(f"t{number}", GiveFeedback(f"r{number}", "guide", rating, "", NOW))
     rows = await list_feedback(site.views, "project", EVER, before=LAST, limit=10)
-    assert [(row.reply_id, row.feedback.rating, row.question) for row in rows] == [
+    assert [(row.message_id, row.rating, row.query) for _, row in rows] == [
         ("r2", "down", "Question 2"), ("r3", "up", "Question 3"), ("r1", "down", "Question 1")
     ]  # fmt: skip
-    down = await list_feedback(site.views, "project", EVER, before=rows[0].position, limit=10, rating="down")
-    assert [row.reply_id for row in down] == ["r1"]
+    down = await list_feedback(site.views, "project", EVER, before=rows[0][0], limit=10, rating="down")
+    assert [row.message_id for _, row in down] == ["r1"]
 
 
 async def rows_of(views):
@@ -217,8 +222,8 @@ async def test_an_erased_thread_keeps_its_numbers_and_loses_its_words_in_any_way
     live = await rows_of(site.views)
     assert "rmentrude" not in str(live).lower()
     [_, again, first] = await site.questions()
-    assert (first.question, first.answer, first.feedback.comment) == ("[erased]", "[erased]", "[erased]")
-    assert (first.resolution, first.feedback.rating, again.state) == ("unanswered", "down", "stopped")
+    assert (first.query, first.response, first.feedback.comment) == ("[erased]", "[erased]", "[erased]")
+    assert (first.resolution_status, first.feedback.rating, again.state) == ("unanswered", "down", "stopped")
     assert await list_unanswered(site.views, "project", EVER, limit=10, offset=0, examples=3) == []
     async with await Views.open(tmp_path / "again.db", store, [QuestionsView()]) as fresh:
         await fresh.catch_up()

@@ -15,7 +15,7 @@ import pytest
 from eventstore import Metadata, NewEvent, OutcomeUnknown, SQLiteEventStore, Views, WrongExpectedVersion
 from service.domain.access.usage import Limits
 from service.projections import all_projections
-from service.projections.usage import count_accepted
+from service.queries.usage import count_accepted
 from service.runtime.system import now
 from service.workers.admission.admissions import STREAM, OverLimit
 from tests.workers.admitter import REQUEST, admissions_of, ask, something

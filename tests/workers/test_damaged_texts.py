@@ -16,7 +16,7 @@ from service.domain.model import Usage
 from service.domain.replies import ReplyBroken, ReplyDone
 from service.domain.threads import CompleteReply, PostMessage, SearchFilter, StartThread, digest_of
 from service.projections import all_projections
-from service.projections.jobs import find_job
+from service.queries.jobs import JobSlots, find_job
 from service.streams import INCOMING, JOBS, THREADS, decoded
 from service.workers.replier import question_of
 from tests.fakes.docs_source import FakeDocsSource
@@ -59,7 +59,7 @@ async def test_damaged_job_fails_and_others_go_on(tmp_path, store, is_built):
         failed = await failure(store, "damaged")
         assert failed.code == "text_damaged"
         assert "job-damaged" in failed.message
-        row = await find_job(views, "damaged")
+        row = await find_job(views, "damaged", JobSlots(1, 1))
         assert (row.title, row.status) == ("Look around" if is_built else DAMAGED, "failed")
         assert await archive_job(store, "damaged", webhooks.Metadata()) == await store.head()
         following.cancel()

@@ -10,7 +10,7 @@ from service.commands.erasures import erase_subject
 from service.domain.errors import NotFound
 from service.domain.jobs.decider import Finished, Message, RequestJob
 from service.integrity.erasing import repeat_erasures
-from service.projections.jobs import find_job
+from service.queries.jobs import JobSlots, find_job
 from service.streams import JOBS, THREADS
 from service.workers.broadcast import Broadcast
 from service.workers.erasures import Erasures
@@ -97,5 +97,5 @@ async def test_a_job_that_waits_is_not_begun_once_it_is_erased(store, followed):
     job = (await load(store, JOBS, "1")).state
     assert isinstance(job, Finished)
     assert (job.outcome.code, job.request.title, job.request.messages) == ("erased", "[erased]", ())
-    row = await find_job(followed, "1")
+    row = await find_job(followed, "1", JobSlots(1, 1))
     assert (row.status, row.title, row.branch) == ("failed", "[erased]", "[erased]")

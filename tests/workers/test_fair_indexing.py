@@ -7,13 +7,13 @@ import pytest
 
 from eventstore import Metadata
 from service.commands.organizations import create_organization
-from service.commands.projects import NewProject, create_project, source_of
+from service.commands.projects import NewProject, create_project
 from service.commands.sites import request_index
 from service.domain.errors import Unavailable
 from service.domain.sites import IndexFailed, SiteIndexed
 from service.ports.docs_source import NewCommit
-from service.projections.projects import list_projects
-from service.projections.sites import get_site
+from service.queries.projects import list_projects, source_of
+from service.queries.sites import get_site
 from service.retrieval.search.query import SiteIndexes
 from service.runtime.system import now
 from service.streams import SITES, decoded
@@ -126,7 +126,7 @@ async def test_stalled_comparison_falls_back_to_reading_everything(town, run):
     await town.change("k1.md", None)
     await request_index(town.store, "kites", "a test", Metadata())
     await town.until("kites", SiteIndexed, times=2)
-    assert (await get_site(town.views, "kites")).pages == 2
+    assert (await get_site(town.views, "kites")).view.pages == 2
 
 
 async def test_site_that_is_no_quick_work_is_read_as_long_work(town, run):
@@ -145,7 +145,7 @@ async def test_site_that_times_out_has_growing_pauses(town, run):
     async with asyncio.timeout(60):
         await town.rests.wait()
     site = await get_site(town.views, "kites")
-    assert site.failure_code == "timed_out"
+    assert site.view.failure.code == "timed_out"
     assert [later / earlier for earlier, later in zip(town.pauses, town.pauses[1:], strict=False)] == [2, 2, 2]
     assert town.counted == ["indexing_time"] * 4
     assert town.docs.calls.count((project, "fetch")) == 4

@@ -7,13 +7,13 @@ import pytest
 
 from eventstore import Metadata
 from service.commands.organizations import create_organization
-from service.commands.projects import NewProject, create_project, source_of
+from service.commands.projects import NewProject, create_project
 from service.commands.sites import request_index
 from service.domain.errors import DiskFull, Invalid, RateLimited, Unavailable
 from service.domain.sites import IndexFailed, IndexKept, SiteIndexed
 from service.ports.docs_source import NewCommit
-from service.projections.projects import project_of_domain
-from service.projections.sites import get_site
+from service.queries.projects import project_of_domain, source_of
+from service.queries.sites import get_site
 from service.retrieval.search.query import SiteIndexes
 from service.runtime.system import now
 from service.streams import SITES, decoded
@@ -60,7 +60,8 @@ class Kites:
         await self._views.catch_up()
 
     async def failure(self) -> str | None:
-        return (await get_site(self._views, "kites")).failure_code
+        failure = (await get_site(self._views, "kites")).view.failure
+        return None if failure is None else failure.code
 
     async def answers(self, query: str) -> list[str]:
         return [section.path for section in (await self.index.search("kites", query)).sections]

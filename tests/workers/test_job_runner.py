@@ -9,7 +9,7 @@ from service.agent.loop.budgets import Budgets
 from service.commands.jobs import add_message, cancel_job
 from service.domain.jobs.decider import FailJob, Message, RequestJob
 from service.domain.projects import ChangeProject, CreateProject
-from service.projections.jobs import JobRoom, find_job, queue_position
+from service.queries.jobs import JobSlots, find_job
 from service.streams import JOBS, PROJECTS
 from service.workers.jobs.runner import JobRunner
 from tests.fakes.code_host import FakeCodeHost
@@ -106,6 +106,10 @@ class ThinkingModel(FakeModel):
             yield chunk
 
 
+async def places(views, names, slots):
+    return [(await find_job(views, name, slots)).queue_position for name in names]
+
+
 async def test_jobs_that_wait_for_a_branch_leave_the_slots_to_others(store, followed):
     await make_project(store)
     docs = HeldDocsSource("docs/busy")
@@ -115,8 +119,7 @@ async def test_jobs_that_wait_for_a_branch_leave_the_slots_to_others(store, foll
         await docs.is_held.wait()
         await request(store, "other", "docs/other")
         await followed.wait_for(await store.head())
-        waiting = [await find_job(followed, name) for name in ("second", "third")]
-        assert [await queue_position(followed, row, JobRoom(9, 9)) for row in waiting] == [1, 2]
+        assert await places(followed, ("second", "third"), JobSlots(9, 9)) == [1, 2]
         assert await ended(store, "other") == "job-completed"
         docs.release.set()
         assert [await ended(store, job_id) for job_id in ("first", "second", "third")] == ["job-completed"] * 3
@@ -280,7 +283,7 @@ async def test_a_job_cancelled_and_gone_on_with_at_once_is_worked_on_once(store,
         await request(store, "job", "docs/a")
         await model.thinks.wait()
         await cancel_job(store, "job", Metadata())
-        position = (await add_message(store, "p", "job", "Go on", Metadata())).position
+        position = (await add_message(store, "job", "Go on", Metadata())).position
         model.release.set()
         assert await ended(store, "job", after=position) == "job-completed"
     types = [event.type for event in await store.read_stream("job-job")]
@@ -293,11 +296,11 @@ async def test_a_message_reopens_a_job_of_this_runner(store, followed):
     async with running(store, followed, FakeDocsSource({"index.md": "# Hi\n"})):
         await request(store, "job", "docs/a")
         assert await ended(store, "job") == "job-completed"
-        position = (await add_message(store, "p", "job", "And now?", Metadata())).position
+        position = (await add_message(store, "job", "And now?", Metadata())).position
         assert await ended(store, "job", after=position) == "job-completed"
     await followed.wait_for(await store.head())
-    row = await find_job(followed, "job")
-    assert (row.status, row.waiting_since) == ("completed", None)
+    row = await find_job(followed, "job", JobSlots(1, 1))
+    assert (row.status, row.queue_position) == ("completed", None)
 
 
 async def test_jobs_that_wait_know_their_place(store, followed):
@@ -309,14 +312,13 @@ async def test_jobs_that_wait_know_their_place(store, followed):
         for name in ("b", "c"):
             await request(store, name, f"docs/{name}")
         await followed.wait_for(await store.head())
-        rows = [await find_job(followed, name) for name in "abc"]
-        assert [await queue_position(followed, row, JobRoom(1, 1)) for row in rows] == [None, 1, 2]
-        assert [await queue_position(followed, row, JobRoom(2, 2)) for row in rows] == [None, None, 2]
-        assert [await queue_position(followed, row, JobRoom(3, 3)) for row in rows] == [None, None, None]
-        assert [await queue_position(followed, row, JobRoom(3, 1)) for row in rows] == [None, 1, 2]
-        assert [await queue_position(followed, row, JobRoom(3, 3, 1)) for row in rows] == [None, 1, 2]
+        assert await places(followed, "abc", JobSlots(1, 1)) == [None, 1, 2]
+        assert await places(followed, "abc", JobSlots(2, 2)) == [None, None, 2]
+        assert await places(followed, "abc", JobSlots(3, 3)) == [None, None, None]
+        assert await places(followed, "abc", JobSlots(3, 1)) == [None, 1, 2]
+        assert await places(followed, "abc", JobSlots(3, 3, 1)) == [None, 1, 2]
         await cancel_job(store, "b", Metadata())
         await followed.wait_for(await store.head())
-        assert await queue_position(followed, await find_job(followed, "c"), JobRoom(1, 1)) == 1
+        assert await places(followed, "c", JobSlots(1, 1)) == [1]
         model.release.set()
         assert await ended(store, "c") == "job-completed"

@@ -5,8 +5,8 @@ from service.commands.organizations import create_organization
 from service.commands.projects import NewProject, create_project
 from service.domain.errors import Unavailable
 from service.domain.sites import RecordIndex
-from service.projections.projects import list_projects
-from service.projections.sites import get_site
+from service.queries.projects import list_projects
+from service.queries.sites import get_site
 from service.runtime.system import now
 from service.streams import SITES
 from service.workers.indexing.poller import Poller
@@ -39,8 +39,8 @@ async def test_a_site_whose_newest_commit_is_another_is_indexed_again_and_no_oth
     before = await store.head()
     await poller.look()
     await views.catch_up()
-    assert (await get_site(views, "moved")).index_wanted
-    assert not (await get_site(views, "same")).index_wanted
+    assert (await get_site(views, "moved")).view.index_wanted
+    assert not (await get_site(views, "same")).view.index_wanted
     assert await store.head() == before + 1
     await poller.look()  # it is wanted already
     assert await store.head() == before + 1
@@ -55,7 +55,7 @@ async def test_a_site_that_cannot_be_reached_keeps_no_other_from_being_looked_at
     docs.errors = [Unavailable("down")]
     await Poller(store, views, docs, minutes=1).look()
     await views.catch_up()
-    assert sorted([(await get_site(views, domain)).index_wanted for domain in ("one", "other")]) == [False, True]
+    assert sorted([(await get_site(views, domain)).view.index_wanted for domain in ("one", "other")]) == [False, True]
 
 
 async def test_stalled_sites_do_not_delay_other_organizations(store, followed):

@@ -10,7 +10,7 @@ from eventstore import Metadata, OutcomeUnknown, SQLiteEventStore, StoreFull, ex
 from service.commands.jobs import NewJob, add_message, request_job
 from service.domain.access.idempotency import KeyReused, claim_id, fingerprint_of
 from service.domain.jobs.decider import Message, RequestJob
-from service.projections.projects import get_project
+from service.queries.projects import get_project
 from service.streams import JOBS, REQUESTS
 from tests.workers.test_job_runner import OneModel, make_project
 
@@ -96,8 +96,7 @@ async def test_request_of_unknown_outcome_sent_again_is_one_job(store, project, 
 async def test_messages_at_once_are_each_said_once(store, project):
     job = await request_job(store, OneModel(), project, NEW, Metadata())
     asked = [
-        add_message(store, "p", job.id, f"Message {number % 5}", Metadata(), key=f"k{number % 5}")
-        for number in range(20)
+        add_message(store, job.id, f"Message {number % 5}", Metadata(), key=f"k{number % 5}") for number in range(20)
     ]
     await asyncio.gather(*asked)
     state = (await load(store, JOBS, job.id)).state
@@ -109,7 +108,7 @@ async def test_keys_of_two_projects_never_meet(store, project):
         "o", "q", "repo", "main", "", "fake/model", NEW.messages, "x", "docs/x", False, False, 2, NOW,
     )  # fmt: skip
     await execute(store, JOBS, "theirs", command)
-    await add_message(store, "q", "theirs", "Hello", Metadata(), key="k")
+    await add_message(store, "theirs", "Hello", Metadata(), key="k")
     mine = await request_job(store, OneModel(), project, NEW, Metadata(), key="k")
     assert mine.id != "theirs"
 

@@ -23,9 +23,9 @@ from service.domain.jobs.decider import (
 )
 from service.ports.webhook_sender import Answer
 from service.projections import all_projections
-from service.projections.webhooks import WebhooksView, get_webhook, list_deliveries, list_webhooks
+from service.projections.webhooks import WebhooksView
+from service.queries.webhooks import get_webhook, list_deliveries, list_webhooks
 from service.streams import DELIVERIES, JOBS, WEBHOOKS
-from service.web.api.jobs import job_view
 from service.workers.webhooks import FOR_EACH_WEBHOOK, Webhooks
 from tests.fakes.webhook_sender import FakeWebhookSender
 
@@ -82,7 +82,7 @@ def time():
 @asynccontextmanager
 async def running(store, views, sender, time, *, concurrent_deliveries=10):
     worker = Webhooks(
-        store, views, sender, describe=job_view, concurrent_deliveries=concurrent_deliveries, clock=time,
+        store, views, sender, concurrent_deliveries=concurrent_deliveries, clock=time,
         sleep=time.sleep, jitter=lambda: 0.0,
     )  # fmt: skip
     task = asyncio.create_task(worker.run())

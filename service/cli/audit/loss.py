@@ -17,7 +17,7 @@ from service.domain.audit import AcceptLoss
 from service.domain.errors import Conflict, Invalid, NotFound
 from service.integrity.checkpoints import CHECKPOINTS, LOST_CHECKPOINTS, set_apart
 from service.integrity.continuity import loss_in
-from service.projections import all_projections
+from service.queries.read_models import catch_up, read_models
 from service.runtime.system import cli_actor, now
 
 
@@ -52,8 +52,8 @@ async def accept_loss(options: argparse.Namespace, output: Output) -> int:
         async with await SQLiteEventStore.open(log, vault_path=vault) as store:
             position = await record_audit(store, command, Metadata(actor=cli_actor()))
             apart = await asyncio.to_thread(set_apart, options.data / CHECKPOINTS, log)
-            async with await Views.open(options.data / "views.db", store, all_projections()) as views:
-                await views.catch_up()  # those that were made of another log begin again
+            async with await Views.open(options.data / "views.db", store, read_models()) as views:
+                await catch_up(views)  # those that were made of another log begin again
     through = f"to {command.expected_position}" if command.expected_position else "on"
     value = {
         "position": position, "witness": command.witness or None,

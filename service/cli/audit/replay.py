@@ -20,7 +20,7 @@ from service.cli.audit.reading import moment, one_line, reading
 from service.cli.output import DONE, FAILED, VERIFICATION_FAILED, WRONG_USAGE, Output
 from service.cli.runtime import Runtime
 from service.domain.errors import Unavailable
-from service.projections import all_projections
+from service.queries.read_models import read_models
 from service.runtime.scratch import scratch_folder
 
 PAGE = 1000
@@ -87,7 +87,7 @@ async def replay(runtime: Runtime, options: argparse.Namespace, output: Output) 
         with scratch_folder(Path(tempfile.gettempdir()), "docsmith-replay-") as folder:
             file: Path = options.output or folder / "views.db"
             os.close(os.open(file, os.O_CREAT | os.O_EXCL, 0o600))  # it has titles of jobs
-            projections = all_projections()
+            projections = read_models()
             log = LogUntil(store)
             async with await Views.open(file, cast("EventStore", log), projections) as fresh:
                 await _catch_up(fresh, log, through, output)

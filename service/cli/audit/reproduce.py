@@ -19,11 +19,10 @@ from service.cli.audit.reading import PAGE, reading
 from service.cli.jobs import add_organization, the_job
 from service.cli.output import DONE, FAILED, VERIFICATION_FAILED, Output
 from service.cli.runtime import Runtime
-from service.commands.projects import source_of
 from service.domain.errors import Forbidden, Invalid, NotFound, ServiceError, Unavailable
 from service.domain.jobs.decider import Absent, BranchPushed, Committed, Job
 from service.ports.docs_source import DocsSource, NewCommit, Source
-from service.projections.projects import get_project
+from service.queries.projects import get_project, source_of
 from service.runtime.scratch import scratch_folder
 from service.streams import JOBS, decoded
 

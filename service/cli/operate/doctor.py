@@ -14,16 +14,17 @@ from service.cli.operate.surroundings import Finding, look_around, look_at_setti
 from service.cli.output import DONE, FAILED, Output, named
 from service.cli.parsing import add_command
 from service.cli.runtime import Program, Runtime
-from service.commands.projects import source_of
 from service.domain.errors import NotFound, ServiceError
 from service.ports.model import ModelRequest, UserMessage
-from service.projections.keys import KeyRow, list_keys
-from service.projections.organizations import list_organizations
-from service.projections.projects import ProjectRow, list_projects
-from service.projections.sites import get_site
+from service.queries.keys import list_keys
+from service.queries.organizations import list_organizations
+from service.queries.projects import list_projects, source_of
+from service.queries.sites import get_site
 from service.retrieval.index.build import is_whole
 from service.runtime.settings import BadSettings, Settings
 from service.runtime.system import now
+from service.views.keys import KeyView
+from service.views.projects import ProjectView
 
 REACH_SECONDS = 20.0
 """For a repository to answer."""
@@ -140,9 +141,9 @@ async def _look_at_log(runtime: Runtime) -> AsyncIterator[Finding]:
             )
 
 
-def _look_at_keys(keys: list[KeyRow], projects: list[ProjectRow]) -> list[Finding]:
-    at, found = now(), []
-    good = [key for key in keys if key.status(at) == "in force"]
+def _look_at_keys(keys: list[KeyView], projects: list[ProjectView]) -> list[Finding]:
+    found = []
+    good = [key for key in keys if key.status == "in_force"]
     if not any(key.kind == "admin" for key in good):
         found.append(Finding("admin key", "wrong", "None is in force.", "docsmith key create --kind admin"))
     for project in projects:
@@ -159,7 +160,7 @@ def _look_at_keys(keys: list[KeyRow], projects: list[ProjectRow]) -> list[Findin
     return found
 
 
-async def _look_at_project(runtime: Runtime, project: ProjectRow) -> AsyncIterator[Finding]:
+async def _look_at_project(runtime: Runtime, project: ProjectView) -> AsyncIterator[Finding]:
     name = f"project {project.name}"
     for variable in filter(None, (project.git_token_env, project.github_app_key_env)):
         if not os.environ.get(variable):
@@ -181,16 +182,16 @@ async def _look_at_project(runtime: Runtime, project: ProjectRow) -> AsyncIterat
     else:
         yield Finding(name, "ok", f"{project.repository} answers.")
     site, mend = await get_site(runtime.views, project.domain), f"docsmith index {project.domain}"
-    if site is None or site.commit is None:
-        reason = f" {site.failure_message}" if site and site.failure_message else ""
-        yield Finding(f"index {project.domain}", "wrong", f"There is none yet.{reason}", mend)
+    failure = site.view.failure.message if site and site.view.failure else ""
+    if site is None or site.view.commit is None:
+        yield Finding(f"index {project.domain}", "wrong", f"There is none yet. {failure}".rstrip(), mend)
     elif site.file and not await asyncio.to_thread(is_whole, runtime.data / "index" / project.domain / site.file):
         yield Finding(f"index {project.domain}", "wrong", "It is gone, or damaged.", mend)
-    elif site.failure_code or site.index_wanted:
-        says = site.failure_message or "A newer one is wanted, and not made yet."
+    elif site.is_behind:
+        says = failure or "A newer one is wanted, and not made yet."
         yield Finding(f"index {project.domain}", "note", f"It is old: {says}", mend)
     else:
-        yield Finding(f"index {project.domain}", "ok", f"{site.pages} pages.")
+        yield Finding(f"index {project.domain}", "ok", f"{site.view.pages} pages.")
 
 
 async def _look_at_models(runtime: Runtime, *, ask: bool) -> AsyncIterator[Finding]:

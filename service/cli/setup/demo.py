@@ -29,12 +29,14 @@ from service.cli.output import DONE, Output
 from service.cli.parsing import add_command
 from service.cli.parsing import port as port_number
 from service.cli.projects import domain_from
-from service.cli.setup.demo_api import Api, ProjectMade, ask, models_of, run_job, show, show_addresses
+from service.cli.setup.demo_api import Api, ask, models_of, run_job, show, show_addresses
 from service.domain.errors import ServiceError, Unavailable
 from service.markup.pages import MARKDOWN_SUFFIXES
 from service.runtime.data_folder import make_data_folder
 from service.runtime.scratch import scratch_folder
 from service.runtime.system import program_file
+from service.views.projects import ProjectView
+from service.views.search import SearchResult
 
 MANUAL = Path(__file__).parents[2] / "manual"
 MANUAL_NAME = "Docsmith"
@@ -59,7 +61,7 @@ T = TypeVar("T")
 
 
 class Projects(Struct, frozen=True):
-    projects: list[ProjectMade]
+    projects: list[ProjectView]
 
 
 class Identified(Struct, frozen=True):
@@ -80,15 +82,8 @@ class Indexed(Struct, frozen=True):
     seconds: float
 
 
-class Section(Struct, frozen=True):
-    path: str
-    title: str
-    heading: str
-    text: str
-
-
 class Found(Struct, frozen=True):
-    results: list[Section]
+    results: list[SearchResult]
 
 
 class Script(Struct, frozen=True, rename="camel"):
@@ -262,7 +257,7 @@ async def _organization(data: Path) -> str:
         return made.id
 
 
-async def _project(docs: Docs, data: Path, organization: str) -> ProjectMade:
+async def _project(docs: Docs, data: Path, organization: str) -> ProjectView:
     """The project of these documents: the one of the last demo, else a new one."""
     with Step("project") as step:
         there = (await _command(data, Projects, "project", "list")).projects
@@ -274,7 +269,7 @@ async def _project(docs: Docs, data: Path, organization: str) -> ProjectMade:
         wanted = domain_from(docs.name)
         domain = next(name for name in (wanted, *(f"{wanted}-{n}" for n in range(2, 1000))) if name not in taken)
         project = await _command(
-            data, ProjectMade,
+            data, ProjectView,
             "project", "create", "--name", docs.name, "--repository", docs.folder, "--domain", domain,
             "--organization", organization,
         )  # fmt: skip
@@ -286,17 +281,17 @@ def _key(kind: str) -> tuple[str, ...]:
     return ("key", "create", "--kind", kind, "--name", "demo")
 
 
-async def _script(docs: Docs, data: Path, project: ProjectMade) -> tuple[Script, str]:
+async def _script(docs: Docs, data: Path, project: ProjectView) -> tuple[Script, str]:
     """Return what to ask for on somebody's documentation, and a page beside which a new one may go."""
     title, path = await _page_to_ask_about(docs, data, project)
     return Script([f'What is in "{title}"?'], next(_new_pages(path)), "Fix broken links"), path
 
 
-async def _page_to_ask_about(docs: Docs, data: Path, project: ProjectMade) -> tuple[str, str]:
+async def _page_to_ask_about(docs: Docs, data: Path, project: ProjectView) -> tuple[str, str]:
     """Return title and path of a page that a search for its title finds first; the documentation's name without one."""
     for query in (docs.name, _page_names(docs.folder)):
         found = (await _command(data, Found, "search", project.domain, query, "--limit", "30")).results
-        filled = [(one.title, one.path) for one in found if len(one.text) >= WELL_FILLED]
+        filled = [(one.metadata.title, one.path) for one in found if len(one.content) >= WELL_FILLED]
         for title, path in islice(dict.fromkeys(filled), PAGES_TRIED):
             best = (await _command(data, Found, "search", project.domain, title, "--limit", "1")).results
             if best and best[0].path == path:

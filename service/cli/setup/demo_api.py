@@ -13,6 +13,8 @@ import msgspec
 from msgspec import Struct
 
 from service.domain.errors import ServiceError
+from service.views.jobs import JobView
+from service.views.projects import ProjectView
 
 DATA_MARKS = re.compile(r"</?data [0-9a-f]+>")
 """Around what is not ours in the results of tools; for models, not for people."""
@@ -22,31 +24,8 @@ ENDLESS = aiohttp.ClientTimeout(total=None, sock_connect=10)
 T = TypeVar("T")
 
 
-class ProjectMade(Struct, frozen=True):
-    id: str
-    organization_id: str
-    name: str
-    domain: str
-    repository: str
-    ref: str
-
-
 class Readiness(Struct, frozen=True):
     models: dict[str, str]
-
-
-class Failure(Struct, frozen=True):
-    code: str
-    message: str
-
-
-class JobSeen(Struct, frozen=True, rename="camel"):
-    id: str
-    status: str
-    model: str
-    branch: str
-    pr_link: str | None
-    failure: Failure | None
 
 
 @dataclass(frozen=True)
@@ -55,7 +34,7 @@ class Api:
 
     http: aiohttp.ClientSession
     url: str
-    project: ProjectMade
+    project: ProjectView
     admin_key: str
     assistant_key: str
 
@@ -76,19 +55,19 @@ async def models_of(http: aiohttp.ClientSession, url: str) -> dict[str, str]:
         return msgspec.json.decode(await response.read(), type=Readiness).models
 
 
-async def run_job(api: Api, instruction: str) -> JobSeen:
+async def run_job(api: Api, instruction: str) -> JobView:
     """A job, from the request to its end, event by event."""
     show(f"\nThe agent is asked: {instruction}\n")
     headers = {"Authorization": f"Bearer {api.admin_key}"}
     begun = time.monotonic()
     async with api.http.post(api.job_address(), json={"prompt": instruction}, headers=headers) as response:
-        job = await _answer(response, JobSeen)
+        job = await _answer(response, JobView)
     async with api.http.get(f"{api.job_address(job.id)}/events", headers=headers, timeout=ENDLESS) as response:
         await _refuse_errors(response)
         async for event in _events(response):
             show(f"  {time.monotonic() - begun:5.1f} s  {event.get('type', ''):<20} {_detail(event)}".rstrip())
     async with api.http.get(f"{api.job_address(job.id)}", headers=headers) as response:
-        job = await _answer(response, JobSeen)
+        job = await _answer(response, JobView)
     if job.status != "completed":
         reason = f"{job.failure.message} ({job.failure.code})" if job.failure else f"it is {job.status}"
         raise ServiceError(f"The job did not complete: {reason}")
@@ -241,7 +220,7 @@ async def _refuse_errors(response: aiohttp.ClientResponse) -> None:
         raise ServiceError(f"{response.method} {response.url} answered {response.status}: {_one_line(body, 300)}")
 
 
-def show_addresses(api: Api, job: JobSeen, next_job: str, question: str) -> None:
+def show_addresses(api: Api, job: JobView, next_job: str, question: str) -> None:
     admin, assistant = (f"Authorization: Bearer {key}" for key in (api.admin_key, api.assistant_key))
     rows = (
         ("Pull request", job.pr_link),

@@ -20,6 +20,7 @@ from service.domain.events import Event
 from service.domain.organizations import checked_name
 
 KeyKind = Literal["admin", "assistant"]
+KeyStatus = Literal["in_force", "expired", "revoked"]
 
 PREFIXES: dict[KeyKind, str] = {"assistant": "docsmith_dsc_", "admin": "docsmith_"}
 """In the order in which to test them: the assistant's prefix begins with the admin's."""
@@ -109,11 +110,20 @@ class Absent(Struct, frozen=True):
 
 class Key(Struct, frozen=True):
     kind: KeyKind
+    organization_id: str
     name: str
+    domains: tuple[str, ...]
     allowed_addresses: tuple[str, ...]
     allowed_origins: tuple[str, ...]
+    expires_at: datetime | None = None
     used_at: datetime | None = None
-    revoked: bool = False
+    """To the hour."""
+    revoked_at: datetime | None = None
+
+    def status(self, at: datetime) -> KeyStatus:
+        if self.revoked_at is not None:
+            return "revoked"
+        return "expired" if self.expires_at is not None and self.expires_at <= at else "in_force"
 
 
 KeyState = Absent | Key
@@ -146,7 +156,7 @@ def decide(command: KeyCommand, state: KeyState) -> list[KeyEvent]:
             raise Conflict("This key exists already.")
         case ChangeKey() | NoteUse() | RevokeKey(), Absent():
             raise NotFound("There is no such key.")
-        case ChangeKey(), Key(revoked=True):
+        case ChangeKey(), Key(revoked_at=datetime()):
             raise Conflict("This key was revoked; make a new one.")
         case ChangeKey() as change, Key():
             changed = KeyChanged(
@@ -160,11 +170,11 @@ def decide(command: KeyCommand, state: KeyState) -> list[KeyEvent]:
                 else _origins_of(state.kind, change.allowed_origins),
             )
             return [changed] if evolve(state, changed) != state else []
-        case NoteUse(), Key(revoked=True):
+        case NoteUse(), Key(revoked_at=datetime()):
             return []
         case NoteUse(now=now), Key(used_at=used_at):
             return [] if used_at is not None and now - used_at < USE_NOTED_EVERY else [KeyUsed(now)]
-        case RevokeKey(), Key(revoked=True):
+        case RevokeKey(), Key(revoked_at=datetime()):
             return []
         case RevokeKey(now=now), Key():
             return [KeyRevoked(now)]
@@ -175,23 +185,20 @@ def decide(command: KeyCommand, state: KeyState) -> list[KeyEvent]:
 def evolve(state: KeyState, event: KeyEvent) -> KeyState:
     match event:
         case KeyCreated() as made:
-            return Key(made.kind, made.name, made.allowed_addresses, made.allowed_origins)
+            return Key(
+                made.kind, made.organization_id, made.name, made.domains, made.allowed_addresses, made.allowed_origins,
+                made.expires_at,
+            )  # fmt: skip
         case KeyChanged() as changed:
             assert isinstance(state, Key)
-            return Key(
-                state.kind,
-                state.name if changed.name is None else changed.name,
-                state.allowed_addresses if changed.allowed_addresses is None else changed.allowed_addresses,
-                state.allowed_origins if changed.allowed_origins is None else changed.allowed_origins,
-                state.used_at,
-                state.revoked,
-            )
+            named = {name: getattr(changed, name) for name in ("name", "allowed_addresses", "allowed_origins")}
+            return replace(state, **{name: value for name, value in named.items() if value is not None})
         case KeyUsed(used_at=used_at):
             assert isinstance(state, Key)
             return replace(state, used_at=used_at)
-        case KeyRevoked():
+        case KeyRevoked(revoked_at=revoked_at):
             assert isinstance(state, Key)
-            return replace(state, revoked=True)
+            return replace(state, revoked_at=revoked_at)
         case _:
             assert_never(event)
 

@@ -5,7 +5,7 @@ from msgspec import Struct
 from service.domain.sites import Skipped
 
 
-class IndexReport(Struct, frozen=True):
+class IndexReport(Struct, frozen=True, rename="camel"):
     pages: int
     sections: int
     skipped: tuple[Skipped, ...]

@@ -7,6 +7,8 @@ from msgspec import Meta, Struct
 
 from service.domain.feedback import Rating
 from service.domain.threads import Resolution
+from service.views.questions import ConversationsView, FeedbackListView, TranscriptView, UnansweredListView
+from service.views.search import PageView, SearchResult
 from service.web.api import analytics, feedback, search
 from service.web.api.openapi import Answer, Operation, Parameter
 from service.web.http.tables import CSV, JSON_LINES
@@ -159,7 +161,7 @@ SITE = (
         {
             200: Answer(
                 "Sections, best first; none when no word of the query is on the site.",
-                list[search.SearchResult],
+                list[SearchResult],
                 example=SEARCH_EXAMPLE,
             )
         },
@@ -176,7 +178,7 @@ SITE = (
         "readPage",
         "Assistant",
         "Read a page of a site",
-        {200: Answer("The page as Markdown.", search.PageView, example=PAGE_EXAMPLE)},
+        {200: Answer("The page as Markdown.", PageView, example=PAGE_EXAMPLE)},
         key="assistant",
         body=search.PageBody,
         body_examples={"page": {"path": "guides/retries.md"}},
@@ -210,7 +212,7 @@ ANALYTICS = (
             200: _rows(
                 "conversations",
                 "Questions with their answers, the newest first.",
-                analytics.ConversationsView,
+                ConversationsView,
                 CONVERSATION_EXAMPLE,
             )
         },
@@ -227,11 +229,7 @@ ANALYTICS = (
         "listUnanswered",
         "Analytics",
         "List what the documentation does not say",
-        {
-            200: _rows(
-                "questions", "By wording, what was asked most first.", analytics.UnansweredListView, UNANSWERED_EXAMPLE
-            )
-        },
+        {200: _rows("questions", "By wording, what was asked most first.", UnansweredListView, UNANSWERED_EXAMPLE)},
         key="admin",
         parameters=(PROJECT, *ROWS),
     ),
@@ -241,7 +239,7 @@ ANALYTICS = (
         "getThread",
         "Analytics",
         "Read a thread",
-        {200: Answer("Its transcript.", analytics.TranscriptView, example=TRANSCRIPT_EXAMPLE)},
+        {200: Answer("Its transcript.", TranscriptView, example=TRANSCRIPT_EXAMPLE)},
         key="admin",
         parameters=(PROJECT, THREAD),
         errors={404: ("thread_not_found",)},
@@ -252,7 +250,7 @@ ANALYTICS = (
         "listFeedback",
         "Analytics",
         "List what readers thought of replies",
-        {200: _rows("feedback", "The newest first.", analytics.FeedbackListView, RATED_EXAMPLE)},
+        {200: _rows("feedback", "The newest first.", FeedbackListView, RATED_EXAMPLE)},
         key="admin",
         parameters=(PROJECT, *ROWS, Parameter("rating", "Only this one.", Rating, example="down")),
     ),

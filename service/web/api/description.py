@@ -10,6 +10,8 @@ from msgspec import Meta
 
 from service import __version__
 from service.domain.jobs.decider import JobStatus
+from service.views.jobs import JobList, JobView
+from service.views.jobs_v1 import Session, Sessions
 from service.web.api import health, jobs, jobs_v1, threads
 from service.web.api import stream_description as streams
 from service.web.api.assistant_description import ANALYTICS, SITE
@@ -83,7 +85,7 @@ IDEMPOTENCY_KEY = Parameter(
     "header",
     example="8e03978e-40d5-43dd-bc93-6894a57f9324",
 )
-JOB_ANSWER = {200: Answer("The job.", jobs.JobView, headers=("ETag",), example=JOB_EXAMPLE)}
+JOB_ANSWER = {200: Answer("The job.", JobView, headers=("ETag",), example=JOB_EXAMPLE)}
 BEGUN_EXAMPLE = JOB_EXAMPLE | {"status": "active", "prLink": None}
 SESSION_EXAMPLE = {
     "sessionId": JOB_EXAMPLE["id"],
@@ -114,7 +116,7 @@ AGENT = (
         {
             201: Answer(
                 "The job, active; the same job as before for an `Idempotency-Key` that was used before.",
-                jobs.JobView,
+                JobView,
                 headers=("ETag", "Location"),
                 example=BEGUN_EXAMPLE,
                 leads_to=dict.fromkeys(
@@ -158,7 +160,7 @@ AGENT = (
         "listJobs",
         "Agent",
         "List jobs",
-        {200: Answer("The newest first.", jobs.JobList, example={"jobs": [JOB_EXAMPLE], "nextCursor": None})},
+        {200: Answer("The newest first.", JobList, example={"jobs": [JOB_EXAMPLE], "nextCursor": None})},
         description="As long as `nextCursor` is not null there are more: send it back as `cursor`.",
         key="admin",
         parameters=(
@@ -369,7 +371,7 @@ DEPRECATED = (
         "getJobV1",
         "Deprecated",
         "Look at a job",
-        {200: Answer("The job.", jobs_v1.Session, example=SESSION_EXAMPLE)},
+        {200: Answer("The job.", Session, example=SESSION_EXAMPLE)},
         key="admin",
         parameters=(PROJECT, JOB),
         errors={404: ("job_not_found",)},
@@ -381,7 +383,7 @@ DEPRECATED = (
         "listJobsV1",
         "Deprecated",
         "List jobs",
-        {200: Answer("The newest first.", jobs_v1.Sessions, example={"allSessions": [SESSION_EXAMPLE]})},
+        {200: Answer("The newest first.", Sessions, example={"allSessions": [SESSION_EXAMPLE]})},
         key="admin",
         parameters=(
             PROJECT,

@@ -8,10 +8,10 @@ from msgspec import Meta, Struct
 from service.commands.threads import give_feedback
 from service.domain.feedback import MAX_COMMENT_CHARACTERS, GiveFeedback, Rating
 from service.runtime.system import now
+from service.views.fields import described
 from service.web.http.access import site_for
 from service.web.http.app_keys import STORE
 from service.web.http.problems import metadata_of, read_body
-from service.web.http.schemas import described
 
 routes = web.RouteTableDef()
 

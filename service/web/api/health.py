@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 from aiohttp import web
 from msgspec import Struct
 
+from service.views.fields import described
 from service.web.http.app_keys import BEHIND, MODEL_NAMES, READINESS
 from service.web.http.problems import RETRY_SECONDS, json_response
-from service.web.http.schemas import described
 
 routes = web.RouteTableDef()
 

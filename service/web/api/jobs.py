@@ -4,8 +4,6 @@ import asyncio
 import re
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
-from datetime import UTC, datetime
-from hashlib import sha256
 from typing import Annotated, Literal
 
 import msgspec
@@ -16,26 +14,16 @@ from msgspec import Meta, Struct
 from service.commands.jobs import NewJob, add_message, archive_job, cancel_job
 from service.domain.errors import Invalid
 from service.domain.jobs.decider import MAX_PROMPT_CHARACTERS, JobCompleted, JobFailed, JobStarted, JobStatus, Message
-from service.domain.projects import public_repository
-from service.projections.jobs import JobRow, list_jobs, queue_position
-from service.projections.projects import ProjectRow
-from service.web.api.job_live import (
-    changed_row,
-    idempotency_key,
-    job_row,
-    last_event_id,
-    live_events,
-    new_job,
-    past_events,
-)
+from service.queries.jobs import ReadJob, live_events, past_events
+from service.web.api.job_live import idempotency_key, last_event_id, new_job
 from service.web.http.access import project_for
-from service.web.http.app_keys import CLOSING, ENDED_JOBS, JOB_ROOM, STORE, VIEWS
+from service.web.http.app_keys import CLOSING, JOB_READER, STORE
 from service.web.http.limits import metered_store
 from service.web.http.live import with_keep_alives
 from service.web.http.problems import metadata_of, read_body
 from service.web.http.query_params import bad_query, query_param, read_number, read_whole
 from service.web.http.revocation import require_key_in_force, revocation_of
-from service.web.http.schemas import NOT_BLANK, Timestamp, Url, described
+from service.web.http.schemas import NOT_BLANK
 from service.wire.job_stream import live_event, queue_event
 
 MAX_WAIT_SECONDS = 60
@@ -63,95 +51,19 @@ class JobBody(Struct):
     ]
 
 
-class JobSource(Struct, frozen=True):
-    """What the job works on."""
-
-    repository: Annotated[
-        str,
-        described(
-            "The repository's URL; for a folder on the server `hosted/PROJECT.git`, where the service serves it to git,"
-            " below its own address."
-        ),
-    ]
-    ref: Annotated[str, described("The branch that the work started from.")]
-
-
-class JobFailure(Struct, frozen=True):
-    """Why a job failed."""
-
-    code: Annotated[str, described("Stable; `/docs/errors/CODE` says what to do about it.")]
-    message: Annotated[str, described("The same as a plain sentence.")]
-
-
-class JobUsage(Struct, frozen=True, rename="camel"):
-    """What the calls of the model used, of all rounds together."""
-
-    input_tokens: Annotated[int, described("Tokens that the model read.")]
-    output_tokens: Annotated[int, described("Tokens that it wrote.")]
-    cost_usd: Annotated[float | None, described("In US dollars; null when the price is not known.")]
-
-
-class JobView(Struct, frozen=True, rename="camel"):
-    """A job as version 2 of the API shows it."""
-
-    id: Annotated[str, described("The job's id; jobs sort by it as they were created.")]
-    status: Annotated[JobStatus, described("`active` until it ends, and again once it is told more.")]
-    source: JobSource
-    model: Annotated[str, described("The model that does the work, by its full name.")]
-    pr_link: Annotated[Url | None, described("The pull request; null while active, and when nothing was to change.")]
-    created_at: Annotated[Timestamp, described("When it was asked for.")]
-    archived_at: Annotated[Timestamp | None, described("When it was put out of sight; null when it was not.")]
-    title: Annotated[str, described("The instruction in a few words.")]
-    branch: Annotated[str, described("The branch that the work is on.")]
-    failure: Annotated[JobFailure | None, described("Why it failed; null when it did not.")]
-    usage: JobUsage
-    queue_position: Annotated[int | None, described("From 1 while the job waits for others to end, else null.")] = None
-
-
-class JobList(Struct, frozen=True, rename="camel"):
-    """Some of a project's jobs."""
-
-    jobs: Annotated[list[JobView], described("The newest first.")]
-    next_cursor: Annotated[
-        str | None, described("Send it back as `cursor` for the next ones; null when there are none.")
-    ]
-
-
-def job_view(row: JobRow, queue_position: int | None = None) -> JobView:
-    failure = JobFailure(row.failure_code, row.failure_message or "") if row.failure_code else None
-    return JobView(
-        id=row.id,
-        status=row.status,
-        source=JobSource(public_repository(row.repository, row.project_id), row.ref),
-        model=row.model,
-        pr_link=row.pull_request_url if row.status != "active" else None,
-        created_at=timestamp(row.created_at),
-        archived_at=timestamp(row.archived_at) if row.archived_at else None,
-        title=row.title,
-        branch=row.branch,
-        failure=failure,
-        usage=JobUsage(row.usage.input_tokens, row.usage.output_tokens, row.usage.cost_usd),
-        queue_position=queue_position,
-    )
-
-
-def timestamp(time: datetime) -> str:
-    """ISO 8601 in UTC with milliseconds and ``Z``."""
-    return time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
 @routes.get("/v2/agent/{projectId}/job/{id}")
 async def show_job(request: web.Request) -> web.Response:
     """With ``?wait=SECONDS`` the answer is held until the job ends, or so long."""
     project = await project_for(request)
     seconds = _wait_of(request)
     after = await request.app[STORE].head() if seconds else 0
-    row = await job_row(request, project, request.match_info["id"])
-    if seconds and row.status == "active":
-        await _ended(request, row.id, after, seconds)
+    reader, job_id = request.app[JOB_READER], request.match_info["id"]
+    job = await reader.read(project.id, job_id)
+    if seconds and job.view.status == "active":
+        await _ended(request, job_id, after, seconds)
         require_key_in_force(request)
-        row = await job_row(request, project, row.id)
-    return await _job_response(request, row)
+        job = await reader.read(project.id, job_id)
+    return _job_response(request, job)
 
 
 @routes.post("/v2/agent/{projectId}/job")
@@ -159,28 +71,23 @@ async def create_job(request: web.Request) -> web.Response:
     project = await project_for(request)
     prompt = await _prompt(request)
     created = await new_job(request, project, NewJob((Message("user", prompt),), api_version=2))
-    row = await changed_row(request, project, created.id)
-    row = row if created.again else _as_begun(row)
+    job = await request.app[JOB_READER].read_changed(project.id, created.id)
     location = f"/v2/agent/{project.id}/job/{created.id}"
-    return await _job_response(request, row, status=201, headers={"Location": location})
+    return _job_response(request, job if created.again else job.as_begun(), status=201, headers={"Location": location})
 
 
 @routes.get("/v2/agent/{projectId}/jobs")
 async def show_jobs(request: web.Request) -> web.Response:
     project = await project_for(request)
     limit = number_of(request, "limit", LISTED, least=1, most=MAX_LISTED)
-    rows = await list_jobs(
-        request.app[VIEWS],
+    jobs = await request.app[JOB_READER].list(
         project.id,
-        limit=limit + 1,
+        limit=limit,
         before=_cursor_of(request),
         status=_status_of(request),
         archived=_flag_of(request, "includeArchived"),
     )
-    views = [
-        job_view(row, await queue_position(request.app[VIEWS], row, request.app[JOB_ROOM])) for row in rows[:limit]
-    ]
-    return _json(msgspec.json.encode(JobList(views, rows[limit - 1].id if len(rows) > limit else None)))
+    return _json(msgspec.json.encode(jobs))
 
 
 @routes.post("/v2/agent/{projectId}/job/{id}/message")
@@ -188,26 +95,29 @@ async def post_job_message(request: web.Request) -> web.Response:
     """Steers an active job before its next call of the model; has one that has ended go on."""
     project = await project_for(request)
     prompt, key = await _prompt(request), idempotency_key(request)
-    row = await job_row(request, project, request.match_info["id"])
-    added = await add_message(metered_store(request), project.id, row.id, prompt, metadata_of(request), key=key)
-    row = await changed_row(request, project, row.id)
-    return await _job_response(request, row if added.again else _as_begun(row))
+    reader, job_id = request.app[JOB_READER], request.match_info["id"]
+    await reader.read(project.id, job_id)
+    added = await add_message(metered_store(request), job_id, prompt, metadata_of(request), key=key)
+    job = await reader.read_changed(project.id, job_id)
+    return _job_response(request, job if added.again else job.as_begun())
 
 
 @routes.post("/v2/agent/{projectId}/job/{id}/cancel")
 async def post_job_cancel(request: web.Request) -> web.Response:
     project = await project_for(request)
-    row = await job_row(request, project, request.match_info["id"])
-    await cancel_job(request.app[STORE], row.id, metadata_of(request))
-    return await _job_response(request, await changed_row(request, project, row.id))
+    reader, job_id = request.app[JOB_READER], request.match_info["id"]
+    await reader.read(project.id, job_id)
+    await cancel_job(request.app[STORE], job_id, metadata_of(request))
+    return _job_response(request, await reader.read_changed(project.id, job_id))
 
 
 @routes.post("/v2/agent/{projectId}/job/{id}/archive")
 async def post_job_archive(request: web.Request) -> web.Response:
     project = await project_for(request)
-    row = await job_row(request, project, request.match_info["id"])
-    await archive_job(request.app[STORE], row.id, metadata_of(request))
-    return await _job_response(request, await changed_row(request, project, row.id))
+    reader, job_id = request.app[JOB_READER], request.match_info["id"]
+    await reader.read(project.id, job_id)
+    await archive_job(request.app[STORE], job_id, metadata_of(request))
+    return _job_response(request, await reader.read_changed(project.id, job_id))
 
 
 @routes.get("/v2/agent/{projectId}/job/{id}/events")
@@ -215,24 +125,24 @@ async def follow_job(request: web.Request) -> web.StreamResponse:
     """The job's events, past then live; each event's id is its position, so ``Last-Event-ID`` resumes."""
     project = await project_for(request)
     after = min(last_event_id(request), await request.app[STORE].head())  # else it would wait for that position
-    row = await job_row(request, project, request.match_info["id"])
+    job = await request.app[JOB_READER].read(project.id, request.match_info["id"])
     headers = {"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-cache, no-transform"}
     if request.method == "HEAD":
         return web.Response(headers=headers)
     response = EventSourceResponse(sep="\n")
     response.headers.update(headers)
     await response.prepare(request)
-    async with response, aclosing(_told(request, project, row, after)) as told:
+    async with response, aclosing(_told(request, project.id, job, after)) as told:
         async for piece in told:
             await response.write(piece)
     return response
 
 
-async def _told(request: web.Request, project: ProjectRow, row: JobRow, after: int) -> AsyncGenerator[bytes, None]:
+async def _told(request: web.Request, project_id: str, job: ReadJob, after: int) -> AsyncGenerator[bytes, None]:
     """The events as bytes, and while the job waits its place in the queue, whenever that changes."""
-    events = live_events(request, row.id, after) if row.status == "active" else past_events(request, row.id, after)
-    waits, place = row.waiting_since is not None, None
-    async with aclosing(events):
+    follow = live_events if job.view.status == "active" else past_events
+    job_id, waits, place = job.view.id, job.is_waiting, None
+    async with aclosing(follow(request.app[STORE], job_id, after)) as events:
         async for told in with_keep_alives(
             events, request.app[CLOSING], revocation=revocation_of(request), seconds=QUEUE_TOLD_SECONDS
         ):
@@ -240,11 +150,8 @@ async def _told(request: web.Request, project: ProjectRow, row: JobRow, after: i
                 yield live_event(*told)
                 waits = waits and not isinstance(told[1], JobStarted)
             elif waits:  # the response sends its own keep-alives
-                row = await job_row(request, project, row.id)
-                now, waits = (
-                    await queue_position(request.app[VIEWS], row, request.app[JOB_ROOM]),
-                    row.waiting_since is not None,
-                )
+                job = await request.app[JOB_READER].read(project_id, job_id)
+                waits, now = job.is_waiting, job.view.queue_position
                 if now is not None and now != place:
                     place = now
                     yield queue_event(now)
@@ -257,14 +164,9 @@ async def _prompt(request: web.Request) -> str:
     return body.prompt
 
 
-def _as_begun(row: JobRow) -> JobRow:
-    """A quick job may have ended by now: who has one begin is answered with how it began, active."""
-    return msgspec.structs.replace(row, status="active", failure_code=None, failure_message=None)
-
-
 async def _ended(request: web.Request, job_id: str, after: int, seconds: float) -> None:
     """Wait until the job ends, the time is over, the key is revoked or the server goes down."""
-    events = live_events(request, job_id, after)
+    events = live_events(request.app[STORE], job_id, after)
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds), aclosing(events):
             async for told in with_keep_alives(events, request.app[CLOSING], revocation=revocation_of(request)):
@@ -272,25 +174,16 @@ async def _ended(request: web.Request, job_id: str, after: int, seconds: float) 
                     return
 
 
-async def _job_response(
-    request: web.Request, row: JobRow, *, status: int = 200, headers: dict[str, str] | None = None
+def _job_response(
+    request: web.Request, job: ReadJob, *, status: int = 200, headers: dict[str, str] | None = None
 ) -> web.Response:
     """The job with a weak entity tag; 304 without it for a reader who has it already (RFC 9110, section 13.1.2)."""
-    if row.waiting_since is None:
-        body, tag = request.app[ENDED_JOBS].encoded(row, _encoded)
-    else:
-        body, tag = _encoded(row, await queue_position(request.app[VIEWS], row, request.app[JOB_ROOM]))
+    body, tag = job.encoded()
     weak = f'W/"{tag}"'
     known = (request.if_none_match or ()) if "If-None-Match" in request.headers else ()
     if request.method in ("GET", "HEAD") and any(one.value in (tag, "*") for one in known):
         return web.Response(status=304, headers={"ETag": weak})
     return _json(body, status=status, headers={**(headers or {}), "ETag": weak})
-
-
-def _encoded(row: JobRow, place: int | None = None) -> tuple[bytes, str]:
-    """The job as JSON, and the tag of that."""
-    body = msgspec.json.encode(job_view(row, place))
-    return body, sha256(body).hexdigest()[:32]
 
 
 def _json(body: bytes, *, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:

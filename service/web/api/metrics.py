@@ -23,7 +23,7 @@ from service.domain.errors import Forbidden, ServiceError, Unauthorized
 from service.domain.threads import ReplyCompleted
 from service.ports.bounds import Bound
 from service.ports.model import Model, ModelChunk, ModelEnd, ModelRequest
-from service.projections.backlog import standing
+from service.queries.backlog import read_backlog
 from service.runtime.system import now
 from service.streams import JOBS, THREADS, decoded
 from service.web.http.client_address import client_address
@@ -171,7 +171,7 @@ class Metrics:
 
     async def text(self) -> bytes:
         """Raises StoreUnavailable."""
-        at, there, head = now(), await standing(self._views), await self._store.head()
+        at, there, head = now(), await read_backlog(self._views), await self._store.head()
         sizes = await asyncio.to_thread(_sizes, self._data)
         values: dict[str, float] = {
             "jobs_running": there.jobs_running,

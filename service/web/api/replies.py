@@ -9,7 +9,7 @@ from aiohttp_sse import EventSourceResponse
 from msgspec import Struct
 
 from service.domain.replies import ReplyBroken, ReplyDone, ReplyEvent, ReplyReplay, TextDelta, merged
-from service.projections.threads import position_of_reply
+from service.queries.threads import position_of_reply
 from service.streams import THREADS, decoded
 from service.web.http.app_keys import CLOSING, REPLIER, STORE, VIEWS
 from service.web.http.live import with_keep_alives
@@ -147,8 +147,7 @@ async def _told(
 async def _on_record(request: web.Request, reply: ReplySubscription) -> AsyncGenerator[ReplyEvent, None]:
     """What is on record of a reply, and what comes to be, to its end."""
     store, views = request.app[STORE], request.app[VIEWS]
-    await views.wait_for(await store.head())
-    position = await position_of_reply(views, reply.reply_id)
+    position = await position_of_reply(store, views, reply.reply_id)
     replay = ReplyReplay(reply.thread_id, reply.reply_id)
     after = 0 if position is None else position - 1
     async with aclosing(store.subscribe(after=after, stream=THREADS.stream(reply.thread_id))) as subscription:

@@ -7,18 +7,18 @@ from msgspec import Meta, Struct
 
 from service.domain.errors import Invalid, NotFound
 from service.domain.threads import MAX_PAGE_SIZE, MAX_QUESTION_CHARACTERS, SearchFilter
-from service.ports.search_index import Section
+from service.views.fields import described
+from service.views.search import PageMetadata, PageView, search_result
 from service.web.api.threads import FilterBody
 from service.web.http.access import site_for
 from service.web.http.app_keys import INDEX
 from service.web.http.limits import count_search
 from service.web.http.problems import json_response, read_body
-from service.web.http.schemas import NOT_BLANK, WHOLE, Reference, described
+from service.web.http.schemas import NOT_BLANK, WHOLE
 
 routes = web.RouteTableDef()
 
 DEFAULT_RESULTS = 10
-MAX_RESULT_CHARACTERS = 20_000
 
 
 class SearchBody(Struct, rename="camel"):
@@ -60,43 +60,6 @@ class PageBody(Struct):
     ] = None
 
 
-class ResultMetadata(Struct, frozen=True, rename="camel"):
-    """Where a section is from."""
-
-    title: Annotated[str, described("The page's title.")]
-    url: Annotated[Reference, described("Where the section is on the site, anchor included.")]
-    score: Annotated[float, described("0 to 1, the best result being 1; to be compared within one answer only.")]
-    heading: Annotated[str, described("The section's heading; empty above a page's first one.")]
-    heading_path: Annotated[tuple[str, ...], described("The headings that it stands under, the outermost first.")]
-    start_line: Annotated[int, described("Where it begins in the file, from 1.")]
-    end_line: Annotated[int, described("Where it ends in the file.")]
-    commit: Annotated[str, described("The commit of the repository that it was read from.")]
-
-
-class SearchResult(Struct, frozen=True):
-    """A section of a page."""
-
-    content: Annotated[str, described("Its text as Markdown.")]
-    path: Annotated[str, described("The page's path in the repository.")]
-    metadata: ResultMetadata
-
-
-class PageMetadata(Struct, frozen=True):
-    """Where a page is from."""
-
-    title: Annotated[str, described("The page's title.")]
-    url: Annotated[Reference, described("Where it is on the site.")]
-    path: Annotated[str, described("Its path in the repository.")]
-
-
-class PageView(Struct, frozen=True):
-    """A page."""
-
-    path: Annotated[str, described("As it was asked for.")]
-    content: Annotated[str, described("Its text as Markdown.")]
-    metadata: PageMetadata
-
-
 @routes.post("/discovery/v1/search/{domain}")
 async def search(request: web.Request) -> web.Response:
     """Sections, best first; an empty list when no word of the query is on the site."""
@@ -112,18 +75,7 @@ async def search(request: web.Request) -> web.Response:
     count_search(request)
     found = await request.app[INDEX].search(project.domain, body.query, limit=int(size), filter=allowed)
     least = body.score_threshold or 0.0
-    return json_response([_result(each, found.commit) for each in found.sections if each.score >= least])
-
-
-def _result(section: Section, commit: str) -> SearchResult:
-    return SearchResult(
-        section.text[:MAX_RESULT_CHARACTERS],
-        section.path,
-        ResultMetadata(
-            section.title, section.url, section.score, section.heading, section.heading_path, section.start_line,
-            section.end_line, commit,
-        ),
-    )  # fmt: skip
+    return json_response([search_result(each, found.commit) for each in found.sections if each.score >= least])
 
 
 @routes.post("/discovery/v1/page/{domain}")

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from service.web.http.schemas import Reference, described
+from service.views.fields import Reference, described
 
 UI_CHUNKS: Mapping[str, str] = {
     "start": "The reply's id and the thread's.",

@@ -23,10 +23,11 @@ from service.domain.threads import (
     SearchFilter,
     Thread,
 )
-from service.projections.projects import ProjectRow
-from service.projections.threads import replies_in_chat
+from service.queries.threads import replies_in_chat
 from service.runtime.system import new_id, now
 from service.streams import THREADS
+from service.views.fields import described
+from service.views.projects import ProjectView
 from service.web.api.replies import ReplySubscription, send_data_stream, send_ui_messages
 from service.web.http.access import site_for
 from service.web.http.app_keys import BROADCAST, INSTANCE, KEY_REQUIRED, REPLIER, STORE, VIEWS
@@ -34,7 +35,7 @@ from service.web.http.client_address import client_address
 from service.web.http.limits import metered_store, name_reader
 from service.web.http.problems import ACTOR, decoded_at, metadata_of, read_body
 from service.web.http.query_params import query_param
-from service.web.http.schemas import MESSAGE, QUESTION, WHOLE, described
+from service.web.http.schemas import MESSAGE, QUESTION, WHOLE
 from service.web.http.versioning import deprecated
 from service.wire import ui_messages
 from service.workers.broadcast import Topic
@@ -187,9 +188,8 @@ async def post_message_v1(request: web.Request) -> web.StreamResponse:
 async def _reply_in_chat(request: web.Request, chat_id: str, reader: ResumeRequest) -> ReplySubscription | None:
     """The newest reply in the chat that this reader may have and still waits for."""
     store, views, replier = request.app[STORE], request.app[VIEWS], request.app[REPLIER]
-    await views.wait_for(await store.head())
     found = await replies_in_chat(
-        views, reader.domain, chat_id, asker=None if reader.thread_key is not None else reader.asker
+        store, views, reader.domain, chat_id, asker=None if reader.thread_key is not None else reader.asker
     )
     for one in found:
         thread = (await load(store, THREADS, one.thread_id)).state
@@ -208,7 +208,7 @@ async def _reply_in_chat(request: web.Request, chat_id: str, reader: ResumeReque
 
 
 async def _post(
-    request: web.Request, project: ProjectRow, body: ThreadBody, *, api_version: Literal[1, 2]
+    request: web.Request, project: ProjectView, body: ThreadBody, *, api_version: Literal[1, 2]
 ) -> ReplySubscription:
     message = _message(body, project.domain, request, api_version)
     name_reader(request, body.fp)
@@ -227,7 +227,7 @@ async def _post(
     )
 
 
-async def _record(request: web.Request, project: ProjectRow, body: ThreadBody, message: PostMessage) -> PostedMessage:
+async def _record(request: web.Request, project: ProjectView, body: ThreadBody, message: PostMessage) -> PostedMessage:
     """In the thread that the request names; or in the one that the chat's earlier messages name, if it is the sender's
     to write to: clients send metadata back without being asked to, so a wrong one is no mistake of theirs. Who wants
     another reply to a chat's first message, or edits it, has no earlier message to send back: the chat's name tells.
@@ -248,8 +248,7 @@ async def _record(request: web.Request, project: ProjectRow, body: ThreadBody, m
 async def _thread_of_chat(request: web.Request, message: PostMessage) -> str | None:
     """The thread in which whoever asks has sent this very message before, in a chat of that name."""
     store, views = request.app[STORE], request.app[VIEWS]
-    await views.wait_for(await store.head())
-    found = await replies_in_chat(views, message.domain, message.chat_id, asker=message.asker)
+    found = await replies_in_chat(store, views, message.domain, message.chat_id, asker=message.asker)
     for thread_id in dict.fromkeys(one.thread_id for one in found):
         thread = (await load(store, THREADS, thread_id)).state
         if isinstance(thread, Thread) and message.client_message_id and thread.index_asked(message) is not None:

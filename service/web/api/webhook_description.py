@@ -1,14 +1,11 @@
 """What the API's description says of webhooks: what the service itself sends; part of ``description``."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
-
-from msgspec import Struct
+from typing import Any
 
 from service.domain.hooks.webhooks import JobEventName
-from service.web.api.jobs import JobView
+from service.views.webhooks import JobChanged
 from service.web.api.openapi import Notice
-from service.web.http.schemas import Timestamp, described
 
 HEADERS = {
     "webhook-id": "The delivery's id: the same however often it is tried, so that it can be told from another.",
@@ -27,20 +24,6 @@ SUMMARIES: Mapping[JobEventName, str] = {
     "job.completed": "A job has completed",
     "job.failed": "A job has failed",
 }
-
-
-class ToldJob(JobView, frozen=True, rename="camel", kw_only=True):
-    """A job as it was at the change that is told."""
-
-    project_id: Annotated[str, described("The project that it belongs to.")]
-
-
-class JobChanged(Struct, frozen=True):
-    """What a webhook is told."""
-
-    type: Annotated[JobEventName, described("What happened.")]
-    timestamp: Annotated[Timestamp, described("When it happened.")]
-    data: ToldJob
 
 
 def notices(job: Mapping[str, Any]) -> Sequence[Notice]:

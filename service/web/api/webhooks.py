@@ -23,9 +23,11 @@ from service.domain.hooks.incoming import (
 )
 from service.domain.hooks.webhooks import SECRET_BYTES, make_secret
 from service.domain.jobs.decider import ClosePullRequest
-from service.projections.projects import ProjectRow, get_project
+from service.queries.projects import get_project
+from service.queries.read_models import wait_for_head
 from service.runtime.system import now
 from service.streams import INCOMING
+from service.views.projects import ProjectView
 from service.web.http.app_keys import STORE, VIEWS
 from service.web.http.problems import ACTOR, json_response, metadata_of, read_bytes
 
@@ -62,21 +64,21 @@ def _no_such_hook() -> NotFound:
     return NotFound("There is no such hook, or what was sent is not signed with its secret.", code="hook_not_found")
 
 
-async def _project(request: web.Request) -> ProjectRow | None:
+async def _project(request: web.Request) -> ProjectView | None:
     store, views, project_id = request.app[STORE], request.app[VIEWS], request.match_info["projectId"]
     project = await get_project(views, project_id)
     if project is None and await store.stream_version(INCOMING.stream(project_id)) > 0:  # made a moment ago
-        await views.wait_for(await store.head())
+        await wait_for_head(store, views)
         project = await get_project(views, project_id)
     return project
 
 
-async def _secret(request: web.Request, project: ProjectRow | None) -> str | None:
+async def _secret(request: web.Request, project: ProjectView | None) -> str | None:
     state = (await load(request.app[STORE], INCOMING, project.id)).state if project is not None else INCOMING.initial
     return state.secret if isinstance(state, Open) and state.secret not in GONE else None
 
 
-async def _act(request: web.Request, project: ProjectRow, told: Told) -> web.Response:
+async def _act(request: web.Request, project: ProjectView, told: Told) -> web.Response:
     match told:
         case Ping():
             return json_response({"status": "pong"})

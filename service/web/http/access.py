@@ -13,10 +13,10 @@ from aiohttp import web
 from service.domain.access.callers import is_origin_allowed, is_within
 from service.domain.access.keys import digest_of, kind_of
 from service.domain.errors import Forbidden, NotFound, Unauthorized
-from service.projections.directory import ProjectDirectory
-from service.projections.keys import KeyDirectory, KeyRow
-from service.projections.projects import ProjectRow
+from service.queries.keys import KeyDirectory, KnownKey
+from service.queries.projects import ProjectDirectory
 from service.runtime.system import now
+from service.views.projects import ProjectView
 from service.web.http.client_address import client_address
 from service.web.http.connections import Connection
 from service.web.http.limits import attach_quota
@@ -27,13 +27,13 @@ from service.workers.admission.key_uses import KeyUses
 KEY_DIRECTORY: web.AppKey[KeyDirectory] = web.AppKey("KEY_DIRECTORY")
 PROJECT_DIRECTORY: web.AppKey[ProjectDirectory] = web.AppKey("PROJECT_DIRECTORY")
 KEY_USES: web.AppKey[KeyUses] = web.AppKey("KEY_USES")
-CALLER = web.RequestKey("caller", KeyRow)
+CALLER = web.RequestKey("caller", KnownKey)
 """The key that was let in."""
 
 MAX_TOKEN_CHARACTERS = 200
 
 
-async def authenticate(request: web.Request) -> KeyRow:
+async def authenticate(request: web.Request) -> KnownKey:
     """The key of ``Authorization: Bearer``.
 
     Raises:
@@ -49,25 +49,25 @@ async def authenticate(request: web.Request) -> KeyRow:
         raise Unauthorized("Send your API key as Authorization: Bearer KEY.")
     token = token.strip()
     key = _known(request, token) or await _find(request, token)
-    if key is None or key.revoked_at is not None:
+    if key is None or key.state.revoked_at is not None:
         raise Unauthorized("This API key is not valid.")
     at = now()
-    if key.status(at) == "expired":
+    if key.state.status(at) == "expired":
         raise Unauthorized("This API key has expired.", code="key_expired")
     _require_place(request, key)
     _let_in(request, key, at)
     return key
 
 
-def _known(request: web.Request, token: str) -> KeyRow | None:
+def _known(request: web.Request, token: str) -> KnownKey | None:
     """The key in memory, if it is not revoked. What is there has the form of a key."""
     if len(token) > MAX_TOKEN_CHARACTERS or not token.isascii():
         return None
     key = request.app[KEY_DIRECTORY].find(digest_of(token))
-    return key if key is not None and key.revoked_at is None else None
+    return key if key is not None and key.state.revoked_at is None else None
 
 
-async def _find(request: web.Request, token: str) -> KeyRow | None:
+async def _find(request: web.Request, token: str) -> KnownKey | None:
     """The key by the log as it is now, if the token can be one."""
     if len(token) > MAX_TOKEN_CHARACTERS or kind_of(token) is None:
         return None
@@ -76,15 +76,15 @@ async def _find(request: web.Request, token: str) -> KeyRow | None:
     return directory.find(digest_of(token))
 
 
-def _require_place(request: web.Request, key: KeyRow) -> None:
-    if key.allowed_addresses and not is_within(client_address(request), key.allowed_addresses):
+def _require_place(request: web.Request, key: KnownKey) -> None:
+    if key.state.allowed_addresses and not is_within(client_address(request), key.state.allowed_addresses):
         raise Forbidden("This key may not be used from your address.", code="address_not_allowed")
     origin = request.headers.get("Origin")
-    if key.allowed_origins and origin is not None and not is_origin_allowed(origin, key.allowed_origins):
+    if key.state.allowed_origins and origin is not None and not is_origin_allowed(origin, key.state.allowed_origins):
         raise Forbidden("This key may not be used by this website.", code="origin_not_allowed")
 
 
-def _let_in(request: web.Request, key: KeyRow, at: datetime) -> None:
+def _let_in(request: web.Request, key: KnownKey, at: datetime) -> None:
     request[ACTOR], request[CALLER] = key.id, key
     revocation = request[REVOKED] = request.app[KEY_DIRECTORY].revocation(key.id)
     if isinstance(request.protocol, Connection):
@@ -92,34 +92,36 @@ def _let_in(request: web.Request, key: KeyRow, at: datetime) -> None:
     request.app[KEY_USES].note(key, at)
 
 
-async def project_for(request: web.Request) -> ProjectRow:
+async def project_for(request: web.Request) -> ProjectView:
     """The project that the path names, for a caller with an admin key of its organization."""
     key = await authenticate(request)
     _require_kind(key, "admin")
     projects, project_id = request.app[PROJECT_DIRECTORY], request.match_info["projectId"]
-    project = projects.known(project_id, key.organization_id) or await projects.by_id(project_id, key.organization_id)
+    project = projects.known(project_id, key.state.organization_id) or await projects.by_id(
+        project_id, key.state.organization_id
+    )
     if project is None:
         raise NotFound("There is no such project.", code="project_not_found")
     attach_quota(request, key, project)
     return project
 
 
-async def site_for(request: web.Request) -> ProjectRow:
+async def site_for(request: web.Request) -> ProjectView:
     """The project whose site the path names, for a caller with an assistant key for that domain."""
     key = await authenticate(request)
     _require_kind(key, "assistant")
-    project = await request.app[PROJECT_DIRECTORY].by_domain(request.match_info["domain"], key.organization_id)
+    project = await request.app[PROJECT_DIRECTORY].by_domain(request.match_info["domain"], key.state.organization_id)
     if project is None:
         raise NotFound("There is no such site.", code="domain_not_found")
-    if project.domain not in key.domains:
+    if project.domain not in key.state.domains:
         raise Forbidden("This key does not serve this site.")
     attach_quota(request, key, project)
     return project
 
 
-def _require_kind(key: KeyRow, kind: Literal["admin", "assistant"]) -> None:
-    if key.kind != kind:
-        raise Forbidden(f"This takes an {kind} key; yours is an {key.kind} key.", code="wrong_key_kind")
+def _require_kind(key: KnownKey, kind: Literal["admin", "assistant"]) -> None:
+    if key.state.kind != kind:
+        raise Forbidden(f"This takes an {kind} key; yours is an {key.state.kind} key.", code="wrong_key_kind")
 
 
 async def git_organization(request: web.Request, project_id: str) -> str | None:
@@ -134,13 +136,13 @@ async def git_organization(request: web.Request, project_id: str) -> str | None:
     except ValueError:  # no base64, no ASCII, or no UTF-8 in it
         return None
     key, at = _known(request, token) or await _find(request, token), now()
-    if key is None or key.kind != "admin" or key.status(at) != "in force":
+    if key is None or key.state.kind != "admin" or key.state.status(at) != "in_force":
         return None
     try:
         _require_place(request, key)
     except Forbidden:
         return None
-    if await request.app[PROJECT_DIRECTORY].by_id(project_id, key.organization_id) is None:
+    if await request.app[PROJECT_DIRECTORY].by_id(project_id, key.state.organization_id) is None:
         return None
     _let_in(request, key, at)
-    return key.organization_id
+    return key.state.organization_id

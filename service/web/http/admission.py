@@ -11,12 +11,10 @@ from msgspec.structs import replace
 from eventstore import EventStore, Views
 from service.domain.access.usage import Limits
 from service.ports.bounds import CountBound
-from service.projections.directory import ProjectDirectory
-from service.projections.ended_jobs import EndedJobs
-from service.projections.keys import KeyDirectory
+from service.queries.keys import KeyDirectory
+from service.queries.projects import ProjectDirectory
 from service.runtime.system import now
 from service.web.http.access import KEY_DIRECTORY, KEY_USES, PROJECT_DIRECTORY
-from service.web.http.app_keys import ENDED_JOBS
 from service.web.http.client_address import PROXIES, Proxies
 from service.web.http.connections import LOCAL, ConnectionLimiter, ConnectionLimits
 from service.web.http.cors import allow_origin
@@ -51,7 +49,7 @@ class Admission:
     ) -> None:
         self._views, self._settings = views, settings
         self._keys, self._projects = KeyDirectory(store), ProjectDirectory(store, views)
-        self._uses, self._ended_jobs = KeyUses(store), EndedJobs(store)
+        self._uses = KeyUses(store)
         self._admissions = Admissions(store, settings.limits, load_secret(data / "usage.key"), clock)
         proxied = (*LOCAL, *settings.proxies.trusted)
         self.connection_limiter = ConnectionLimiter(_unlimited(settings.connections, proxied))
@@ -63,7 +61,6 @@ class Admission:
     def install(self, app: web.Application) -> None:
         settings = self._settings
         app[KEY_DIRECTORY], app[PROJECT_DIRECTORY], app[KEY_USES] = self._keys, self._projects, self._uses
-        app[ENDED_JOBS] = self._ended_jobs
         app[ADMISSIONS], app[PROXIES] = self._admissions, settings.proxies
         app[BODY_SECONDS], app[IS_HTTPS] = settings.body_seconds, settings.is_https
         app[SUNSET] = settings.sunset
@@ -81,14 +78,12 @@ class Admission:
         """Before the first request."""
         await self._keys.catch_up()
         await self._projects.load()
-        await self._ended_jobs.load()
         await self._admissions.load(self._views)
 
     def readers(self) -> Iterator[tuple[str, Coroutine[None, None, None]]]:
         """Those of the workers that a service needs which only reads."""
         yield "keys", self._keys.run()
         yield "projects", self._projects.run()
-        yield "ended-jobs", self._ended_jobs.run()
         yield "admissions", self._admissions.run()  # it answers each request that it cannot be recorded
 
     def workers(self) -> Iterator[tuple[str, Coroutine[None, None, None]]]:

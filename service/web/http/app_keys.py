@@ -10,8 +10,7 @@ from service.domain.replies import ReplyEvent
 from service.ports.bounds import CountBound
 from service.ports.model import Models
 from service.ports.search_index import SearchIndex
-from service.projections.ended_jobs import EndedJobs
-from service.projections.jobs import JobRoom
+from service.queries.jobs import JobReader
 from service.workers.broadcast import Broadcast
 from service.workers.replier import Replier
 
@@ -21,8 +20,7 @@ INDEX: web.AppKey[SearchIndex] = web.AppKey("INDEX")
 MODELS: web.AppKey[Models] = web.AppKey("MODELS")
 BROADCAST: web.AppKey[Broadcast[ReplyEvent]] = web.AppKey("BROADCAST")
 REPLIER: web.AppKey[Replier] = web.AppKey("REPLIER")
-ENDED_JOBS: web.AppKey[EndedJobs] = web.AppKey("ENDED_JOBS")
-JOB_ROOM: web.AppKey[JobRoom] = web.AppKey("JOB_ROOM")
+JOB_READER: web.AppKey[JobReader] = web.AppKey("JOB_READER")
 INSTANCE: web.AppKey[str] = web.AppKey("INSTANCE")
 KEY_REQUIRED: web.AppKey[bool] = web.AppKey("KEY_REQUIRED")
 """A follow-up must carry its thread's key."""

@@ -36,7 +36,7 @@ def allow_origin(request: web.Request, response: web.StreamResponse) -> None:
     """For every answer's head, errors and streams included."""
     if request.path.startswith(PREFIX):
         key, origin = request.get(CALLER), request.headers.get("Origin")
-        listed = key is not None and key.allowed_origins
+        listed = key is not None and key.state.allowed_origins
         if not listed:
             response.headers["Access-Control-Allow-Origin"] = "*"
         elif origin is not None:  # it was let in, so it is one of the list

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from eventstore import EventStore
 from service.domain.access.callers import counted_as
 from service.domain.access.usage import Api, Counted, RequestAccepted, SearchRequest, Standing
-from service.projections.keys import KeyRow
-from service.projections.projects import ProjectRow
+from service.queries.keys import KnownKey
 from service.runtime.system import now
+from service.views.projects import ProjectView
 from service.web.http.app_keys import STORE
 from service.web.http.client_address import client_address
 from service.web.http.problems import metadata_of
@@ -37,11 +37,11 @@ IN_SCOPE: dict[str, Api] = {
 """POST to these is counted."""
 
 
-def attach_quota(request: web.Request, key: KeyRow, project: ProjectRow) -> None:
+def attach_quota(request: web.Request, key: KnownKey, project: ProjectView) -> None:
     """From now on the answer's head has the limits, if the request's address is one that is counted."""
     resource = request.match_info.route.resource
     path = resource.canonical if request.method == "POST" and resource is not None else ""
-    api, is_reader = IN_SCOPE.get(path), bool(key.allowed_origins)
+    api, is_reader = IN_SCOPE.get(path), bool(key.state.allowed_origins)
     if api is None and path != SEARCH:
         return
     address = request.app[ADMISSIONS].digest_of(counted_as(client_address(request)))

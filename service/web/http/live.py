@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import TypeVar
 
-from service.projections.keys import Revocation
+from service.queries.keys import Revocation
 
 T = TypeVar("T")
 

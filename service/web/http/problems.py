@@ -34,7 +34,7 @@ from service.domain.errors import (
     UnsupportedMediaType,
 )
 from service.runtime.content_coding import unpacked
-from service.web.http.schemas import Reference, described
+from service.views.fields import Reference, described
 from service.web.http.security_headers import PLAIN_HEADERS
 
 log = structlog.get_logger()

@@ -9,7 +9,7 @@ from aiohttp import web
 
 from service.domain.errors import Unauthorized
 from service.domain.replies import ReplyBroken
-from service.projections.keys import Revocation
+from service.queries.keys import Revocation
 
 REVOKED = web.RequestKey("revoked", Revocation)
 """Of the request's key."""

@@ -1,8 +1,6 @@
 """What the API's description says of fields beside their types, for the structs of requests and answers."""
 
-from typing import Annotated, Any
-
-from msgspec import Meta
+from typing import Any
 
 from service.domain.threads import MAX_QUESTION_CHARACTERS
 
@@ -11,17 +9,6 @@ NOT_BLANK = {"pattern": r"[^\s\u001c-\u001f\u0085]"}
 WHOLE = {"multipleOf": 1}
 """Of numbers that are read as floats, since some clients write 5 as 5.0: what JSON Schema takes for an integer, too."""
 
-
-def described(text: str, **schema: Any) -> Meta:
-    """A field's description, and what else its schema has. For values that are read, limits are given to ``Meta``."""
-    return Meta(description=text, extra_json_schema=schema or None)
-
-
-Timestamp = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
-"""ISO 8601 in UTC, with milliseconds and ``Z``."""
-Url = Annotated[str, Meta(extra_json_schema={"format": "uri"})]
-Reference = Annotated[str, Meta(extra_json_schema={"format": "uri-reference"})]
-"""A URL, or the part of one after the site's own address: as the site's settings have it."""
 
 MESSAGE: dict[str, Any] = {
     "title": "ChatMessage",

@@ -49,7 +49,7 @@ from service.domain.access.usage import (
 )
 from service.domain.errors import RateLimited
 from service.ports.bounds import CountBound, ignore_bounds
-from service.projections.usage import accepted_since
+from service.queries.usage import accepted_since
 from service.streams import USAGE, decoded
 
 MAX_TOGETHER = 256

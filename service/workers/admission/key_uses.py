@@ -9,7 +9,7 @@ from eventstore import EventStore, StoreUnavailable
 from service.commands.keys import note_use_of_key
 from service.domain.access.keys import USE_NOTED_EVERY
 from service.domain.errors import ServiceError
-from service.projections.keys import KeyRow
+from service.queries.keys import KnownKey
 
 log = structlog.get_logger()
 
@@ -23,9 +23,9 @@ class KeyUses:
         self._used: set[str] = set()
         self._any = asyncio.Event()
 
-    def note(self, key: KeyRow, at: datetime) -> None:
+    def note(self, key: KnownKey, at: datetime) -> None:
         """The key opened something just now."""
-        if key.used_at is None or at - key.used_at >= USE_NOTED_EVERY:
+        if key.state.used_at is None or at - key.state.used_at >= USE_NOTED_EVERY:
             self._used.add(key.id)
             self._any.set()
 

@@ -11,7 +11,7 @@ import structlog
 from eventstore import EventStore, Views
 from service.domain.errors import NotFound, ServiceError, Unavailable
 from service.domain.sites import SiteIndexed
-from service.projections.sites import list_sites
+from service.queries.sites import list_sites
 from service.retrieval.search.meaning import Meaning
 from service.retrieval.search.query import SiteIndexes
 from service.streams import SITES, decoded
@@ -43,7 +43,7 @@ class Embedder:
         after = await self._store.head()
         for site in await list_sites(self._views):
             if site.file is not None:
-                await self._embed(site.domain)
+                await self._embed(site.view.domain)
         async for recorded in self._store.subscribe(after=after, category=SITES.category):
             for domain, event in decoded(SITES, [recorded]):
                 if isinstance(event, SiteIndexed):

@@ -24,19 +24,20 @@ from typing import NamedTuple
 import structlog
 
 from eventstore import EventStore, Metadata, StoreUnavailable, Views, execute
-from service.commands.projects import source_of
 from service.domain.errors import NO_ROOM, DiskFull, Invalid, NotFound, ServiceError, Unavailable
 from service.domain.sites import IndexRequested, KeepIndex, RecordIndex, RecordIndexFailure, SiteIndexed, SiteRegistered
 from service.ports.bounds import CountBound, ignore_bounds
 from service.ports.docs_source import DocsSource, Fetched, Source
-from service.projections.projects import ProjectRow, project_of_domain
-from service.projections.sites import SiteRow, get_site, list_sites
+from service.queries.projects import project_of_domain, source_of
+from service.queries.read_models import wait_for_rebuild
+from service.queries.sites import Site, get_site, list_sites
 from service.retrieval.index.report import IndexReport
 from service.retrieval.search.query import SiteIndexes
 from service.runtime.processes import OUT_OF_MEMORY, PROCESS_DIED, TIMED_OUT
 from service.runtime.scratch import scratch_folder
 from service.runtime.system import now
 from service.streams import SITES, decoded
+from service.views.projects import ProjectView
 from service.workers.fair_slots import FairSlots, build_slots, fetch_slots
 from service.workers.indexing.site_build import (
     MEMORY_BYTES,
@@ -96,7 +97,7 @@ class Indexer:
         """Serve every index that is there."""
         for site in await list_sites(self._views):
             if site.file is not None:
-                await self._serve(site.domain, site.file)
+                await self._serve(site.view.domain, site.file)
 
     async def _serve(self, domain: str, file: str) -> None:
         try:
@@ -114,7 +115,7 @@ class Indexer:
     async def run(self) -> None:
         """Until cancelled: index what wants it now, then whatever is asked for."""
         after = await self._store.head()
-        await self._views.wait_for(after, timeout_seconds=3600)  # views may be rebuilt at this very start
+        await wait_for_rebuild(self._views, after)
         async with asyncio.TaskGroup() as group:
 
             def want(domain: str) -> None:
@@ -126,9 +127,9 @@ class Indexer:
 
             self._index.on_broken = want
             for site in await list_sites(self._views):
-                is_lost = site.file is not None and self._index.served(site.domain) is None
-                if site.index_wanted or site.failure_code is not None or is_lost:
-                    want(site.domain)
+                is_lost = site.file is not None and self._index.served(site.view.domain) is None
+                if site.is_behind or is_lost:
+                    want(site.view.domain)
             async for recorded in self._store.subscribe(after=after, category=SITES.category):
                 for domain, event in decoded(SITES, [recorded]):
                     if isinstance(event, SiteRegistered | IndexRequested):
@@ -179,17 +180,17 @@ class Indexer:
         if failure.may_pass:
             site.wanted.set()
 
-    def _is_due(self, site: SiteRow) -> bool:
-        return site.index_wanted or site.failure_code is not None or self._index.served(site.domain) is None
+    def _is_due(self, site: Site) -> bool:
+        return site.is_behind or self._index.served(site.view.domain) is None
 
     async def _index_if_due(self, domain: str) -> "_Failure | None":
-        await self._views.wait_for(await self._store.head(), timeout_seconds=3600)
+        await wait_for_rebuild(self._views, await self._store.head())
         site = await get_site(self._views, domain)
         if site is None or not self._is_due(site):
             return None  # another process has done it
         is_served = self._index.served(domain) is not None
         try:
-            await self.index(domain, Metadata(), unless=site.commit if is_served else None)
+            await self.index(domain, Metadata(), unless=site.view.commit if is_served else None)
         except ServiceError as error:
             log.warning("indexing failed", domain=domain, code=error.code)
             after = error.retry_after_seconds if isinstance(error, Unavailable) else None
@@ -239,7 +240,7 @@ class Indexer:
         raise failure
 
     async def _build(
-        self, project: ProjectRow, metadata: Metadata, report_progress: Report, unless: str | None, *, whole: bool
+        self, project: ProjectView, metadata: Metadata, report_progress: Report, unless: str | None, *, whole: bool
     ) -> IndexReport | None:
         source, stage = source_of(project), self._sites.get(project.domain, _Wanted())
         fetched = await self._fetch(source, project, stage)
@@ -279,7 +280,7 @@ class Indexer:
         if report.left_out:
             self._count_bound("site_files", report.left_out)
 
-    async def _fetch(self, source: Source, project: ProjectRow, stage: "_Wanted") -> Fetched:
+    async def _fetch(self, source: Source, project: ProjectView, stage: "_Wanted") -> Fetched:
         slot: AbstractAsyncContextManager[None] = nullcontext()
         if source.code_host != "local":
             stage.stage = "it waits to be fetched"
@@ -348,12 +349,12 @@ class Indexer:
                 raise
             raise _TakesLong from None
 
-    async def _before(self, project: ProjectRow) -> "_Before | None":
+    async def _before(self, project: ProjectView) -> "_Before | None":
         """The index that the site has, if any."""
         site = await get_site(self._views, project.domain)
-        if site is None or site.file is None or site.commit is None:
+        if site is None or site.file is None or site.view.commit is None:
             return None
-        return _Before(site.commit, self._index.path_of(project.domain, site.file))
+        return _Before(site.view.commit, self._index.path_of(project.domain, site.file))
 
 
 class _TakesLong(Exception):
@@ -390,7 +391,7 @@ class _Failure(NamedTuple):
 
 
 class _Build(NamedTuple):
-    project: ProjectRow
+    project: ProjectView
     source: Source
     target: Path
     commit: str

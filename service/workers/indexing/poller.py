@@ -9,12 +9,12 @@ from collections.abc import Sequence
 import structlog
 
 from eventstore import EventStore, Metadata, StoreUnavailable, Views
-from service.commands.projects import source_of
 from service.commands.sites import request_index
 from service.domain.errors import ServiceError
 from service.ports.docs_source import DocsSource
-from service.projections.projects import ProjectRow, list_projects
-from service.projections.sites import get_site
+from service.queries.projects import list_projects, source_of
+from service.queries.sites import get_site
+from service.views.projects import ProjectView
 from service.workers.fair_slots import FairSlots, fetch_slots
 
 log = structlog.get_logger()
@@ -50,7 +50,7 @@ class Poller:
             await self._begin(group)
 
     async def _begin(self, group: asyncio.TaskGroup) -> None:
-        projects: dict[str, list[ProjectRow]] = {}
+        projects: dict[str, list[ProjectView]] = {}
         for project in await list_projects(self._views):
             if project.code_host != "local":  # those are ours: their pushes and merges are known
                 projects.setdefault(project.organization_id, []).append(project)
@@ -59,16 +59,16 @@ class Poller:
             if organization_id not in self._looking:
                 self._looking[organization_id] = group.create_task(self._look_at(theirs))
 
-    async def _look_at(self, projects: Sequence[ProjectRow]) -> None:
+    async def _look_at(self, projects: Sequence[ProjectView]) -> None:
         """Each site in turn, so that a slow one costs its own organization's others time and nothing else."""
         for project in projects:
             try:
                 site = await get_site(self._views, project.domain)
-                if site is None or site.index_wanted:
+                if site is None or site.view.index_wanted:
                     continue
                 async with self._fetches.held(project.organization_id):
                     fetched = await self._docs.fetch(source_of(project))
-                if fetched.base_commit != site.commit:
+                if fetched.base_commit != site.view.commit:
                     await request_index(self._store, project.domain, "its newest commit is another", Metadata())
             except (ServiceError, StoreUnavailable) as error:
                 log.info("site not polled", domain=project.domain, error=type(error).__name__)

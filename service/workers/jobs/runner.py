@@ -23,7 +23,6 @@ from eventstore import (
     load,
 )
 from service.agent.loop.budgets import Budgets
-from service.commands.projects import source_of
 from service.domain.errors import Conflict, DiskFull, ServiceError, Unavailable
 from service.domain.jobs.decider import (
     FailJob,
@@ -48,8 +47,9 @@ from service.ports.docs_source import DocsSource
 from service.ports.model import Models
 from service.ports.search_index import SearchIndex
 from service.ports.tracer import Attribute, NoTracer, Tracer
-from service.projections.jobs import active_jobs
-from service.projections.projects import get_project
+from service.queries.jobs import active_jobs
+from service.queries.projects import get_project, source_of
+from service.queries.read_models import wait_for_rebuild
 from service.runtime.system import now
 from service.streams import JOBS, decoded
 from service.workers.jobs.queue import JobQueue
@@ -118,7 +118,7 @@ class JobRunner:
         Jobs that are under way when it is cancelled are parked: recorded as interrupted, to go on at the next start.
         """
         after = await self._store.head()
-        await self._views.wait_for(after, timeout_seconds=3600)  # views may be rebuilt at this very start
+        await wait_for_rebuild(self._views, after)
         async with asyncio.TaskGroup() as running:
             for job_id, organization_id in await active_jobs(self._views) if self._takes_up_earlier else ():
                 loaded = await load(self._store, JOBS, job_id)
@@ -224,7 +224,7 @@ class JobRunner:
 
     async def _work(self, state: Running, recorder: "_Recorder") -> None:
         request = state.request
-        await self._views.wait_for(recorder.position, timeout_seconds=3600)  # the project may be as new as the job
+        await wait_for_rebuild(self._views, recorder.position)  # the project may be as new as the job
         project = await get_project(self._views, request.project_id)
         if project is None:
             raise Unavailable("The job's project is not in the read models.", code="project_unknown")

@@ -1,4 +1,4 @@
-"""How much waits to be done, for whoever watches over the service. Each question is answered by an index."""
+"""How much work waits, for operators. Each number comes from an index."""
 
 from datetime import datetime
 
@@ -7,7 +7,7 @@ from msgspec import Struct
 from eventstore import Views
 
 
-class Standing(Struct, frozen=True):
+class Backlog(Struct, frozen=True):
     jobs_running: int
     jobs_waiting: int
     oldest_job_at: datetime | None
@@ -21,7 +21,7 @@ class Standing(Struct, frozen=True):
     """Deliveries that have not arrived, and are tried again."""
 
 
-async def standing(views: Views) -> Standing:
+async def read_backlog(views: Views) -> Backlog:
     row = await views.query_one(
         """
         WITH active AS (SELECT waiting_since, created_at FROM jobs WHERE status = 'active')
@@ -36,7 +36,7 @@ async def standing(views: Views) -> Standing:
     )
     assert row is not None
     running, waiting, job_at, sites, stale, index_at, webhooks = row
-    return Standing(running, waiting, _time(job_at), sites, stale, _time(index_at), webhooks)
+    return Backlog(running, waiting, _time(job_at), sites, stale, _time(index_at), webhooks)
 
 
 def _time(text: str | None) -> datetime | None:

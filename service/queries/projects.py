@@ -1,0 +1,111 @@
+"""Projects, from the read models, and in memory for requests that look one up each."""
+
+import sqlite3
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+import msgspec
+from msgspec import Struct
+
+from eventstore import EventStore, StoreUnavailable, Views
+from service.domain.times import timestamp_from
+from service.ports.docs_source import Source
+from service.projections.projects import COLUMNS
+from service.streams import PROJECTS
+from service.views.projects import ProjectView
+
+MAX_IN_MEMORY = 10_000
+
+
+async def list_projects(views: Views) -> list[ProjectView]:
+    """Return all, oldest first."""
+    rows = await views.query(f"SELECT {COLUMNS} FROM projects ORDER BY created_at, id", ())  # noqa: S608  (no input)
+    return [_view(row) for row in rows]
+
+
+async def get_project(views: Views, project_id: str) -> ProjectView | None:
+    row = await views.query_one(f"SELECT {COLUMNS} FROM projects WHERE id = ?", (project_id,))  # noqa: S608  (no input)
+    return _view(row) if row else None
+
+
+async def project_of_domain(views: Views, domain: str) -> ProjectView | None:
+    row = await views.query_one(f"SELECT {COLUMNS} FROM projects WHERE domain = ?", (domain,))  # noqa: S608  (no input)
+    return _view(row) if row else None
+
+
+def _view(row: sqlite3.Row) -> ProjectView:
+    values = dict(zip(ProjectView.__struct_fields__, row, strict=True))
+    for name in ("labels", "reviewers"):
+        values[name] = msgspec.json.decode(values[name], type=tuple[str, ...])
+    return ProjectView(**{**values, "created_at": timestamp_from(values["created_at"])})
+
+
+def source_of(project: ProjectView) -> Source:
+    """Return where a project's documentation is, for the ports that read and change it."""
+    return source_from(project.id, project)
+
+
+def source_from(project_id: str, project: Struct) -> Source:
+    """Return the source of anything with a project's fields, such as one that is not recorded yet."""
+    return Source(project_id, **{name: getattr(project, name) for name in Source.__struct_fields__[1:]})
+
+
+class ProjectDirectory:
+    """The projects that were asked for, as they are in the read models as of the last change of a project.
+
+    ``run`` keeps up with changes: this process's are seen at once, those of others within 25 ms or so.
+    """
+
+    def __init__(self, store: EventStore, views: Views) -> None:
+        self._store, self._views = store, views
+        self._position = 0
+        self._by_id: dict[str, ProjectView] = {}
+        self._by_domain: dict[str, ProjectView] = {}
+
+    async def load(self) -> None:
+        self._position = await self._store.head()
+
+    async def run(self) -> None:
+        """Follow the log until cancelled."""
+        async for batch in self._store.follow(after=self._position, category=PROJECTS.category):
+            self._position = batch[-1].position
+            self._by_id.clear()
+            self._by_domain.clear()
+
+    def known(self, project_id: str, organization_id: str) -> ProjectView | None:
+        """As ``by_id``, of those in memory; None says nothing."""
+        row = self._by_id.get(project_id)
+        return row if row is not None and row.organization_id == organization_id else None
+
+    async def by_id(self, project_id: str, organization_id: str) -> ProjectView | None:
+        """An organization's project. One that is not there takes as long as one of somebody else."""
+        return await self._find(self._by_id, get_project, project_id, organization_id)
+
+    async def by_domain(self, domain: str, organization_id: str) -> ProjectView | None:
+        """The project of an organization's site, as ``by_id``."""
+        return await self._find(self._by_domain, project_of_domain, domain, organization_id)
+
+    async def _find(
+        self,
+        rows: dict[str, ProjectView],
+        find: Callable[[Views, str], Awaitable[ProjectView | None]],
+        name: str,
+        organization_id: str,
+    ) -> ProjectView | None:
+        row = rows.get(name)
+        if row is not None and row.organization_id == organization_id:
+            return row
+        position = max(self._position, await self._store.head())  # it may have been made a moment ago
+        if self._views.trouble is None:
+            with suppress(StoreUnavailable):  # a disk that is full just now: what is known already is still served
+                await self._views.wait_for(position)
+        row = await find(self._views, name)
+        if row is None or row.organization_id != organization_id:
+            if self._views.trouble is not None:
+                raise StoreUnavailable(self._views.trouble)
+            return None
+        if self._position <= position and self._views.trouble is None:
+            if len(rows) >= MAX_IN_MEMORY:
+                rows.clear()
+            rows[name] = row
+        return row

@@ -1,0 +1,213 @@
+"""What was asked of a project's assistant, and what readers thought of the replies.
+
+Lists give each view with its place, which is the cursor of what follows it.
+"""
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TypeAlias, TypeVar, cast
+
+from msgspec import Struct
+
+from eventstore import EventStore, Views
+from service.domain.feedback import Rating
+from service.domain.threads import Resolution
+from service.domain.times import timestamp_from
+from service.projections.questions import NAME, stamp
+from service.views.questions import (
+    ConversationView,
+    ExampleView,
+    FeedbackView,
+    RatedView,
+    SourceView,
+    TranscriptMessage,
+    TranscriptView,
+    UnansweredView,
+)
+
+V = TypeVar("V")
+Placed: TypeAlias = list[tuple[int, V]]
+
+FIRST = (1 << 62) - 1
+"""A place before the newest."""
+
+
+class Period(Struct, frozen=True):
+    """From one time, inclusive, to another, exclusive, as the tables write times."""
+
+    start: str = ""
+    end: str = "9999"
+
+    @classmethod
+    def between(cls, start: datetime | None, end: datetime | None) -> "Period":
+        return cls("" if start is None else stamp(start), "9999" if end is None else stamp(end))
+
+
+EVER = Period()
+
+_QUESTIONS = """
+    SELECT asked.position, asked.id, asked.thread_id, asked_at, question, page, reply_id, answers.started_at, state,
+        coalesce(answer, '') AS answer, answers.resolution, model, cited, rating, comment, rated_at
+    FROM asked LEFT JOIN answers ON answers.id = asked.reply_id
+"""
+
+
+async def catch_up_questions(store: EventStore, views: Views) -> None:
+    """Wait until what was asked or rated a moment ago is found. Raises TimeoutError, StoreUnavailable."""
+    await views.wait_for(await store.head(), projections=(NAME,))
+
+
+async def list_questions(
+    views: Views,
+    project_id: str,
+    period: Period,
+    *,
+    before: int,
+    limit: int,
+    resolution: Resolution | None = None,
+) -> Placed[ConversationView]:
+    """Return the newest first, from those before a place. What was never answered counts as unanswered."""
+    only = {
+        None: "",
+        "answered": " AND asked.resolution = 'answered'",
+        "unanswered": " AND asked.resolution IS NOT 'answered'",
+    }[resolution]
+    rows = await views.query(
+        f"{_QUESTIONS} WHERE asked.project_id = ? AND asked_at >= ? AND asked_at < ? AND asked.position < ?{only}"
+        " ORDER BY asked.position DESC LIMIT ?",
+        (project_id, period.start, period.end, before, limit),
+    )
+    sources = await _cited(views, rows)
+    return [(row["position"], _conversation(row, sources)) for row in rows]
+
+
+async def read_transcript(views: Views, project_id: str, thread_id: str) -> TranscriptView | None:
+    """Return a thread as it stands, by its id or a question's: without turns that were edited or asked again."""
+    thread = await views.query_one(
+        "SELECT id, started_at FROM asked_threads WHERE project_id = ?"
+        " AND id = coalesce((SELECT thread_id FROM asked WHERE asked.id = ?), ?)",
+        (project_id, thread_id, thread_id),
+    )
+    if thread is None:
+        return None
+    rows = await views.query(
+        f"{_QUESTIONS} WHERE asked.thread_id = ? AND is_current ORDER BY asked.position", (thread["id"],)
+    )
+    sources = await _cited(views, rows)
+    messages = tuple(message for row in rows for message in _messages(row, sources))
+    return TranscriptView(thread["id"], timestamp_from(thread["started_at"]), messages)
+
+
+async def list_unanswered(
+    views: Views, project_id: str, period: Period, *, limit: int, offset: int, examples: int
+) -> Placed[UnansweredView]:
+    """Return the wordings that were asked most and not answered; erased questions are left out."""
+    groups = await views.query(
+        "SELECT wording, count(*), max(asked_at), max(position) FROM asked"
+        " WHERE project_id = ? AND resolution = 'unanswered' AND asked_at >= ? AND asked_at < ? AND wording != ''"
+        " GROUP BY wording ORDER BY 2 DESC, 4 DESC LIMIT ? OFFSET ?",
+        (project_id, period.start, period.end, limit, offset),
+    )
+    found: Placed[UnansweredView] = []
+    for place, (words, count, last, _) in enumerate(groups, start=offset + 1):
+        rows = await views.query(
+            f"{_QUESTIONS} WHERE asked.project_id = ? AND wording = ? AND asked.resolution = 'unanswered'"
+            " AND asked_at >= ? AND asked_at < ? ORDER BY asked.position DESC LIMIT ?",
+            (project_id, words, period.start, period.end, examples),
+        )
+        shown = tuple(
+            ExampleView(row["id"], row["thread_id"], row["question"], timestamp_from(row["asked_at"])) for row in rows
+        )
+        found.append((place, UnansweredView(words, count, timestamp_from(last), shown)))
+    return found
+
+
+async def list_feedback(
+    views: Views, project_id: str, period: Period, *, before: int, limit: int, rating: Rating | None = None
+) -> Placed[RatedView]:
+    """Return the newest first, from what was given before a place."""
+    only = "" if rating is None else " AND rating = ?"
+    rows = await views.query(
+        "SELECT rated, answers.id, answers.thread_id, coalesce(question, '') AS question, answer,"  # noqa: S608  (ours)
+        " coalesce(page, '') AS page, rating, comment, rated_at"
+        " FROM answers LEFT JOIN asked ON asked.id = answers.message_id"
+        f" WHERE answers.project_id = ? AND rated_at >= ? AND rated_at < ? AND rated IS NOT NULL AND rated < ?{only}"
+        " ORDER BY rated DESC LIMIT ?",
+        (project_id, period.start, period.end, before, *(() if rating is None else (rating,)), limit),
+    )
+    return [(row["rated"], _rated(row)) for row in rows]
+
+
+_Cited: TypeAlias = dict[str, tuple[SourceView, ...]]
+
+
+async def _cited(views: Views, rows: Sequence[sqlite3.Row]) -> _Cited:
+    """Return the passages that each reply cites, in its order."""
+    cited = {str(row["reply_id"]): cast("list[int]", json.loads(row["cited"] or "[]")) for row in rows}
+    replies = [reply_id for reply_id, numbers in cited.items() if numbers]
+    found: dict[str, dict[int, SourceView]] = {}
+    for at in range(0, len(replies), 500):
+        some = replies[at : at + 500]
+        sources = await views.query(
+            "SELECT reply_id, number, title, url, path, start_line, end_line, commit_id FROM answer_sources"  # noqa: S608  (marks)
+            f" WHERE reply_id IN ({','.join('?' * len(some))})",
+            some,
+        )
+        for reply_id, *source in sources:
+            found.setdefault(reply_id, {})[source[0]] = SourceView(*source)
+    return {
+        reply_id: tuple(sources[number] for number in cited[reply_id] if number in sources)
+        for reply_id, sources in found.items()
+    }
+
+
+def _feedback(row: sqlite3.Row) -> FeedbackView | None:
+    return (
+        FeedbackView(row["rating"], row["comment"] or None, timestamp_from(row["rated_at"])) if row["rating"] else None
+    )
+
+
+def _conversation(row: sqlite3.Row, sources: _Cited) -> ConversationView:
+    return ConversationView(
+        id=row["id"],
+        thread_id=row["thread_id"],
+        conversation_id=row["thread_id"],
+        message_id=row["reply_id"],
+        timestamp=timestamp_from(row["asked_at"]),
+        query=row["question"],
+        response=row["answer"],
+        resolution_status=row["resolution"] or "unanswered",
+        state=row["state"],
+        model=row["model"],
+        sources=sources.get(row["reply_id"], ()),
+        page=row["page"] or None,
+        feedback=_feedback(row),
+    )
+
+
+def _messages(row: sqlite3.Row, sources: _Cited) -> Sequence[TranscriptMessage]:
+    asked = TranscriptMessage(row["id"], "user", row["question"], timestamp_from(row["asked_at"]))
+    if row["started_at"] is None:
+        return [asked]
+    reply = TranscriptMessage(
+        row["reply_id"], "assistant", row["answer"], timestamp_from(row["started_at"]),
+        row["resolution"] or "unanswered", row["state"], sources.get(row["reply_id"], ()), _feedback(row),
+    )  # fmt: skip
+    return [asked, reply]
+
+
+def _rated(row: sqlite3.Row) -> RatedView:
+    return RatedView(
+        id=row["id"],
+        thread_id=row["thread_id"],
+        message_id=row["id"],
+        rating=row["rating"],
+        helpful=row["rating"] == "up",
+        comment=row["comment"] or None,
+        created_at=timestamp_from(row["rated_at"]),
+        query=row["question"],
+        response=row["answer"],
+        path=row["page"] or None,
+    )

@@ -1,0 +1,52 @@
+"""Replies: those under way, and those of a chat."""
+
+from msgspec import Struct
+
+from eventstore import EventStore, Views
+from service.projections.threads import digest_of_chat
+from service.queries.read_models import wait_for_head
+
+MAX_CANDIDATES = 50
+"""Replies that are looked at of chats with one name, which people may all give theirs."""
+
+
+class ActiveReply(Struct, frozen=True):
+    thread_id: str
+    reply_id: str
+    instance: str
+
+
+class ChatReply(Struct, frozen=True):
+    """A reply, and the position in the log of its beginning."""
+
+    thread_id: str
+    reply_id: str
+    position: int
+
+
+async def active_replies(views: Views) -> list[ActiveReply]:
+    """Return the replies that were begun and have not ended, oldest first."""
+    rows = await views.query(
+        "SELECT thread_id, id, instance FROM replies WHERE state = 'active' ORDER BY started_at, id", ()
+    )
+    return [ActiveReply(*row) for row in rows]
+
+
+async def replies_in_chat(
+    store: EventStore, views: Views, domain: str, chat_id: str, asker: str | None
+) -> list[ChatReply]:
+    """Return the last replies in a site's chats of that name, newest first; of one ``asker``, unless None."""
+    await wait_for_head(store, views)
+    rows = await views.query(
+        "SELECT r.thread_id, r.id, r.position FROM replies r JOIN threads t ON t.id = r.thread_id"
+        " WHERE r.chat = ? AND t.domain = ? AND (r.asker = ? OR ?) ORDER BY r.position DESC LIMIT ?",
+        (digest_of_chat(chat_id), domain, asker, asker is None, MAX_CANDIDATES),
+    )
+    return [ChatReply(*row) for row in rows]
+
+
+async def position_of_reply(store: EventStore, views: Views, reply_id: str) -> int | None:
+    """Return where in the log a reply begins."""
+    await wait_for_head(store, views)
+    row = await views.query_one("SELECT position FROM replies WHERE id = ?", (reply_id,))
+    return None if row is None else int(row[0])

@@ -1,0 +1,62 @@
+"""Jobs, as version 2 of the API, the command line and webhooks show them."""
+
+from typing import Annotated
+
+from msgspec import Struct
+
+from service.domain.jobs.decider import JobStatus
+from service.views.fields import Timestamp, Url, described
+
+
+class JobSource(Struct, frozen=True):
+    """What the job works on."""
+
+    repository: Annotated[
+        str,
+        described(
+            "The repository's URL; for a folder on the server `hosted/PROJECT.git`, where the service serves it to git,"
+            " below its own address."
+        ),
+    ]
+    ref: Annotated[str, described("The branch that the work started from.")]
+
+
+class JobFailure(Struct, frozen=True):
+    """Why a job failed."""
+
+    code: Annotated[str, described("Stable; `/docs/errors/CODE` says what to do about it.")]
+    message: Annotated[str, described("The same as a plain sentence.")]
+
+
+class JobUsage(Struct, frozen=True, rename="camel"):
+    """What the calls of the model used, of all rounds together."""
+
+    input_tokens: Annotated[int, described("Tokens that the model read.")]
+    output_tokens: Annotated[int, described("Tokens that it wrote.")]
+    cost_usd: Annotated[float | None, described("In US dollars; null when the price is not known.")]
+
+
+class JobView(Struct, frozen=True, rename="camel"):
+    """A job as version 2 of the API shows it."""
+
+    id: Annotated[str, described("The job's id; jobs sort by it as they were created.")]
+    status: Annotated[JobStatus, described("`active` until it ends, and again once it is told more.")]
+    source: JobSource
+    model: Annotated[str, described("The model that does the work, by its full name.")]
+    pr_link: Annotated[Url | None, described("The pull request; null while active, and when nothing was to change.")]
+    created_at: Annotated[Timestamp, described("When it was asked for.")]
+    archived_at: Annotated[Timestamp | None, described("When it was put out of sight; null when it was not.")]
+    title: Annotated[str, described("The instruction in a few words.")]
+    branch: Annotated[str, described("The branch that the work is on.")]
+    failure: Annotated[JobFailure | None, described("Why it failed; null when it did not.")]
+    usage: JobUsage
+    queue_position: Annotated[int | None, described("From 1 while the job waits for others to end, else null.")] = None
+
+
+class JobList(Struct, frozen=True, rename="camel"):
+    """Some of a project's jobs."""
+
+    jobs: Annotated[list[JobView], described("The newest first.")]
+    next_cursor: Annotated[
+        str | None, described("Send it back as `cursor` for the next ones; null when there are none.")
+    ]

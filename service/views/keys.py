@@ -1,0 +1,28 @@
+"""API keys, without their secret part."""
+
+from typing import Annotated, Literal
+
+from msgspec import Struct
+
+from service.domain.access.keys import KeyKind
+from service.views.fields import Timestamp, described
+
+KeyStatus = Literal["in_force", "expired", "revoked"]
+
+
+class KeyView(Struct, frozen=True, rename="camel"):
+    """An API key."""
+
+    id: Annotated[str, described("The key's id.")]
+    kind: Annotated[KeyKind, described("Which of the two APIs it opens.")]
+    organization_id: Annotated[str, described("The organization that owns it.")]
+    name: Annotated[str, described("What it is for.")]
+    last_four: Annotated[str, described("Its last four characters.")]
+    status: Annotated[KeyStatus, described("Whether it can be used.")]
+    domains: Annotated[tuple[str, ...], described("The sites that an assistant key serves.")]
+    allowed_addresses: Annotated[tuple[str, ...], described("From where it may be used; empty for anywhere.")]
+    allowed_origins: Annotated[tuple[str, ...], described("The websites that may use it; empty for any.")]
+    created_at: Annotated[Timestamp, described("When it was created.")]
+    expires_at: Annotated[Timestamp | None, described("When it ends; null for never.")]
+    used_at: Annotated[Timestamp | None, described("When it was last used, to the hour.")]
+    revoked_at: Annotated[Timestamp | None, described("When it was revoked.")]

@@ -1,0 +1,15 @@
+"""Organizations."""
+
+from typing import Annotated
+
+from msgspec import Struct
+
+from service.views.fields import Timestamp, described
+
+
+class OrganizationView(Struct, frozen=True, rename="camel"):
+    """Who owns projects and keys."""
+
+    id: Annotated[str, described("The organization's id.")]
+    name: Annotated[str, described("What people call it.")]
+    created_at: Annotated[Timestamp, described("When it was created.")]

@@ -1,0 +1,28 @@
+"""Projects."""
+
+from typing import Annotated
+
+from msgspec import Struct
+
+from service.domain.projects import CodeHostKind
+from service.views.fields import Timestamp, described
+
+
+class ProjectView(Struct, frozen=True, rename="camel"):
+    """A documentation repository, its code host and its site."""
+
+    id: Annotated[str, described("The project's id.")]
+    organization_id: Annotated[str, described("The organization that owns it.")]
+    name: Annotated[str, described("What people call it.")]
+    repository: Annotated[str, described("The repository's URL, or a folder on the server.")]
+    ref: Annotated[str, described("The branch that the site shows and jobs start from.")]
+    docs_folder: Annotated[str, described("The folder of it that holds the documentation; empty for all of it.")]
+    domain: Annotated[str, described("The identifier of its site.")]
+    code_host: Annotated[CodeHostKind, described("Where its pull requests are opened.")]
+    api_url: Annotated[str, described("Where the code host's API is; empty when where it usually is.")]
+    git_token_env: Annotated[str, described("The environment variable that holds the code host's token.")]
+    github_app_id: Annotated[str, described("The GitHub App that is used instead of a token.")]
+    github_app_key_env: Annotated[str, described("The environment variable that holds the App's private key.")]
+    labels: Annotated[tuple[str, ...], described("For each pull request.")]
+    reviewers: Annotated[tuple[str, ...], described("Whom each pull request asks for a review.")]
+    created_at: Annotated[Timestamp, described("When it was created.")]

@@ -1,0 +1,132 @@
+"""What was asked of a project's assistant, what became of it, and what readers thought of the replies."""
+
+from typing import Annotated, Literal
+
+from msgspec import Struct
+
+from service.domain.feedback import Rating
+from service.domain.threads import ReplyState, Resolution
+from service.views.fields import Reference, Timestamp, described
+
+NextCursor = Annotated[str | None, described("Send it back as `cursor` for the next rows; null when there are none.")]
+HasMore = Annotated[bool, described("Whether there are more rows.")]
+
+
+class SourceView(Struct, frozen=True, rename="camel"):
+    """A passage that an answer cites, as of a commit."""
+
+    number: Annotated[int, described("What the answer cites it as.")]
+    title: Annotated[str, described("The page's title.")]
+    url: Annotated[Reference, described("Where it is on the site.")]
+    path: Annotated[str, described("The page's path in the repository.")]
+    start_line: Annotated[int, described("Where it begins in the file, from 1.")]
+    end_line: Annotated[int, described("Where it ends in the file.")]
+    commit: Annotated[str, described("The commit that it was read from.")]
+
+
+class FeedbackView(Struct, frozen=True, rename="camel"):
+    """What a reader thought of a reply."""
+
+    rating: Annotated[Rating, described("Whether it was of use.")]
+    comment: Annotated[str | None, described("In the reader's words.")]
+    created_at: Annotated[Timestamp, described("When it was said.")]
+
+
+class ConversationView(Struct, frozen=True, rename="camel"):
+    """A question and what became of it. ``[erased]`` stands for the words of a thread that was erased,
+    ``[damaged]`` for words that cannot be read any more.
+    """
+
+    id: Annotated[str, described("Of the question.")]
+    thread_id: Annotated[str, described("Of the thread that it is in.")]
+    conversation_id: Annotated[str, described("The same: older clients know it by this name.")]
+    message_id: Annotated[str, described("Of the newest reply, as its stream named it.")]
+    timestamp: Annotated[Timestamp, described("When it was asked.")]
+    query: Annotated[str, described("The question.")]
+    response: Annotated[str, described("The answer, as far as it was written.")]
+    resolution_status: Annotated[
+        Resolution, described("`unanswered` also when there was no answer at all; `state` says why.")
+    ]
+    state: Annotated[ReplyState | None, described("How far the answer came; null when it was never begun.")]
+    model: Annotated[str | None, described("The model that wrote it.")]
+    sources: Annotated[tuple[SourceView, ...], described("What the answer cites.")]
+    page: Annotated[str | None, described("The page that the reader had open.")]
+    feedback: Annotated[FeedbackView | None, described("The last one of this answer.")]
+
+
+class ConversationsView(Struct, frozen=True, rename="camel"):
+    """Some of what was asked."""
+
+    conversations: Annotated[tuple[ConversationView, ...], described("The newest first.")]
+    next_cursor: NextCursor
+    has_more: HasMore
+
+
+class TranscriptMessage(Struct, frozen=True, rename="camel"):
+    """A question, or a reply to one."""
+
+    id: Annotated[str, described("Of the question, or of the reply.")]
+    role: Annotated[Literal["user", "assistant"], described("Whose words they are.")]
+    content: Annotated[str, described("The words.")]
+    created_at: Annotated[Timestamp, described("When it was asked, or begun.")]
+    resolution_status: Annotated[Resolution | None, described("Of a reply.")] = None
+    state: Annotated[ReplyState | None, described("Of a reply: how far it came.")] = None
+    sources: Annotated[tuple[SourceView, ...], described("Of a reply: what it cites.")] = ()
+    feedback: Annotated[FeedbackView | None, described("Of a reply: the last one.")] = None
+
+
+class TranscriptView(Struct, frozen=True, rename="camel"):
+    """A thread as it stands, without turns that were edited away."""
+
+    thread_id: Annotated[str, described("The thread's id.")]
+    created_at: Annotated[Timestamp, described("When it began.")]
+    messages: Annotated[tuple[TranscriptMessage, ...], described("In their order.")]
+
+
+class ExampleView(Struct, frozen=True, rename="camel"):
+    """A question of a wording."""
+
+    id: Annotated[str, described("Of the question.")]
+    thread_id: Annotated[str, described("Of the thread that it is in.")]
+    query: Annotated[str, described("The question as it was put.")]
+    timestamp: Annotated[Timestamp, described("When it was asked.")]
+
+
+class UnansweredView(Struct, frozen=True, rename="camel"):
+    """Questions that were worded alike, and that the documentation does not answer."""
+
+    wording: Annotated[str, described("What the questions have in common.")]
+    count: Annotated[int, described("How often it was asked.")]
+    last_asked_at: Annotated[Timestamp, described("When it was asked last.")]
+    examples: Annotated[tuple[ExampleView, ...], described("The newest ones.")]
+
+
+class UnansweredListView(Struct, frozen=True, rename="camel"):
+    """Some of what the documentation does not say."""
+
+    questions: Annotated[tuple[UnansweredView, ...], described("What was asked most first.")]
+    next_cursor: NextCursor
+    has_more: HasMore
+
+
+class RatedView(Struct, frozen=True, rename="camel"):
+    """A reply that a reader rated; the last rating of it counts."""
+
+    id: Annotated[str, described("Of the reply.")]
+    thread_id: Annotated[str, described("Of the thread that it is in.")]
+    message_id: Annotated[str, described("The same as `id`: the name that its stream gave it.")]
+    rating: Annotated[Rating, described("Whether it was of use.")]
+    helpful: Annotated[bool, described("Whether the rating is `up`.")]
+    comment: Annotated[str | None, described("In the reader's words.")]
+    created_at: Annotated[Timestamp, described("When it was said.")]
+    query: Annotated[str, described("The question.")]
+    response: Annotated[str, described("The reply.")]
+    path: Annotated[str | None, described("The page that the reader had open.")]
+
+
+class FeedbackListView(Struct, frozen=True, rename="camel"):
+    """Some of what readers thought."""
+
+    feedback: Annotated[tuple[RatedView, ...], described("The newest first.")]
+    next_cursor: NextCursor
+    has_more: HasMore

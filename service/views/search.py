@@ -1,0 +1,64 @@
+"""What a site's search finds, and its pages as text."""
+
+from typing import Annotated
+
+from msgspec import Struct
+
+from service.ports.search_index import Explanation, Section
+from service.views.fields import Reference, described
+
+MAX_RESULT_CHARACTERS = 20_000
+
+
+class ResultMetadata(Struct, frozen=True, rename="camel"):
+    """Where a section is from."""
+
+    title: Annotated[str, described("The page's title.")]
+    url: Annotated[Reference, described("Where the section is on the site, anchor included.")]
+    score: Annotated[float, described("0 to 1, the best result being 1; to be compared within one answer only.")]
+    heading: Annotated[str, described("The section's heading; empty above a page's first one.")]
+    heading_path: Annotated[tuple[str, ...], described("The headings that it stands under, the outermost first.")]
+    start_line: Annotated[int, described("Where it begins in the file, from 1.")]
+    end_line: Annotated[int, described("Where it ends in the file.")]
+    commit: Annotated[str, described("The commit of the repository that it was read from.")]
+
+
+class SearchResult(Struct, frozen=True):
+    """A section of a page."""
+
+    content: Annotated[str, described("Its text as Markdown.")]
+    path: Annotated[str, described("The page's path in the repository.")]
+    metadata: ResultMetadata
+
+
+class ExplainedResult(SearchResult, frozen=True):
+    """A section, with what gave it its place."""
+
+    explanation: Explanation
+
+
+class PageMetadata(Struct, frozen=True):
+    """Where a page is from."""
+
+    title: Annotated[str, described("The page's title.")]
+    url: Annotated[Reference, described("Where it is on the site.")]
+    path: Annotated[str, described("Its path in the repository.")]
+
+
+class PageView(Struct, frozen=True):
+    """A page."""
+
+    path: Annotated[str, described("As it was asked for.")]
+    content: Annotated[str, described("Its text as Markdown.")]
+    metadata: PageMetadata
+
+
+def search_result(section: Section, commit: str) -> SearchResult:
+    return SearchResult(
+        section.text[:MAX_RESULT_CHARACTERS],
+        section.path,
+        ResultMetadata(
+            section.title, section.url, section.score, section.heading, section.heading_path, section.start_line,
+            section.end_line, commit,
+        ),
+    )  # fmt: skip

@@ -1,0 +1,52 @@
+"""Webhooks, their deliveries, and what is sent to them."""
+
+from typing import Annotated, Literal
+
+from msgspec import Struct
+
+from service.domain.hooks.webhooks import JobEventName
+from service.views.fields import Timestamp, Url, described
+from service.views.jobs import JobView
+
+
+class ToldJob(JobView, frozen=True, rename="camel", kw_only=True):
+    """A job as it was at the change that is told."""
+
+    project_id: Annotated[str, described("The project that it belongs to.")]
+
+
+class JobChanged(Struct, frozen=True):
+    """What a webhook is told."""
+
+    type: Annotated[JobEventName, described("What happened.")]
+    timestamp: Annotated[Timestamp, described("When it happened.")]
+    data: ToldJob
+
+
+class WebhookView(Struct, frozen=True, rename="camel"):
+    """A webhook, without its secret."""
+
+    id: Annotated[str, described("The webhook's id.")]
+    organization_id: Annotated[str, described("The organization that owns it.")]
+    project_id: Annotated[str | None, described("The project whose jobs it reports; null for all of them.")]
+    url: Annotated[Url, described("Where it is sent.")]
+    events: Annotated[tuple[JobEventName, ...], described("What is sent to it.")]
+    disabled: Annotated[str | None, described("Why nothing is sent to it; null when it is enabled.")]
+    created_at: Annotated[Timestamp, described("When it was created.")]
+    pending: Annotated[int, described("Deliveries that have not arrived yet.")]
+
+
+class DeliveryView(Struct, frozen=True, rename="camel"):
+    """One report to one webhook."""
+
+    id: Annotated[str, described("The delivery's id: the `webhook-id` that is sent.")]
+    webhook_id: Annotated[str, described("The webhook that it is for.")]
+    job_id: Annotated[str, described("The job that it is about.")]
+    event: Annotated[JobEventName, described("What it reports.")]
+    state: Annotated[Literal["pending", "delivered", "failed"], described("How far it is.")]
+    attempts: Annotated[int, described("How often it was tried.")]
+    status: Annotated[int | None, described("The HTTP status of the last answer.")]
+    error: Annotated[str, described("Why there was no answer; empty when there was.")]
+    occurred_at: Annotated[Timestamp, described("When it happened.")]
+    attempted_at: Annotated[Timestamp | None, described("When it was last tried.")]
+    next_attempt_at: Annotated[Timestamp | None, described("When it is tried next.")]

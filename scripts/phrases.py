@@ -1,0 +1,79 @@
+"""Phrases that a reader whose second language is English stumbles over, and where they are.
+
+Looked for in the docstrings of the program, in the texts of its errors and of its command line, in the README, the
+manual and the pages of errors. Code itself, tests and the changelog's past are not.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+INSTEAD_OF = {
+    r"\b(?:is|are|was|were|be|been) told\b": "is notified, receives, reports",
+    r"\btells? of\b|\btold of\b|\btells\b": "reports, sends, publishes",
+    r"\b[Ww]hoever\b": "the caller, the client",
+    r"\b[Nn]obody\b": "no one",
+    r"\bwho asks\b": "the caller",
+    r"\banew\b": "again; rebuilt",
+    r"\btakes? in\b|\btaken in\b": "import, accept",
+    r"\bheeds?\b|\bheeded\b": "handle",
+    r"\bput out of sight\b": "archived",
+    r"\bin vain\b": "without success",
+    r"\bnone at all\b": "empty",
+    r"\bthat (?:is|are) none\b": "invalid",
+    r"\b[Ss]o many\b|\bas many\b": "at most N",
+    r"\btakes no\b": "within",
+    r"\bdoorkeeper\b|\bat the door\b": "connection limiter, admission",
+    r"\bThere is no such\b": "… not found: X. Do Y.",
+    r"\bno such\b": "not found",
+}
+"""Patterns, and what to write."""
+
+BEGINNINGS = re.compile(r"(?:Of|What|Whoever|Beside|Who|As of|Whose)\b(?! is\b)")
+"""Of docstrings: they begin with a verb, or with a noun."""
+
+_PATTERN = re.compile("|".join(f"(?:{pattern})" for pattern in INSTEAD_OF))
+_READ_BY_PEOPLE = ("README.md", "service/manual/*.md", "service/web/**/*.html")
+
+
+class Phrase(Struct, frozen=True):
+    place: str
+    """File and line."""
+    found: str
+    text: str
+    """The line that it is in."""
+
+
+def phrases_in(root: Path) -> list[Phrase]:
+    """Return the phrases of a tree, by file and line."""
+    found: list[Phrase] = []
+    for name in ("service", "eventstore"):
+        for file in sorted((root / name).rglob("*.py")):
+            found.extend(_in_module(file, str(file.relative_to(root))))
+    for pattern in _READ_BY_PEOPLE:
+        for file in sorted(root.glob(pattern)):
+            for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+                found.extend(_in_text(line, f"{file.relative_to(root)}:{number}"))
+    return found
+
+
+def _in_module(file: Path, name: str) -> Iterator[Phrase]:
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    documented = {id(node.value): node for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
+            continue
+        is_docstring = id(node) in documented
+        if is_docstring and (begun := BEGINNINGS.match(node.value)):
+            yield Phrase(f"{name}:{node.lineno}", begun[0], node.value.partition("\n")[0])
+        if is_docstring or " " in node.value:
+            for number, line in enumerate(node.value.splitlines()):
+                yield from _in_text(line, f"{name}:{node.lineno + number}")
+
+
+def _in_text(line: str, place: str) -> Iterator[Phrase]:
+    for found in _PATTERN.finditer(line):
+        yield Phrase(place, found[0], line.strip())

@@ -122,3 +122,9 @@ async def test_the_page_at_hand_is_marked_in_the_contents(client):
     assert re.findall(r'aria-current="page">(\w+)<', page) == ["Audit"]
     assert "<title>Audit · Docsmith</title>" in page
     assert page.count("<h1") == 1
+
+
+async def test_the_page_of_an_error_leads_to_troubleshooting(client):
+    address = URL("/docs/errors/rate_limited")
+    page = await (await client.get(address)).text()
+    assert {str(address.join(URL(link)).path) for link in addresses_on(page)} >= {"/manual/troubleshooting"}

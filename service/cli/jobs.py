@@ -38,7 +38,7 @@ from service.views.jobs import JobView
 from service.wire.job_stream import public
 
 SHOWN_ID = 8
-"""Characters of an id that people are shown: its last ones, since those of jobs made together begin alike."""
+"""Characters at the end of an id that people see; ids of jobs that were made together begin alike."""
 MIN_ID_PART = 4
 MAX_CANDIDATES = 10
 
@@ -161,7 +161,7 @@ async def create(runtime: Runtime, options: argparse.Namespace, output: Output) 
 
 
 def short_id(job_id: str) -> str:
-    """Return what people are shown of a job's id; commands take it in place of the whole."""
+    """Return the end of a job's id, which commands accept in place of the whole id."""
     return job_id[-SHOWN_ID:]
 
 

@@ -51,7 +51,7 @@ WELL_FILLED = 300
 """Characters of a section."""
 PAGES_TRIED = 4
 SLOW_SECONDS = 2
-"""After which a step shows, on a terminal, that it goes on."""
+"""Seconds after which a step on a terminal shows that it is still running."""
 BUILTIN_NOTE = """\
 The builtin models need no key: they quote the documentation and carry out simple instructions. For a language model,
 set its key (ANTHROPIC_API_KEY, for one) and run this again.
@@ -87,17 +87,17 @@ class Found(Struct, frozen=True):
 
 
 class Script(Struct, frozen=True, rename="camel"):
-    """What the demo asks for."""
+    """The instruction and the questions of a demo."""
 
     questions: Sequence[str]
     instruction: str
     next_instruction: str
-    """For its reader, to go on with."""
+    """The instruction that the reader is invited to try."""
 
 
 @dataclass(frozen=True)
 class Docs:
-    """What the demo shows."""
+    """The documentation that the demo shows."""
 
     folder: str
     """A path, or a URL."""
@@ -145,13 +145,13 @@ def add_commands(commands: Any, _common: argparse.ArgumentParser) -> None:
 
 
 async def run(options: argparse.Namespace, _output: Output) -> int:
-    """Ends with 0, also when it is stopped while it serves."""
+    """Run the demo; a stop while it serves is a success."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
     for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(one, task.cancel)
     if isinstance(sys.stdout.encoding, str):
-        sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # a terminal may be of another time
+        sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # not every terminal shows all characters
     make_data_folder(options.data)
     try:
         await demo(_docs(options.docs, options.data), options.data, _port(options.port), then_exit=options.exit)
@@ -229,7 +229,7 @@ def _docs(named: str | None, data: Path) -> Docs:
 
 
 def _manual(data: Path) -> Path:
-    """The manual's folder. The single binary's own does not stay where it is, so there it is a copy beside the data."""
+    """Return the manual's folder: for the single binary, which unpacks into folders that go away, a copy of its own."""
     if program_file() is None:
         return MANUAL
     copy = data / "manual"
@@ -258,7 +258,7 @@ async def _organization(data: Path) -> str:
 
 
 async def _project(docs: Docs, data: Path, organization: str) -> ProjectView:
-    """The project of these documents: the one of the last demo, else a new one."""
+    """Return the project of this documentation: the last demo's, else a new one."""
     with Step("project") as step:
         there = (await _command(data, Projects, "project", "list")).projects
         for project in there:
@@ -282,7 +282,7 @@ def _key(kind: str) -> tuple[str, ...]:
 
 
 async def _script(docs: Docs, data: Path, project: ProjectView) -> tuple[Script, str]:
-    """Return what to ask for on somebody's documentation, and a page beside which a new one may go."""
+    """Return the script for documentation of one's own, and a page in whose folder a new one may be created."""
     title, path = await _page_to_ask_about(docs, data, project)
     return Script([f'What is in "{title}"?'], next(_new_pages(path)), "Fix broken links"), path
 
@@ -300,7 +300,7 @@ async def _page_to_ask_about(docs: Docs, data: Path, project: ProjectView) -> tu
 
 
 def _page_names(folder: str) -> str:
-    """Words that find some pages, whatever the documentation is about."""
+    """Return a query that finds pages of any documentation: the names of some files."""
     names = (path.stem for path in islice(Path(folder).rglob("*.md*"), 20))
     return " ".join(re.findall(r"\w+", " ".join(names))) or folder
 
@@ -318,7 +318,7 @@ def _port(wanted: int | None) -> int:
 
 
 async def _command(data: Path, answer: type[T], *arguments: str) -> T:
-    """What ``docsmith ARGUMENTS --json`` says. Raises ServiceError with its own words when it fails."""
+    """Return the document of ``docsmith ARGUMENTS --json``. Raise ServiceError with its message when it fails."""
     process = await asyncio.create_subprocess_exec(
         *_program(), *arguments, "--data", str(data), "--json", stdin=DEVNULL, stdout=PIPE, stderr=PIPE
     )  # fmt: skip
@@ -333,7 +333,7 @@ async def _command(data: Path, answer: type[T], *arguments: str) -> T:
 
 
 def _program() -> tuple[str, ...]:
-    """This program. ``-P``: a folder named ``service`` where it is started must not be taken for ours."""
+    """Return the command that runs this program. ``-P`` ignores a folder named ``service`` in the current one."""
     return (sys.executable,) if getattr(sys, "frozen", False) else (sys.executable, "-P", "-m", "service")
 
 
@@ -344,7 +344,7 @@ def _last_line(text: str) -> str:
 
 @asynccontextmanager
 async def _service(data: Path, port: int) -> AsyncIterator[tuple[Process, str]]:
-    """The running service and its address; stopped at the end."""
+    """Yield the running service and its address; stop it at the end."""
     log = data / "demo.log"
     with _begun(log) as errors:
         process = await asyncio.create_subprocess_exec(
@@ -398,7 +398,7 @@ async def _stop(process: Process) -> None:
 
 
 class Step:
-    """One line: what is being done, and once it is done, what came of it and how long it took."""
+    """A line on the terminal: the name of a step, then its result and the time that it took."""
 
     def __init__(self, title: str) -> None:
         self._title = title
@@ -414,7 +414,7 @@ class Step:
         return self
 
     async def _tick(self) -> None:
-        """The line is written again over itself, so only on a terminal."""
+        """Rewrite the line in place, which only a terminal can show."""
         while True:
             await asyncio.sleep(SLOW_SECONDS)
             show(f"\r  {self._title:<{STEP_WIDTH}}{time.monotonic() - self._begun:.0f} s …", end="")

@@ -1,4 +1,4 @@
-"""The demo's talk with the running service: over HTTP, as any caller's, and shown as it happens."""
+"""Requests of the demo to the running service: over HTTP, like those of any client, printed as they happen."""
 
 import json
 import re
@@ -17,7 +17,7 @@ from service.views.jobs import JobView
 from service.views.projects import ProjectView
 
 DATA_MARKS = re.compile(r"</?data [0-9a-f]+>")
-"""Around what is not ours in the results of tools; for models, not for people."""
+"""The marks that tools set around the text of documents, for models."""
 
 ENDLESS = aiohttp.ClientTimeout(total=None, sock_connect=10)
 
@@ -30,7 +30,7 @@ class Readiness(Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Api:
-    """The running service, as its callers see it."""
+    """The address and the keys of the running service."""
 
     http: aiohttp.ClientSession
     url: str
@@ -46,7 +46,7 @@ class Api:
 
 
 def show(text: str, end: str = "\n") -> None:
-    """At once: a demo is watched."""
+    """Print at once: people watch a demo."""
     print(text, end=end, flush=True)
 
 
@@ -56,7 +56,7 @@ async def models_of(http: aiohttp.ClientSession, url: str) -> dict[str, str]:
 
 
 async def run_job(api: Api, instruction: str) -> JobView:
-    """A job, from the request to its end, event by event."""
+    """Run a job to its end and print each of its events."""
     show(f"\nThe agent is asked: {instruction}\n")
     headers = {"Authorization": f"Bearer {api.admin_key}"}
     begun = time.monotonic()
@@ -118,7 +118,7 @@ def _one_line(text: object, length: int) -> str:
 
 
 async def ask(api: Api, question: str) -> None:
-    """A question, and the answer as it is written."""
+    """Ask a question and print the answer while it is written."""
     show(f"\nThe assistant is asked: {question}\n")
     sources: list[tuple[str, str]] = []
     printer = Printer()
@@ -152,7 +152,7 @@ def _question_body(question: str) -> dict[str, object]:
 
 
 class Printer:
-    """Writes text as it comes, indented, and leaves out the block of suggestions, which is for chat clients."""
+    """Print text while it arrives, indented, without the block of suggestions, which is for chat clients."""
 
     def __init__(self) -> None:
         self._line = ""
@@ -191,13 +191,13 @@ class Printer:
         self._line, self._shown = "", 0
 
     def _put(self, text: str, end: str) -> None:
-        """Blank lines come out before what follows them, if anything does."""
+        """Print the blank lines that came before, then the text."""
         show("\n" * self._blank + ("" if self._shown else "  ") + text, end=end)
         self._blank = 0
 
 
 async def _events(response: aiohttp.ClientResponse) -> AsyncIterator[dict[str, Any]]:
-    """The JSON events of a live answer, one ``data:`` line each."""
+    """Yield the JSON events of a live answer, one ``data:`` line each."""
     rest = b""
     async for chunk in response.content.iter_any():
         *lines, rest = (rest + chunk).split(b"\n")

@@ -8,14 +8,20 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from eventstore import SQLiteEventStore, Views
-from service.cli.setup.grafana import ALERTS, PANELS
-from service.cli.setup.init import CONTAINER, UNIT, commented_settings
+from service.cli.setup.init import commented_settings
+from service.cli.setup.recipes import filled
 from service.projections import all_projections
 from service.runtime.settings import Settings, load_settings, read_settings
 from service.web.api.metrics import Metrics
 from tests.cli.test_config import docsmith
+
+
+def shown_expressions() -> list[str]:
+    panels = json.loads(filled("dashboard.json"))["panels"]
+    return [target["expr"] for panel in panels for target in panel["targets"]]
 
 
 def tool(name: str, reason: str) -> str:
@@ -85,7 +91,7 @@ def test_the_unit_allows_each_system_call_that_the_service_makes():
         return set().union(*(members(word) if word.startswith("@") else {word} for word in words))
 
     allowed = members("@default")
-    for name, value in orders_of(UNIT):
+    for name, value in orders_of(filled("docsmith.service")):
         if name == "SystemCallFilter":
             named = set().union(*map(members, value.removeprefix("~").split()))
             allowed = allowed - (named - members("@default")) if value.startswith("~") else allowed | named
@@ -104,7 +110,11 @@ def orders_of(text: str) -> list[tuple[str, str]]:
 
 
 def test_the_unit_needs_no_file_but_the_program():
-    orders = [(name, value) for name, value in orders_of(UNIT) if not name.startswith(("#", "ExecReload"))]
+    orders = [
+        (name, value)
+        for name, value in orders_of(filled("docsmith.service"))
+        if not name.startswith(("#", "ExecReload"))
+    ]
     made = {
         f"{root}/{value}"
         for name, value in orders
@@ -117,9 +127,9 @@ def test_the_unit_needs_no_file_but_the_program():
 
 
 def test_the_data_belongs_to_a_user_that_commands_can_be_run_as():
-    orders = dict(orders_of(UNIT))
+    orders = dict(orders_of(filled("docsmith.service")))
     assert (orders["User"], "DynamicUser" in orders) == ("docsmith", False)
-    home = re.search(r"useradd --system --home-dir (\S+) .* docsmith$", UNIT, re.MULTILINE)
+    home = re.search(r"useradd --system --home-dir (\S+) .* docsmith$", filled("docsmith.service"), re.MULTILINE)
     assert home is not None
     # One unpacked program for both: the service would keep another one in CACHE_DIRECTORY.
     assert (home[1], orders["UnsetEnvironment"]) == (f"/var/cache/{orders['CacheDirectory']}", "CACHE_DIRECTORY")
@@ -127,7 +137,7 @@ def test_the_data_belongs_to_a_user_that_commands_can_be_run_as():
 
 def test_the_container_recipe_is_well_formed_and_runs_as_nobody(tmp_path):
     printed = docsmith(tmp_path, "init", "--container").stdout
-    assert printed == CONTAINER
+    assert printed == filled("Containerfile")
     joined = printed.replace("\\\n", " ")
     orders = [line.split(None, 1) for line in joined.splitlines() if line and not line.startswith("#")]
     known = {
@@ -162,10 +172,10 @@ def test_the_dashboard_and_the_rules_name_what_there_is(tmp_path):
     declared = set()
     for name, kind in re.findall(r"# TYPE (\w+) (\w+)", asyncio.run(told(tmp_path))):
         declared |= {f"{name}_bucket", f"{name}_count"} if kind == "histogram" else {name}
-    asked = [expression for _, _, lines in PANELS for expression, _ in lines] + [rule[1] for rule in ALERTS]
+    asked = shown_expressions() + [rule["expr"] for rule in yaml.safe_load(filled("alerts.yml"))["groups"][0]["rules"]]
     assert set().union(*map(names_in, asked)) <= declared
     dashboard = json.loads(docsmith(tmp_path, "init", "--grafana").stdout)
-    assert len(dashboard["panels"]) == len(PANELS) == len({panel["id"] for panel in dashboard["panels"]})
+    assert len(dashboard["panels"]) == len({panel["id"] for panel in dashboard["panels"]}) > 10
 
 
 def test_prometheus_takes_the_rules_and_the_expressions(tmp_path):
@@ -174,7 +184,7 @@ def test_prometheus_takes_the_rules_and_the_expressions(tmp_path):
     rules.write_text(docsmith(tmp_path, "init", "--alerts").stdout)
     done = subprocess.run([promtool, "check", "rules", str(rules)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    shown = [expression for _, _, lines in PANELS for expression, _ in lines]
+    shown = shown_expressions()
     groups = {"groups": [{"name": "panels", "rules": [
         {"record": f"panel:{number}", "expr": expression.replace("$__rate_interval", "5m")}
         for number, expression in enumerate(shown)

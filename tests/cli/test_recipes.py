@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from service.cli.setup.recipes import BACKUP, FOLLOW, recipe
+from service.cli.setup.recipes import recipe
 from service.domain.errors import Invalid
 from tests.cli.test_config import docsmith
 from tests.cli.test_following import following, stop
@@ -54,14 +54,14 @@ def test_what_systemd_would_run_makes_copies(tmp_path):
     service.cli("organization", "create", "--name", "Acme")
     for name in ("docsmith-backups", "docsmith-vault"):  # as systemd makes them
         (tmp_path / name).mkdir()
-    backup = written(tmp_path, recipe(BACKUP, "docsmith", Path("/var/lib/docsmith")))["docsmith-backup.service"]
+    backup = written(tmp_path, recipe("backup.sh", "docsmith", Path("/var/lib/docsmith")))["docsmith-backup.service"]
     program, *arguments = command_of(backup.replace("/var/lib", str(tmp_path)))
     assert (program, arguments[-2:]) == ("docsmith", ["--data", str(service.data)])
     made = service.cli(*arguments[:-2])
     other = Service(tmp_path / "other")
     assert other.cli("restore", made["file"], "--vault", made["vault"], "--dry-run")["withoutKeys"] == []
 
-    follow = recipe(FOLLOW, "docsmith", Path("/var/lib/docsmith")).replace("/var/lib", str(tmp_path))
+    follow = recipe("docsmith-follow.service", "docsmith", Path("/var/lib/docsmith")).replace("/var/lib", str(tmp_path))
     _, name, folder, flag, *options = command_of(follow)
     assert (name, flag) == ("backup", "--follow")
     with following(service.data, Path(folder), *options[:2]) as process:
@@ -71,6 +71,6 @@ def test_what_systemd_would_run_makes_copies(tmp_path):
 
 def test_a_folder_that_no_unit_file_can_name_is_refused():
     with pytest.raises(Invalid):
-        recipe(FOLLOW, "docsmith", Path("/srv/a\nExecStart=/bin/false"))
-    assert '--data "/srv/a b$$c%%d"' in recipe(FOLLOW, "docsmith", Path("/srv/a b$c%d"))
-    assert 'ReadWritePaths="/srv/a b$c%%d"' in recipe(FOLLOW, "docsmith", Path("/srv/a b$c%d"))
+        recipe("docsmith-follow.service", "docsmith", Path("/srv/a\nExecStart=/bin/false"))
+    assert '--data "/srv/a b$$c%%d"' in recipe("docsmith-follow.service", "docsmith", Path("/srv/a b$c%d"))
+    assert 'ReadWritePaths="/srv/a b$c%%d"' in recipe("docsmith-follow.service", "docsmith", Path("/srv/a b$c%d"))

@@ -95,3 +95,11 @@ def test_litellm_is_not_imported_with_our_modules() -> None:
             if isinstance(node, ast.Import | ast.ImportFrom):
                 names = [alias.name for alias in node.names] + [getattr(node, "module", None) or ""]
                 assert not any(name.split(".")[0] == "litellm" for name in names), file
+
+
+def test_the_manual_lists_each_package() -> None:
+    section = (
+        (ROOT / "service" / "manual" / "develop.md").read_text("utf-8").split("## Floor plan")[1].split("\n## ")[0]
+    )
+    listed = {line.split("`")[1] for line in section.splitlines() if line.startswith("| `")}
+    assert listed == MAY_IMPORT.keys() | {"service.main"}

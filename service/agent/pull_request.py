@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from service.agent.workspace import Workspace
 from service.domain.jobs.decider import ModelReplied, Problem, Round, Running
+from service.markup.blocks import blocks_of
+from service.markup.markdown import Markdown, without_comments
 
 MAX_SUBJECT = 72
 """Of the commit: what ``git log --oneline`` and the code hosts show of it."""
@@ -114,19 +116,13 @@ def _filled(template: str, texts: Mapping[str, str]) -> tuple[str, set[str]]:
 
 
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
-_HEADING = re.compile(r"#{1,6}[ \t]+(\S.*)")
 
 
 def _headings(template: str) -> Iterator[tuple[int, int, str]]:
-    """Where each begins, where what is under it begins, and its words; none of those in comments and code."""
-    plain = _COMMENT.sub(lambda comment: " " * len(comment[0]), template)
-    at, in_code = 0, False
-    for line in plain.splitlines(keepends=True):
-        in_code ^= line.lstrip().startswith(("```", "~~~"))
-        match = None if in_code else _HEADING.match(line)
-        if match is not None:
-            yield at, at + len(line), match[1].strip()
-        at += len(line)
+    """Where each begins, where what is under it begins, and its words."""
+    page = Markdown(template)
+    for block in page.headings:
+        yield *page.place_of(block), without_comments(block.text).strip()
 
 
 def _earlier(rounds: Sequence[Round]) -> str:
@@ -198,13 +194,12 @@ def _wrapped(text: str) -> str:
             )  # fmt: skip
             paragraph.clear()
 
-    in_code = False
-    for line in text.splitlines():
-        fence = line.lstrip().startswith("```")
-        if fence or in_code or line.startswith("    "):
+    in_code = {line for block in blocks_of(text) if block.kind in ("fence", "code")
+               for line in range(block.first, block.after)}  # fmt: skip
+    for number, line in enumerate(text.split("\n")):
+        if number in in_code:
             end_paragraph()
             lines.append(line.rstrip())
-            in_code ^= fence
         elif not line.strip():
             end_paragraph()
             if lines and lines[-1]:

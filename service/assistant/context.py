@@ -22,7 +22,9 @@ from string import Template
 from msgspec import Struct
 
 from service.assistant.context_budget import ContextBudget
+from service.assistant.suggestions import INFO
 from service.domain.threads import ContextItem
+from service.markup.fences import without_fences
 from service.ports.model import AssistantMessage, ModelMessage, Passage, SystemMessage, UserMessage
 
 MAX_PASSAGES_CHARACTERS = 60_000
@@ -40,9 +42,7 @@ MAX_QUESTION_CHARACTERS, LEAST_QUESTION_CHARACTERS = 32_768, 2_000
 USUAL = ContextBudget()
 
 _CITATION_LINK = re.compile(r" ?\[\d{1,3}\]\([^()\s]*\)")
-_CODE_BLOCK = re.compile(r"^[ >]*(```+|~~~+).*?(?:^[ >]*\1[^\n]*$|\Z)", re.DOTALL | re.MULTILINE)
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s|(?<=[。！？])")  # noqa: RUF001
-_SUGGESTIONS_BLOCK = re.compile(r"```suggestions\n.*?(?:```|\Z)", re.DOTALL)
 
 
 class Exchange(Struct, frozen=True):
@@ -121,7 +121,7 @@ def _earlier_messages(earlier: Sequence[Exchange], budget: ContextBudget) -> lis
 
 def _words_of(answer: str) -> str:
     """Without numbers of citations, which mean nothing now and would be copied."""
-    return _CITATION_LINK.sub("", _SUGGESTIONS_BLOCK.sub("", answer)).strip()
+    return _CITATION_LINK.sub("", without_fences(answer, fits=lambda block: block.info.strip() == INFO)).strip()
 
 
 def _digest(earlier: Sequence[Exchange], mark: str, budget: ContextBudget) -> str:
@@ -141,7 +141,7 @@ def _digest(earlier: Sequence[Exchange], mark: str, budget: ContextBudget) -> st
 
 def _gist(answer: str) -> str:
     """The first sentences of its prose."""
-    prose = _CODE_BLOCK.sub(" ", _words_of(answer))
+    prose = without_fences(_words_of(answer), instead=" ")
     sentences = _SENTENCE_END.split(" ".join(prose[:2_000].split()))
     return " ".join(sentences[:2])
 

@@ -9,6 +9,12 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
+from service.markup.fences import fenced
+
+INFO = "suggestions"
+"""What stands behind the fence."""
+BEGIN, _, END = fenced("", INFO).split("\n")
+"""The lines of the fence."""
 MAX_SUGGESTIONS = 3
 MAX_LABEL_CHARACTERS = 80
 
@@ -34,7 +40,7 @@ def block(suggestions: Sequence[Suggestion], *, after: str) -> str:
     if not lines:
         return ""
     missing = 2 - (len(after) - len(after.rstrip("\n"))) if after else 0
-    return "\n" * max(missing, 0) + "```suggestions\n" + "\n".join(lines[:MAX_SUGGESTIONS]) + "\n```\n"
+    return "\n" * max(missing, 0) + fenced("\n".join(lines[:MAX_SUGGESTIONS]), INFO) + "\n"
 
 
 def page_of(url: str) -> str:

@@ -13,7 +13,7 @@ _LINKING = frozenset(("href", "to", "src"))
 _EXTERNAL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//")
 MAX_SHOWN, MAX_SHOWN_OF_TAG = 1_000, 300
 """Characters of a label, or behind a tag, that are looked at; labels nest."""
-MAX_LINKS = 10_000
+MAX_LINKS = 100_000
 """Of a page."""
 
 

@@ -32,6 +32,11 @@ class Markdown:
         self.blocks: Sequence[Block] = blocks_of(body, mdx=self.mdx, loose=self.is_loose)
         """Their lines count from that place."""
 
+    @property
+    def headings(self) -> list[Block]:
+        """Those that part the page; not those in lists and quotes."""
+        return [block for block in self.blocks if block.level and not block.depth]
+
     @cached_property
     def links(self) -> Sequence[Link]:
         return links_of(self.text, self._inline)
@@ -43,13 +48,13 @@ class Markdown:
     @cached_property
     def unseen(self) -> Sequence[Place]:
         """Comments, and what MDX imports and exports."""
-        blocks = [self._place(block) for block in self.blocks if block.kind == "unseen"]
+        blocks = [self.place_of(block) for block in self.blocks if block.kind == "unseen"]
         return sorted([*blocks, *self._inline.comments])
 
     @cached_property
     def code(self) -> Sequence[Place]:
         """Whole lines of blocks, and spans with their marks."""
-        blocks = [self._place(block) for block in self.blocks if block.kind in ("fence", "code")]
+        blocks = [self.place_of(block) for block in self.blocks if block.kind in ("fence", "code")]
         return sorted([*blocks, *self._inline.code])
 
     @cached_property
@@ -85,13 +90,14 @@ class Markdown:
         lines = self.text[self.start :].split("\n")
         return list(accumulate((len(line) + 1 for line in lines), initial=self.start))
 
-    def _place(self, block: Block) -> Place:
+    def place_of(self, block: Block) -> Place:
+        """Return where its lines begin and end."""
         return self._starts[block.first], min(self._starts[block.after], len(self.text))
 
     @cached_property
     def _inline(self) -> InlineReader:
         reader = InlineReader(self.text)
-        prose = [(block, *self._place(block)) for block in self.blocks if block.kind in ("text", "heading", "html")]
+        prose = [(block, *self.place_of(block)) for block in self.blocks if block.kind in ("text", "heading", "html")]
         behind: dict[int, int] = {}
         if "]:" in self.text:
             for block, start, end in prose:

@@ -28,6 +28,7 @@ from service.adapters.builtin.question_words import STOP_WORDS, language_of, ste
 from service.adapters.builtin.quotable import Block, Kind, blocks, plain, sentences
 from service.domain.errors import Invalid
 from service.domain.model import Usage
+from service.markup.fences import fenced
 from service.ports.model import Grounding, ModelChunk, ModelEnd, ModelRequest, ModelText, Passage
 
 NAME = "builtin/extractive"
@@ -391,9 +392,7 @@ def _rendered(quote: _Quote) -> str:
 
 
 def _code_lines(piece: _Piece) -> list[str]:
-    lines = piece.text.rstrip("\n").split("\n")
-    fence = "`" * max(3, 1 + max((len(run) for run in re.findall(r"`+", piece.text)), default=0))
-    return [f"{fence}{piece.lead}", *lines, fence]
+    return fenced(piece.text.rstrip("\n"), piece.lead).split("\n")
 
 
 def _pieces(passage: Passage, language: str) -> list[_Piece]:

@@ -1,11 +1,12 @@
 """The instructions that the builtin editor understands, found in what people write."""
 
 import re
-from collections.abc import Callable
-from itertools import islice
+from collections.abc import Callable, Iterator
 from typing import assert_never
 
 from msgspec import Struct
+
+from service.markup.markdown import Markdown
 
 FORMS = """\
 - replace "A" with "B" [in PATH, or in every page]
@@ -106,16 +107,11 @@ _RULES: tuple[tuple[type[Instruction], re.Pattern[str]], ...] = tuple(
         ),
     )
 )
-_FENCED = r"^[ \t]*+(?P<fence>`{3,8}|~{3,8})[^\n]*\n(?P<block>.*?)\n?^[ \t]*+(?P=fence)[ \t]*+$"
 _QUOTES = (
     r'(?<!\\)"((?:[^"\\]++|\\.)*+)"|“([^“”]*)”|„([^„“”]*)[“”]|«([^«»]*)»|»([^«»]*)«|\u2039([^\u2039\u203a]*)\u203a|「([^「」]*)」'
     r"|\u2018((?:[^\u2018\u2019]|\u2019(?=\w))*)\u2019|``([^\n]+?)``|`([^`\n]+)`|(?<!\w)'((?:[^'\n]|'(?=\w)){0,500})'(?!\w)"
 )
-_QUOTED = re.compile(f"{_FENCED}|{_QUOTES}", re.DOTALL | re.MULTILINE)
-_QUOTED_IN_LINES = re.compile(_QUOTES, re.DOTALL)
-_FENCE = re.compile(r"^[ \t]*+(?:```|~~~)", re.MULTILINE)
-MAX_FENCES = 50
-"""Lines of an instruction that may begin or end a block of code; of more, none does."""
+_QUOTED = re.compile(_QUOTES, re.DOTALL)
 _VERBS = r"(?=(?:replace|change|add|append|insert|create|rename|move|fix\s+(?:all\s+)?(?:the\s+)?(?:broken|dead))\b)"
 _PARTS = re.compile(
     rf"\s*(?:\n|;|,?\s+and\s+then\s+|,\s*then\s+|,?\s+and\s+(?:also\s+)?{_VERBS}|,\s*{_VERBS}|[.!?](?=\s|$))\s*",
@@ -135,22 +131,49 @@ _IN_FRONT = re.compile(rf"(?:in|on|to)\s+{_KIND}(?P<path>{_PATH})\s*[,:]\s*(?P<r
 _FRONT_COMMA = re.compile(rf"((?:^|[\n;.] ?)(?:please )?(?:in|on) {_KIND}{_PATH}) ?, ?{_VERBS}", re.IGNORECASE)
 """One that does not part instructions: "in PATH, replace …"."""
 
+
+def _without_quotes(text: str) -> tuple[str, list[str]]:
+    """The text with a mark in place of each quotation and each closed block of code, and what stands in them."""
+    quotes: list[str] = []
+    blocks = iter([*_fences(text), (len(text), len(text), "")])
+    begin, end, block = next(blocks)
+    kept, at = list[str](), 0
+    quote = _QUOTED.search(text)
+    while True:
+        if quote is not None and quote.start() < at:
+            quote = _QUOTED.search(text, at)
+        if quote is not None and quote.start() < begin:
+            found = next((part for part in quote.groups() if part is not None), "")
+            quotes.append(found.replace('\\"', '"') if quote[0].startswith('"') else found)
+            start, after = quote.span()
+        elif begin < len(text):
+            quotes.append(block)
+            start, after = begin, end
+        else:
+            return "".join([*kept, text[at:]]), quotes
+        kept += [text[at:start], f"\x00{len(quotes) - 1}\x00"]
+        at = after
+        while begin < at:
+            begin, end, block = next(blocks)
+
+
+def _fences(text: str) -> Iterator[tuple[int, int, str]]:
+    """Where each block of code that is closed begins and ends, and what is in it."""
+    page = Markdown(text)
+    for block in page.blocks:
+        if block.kind == "fence" and (block is not page.blocks[-1] or page.unclosed_fence is None):
+            start, end = page.place_of(block)
+            begin = text.index(block.mark, start)
+            yield begin, end - text.endswith("\n", start, end), block.text.removesuffix("\n")
+
+
 Quotes = Callable[[str | None], str]
 
 
 def parse(text: str) -> tuple[list[Instruction], list[str]]:
     """The instructions of known forms, and the sentences that are none."""
-    quotes: list[str] = []
-
-    def keep(match: re.Match[str]) -> str:
-        texts = match.groups()[match.re.groupindex.get("fence", 0) :]
-        found = next((text for text in texts if text is not None), "")
-        quotes.append(found.replace('\\"', '"') if match[0].startswith('"') else found)
-        return f"\x00{len(quotes) - 1}\x00"
-
     text = text.replace("\x00", "").replace("\r\n", "\n")
-    many = sum(1 for _ in islice(_FENCE.finditer(text), MAX_FENCES + 1)) > MAX_FENCES
-    outside = (_QUOTED_IN_LINES if many else _QUOTED).sub(keep, text)
+    outside, quotes = _without_quotes(text)
     # White space in single characters: the patterns below would take quadratic time over long runs of it.
     outside = "\n".join(filter(None, (" ".join(line.split()) for line in outside.split("\n"))))
     outside = re.sub(r":\n(?=\x00)", ": ", outside)  # a block after a colon belongs to the line above

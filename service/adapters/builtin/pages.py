@@ -1,11 +1,11 @@
 """What the builtin editor reads out of pages and their paths."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 
-from service.markup import front_matter
+from service.markup.markdown import Markdown
 from service.markup.pages import INDEX_NAMES, PAGE_SUFFIXES
 
 NAMED_SUFFIXES = (*PAGE_SUFFIXES, ".txt")
@@ -24,56 +24,28 @@ class Section(Struct, frozen=True):
 def section_of(lines: Sequence[str], heading: str) -> Section | None:
     """The first section under a heading of these words."""
     wanted = _heading_words(heading)
-    start, end = 0, len(lines)
-    for number, words in headings(lines):
-        if start:
-            end = number - 1
-            break
-        if _heading_words(words) == wanted:
-            start = number
-    if not start:
+    page = Markdown("\n".join(lines))
+    headings = page.headings
+    at = next((at for at, block in enumerate(headings) if _heading_words(block.text) == wanted), None)
+    if at is None:
         return None
-    least = start + (1 if start < len(lines) and _UNDERLINE.fullmatch(lines[start]) else 0)
+    end = page.first_line + headings[at + 1].first if at + 1 < len(headings) else len(lines)
+    least = page.first_line + headings[at].after
     while end > least and not lines[end - 1].strip():
         end -= 1
-    return Section(start, max(end, least))
-
-
-_UNDERLINE = re.compile(r"(?:=+|-+)\s*")
-
-
-def headings(lines: Sequence[str]) -> Iterable[tuple[int, str]]:
-    """Line numbers and words of a page's headings, ``#`` and underlined ones; not what stands in code."""
-    fence = ""
-    for number, line in enumerate(
-        lines[front_matter.lines_of("\n".join(lines)) :], front_matter.lines_of("\n".join(lines)) + 1
-    ):
-        mark = re.match(r"\s*(`{3,}|~{3,})", line)
-        if mark and (not fence or mark[1].startswith(fence)):
-            fence = "" if fence else mark[1]
-        elif fence:
-            continue
-        elif found := re.match(r"(#{1,6})\s+(.+)", line):
-            yield number, found[2]
-        elif (
-            number < len(lines)
-            and _UNDERLINE.fullmatch(lines[number])
-            and re.match(r"[^\s>|*+-]", line)
-            and (number < 2 or not lines[number - 2].strip())
-        ):
-            yield number, line
+    return Section(page.first_line + headings[at].first + 1, max(end, least))
 
 
 def top_of(lines: Sequence[str]) -> int:
     """The line after which a page's text begins: its front matter, imports and title."""
-    after = at = front_matter.lines_of("\n".join(lines))
-    while at < len(lines) and (not lines[at].strip() or lines[at].startswith(("import ", "export "))):
-        at += 1
-        if lines[at - 1].strip():
-            after = at
-    if at < len(lines) and re.match(r"#\s", lines[at]):
-        after = at + 1
-    return after
+    page = Markdown("\n".join(lines), path="a.mdx")
+    after = 0
+    for block in page.blocks:
+        if block.kind == "unseen" or (block.level == 1 and not block.depth):
+            after = block.after
+        if block.kind != "unseen":
+            break
+    return page.first_line + after
 
 
 def _heading_words(text: str) -> str:

@@ -10,6 +10,8 @@ from urllib.robotparser import RobotFileParser
 
 from msgspec import Struct
 
+from service.markup.markdown import Markdown
+
 AGENT = "Docsmith"
 MAX_ROBOTS_BYTES = 500 * 1024
 """What RFC 9309 asks a crawler to read at least."""
@@ -19,7 +21,6 @@ MAX_FULL_BYTES = 20 * 1024 * 1024
 MAX_URL = 1000
 MAX_DELAY_SECONDS = 10.0
 
-_MARKDOWN_LINK = re.compile(r"\[([^\[\]\n]{1,300})\]\(<?([^)\s<>]{1,1000})>?\)")
 _SOURCE = re.compile(r"^#\s+([^\n]{1,300})\n+(?:Source|URL|Url):\s*<?(https?://[^\s<>]{1,900})>?[ \t]*$", re.MULTILINE)
 
 
@@ -72,15 +73,17 @@ def absolute(base: str, href: str) -> str | None:
 def llms_pages(text: str, base: str) -> Iterator[Listed]:
     """The links of an llms.txt, each once."""
     seen: set[str] = set()
-    for title, href in _MARKDOWN_LINK.findall(text[:MAX_LIST_BYTES]):
-        url = absolute(base, href)
+    for link in Markdown(text[:MAX_LIST_BYTES]).links:
+        if link.kind != "inline" or link.is_image:
+            continue
+        url = absolute(base, link.target)
         name = (url or "").rpartition("/")[2].lower()
         if url is None or url in seen or name in ("llms.txt", "llms-full.txt"):
             continue
         if "." in name and not name.endswith((".md", ".mdx", ".html", ".htm", ".txt")):
             continue  # a picture, a description: no page
         seen.add(url)
-        yield Listed(url, " ".join(title.split()))
+        yield Listed(url, " ".join(link.label.split()))
 
 
 def full_pages(text: str, base: str) -> Iterator[tuple[Listed, str]]:

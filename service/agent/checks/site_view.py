@@ -92,8 +92,8 @@ def light_pages(texts: Mapping[str, str], layout: Layout) -> dict[str, ParsedPag
 def _first_heading(path: str, text: str, dialect: Dialect) -> str:
     if not _TOP_HEADING.search(text):
         return ""
-    blocks = Markdown(text, path=path, dialect=dialect).blocks
-    return next((block.text for block in blocks if block.level == 1), "")
+    headings = Markdown(text, path=path, dialect=dialect).headings
+    return next((heading.text for heading in headings if heading.level == 1), "")
 
 
 def made_view(layout: Layout, pages: Mapping[str, ParsedPage], paths: Iterable[str]) -> SiteView:

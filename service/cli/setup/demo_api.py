@@ -12,6 +12,7 @@ import aiohttp
 import msgspec
 from msgspec import Struct
 
+from service.assistant.suggestions import BEGIN, END
 from service.domain.errors import ServiceError
 from service.views.jobs import JobView
 from service.views.projects import ProjectView
@@ -173,7 +174,7 @@ class Printer:
 
     def _more(self, text: str) -> None:
         self._line += text
-        may_be_fence = "```suggestions".startswith(self._line) or self._line.startswith("```suggestions")
+        may_be_fence = BEGIN.startswith(self._line) or self._line.startswith(BEGIN)
         if not self._inside and not may_be_fence:
             self._put(self._line[self._shown :], end="")
             self._shown = len(self._line)
@@ -181,8 +182,8 @@ class Printer:
     def _end_line(self) -> None:
         line = self._line
         if self._inside:
-            self._inside = line.strip() != "```"
-        elif line.startswith("```suggestions"):
+            self._inside = line.strip() != END
+        elif line.startswith(BEGIN):
             self._inside = True
         elif line:
             self._put(line[self._shown :], end="\n")

@@ -2,13 +2,12 @@
 code; what they printed is not, since it is made, not written. Lines are those of the ``.ipynb`` file.
 """
 
-import re
-
 import msgspec
 from msgspec import Struct
 
 from service.domain.sites import Skipped
 from service.markup.dialects import Dialect
+from service.markup.fences import fenced
 from service.ports.docs_source import PAGE_BYTES
 from service.retrieval.readers.markdown import ParsedPage, parse_page
 from service.retrieval.readers.outline import TooLong
@@ -84,8 +83,7 @@ def _read(data: bytes, path: str, dialect: Dialect, cells: list[msgspec.Raw], la
         is_spread = bytes(source).count(b"\n") >= len(shown)
         at_each = [counted + 1 + n if is_spread else counted for n in range(len(shown))]
         if cell.cell_type == "code":
-            fence = "`" * max(3, 1 + max((len(run) for run in re.findall(r"`+", text)), default=0))
-            shown, at_each = [f"{fence}{language}", *shown, fence], [counted, *at_each, at_each[-1]]
+            shown, at_each = fenced("\n".join(shown), language).split("\n"), [counted, *at_each, at_each[-1]]
         elif cell.cell_type == "heading":
             shown = ["#" * min(max(cell.level, 1), 6) + " " + " ".join(shown)]
             at_each = at_each[:1]

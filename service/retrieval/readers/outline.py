@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from service.markup.fences import fenced
 from service.markup.front_matter import FrontMatter
 from service.markup.prose import MAX_HEADING, MAX_LINKS
 from service.retrieval.readers.markdown import MAX_SECTION, Link, PageSection, ParsedPage
@@ -59,8 +60,7 @@ class Outline:
     def code(self, text: str, language: str, first: int, last: int) -> None:
         """Raises TooLong."""
         if text.strip():
-            fence = "`" * max(3, 1 + max((len(run) for run in re.findall(r"`+", text)), default=0))
-            self._add(f"{fence}{language}\n{text.strip(chr(10))}\n{fence}", first, last)
+            self._add(fenced(text.strip("\n"), language), first, last)
 
     def _add(self, text: str, first: int, last: int) -> None:
         self._blocks += 1

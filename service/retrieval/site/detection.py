@@ -21,9 +21,10 @@ from posixpath import dirname, normpath
 
 from msgspec.structs import replace
 
+from service.markup.blocks import blocks_of
 from service.markup.dialects import Dialect
 from service.markup.front_matter import load_strings, load_toml
-from service.markup.pages import INDEXED_SUFFIXES
+from service.markup.pages import INDEXED_SUFFIXES, is_markdown
 from service.markup.slugs import SlugStyle
 from service.retrieval.readers.openapi_pages import is_description, operation_named
 from service.retrieval.site.ignore_files import ignore_rules
@@ -423,7 +424,7 @@ def _hugo_layout(content: str, files: frozenset[str], docs_folder: str, default:
 
 
 _TOCTREE = re.compile(
-    r"^([ \t]*)(?:\.\. toctree::|```\{toctree\}|:::\{toctree\})[^\n]*\n"
+    r"^([ \t]*)(?:\.\. toctree::|:::\{toctree\})[^\n]*\n"
     r"((?:[ \t]*\n|\1[ \t]+[^\n]*(?:\n|\Z)|[^\s`:.][^\n]*(?:\n|\Z))*)",
     re.MULTILINE,
 )
@@ -451,8 +452,8 @@ def _sphinx(config: str, files: frozenset[str], read: Read, docs_folder: str) ->
             continue
         order[page] = NavEntry(len(order), titles[page])
         listed: list[str] = []
-        for block in _TOCTREE.finditer(_text(read, page)[:MAX_SCRIPT]):
-            for line in block[2].splitlines()[:2000]:
+        for block in _toctrees(page, _text(read, page)[:MAX_SCRIPT]):
+            for line in block.splitlines()[:2000]:
                 match = _TOCTREE_LINE.fullmatch(line.strip())
                 found = _sphinx_page(match[2] or match[3], page, root, files) if match is not None else None
                 if match is not None and found is not None and found not in order:
@@ -463,6 +464,12 @@ def _sphinx(config: str, files: frozenset[str], read: Read, docs_folder: str) ->
     patterns = _QUOTED_GLOB.findall(excluded[1]) if excluded is not None else []
     ignored = ignore_rules((*patterns, "_build", "_templates"), file=config)
     return Layout("sphinx", docs_folder, root, Dialect(slugs="docutils"), ("",), order, ignored=ignored)
+
+
+def _toctrees(path: str, text: str) -> Iterator[str]:
+    if is_markdown(path) and "{toctree}" in text:
+        yield from (block.text for block in blocks_of(text) if block.info.startswith("{toctree}"))
+    yield from (block[2] for block in _TOCTREE.finditer(text))
 
 
 _QUOTED_GLOB = re.compile(r"['\"]([^'\"\n]{1,300})['\"]")

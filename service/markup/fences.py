@@ -1,0 +1,23 @@
+"""Blocks of code in text that we write, or that is small: made, and taken out."""
+
+import re
+from collections.abc import Callable
+
+from service.markup.blocks import Block, blocks_of
+
+_RUN = re.compile(r"`+")
+
+
+def fenced(text: str, info: str = "") -> str:
+    """Return a block that shows the text, without a line's end behind it: its fence is longer than any run in it."""
+    fence = "`" * max(3, 1 + max((len(run) for run in _RUN.findall(text)), default=0))
+    return f"{fence}{info}\n{text}\n{fence}"
+
+
+def without_fences(text: str, *, fits: Callable[[Block], bool] = lambda _: True, instead: str = "") -> str:
+    """Return the text with something else in place of its fenced blocks, or of those that fit."""
+    lines = text.split("\n")
+    for block in reversed(blocks_of(text)):
+        if block.kind == "fence" and fits(block):
+            lines[block.first : block.after] = [instead]
+    return "\n".join(lines)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.service_process import Service, begun, write_docs
+from tests.service_process import Service, begun, service_in, write_docs
 
 ROOT = Path(__file__).parent.parent.parent
 MANUAL = ROOT / "service" / "manual"
@@ -162,3 +162,14 @@ def test_the_commands_in_a_pages_sentences_have_their_options(page):
         for option in (word for word in words if word.startswith("--")):
             assert f"{option} " in f"{help_of(*command)} ", words
         assert help_of(*command)
+
+
+# Questions
+
+
+def test_a_search_of_the_manual_finds_the_right_page(tmp_path):
+    with service_in(tmp_path) as service:
+        service.set_up(MANUAL, domain="manual")
+        golden = ROOT / "tests" / "samples" / "manual.jsonl"
+        found = service.cli("eval", str(golden), "--min-recall", "0.95", "--min-mrr", "0.85")
+    assert found["misses"] == []

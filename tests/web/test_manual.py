@@ -91,7 +91,7 @@ def addresses_on(page: str) -> set[str]:
     return {html.unescape(address) for address in found if "://" not in address}
 
 
-async def test_each_page_is_served_and_each_of_its_links_leads_somewhere(client):
+async def test_each_page_and_each_of_its_links_is_served(client):
     open_addresses, seen = {URL("/manual")}, dict[URL, str]()
     while open_addresses:
         address = open_addresses.pop()

@@ -22,18 +22,18 @@ routes = web.RouteTableDef()
 SANE_HOST = re.compile(r"[A-Za-z0-9.:\[\]-]{1,255}")
 ADDRESS = "https://address.invalid"
 MAX_DEPTH = 4
-"""Of fields within fields that the page shows."""
+"""Levels of nested fields that the page shows."""
 
 VARIABLES: Mapping[str, tuple[str, str]] = {
     "projectId": ("PROJECT", "a project's id: docsmith project list"),
     "domain": ("DOMAIN", "its site's domain"),
-    "id": ("JOB", "a job's id, as asking for a change tells it"),
-    "threadId": ("THREAD", "a thread's id, as an answer's X-Thread-Id tells it"),
-    "messageId": ("MESSAGE", "a reply's id, as its stream's start tells it"),
+    "id": ("JOB", "a job's id, from the answer to its request"),
+    "threadId": ("THREAD", "a thread's id, from an answer's X-Thread-Id"),
+    "messageId": ("MESSAGE", "a reply's id, from the start of its stream"),
     "chatId": ("CHAT", "the id that a chat's requests carry"),
-    "path": ("PAGE", "a page's path, as search tells it"),
+    "path": ("PAGE", "a page's path, from a search result"),
 }
-"""What the page's commands leave to be filled in, by its name in the address or the body: variable and meaning."""
+"""Placeholders of the page's commands, by their names in the address or the body: variable and meaning."""
 KEYS = {
     "ADMIN_KEY": "docsmith key create --kind admin",
     "ASSISTANT_KEY": "docsmith key create --kind assistant --domain DOMAIN",
@@ -70,9 +70,9 @@ class OperationView(Struct, frozen=True):
     parameters: tuple[FieldLine, ...]
     body: tuple[FieldLine, ...]
     curl: str
-    """Empty for what the service sends itself."""
+    """Empty for requests that the service sends itself."""
     sent: str
-    """What it sends, as an example."""
+    """An example of a request that the service sends."""
     answers: tuple[AnswerLine, ...]
 
 

@@ -339,6 +339,19 @@ class TestManyJobs:
         await docs.push(LOCAL, branch="docs/new", commit=written.commit)
 
 
+    async def test_unfinished_objects_of_a_killed_push_are_removed(self, taken_in, tmp_path):
+        data = shutil.copytree(taken_in, tmp_path / "data")
+        objects = data / "hosted" / "p1.git" / "objects"
+        (objects / "tmp_objdir-incoming-x" / "objects").mkdir(parents=True)
+        (objects / "0a").mkdir(exist_ok=True)
+        left = [objects / "tmp_objdir-incoming-x", objects / "0a" / "tmp_obj_y", objects / "pack" / "tmp_pack_z"]
+        for file in left[1:]:
+            file.touch()
+        await HostedCodeHost(data, base_url=lambda: "http://x").recover()
+        assert not [path for path in left if path.exists()]
+        assert (await DulwichDocs(data, env={}).fetch(LOCAL)).base_commit
+
+
 class TestHostileRepositories:
     """CODEHOSTS: what has been seen in the wild, or would be."""
 

@@ -11,7 +11,6 @@ process with a timeout and a memory limit.
 
 import asyncio
 import re
-import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -26,7 +25,7 @@ from service.adapters.git.changes import changes_between
 from service.adapters.git.export import export
 from service.adapters.git.objects import checked_id, list_files, read_blobs, write_commit
 from service.adapters.git.remotes import Remote, remote_of, with_token
-from service.adapters.git.repositories import commit_of, create, forget_git_locks, locked, opened
+from service.adapters.git.repositories import commit_of, create, forget_killed_work, locked, opened
 from service.domain.errors import Invalid, NotFound
 from service.ports.docs_source import Changes, Fetched, NewCommit, Source, TreeFile, WrittenCommit
 from service.runtime.processes import run_in_child
@@ -273,9 +272,7 @@ def _make_clone(clone: Path, borrowed: Sequence[Path], ref: str) -> None:
 def _locking(function: Callable[..., T], clone: Path, *args: object) -> T:
     """With the clone's lock: what a killed predecessor left is nobody's by now."""
     with locked(clone.parent / f".{clone.name}.lock"):
-        for left in (clone / "objects").glob("tmp_objdir-incoming-*"):
-            shutil.rmtree(left, ignore_errors=True)
-        forget_git_locks(clone)
+        forget_killed_work(clone)
         return function(clone, *args)
 
 

@@ -3,6 +3,7 @@ system configuration (``insteadOf`` would send a token elsewhere), no hooks, no 
 """
 
 import fcntl
+import itertools
 import os
 import shutil
 import tempfile
@@ -203,9 +204,15 @@ def forget_unfinished(path: Path) -> None:
         shutil.rmtree(left, ignore_errors=True)
 
 
-def forget_git_locks(path: Path) -> None:
-    """Remove git's own lock files, which outlive a killed holder; call it when nobody can be at work in there."""
-    for left in [*path.glob("*.lock"), *(path / "refs").glob("**/*.lock")]:
+def forget_killed_work(path: Path) -> None:
+    """Remove what a killed process left in a repository: git's lock files, and objects that were not complete. Call it
+    when no process can be at work in there.
+    """
+    objects = path / "objects"
+    for left in objects.glob("tmp_objdir-incoming-*"):
+        shutil.rmtree(left, ignore_errors=True)
+    files = (path.glob("*.lock"), (path / "refs").glob("**/*.lock"), objects.glob("*/tmp_*"))
+    for left in itertools.chain(*files):
         left.unlink(missing_ok=True)
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from service.adapters.git.repositories import (
-    forget_git_locks,
+    forget_killed_work,
     only_if_free,
 )
 from service.adapters.hosted.pulls import (
@@ -56,7 +56,7 @@ PAGE_SECONDS, PAGE_BYTES = 60.0, 1536 * 1024 * 1024
 
 def _recover(folder: Path) -> None:
     for repository in folder.glob("*.git"):
-        forget_git_locks(repository)
+        forget_killed_work(repository)
         for left in (repository / "docsmith" / "pulls").glob(".*.new"):
             left.unlink(missing_ok=True)
     for left in folder.glob(".*.git.*.new"):  # of a project whose making was killed

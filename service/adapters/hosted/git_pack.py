@@ -3,24 +3,24 @@
 It runs in a process of its own, for a few bytes of a pack may be gigabytes of an object.
 """
 
-import os
 import re
 import shutil
 import stat
 import struct
 import tempfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import BinaryIO
 
 from dulwich.errors import ApplyDeltaError, ChecksumMismatch, GitProtocolError, ObjectFormatException
 from dulwich.object_store import DiskObjectStore
-from dulwich.objects import Commit, ObjectID, ShaFile, Tag, Tree
+from dulwich.objects import Commit, ObjectID, Tag, Tree
 from dulwich.pack import Pack, UnresolvedDeltas
 from msgspec import Struct
 
+from service.adapters.git.repositories import UNPACK_LIMIT, ObjectStore, children_first, linked
 from service.adapters.hosted.pack_scan import MAX_OBJECT_BYTES, refusal
 from service.domain.errors import NO_ROOM, DiskFull
 
@@ -41,8 +41,6 @@ SHORT_NAMES = "|".join(
 """How NTFS shortens them: by a number, or by a hash of the name."""
 GIT_READS = re.compile(rf"(?:\.gitmodules|\.gitattributes|{SHORT_NAMES})[ .]*(?::.*)?", re.IGNORECASE | re.DOTALL)
 """Files that git reads and that are no links (git's fsck.c: gitmodulesSymlink; path.c: is_ntfs_dot_generic)."""
-UNPACK_LIMIT = 100
-"""Objects in a push that are kept as single files: git's ``receive.unpackLimit``."""
 MAX_MESSAGE_BYTES = 1024 * 1024
 """Of a commit or an annotated tag: they are shown on pages."""
 
@@ -62,7 +60,7 @@ def receive(repository: Path, pack: BinaryIO, tips: tuple[ObjectID, ...]) -> Rec
     """Store a pack and say what the tips are. What is refused is never seen, as in git's quarantine: whatever is in the
     store is complete. Raises Malformed, DiskFull.
     """
-    store = DiskObjectStore(repository / "objects", fsync_object_files=True)
+    store = ObjectStore(repository / "objects", fsync_object_files=True)
     with closing(store):
         problem = _unpack(store, pack)
         if problem is not None:
@@ -70,7 +68,7 @@ def receive(repository: Path, pack: BinaryIO, tips: tuple[ObjectID, ...]) -> Rec
         return Received(kinds={tip: store[tip].type_name.decode() for tip in tips if tip in store})
 
 
-def _unpack(store: DiskObjectStore, spooled: BinaryIO) -> bytes | None:
+def _unpack(store: ObjectStore, spooled: BinaryIO) -> bytes | None:
     if (problem := refusal(spooled)) is not None:
         return problem
     incoming = Path(tempfile.mkdtemp(prefix="tmp_objdir-incoming-", dir=store.path))
@@ -99,7 +97,7 @@ def _unpack(store: DiskObjectStore, spooled: BinaryIO) -> bytes | None:
         shutil.rmtree(incoming, ignore_errors=True)
 
 
-def _fsck(pack: Pack, store: DiskObjectStore) -> bytes | None:
+def _fsck(pack: Pack, store: ObjectStore) -> bytes | None:
     """What git's fsck would refuse in the new objects, and whether what they name is there."""
     names = set(pack)
     for one in pack.iterobjects():
@@ -118,21 +116,9 @@ def _fsck(pack: Pack, store: DiskObjectStore) -> bytes | None:
                     return problem
         except (ObjectFormatException, ValueError, AssertionError):
             return b"fsck error in packed object"
-        if any(name not in names and name not in store for name in _links(one)):
+        if any(name not in names and name not in store for name in linked(one)):
             return b"missing necessary objects"
     return None
-
-
-def _links(one: ShaFile) -> Iterator[ObjectID]:
-    if isinstance(one, Commit):
-        yield one.tree
-        yield from one.parents
-    elif isinstance(one, Tag):
-        yield one.object[1]
-    elif isinstance(one, Tree):
-        for _, mode, name in one.iteritems():
-            if mode & 0o170000 != 0o160000:
-                yield name
 
 
 def _unsafe_name(tree: Tree) -> bytes | None:
@@ -145,40 +131,12 @@ def _unsafe_name(tree: Tree) -> bytes | None:
     return None
 
 
-def _move_in(pack: Pack, folder: Path, store: DiskObjectStore) -> None:
-    """A small pack as single files, children first: a pack for each push would mean two open files for each."""
-    if len(pack) > UNPACK_LIMIT:
-        for suffix in (".pack", ".idx"):  # in this order: a pack counts when it has an index
-            file = folder / f"pack-{pack.name().decode()}{suffix}"
-            file.rename(Path(store.pack_dir) / file.name)
+def _move_in(pack: Pack, folder: Path, store: ObjectStore) -> None:
+    """A small pack as single files: a pack for each push would mean two open files for each."""
+    if len(pack) <= UNPACK_LIMIT:
+        for one in children_first(pack.iterobjects()):
+            store.add_object(one)
         return
-    found = {ObjectID(one.id): one for one in pack.iterobjects()}
-    todo = list(found)
-    while todo:
-        one = found.get(todo[-1])
-        below = [] if one is None else [name for name in _links(one) if name in found]
-        if one is None:
-            todo.pop()
-        elif below:
-            todo.extend(below)
-        else:
-            _add(store, found.pop(todo.pop()))
-
-
-def _add(store: DiskObjectStore, one: ShaFile) -> None:
-    """dulwich's own fails when two write the same object at once, and for ever after one was killed meanwhile."""
-    name = one.id.decode()
-    file = Path(store.path) / name[:2] / name[2:]
-    if file.exists():
-        return
-    file.parent.mkdir(exist_ok=True)
-    descriptor, partial = tempfile.mkstemp(prefix="tmp_obj_", dir=file.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as written:
-            written.write(one.as_legacy_object())
-            written.flush()
-            os.fsync(descriptor)
-        Path(partial).chmod(0o400)
-        Path(partial).replace(file)
-    finally:
-        Path(partial).unlink(missing_ok=True)
+    for suffix in (".pack", ".idx"):  # in this order: a pack counts when it has an index
+        file = folder / f"pack-{pack.name().decode()}{suffix}"
+        file.rename(Path(store.pack_dir) / file.name)

@@ -28,7 +28,7 @@ import aiohttp
 
 from scripts.bench_table import report
 from scripts.streaming_rates import ENVIRONMENT, at, measure
-from service.main.server import serving
+from service.main.running import serving
 from service.runtime.settings import load_settings
 
 REPLIES = 200

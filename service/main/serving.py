@@ -11,7 +11,8 @@ from pathlib import Path
 import structlog
 
 from service.domain.errors import ServiceError
-from service.main.server import Server, prepare, running
+from service.main.running import prepare, running
+from service.main.server import Server
 from service.main.supervisor import Supervisor, inherited_socket
 from service.runtime import memory
 from service.runtime.logs import Level, configure_logging

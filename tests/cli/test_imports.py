@@ -52,7 +52,7 @@ def test_every_command_is_found_in_the_module_that_the_table_names():
 def test_the_service_leaves_to_its_children_what_only_they_need():
     """8 MB of memory."""
     program = (
-        "import json, sys, service.main.server, service.adapters.website.site\nprint(json.dumps(sorted(sys.modules)))"
+        "import json, sys, service.main.running, service.adapters.website.site\nprint(json.dumps(sorted(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert not {"docutils", "lxml"}.intersection(json.loads(done.stdout))

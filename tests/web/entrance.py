@@ -105,7 +105,7 @@ async def entrance(data: Path, settings: AdmissionSettings | None = None) -> Asy
             app.add_routes(errors.routes)
             runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=1)
             await runner.setup()
-            tasks = [asyncio.create_task(work) for _, work in (("views", views.run()), *admission.workers())]
+            tasks = [asyncio.create_task(run()) for run in (views.run, *(run for _, run, _ in admission.workers()))]
             bound = socket()
             bound.bind(("127.0.0.1", 0))
             server = await listen(runner.server, bound, admission.connection_limiter, logging.Logger("nobody"))

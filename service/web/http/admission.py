@@ -80,16 +80,12 @@ class Admission:
         await self._projects.load()
         await self._admissions.load(self._views)
 
-    def readers(self) -> Iterator[tuple[str, Coroutine[None, None, None]]]:
-        """Those of the workers that a service needs which only reads."""
-        yield "keys", self._keys.run()
-        yield "projects", self._projects.run()
-        yield "admissions", self._admissions.run()  # it answers each request that it cannot be recorded
-
-    def workers(self) -> Iterator[tuple[str, Coroutine[None, None, None]]]:
-        """What keeps it up to date, each by its name."""
-        yield from self.readers()
-        yield "key-uses", self._uses.run()
+    def workers(self) -> Iterator[tuple[str, Callable[[], Coroutine[None, None, None]], bool]]:
+        """Yield what keeps it up to date: its name, its work, and whether a service that only reads needs it."""
+        yield "keys", self._keys.run, True
+        yield "projects", self._projects.run, True
+        yield "admissions", self._admissions.run, True  # it answers each request that it cannot be recorded
+        yield "key-uses", self._uses.run, False
 
 
 async def _complete_head(request: web.Request, response: web.StreamResponse) -> None:

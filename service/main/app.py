@@ -1,0 +1,94 @@
+"""The web application: what its handlers find in it, and its routes."""
+
+import os
+from collections.abc import Callable
+
+from aiohttp import web
+
+from service.adapters.hosted.git_http import git_routes
+from service.main.hosted_events import HostedEvents
+from service.main.listening import socket_of
+from service.main.parts import Parts
+from service.runtime.settings import BadSettings, Settings
+from service.web.api import analytics, feedback, health, jobs, jobs_v1, search, threads, webhooks
+from service.web.api.metrics import Metrics, metrics_routes
+from service.web.http import access, errors
+from service.web.http.app_keys import (
+    BEHIND,
+    BROADCAST,
+    CLOSING,
+    COUNT_BOUND,
+    INDEX,
+    INSTANCE,
+    JOB_READER,
+    KEY_REQUIRED,
+    MODEL_NAMES,
+    MODELS,
+    READINESS,
+    REPLIER,
+    STORE,
+    VIEWS,
+)
+from service.web.http.connections import connections
+from service.web.http.cors import cors
+from service.web.http.problems import MAX_BODY_BYTES, problems, request_ids
+from service.web.http.tracing import traces
+from service.web.pages import manual, pull_requests, reference
+
+
+def build_app(parts: Parts, not_ready: Callable[[], dict[str, str]]) -> web.Application:
+    runtime, hosted_events = parts.runtime, HostedEvents(parts.runtime)
+    app = web.Application(
+        middlewares=[connections, parts.metrics.measure, request_ids, *traces(parts.tracer), cors, problems],
+        client_max_size=MAX_BODY_BYTES,
+    )
+    app[STORE], app[VIEWS], app[MODELS] = runtime.store, runtime.views, runtime.models
+    app[INDEX] = parts.search
+    app[JOB_READER] = parts.job_reader
+    app[BROADCAST], app[REPLIER], app[INSTANCE] = parts.broadcast, parts.replier, parts.instance.name
+    app[COUNT_BOUND] = parts.metrics.count_bound
+    app[KEY_REQUIRED] = runtime.settings.threads.require_key
+    app[BEHIND] = parts.indexer.behind
+    app[READINESS], app[MODEL_NAMES], app[CLOSING] = not_ready, parts.model_names(), parts.closing
+    app[pull_requests.HOSTED] = parts.hosted
+    app[pull_requests.PAGE_TURNS] = pull_requests.page_turns(parts.metrics.count_bound)
+    app[pull_requests.PULL_REQUEST_CLOSED] = hosted_events.on_pull_request_closed
+    parts.admission.install(app)
+    app.on_response_prepare.append(parts.metrics.note_stream)
+    for module in (
+        health, errors, reference, manual, jobs, jobs_v1, threads, search, feedback, analytics, pull_requests, webhooks,
+    ):  # fmt: skip
+        app.add_routes(module.routes)
+    app.add_routes(
+        git_routes(
+            runtime.data / "hosted",
+            access.git_organization,
+            pushed=hosted_events.on_push,
+            allow_force_push=runtime.settings.hosted.allow_force_push,
+            count_bound=parts.metrics.count_bound,
+        )
+    )
+    if runtime.settings.metrics.enabled and not runtime.settings.metrics.port:
+        app.add_routes(metrics_routes(parts.metrics, metrics_token(runtime.settings), anybody=False))
+    return app
+
+
+async def serve_metrics(metrics: Metrics, settings: Settings) -> web.AppRunner | None:
+    """Serve metrics on a port of their own, if the settings name one. Raises OSError, BadSettings."""
+    if not (settings.metrics.enabled and settings.metrics.port):
+        return None
+    app = web.Application(middlewares=[request_ids, problems])
+    app.add_routes(metrics_routes(metrics, metrics_token(settings), anybody=True))
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    await web.SockSite(runner, socket_of(settings.metrics.host, settings.metrics.port, "metrics.port")).start()
+    return runner
+
+
+def metrics_token(settings: Settings) -> str:
+    """Raises BadSettings: there should be one, and is none."""
+    variable = settings.metrics.token_env
+    token = os.environ.get(variable, "") if variable else ""
+    if variable and not token:
+        raise BadSettings(f"[metrics] token_env: the variable {variable} is not set")
+    return token

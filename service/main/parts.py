@@ -1,0 +1,148 @@
+"""What the service is made of: each part built from the settings, none of it started."""
+
+import asyncio
+
+from service import __version__
+from service.adapters.hosted.code_host import HostedCodeHost
+from service.adapters.offline import offline_code_hosts, offline_docs
+from service.adapters.tracing.traced import (
+    traced_code_host,
+    traced_docs,
+    traced_index,
+    traced_model,
+    traced_sender,
+    tracer_for,
+)
+from service.adapters.webhook_sender import AiohttpWebhookSender
+from service.agent.loop.budgets import Budgets
+from service.assistant.answer import AnswerSettings
+from service.cli.runtime import Runtime
+from service.domain.replies import ReplyEvent
+from service.main.listening import Address, admission_settings
+from service.main.reloading import CurrentModels
+from service.ports.tracer import NoTracer
+from service.queries.jobs import JobReader, slots_of
+from service.web.api.metrics import Metrics
+from service.web.http.admission import Admission
+from service.workers.broadcast import Broadcast
+from service.workers.checkpointing import Checkpoints
+from service.workers.data_folder_watch import DataFolderWatch
+from service.workers.erasures import Erasures
+from service.workers.fair_slots import fetch_slots
+from service.workers.indexing.indexer import Indexer
+from service.workers.indexing.poller import Poller
+from service.workers.instances import Instance, NoInstance
+from service.workers.jobs.runner import JobRunner
+from service.workers.log_watch import LogWatch
+from service.workers.replier import Replier
+from service.workers.webhooks import Webhooks
+
+
+class Parts:
+    def __init__(
+        self,
+        runtime: Runtime,
+        instance: Instance | NoInstance,
+        address: Address,
+        models: CurrentModels,
+        *,
+        drill: bool,
+        reads_only: bool,
+    ) -> None:
+        settings = runtime.settings
+        self.runtime, self.instance, self.models = runtime, instance, models
+        self.closing = asyncio.Event()
+        """Set when the service begins to stop."""
+        self.data_folder = DataFolderWatch(runtime.data, runtime.store)
+        self.broadcast: Broadcast[ReplyEvent] = Broadcast()
+        self.hosted = HostedCodeHost(runtime.data, base_url=address)
+        tracer = self.tracer = NoTracer() if drill else tracer_for(__version__)
+        docs = traced_docs(offline_docs(runtime.docs) if drill else runtime.docs, tracer)
+        code_hosts = offline_code_hosts() if drill else runtime.code_hosts
+        self.search = traced_index(runtime.index, tracer)
+        self.admission = Admission(runtime.store, runtime.views, runtime.data, admission_settings(settings))
+        self.metrics = Metrics(
+            runtime.store,
+            runtime.views,
+            runtime.data,
+            lambda: self.admission.connection_limiter.open,
+            self.data_folder.trouble_kind,
+        )
+        self.admission.count_with(self.metrics.count_bound)
+        models.measure(lambda model: traced_model(self.metrics.of_model(model), tracer))
+        self.job_reader = JobReader(runtime.store, runtime.views, slots_of(settings.agent))
+        fetches = fetch_slots()
+        self.indexer = Indexer(
+            runtime.store,
+            runtime.views,
+            docs,
+            runtime.index,
+            runtime.data,
+            fetches=fetches,
+            count_bound=self.metrics.count_bound,
+        )
+        self.poller = (
+            Poller(runtime.store, runtime.views, docs, minutes=settings.index.poll_minutes, fetches=fetches)
+            if settings.index.poll_minutes > 0
+            else None
+        )
+        self.replier = Replier(
+            runtime.store,
+            runtime.views,
+            self.broadcast,
+            models=runtime.models,
+            index=self.search,
+            instance=instance.name,
+            is_alive=instance.is_alive,
+            settings=AnswerSettings(
+                suggestions=settings.assistant.suggestions, max_searches=settings.assistant.max_searches
+            ),
+            concurrent_replies=settings.assistant.concurrent_replies,
+            grace_seconds=settings.threads.grace_seconds,
+            tracer=tracer,
+        )
+        self.job_runner = JobRunner(
+            runtime.store,
+            runtime.views,
+            models=runtime.models,
+            docs=docs,
+            index=self.search,
+            code_hosts={
+                kind: traced_code_host(host, tracer) for kind, host in {**code_hosts, "local": self.hosted}.items()
+            },
+            instance=instance.name,
+            is_alive=instance.is_alive,
+            concurrent_jobs=settings.agent.concurrent_jobs,
+            concurrent_jobs_per_project=settings.agent.concurrent_jobs_per_project,
+            concurrent_jobs_per_organization=settings.agent.concurrent_jobs_per_organization,
+            budgets=Budgets(
+                steps=settings.agent.max_steps,
+                tokens=settings.agent.max_tokens,
+                cost_usd=settings.agent.max_cost_usd,
+                minutes=settings.agent.max_minutes,
+            ),
+            author=settings.agent.author,
+            tracer=tracer,
+            takes_up_earlier=not drill,
+        )
+        self.checkpoints = (
+            Checkpoints(runtime.store, runtime.data, settings.audit.checkpoint_minutes)
+            if settings.audit.checkpoint_minutes > 0 and not reads_only
+            else None
+        )
+        self.log_watch = LogWatch(runtime.data, runtime.store.hold)
+        self.erasures = Erasures(runtime.store, runtime.views)
+        self.webhook_sender = AiohttpWebhookSender(
+            allow_private=settings.network.allow_private, timeout_seconds=settings.webhooks.timeout_seconds
+        )
+        self.webhooks = Webhooks(
+            runtime.store,
+            runtime.views,
+            traced_sender(self.webhook_sender, tracer),
+            concurrent_deliveries=settings.webhooks.concurrent_deliveries,
+        )
+
+    def model_names(self) -> dict[str, str]:
+        """Return which model each kind of work uses now."""
+        models = self.runtime.models
+        return {"agent": models.for_agent("").name, "assistant": models.for_assistant().name}

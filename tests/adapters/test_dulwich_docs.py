@@ -338,7 +338,6 @@ class TestManyJobs:
         await HostedCodeHost(data, base_url=lambda: "http://x").recover()
         await docs.push(LOCAL, branch="docs/new", commit=written.commit)
 
-
     async def test_unfinished_objects_of_a_killed_push_are_removed(self, taken_in, tmp_path):
         data = shutil.copytree(taken_in, tmp_path / "data")
         objects = data / "hosted" / "p1.git" / "objects"

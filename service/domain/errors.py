@@ -7,6 +7,9 @@ from contextlib import contextmanager
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 """What the system says when a disk is full, or what a user or a process may have of it."""
 
+OUT_OF_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
+"""What the system reports when the process, or the machine, has too many files open."""
+
 
 class ServiceError(Exception):
     """Base of the errors that leave the service with their own words."""

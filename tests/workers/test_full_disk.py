@@ -1,6 +1,7 @@
 """A log that cannot be written for a while stops nobody for good."""
 
 import asyncio
+import errno
 from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime
 
@@ -161,6 +162,12 @@ async def test_a_job_whose_repository_has_no_room_goes_on_when_there_is_some(sto
     assert types[-1] == "job-completed"
     assert types.count("job-interrupted") == 7  # more often than a job is tried that crashes
     assert types.count("committed") == types.count("pull-request-opened") == len(host.pull_requests) == 1
+
+
+async def test_job_without_descriptors_goes_on_when_there_are_some(store, views):
+    host, docs = FakeCodeHost(), FillingDocs("fetch", 7, OSError(errno.EMFILE, "Too many open files"))
+    assert (await done(store, views, docs, host))[-1] == "job-completed"
+    assert len(host.pull_requests) == 1
 
 
 @pytest.mark.parametrize(("times", "end"), [(4, "job-completed"), (5, "job-failed")])

@@ -28,9 +28,10 @@ from aiohttp.http_exceptions import LineTooLong
 from msgspec import Struct
 
 from service.domain.access.callers import address_of, counted_as, is_within
+from service.domain.errors import OUT_OF_DESCRIPTORS
 from service.ports.bounds import CountBound, ignore_bounds
 from service.queries.keys import Revocation
-from service.web.http.problems import OUT_OF_DESCRIPTORS, REQUEST_ID, Handler, encoded_problem, problem_response
+from service.web.http.problems import REQUEST_ID, Handler, encoded_problem, problem_response
 from service.web.http.security_headers import PLAIN_HEADERS
 
 log = structlog.get_logger()

@@ -5,7 +5,6 @@ one short plain sentence.
 """
 
 import asyncio
-import errno
 import random
 import re
 import time
@@ -21,6 +20,7 @@ from msgspec import Struct
 from eventstore import Metadata, OutcomeUnknown, StoreUnavailable, WrongExpectedVersion
 from service.domain.access.idempotency import KeyReused
 from service.domain.errors import (
+    OUT_OF_DESCRIPTORS,
     BodyTooLarge,
     BodyTooSlow,
     Conflict,
@@ -45,8 +45,6 @@ T = TypeVar("T")
 MAX_BODY_BYTES = 5 * 1024 * 1024
 """Chat clients send echoed tool results back."""
 
-OUT_OF_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
-"""What the system says when the process, or the machine, has too many files open."""
 RETRY_SECONDS = 5
 """The ``Retry-After`` of what cannot be done right now, where nothing says more."""
 

@@ -23,7 +23,7 @@ from eventstore import (
     load,
 )
 from service.agent.loop.budgets import Budgets
-from service.domain.errors import Conflict, DiskFull, ServiceError, Unavailable
+from service.domain.errors import OUT_OF_DESCRIPTORS, Conflict, DiskFull, ServiceError, Unavailable
 from service.domain.jobs.decider import (
     FailJob,
     Finished,
@@ -164,15 +164,17 @@ class JobRunner:
                 for tries in count(1):
                     if await self._attempt(job_id, out_of_memory_fails=tries >= TRIES_WITHOUT_MEMORY):
                         break
-                    log.warning("no room on a disk or in memory; the job is tried again", seconds=seconds)
+                    log.warning(
+                        "no room on a disk, in memory or for open files; the job is tried again", seconds=seconds
+                    )
                     await asyncio.sleep(seconds)
                     seconds = min(seconds * 2, LONGEST_WAIT_FOR_ROOM_SECONDS)
             except StoreCorrupt:  # nothing more can be recorded of this job; the others go on
                 log.exception("the job's record is damaged")
 
     async def _attempt(self, job_id: str, *, out_of_memory_fails: bool) -> bool:
-        """Take the job up and work on it; False: a full disk or a lack of memory stopped it, and it waits for the next
-        attempt.
+        """Work on the job. False: it lacked room on a disk, in memory or for open files, and waits for the
+        next attempt.
         """
         recorder = _Recorder(self._store, job_id, self._instance, self._retry_seconds)
         try:
@@ -191,22 +193,18 @@ class JobRunner:
             with suppress(StoreUnavailable):  # then the next start finds it interrupted
                 await asyncio.shield(self._interrupt(job_id, self._instance, parked=True))
             raise
-        except (DiskFull, MemoryError) as error:
-            if isinstance(error, MemoryError) and out_of_memory_fails:
+        except Exception as error:  # a job's edge
+            if _lacks_room(error) and not (isinstance(error, MemoryError) and out_of_memory_fails):
+                await retry_while_unavailable(lambda: self._interrupt(job_id, self._instance, parked=True))
+                return False
+            if isinstance(error, ServiceError):
+                await _fail(recorder, error)
+            elif isinstance(error, MemoryError):
                 log.exception("job ran out of memory")
                 await recorder.fail("out_of_memory", "The service ran out of memory; give it more, then try again.")
-                return True
-            await retry_while_unavailable(lambda: self._interrupt(job_id, self._instance, parked=True))
-            return False
-        except ServiceError as error:
-            if error.code == "not_held":
-                log.info("job was ended by somebody")
-                return True
-            log.warning("job failed", code=error.code)
-            await recorder.fail(error.code, str(error))
-        except Exception:  # a job's edge
-            log.exception("job crashed")
-            await recorder.fail("internal", "Something went wrong on our side; it has been logged.")
+            else:
+                log.exception("job crashed")
+                await recorder.fail("internal", "Something went wrong on our side; it has been logged.")
         return True
 
     async def _traced(self, job_id: str, state: Running, recorder: "_Recorder") -> None:
@@ -257,6 +255,21 @@ class JobRunner:
     async def _interrupt(self, job_id: str, instance: str, *, parked: bool = False) -> None:
         with suppress(Conflict):
             await execute(self._store, JOBS, job_id, InterruptJob(instance, now(), parked=parked))
+
+
+def _lacks_room(error: Exception) -> bool:
+    """Whether a disk is full, or memory or descriptors are short, which may pass."""
+    if isinstance(error, OSError):
+        return error.errno in OUT_OF_DESCRIPTORS
+    return isinstance(error, DiskFull | MemoryError)
+
+
+async def _fail(recorder: "_Recorder", error: ServiceError) -> None:
+    if error.code == "not_held":
+        log.info("job was ended elsewhere")
+        return
+    log.warning("job failed", code=error.code)
+    await recorder.fail(error.code, str(error))
 
 
 class _Recorder:

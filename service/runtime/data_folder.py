@@ -25,11 +25,11 @@ _DERIVED = ("views.db", "checkpoints.jsonl", "hosted")
 """Made after the log, so a folder with one of these has had a log."""
 _OURS = re.compile(
     r"(events|keys|views|usage)\.db.*|server\.lock|instances|hosted|repos|index|websites?|checkpoint.*|usage.*"
-    r"|demo\.log|sample|\.sample-.*|docsmith\.toml|restored\.json|lost\+found|\.snapshot",
+    r"|demo\.log|(?:manual|sample)|\.(?:manual|sample)-.*|docsmith\.toml|restored\.json|lost\+found|\.snapshot",
     re.DOTALL,
 )
-"""What a new data folder may hold already: leftovers of a start that did not get far, a settings file, and what file
-systems put into the root of a volume.
+"""Names that a new data folder may hold already: leftovers of a start that did not get far, the demo's copy of the
+manual, a settings file, and entries of file systems in the root of a volume.
 """
 
 

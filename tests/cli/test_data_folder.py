@@ -99,6 +99,7 @@ def test_a_folder_that_holds_other_things_is_refused(tmp_path, command):
 def test_the_root_of_a_new_volume_is_accepted(tmp_path):
     (tmp_path / "lost+found").mkdir()
     (tmp_path / "docsmith.toml").write_text("")
+    (tmp_path / "manual").mkdir()  # the copy that the single binary's demo has made
     Service(tmp_path).cli("organization", "create", "--name", "Acme")
     assert (tmp_path / "events.db").exists()
 

@@ -5,15 +5,15 @@ from the start, one that is slow is only behind, and neither costs the teller or
 no queue for each of them that could fill up. What a topic can hold is bounded by what it is about, one reply, and by
 ``MAX_EVENTS``.
 
-Who has heard all may be told the next event in the call that tells it (``at_once``): waking a task for each piece of a
-reply costs as much as all else that is done with the piece.
+A listener with all events so far may take the next one in the call that publishes it (``service.ports.direct_reader``).
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Generic, TypeVar
 
+from service.ports.direct_reader import DirectReader
 from service.queries.keys import Revocation
 
 T = TypeVar("T")
@@ -57,15 +57,14 @@ class Topic(Generic[T]):
                     yield event
 
     async def batches(
-        self, at_once: Callable[[T], bool] | None = None, revocation: Revocation | None = None
+        self, direct: DirectReader[T] | None = None, revocation: Revocation | None = None
     ) -> AsyncGenerator[Sequence[T], None]:
         """As ``listen``, as many at a time as there are; never none.
 
-        ``at_once`` is given what is told while this listener waits for it, by the teller: it must neither raise nor
-        take its time. An event for which it returns False comes in the next batch, and what follows behind it.
+        ``direct`` is called with what is published while this listener waits for it; what it takes is in no batch.
         There are no more once the listener's key is revoked.
         """
-        listener = _Listener(at_once)
+        listener = _Listener(direct)
         if revocation is not None:
             revocation.watch(listener.wake)
         try:
@@ -88,10 +87,10 @@ class Topic(Generic[T]):
 class _Listener(Generic[T]):
     """Who has heard all that was told so far, and waits for more."""
 
-    __slots__ = ("_at_once", "_news", "place")
+    __slots__ = ("_direct", "_news", "place")
 
-    def __init__(self, at_once: Callable[[T], bool] | None) -> None:
-        self._at_once = at_once
+    def __init__(self, direct: DirectReader[T] | None) -> None:
+        self._direct = direct
         self._news: asyncio.Future[None] | None = None
         self.place = 0
 
@@ -105,7 +104,7 @@ class _Listener(Generic[T]):
 
     def wakes_for(self, event: T) -> bool:
         """Whether the event is for a batch; else it has been dealt with."""
-        if self._at_once is not None and self._at_once(event):
+        if self._direct is not None and self._direct(event):
             self.place += 1
             return False
         self.wake()

@@ -9,10 +9,11 @@ from aiohttp_sse import EventSourceResponse
 from msgspec import Struct
 
 from service.domain.replies import ReplyBroken, ReplyDone, ReplyEvent, ReplyReplay, TextDelta, merged
+from service.ports.direct_reader import DirectReader
 from service.queries.threads import position_of_reply
 from service.streams import THREADS, decoded
 from service.web.http.app_keys import CLOSING, REPLIER, STORE, VIEWS
-from service.web.http.live import with_keep_alives
+from service.web.http.live import with_keep_alives, write_now
 from service.web.http.revocation import KEY_REVOKED, SENTENCE, KeyRevoked, revocation_of
 from service.wire import data_stream, ui_messages
 from service.workers.broadcast import Topic
@@ -22,7 +23,7 @@ TURN_PIECES = 16
 PAUSE_SECONDS = 0.001
 """A piece sooner behind the last one is part of a burst: those go out together."""
 MAX_AT_ONCE = 8_192
-"""Characters of a piece that is sent by whoever tells it: less than a connection holds for a reader who is behind."""
+"""Characters of a piece that is written directly: less than a connection holds for a reader who is behind."""
 GOING_DOWN = ReplyBroken("unavailable", "The service is restarting; ask again in a moment.")
 
 
@@ -49,8 +50,8 @@ async def send_ui_messages(request: web.Request, reply: ReplySubscription, *, pl
     reading = request.app[REPLIER].reading(reply.thread_id, reply.reply_id, may_return=reply.may_return)
     with suppress(KeyRevoked), reading:  # leaving by the exception, the reader has lost the rest
         await response.prepare(request)
-        at_once = DirectWriter(request, response, encoder.encode)
-        async with response, aclosing(_told(request, reply, at_once)) as told:
+        direct = DirectWriter(request, response, encoder.encode)
+        async with response, aclosing(_told(request, reply, direct)) as told:
             async for events in told:
                 await _send(response, [piece for event in events for piece in encoder.encode(event)])
         await _note_end(request, reply)
@@ -66,14 +67,14 @@ async def send_data_stream(
     reading = request.app[REPLIER].reading(reply.thread_id, reply.reply_id, may_return=reply.may_return)
     with suppress(KeyRevoked), reading:
         await response.prepare(request)
-        at_once, seen = DirectWriter(request, response, encoder.encode), 0
-        async with aclosing(_told(request, reply, at_once)) as told:
+        direct, seen = DirectWriter(request, response, encoder.encode), 0
+        async with aclosing(_told(request, reply, direct)) as told:
             async for events in with_keep_alives(told):
                 if events is not None:
                     await _send(response, _lines(encoder, events))
-                elif at_once.pieces == seen:
+                elif direct.pieces == seen:
                     await _send(response, [data_stream.KEEP_ALIVE])
-                seen = at_once.pieces
+                seen = direct.pieces
         await response.write_eof()
         await _note_end(request, reply)
     return response
@@ -95,7 +96,7 @@ async def _send(response: web.StreamResponse, pieces: list[bytes]) -> None:
 
 
 class DirectWriter:
-    """Sends a piece of text in the call that tells it, to a reader who is not behind."""
+    """The ``DirectReader`` of a client: writes each piece of text that is not part of a burst, unless it is behind."""
 
     def __init__(
         self, request: web.Request, response: web.StreamResponse, encode: Callable[[ReplyEvent], list[bytes]]
@@ -104,9 +105,9 @@ class DirectWriter:
         self._revocation = revocation_of(request)
         self._time, self._burst_until = asyncio.get_running_loop().time, 0.0
         self.pieces = 0
-        """So many were sent."""
+        """How many were sent."""
 
-    def __call__(self, event: ReplyEvent) -> bool:
+    def __call__(self, event: ReplyEvent, /) -> bool:
         transport = self._transport
         if not isinstance(event, TextDelta) or len(event.text) > MAX_AT_ONCE or self._revocation.is_published:
             return False
@@ -117,15 +118,12 @@ class DirectWriter:
             return False
         self._burst_until = now + PAUSE_SECONDS
         self.pieces += 1
-        writing = self._response.write(b"".join(self._encode(event)))
-        with suppress(StopIteration, ConnectionError):  # whoever left is noticed by the task that waits for the rest
-            writing.send(None)
-            writing.close()  # all has been handed over; it would wait for the reader, as the next write does
+        write_now(self._response, b"".join(self._encode(event)))
         return True
 
 
 async def _told(
-    request: web.Request, reply: ReplySubscription, at_once: Callable[[ReplyEvent], bool]
+    request: web.Request, reply: ReplySubscription, direct: DirectReader[ReplyEvent]
 ) -> AsyncGenerator[Iterable[ReplyEvent], None]:
     """Yield the reply up to its end. Raises KeyRevoked, after saying so."""
     revocation, last = revocation_of(request), None
@@ -135,7 +133,7 @@ async def _told(
                 last = event
                 yield (event,)
     else:
-        async with aclosing(reply.topic.batches(at_once, revocation)) as batches:
+        async with aclosing(reply.topic.batches(direct, revocation)) as batches:
             async for events in batches:
                 last = events[-1]
                 yield merged(events)

@@ -2,7 +2,10 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import TypeVar
+
+from aiohttp import web
 
 from service.queries.keys import Revocation
 
@@ -45,6 +48,19 @@ async def with_keep_alives(
         for waiting in (upcoming, closed):
             waiting.cancel()
         await asyncio.gather(upcoming, closed, return_exceptions=True)
+
+
+def write_now(response: web.StreamResponse, data: bytes) -> None:
+    """Hand data to the connection, without a task that waits for its reader.
+
+    aiohttp's ``StreamWriter.write`` gives all of the data to the transport before it first waits, and then waits only
+    for a reader who is behind, as the next write does: so the first step of the coroutine is all of it. A connection
+    that is gone is left to the task that writes the rest.
+    """
+    writing = response.write(data)
+    with suppress(StopIteration, ConnectionError):
+        writing.send(None)
+        writing.close()
 
 
 async def _next(events: AsyncIterator[T]) -> tuple[T] | None:

@@ -128,3 +128,12 @@ async def test_the_page_of_an_error_leads_to_troubleshooting(client):
     address = URL("/docs/errors/rate_limited")
     page = await (await client.get(address)).text()
     assert {str(address.join(URL(link)).path) for link in addresses_on(page)} >= {"/manual/troubleshooting"}
+
+
+def test_the_error_codes_of_the_manual_have_pages():
+    table = (MANUAL / "troubleshooting.md").read_text("utf-8").split("## Error codes")[1]
+    listed = {
+        code for row in re.findall(r"^\| \d+ \| (.+?) \|", table, re.MULTILINE) for code in re.findall(r"`(\w+)`", row)
+    }
+    assert len(listed) > 20
+    assert listed <= errors.EXPLAINED.keys()

@@ -89,13 +89,30 @@ def unclosed_fence(text: str, blocks: Sequence[Block]) -> Block | None:
 @cache
 def _parser(*, loose: bool) -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"maxNesting": MAX_NESTING}).disable(["inline", "text_join", "reference"])
+    rules = parser.block.ruler
     if loose:
         parser.disable(["code"])
-    rules = parser.block.ruler
+        rules.at("paragraph", _paragraph)
     rules.at("html_block", _tag if loose else _html, _RULES_ENDED)
     rules.before("fence", "comment", _comment, _RULES_ENDED)
     rules.before("fence", "esm", _esm, _RULES_ENDED)
     return parser
+
+
+def _paragraph(state: StateBlock, first: int, _last: int, _silent: bool) -> bool:
+    """As markdown-it has it, except that a line may end it however far it is indented."""
+    ending = state.md.block.ruler.getRules("paragraph")
+    after = first + 1
+    while after < state.lineMax and not state.isEmpty(after):
+        if state.sCount[after] >= 0 and any(rule(state, after, state.lineMax, True) for rule in ending):
+            break
+        after += 1
+    state.line = after
+    state.push("paragraph_open", "p", 1).map = [first, after]
+    inline = state.push("inline", "", 0)
+    inline.content, inline.map = state.getLines(first, after, state.blkIndent, False).strip(), [first, after]
+    state.push("paragraph_close", "p", -1)
+    return True
 
 
 def _line(state: StateBlock, line: int) -> tuple[int, str]:

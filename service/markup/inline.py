@@ -24,7 +24,9 @@ _DESTINATION = (
     r"(?:<(?P<wrapped>(?:\\.|[^<>\\\n]){0,2000})>"
     r"|(?P<plain>(?!<)(?:\{\{[^\n{}]{0,500}\}\}|\\.|[^\s()\\]|\((?:\\.|[^\s()\\]|\((?:\\.|[^\s()\\]){0,500}+\)){0,500}+\)){1,2000}+))"
 )
-_TARGET = re.compile(rf"\(\s*+(?:{_DESTINATION}(?:\s++(?:{_TITLE}))?)?\s*+\)")
+_GAP = r"(?>[ \t]*\n[ \t>]*|[ \t]+)"
+"""White space, with at most one end of a line and the marks of quotes behind it."""
+_TARGET = re.compile(rf"\({_GAP}?+(?:{_DESTINATION}(?:{_GAP}(?:{_TITLE}))?)?{_GAP}?+\)")
 _REFERENCE = re.compile(rf"\[(?P<label>(?:\\.|[^\[\]\\]){{0,{MAX_LABEL}}}+)\]")
 _DEFINITION = re.compile(
     rf"\[(?!\^)(?P<label>(?:\\.|[^\[\]\\]){{1,{MAX_LABEL}}}+)\]:[ \t]*+(?:\n[ \t>]*+)?{_DESTINATION}"

@@ -5,7 +5,7 @@ Every function is a function of text alone. Pages come from strangers: repetitio
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import yaml
 from msgspec import Struct
@@ -53,7 +53,8 @@ def links_of(text: str, path: str = "", dialect: Dialect = PLAIN) -> list[PageLi
         found: Sequence[markup_links.Link] = markup_links.links_of(text, reader)
     else:
         found = Markdown(text, path=path, dialect=dialect).links
-    own = [link for link in found if link.kind != "reference" and not _is_elsewhere(link.target)]
+    used = {link.start for link in found if link.kind == "reference"}
+    own = [link for link in found if _is_its_place(link, used) and not _is_elsewhere(link.target)]
     own.sort(key=lambda link: link.start)
     links: list[PageLink] = []
     lines: list[tuple[int, int]] = []
@@ -68,8 +69,13 @@ def links_of(text: str, path: str = "", dialect: Dialect = PLAIN) -> list[PageLi
     return _told_apart(text, links, lines)
 
 
+def _is_its_place(link: markup_links.Link, used: Collection[int]) -> bool:
+    """Whether the target stands here: that of a reference stands where it is defined."""
+    return link.start in used if link.kind == "definition" else link.kind != "reference"
+
+
 def _is_elsewhere(target: str) -> bool:
-    return not target or _EXTERNAL.match(target) is not None or "{" in target or target[0] in "($"
+    return not target or _EXTERNAL.match(target) is not None or "{" in target or target[0] == "$"
 
 
 def _told_apart(text: str, links: list[PageLink], places: Sequence[tuple[int, int]]) -> list[PageLink]:

@@ -124,7 +124,7 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     one = add_command(
         actions,
         "archive",
-        "put a job out of sight",
+        "hide a job from lists",
         more="Its status stays; lists show it only when they are asked for archived ones.",
         examples=["job archive 0000beef"],
         parents=[common],
@@ -172,7 +172,7 @@ def _how_to_follow(job: JobView) -> str:
 def _tell_when_not_served(runtime: Runtime) -> None:
     if not is_served(runtime.data):
         failure(
-            f"Nobody serves {runtime.data} just now, so the job waits.",
+            f"No service runs on {runtime.data}, so the job waits.",
             next_step=f"Start the service: docsmith serve --data {shlex.quote(str(runtime.data))}",
         )
 
@@ -219,7 +219,7 @@ async def show_list(runtime: Runtime, options: argparse.Namespace, output: Outpu
         for job in found.jobs
     ]
     head = ("ID", "STATUS", "CREATED (UTC)", "TITLE", "PULL REQUEST")
-    output.result(found, table(head, shown) if shown else "There is no such job yet.")
+    output.result(found, table(head, shown) if shown else "No jobs found.")
     return DONE
 
 

@@ -1,4 +1,4 @@
-"""``docsmith``: every command, its options, and how its errors are told."""
+"""``docsmith``: every command, its options, and how its errors are reported."""
 
 import argparse
 import asyncio

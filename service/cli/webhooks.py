@@ -175,7 +175,7 @@ async def redeliver(runtime: Runtime, options: argparse.Namespace, output: Outpu
     await request_delivery(runtime.store, row.id, row.webhook_id, Metadata(actor=cli_actor()))
     output.result({"id": row.id, "requested": True}, f"asked for {row.id}")
     if not is_served(runtime.data):
-        failure(f"Nobody serves {runtime.data} just now, so it waits.", next_step="Start the service: docsmith serve")
+        failure(f"No service runs on {runtime.data}, so it waits.", next_step="Start the service: docsmith serve")
     return DONE
 
 

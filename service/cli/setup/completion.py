@@ -9,7 +9,7 @@ from service.cli.parsing import add_command
 
 
 class Words(NamedTuple):
-    """What may follow a command: the words of a level, and of each option its values."""
+    """The words that may follow a command: those of its level, and the values of each option."""
 
     path: tuple[str, ...]
     words: tuple[tuple[str, str], ...]
@@ -35,7 +35,7 @@ _docsmith_values() {{
     esac
 }}
 """
-"""What may follow, by the commands so far; what an option takes: words, FILES, or OTHER."""
+"""The words that may follow, by the commands so far; for an option its values: words, FILES, or OTHER."""
 BASH = """\
 # eval "$(docsmith completion bash)", or into /etc/bash_completion.d/docsmith
 {tables}_docsmith() {{

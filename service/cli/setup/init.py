@@ -15,18 +15,18 @@ from service.runtime.settings import Settings
 from service.runtime.system import program_file
 
 ABOUT = {
-    "server": "Where it listens, and how people reach it. Behind a reverse proxy name that in trusted_proxies.",
-    "agent": "What works on documentation. model: an alias of [models.…] below, or \"builtin\".",
-    "assistant": "What answers questions.",
+    "server": "Where the service listens, and how people reach it. Behind a reverse proxy, set trusted_proxies.",
+    "agent": "The agent, which changes documentation. model: an alias of [models.…] below, or \"builtin\".",
+    "assistant": "The assistant, which answers questions.",
     "threads": "Conversations.",
     "audit": "The log's signed checkpoints.",
     "limits": "Accepted requests; 0 for any number.",
-    "network": "Addresses that people name.",
-    "webhooks": "What is told to others when a job ends.",
+    "network": "Addresses that the service may call.",
+    "webhooks": "Messages to other services when a job changes.",
     "hosted": "The embedded code host.",
-    "index": "When repositories and websites are looked at for changes.",
-    "search": "Ordering by meaning, beside words.",
-    "log": "On standard error.",
+    "index": "How repositories and websites are checked for changes.",
+    "search": "Search by meaning, beside words.",
+    "log": "Log lines on standard error.",
     "metrics": "/metrics, for Prometheus.",
 }  # fmt: skip
 

@@ -19,7 +19,7 @@ def filled(name: str, **words: str) -> str:
 def recipe(name: str, program: str, data: Path) -> str:
     """Return what systemd needs for copies of a data folder: ``backup.sh`` or ``docsmith-follow.service``.
 
-    Raises Invalid: systemd cannot be told of such a folder.
+    Raise Invalid when the folder's name cannot be in a unit file.
     """
     if not str(data).isprintable():
         raise Invalid(f"{str(data)!r} cannot stand in a unit file.")

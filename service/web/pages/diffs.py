@@ -72,7 +72,7 @@ def _numbered(hunk: DiffHunk) -> Iterator[Line]:
 
 
 def _compared(lines: Sequence[Line], marking: Marking) -> Iterator[Line]:
-    """The same lines; where as many lines were added as were removed just before, each pair compared by words."""
+    """Yield the lines; where equal numbers of lines were removed and then added, compare each pair by words."""
     at = 0
     while at < len(lines):
         removed = _run(lines, at, "removed")

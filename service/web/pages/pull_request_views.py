@@ -11,7 +11,7 @@ from service.web.pages.rendering import rendered
 MAX_BODY = 20_000
 """Characters of a description."""
 ROW_PIXELS, MAX_PIXELS, UNKNOWN_PIXELS = 21, 700, 420
-"""Of a row, and of the window in which a file is shown."""
+"""Heights of a row, and of the window in which a file is shown."""
 
 
 class Made(Struct, frozen=True):
@@ -28,7 +28,7 @@ class FileView(Struct, frozen=True):
     diffed: Diffed
     hunks: Sequence[Hunk]
     height: int
-    """Of its window in pixels, when it is shown apart."""
+    """The height of its window in pixels, when it is shown apart."""
 
     @property
     def is_apart(self) -> bool:

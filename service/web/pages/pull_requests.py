@@ -1,10 +1,10 @@
 """The embedded code host's pages: a pull request to read, merge or close, without an account and without a script.
 
-Whoever has the address may act: its token is the capability, and nothing else is asked for. A form posted from another
-site is refused all the same.
+Anyone who has the address may act: its token is the capability, and nothing else is required. A form that another site
+posts is refused all the same.
 
-What is compared and shown was written by others, so it is read, and made into HTML, in child processes with limits;
-each project has a share of these. Long files have pages of their own, which a browser loads when they are opened:
+The compared files were written by others, so they are read, and rendered as HTML, in child processes with limits; each
+project has a share of these. Long files have pages of their own, which a browser loads when they are opened:
 frames with ``loading=lazy`` in closed ``details``, so that the page stays without a script.
 """
 
@@ -32,10 +32,10 @@ HOSTED: web.AppKey[HostedPullRequests] = web.AppKey("HOSTED")
 PULL_REQUEST_CLOSED: web.AppKey[Callable[[str, PullRequestPage, datetime], Awaitable[None]]] = web.AppKey(
     "PULL_REQUEST_CLOSED"
 )
-"""Told the project, the page and the time after every merge and close, repeated ones included."""
+"""Called with the project, the page and the time after every merge and close, repeated ones included."""
 
 PAGE_TURNS: web.AppKey[Shares] = web.AppKey("PAGE_TURNS")
-"""Of those who look at pull requests."""
+"""Shares of the projects whose pull requests are looked at."""
 
 MAKING_SECONDS, MAKING_BYTES = 60.0, 1024 * 1024 * 1024
 """For a page's HTML, on a machine that has much else to do: it takes less than a second."""
@@ -109,7 +109,7 @@ async def _in_turn(
     *,
     headers: Mapping[str, str] = SECURITY_HEADERS,
 ) -> web.Response:
-    """Give the answer to whoever has the capability, when it is the project's turn; else a page that says why not."""
+    """Answer a request with the capability when it is the project's turn; else with a page that says why not."""
     if request.method == "POST" and not _from_our_own_page(request):
         return message_page(
             request,
@@ -195,7 +195,7 @@ def _place(request: web.Request, actions: str) -> Place:
 async def _made(
     request: web.Request, make: Callable[..., Made], *values: object, headers: Mapping[str, str], status: int = 200
 ) -> web.Response:
-    """What ``make`` makes of the values, in a child process."""
+    """Return the page that ``make`` renders from the values in a child process."""
     made = await run_in_child(make, *values, timeout_seconds=MAKING_SECONDS, memory_bytes=MAKING_BYTES)
     if made.unmarked:
         request.app[COUNT_BOUND]("diff_words", made.unmarked)

@@ -22,7 +22,7 @@ class ErasedSubject(Struct, frozen=True, rename="camel"):
     again: bool
     """It was erased before."""
     kept: tuple[str, ...]
-    """What is not erased of a job, since it is in the repository: changed files, commit, branch, pull request."""
+    """Kept of a job, since it is in the repository: changed files, commit, branch, pull request."""
 
 
 async def erase_subject(store: EventStore, views: Views, subject: str, metadata: Metadata) -> ErasedSubject:

@@ -1,4 +1,4 @@
-"""What code hosts report: the secret with which they may, and their pushes."""
+"""Reports of code hosts: the secret that lets them in, and their pushes."""
 
 from contextlib import suppress
 
@@ -28,7 +28,7 @@ async def record_push(store: EventStore, project_id: str, domain: str, push: Pus
     """
     at = now()
     received = RecordPushReceived(push.delivery_id, push.host, push.ref, push.commit, at)
-    index = RequestIndex(f"a push, told by {HOSTS[push.host]}", at)
+    index = RequestIndex(f"a push, reported by {HOSTS[push.host]}", at)
     for _ in range(MAX_TRIES):
         record = await plan(store, INCOMING, project_id, received, metadata=metadata)
         if record is None:
@@ -38,4 +38,4 @@ async def record_push(store: EventStore, project_id: str, domain: str, push: Pus
         with suppress(WrongExpectedVersion):
             await store.append_all(writes)
             return
-    raise Conflict("Too many pushes are told at once.")
+    raise Conflict("Too many pushes come at once; send it again.")

@@ -151,7 +151,7 @@ class Server:
 
 
 def _remove_leftovers(data: Path) -> None:
-    """What killed processes have left in the data folder and beside it, a vault perhaps."""
+    """Remove what killed processes have left in the data folder and beside it, a vault perhaps."""
     remove_leftovers(leftovers_beside(data))
     for folder in (data / "index").glob("*/"):
         clear_away(folder)

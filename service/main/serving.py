@@ -43,7 +43,7 @@ delayed the loop by 16 ms at p99; with this by 3 ms, in the same time for the jo
 
 
 START_SECONDS = 20.0
-"""A start that takes longer is told to the supervisor as often as this, so that it waits on."""
+"""A start that takes longer is reported to the supervisor this often, so that it waits on."""
 
 
 async def serve(data: Path, settings: Settings, reread: Callable[[], Settings], *, drill: bool) -> None:
@@ -97,7 +97,7 @@ async def _started(
     stopping: asyncio.Event,
     supervisor: Supervisor,
 ) -> Server | None:
-    """The server, once it takes requests; None: it was to stop before that. Making read tables anew takes minutes."""
+    """The server, once it takes requests; None: it was to stop before that. Rebuilding read tables takes minutes."""
     start = asyncio.create_task(stack.enter_async_context(running), name="start")
     stop = asyncio.create_task(stopping.wait())
     async with background(_say_it_starts(supervisor)):
@@ -174,4 +174,4 @@ async def _watch(server: Server, supervisor: Supervisor) -> None:
     while server.is_alive():
         supervisor.alive()
         await asyncio.sleep(supervisor.watchdog_seconds / 3)
-    log.error("a worker has ended: the supervisor is told nothing more", reasons=server.not_ready())
+    log.error("a worker has ended: the supervisor gets no more reports", reasons=server.not_ready())

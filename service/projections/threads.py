@@ -26,9 +26,6 @@ from service.domain.threads import (
 )
 from service.streams import ERASURES, THREADS, decoded
 
-MAX_CANDIDATES = 50
-"""Of the replies in chats of one name, so many are looked at: people may all have the same."""
-
 
 class ThreadsView:
     name = "threads-2"

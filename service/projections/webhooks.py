@@ -32,7 +32,7 @@ CHANGES: dict[str, JobEventName] = {
     "job-completed": "job.completed",
     "job-failed": "job.failed",
 }
-"""The events that change a job's status, and what webhooks are told of them."""
+"""The events that change a job's status, and what is reported of them."""
 
 
 class WebhooksView:
@@ -81,7 +81,7 @@ class WebhooksView:
         self._max_ended = max_ended
 
     def apply(self, db: sqlite3.Connection, events: Sequence[RecordedEvent]) -> None:
-        for recorded in events:  # in order: which webhooks there were decides who is told
+        for recorded in events:  # in order: which webhooks there were decides what is sent
             _apply_job(db, recorded)
             for webhook_id, event in decoded(WEBHOOKS, [recorded]):
                 _apply_webhook(db, webhook_id, event)

@@ -16,7 +16,7 @@ class Backlog(Struct, frozen=True):
     sites_stale: int
     """A newer index is wanted, or the last one failed."""
     oldest_index_at: datetime | None
-    """Of the site whose index is the oldest."""
+    """When the oldest index of a site was made."""
     webhooks_waiting: int
     """Deliveries that have not arrived, and are tried again."""
 

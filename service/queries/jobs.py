@@ -46,7 +46,7 @@ class JobRow(Struct, frozen=True):
     created_at: datetime
     archived_at: datetime | None
     last_word: str | None
-    """What the agent said at the end of its last round."""
+    """The agent's words at the end of its last round."""
     todos: tuple[Todo, ...]
     created_by: str
     """The actor that asked for it: a key's id, or ``cli:<user>``."""

@@ -106,9 +106,9 @@ class KeyDirectory:
                 self._apply(page)
 
     def find(self, digest: str) -> KnownKey | None:
-        """The key whose token has this SHA-256.
+        """Return the key whose token has this SHA-256.
 
-        What a caller learns from the time of it is about the digest of what they sent, which tells nothing of a token.
+        The time that it takes depends on the digest of what the caller sent, which says nothing about a token.
         """
         key_id = self._digests.get(digest)
         return None if key_id is None else self._keys[key_id]

@@ -51,7 +51,7 @@ def source_from(project_id: str, project: Struct) -> Source:
 
 
 class ProjectDirectory:
-    """The projects that were asked for, as they are in the read models as of the last change of a project.
+    """Projects that were looked up, as they are in the read models as of the last change of a project.
 
     ``run`` keeps up with changes: this process's are seen at once, those of others within 25 ms or so.
     """
@@ -73,16 +73,16 @@ class ProjectDirectory:
             self._by_domain.clear()
 
     def known(self, project_id: str, organization_id: str) -> ProjectView | None:
-        """As ``by_id``, of those in memory; None says nothing."""
+        """Return a project as ``by_id``, from memory; None says nothing."""
         row = self._by_id.get(project_id)
         return row if row is not None and row.organization_id == organization_id else None
 
     async def by_id(self, project_id: str, organization_id: str) -> ProjectView | None:
-        """An organization's project. One that is not there takes as long as one of somebody else."""
+        """Return an organization's project. A missing one takes as long as one of another organization."""
         return await self._find(self._by_id, get_project, project_id, organization_id)
 
     async def by_domain(self, domain: str, organization_id: str) -> ProjectView | None:
-        """The project of an organization's site, as ``by_id``."""
+        """Return the project of an organization's site, as ``by_id``."""
         return await self._find(self._by_domain, project_of_domain, domain, organization_id)
 
     async def _find(
@@ -95,7 +95,7 @@ class ProjectDirectory:
         row = rows.get(name)
         if row is not None and row.organization_id == organization_id:
             return row
-        position = max(self._position, await self._store.head())  # it may have been made a moment ago
+        position = max(self._position, await self._store.head())  # it may have been created a moment ago
         if self._views.trouble is None:
             with suppress(StoreUnavailable):  # a disk that is full just now: what is known already is still served
                 await self._views.wait_for(position)

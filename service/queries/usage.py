@@ -10,8 +10,8 @@ PAGE = 20_000
 
 
 async def accepted_since(views: Views, since: int, after_version: int) -> tuple[list[RequestAccepted], int]:
-    """The next accepted requests after a version of their stream and a time, a page of them, and the version of the
-    last; none when there are no more.
+    """Return the next accepted requests after a version of their stream and a time, a page of them, and the version of
+    the last; none when there are no more.
     """
     rows = await views.query(
         "SELECT accepted_at, api, organization_id, project_id, key_id, address, is_reader, fp, version FROM requests"
@@ -29,7 +29,7 @@ async def accepted_since(views: Views, since: int, after_version: int) -> tuple[
 
 
 async def count_accepted(views: Views, since: datetime) -> dict[str, int]:
-    """How many requests each API accepted since a time."""
+    """Return how many requests each API accepted since a time."""
     rows = await views.query(
         "SELECT api, count(*) FROM requests WHERE accepted_at > ? GROUP BY api", (milliseconds(since),)
     )

@@ -23,7 +23,7 @@ class DueDelivery(Struct, frozen=True):
     webhook_id: str
     job_id: str
     job_version: int
-    """Of the job's stream: the job is shown as it was then."""
+    """The version of the job's stream at which the job is shown."""
     event: JobEventName
     occurred_at: str
     position: int
@@ -46,7 +46,7 @@ def _webhook(row: sqlite3.Row) -> WebhookView:
 
 
 async def list_webhooks(views: Views) -> list[WebhookView]:
-    """All, oldest first."""
+    """Return all, oldest first."""
     sql = f"SELECT {WEBHOOK_COLUMNS} FROM webhooks ORDER BY created_at, id"  # noqa: S608  (no input)
     return [_webhook(row) for row in await views.query(sql)]
 
@@ -58,7 +58,7 @@ async def get_webhook(views: Views, webhook_id: str) -> WebhookView | None:
 
 
 async def delivered_since(views: Views, webhook_id: str, time: datetime) -> bool:
-    """Whether anything has arrived there since."""
+    """Return whether anything has arrived there since."""
     row = await views.query_one("SELECT delivered_at FROM webhooks WHERE id = ?", (webhook_id,))
     return row is not None and row[0] is not None and row[0] >= time.timestamp()
 
@@ -78,7 +78,7 @@ def _delivery(row: sqlite3.Row) -> DeliveryView:
 async def list_deliveries(
     views: Views, *, webhook_id: str | None = None, state: str | None = None, limit: int = 50
 ) -> list[DeliveryView]:
-    """Newest first."""
+    """Return the newest first."""
     rows = await views.query(
         f"SELECT {DELIVERY_COLUMNS} FROM webhook_deliveries WHERE (:webhook IS NULL OR webhook_id = :webhook)"  # noqa: S608  (no input)
         " AND (:state IS NULL OR state = :state) ORDER BY position DESC, id LIMIT :limit",
@@ -94,8 +94,8 @@ async def get_delivery(views: Views, delivery: str) -> DeliveryView | None:
 
 
 async def due_deliveries(views: Views, now: datetime, *, for_each_webhook: int, limit: int) -> list[DueDelivery]:
-    """What may be sent now, at most so many for one webhook, those first to which nothing was sent for longest: however
-    many are slow and have long queues, each of the others has its turn.
+    """Return what may be sent now, at most ``for_each_webhook`` for one, those first to which nothing was sent for
+    longest: however many are slow and have long queues, each of the others has its turn.
     """
     rows = await views.query(
         """
@@ -116,7 +116,7 @@ async def due_deliveries(views: Views, now: datetime, *, for_each_webhook: int, 
 
 
 async def next_due(views: Views, now: datetime) -> datetime | None:
-    """When the next delivery that has to wait may be sent."""
+    """Return when the next delivery that has to wait may be sent."""
     row = await views.query_one(
         """
         SELECT min(CASE WHEN w.hold_until > :now THEN max(w.hold_until, (

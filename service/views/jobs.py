@@ -40,12 +40,12 @@ class JobView(Struct, frozen=True, rename="camel"):
     """A job as version 2 of the API shows it."""
 
     id: Annotated[str, described("The job's id; jobs sort by it as they were created.")]
-    status: Annotated[JobStatus, described("`active` until it ends, and again once it is told more.")]
+    status: Annotated[JobStatus, described("`active` until it ends, and again after a message.")]
     source: JobSource
     model: Annotated[str, described("The model that does the work, by its full name.")]
     pr_link: Annotated[Url | None, described("The pull request; null while active, and when nothing was to change.")]
     created_at: Annotated[Timestamp, described("When it was asked for.")]
-    archived_at: Annotated[Timestamp | None, described("When it was put out of sight; null when it was not.")]
+    archived_at: Annotated[Timestamp | None, described("When it was archived; null when it was not.")]
     title: Annotated[str, described("The instruction in a few words.")]
     branch: Annotated[str, described("The branch that the work is on.")]
     failure: Annotated[JobFailure | None, described("Why it failed; null when it did not.")]

@@ -10,13 +10,13 @@ from service.views.jobs import JobView
 
 
 class ToldJob(JobView, frozen=True, rename="camel", kw_only=True):
-    """A job as it was at the change that is told."""
+    """A job as it was at the change that is reported."""
 
     project_id: Annotated[str, described("The project that it belongs to.")]
 
 
 class JobChanged(Struct, frozen=True):
-    """What a webhook is told."""
+    """A report to a webhook."""
 
     type: Annotated[JobEventName, described("What happened.")]
     timestamp: Annotated[Timestamp, described("When it happened.")]

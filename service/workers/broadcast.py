@@ -1,9 +1,9 @@
-"""Live events from whoever makes them to whoever listens, in this process.
+"""Live events of this process, from publisher to listeners.
 
-A topic keeps what was told while it is open, and each listener has its own place in it: one that comes late gets all
-from the start, one that is slow is only behind, and neither costs the teller or the other listeners anything: there is
-no queue for each of them that could fill up. What a topic can hold is bounded by what it is about, one reply, and by
-``MAX_EVENTS``.
+A topic keeps what was published while it is open, and each listener has its own place in it: one that comes late gets
+all from the start, one that is slow is only behind, and neither costs the publisher or the other listeners anything:
+there is no queue for each of them that could fill up. What a topic can hold is bounded by what it is about, one
+reply, and by ``MAX_EVENTS``.
 
 A listener with all events so far may take the next one in the call that publishes it (``service.ports.direct_reader``).
 """
@@ -19,7 +19,7 @@ from service.queries.keys import Revocation
 T = TypeVar("T")
 
 MAX_EVENTS = 250_000
-"""In one topic: more than any reply has."""
+"""Events of one topic: more than any reply has."""
 
 
 class TopicFull(RuntimeError):
@@ -28,7 +28,7 @@ class TopicFull(RuntimeError):
 
 class Topic(Generic[T]):
     def __init__(self) -> None:
-        self._told: list[T] = []
+        self._published: list[T] = []
         self._closed = False
         self._waiting: list[_Listener[T]] = []
 
@@ -36,21 +36,21 @@ class Topic(Generic[T]):
         """Raises TopicFull, and RuntimeError once it is closed."""
         if self._closed:
             raise RuntimeError("the topic is closed")
-        if len(self._told) >= MAX_EVENTS:
+        if len(self._published) >= MAX_EVENTS:
             raise TopicFull(f"a topic has at most {MAX_EVENTS} events")
-        self._told.append(event)
+        self._published.append(event)
         if self._waiting:
             self._waiting = [listener for listener in self._waiting if not listener.wakes_for(event)]
 
     def close(self) -> None:
-        """No more will be told; listeners end when they have read all."""
+        """End the topic; listeners end when they have read all."""
         self._closed = True
         for listener in self._waiting:
             listener.wake()
         self._waiting = []
 
     async def listen(self) -> AsyncGenerator[T, None]:
-        """All that was and will be told, in order, until the topic is closed."""
+        """Yield all that was and will be published, in order, until the topic is closed."""
         async with aclosing(self.batches()) as batches:
             async for events in batches:
                 for event in events:
@@ -69,10 +69,10 @@ class Topic(Generic[T]):
             revocation.watch(listener.wake)
         try:
             while revocation is None or not revocation.is_published:
-                if listener.place < len(self._told):
-                    told = self._told[listener.place :]
-                    listener.place += len(told)
-                    yield told
+                if listener.place < len(self._published):
+                    events = self._published[listener.place :]
+                    listener.place += len(events)
+                    yield events
                     continue
                 if self._closed:
                     return
@@ -85,7 +85,7 @@ class Topic(Generic[T]):
 
 
 class _Listener(Generic[T]):
-    """Who has heard all that was told so far, and waits for more."""
+    """A listener with all events so far, which waits for more."""
 
     __slots__ = ("_direct", "_news", "place")
 
@@ -118,7 +118,7 @@ class Broadcast(Generic[T]):
         self._topics: dict[str, Topic[T]] = {}
 
     def open(self, name: str) -> Topic[T]:
-        """The topic of that name, made when there is none: a listener may come before the teller."""
+        """The topic of that name, made when there is none: a listener may come before the publisher."""
         return self._topics.setdefault(name, Topic())
 
     def find(self, name: str) -> Topic[T] | None:

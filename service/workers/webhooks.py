@@ -1,4 +1,4 @@
-"""Tells webhooks of jobs: sends what the log says is due, and records how each attempt went.
+"""Reports jobs to webhooks: sends what the log says is due, and records how each attempt went.
 
 What is to be sent follows from the log (see ``service.queries.webhooks``), so nothing is lost when this process
 dies. An attempt that was not recorded any more is made again with the same ``webhook-id``, by which the receiver knows
@@ -164,7 +164,7 @@ class Webhooks:
         return await retry_while_unavailable(partial(self._record, due, command, CommandId()))
 
     async def _body(self, due: DueDelivery) -> bytes:
-        """Built for each attempt, and always the same: the job as it was at the change that is told."""
+        """Built for each attempt, and always the same: the job as it was at the change that is reported."""
         events = await self._store.read_stream(JOBS.stream(due.job_id), limit=due.job_version)
         job = await asyncio.to_thread(job_after, events)
         return msgspec.json.encode(JobChanged(due.event, due.occurred_at, job))
@@ -219,7 +219,7 @@ class Webhooks:
                 command_id.is_in_doubt = True
                 raise
             except WrongExpectedVersion:
-                continue  # somebody else wrote: decide anew
+                continue  # another writer was faster: decide again
 
     async def _why_to_disable(self, event: DeliveryAttempted, first_attempt_at: datetime) -> DisablingReason | None:
         if event.outcome == "gone":

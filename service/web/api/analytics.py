@@ -1,4 +1,4 @@
-"""What was asked of a project's assistant and what readers thought of it, for whoever keeps the documentation."""
+"""Analytics of a project's assistant: questions with their answers, and what readers thought of them."""
 
 import asyncio
 import re

@@ -11,13 +11,14 @@ from aiohttp import web
 from aiohttp_sse import EventSourceResponse
 from msgspec import Meta, Struct
 
-from service.commands.jobs import NewJob, add_message, archive_job, cancel_job
-from service.domain.errors import Invalid
+from service.commands.jobs import CreatedJob, NewJob, add_message, archive_job, cancel_job, request_job
+from service.domain.access.idempotency import MAX_KEY_CHARACTERS
+from service.domain.errors import Invalid, NotFound
 from service.domain.jobs.decider import MAX_PROMPT_CHARACTERS, JobCompleted, JobFailed, JobStarted, JobStatus, Message
 from service.queries.jobs import ReadJob, live_events, past_events
-from service.web.api.job_live import idempotency_key, last_event_id, new_job
+from service.views.projects import ProjectView
 from service.web.http.access import project_for
-from service.web.http.app_keys import CLOSING, JOB_READER, STORE
+from service.web.http.app_keys import CLOSING, JOB_READER, MODELS, STORE
 from service.web.http.limits import metered_store
 from service.web.http.live import with_keep_alives
 from service.web.http.problems import metadata_of, read_body
@@ -31,8 +32,8 @@ MAX_LISTED = 100
 LISTED = 20
 JOB_CURSOR = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 """The id of the last job of a page: the next ones are older."""
-QUEUE_TOLD_SECONDS = 1.0
-"""How often who follows a job that waits is told its place, when that has changed."""
+QUEUE_SECONDS = 1.0
+"""How often a client that follows a waiting job gets its place, when that has changed."""
 
 routes = web.RouteTableDef()
 
@@ -94,7 +95,7 @@ async def show_jobs(request: web.Request) -> web.Response:
 async def post_job_message(request: web.Request) -> web.Response:
     """Steers an active job before its next call of the model; has one that has ended go on."""
     project = await project_for(request)
-    prompt, key = await _prompt(request), idempotency_key(request)
+    prompt, key = await _prompt(request), _idempotency_key(request)
     reader, job_id = request.app[JOB_READER], request.match_info["id"]
     await reader.read(project.id, job_id)
     added = await add_message(metered_store(request), job_id, prompt, metadata_of(request), key=key)
@@ -124,7 +125,7 @@ async def post_job_archive(request: web.Request) -> web.Response:
 async def follow_job(request: web.Request) -> web.StreamResponse:
     """The job's events, past then live; each event's id is its position, so ``Last-Event-ID`` resumes."""
     project = await project_for(request)
-    after = min(last_event_id(request), await request.app[STORE].head())  # else it would wait for that position
+    after = min(_last_event_id(request), await request.app[STORE].head())  # else it would wait for that position
     job = await request.app[JOB_READER].read(project.id, request.match_info["id"])
     headers = {"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-cache, no-transform"}
     if request.method == "HEAD":
@@ -132,29 +133,66 @@ async def follow_job(request: web.Request) -> web.StreamResponse:
     response = EventSourceResponse(sep="\n")
     response.headers.update(headers)
     await response.prepare(request)
-    async with response, aclosing(_told(request, project.id, job, after)) as told:
-        async for piece in told:
+    async with response, aclosing(_pieces(request, project.id, job, after)) as pieces:
+        async for piece in pieces:
             await response.write(piece)
     return response
 
 
-async def _told(request: web.Request, project_id: str, job: ReadJob, after: int) -> AsyncGenerator[bytes, None]:
-    """The events as bytes, and while the job waits its place in the queue, whenever that changes."""
+async def _pieces(request: web.Request, project_id: str, job: ReadJob, after: int) -> AsyncGenerator[bytes, None]:
+    """Yield the events as bytes, and while the job waits its place in the queue, whenever that changes."""
     follow = live_events if job.view.status == "active" else past_events
     job_id, waits, place = job.view.id, job.is_waiting, None
     async with aclosing(follow(request.app[STORE], job_id, after)) as events:
-        async for told in with_keep_alives(
-            events, request.app[CLOSING], revocation=revocation_of(request), seconds=QUEUE_TOLD_SECONDS
+        async for news in with_keep_alives(
+            events, request.app[CLOSING], revocation=revocation_of(request), seconds=QUEUE_SECONDS
         ):
-            if told is not None:
-                yield live_event(*told)
-                waits = waits and not isinstance(told[1], JobStarted)
+            if news is not None:
+                yield live_event(*news)
+                waits = waits and not isinstance(news[1], JobStarted)
             elif waits:  # the response sends its own keep-alives
                 job = await request.app[JOB_READER].read(project_id, job_id)
                 waits, now = job.is_waiting, job.view.queue_position
                 if now is not None and now != place:
                     place = now
                     yield queue_event(now)
+
+
+async def new_job(request: web.Request, project: ProjectView, new: NewJob) -> CreatedJob:
+    """Raises Invalid and KeyReused."""
+    key = _idempotency_key(request)
+    try:
+        return await request_job(
+            metered_store(request), request.app[MODELS], project, new, metadata_of(request), key=key
+        )
+    except NotFound as error:  # a name in the body, not in the address
+        raise Invalid(f"$.model: {error}", code=error.code, problems=(("$.model", str(error)),)) from error
+
+
+def _idempotency_key(request: web.Request) -> str:
+    """The ``Idempotency-Key``, empty when there is none. In quotes, as the draft has it, or bare, as most send it.
+
+    Raises Invalid ``invalid_idempotency_key``.
+    """
+    values = request.headers.getall("Idempotency-Key", [])
+    if not values:
+        return ""
+    key = values[0].strip()
+    if len(key) > 1 and key[0] == key[-1] == '"':
+        key = key[1:-1]
+    if len(values) > 1 or not 1 <= len(key) <= MAX_KEY_CHARACTERS or not (key.isascii() and key.isprintable()):
+        raise Invalid(
+            f"An Idempotency-Key has 1 to {MAX_KEY_CHARACTERS} printable ASCII characters, and comes once.",
+            code="invalid_idempotency_key",
+        )
+    return key
+
+
+def _last_event_id(request: web.Request) -> int:
+    text = request.headers.get("Last-Event-ID", "0")
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise Invalid("Last-Event-ID is the id of an event of this stream.")
+    return int(text)
 
 
 async def _prompt(request: web.Request) -> str:
@@ -169,8 +207,8 @@ async def _ended(request: web.Request, job_id: str, after: int, seconds: float) 
     events = live_events(request.app[STORE], job_id, after)
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds), aclosing(events):
-            async for told in with_keep_alives(events, request.app[CLOSING], revocation=revocation_of(request)):
-                if told is not None and isinstance(told[1], JobCompleted | JobFailed):
+            async for news in with_keep_alives(events, request.app[CLOSING], revocation=revocation_of(request)):
+                if news is not None and isinstance(news[1], JobCompleted | JobFailed):
                     return
 
 

@@ -12,8 +12,7 @@ from service.domain.jobs.decider import MAX_PROMPT_CHARACTERS, Message
 from service.queries.jobs import live_events
 from service.queries.jobs_v1 import list_sessions, session_of
 from service.views.fields import described
-from service.web.api.job_live import new_job
-from service.web.api.jobs import number_of
+from service.web.api.jobs import new_job, number_of
 from service.web.http.access import project_for
 from service.web.http.app_keys import CLOSING, JOB_READER, STORE, VIEWS
 from service.web.http.live import with_keep_alives

@@ -19,7 +19,7 @@ from service.wire import data_stream, ui_messages
 from service.workers.broadcast import Topic
 
 TURN_PIECES = 16
-"""Who is told so much at once lets others have their turn; between the pieces of a model there are turns anyway."""
+"""After a write of more pieces, others have their turn; between the pieces of a model they have it anyway."""
 PAUSE_SECONDS = 0.001
 """A piece sooner behind the last one is part of a burst: those go out together."""
 MAX_AT_ONCE = 8_192
@@ -28,18 +28,18 @@ GOING_DOWN = ReplyBroken("unavailable", "The service is restarting; ask again in
 
 
 class ReplySubscription(Struct, frozen=True):
-    """A reply that somebody is about to read."""
+    """A reply that a client is about to read."""
 
     thread_id: str
     reply_id: str
     topic: Topic[ReplyEvent] | None
-    """Where this process tells it; None when it has ended, or another process gives it: then it is on record."""
+    """Where this process publishes it; None when it has ended, or another process gives it: then it is on record."""
     thread_key: str | None = None
-    """Only of a new thread."""
+    """Given for a new thread only."""
     may_return: bool = False
     """The reader's client could ask for the rest when its connection breaks."""
     is_lost: bool = False
-    """An earlier reader has lost it: once it is read to its end, nobody waits for it any more."""
+    """An earlier reader has lost it: once it is read to its end, no client waits for it any more."""
 
 
 async def send_ui_messages(request: web.Request, reply: ReplySubscription, *, plain: bool) -> web.StreamResponse:
@@ -51,8 +51,8 @@ async def send_ui_messages(request: web.Request, reply: ReplySubscription, *, pl
     with suppress(KeyRevoked), reading:  # leaving by the exception, the reader has lost the rest
         await response.prepare(request)
         direct = DirectWriter(request, response, encoder.encode)
-        async with response, aclosing(_told(request, reply, direct)) as told:
-            async for events in told:
+        async with response, aclosing(_batches(request, reply, direct)) as batches:
+            async for events in batches:
                 await _send(response, [piece for event in events for piece in encoder.encode(event)])
         await _note_end(request, reply)
     return response
@@ -68,8 +68,8 @@ async def send_data_stream(
     with suppress(KeyRevoked), reading:
         await response.prepare(request)
         direct, seen = DirectWriter(request, response, encoder.encode), 0
-        async with aclosing(_told(request, reply, direct)) as told:
-            async for events in with_keep_alives(told):
+        async with aclosing(_batches(request, reply, direct)) as batches:
+            async for events in with_keep_alives(batches):
                 if events is not None:
                     await _send(response, _lines(encoder, events))
                 elif direct.pieces == seen:
@@ -92,7 +92,7 @@ async def _send(response: web.StreamResponse, pieces: list[bytes]) -> None:
         return
     await response.write(b"".join(pieces))
     if len(pieces) > TURN_PIECES:
-        await asyncio.sleep(0)  # a write that need not wait gives nobody else a turn
+        await asyncio.sleep(0)  # a write that need not wait gives no one else a turn
 
 
 class DirectWriter:
@@ -122,7 +122,7 @@ class DirectWriter:
         return True
 
 
-async def _told(
+async def _batches(
     request: web.Request, reply: ReplySubscription, direct: DirectReader[ReplyEvent]
 ) -> AsyncGenerator[Iterable[ReplyEvent], None]:
     """Yield the reply up to its end. Raises KeyRevoked, after saying so."""
@@ -143,7 +143,7 @@ async def _told(
 
 
 async def _on_record(request: web.Request, reply: ReplySubscription) -> AsyncGenerator[ReplyEvent, None]:
-    """What is on record of a reply, and what comes to be, to its end."""
+    """Yield what is on record of a reply, and what comes to be, to its end."""
     store, views = request.app[STORE], request.app[VIEWS]
     position = await position_of_reply(store, views, reply.reply_id)
     replay = ReplyReplay(reply.thread_id, reply.reply_id)

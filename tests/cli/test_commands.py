@@ -9,6 +9,8 @@ import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -284,6 +286,9 @@ def test_a_job_waits_in_the_log_for_a_service_to_carry_it_out(service):
     shown = service.cli("job", "show", job["id"][-8:])
     assert shown["status"] == "completed"
     assert shown["prLink"].startswith(service.url)
+    address = f"{service.url}/v2/agent/{service.project_id}/job/{job['id'][-8:]}"
+    with pytest.raises(HTTPError, match="404"):  # over HTTP an id is whole
+        urlopen(Request(address, headers=service.admin))
     done = service.run("job", "create", 'Append "Kites land." to index.md', "--watch")
     assert done.returncode == 0
     assert "pull-request-opened  http://" in done.stdout

@@ -114,7 +114,11 @@ async def test_each_page_and_each_of_its_links_is_served(client):
 
 @pytest.mark.parametrize("path", ["nothing", "index", "start.md", "images/nothing.png", "../start", "%2e%2e%2fcss"])
 async def test_a_page_that_is_not_there_is_not_found(client, path):
-    assert (await client.get(URL(f"/manual/{path}", encoded=True))).status == 404
+    address = URL(f"/manual/{path}", encoded=True)
+    response = await client.get(address)
+    assert response.status == 404
+    if response.content_type == "text/html":
+        assert "/manual" in {address.join(URL(link)).path for link in addresses_on(await response.text())}
 
 
 async def test_the_page_at_hand_is_marked_in_the_contents(client):

@@ -289,4 +289,5 @@ async def explain(request: web.Request) -> web.Response:
     explained = EXPLAINED.get(request.match_info["code"])
     if explained is None:
         raise web.HTTPNotFound
-    return html_page(request, "error.html", title=explained.title, text=explained.text)
+    title, text = explained.title, explained.text
+    return html_page(request, "error.html", title=title, text=text, page="/troubleshooting", label="Troubleshooting")

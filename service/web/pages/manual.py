@@ -36,7 +36,8 @@ async def show_manual(request: web.Request) -> web.Response:
     name = f"{request.match_info['page']}{SUFFIX}" if "page" in request.match_info else INDEX
     page = pages().get(name)
     if page is None or request.path.endswith("/index"):  # which has another address
-        raise web.HTTPNotFound
+        text = "The manual has no page of this name."
+        return html_page(request, "error.html", status=404, title="Page not found", text=text, page="", label="Manual")
     root = way_up(request)
     contents = [(_address(file, root), one.title, file == name) for file, one in pages().items()]
     return html_page(request, "manual.html", title=page.title, html=page.html, contents=contents)

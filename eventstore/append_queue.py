@@ -1,6 +1,6 @@
 """Appends on their way to the writer's thread and back, first in, first out; for the event loop of a store.
 
-An append waits in one queue until the writer is free; then as many as fit into a transaction go along. That is all of
+An append waits in one queue until the writer is free; then those that fit into one transaction go along. That is all of
 the back-pressure: a caller waits for its own outcome, and nothing else wakes it. (A bound on the queue,
 with callers waiting to enter it, was wrong: each flush woke all of them for a few places, so that 60,000 appends took
 a time that grew with their square.) A caller that is cancelled while it waits empties its place with ``give_up``.
@@ -87,7 +87,7 @@ class AppendQueue:
         self._writer.close()
 
     def _flush_soon(self) -> None:
-        # Not at once: whoever else appends in this turn of the event loop goes along. After a commit those are the
+        # Not at once: what else is appended in this turn of the event loop goes along. After a commit those are the
         # ones who waited for it, whose turns come before this; else one of them would have each second commit alone.
         self._flush_is_due = True
         self._idle.clear()
@@ -106,7 +106,7 @@ class AppendQueue:
             self._idle.set()
 
     def _committed(self, result: Batch | BaseException) -> None:
-        """Take what became of a batch."""
+        """Pass on the outcomes of a batch."""
         done, self._in_flight = self._in_flight, []
         if isinstance(result, BaseException):
             outcomes: Sequence[Outcome | BaseException] = [result] * len(done)

@@ -1,4 +1,4 @@
-"""What a backend gives to the store that core.py makes of it: plain functions that may block, for threads to call.
+"""The interface of a backend, of which core.py makes a store: plain functions that may block, for threads to call.
 
 A writer and its connection belong to one thread; a reader belongs to one thread at a time. None of these functions is
 called on the event loop, except where a docstring says so.
@@ -98,7 +98,7 @@ class Backend(Protocol):
 
     @property
     def name(self) -> str:
-        """What errors call the log."""
+        """The name of the log in errors."""
 
     @property
     def vault(self) -> Vault: ...

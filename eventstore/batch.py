@@ -22,13 +22,13 @@ from eventstore.vault import Key, Vault
 
 Outcome = Appended | Exception
 Keys = dict[str, Key | EventStoreError]
-"""Of the subjects of a batch: the key, or why there is none."""
+"""The keys by the subjects of a batch; in place of a key, why there is none."""
 Row = tuple[int, str, int, str, str, int, str, str, str, bytes | None, bytes]
 """Position, stream, stream_version, id, type, schema_version, recorded_at, metadata, data, sealed, hash."""
 
 
 class Batch:
-    """What became of some appends: an outcome for each, and the events of those that were stored."""
+    """The result of some appends: an outcome for each, and the events of those that were stored."""
 
     __slots__ = ("events", "last", "outcomes")
 
@@ -125,7 +125,7 @@ class Draft:
                 metadata_bytes = _encode_metadata(event.metadata)
                 metadata = metadata_bytes.decode()
                 self._metadata = (event.metadata, metadata_bytes, metadata)
-            if position == 1:  # the metadata alone: an event of its own would need a stream that nobody else writes
+            if position == 1:  # the metadata alone: an event of its own would need a stream that no one else writes
                 metadata_bytes = naming_log(metadata_bytes, os.urandom(16).hex())
                 metadata, self._metadata = metadata_bytes.decode(), (None, b"", "")
             sealed = None

@@ -9,8 +9,8 @@ An event's hash is SHA-256 over a header of fixed size and then its texts, one a
 
 All lengths come first, so no two different events have the same bytes. The sealed part is hashed as stored, as
 ciphertext: an erasure does not break the chain. What the chain alone cannot show is a tail that was cut off, or
-written again together with its hashes: for that, keep signed checkpoints (Ed25519, RFC 8032) out of reach of whoever
-can write the log.
+written again together with its hashes: for that, keep signed checkpoints (Ed25519, RFC 8032) out of reach of
+those who can write the log.
 
 The metadata of the first event name the log: ``"log"``, 32 random hex digits, which each checkpoint signs as well.
 Logs from before have none, and neither do their checkpoints. service/manual/log-format.md has all of this for those who
@@ -55,7 +55,7 @@ def event_hash(
     data: bytes,
     sealed: bytes | None,
 ) -> bytes:
-    """The hash of an event from its stored bytes and the hash of the one before it."""
+    """Return the hash of an event from its stored bytes and the hash of the one before it."""
     header = _pack(
         previous, position, stream_version, schema_version, len(stream), len(id), len(type), len(recorded_at),
         len(metadata), len(data), -1 if sealed is None else len(sealed), _FORMAT_LENGTH,
@@ -64,11 +64,11 @@ def event_hash(
 
 
 class Checkpoint(Struct, frozen=True):
-    """What the log was at some time, signed by whoever wrote it."""
+    """The state of the log at some time, signed by its writer."""
 
     position: int
     hash: bytes
-    """Of the event at that position."""
+    """The hash of the event at that position."""
     signed_at: datetime
     signature: bytes = b""
     log: str = ""
@@ -76,12 +76,12 @@ class Checkpoint(Struct, frozen=True):
 
 
 class Verified(Struct, frozen=True):
-    """What a verification found."""
+    """The result of a verification."""
 
     position: int
-    """Of the last sound event; 0 when there is none."""
+    """The position of the last sound event; 0 when there is none."""
     hash: bytes
-    """Of that event: what a checkpoint signs."""
+    """The hash of that event, which a checkpoint signs."""
     bad_position: int | None = None
     """The first place at which the log is not what its writer wrote; 0 when the events are, but not the file."""
     problem: str | None = None
@@ -103,7 +103,7 @@ class ChainCheck:
         self._versions: dict[bytes, int] = {}
 
     def check(self, rows: Sequence[tuple[Any, ...]], last: int, last_hash: bytes) -> tuple[int, bytes, str | None]:
-        """How far these rows are sound, the hash there, and what is wrong with the next."""
+        """Return how far these rows are sound, the hash there, and what is wrong with the next."""
         versions, signed = self._versions, self._signed
         if len(versions) > _KNOWN_STREAMS:
             versions.clear()

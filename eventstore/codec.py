@@ -56,12 +56,12 @@ class Codec(Generic[E]):
 
     @property
     def types(self) -> frozenset[str]:
-        """The tags it knows."""
+        """Return the tags it knows."""
         return frozenset(self._by_tag)
 
     @property
     def shapes(self) -> Mapping[str, tuple[int, type[Struct]]]:
-        """By tag: its current schema version and its class."""
+        """Return, by tag, its current schema version and its class."""
         return {shape.tag: (shape.version, struct) for struct, shape in self._by_class.items()}
 
     def encode(
@@ -82,7 +82,7 @@ class Codec(Generic[E]):
         return NewEvent(shape.tag, data, personal, shape.version, metadata, id)
 
     def decode(self, recorded: RecordedEvent) -> E:
-        """The event that was recorded; of an erased or damaged one, with each personal field's replacement.
+        """Return the event that was recorded; of an erased or damaged one, with each personal field's replacement.
 
         Raises:
             UnknownEventType: no shape for its type, or a newer schema version than this program's.
@@ -120,7 +120,7 @@ class Codec(Generic[E]):
         erased: bool,
         damaged: bool = False,
     ) -> E:
-        """As ``decode``, from what of a recorded event matters to it."""
+        """Decode as ``decode`` does, from what of a recorded event matters to it."""
         shape = self._by_tag.get(type)
         if shape is None:
             raise UnknownEventType(type)
@@ -142,7 +142,7 @@ class Codec(Generic[E]):
 
 
 class _Shape:
-    """What the codec knows of one event class."""
+    """An event class, as the codec stores and reads it."""
 
     def __init__(self, struct: type[Struct], upcasters: Sequence[Upcaster]) -> None:
         self.tag = _tag(struct)
@@ -184,7 +184,7 @@ class _Shape:
             self.personal = _part(f"{struct.__name__}Personal", personal, rename, omit_defaults)
 
     def upcast(self, schema_version: int, data: bytes, personal: bytes | None, erased: bool, damaged: bool) -> bytes:
-        """The JSON object of an older version's fields, as the current version has them."""
+        """Return the JSON object of an older version's fields, as the current version has them."""
         fields: dict[str, Any] = msgspec.json.decode(data, type=dict[str, Any])
         replacements = self.if_unreadable if damaged else self.replacements if erased else {}
         fields |= replacements if personal is None else msgspec.json.decode(personal, type=dict[str, Any])
@@ -228,7 +228,7 @@ def _inspected(struct: type[Struct]) -> tuple[msgspec.inspect.Field, ...]:
 
 
 def _personal_mark(annotation: msgspec.inspect.Type) -> dict[str, Any] | None:
-    """What a field's annotation says of it as personal, on the field or on a member of its union, if it does."""
+    """Return the mark of a personal field, on the field or on a member of its union; None when it has none."""
     mark: dict[str, Any] | None = None
     match annotation:
         case Annotation(extra=dict() as extra) if "personal" in extra:
@@ -263,7 +263,7 @@ def _refuse_marks_below(annotation: object, seen: set[type]) -> None:
 
 
 def _joined(left: bytes, right: bytes) -> bytes:
-    """One JSON object of the members of two."""
+    """Return one JSON object of the members of two."""
     if left == b"{}":
         return right
     if right == b"{}":

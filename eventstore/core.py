@@ -311,10 +311,10 @@ class CoreEventStore:
     async def _page_after(
         self, position: int, category: str | None, stream: str | None
     ) -> tuple[list[RecordedEvent], int]:
-        """The next events of a kind, and the position up to which there are no others."""
+        """Return the next events of a kind, and the position up to which there are no others."""
 
         def read(reader: LogReader) -> tuple[list[RecordedEvent], int]:
-            head = reader.head()  # first: whatever is committed between the two statements is for the next page
+            head = reader.head()  # first: what is committed between the two statements is for the next page
             rows = reader.of_log(after=position, category=category, stream=stream, limit=PAGE)
             self._vault.refresh()
             events = recorded_events(rows, self._vault)
@@ -335,7 +335,7 @@ class CoreEventStore:
 
     @contextmanager
     def _watching(self) -> Iterator[None]:
-        """Somebody needs to know of new events, those of other processes too."""
+        """Keep the tail up to date meanwhile, with the events of other processes too."""
         self._watchers += 1
         if self._watchers == 1:
             self._poll_task = asyncio.create_task(self._poll(), name="eventstore-poll")
@@ -355,7 +355,7 @@ class CoreEventStore:
             self._poll_task = None
 
     async def _poll(self) -> None:
-        """Bring the tail up to what other processes committed, for as long as somebody watches."""
+        """Bring the tail up to what other processes committed, for as long as there are watchers."""
         seen: int | None = None
         self._watch.begin()
         try:
@@ -370,7 +370,7 @@ class CoreEventStore:
             return
 
     async def _is_caught_up(self, seen: int | None, vault: int) -> bool:
-        """Whether that could be done; ``seen``: the vault before, None: nobody watched. Raises StoreClosed."""
+        """Return whether that could be done; ``seen``: the vault before, None at first. Raises StoreClosed."""
         try:
             if vault != seen:
                 if seen is not None:
@@ -383,17 +383,17 @@ class CoreEventStore:
         except StoreClosed:
             raise
         except StoreCorrupt:
-            # An event that cannot be read. Whoever waits for it shall read it and be told.
+            # An event that cannot be read. Those who wait for it shall read it and get the error.
             self._tail.skip_to(await self.head())
         except EventStoreError:
-            return False  # reading fails for its callers, who are told; here it is tried again
+            return False  # readers get the error themselves; here it is tried again
         return True
 
     async def _catch_up(self) -> None:
         while self._tail.last < await self.head():
             cleared = self._tail.cleared
             page = await self.read_all(after=self._tail.last, limit=PAGE)
-            if self._tail.cleared == cleared:  # else it is read again: somebody erased what may be in it
+            if self._tail.cleared == cleared:  # else it is read again: what may be in it was erased
                 self._tail.publish([event for event in page if event.position > self._tail.last])
 
     # Closing

@@ -24,11 +24,11 @@ S = TypeVar("S")
 E = TypeVar("E")
 
 MAX_TRIES = 100
-"""Of n processes that write to one stream one gets through each time. Within a process writers take turns."""
+"""For one command: of n processes that write to one stream, one gets through each time; within one they take turns."""
 
 
 class CommandId:
-    """What the tries of one command have in common: the ids of its events, and whether one may be recorded."""
+    """The identity of one command over its tries: the ids of its events, and whether one may be recorded."""
 
     __slots__ = ("_first", "is_in_doubt")
 
@@ -38,7 +38,7 @@ class CommandId:
         """A try has ended without an answer."""
 
     def of_event(self, number: int) -> str:
-        """The id of one of the events that the command causes, the first being 0."""
+        """Return the id of one of the events that the command causes, the first being 0."""
         return f"{self._first}-{number}" if number else self._first
 
 
@@ -67,7 +67,7 @@ class Loaded(Generic[S]):
     state: S
     version: int
     position: int
-    """Of the stream's last event; 0 when there is none."""
+    """The position of the stream's last event; 0 when there is none."""
     damaged: int = 0
     """The version of the first event whose personal fields are damaged; 0 when there is none."""
 
@@ -77,10 +77,10 @@ class Executed(Generic[S, E]):
     events: Sequence[E]
     state: S
     position: int
-    """Of the stream's last event, for whoever waits until a view has it; 0 when there is none."""
+    """The position of the stream's last event, to wait until a view has it; 0 when there is none."""
     version: int
     damaged: int = 0
-    """As of Loaded."""
+    """See Loaded."""
 
 
 async def load(store: EventStore, decider: Decider[C, S, E], entity_id: str) -> Loaded[S]:
@@ -102,12 +102,12 @@ async def execute(
     ``command_id``: the same for each try of one command, by a caller that tries again after OutcomeUnknown, or after it
     was cancelled. Without one the events have ids of their own.
 
-    ``known``: what this caller executed last on the same thing; if nobody else has written since, nothing is read.
+    ``known``: what this caller executed last on the same thing; if no one else has written since, nothing is read.
     What others have written is not seen where ``decide`` refuses the command, or finds nothing to record for it.
 
     Raises:
         WrongExpectedVersion: writers of other processes were faster each of a hundred times.
-        Whatever ``decide`` and ``append`` raise.
+        What ``decide`` and ``append`` raise.
     """
     stream = decider.stream(entity_id)
     if stream not in _CONTENDED:
@@ -189,7 +189,7 @@ async def _execute(
 async def plan(
     store: EventStore, decider: Decider[C, S, E], entity_id: str, command: C, *, metadata: Metadata = DEFAULT_METADATA
 ) -> Append | None:
-    """What a command would record, to be appended together with others' by ``append_all``; None when nothing.
+    """Return what a command would record, to be appended together with others' by ``append_all``; None when nothing.
 
     On WrongExpectedVersion plan all of them again. After OutcomeUnknown append the same again.
     """
@@ -204,7 +204,7 @@ async def plan(
 async def _recorded(
     store: EventStore, decider: Decider[C, S, E], entity_id: str, command_id: CommandId
 ) -> Executed[S, E] | None:
-    """What an earlier try of a command has recorded, and the state now; None when it has recorded nothing."""
+    """Return what an earlier try of a command has recorded, and the state now; None when it has recorded nothing."""
     first = await store.find(command_id.of_event(0))
     if first is None or first.stream != decider.stream(entity_id):
         return None
@@ -218,7 +218,7 @@ async def _recorded(
 
 
 async def _load_on(store: EventStore, decider: Decider[C, S, E], entity_id: str, loaded: Loaded[S]) -> Loaded[S]:
-    """The state now, from an earlier one and the events since."""
+    """Return the state now, from an earlier one and the events since."""
     folded = await store.fold_stream(
         decider.stream(entity_id), decider.codec, decider.evolve, loaded.state, after_version=loaded.version
     )

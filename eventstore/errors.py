@@ -1,4 +1,4 @@
-"""What an event store refuses, and what may go wrong beneath it."""
+"""Errors of an event store: what it refuses, and what may go wrong beneath it."""
 
 
 class EventStoreError(Exception):

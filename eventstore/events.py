@@ -22,7 +22,7 @@ DEFAULT_METADATA = Metadata()
 
 
 def new_event_id() -> str:
-    """A random id that sorts by time, so that an index of ids grows at its end (as UUID version 7, RFC 9562)."""
+    """Return a random id that sorts by time, so that an index of ids grows at its end (as UUID version 7, RFC 9562)."""
     return f"{time.time_ns() // 1_000_000:012x}{os.urandom(10).hex()}"
 
 
@@ -77,6 +77,6 @@ class Appended(Struct, frozen=True):
     """Where an append went."""
 
     position: int
-    """Of its last event."""
+    """The position of its last event."""
     stream_version: int
-    """Of the (last) stream, after it."""
+    """The version of the (last) stream after it."""

@@ -91,7 +91,7 @@ def fold_rows(
 
 
 def _opened(key: Key, sealed: bytes, stream: bytes, version: int, event_id: bytes) -> tuple[bytes | None, bool]:
-    """A sealed text, or None; and whether it is damaged."""
+    """Return a sealed text, or None; and whether it is damaged."""
     try:
         return key.open(sealed, stream, version, event_id), False
     except StoreCorrupt:

@@ -1,4 +1,4 @@
-"""Where in a log a time is.
+"""Finds the place of a time in a log.
 
 What is newly written never goes back in time (log_file.py), but older logs may hold readings of a clock that was wrong
 for a while: before it was set at a start, or set by mistake. So a time is looked up among the readings that can be
@@ -33,7 +33,7 @@ async def position_at(
 
 
 def _last_until(times: "array[int]", until: int) -> int:
-    """How many events were recorded up to a time, of events with these readings in order."""
+    """Return how many events were recorded up to a time, of events with these readings in order."""
     if not times:
         return 0
     # The longest series, by patience sorting: of each length the series that ends earliest, and for each event the one

@@ -204,11 +204,11 @@ class Views:
 
     @property
     def trouble(self) -> str | None:
-        """Why no projection is kept up to date just now, when the file or the log cannot be used."""
+        """Return why no projection is kept up to date just now, when the file or the log cannot be used."""
         return None if self._failure is None else str(self._failure)
 
     def status(self) -> list[ProjectionStatus]:
-        """How each projection is doing; while the file or the log cannot be used, all of them say so."""
+        """Return how each projection is doing; while the file or the log cannot be used, all of them say so."""
         return [
             ProjectionStatus(run.name, run.position, max(self._head - run.position, 0), run.failed or self.trouble)
             for run in self._runs
@@ -217,7 +217,7 @@ class Views:
     # Asking
 
     async def query(self, sql: str, params: Sequence[Any] | Mapping[str, Any] = ()) -> list[sqlite3.Row]:
-        """The rows of a SELECT.
+        """Return the rows of a SELECT.
 
         Raises:
             StoreUnavailable and its kinds, StoreCorrupt: about the file.
@@ -236,7 +236,7 @@ class Views:
             self._idle_queries.put_nowait(db)
 
     async def query_one(self, sql: str, params: Sequence[Any] | Mapping[str, Any] = ()) -> sqlite3.Row | None:
-        """The first row of a SELECT; see ``query``."""
+        """Return the first row of a SELECT; see ``query``."""
         rows = await self.query(sql, params)
         return rows[0] if rows else None
 
@@ -266,7 +266,7 @@ class Views:
         return [run for run in self._runs if run.failed is None]
 
     def _reached(self, projections: Collection[str] | None) -> int | None:
-        """The position that each healthy one of these projections has applied; None when all have failed."""
+        """Return the position that each healthy one of these projections has applied; None when all have failed."""
         if not self._runs:
             return 1 << 62
         runs = [run for run in self._healthy() if projections is None or run.name in projections]
@@ -288,7 +288,7 @@ async def _connect_for_queries(address: str) -> aiosqlite.Connection:
 
 
 class _Waiting:
-    """Somebody who waits for a position."""
+    """A caller that waits for a position."""
 
     def __init__(self, position: int, projections: Collection[str] | None, future: asyncio.Future[None]) -> None:
         self.position, self.projections, self.future = position, projections, future

@@ -12,7 +12,7 @@ and cold is the first message to a thread since the process began, or since 200,
 
 A state is only used while the key of its subject is the one it was read with. Erasing here drops it at once; an
 erasure by another process is noticed when the stream is folded again, and at the next look at the vault (which a store
-takes every 25 ms while somebody follows it).
+takes every 25 ms while it is followed).
 """
 
 from collections import OrderedDict
@@ -35,14 +35,14 @@ Key = tuple[str, Codec[Any], Callable[[Any, Any], Any]]
 
 class Snapshot(Struct, frozen=True):
     initial: object
-    """What it was folded from."""
+    """The state that it was folded from."""
     state: Any
     version: int
     position: int
     key_id: bytes | None
-    """Of the key that opened its personal data; None when there was none."""
+    """The id of the key that opened its personal data; None when there was none."""
     damaged: int = 0
-    """As of Folded."""
+    """See Folded."""
 
 
 class Snapshots:

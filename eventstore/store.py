@@ -1,4 +1,4 @@
-"""What every event store does, whatever it keeps the events in."""
+"""The contract of every event store, whichever backend it has."""
 
 from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from typing import Generic, Protocol, TypeVar
@@ -53,11 +53,11 @@ class EventStore(Protocol):
         """
 
     async def append_all(self, writes: Sequence[Append]) -> Appended:
-        """As ``append`` to several streams, all or none; their events get positions in the order given."""
+        """Append to several streams, all or none; their events get positions in the order given."""
 
     @property
     def trouble(self) -> str | None:
-        """Why the last append of this process could not be stored, whatever it was; None when the last one was."""
+        """Return why the last append of this process could not be stored; None when it was."""
 
     async def check_writable(self) -> None:
         """Commit a change that changes nothing: once that works, there is no trouble any more.
@@ -69,52 +69,52 @@ class EventStore(Protocol):
     async def read_stream(
         self, stream: str, *, after_version: int = 0, limit: int | None = None, backwards: bool = False
     ) -> list[RecordedEvent]:
-        """A stream's events after a version, oldest first; backwards: from the newest down to that version."""
+        """Return a stream's events after a version, oldest first; backwards: from the newest down to that version."""
 
     def iterate_stream(self, stream: str, *, after_version: int = 0) -> AsyncGenerator[RecordedEvent, None]:
-        """As ``read_stream``, holding only a page of it in memory."""
+        """Yield what ``read_stream`` returns, holding only a page of it in memory."""
 
     async def fold_stream(
         self, stream: str, codec: Codec[E], evolve: Callable[[S, E], S], initial: S, *, after_version: int = 0
     ) -> Folded[S]:
-        """The state after a stream's events; those that the codec does not know are passed over.
+        """Return the state after a stream's events; those that the codec does not know are passed over.
 
-        ``evolve`` is called away from the event loop, so that a long stream holds nobody up. A store may keep the state
+        ``evolve`` is called away from the event loop, so that a long stream delays no one. A store may keep the state
         and begin there the next time that it is asked for the same fold: ``evolve`` must be pure, and no state changed.
 
         Raises:
-            Undecodable, and whatever ``evolve`` raises.
+            Undecodable, and what ``evolve`` raises.
         """
 
     async def read_all(
         self, *, after: int = 0, category: str | None = None, limit: int = 1000, backwards: bool = False
     ) -> list[RecordedEvent]:
-        """The log's events after a position, oldest first; backwards: from the newest down to that position."""
+        """Return the log's events after a position, oldest first; backwards: from the newest down to that position."""
 
     def subscribe(
         self, *, after: int = 0, category: str | None = None, stream: str | None = None
     ) -> AsyncGenerator[RecordedEvent, None]:
-        """The events after a position: those recorded, then each new one, by whichever process; without end."""
+        """Yield the events after a position: those recorded, then each new one of any process; without end."""
 
     def follow(
         self, *, after: int = 0, category: str | None = None, stream: str | None = None
     ) -> AsyncGenerator[Sequence[RecordedEvent], None]:
-        """As ``subscribe``, as many at a time as there are; never none."""
+        """Yield what ``subscribe`` does, all events that there are at a time; never an empty batch."""
 
     async def wait_until(self, position: int) -> None:
         """Return once the log has reached a position."""
 
     async def find(self, event_id: str) -> RecordedEvent | None:
-        """The event with an id, whichever stream it is in; None when it is not in the log."""
+        """Return the event with an id, whichever stream it is in; None when it is not in the log."""
 
     async def head(self) -> int:
-        """The last position; 0 for an empty log."""
+        """Return the last position; 0 for an empty log."""
 
     async def log_id(self) -> str:
-        """The id that the first event gives the log; empty for an empty log, and for one from before there were ids."""
+        """Return the id that the first event gives the log; empty for an empty log, and for one older than ids."""
 
     async def stream_version(self, stream: str) -> int:
-        """0 when there is no such stream."""
+        """Return the version of a stream; 0 when it has no events."""
 
     async def erase(self, subject: str) -> None:
         """Make the personal data of a stream unreadable for good, wherever copies of the log are; again does nothing.
@@ -124,7 +124,7 @@ class EventStore(Protocol):
         """
 
     async def erase_all(self, subjects: Collection[str]) -> int:
-        """As ``erase`` of those that are not erased yet; the number of them.
+        """Erase those that are not erased yet, and return their number.
 
         From the beginning on this store opens nothing of any of them, even when their keys cannot be deleted.
 

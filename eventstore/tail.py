@@ -1,7 +1,7 @@
 """The newest events in memory, and those who wait for the next; for a store to feed, on its event loop.
 
 A batch that was just committed is handed to its waiters as it is: a thousand subscribers make no reads. A waiter names
-what it waits for (a stream, a category, everything) and is woken by nothing else. Whoever falls behind what is kept
+what it waits for (a stream, a category, everything) and is woken by nothing else. A waiter that is behind what is kept
 here goes back to reading pages.
 
 Waking takes time on the event loop on which others append. So waiters are woken a few at a time, and while appends are
@@ -22,12 +22,12 @@ MAX_BYTES = 16 << 20
 WOKEN_AT_ONCE = 64
 
 Key = tuple[str, str]
-"""What a waiter waits for: of a stream, a category, or all."""
+"""The events that a waiter waits for: of a stream, a category, or all."""
 ALL: Key = ("all", "")
 
 
 class Tail:
-    """``is_busy`` tells whether the event loop has better to do than to wake the next few waiters at once."""
+    """``is_busy`` returns whether the event loop has better to do than to wake the next few waiters at once."""
 
     def __init__(self, last: int, is_busy: Callable[[], bool]) -> None:
         self.last = last
@@ -42,7 +42,7 @@ class Tail:
         self._is_waking = self._is_closed = False
 
     def publish(self, events: Sequence[RecordedEvent]) -> None:
-        """Take the events that follow ``last`` and wake those who wait for one of them."""
+        """Add the events that follow ``last`` and wake those who wait for one of them."""
         if not events:
             return
         before = self.last
@@ -62,7 +62,7 @@ class Tail:
                     self._wake(key, before)
 
     def skip_to(self, last: int) -> None:
-        """Go on from a later position without the events up to it: whoever waits has to read them."""
+        """Go on from a later position without the events up to it: those who wait have to read them."""
         if last > self.last:
             self.last = last
             self.clear()
@@ -76,7 +76,7 @@ class Tail:
         self._events = self._bytes = 0
 
     def after(self, position: int, key: Key) -> tuple[Sequence[RecordedEvent], int] | None:
-        """The events of a kind after a position, and the position up to which they are all; None when not kept."""
+        """Return the events of a kind after a position, and up to where they are all; None when not kept."""
         if position >= self.last:
             return (), position
         found: list[Sequence[RecordedEvent]] = []
@@ -93,7 +93,7 @@ class Tail:
         return found[0] if len(found) == 1 else [event for part in reversed(found) for event in part], self.last
 
     async def wait(self, key: Key) -> int:
-        """Wait for an event of this kind; the position before which there was certainly none since.
+        """Wait for an event of this kind; return the position before which there was certainly none since.
 
         Raises:
             StoreClosed: closed, before or meanwhile.
@@ -112,7 +112,7 @@ class Tail:
             raise
 
     def close(self) -> None:
-        """Tell whoever waits that nothing more will come."""
+        """Raise StoreClosed in all who wait: nothing more will come."""
         self._is_closed = True
         waiting = [future for futures in self._waiting.values() for future in futures]
         for future in waiting + [future for future, _ in self._to_wake]:
@@ -178,5 +178,5 @@ class _Batch:
 
 
 def category_of(stream: str) -> str:
-    """The part of a stream's name before its first dash."""
+    """Return the part of a stream's name before its first dash."""
     return stream.partition("-")[0]

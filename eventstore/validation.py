@@ -1,4 +1,4 @@
-"""What an event must be to be stored: whatever a log holds, every reader of it must be able to read."""
+"""Checks an event before it is stored: every reader of a log must be able to read what it holds."""
 
 from typing import Any
 

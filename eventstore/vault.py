@@ -3,7 +3,7 @@
 Erasing a subject deletes its key, and with it the meaning of everything sealed under it, in the log and in every copy
 and backup of the log. That holds only if the key itself is in no other file: the vault is kept apart from the log.
 
-A key is durable before the event that needs it. The other order could leave an event that nobody can ever read.
+A key is durable before the event that needs it. The other order could leave an event that can never be read.
 
 Sealed: format (1 byte), key id (8), nonce (12), AES-256-GCM ciphertext and tag. The nonce is random; one key seals far
 fewer than the 2 ** 32 texts up to which that is safe (NIST SP 800-38D, section 8.3). The associated data binds stream,

@@ -22,7 +22,7 @@ from eventstore.sqlite.wal import has_lost_transactions
 
 
 class Witness(Struct, frozen=True):
-    """What the log was at a position, as something outside of the log has noted it."""
+    """The state of the log at a position, as something outside of the log has noted it."""
 
     name: str
     """As in a sentence: ``the view jobs-1``."""

@@ -1,4 +1,4 @@
-"""SQLite files: how this package opens them, brings them up to date and tells what went wrong."""
+"""SQLite files: how this package opens them, brings them up to date and explains their errors."""
 
 import os
 import shutil
@@ -25,7 +25,7 @@ BUSY_TIMEOUT_SECONDS = 10.0
 """How long to wait for another process's write lock."""
 
 LOG_ID = 0x45764C67
-"""'EvLg': tells a log from any other SQLite file."""
+"""'EvLg': marks a log among SQLite files."""
 LOG_MIGRATIONS = "eventstore.sqlite.migrations"
 
 _SPARE_BYTES = 1 << 20
@@ -44,7 +44,7 @@ def uri(path: Path, *, read_only: bool = False) -> str:
 def connect(
     path: Path, *, read_only: bool = False, busy_timeout_seconds: float = BUSY_TIMEOUT_SECONDS
 ) -> sqlite3.Connection:
-    """A connection without implicit transactions, free to move between threads (one at a time)."""
+    """Return a connection without implicit transactions, free to move between threads (one at a time)."""
     return sqlite3.connect(
         uri(path, read_only=read_only),
         uri=True,
@@ -55,7 +55,7 @@ def connect(
 
 
 def connect_offline(path: Path) -> sqlite3.Connection:
-    """A connection that only reads, and needs no right to write the file's folder, as WAL otherwise does.
+    """Return a connection that only reads, and needs no right to write the file's folder, as WAL otherwise does.
 
     Raises:
         StoreUnavailable: there is no such file, or it cannot be read.
@@ -83,7 +83,7 @@ def _opened_offline(path: Path) -> tuple[sqlite3.Connection, str]:
         raise StoreCorrupt(f"{path.name}: its schema is damaged", file=path.name) from error
     except sqlite3.DatabaseError as error:
         db.close()
-        # Without a WAL nobody is writing: the file alone is everything (https://sqlite.org/wal.html#read_only_databases).
+        # Without a WAL no process is writing: the file alone is everything (https://sqlite.org/wal.html#read_only_databases).
         # The shared memory beside it can be made neither on a disk that is read-only nor on one that is full.
         if primary_code(error) not in _CANNOT_MAKE_FILES or _has_wal(path):
             raise explained(error, path) from error
@@ -144,16 +144,16 @@ def sync_folder(folder: Path) -> None:
 
 
 def _keep(path: Path, version: int) -> None:
-    """Copy a file that nobody can write meanwhile: our caller has its write lock."""
+    """Copy a file that cannot be written meanwhile: our caller has its write lock."""
     kept = path.with_name(f"{path.name}.version-{version}")
     making = path.with_name(f".{kept.name}.{os.getpid()}")
-    for left in path.parent.glob(f".{kept.name}.*"):  # of processes that were killed: nobody else can be at it now
+    for left in path.parent.glob(f".{kept.name}.*"):  # of processes that were killed: no one else can use them now
         left.unlink(missing_ok=True)
     try:
         os.close(os.open(making, os.O_CREAT | os.O_EXCL | os.O_WRONLY, path.stat().st_mode & 0o777))
         with closing(connect(path, read_only=True)) as source, closing(connect(making)) as copy:
             source.backup(copy)
-            copy.execute("PRAGMA journal_mode = DELETE")  # one file, which nobody appends to
+            copy.execute("PRAGMA journal_mode = DELETE")  # one file, to which nothing is appended
         descriptor = os.open(making, os.O_RDONLY)
         os.fsync(descriptor)
         os.close(descriptor)
@@ -165,7 +165,7 @@ def _keep(path: Path, version: int) -> None:
 
 
 def scripts(package: str) -> list[str]:
-    """The package's numbered scripts, in order."""
+    """Return the package's numbered scripts, in order."""
     found = sorted(item.name for item in resources.files(package).iterdir() if item.name.endswith(".sql"))
     return [(resources.files(package) / name).read_text("utf-8") for name in found]
 
@@ -207,7 +207,7 @@ def require_known(version: int, newest: int, path: Path) -> None:
 
 @contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """A write transaction: committed at the end, rolled back on any error."""
+    """Run a write transaction: committed at the end, rolled back on any error."""
     db.execute("BEGIN IMMEDIATE")
     try:
         yield

@@ -10,7 +10,7 @@ What SQLite and Python do that the code below counts on:
   statements, and what can be known in memory is not asked of the file.
 - A commit whose flush fails (``SQLITE_IOERR_FSYNC``) is rolled back, but its pages are in the WAL file with valid sums:
   if the process ends before the next commit writes over them, recovery finds them and the events are there
-  (https://sqlite.org/fileformat2.html#walformat). Nobody can say which of these it will be, so the outcome is unknown.
+  (https://sqlite.org/fileformat2.html#walformat). Which of these it will be cannot be known, so the outcome is unknown.
 """
 
 import sqlite3
@@ -50,7 +50,7 @@ def open_log(
     read_only: bool,
     busy_timeout_seconds: float = files.BUSY_TIMEOUT_SECONDS,
 ) -> sqlite3.Connection:
-    """A connection to the log, made or brought up to date if need be.
+    """Return a connection to the log, made or brought up to date if need be.
 
     Raises:
         StoreUnavailable and its kinds, StoreCorrupt.
@@ -78,7 +78,7 @@ def open_log(
 
 
 class _LookFirst(Exception):
-    """What is known of the file may be old."""
+    """The known state of the file may be old."""
 
 
 class FileWriter:
@@ -176,7 +176,7 @@ class FileWriter:
         return self._done(draft, outcomes, before)
 
     def _now(self) -> datetime:
-        """The time, or that of the last event if the clock has gone back: times in the log never do."""
+        """Return the time, or that of the last event if the clock has gone back: times in the log never do."""
         return max(self._clock().astimezone(UTC), self._recorded_at)
 
     def _require_known_event(self) -> None:
@@ -187,7 +187,7 @@ class FileWriter:
                 raise StoreLost(f"{self._path.name} does not hold position {self._position} as it was stored any more")
 
     def _done(self, draft: Draft, outcomes: list[Outcome], before: int) -> Batch:
-        """What is in the file now."""
+        """Note what is in the file now, and return it as a batch."""
         self._position, self._hash = draft.position, draft.hash
         if draft.position > before:
             self._recorded_at = draft.now

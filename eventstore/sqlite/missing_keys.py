@@ -1,7 +1,7 @@
-"""Which sealed texts can never be opened: their keys are neither in the vault nor erased, or do not open them.
+"""Finds sealed texts that can never be opened: their keys are neither in the vault nor erased, or do not open them.
 
 A vault that is older than its log lacks the keys of the newest subjects. What they sealed reads as if it were erased,
-so somebody has to say that it was not. A text that its key does not open is damaged, or the key is.
+so the difference has to be reported. A text that its key does not open is damaged, or the key is.
 """
 
 import sqlite3
@@ -17,7 +17,7 @@ LIMIT = 1_000
 
 
 def subjects_without_keys(log: Path, vault: Path, *, after: int = 0) -> list[str]:
-    """Subjects with texts later than a position that are sealed under a key which is lost, in order; at most 1,000.
+    """Return subjects with texts later than a position that are sealed under a lost key, in order; at most 1,000.
 
     May be asked of files in use: the log is read by pages, and the vault after each page, for a key is older than the
     events that need it.
@@ -47,7 +47,7 @@ def subjects_without_keys(log: Path, vault: Path, *, after: int = 0) -> list[str
 
 
 def damaged_texts(log: Path, vault: Path, *, after: int = 0) -> list[int]:
-    """Positions, later than one, of texts that their keys do not open, in order; at most 1,000.
+    """Return positions, later than one, of texts that their keys do not open, in order; at most 1,000.
 
     May be asked of files in use, as ``subjects_without_keys``.
 

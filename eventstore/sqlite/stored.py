@@ -41,7 +41,7 @@ class StoredEvent(Struct, frozen=True):
 
 
 def log_id_of(log: Path) -> str:
-    """The id that the first event gives a log; empty when it gives none, or there is none.
+    """Return the id that the first event gives a log; empty when it gives none, or there is none.
 
     Raises:
         StoreUnavailable and its kinds, StoreCorrupt.
@@ -50,7 +50,7 @@ def log_id_of(log: Path) -> str:
 
 
 def stored_events(log: Path, positions: Sequence[int]) -> Iterator[StoredEvent]:
-    """The events at these positions, in the order of the log.
+    """Yield the events at these positions, in the order of the log.
 
     Raises:
         StoreUnavailable and its kinds, StoreCorrupt.

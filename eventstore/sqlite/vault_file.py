@@ -22,7 +22,7 @@ APPLICATION_ID = 0x45764B79
 
 _KNOWN_KEYS = 4_096
 _CACHED_KIB = 512
-"""Of the file's pages. Keys that are in use are known; the others come in no order, and the system has their pages."""
+"""Memory for the file's pages. Keys in use are known; the others come in no order, and the system has their pages."""
 
 
 class VaultFile:

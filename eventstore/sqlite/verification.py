@@ -3,7 +3,7 @@
 The chain covers the rows, and ``verify`` the rest of the file: the schema, which has to be what this program makes; the
 constants of the file's header; and the structure with the indexes, by SQLite's integrity check, since an index that
 hides an event hides it from those who look for its stream. A change to any byte of the file is found, except where it
-has no meaning, so that nobody could read anything else than before (tests/eventstore/pages.py knows these bytes from
+has no meaning, so that no reader finds anything else than before (tests/eventstore/pages.py knows these bytes from
 the file format, https://sqlite.org/fileformat2.html):
 
 - space in pages that no cell uses: SQLite writes it before it reads it;
@@ -64,9 +64,9 @@ def verify(
 ) -> Verified:
     """Check the log from a position on, with nothing but the file: it may be in use, or a copy on a read-only disk.
 
-    Events are read in pages, without holding a snapshot. Whoever starts later than at 1 trusts the hash stored for the
-    event before. The log must also contain each of the ``checkpoints``, earlier ones too; verify their signatures
-    first. ``progress`` is called after each page with the position reached and the last one.
+    Events are read in pages, without holding a snapshot. A check that starts later than at 1 trusts the hash that is
+    stored for the event before. The log must also contain each of the ``checkpoints``, earlier ones too; verify their
+    signatures first. ``progress`` is called after each page with the position reached and the last one.
 
     The file's structure and indexes are checked meanwhile on another thread, all of them wherever the events begin.
     That is one statement, of about two seconds for a million events, and while it runs the WAL of a log in use cannot
@@ -110,7 +110,7 @@ def _header_of(path: Path) -> bytes:
 
 
 def _problem_of_file(db: sqlite3.Connection, path: Path, header: bytes) -> str | None:
-    """What is wrong with the header or the schema, which no event's hash covers.
+    """Return what is wrong with the header or the schema, which no event's hash covers.
 
     The version comes first: what a newer program makes is unknown here, and no sign of tampering.
 
@@ -207,7 +207,7 @@ class _Verification:
         return Verified(last, last_hash)
 
     def _other_log(self) -> str | None:
-        """What is wrong with a checkpoint that names a log; one without a name may be of any."""
+        """Return what is wrong with a checkpoint that names a log; one without a name may be of any."""
         ids = {one.log for one in self._checkpoints_of_logs}
         if not ids:
             return None
@@ -217,7 +217,7 @@ class _Verification:
         return f"a checkpoint is of the log {others[0]}, and this is {own or 'one without an id'}" if others else None
 
     def _other_before(self, from_position: int) -> int | None:
-        """The first position that is not looked at otherwise, and where another event is stored than was signed."""
+        """Return the first position, of those not looked at otherwise, whose event is not the one that was signed."""
         for position, signed in sorted(self._checkpoints.items()):
             if position < from_position:
                 row = self._db.execute("SELECT hash FROM events WHERE position = ?", (position,)).fetchone()
@@ -234,7 +234,7 @@ class _Verification:
         return version - 1 if row is not None and row[0] < position else 0
 
     def _page(self, after: int, size: int = _PAGE) -> tuple[list[tuple[Any, ...]], str | None]:
-        """The next rows; if the file is damaged there, those before the damage, and what SQLite says about it."""
+        """Return the next rows; if the file is damaged there, those before the damage, and SQLite's message."""
         try:
             # NOT INDEXED: in the table's own order, so that an index which hides a row cannot hide it from here.
             return self._db.execute(

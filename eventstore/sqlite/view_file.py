@@ -1,6 +1,6 @@
 """The file of the projections' tables: how far each projection is, and applying events. For threads to call.
 
-Derived from the log, whatever backend that has; ``Views`` keeps it up to date.
+Derived from the log, with any backend; ``Views`` keeps it up to date.
 """
 
 import contextlib
@@ -180,7 +180,7 @@ def _apply_to(db: sqlite3.Connection, run: Run, events: Sequence[RecordedEvent])
 
 
 def _apply_safely(db: sqlite3.Connection, run: Run, events: Sequence[RecordedEvent]) -> RecordedEvent | None:
-    """Apply all events, or those before the first that fails; the last one applied."""
+    """Apply all events, or those before the first that fails; return the last one applied."""
     db.execute("SAVEPOINT projection")
     try:
         run.projection.apply(db, events)

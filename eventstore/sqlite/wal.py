@@ -21,10 +21,10 @@ _HEADER, _FRAME_HEADER, _PAGE = 32, 24, 4096
 _MAGIC = 0x377F0682
 """The last bit says that the checksums are of big-endian words."""
 _SEEN_AT = 16
-"""Of the number of frames that SQLite takes, in the WAL's index, in the byte order of the machine."""
+"""The place of the number of frames that SQLite takes, in the WAL's index, in the byte order of the machine."""
 _TRIES = 3
 _DESCRIPTORS = Path("/proc/self/fd")
-"""Of this process. Where there is no such folder, nothing is found."""
+"""The files that this process has open. Where there is no such folder, nothing is found."""
 
 _Sum = tuple[int, int]
 
@@ -42,7 +42,7 @@ def has_lost_transactions(db: sqlite3.Connection, path: Path) -> bool:
             found = _is_committed_behind(wal, seen)
             if not found or _seen_frames(index) == seen:
                 return found
-        except (FileNotFoundError, struct.error):  # the file alone is everything, or somebody empties the WAL just now
+        except (FileNotFoundError, struct.error):  # the file alone is everything, or the WAL is being emptied just now
             return False
     return False  # it is being written, by a process that sees all of it
 
@@ -53,7 +53,7 @@ def _seen_frames(index: Path) -> int:
     To open and close it once more would let go of every lock that this process has on it
     (https://sqlite.org/howtocorrupt.html, "Posix advisory locks canceled by a separate thread doing close()").
 
-    Raises FileNotFoundError: this process has it nowhere open.
+    Raises FileNotFoundError: this process does not have it open.
     """
     wanted = index.stat()
     for descriptor in [int(one.name) for one in _DESCRIPTORS.iterdir()]:

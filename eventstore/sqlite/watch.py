@@ -20,7 +20,7 @@ class FileWatch:
     """See Watch. Looks at the log's ``PRAGMA data_version`` and at the vault's, between ``begin`` and ``end``.
 
     The connection is its own from now on. ``refresh`` is the vault's, ``head`` reads the log's last position, ``known``
-    tells the last one that needs no telling: what this process commits itself is no news.
+    returns the last one that needs no report: what this process commits itself is no news.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class FileWatch:
             self._wake.clear()
             if self._is_closed or not self._is_watching:
                 continue
-            # Reading fails for those who read, and they are told; here it is tried again.
+            # Readers get the error themselves; here it is tried again.
             with contextlib.suppress(sqlite3.Error, EventStoreError):
                 asked = self._asked
                 (version,) = self._db.execute("PRAGMA data_version").fetchone()
@@ -88,7 +88,7 @@ class FileWatch:
                 seen, seen_vault, answered = version, vault, asked
 
     def _tell(self, vault: int) -> None:
-        with contextlib.suppress(RuntimeError):  # the event loop has ended, and with it whoever would listen
+        with contextlib.suppress(RuntimeError):  # the event loop has ended, and with it all who would listen
             self._loop.call_soon_threadsafe(self._told, vault)
 
     def _told(self, vault: int) -> None:

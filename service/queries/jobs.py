@@ -5,7 +5,6 @@ import sqlite3
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from datetime import datetime
 from hashlib import sha256
 
 import msgspec
@@ -14,10 +13,9 @@ from msgspec.structs import asdict, replace
 
 from eventstore import EventStore, RecordedEvent, Views
 from service.domain.errors import NotFound
-from service.domain.jobs.decider import JobCompleted, JobEvent, JobFailed, JobReopened, JobStatus, Todo
-from service.domain.model import Usage
+from service.domain.jobs.decider import JobCompleted, JobEvent, JobFailed, JobReopened, JobStatus
 from service.domain.projects import public_repository
-from service.domain.times import timestamp
+from service.domain.times import timestamp_from
 from service.projections.jobs import JobsView
 from service.queries.read_models import wait_for_head
 from service.runtime.settings import AgentSection
@@ -27,31 +25,6 @@ from service.views.webhooks import ToldJob
 
 MAX_IN_MEMORY = 2_000
 """Ended jobs that are kept: the ones that are read again and again, and hardly ever change."""
-
-
-class JobRow(Struct, frozen=True):
-    id: str
-    organization_id: str
-    project_id: str
-    repository: str
-    ref: str
-    model: str
-    status: JobStatus
-    title: str
-    branch: str
-    pull_request_url: str | None
-    failure_code: str | None
-    failure_message: str | None
-    usage: Usage
-    created_at: datetime
-    archived_at: datetime | None
-    last_word: str | None
-    """The agent's words at the end of its last round."""
-    todos: tuple[Todo, ...]
-    created_by: str
-    """The actor that asked for it: a key's id, or ``cli:<user>``."""
-    waiting_since: int | None
-    """While it waits to be taken up: the position in the log at which that began."""
 
 
 class JobSlots(Struct, frozen=True):
@@ -66,17 +39,10 @@ def slots_of(agent: AgentSection) -> JobSlots:
     return JobSlots(agent.concurrent_jobs, agent.concurrent_jobs_per_project, agent.concurrent_jobs_per_organization)
 
 
-COLUMNS = (
-    "id, organization_id, project_id, repository, ref, model, status, title, branch, pull_request_url, failure_code,"
-    " failure_message, input_tokens, output_tokens, cost_usd, created_at, archived_at, last_word, todos, created_by,"
-    " waiting_since"
-)
-
-
 async def find_job(views: Views, job_id: str, slots: JobSlots) -> JobView | None:
     """Return a job by its id alone: for the operator's command line."""
-    row = await views.query_one(f"SELECT {COLUMNS} FROM jobs WHERE id = ?", (job_id,))  # noqa: S608  (no input)
-    return await _view(views, job_row(row), slots) if row else None
+    row = await views.query_one("SELECT * FROM jobs WHERE id = ?", (job_id,))
+    return await _view(views, row, slots) if row else None
 
 
 async def jobs_with_id_part(views: Views, organization_id: str, part: str, *, limit: int) -> list[str]:
@@ -113,7 +79,7 @@ async def job_rows(
     skip: int = 0,
     status: JobStatus | None = None,
     archived: bool = False,
-) -> list[JobRow]:
+) -> list[sqlite3.Row]:
     """For the lists of this package."""
     where, values = ["project_id = ?"], [project_id]
     if before is not None:
@@ -124,12 +90,11 @@ async def job_rows(
         values.append(status)
     if not archived:
         where.append("archived_at IS NULL")
-    rows = await views.query(
-        f"SELECT {COLUMNS} FROM jobs WHERE {' AND '.join(where)}"  # noqa: S608  (no input)
+    return await views.query(
+        f"SELECT * FROM jobs WHERE {' AND '.join(where)}"  # noqa: S608  (no input)
         " ORDER BY id DESC LIMIT ? OFFSET ?",
         (*values, limit, skip),
     )
-    return [job_row(row) for row in rows]
 
 
 async def active_jobs(views: Views) -> list[tuple[str, str]]:
@@ -157,10 +122,10 @@ def job_after(events: Sequence[RecordedEvent]) -> ToldJob:
         table = JobsView()
         db.executescript(table.tables)
         table.apply(db, events)
-        row = job_row(db.execute(f"SELECT {COLUMNS} FROM jobs").fetchone())  # noqa: S608  (no input)
+        row = db.execute("SELECT * FROM jobs").fetchone()
     finally:
         db.close()
-    return ToldJob(**asdict(job_view(row)), project_id=row.project_id)
+    return ToldJob(**asdict(job_view(row)), project_id=row["project_id"])
 
 
 async def live_events(store: EventStore, job_id: str, after: int) -> AsyncGenerator[tuple[int, JobEvent], None]:
@@ -187,47 +152,31 @@ async def past_events(store: EventStore, job_id: str, after: int) -> AsyncGenera
                     yield recorded.position, event
 
 
-def job_row(row: sqlite3.Row) -> JobRow:
-    values = tuple(row)
-    plain = dict(zip(JobRow.__struct_fields__, values[:12], strict=False))
-    archived_at, last_word, todos, created_by, waiting_since = values[16:]
-    return JobRow(
-        **plain,
-        usage=Usage(*values[12:15]),
-        created_at=datetime.fromisoformat(values[15]),
-        archived_at=datetime.fromisoformat(archived_at) if archived_at else None,
-        last_word=last_word,
-        todos=msgspec.json.decode(todos, type=tuple[Todo, ...]),
-        created_by=created_by,
-        waiting_since=waiting_since,
-    )
-
-
-def job_view(row: JobRow, queue_position: int | None = None) -> JobView:
-    failure = JobFailure(row.failure_code, row.failure_message or "") if row.failure_code else None
+def job_view(row: sqlite3.Row, queue_position: int | None = None) -> JobView:
+    failure = JobFailure(row["failure_code"], row["failure_message"] or "") if row["failure_code"] else None
     return JobView(
-        id=row.id,
-        status=row.status,
-        source=JobSource(public_repository(row.repository, row.project_id), row.ref),
-        model=row.model,
-        pr_link=row.pull_request_url if row.status != "active" else None,
-        created_at=timestamp(row.created_at),
-        archived_at=timestamp(row.archived_at) if row.archived_at else None,
-        title=row.title,
-        branch=row.branch,
+        id=row["id"],
+        status=row["status"],
+        source=JobSource(public_repository(row["repository"], row["project_id"]), row["ref"]),
+        model=row["model"],
+        pr_link=row["pull_request_url"] if row["status"] != "active" else None,
+        created_at=timestamp_from(row["created_at"]),
+        archived_at=timestamp_from(row["archived_at"]) if row["archived_at"] else None,
+        title=row["title"],
+        branch=row["branch"],
         failure=failure,
-        usage=JobUsage(row.usage.input_tokens, row.usage.output_tokens, row.usage.cost_usd),
+        usage=JobUsage(row["input_tokens"], row["output_tokens"], row["cost_usd"]),
         queue_position=queue_position,
     )
 
 
-async def _view(views: Views, row: JobRow, slots: JobSlots) -> JobView:
+async def _view(views: Views, row: sqlite3.Row, slots: JobSlots) -> JobView:
     return job_view(row, await _queue_position(views, row, slots))
 
 
-async def _queue_position(views: Views, row: JobRow, slots: JobSlots) -> int | None:
+async def _queue_position(views: Views, row: sqlite3.Row, slots: JobSlots) -> int | None:
     """Return its place among all jobs that wait, from 1; None when it does not wait, or only to be taken up at once."""
-    if row.waiting_since is None:
+    if row["waiting_since"] is None:
         return None
     found = await views.query_one(
         "SELECT total(waiting_since <= :since), total(ahead), total(ahead AND organization_id = :organization),"
@@ -236,11 +185,11 @@ async def _queue_position(views: Views, row: JobRow, slots: JobSlots) -> int | N
         " id <> :id AND coalesce(waiting_since < :since, 1) AS ahead"
         " FROM jobs WHERE status = 'active')",
         {
-            "since": row.waiting_since,
-            "id": row.id,
-            "organization": row.organization_id,
-            "project": row.project_id,
-            "branch": row.branch,
+            "since": row["waiting_since"],
+            "id": row["id"],
+            "organization": row["organization_id"],
+            "project": row["project_id"],
+            "branch": row["branch"],
         },
     )
     assert found is not None
@@ -256,9 +205,9 @@ class ReadJob:
 
     __slots__ = ("_encoded", "is_waiting", "row", "view")
 
-    def __init__(self, row: JobRow, view: JobView) -> None:
+    def __init__(self, row: sqlite3.Row, view: JobView) -> None:
         self.row, self.view = row, view
-        self.is_waiting = row.waiting_since is not None
+        self.is_waiting = row["waiting_since"] is not None
         """For the job runner."""
         self._encoded: tuple[bytes, str] | None = None
 
@@ -310,19 +259,18 @@ class JobReader:
     async def read(self, project_id: str, job_id: str) -> ReadJob:
         """Return a project's job. A job of another project is as one that does not exist. Raises NotFound."""
         kept = self._ended.get(job_id)
-        if kept is not None and kept.row.project_id == project_id:
+        if kept is not None and kept.row["project_id"] == project_id:
             return kept
         changes = self._changes
         await wait_for_head(self._store, self._views)
-        found = await self._views.query_one(
-            f"SELECT {COLUMNS} FROM jobs WHERE id = ? AND project_id = ?",  # noqa: S608  (no input)
+        row = await self._views.query_one(
+            "SELECT * FROM jobs WHERE id = ? AND project_id = ?",
             (job_id, project_id),
         )
-        if found is None:
+        if row is None:
             raise NotFound("There is no such job.", code="job_not_found")
-        row = job_row(found)
         job = ReadJob(row, await _view(self._views, row, self._slots))
-        if row.status != "active" and changes == self._changes:
+        if row["status"] != "active" and changes == self._changes:
             self._ended[job_id] = job
             if len(self._ended) > MAX_IN_MEMORY:
                 self._ended.popitem(last=False)

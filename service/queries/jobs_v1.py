@@ -1,9 +1,13 @@
 """Jobs, as version 1 of the API shows them."""
 
+import sqlite3
+
+import msgspec
+
 from eventstore import Views
-from service.domain.times import timestamp
+from service.domain.times import timestamp_from
 from service.ports import code_host
-from service.queries.jobs import JobRow, ReadJob, job_rows
+from service.queries.jobs import ReadJob, job_rows
 from service.views.jobs_v1 import HaltReason, Session, Sessions, TodoView
 from service.views.projects import ProjectView
 
@@ -25,33 +29,33 @@ def session_of(job: ReadJob, project: ProjectView) -> Session:
     return _session(job.row, project)
 
 
-def _session(row: JobRow, project: ProjectView) -> Session:
+def _session(row: sqlite3.Row, project: ProjectView) -> Session:
     return Session(
-        session_id=row.id,
+        session_id=row["id"],
         subdomain=project.domain,
-        branch=row.branch,
-        haulted=row.status != "active",
+        branch=row["branch"],
+        haulted=row["status"] != "active",
         hault_reason=_reason(row),
-        pull_request_link=row.pull_request_url,
+        pull_request_link=row["pull_request_url"],
         message_to_user=_last_word(row),
-        todos=tuple(TodoView(todo.id, todo.content, todo.status, todo.priority) for todo in row.todos),
-        user_id=row.created_by,
-        title=row.title,
-        created_at=timestamp(row.created_at),
+        todos=msgspec.json.decode(row["todos"], type=tuple[TodoView, ...]),
+        user_id=row["created_by"],
+        title=row["title"],
+        created_at=timestamp_from(row["created_at"]),
     )
 
 
-def _reason(row: JobRow) -> HaltReason:
-    if row.status == "active":
+def _reason(row: sqlite3.Row) -> HaltReason:
+    if row["status"] == "active":
         return "processing"
-    if row.status == "completed":
+    if row["status"] == "completed":
         return "completed"
-    if row.failure_code in ("cancelled", "interrupted"):
+    if row["failure_code"] in ("cancelled", "interrupted"):
         return "interrupted"
-    return "github_missconfigured" if row.failure_code in CODE_HOST_FAILURES else "error"
+    return "github_missconfigured" if row["failure_code"] in CODE_HOST_FAILURES else "error"
 
 
-def _last_word(row: JobRow) -> str:
-    if row.status == "active":
+def _last_word(row: sqlite3.Row) -> str:
+    if row["status"] == "active":
         return ""
-    return (row.failure_message if row.status == "failed" else row.last_word) or ""
+    return (row["failure_message"] if row["status"] == "failed" else row["last_word"]) or ""

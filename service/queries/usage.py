@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from eventstore import Views
-from service.domain.access.usage import RequestAccepted, milliseconds
+from service.domain.access.usage import RequestAccepted
 
 PAGE = 20_000
 """Rows in one query."""
@@ -26,11 +26,3 @@ async def accepted_since(views: Views, since: int, after_version: int) -> tuple[
         for at, api, organization_id, project_id, key_id, address, is_reader, fp, _ in rows
     ]  # fmt: skip
     return found, rows[-1][-1] if rows else after_version
-
-
-async def count_accepted(views: Views, since: datetime) -> dict[str, int]:
-    """Return how many requests each API accepted since a time."""
-    rows = await views.query(
-        "SELECT api, count(*) FROM requests WHERE accepted_at > ? GROUP BY api", (milliseconds(since),)
-    )
-    return {row[0]: row[1] for row in rows}

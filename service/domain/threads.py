@@ -156,15 +156,9 @@ class ReaderReturned(Event, frozen=True, tag="reader-returned"):
 
 
 ReplyNews = (
-    SourcesFound
-    | ReplyWritten
-    | ReplyCompleted
-    | ReplyStopped
-    | ReplyFailed
-    | ReaderLeft
-    | ReaderReturned
+    SourcesFound | ReplyWritten | ReplyCompleted | ReplyStopped | ReplyFailed | ReaderLeft | ReaderReturned
     | FeedbackGiven
-)
+)  # fmt: skip
 """What happens to a reply that has begun."""
 ThreadEvent = ThreadStarted | MessagePosted | ReplyStarted | ReplyNews
 
@@ -251,7 +245,9 @@ class ReturnToReply(Struct, frozen=True):
     now: datetime
 
 
-ReplyCommand = RecordSources | RecordText | CompleteReply | StopReply | FailReply | LeaveReply | ReturnToReply
+RecordCommand = RecordSources | RecordText | CompleteReply | StopReply | FailReply
+"""Recorded only while the reply is being written."""
+ReplyCommand = RecordCommand | LeaveReply | ReturnToReply
 ThreadCommand = StartThread | PostMessage | ReplyCommand | GiveFeedback
 
 
@@ -290,28 +286,21 @@ class Thread(Struct, frozen=True):
 
     def index_of(self, reply_id: str) -> int | None:
         """Of the turn that has this reply now; None when there is none, or none any more."""
-        for back, turn in enumerate(reversed(self.turns), start=1):  # nearly always the last one
-            if turn.reply is not None and turn.reply.reply_id == reply_id:
-                return len(self.turns) - back
-        return None
+        return self.turns.last_index(lambda turn: turn.reply is not None and turn.reply.reply_id == reply_id)
 
     def turn_of(self, reply_id: str) -> Turn | None:
         index = self.index_of(reply_id)
         return None if index is None else self.turns[index]
 
     def index_of_message(self, message_id: str) -> int | None:
-        for back, turn in enumerate(reversed(self.turns), start=1):
-            if turn.message.message_id == message_id:
-                return len(self.turns) - back
-        return None
+        return self.turns.last_index(lambda turn: turn.message.message_id == message_id)
 
     def index_asked(self, new: PostMessage) -> int | None:
         """Of the turn that this message is, when it was sent before; None for a new one."""
         if new.client_message_id:
-            for back, turn in enumerate(reversed(self.turns), start=1):
-                if turn.message.client_message_id == new.client_message_id:
-                    is_same = new.edits or turn.message.text == new.text
-                    return len(self.turns) - back if is_same else None
+            index = self.turns.last_index(lambda turn: turn.message.client_message_id == new.client_message_id)
+            if index is not None:
+                return index if new.edits or self.turns[index].message.text == new.text else None
         last = len(self.turns) - 1
         if last >= 0 and _asks_again(new, last) and self.turns[last].message.text == new.text:
             return last
@@ -322,45 +311,34 @@ ThreadState = Absent | Thread
 
 
 def decide(command: ThreadCommand, thread: ThreadState) -> list[ThreadEvent]:
-    match command, thread:
-        case StartThread(message=message) as new, Absent():
-            if not 1 <= len(new.fp) <= MAX_FP_CHARACTERS:
-                raise Invalid(f"fp has 1 to {MAX_FP_CHARACTERS} characters.")
-            started = ThreadStarted(
-                new.organization_id, new.project_id, new.domain, new.fp, new.key_digest, started_at=message.now
-            )
-            _check(message)
-            return [started, *_post(message)]
-        case StartThread(), Thread():
+    if isinstance(thread, Absent):
+        if isinstance(command, StartThread):
+            return _start(command)
+        raise _no_thread()
+    match command:
+        case StartThread():
             raise Conflict("This thread exists already.")
-        case _, Absent():
-            raise _no_thread()
-        case PostMessage(), Thread():
+        case PostMessage():
             if not may_write(thread, command.domain, command.fp, command.thread_key, key_required=command.key_required):
                 raise _no_thread()
             return _post_to(thread, command)
-        case GiveFeedback(reply_id=reply_id), Thread():
+        case GiveFeedback(reply_id=reply_id):
             if thread.domain != command.domain or thread.fp in GONE:
                 raise _no_thread()
             turn = thread.turn_of(reply_id)
             if turn is None or turn.reply is None:
                 raise NotFound("There is no such message of the assistant.", code="message_not_found")
             return [*feedback.decide(command, turn.reply.feedback)]
-        case (
-            (
-                RecordSources()
-                | RecordText()
-                | CompleteReply()
-                | StopReply()
-                | FailReply()
-                | LeaveReply()
-                | ReturnToReply()
-            ),
-            Thread(),
-        ):
-            return _about_reply(command, thread)
         case _:
-            raise AssertionError(command)
+            return _about_reply(command, thread)
+
+
+def _start(new: StartThread) -> list[ThreadEvent]:
+    if not 1 <= len(new.fp) <= MAX_FP_CHARACTERS:
+        raise Invalid(f"fp has 1 to {MAX_FP_CHARACTERS} characters.")
+    _check(new.message)
+    started = ThreadStarted(new.organization_id, new.project_id, new.domain, new.fp, new.key_digest, new.message.now)
+    return [started, *_post(new.message)]
 
 
 def _no_thread() -> NotFound:
@@ -433,10 +411,14 @@ def _about_reply(command: ReplyCommand, thread: Thread) -> list[ThreadEvent]:
             return [] if turn.reply.is_undelivered else [ReaderLeft(reply_id, left_at=now)]
         case ReturnToReply(reply_id=reply_id, now=now):
             return [ReaderReturned(reply_id, returned_at=now)] if turn.reply.is_undelivered else []
-    if turn.reply.state != "active":
-        if isinstance(command, StopReply | FailReply):
-            return []  # it has ended by itself
-        raise Conflict("This reply has ended.")
+    if turn.reply.state == "active":
+        return _recorded(command)
+    if isinstance(command, StopReply | FailReply):
+        return []  # it has ended by itself
+    raise Conflict("This reply has ended.")
+
+
+def _recorded(command: RecordCommand) -> list[ThreadEvent]:
     match command:
         case RecordSources(reply_id=reply_id, query=query, sources=sources):
             return [SourcesFound(reply_id, query, sources)]
@@ -444,9 +426,7 @@ def _about_reply(command: ReplyCommand, thread: Thread) -> list[ThreadEvent]:
             return [ReplyWritten(reply_id, text, thinking)] if text or thinking else []
         case CompleteReply() as done:
             return [
-                ReplyCompleted(
-                    done.reply_id, done.text, done.cited, done.resolution, done.model, done.usage, completed_at=done.now
-                )
+                ReplyCompleted(done.reply_id, done.text, done.cited, done.resolution, done.model, done.usage, done.now)
             ]
         case StopReply(reply_id=reply_id, reason=reason, now=now):
             return [ReplyStopped(reply_id, reason, stopped_at=now)]
@@ -499,10 +479,9 @@ def _changed(reply: Reply, event: ReplyNews) -> Reply:
             return replace(reply, text=reply.text + text)
         case ReplyCompleted(text=text, completed_at=at):
             return replace(reply, state="completed", text=text, ended_at=at)
-        case ReplyStopped(reason="interrupted", stopped_at=at):
-            return replace(reply, state="interrupted", ended_at=at, is_undelivered=True)
         case ReplyStopped(reason=reason, stopped_at=at):
-            return replace(reply, state=reason, ended_at=at)
+            is_undelivered = reply.is_undelivered or reason == "interrupted"
+            return replace(reply, state=reason, ended_at=at, is_undelivered=is_undelivered)
         case ReplyFailed(failed_at=at):
             return replace(reply, state="failed", ended_at=at)
         case ReaderLeft():

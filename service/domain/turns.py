@@ -1,6 +1,6 @@
 """The turns of a thread, in a form that is cheap to change for each event."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import TypeVar, overload
 
@@ -41,6 +41,13 @@ class Turns(Sequence[T]):
         number = max(0, count - 1) // self._SIZE  # of the chunk that is the last one then, never an empty one
         chunk = self._last if number == len(self._chunks) else self._chunks[number]
         return Turns(self._chunks[:number], chunk[: count - number * self._SIZE])
+
+    def last_index(self, fits: Callable[[T], bool]) -> int | None:
+        """Return the index of the last turn that fits, or None: nearly always it is the last one of all."""
+        for back, turn in enumerate(reversed(self), start=1):
+            if fits(turn):
+                return len(self) - back
+        return None
 
     def __len__(self) -> int:
         return len(self._chunks) * self._SIZE + len(self._last)

@@ -132,26 +132,7 @@ KeyState = Absent | Key
 def decide(command: KeyCommand, state: KeyState) -> list[KeyEvent]:
     match command, state:
         case CreateKey() as new, Absent():
-            if kind_of(new.token) != new.kind:
-                raise Invalid("The token does not have the form of its kind.")
-            if (new.kind == "assistant") != bool(new.domains):
-                raise Invalid("An assistant key names the domains that it serves; an admin key names none.")
-            if new.expires_at is not None and new.expires_at <= new.now:
-                raise Invalid("A key cannot expire before it is made.")
-            return [
-                KeyCreated(
-                    kind=new.kind,
-                    organization_id=new.organization_id,
-                    name=checked_name(new.name),
-                    digest=digest_of(new.token),
-                    last_four=new.token[-4:],
-                    domains=new.domains,
-                    created_at=new.now,
-                    expires_at=new.expires_at,
-                    allowed_addresses=checked_networks(new.allowed_addresses),
-                    allowed_origins=_origins_of(new.kind, new.allowed_origins),
-                )
-            ]
+            return [_created(new)]
         case CreateKey(), Key():
             raise Conflict("This key exists already.")
         case ChangeKey() | NoteUse() | RevokeKey(), Absent():
@@ -159,27 +140,47 @@ def decide(command: KeyCommand, state: KeyState) -> list[KeyEvent]:
         case ChangeKey(), Key(revoked_at=datetime()):
             raise Conflict("This key was revoked; make a new one.")
         case ChangeKey() as change, Key():
-            changed = KeyChanged(
-                changed_at=change.now,
-                name=None if change.name is None else checked_name(change.name),
-                allowed_addresses=None
-                if change.allowed_addresses is None
-                else checked_networks(change.allowed_addresses),
-                allowed_origins=None
-                if change.allowed_origins is None
-                else _origins_of(state.kind, change.allowed_origins),
-            )
+            changed = _changed(change, state.kind)
             return [changed] if evolve(state, changed) != state else []
-        case NoteUse(), Key(revoked_at=datetime()):
+        case NoteUse() | RevokeKey(), Key(revoked_at=datetime()):
             return []
         case NoteUse(now=now), Key(used_at=used_at):
             return [] if used_at is not None and now - used_at < USE_NOTED_EVERY else [KeyUsed(now)]
-        case RevokeKey(), Key(revoked_at=datetime()):
-            return []
         case RevokeKey(now=now), Key():
             return [KeyRevoked(now)]
         case _:
             raise AssertionError(command)
+
+
+def _created(new: CreateKey) -> KeyCreated:
+    if kind_of(new.token) != new.kind:
+        raise Invalid("The token does not have the form of its kind.")
+    if (new.kind == "assistant") != bool(new.domains):
+        raise Invalid("An assistant key names the domains that it serves; an admin key names none.")
+    if new.expires_at is not None and new.expires_at <= new.now:
+        raise Invalid("A key cannot expire before it is made.")
+    return KeyCreated(
+        kind=new.kind,
+        organization_id=new.organization_id,
+        name=checked_name(new.name),
+        digest=digest_of(new.token),
+        last_four=new.token[-4:],
+        domains=new.domains,
+        created_at=new.now,
+        expires_at=new.expires_at,
+        allowed_addresses=checked_networks(new.allowed_addresses),
+        allowed_origins=_origins_of(new.kind, new.allowed_origins),
+    )
+
+
+def _changed(change: ChangeKey, kind: KeyKind) -> KeyChanged:
+    name, addresses, origins = change.name, change.allowed_addresses, change.allowed_origins
+    return KeyChanged(
+        changed_at=change.now,
+        name=None if name is None else checked_name(name),
+        allowed_addresses=None if addresses is None else checked_networks(addresses),
+        allowed_origins=None if origins is None else _origins_of(kind, origins),
+    )
 
 
 def evolve(state: KeyState, event: KeyEvent) -> KeyState:

@@ -158,14 +158,16 @@ def checked_url(url: str, *, allow_private: bool) -> str:
         host, port = parts.hostname or "", parts.port
     except ValueError:
         raise Invalid("This is not a URL.") from None
-    if parts.scheme not in (("https", "http") if allow_private else ("https",)):
-        raise Invalid("A webhook's URL begins with https:// (http is for [network] allow_private = true).")
-    if not host or port == 0:
-        raise Invalid("A webhook's URL names a host.")
-    if "@" in parts.netloc:
-        raise Invalid("Put no credentials before the host; what is sent is signed instead.")
-    if "#" in url:
-        raise Invalid("A webhook's URL has no fragment.")
+    schemes = ("https", "http") if allow_private else ("https",)
+    rules = (
+        (parts.scheme in schemes, "A webhook's URL begins with https:// (http is for [network] allow_private = true)."),
+        (host != "" and port != 0, "A webhook's URL names a host."),
+        ("@" not in parts.netloc, "Put no credentials before the host; what is sent is signed instead."),
+        ("#" not in url, "A webhook's URL has no fragment."),
+    )
+    for is_kept, problem in rules:
+        if not is_kept:
+            raise Invalid(problem)
     is_numbers = ":" in host or host.rstrip(".").rpartition(".")[2].isdecimal()
     if is_numbers and not allow_private and not is_public(host):
         raise Invalid(f"{host} is not an address of the public internet; see [network] allow_private.")

@@ -7,6 +7,7 @@ with the model, the files as the job has changed them, and what was already comm
 Other layers import from here what they need of the events, commands and states, too.
 """
 
+from datetime import datetime
 from typing import assert_never
 
 from msgspec.structs import replace
@@ -39,6 +40,8 @@ from service.domain.jobs.events import (
     BranchPushed,
     ChecksReported,
     Committed,
+    ConversationEvent,
+    DeliveryEvent,
     FileChange,
     FileChanged,
     JobArchived,
@@ -170,41 +173,55 @@ def decide(command: JobCommand, job: Job) -> list[JobEvent]:
             return []  # the same request sent twice
         case _, Absent():
             raise NotFound("There is no such job.", code="job_not_found")
-        case StepBy(instance=instance, run=run), _:
-            if not (isinstance(job, Running) and (job.instance, job.work.runs) == (instance, run)):
-                raise Conflict("The job has ended, or is somebody else's by now.", code="not_held")
-            return decide(command.command, job)
+        case StepBy(), _:
+            return decide(command.command, _held(command, job))
         case StartJob(instance=instance, now=now), Queued(attempt=attempt):
             return [JobStarted(attempt + 1, instance, started_at=now)]
-        case InterruptJob(instance=instance, now=now), Running() if job.instance == instance:
-            if command.parked:
-                return [JobInterrupted(job.attempt - 1, interrupted_at=now)]
-            if job.attempt < MAX_ATTEMPTS:
-                return [JobInterrupted(job.attempt, interrupted_at=now)]
-            message = f"The process that worked on this job died {MAX_ATTEMPTS} times."
-            return [JobFailed("interrupted", message, failed_at=now)]
         case InterruptJob(), _:
-            return []
+            return _interrupted(command, job)
         case FailJob(code=code, message=message, now=now), Queued() | Running():
             return [JobFailed(code, message, failed_at=now)]
-        case CancelJob(now=now), Queued() | Running():
-            return [JobFailed("cancelled", "The job was cancelled.", failed_at=now)]
-        case CancelJob(), Finished(outcome=JobFailed(code="cancelled")):
-            return []
-        case CancelJob(), Finished():
-            raise Conflict("The job has ended already: there is nothing to cancel.", code="job_ended")
+        case CancelJob(now=now), _:
+            return _cancelled(job, now)
         case ArchiveJob(now=now), _:
             return [] if job.work.archived_at else [JobArchived(now)]
         case AddMessage(), _:
             return _message_added(command, job)
-        case ClosePullRequest() as closed, _ if job.work.pull_request and job.work.pull_request_outcome is None:
-            return [PullRequestClosed(closed.outcome, closed_at=closed.now, merge_commit=closed.merge_commit)]
-        case ClosePullRequest(outcome=outcome), _ if outcome == job.work.pull_request_outcome:
-            return []
+        case ClosePullRequest(), _:
+            return _pull_request_closed(command, job)
         case _, Running():
             return _step(command, job.work)
         case _:
-            raise Conflict(f"{type(command).__name__} does not fit a {type(job).__name__.lower()} job.")
+            raise _does_not_fit(command, job)
+
+
+def _does_not_fit(command: JobCommand, job: Job) -> Conflict:
+    return Conflict(f"{type(command).__name__} does not fit a {type(job).__name__.lower()} job.")
+
+
+def _held(step: StepBy, job: Job) -> Running:
+    if isinstance(job, Running) and (job.instance, job.work.runs) == (step.instance, step.run):
+        return job
+    raise Conflict("The job has ended, or is somebody else's by now.", code="not_held")
+
+
+def _interrupted(command: InterruptJob, job: Queued | Running | Finished) -> list[JobEvent]:
+    if not isinstance(job, Running) or job.instance != command.instance:
+        return []
+    if command.parked:
+        return [JobInterrupted(job.attempt - 1, interrupted_at=command.now)]
+    if job.attempt < MAX_ATTEMPTS:
+        return [JobInterrupted(job.attempt, interrupted_at=command.now)]
+    message = f"The process that worked on this job died {MAX_ATTEMPTS} times."
+    return [JobFailed("interrupted", message, failed_at=command.now)]
+
+
+def _cancelled(job: Queued | Running | Finished, now: datetime) -> list[JobEvent]:
+    if not isinstance(job, Finished):
+        return [JobFailed("cancelled", "The job was cancelled.", failed_at=now)]
+    if isinstance(job.outcome, JobFailed) and job.outcome.code == "cancelled":
+        return []
+    raise Conflict("The job has ended already: there is nothing to cancel.", code="job_ended")
 
 
 def _requested(new: RequestJob) -> JobRequested:
@@ -236,6 +253,15 @@ def _message_added(message: AddMessage, job: Queued | Running | Finished) -> lis
     return [*not_run, JobReopened(work.round + 1, keeps, reopened_at=now), added]
 
 
+def _pull_request_closed(command: ClosePullRequest, job: Queued | Running | Finished) -> list[JobEvent]:
+    recorded = job.work.pull_request_outcome
+    if job.work.pull_request is not None and recorded is None:
+        return [PullRequestClosed(command.outcome, closed_at=command.now, merge_commit=command.merge_commit)]
+    if command.outcome == recorded:
+        return []
+    raise _does_not_fit(command, job)
+
+
 def _step(command: JobCommand, work: Work) -> list[JobEvent]:
     """What a running job records next. A step that is there already is not recorded twice.
 
@@ -253,32 +279,41 @@ def _step(command: JobCommand, work: Work) -> list[JobEvent]:
         case RecordModelReply() as reply:
             return [
                 ModelReplied(
-                    reply.model,
-                    reply.text,
-                    reply.tool_calls,
-                    reply.usage,
-                    replied_at=reply.now,
-                    cut_off=reply.cut_off,
-                    shrink_level=reply.shrink_level,
-                    messages_seen=reply.messages_seen,
+                    reply.model, reply.text, reply.tool_calls, reply.usage, replied_at=reply.now, cut_off=reply.cut_off,
+                    shrink_level=reply.shrink_level, messages_seen=reply.messages_seen,
                 )
-            ]
-        case RecordToolResult() as done:
-            if done.call_id not in {call.id for call in work.unanswered_calls()}:
-                raise Conflict("No call waits for this result.")
-            events: list[JobEvent] = [FileChanged(change.path, change.content) for change in done.changes]
-            if done.todos is not None:
-                events.append(PlanChanged(done.todos))
-            events.append(ToolReturned(done.call_id, done.name, done.result, done.is_error, done.now, done.value))
-            if done.finished is not None and not work.waiting:
-                events.append(WorkFinished(*done.finished, finished_at=done.now))
-            return events
+            ]  # fmt: skip
+        case RecordToolResult():
+            return _tool_returned(command, work)
         case RecordFinish(title=title, summary=summary, now=now):
             return [] if work.waiting else [WorkFinished(title, summary, finished_at=now)]
         case RecordChecks() as checks:
             if work.waiting:
                 return []
             return [ChecksReported(work.check_rounds + 1, checks.problems, checks.returned, reported_at=checks.now)]
+        case Rebase() | RecordCommit() | RecordPush() | RecordPullRequest() | CompleteJob():
+            return _delivery_step(command, work)
+        case _:
+            raise Conflict(f"{type(command).__name__} does not fit a running job.")
+
+
+def _tool_returned(done: RecordToolResult, work: Work) -> list[JobEvent]:
+    if done.call_id not in {call.id for call in work.unanswered_calls()}:
+        raise Conflict("No call waits for this result.")
+    events: list[JobEvent] = [FileChanged(change.path, change.content) for change in done.changes]
+    if done.todos is not None:
+        events.append(PlanChanged(done.todos))
+    events.append(ToolReturned(done.call_id, done.name, done.result, done.is_error, done.now, done.value))
+    if done.finished is not None and not work.waiting:
+        events.append(WorkFinished(*done.finished, finished_at=done.now))
+    return events
+
+
+def _delivery_step(
+    command: Rebase | RecordCommit | RecordPush | RecordPullRequest | CompleteJob, work: Work
+) -> list[JobEvent]:
+    """Return what a step after the model's own work records: the commit, its branch and the pull request."""
+    match command:
         case Rebase(onto=onto, now=now):
             if work.pushed is not None or work.base_commit is None:
                 raise Conflict("What is pushed, or has not begun, cannot be put on another commit.")
@@ -292,18 +327,18 @@ def _step(command: JobCommand, work: Work) -> list[JobEvent]:
             return [Committed(made.commit, made.tree, made.parent, made.author, made.message, committed_at=made.now)]
         case RecordPush(branch=branch, commit=commit, now=now):
             return [] if work.pushed else [BranchPushed(branch, commit, pushed_at=now)]
-        case RecordPullRequest(number=number, url=url, now=now):
-            if work.presented:
-                return []
-            if work.pull_request is not None and work.pull_request.number == number:
-                return [PullRequestUpdated(number, url, updated_at=now)]
-            return [PullRequestOpened(number, url, opened_at=now)]
+        case RecordPullRequest():
+            return [] if work.presented else [_presented(command, work)]
         case CompleteJob(message=message, now=now):
             if not work.waiting:
                 return [JobCompleted(message, completed_at=now)]
             return [RoundStarted(work.round + 1, started_at=now)] if work.commit else []
-        case _:
-            raise Conflict(f"{type(command).__name__} does not fit a running job.")
+
+
+def _presented(shown: RecordPullRequest, work: Work) -> PullRequestOpened | PullRequestUpdated:
+    if work.pull_request is not None and work.pull_request.number == shown.number:
+        return PullRequestUpdated(shown.number, shown.url, updated_at=shown.now)
+    return PullRequestOpened(shown.number, shown.url, opened_at=shown.now)
 
 
 def evolve(job: Job, event: JobEvent) -> Job:
@@ -328,23 +363,52 @@ def _evolve_work(work: Work, event: JobEvent) -> Work:
     match event:
         case WorkspaceOpened(base_commit=base_commit):
             return _with(work, base_commit=base_commit)
-        case ModelReplied():
-            return _replied(work, event)
+        case ModelReplied() | MessageAdded() | ChecksReported() | ToolReturned():
+            return _talked(work, event)
         case FileChanged(path=path, content=content):
             return _with(work, changes={**work.changes, path: content})
         case PlanChanged(todos=todos):
             return _with(work, todos=todos)
-        case ToolReturned():
-            return _with(work, transcript=(*work.transcript, event))
         case WorkFinished():
             return _with(work, finish=event)
-        case ChecksReported(problems=problems, returned=returned, round=number):
-            if returned:
-                return _with(work, transcript=(*work.transcript, event), finish=None, check_rounds=number)
+        case (
+            WorkRebased() | Committed() | BranchPushed() | BranchChanged()
+            | PullRequestOpened() | PullRequestUpdated() | PullRequestClosed()
+        ):  # fmt: skip
+            return _delivered(work, event)
+        case JobReopened(keeps_changes=keeps_changes):
+            return _with(_next_round(work, event, keeps_changes=keeps_changes), archived_at=None)
+        case RoundStarted():
+            return _next_round(work, event, keeps_changes=False)
+        case JobArchived(archived_at=archived_at):
+            return _with(work, archived_at=archived_at)
+        case JobRequested() | JobStarted() | JobInterrupted() | JobCompleted() | JobFailed():
+            raise AssertionError(event)
+        case _:
+            assert_never(event)
+
+
+def _talked(work: Work, event: ConversationEvent) -> Work:
+    """Return the work after an event of the conversation with the model."""
+    match event:
+        case ModelReplied():
+            return _replied(work, event)
+        case ToolReturned():
+            return _with(work, transcript=(*work.transcript, event))
+        case ChecksReported(returned=True, round=number):
+            return _with(work, transcript=(*work.transcript, event), finish=None, check_rounds=number)
+        case ChecksReported(problems=problems, round=number):
             return _with(work, check_rounds=number, remaining_problems=problems)
         case MessageAdded():
             work = _with(work, waiting=(*work.waiting, event), messages=work.messages + 1)
             return work if work.commit else _sent_back(work)
+        case _:
+            assert_never(event)
+
+
+def _delivered(work: Work, event: DeliveryEvent) -> Work:
+    """Return the work after an event of its commit, its branch or its pull request."""
+    match event:
         case WorkRebased(onto=onto):
             work = _with(work, base_commit=onto, commit=None, remaining_problems=None, rebases=work.rebases + 1)
             return _sent_back(work) if work.waiting else work
@@ -360,14 +424,6 @@ def _evolve_work(work: Work, event: JobEvent) -> Work:
             return _with(work, presented=True)
         case PullRequestClosed(outcome=outcome):
             return _with(work, pull_request_outcome=outcome)
-        case JobReopened(keeps_changes=keeps_changes):
-            return _with(_next_round(work, event, keeps_changes=keeps_changes), archived_at=None)
-        case RoundStarted():
-            return _next_round(work, event, keeps_changes=False)
-        case JobArchived(archived_at=archived_at):
-            return _with(work, archived_at=archived_at)
-        case JobRequested() | JobStarted() | JobInterrupted() | JobCompleted() | JobFailed():
-            raise AssertionError(event)
         case _:
             assert_never(event)
 

@@ -238,28 +238,12 @@ class JobArchived(Event, frozen=True, tag="job-archived"):
     archived_at: datetime
 
 
-JobEvent = (
-    JobRequested
-    | JobStarted
-    | WorkspaceOpened
-    | ModelReplied
-    | FileChanged
-    | PlanChanged
-    | ToolReturned
-    | WorkFinished
-    | ChecksReported
-    | Committed
-    | BranchPushed
-    | PullRequestOpened
-    | JobCompleted
-    | JobFailed
-    | JobInterrupted
-    | PullRequestClosed
-    | MessageAdded
-    | JobReopened
-    | RoundStarted
-    | BranchChanged
-    | WorkRebased
-    | PullRequestUpdated
-    | JobArchived
+ConversationEvent = ModelReplied | ToolReturned | ChecksReported | MessageAdded
+DeliveryEvent = (
+    WorkRebased | Committed | BranchPushed | BranchChanged | PullRequestOpened | PullRequestUpdated | PullRequestClosed
 )
+"""What happens to the commit, the branch and the pull request of a job."""
+JobEvent = (
+    JobRequested | JobStarted | JobInterrupted | JobCompleted | JobFailed | JobReopened | RoundStarted | JobArchived
+    | WorkspaceOpened | FileChanged | PlanChanged | WorkFinished | ConversationEvent | DeliveryEvent
+)  # fmt: skip

@@ -15,7 +15,9 @@ reads.
 """
 
 import re
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from datetime import datetime
 
 import msgspec
 
@@ -175,93 +177,73 @@ def public(event: JobEvent) -> PublicJson:
     return {"type": tag, **_public_fields(event)}
 
 
+_SHOWN: Mapping[type[JobEvent], tuple[str, ...]] = {
+    JobStarted: ("attempt", "started_at"),
+    WorkspaceOpened: ("base_commit", "opened_at"),
+    ModelReplied: ("model", "text", "tool_calls", "usage", "replied_at"),
+    PlanChanged: ("todos",),
+    WorkFinished: ("title", "summary", "finished_at"),
+    ChecksReported: ("round", "problems", "returned", "reported_at"),
+    Committed: ("commit", "message", "committed_at"),
+    BranchPushed: ("branch", "commit", "pushed_at"),
+    PullRequestOpened: ("number", "url", "opened_at"),
+    JobCompleted: ("message", "completed_at"),
+    JobFailed: ("code", "message", "failed_at"),
+    JobInterrupted: ("attempt", "interrupted_at"),
+    PullRequestClosed: ("outcome", "closed_at", "merge_commit"),
+    MessageAdded: ("text", "added_at"),
+    JobReopened: ("round", "keeps_changes", "reopened_at"),
+    RoundStarted: ("round", "started_at"),
+    BranchChanged: ("branch", "changed_at"),
+    WorkRebased: ("onto", "instead_of", "rebased_at"),
+    PullRequestUpdated: ("number", "url", "updated_at"),
+    JobArchived: ("archived_at",),
+}
+"""Fields of events that are shown as they are; the others are in ``_public_fields``."""
+
+
 def _public_fields(event: JobEvent) -> PublicJson:
     match event:
         case JobRequested():
-            return {
-                "title": event.title,
-                "source": {"repository": public_repository(event.repository, event.project_id), "ref": event.ref},
-                "branch": event.branch,
-                "model": event.model,
-                "asDraft": event.as_draft,
-                "requestedAt": timestamp(event.requested_at),
-            }
-        case JobStarted():
-            return {"attempt": event.attempt, "startedAt": timestamp(event.started_at)}
-        case WorkspaceOpened():
-            return {"baseCommit": event.base_commit, "openedAt": timestamp(event.opened_at)}
-        case ModelReplied():
-            return {
-                "model": event.model,
-                "text": event.text,
-                "toolCalls": [
-                    {"id": call.id, "name": call.name, "arguments": _arguments(call)} for call in event.tool_calls
-                ],
-                "usage": _public_usage(event.usage),
-                "repliedAt": timestamp(event.replied_at),
-            }
+            source = {"repository": public_repository(event.repository, event.project_id), "ref": event.ref}
+            rest = _fields(event, ("branch", "model", "as_draft", "requested_at"))
+            return {"title": event.title, "source": source, **rest}
         case FileChanged():
             return {"path": event.path, "deleted": event.content is None}
-        case PlanChanged():
-            return {"todos": [_todo(todo) for todo in event.todos]}
         case ToolReturned():
-            return {
-                "callId": event.call_id,
-                "name": event.name,
-                "result": _cut(event.result),
-                "isError": event.is_error,
-                "returnedAt": timestamp(event.returned_at),
-            }
-        case WorkFinished():
-            return {"title": event.title, "summary": event.summary, "finishedAt": timestamp(event.finished_at)}
-        case ChecksReported():
-            return {
-                "round": event.round,
-                "problems": [_problem(problem) for problem in event.problems],
-                "returned": event.returned,
-                "reportedAt": timestamp(event.reported_at),
-            }
-        case Committed():
-            return {
-                "commit": event.commit,
-                "message": event.message,
-                "committedAt": timestamp(event.committed_at),
-            }
-        case BranchPushed():
-            return {"branch": event.branch, "commit": event.commit, "pushedAt": timestamp(event.pushed_at)}
-        case PullRequestOpened():
-            return {"number": event.number, "url": event.url, "openedAt": timestamp(event.opened_at)}
-        case JobCompleted():
-            return {"message": event.message, "completedAt": timestamp(event.completed_at)}
-        case JobFailed():
-            return {"code": event.code, "message": event.message, "failedAt": timestamp(event.failed_at)}
-        case JobInterrupted():
-            return {"attempt": event.attempt, "interruptedAt": timestamp(event.interrupted_at)}
-        case PullRequestClosed():
-            closed: PublicJson = {"outcome": event.outcome, "closedAt": timestamp(event.closed_at)}
-            return closed | ({"mergeCommit": event.merge_commit} if event.merge_commit else {})
-        case MessageAdded():
-            return {"text": event.text, "addedAt": timestamp(event.added_at)}
-        case JobReopened():
-            return {
-                "round": event.round,
-                "keepsChanges": event.keeps_changes,
-                "reopenedAt": timestamp(event.reopened_at),
-            }
-        case RoundStarted():
-            return {"round": event.round, "startedAt": timestamp(event.started_at)}
-        case BranchChanged():
-            return {"branch": event.branch, "changedAt": timestamp(event.changed_at)}
-        case WorkRebased():
-            return {
-                "onto": event.onto,
-                "insteadOf": event.instead_of,
-                "rebasedAt": timestamp(event.rebased_at),
-            }
-        case PullRequestUpdated():
-            return {"number": event.number, "url": event.url, "updatedAt": timestamp(event.updated_at)}
-        case JobArchived():
-            return {"archivedAt": timestamp(event.archived_at)}
+            shown = _fields(event, ("call_id", "name", "result", "is_error", "returned_at"))
+            return {**shown, "result": _cut(event.result)}
+        case PullRequestClosed(merge_commit=None | ""):
+            return _fields(event, ("outcome", "closed_at"))
+        case _:
+            return _fields(event, _SHOWN[type(event)])
+
+
+def _fields(event: JobEvent, names: Iterable[str]) -> PublicJson:
+    return {_camel(name): _public_value(getattr(event, name)) for name in names}
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(word.capitalize() for word in others)
+
+
+def _public_value(value: object) -> object:
+    match value:
+        case datetime():
+            return timestamp(value)
+        case tuple():
+            return [_public_value(each) for each in value]
+        case ToolCall():
+            return {"id": value.id, "name": value.name, "arguments": _arguments(value)}
+        case Usage():
+            return _public_usage(value)
+        case Todo():
+            return {"id": value.id, "content": value.content, "status": value.status, "priority": value.priority}
+        case Problem():
+            return _problem(value)
+        case _:
+            return value
 
 
 def _arguments(call: ToolCall) -> dict[str, object]:
@@ -286,10 +268,6 @@ def _depth(text: str) -> int:
 
 def _cut(text: str) -> str:
     return text if len(text) <= MAX_RESULT_CHARACTERS else text[: MAX_RESULT_CHARACTERS - 1] + "…"
-
-
-def _todo(todo: Todo) -> PublicJson:
-    return {"id": todo.id, "content": todo.content, "status": todo.status, "priority": todo.priority}
 
 
 def _problem(problem: Problem) -> PublicJson:

@@ -296,7 +296,8 @@ def little_memory(root: Path, rounds: int, chance: random.Random, count: Count) 
             status = Path(f"/proc/{pid}/status").read_text()
             held = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmData:")) * 1024
             with busy(there, count):
-                resource.prlimit(pid, resource.RLIMIT_DATA, (held + chance.randint(0, 8 << 20), hard))
+                more = chance.choice((chance.randint(0, 8 << 20), chance.randint(8 << 20, 96 << 20)))
+                resource.prlimit(pid, resource.RLIMIT_DATA, (held + more, hard))
                 time.sleep(chance.uniform(0.5, 2.0))
                 if there.service.process.poll() is None:
                     resource.prlimit(pid, resource.RLIMIT_DATA, (hard, hard))

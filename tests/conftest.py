@@ -1,5 +1,6 @@
 """What holds for all tests."""
 
+import pytest
 from hypothesis import settings
 
 from service.main.children import preload_children
@@ -7,5 +8,28 @@ from service.main.children import preload_children
 # No example has a deadline of its own: of the 200 ms that it would have (where the variable CI is not set), a loaded
 # machine may need more for one and less when it is tried again, which Hypothesis then calls a flaky test.
 settings.register_profile("unhurried", settings.default, deadline=None)
-settings.load_profile("unhurried")
+settings.register_profile("quick", settings.get_profile("unhurried"), max_examples=30)
 preload_children()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--slow", action="store_true", help="run the tests marked slow, and only those; properties with more examples"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    settings.load_profile("unhurried" if config.getoption("--slow") else "quick")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Properties are tested both times: with few examples among the quick tests, with many among the slow ones."""
+    slow = config.getoption("--slow")
+    kept, others = [], []
+    for item in items:
+        is_slow = item.get_closest_marker("slow") is not None
+        is_property = hasattr(getattr(item, "obj", None), "hypothesis")
+        (kept if is_slow == slow or (slow and is_property) else others).append(item)
+    if others:
+        config.hook.pytest_deselected(items=others)
+        items[:] = kept

@@ -13,6 +13,8 @@ from service.ports.docs_source import NewCommit, Source
 from tests.contracts.docs_source import AT, AUTHOR
 from tests.fakes.docs_source import FakeDocsSource
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 SOURCE = Source("p1", "", "main", "", "local")
 PAGES = {"a.md": "# A\n\nOld words.\n\nMore.\n", "b.md": "# B\n\nSee [A](/a).\n", "c.md": "# C\n"}

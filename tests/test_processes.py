@@ -236,6 +236,7 @@ async def test_the_event_loop_goes_on_meanwhile():
     assert worst < max(0.25, (loop.time() - begun) / 2)
 
 
+@pytest.mark.slow
 async def test_many_run_side_by_side():
     before = time.monotonic()
     assert await asyncio.gather(*(run_in_child(add, n, 1, timeout_seconds=60) for n in range(8))) == list(range(1, 9))

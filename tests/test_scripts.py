@@ -278,6 +278,7 @@ def test_demo_changes_and_quotes_the_manual_again_and_again(program):
     assert pull_requests(out) == {"2"}
 
 
+@pytest.mark.slow
 def test_the_demo_shows_documentation_of_ones_own(program, tmp_path):
     docs = tmp_path / "Our docs"
     docs.mkdir()
@@ -290,6 +291,7 @@ def test_the_demo_shows_documentation_of_ones_own(program, tmp_path):
     assert pull_requests(out) == {"1"}
 
 
+@pytest.mark.slow
 def test_a_repository_whose_branch_is_not_main_is_shown_too(program, tmp_path):
     docs = tmp_path / "guide"
     with Repo.init(docs, mkdir=True, default_branch=b"master") as repository:
@@ -324,6 +326,7 @@ def test_the_demo_keeps_serving_and_its_commands_can_be_pasted(program):
     assert (code, rest.strip()) == (0, "Stopping.")
 
 
+@pytest.mark.slow
 def test_the_demo_asks_for_what_is_in_a_page(program, tmp_path):
     docs = tmp_path / "forge"
     docs.mkdir()
@@ -339,6 +342,7 @@ def test_the_demo_asks_for_what_is_in_a_page(program, tmp_path):
     assert 'The agent is asked: Create page "at home/hello-from-docsmith.md"' in out
 
 
+@pytest.mark.slow
 def test_a_folder_without_a_page_ends_the_demo(program, tmp_path):
     docs = tmp_path / "code"
     docs.mkdir()
@@ -348,6 +352,7 @@ def test_a_folder_without_a_page_ends_the_demo(program, tmp_path):
     assert "no page of documentation in" in out.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_a_port_that_is_taken_ends_the_demo(program):
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))

@@ -1,6 +1,10 @@
 """What the soak makes of what it saw."""
 
+import pytest
+
 from scripts.soak_run import Life
+
+pytestmark = pytest.mark.slow
 
 
 def lived(seconds, memory):

@@ -148,6 +148,7 @@ def large(repository):  # noqa: F811
 
 
 @needs_git
+@pytest.mark.slow
 async def test_client_that_reads_nothing_holds_no_turn(serving, git, tmp_path, large):  # noqa: F811
     async with asyncio.timeout(TIMEOUT), serving(limits=GitLimits(working=1, working_each=(1, 1))) as server:
         reader, writer = await stalled(server, "p1", b"upload-pack", large, len(large))
@@ -156,6 +157,7 @@ async def test_client_that_reads_nothing_holds_no_turn(serving, git, tmp_path, l
         writer.transport.abort()
 
 
+@pytest.mark.slow
 async def test_client_that_reads_nothing_is_cut_off(serving, counted, large):
     async with asyncio.timeout(TIMEOUT), serving(limits=GitLimits(piece_seconds=1)) as server:
         reader, writer = await stalled(server, "p1", b"upload-pack", large, len(large))

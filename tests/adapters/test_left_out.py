@@ -147,6 +147,7 @@ async def test_what_is_left_out_is_listed_with_its_reason(site):
 
 
 @pytest.mark.parametrize(("name", "mib"), [("a.html", 3), ("a.ipynb", 9), ("openapi.json", 7)])
+@pytest.mark.slow
 async def test_file_up_to_its_readers_limit_is_read(site, name, mib):
     texts = {
         "a.html": b"<p>Text.</p>" + b" " * (mib * MIB),

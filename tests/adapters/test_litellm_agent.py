@@ -256,6 +256,7 @@ async def test_a_prompt_too_long_is_shortened_and_asked_again(provider, model, p
     assert failed.value.code == "context_window_exceeded"
 
 
+@pytest.mark.slow
 async def test_a_job_of_sixty_steps_over_large_files_stays_below_the_window(provider, make, protocol):
     window_tokens = 64_000
     files = {f"p{number}.md": f"# {number}\n" + "word " * 2_500 for number in range(60)}

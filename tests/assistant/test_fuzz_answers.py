@@ -8,7 +8,7 @@ from scripts.fuzz_answers import failed_of, run
 from tests.node_packages import require_packages
 from tests.renderers.renderers import HERE
 
-pytestmark = pytest.mark.node
+pytestmark = [pytest.mark.node, pytest.mark.slow]
 TEXTS = int(os.environ.get("DOCSMITH_FUZZ_TEXTS", "3000"))
 
 

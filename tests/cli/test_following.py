@@ -81,6 +81,7 @@ async def caught_up(service: Service, live: Path) -> None:
         await recorded(Service(live), f"key-{key}", until="key-created")
 
 
+@pytest.mark.slow
 async def test_after_a_kill_of_both_nothing_is_lost_that_had_been_copied(service, http, tmp_path):  # noqa: F811
     live, vault = tmp_path / "live", tmp_path / "vault.tar"
     with following(service.data, live, "--vault", str(vault)):

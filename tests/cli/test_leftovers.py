@@ -69,6 +69,7 @@ def test_doctor_names_what_was_left_and_a_start_removes_it(service, tmp_path):
 
 
 @pytest.mark.parametrize("name", [".files-a", ".0123456789ab-0123.building-a", ".0123456789ab-0123.removed"])
+@pytest.mark.slow
 def test_a_start_and_the_next_indexing_clear_a_sites_folder(tmp_path, name):
     with service_in(tmp_path) as service:
         service.set_up(write_docs(tmp_path / "docs"))

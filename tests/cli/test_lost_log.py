@@ -139,6 +139,7 @@ def ready(service: Service) -> tuple[int, dict[str, str]]:
             return error.code, json.load(error)["reasons"]
 
 
+@pytest.mark.slow
 def test_a_log_that_is_shortened_beneath_a_service_is_noticed(tmp_path):
     with service_in(tmp_path) as service:
         service.set_up(write_docs(tmp_path / "docs"))  # indexed, so it appends nothing by itself

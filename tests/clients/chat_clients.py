@@ -78,7 +78,7 @@ async def _run(program: str, given: list[dict[str, Any]]) -> list[Outcome]:
         if node.returncode is None:
             node.kill()
             await node.wait()
-    assert node.returncode == 0, err.decode()
+    assert node.returncode == 0, f"exit {node.returncode}: {err.decode()}"
     outcomes: list[Outcome] = json.loads(out)
     crashes = [f"{outcome['version']}: {outcome['crash']}" for outcome in outcomes if outcome["crash"]]
     assert not crashes, "\n".join(crashes)

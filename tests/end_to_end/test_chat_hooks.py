@@ -12,7 +12,7 @@ from tests.end_to_end.scripted import free_port, prompt, scripted_service
 from tests.end_to_end.talk import message_url, recorded
 from tests.fakes.provider import Reply, ScriptedProvider
 
-pytestmark = pytest.mark.node
+pytestmark = [pytest.mark.node, pytest.mark.slow]
 
 FIRST = "How do I install Kite?"
 HELD = "Tell me slowly."

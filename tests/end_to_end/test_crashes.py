@@ -10,6 +10,8 @@ from tests.end_to_end.talk import ask, create_job, get_job, head, job_events, me
 from tests.fakes.provider import Call, ScriptedProvider
 from tests.service_process import service_in, write_docs
 
+pytestmark = pytest.mark.slow
+
 
 def with_model(provider):
     """Settings, from the environment, for a provider on this machine."""

@@ -119,6 +119,7 @@ async def test_an_index_that_is_damaged_while_it_is_read_is_made_anew(http, own)
     assert await readiness(http, own) == (200, {})
 
 
+@pytest.mark.slow
 async def test_while_an_index_is_made_and_its_maker_killed_the_old_one_answers(http, own):
     _, before = await search(http, own)
     folder = own.data / "index" / own.domain

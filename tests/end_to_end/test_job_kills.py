@@ -13,6 +13,7 @@ import sqlite3
 import time
 from collections import Counter
 
+import pytest
 from dulwich.repo import Repo
 
 from eventstore import verify
@@ -20,6 +21,8 @@ from tests.end_to_end.talk import create_job, get_job, job_events
 from tests.end_to_end.test_crashes import with_model
 from tests.fakes.provider import Call, Reply, ScriptedProvider
 from tests.service_process import service_in, write_docs
+
+pytestmark = pytest.mark.slow
 
 KILLS = int(os.environ.get("JOB_KILLS", "3"))
 SEED = int(os.environ.get("JOB_KILLS_SEED", "1"))

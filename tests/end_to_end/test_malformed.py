@@ -5,9 +5,13 @@
 
 import asyncio
 
+import pytest
+
 from tests.end_to_end.fuzzing import UNLIMITED
 from tests.end_to_end.malformed import QUICK, send_malformed
 from tests.service_process import service_in, write_docs
+
+pytestmark = pytest.mark.slow
 
 
 async def test_malformed_requests_never_cause_a_server_error(tmp_path):

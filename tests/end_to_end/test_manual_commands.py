@@ -17,6 +17,9 @@ ROOT = Path(__file__).parent.parent.parent
 MANUAL = ROOT / "service" / "manual"
 PAGES = sorted(file.name for file in MANUAL.glob("*.md") if "```sh" in file.read_text("utf-8"))
 
+QUICK = ("start.md", "troubleshooting.md")
+"""Pages whose commands are run with every test run; the others' with the slow tests."""
+
 FAILS = {
     "job cancel": {0, 1},  # the job may have ended
     "webhook redeliver": {1},  # nothing was delivered
@@ -135,7 +138,9 @@ def shell(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.skipif(shutil.which("curl") is None or shutil.which("git") is None, reason="needs curl and git")
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(
+    "page", [page if page in QUICK else pytest.param(page, marks=pytest.mark.slow) for page in PAGES]
+)
 def test_the_commands_of_a_page_run(shell, page):
     for line in commands_of((MANUAL / page).read_text("utf-8")):
         if not line.startswith(ELSEWHERE):

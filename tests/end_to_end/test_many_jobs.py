@@ -3,6 +3,7 @@
 import asyncio
 from contextlib import contextmanager
 
+import pytest
 from dulwich.object_store import iter_tree_contents
 from dulwich.repo import Repo
 
@@ -12,6 +13,8 @@ from service.main.folder import open_for_command
 from service.runtime.settings import Settings
 from tests.end_to_end.talk import create_job, get_job, job_events
 from tests.service_process import service_in, write_docs
+
+pytestmark = pytest.mark.slow
 
 JOBS = 10
 PLANETS = ("Mercury", "Venus", "Earth", "Mars", "Jupiter", "Saturn", "Uranus", "Neptune", "Pluto", "Ceres")

@@ -12,6 +12,8 @@ import pytest
 from tests.end_to_end.fuzzing import UNLIMITED, fuzz
 from tests.service_process import service_in, write_docs
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("schemathesis")
 
 SECONDS = int(os.environ.get("FUZZ_SECONDS", "0"))

@@ -15,7 +15,7 @@ from scripts.siege_ground import Elsewhere, Ground
 from scripts.siege_neighbour import Neighbour
 from tests.service_process import Service
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
 SCALE = 0.01
 SECONDS = 3.0

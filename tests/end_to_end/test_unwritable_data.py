@@ -11,6 +11,8 @@ import pytest
 
 from tests.service_process import Service, write_docs
 
+pytestmark = pytest.mark.slow
+
 
 def mount(*arguments):
     return subprocess.run(["mount", *arguments], capture_output=True, check=False).returncode == 0

@@ -16,7 +16,10 @@ from tests.eventstore.shapes import files_with, opened
 ROOT = Path(__file__).parent.parent.parent
 CUTS = 60
 
-pytestmark = pytest.mark.skipif(not can_record(), reason="SQLite is built into this interpreter")
+pytestmark = [
+    pytest.mark.skipif(not can_record(), reason="SQLite is built into this interpreter"),
+    pytest.mark.slow,
+]
 
 
 def recorded(folder: Path, synchronous: str) -> Journal:

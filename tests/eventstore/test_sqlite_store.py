@@ -35,6 +35,7 @@ KILLS = 200
 # Several processes
 
 
+@pytest.mark.slow
 async def test_kill_nine_loses_nothing_that_was_acknowledged(tmp_path):
     command = [sys.executable, "-m", "tests.eventstore.killed", str(tmp_path), str(KILLS), "1"]
     ran = await asyncio.to_thread(subprocess.run, command, cwd=ROOT, check=True, stdout=subprocess.PIPE, timeout=300)

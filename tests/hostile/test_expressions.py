@@ -8,6 +8,8 @@ import pytest
 from tests.hostile.expressions import Expression, Shape, expressions, modules, shapes
 from tests.hostile.growth import Hangs, growth, seconds
 
+pytestmark = pytest.mark.slow
+
 SCREENED = 4_000
 """Characters of a shape's first text."""
 QUICK = 0.005

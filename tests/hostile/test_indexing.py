@@ -5,6 +5,8 @@ import pytest
 from tests.hostile.growth import assert_linear
 from tests.retrieval.sites import build
 
+pytestmark = pytest.mark.slow
+
 PAGES = {
     "hex dump": "0123456789abcdef",
     "capitals": "A",

@@ -12,6 +12,8 @@ from service.retrieval.readers.markdown import ParsedPage
 from tests.hostile.growth import assert_linear, seconds
 from tests.retrieval.formats import page_of, read
 
+pytestmark = pytest.mark.slow
+
 FILES = {
     "markdown": ("a.md", {}),
     "mdx": ("a.mdx", {}),

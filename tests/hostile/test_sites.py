@@ -8,6 +8,8 @@ from service.agent.checks import navigation
 from service.retrieval.site.navigation import detect_layout, read_site, resolve_link
 from tests.hostile.growth import assert_linear, seconds
 
+pytestmark = pytest.mark.slow
+
 PAGE = {"a.md": "# A\n\n[b](b.md)", "docs/a.md": "x", "index.rst": "A\n=\n", "content/_index.md": "x"}
 UNITS = [
     "[",

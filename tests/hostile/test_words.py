@@ -11,6 +11,8 @@ from service.domain.question_normalization import wording
 from service.markup.prose import words_of
 from tests.hostile.growth import assert_linear
 
+pytestmark = pytest.mark.slow
+
 
 def streamed(text):
     """An answer on its way to a reader, in pieces as models send them, then at once."""

@@ -293,6 +293,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.parametrize("mdx", [False, True], ids=["md", "mdx"])
+@pytest.mark.slow
 def test_a_hostile_page_is_read_or_skipped(name, mdx):
     page = parse_page(HOSTILE[name].encode(), "page.md", Dialect(mdx=mdx, shortcodes=True))
     assert isinstance(page, ParsedPage | Skipped)

@@ -363,6 +363,7 @@ async def test_long_file_is_read_when_it_is_opened(client, hosted):
         assert (await client.get(wrong)).status == 404
 
 
+@pytest.mark.slow
 async def test_files_beyond_a_page_have_pages_of_their_own(client, hosted):
     files = [Diffed(f"{number}.md", f"{number}.md", "added", None, 1, 0, lines=2) for number in range(1, 251)]
     hosted.change(files=files, file_count=250, version="0-1")
@@ -479,6 +480,7 @@ async def test_the_longest_line_wraps_on_a_phone(browser, aiohttp_server, app, h
     assert wrong == []
 
 
+@pytest.mark.slow
 async def test_97_files_are_loaded_one_by_one_in_a_browser(browser, aiohttp_server, app, hosted, tmp_path):
     files = [
         Diffed(f"guides/{number}.md", f"guides/{number}.md", "changed", None, 12, 12, lines=31) for number in range(97)

@@ -34,7 +34,7 @@ class LossAccepted(Event, frozen=True, tag="loss-accepted"):
     expected_position: int
     """The last one that the witness had seen; 0 without a witness."""
     expected_hash: str
-    """Of the event there, in hex."""
+    """Hash of the event at that position, in hex."""
     found_position: int
     """The head of what was left."""
     found_hash: str

@@ -7,7 +7,7 @@ from typing import TypeVar
 T = TypeVar("T", bound=Hashable)
 
 Opcode = tuple[str, int, int, int, int]
-"""As of ``SequenceMatcher.get_opcodes``."""
+"""One tuple of ``SequenceMatcher.get_opcodes``."""
 
 
 class TooMuchEffort(Exception):

@@ -8,7 +8,7 @@ from msgspec import Struct
 from service.domain.events import Event
 
 CATEGORIES = ("thread", "job")
-"""What has personal data of its own, by the category of its stream."""
+"""Categories of the streams that have personal data of their own."""
 
 
 class SubjectErased(Event, frozen=True, tag="subject-erased"):

@@ -1,11 +1,11 @@
-"""What a caller can be told. ``code`` is API and stable; the message is for people."""
+"""Errors that a caller may see. ``code`` is API and stable; the message is for people."""
 
 import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-"""What the system says when a disk is full, or what a user or a process may have of it."""
+"""Error numbers of the system: the disk is full, or a user's or a process's share of it."""
 
 OUT_OF_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
 """What the system reports when the process, or the machine, has too many files open."""
@@ -66,7 +66,7 @@ class Forbidden(ServiceError):
 
 
 class NotFound(ServiceError):
-    """There is no such thing, or none that this caller may know of."""
+    """The thing does not exist, or this caller may not know that it does."""
 
     code = "not_found"
 

@@ -1,19 +1,19 @@
-"""What every stored event has in common."""
+"""The base of every stored event, and the types of personal text."""
 
 from typing import Annotated
 
 from msgspec import Meta, Struct
 
 ERASED = "[erased]"
-"""What stands in place of personal text whose key is gone."""
+"""The replacement for personal text whose key is gone."""
 
 DAMAGED = "[damaged]"
-"""What stands in place of personal text that its key does not open."""
+"""The replacement for personal text that its key does not decrypt."""
 
 GONE = frozenset({ERASED, DAMAGED})
 
 PersonalText = Annotated[str, Meta(extra={"personal": ERASED, "damaged": DAMAGED})]
-"""What people typed, and what was derived from it: stored encrypted under the key of its stream, erasable.
+"""Text that people typed, or that was derived from it: stored encrypted under the key of its stream, erasable.
 
 The codec takes the replacement for an erased value from ``extra["personal"]``, that for a damaged one from
 ``extra["damaged"]`` or, without it, the same; any field type may carry them.

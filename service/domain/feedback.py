@@ -1,5 +1,5 @@
-"""What a reader thinks of a reply: a thumb up or down, perhaps with a comment. It is part of the thread's record, so
-that erasing the thread takes the comment along.
+"""A reader's rating of a reply: a thumb up or down, perhaps with a comment. It is part of the thread's record, so
+erasing the thread also erases the comment.
 """
 
 from datetime import datetime
@@ -12,7 +12,7 @@ from service.domain.events import Event, PersonalText
 
 MAX_COMMENT_CHARACTERS = 4_000
 MAX_CHANGES = 20
-"""Of one reply's feedback: assistant keys are public, and whoever has one could change his mind for ever."""
+"""Limit for the changes of one reply's feedback: assistant keys are public, and a client could change it for ever."""
 
 Rating = Literal["up", "down"]
 
@@ -29,14 +29,14 @@ class FeedbackGiven(Event, frozen=True, tag="feedback-given"):
 class GiveFeedback(Struct, frozen=True):
     reply_id: str
     domain: str
-    """Of the site that it was given for: a thread is of one site only."""
+    """Domain of the site that the feedback is for: a thread belongs to one site only."""
     rating: Rating
     comment: str
     now: datetime
 
 
 class Feedback(Struct, frozen=True):
-    """What counts for a reply now, and how often it was given."""
+    """The feedback that counts for a reply now, and how often feedback was given."""
 
     rating: Rating
     comment: str

@@ -1,4 +1,4 @@
-"""What a model says and costs, as events record it."""
+"""A model's reply and its cost, as events record them."""
 
 from msgspec import Struct
 
@@ -13,7 +13,7 @@ class ToolCall(Struct, frozen=True):
 
 
 class Usage(Struct, frozen=True, omit_defaults=True):
-    """What one or more model calls used."""
+    """Tokens and cost of one or more model calls."""
 
     input_tokens: int = 0
     output_tokens: int = 0

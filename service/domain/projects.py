@@ -20,7 +20,7 @@ DOMAIN = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,98}[a-z0-9])?")
 MAX_LABELS = 20
 
 MAX_BRANCH_PART_BYTES = 240
-"""Of the 255 that file systems allow a name, some are git's: ``.lock``."""
+"""Limit for one part of a branch's name, in bytes. File systems allow 255; git needs some of them, for ``.lock``."""
 
 
 class ProjectCreated(Event, frozen=True, tag="project-created"):
@@ -43,7 +43,7 @@ class ProjectCreated(Event, frozen=True, tag="project-created"):
     github_app_key_env: str = ""
     """The *name* of the environment variable that holds the App's private key."""
     labels: tuple[str, ...] = ()
-    """Of each pull request."""
+    """Labels of each pull request."""
     reviewers: tuple[str, ...] = ()
     """Who is asked to review each pull request: ``name``, or ``organization/team`` where the host has teams."""
 
@@ -146,7 +146,7 @@ def decide(command: ProjectCommand, state: ProjectState) -> list[ProjectEvent]:
             }
             return [ProjectChanged(change.now, **changes)] if changes else []
         case ChangeProject(), Absent():
-            raise NotFound("There is no such project.")
+            raise NotFound("Project not found. List the projects to see their ids.")
         case _:
             raise AssertionError(command)
 
@@ -183,7 +183,7 @@ def checked(project: Project) -> Project:
         reviewers=tuple(dict.fromkeys(checked_reviewer(reviewer) for reviewer in project.reviewers)),
     )
     if max(len(project.labels), len(project.reviewers)) > MAX_LABELS:
-        raise Invalid(f"A pull request has at most {MAX_LABELS} labels and as many reviewers.")
+        raise Invalid(f"A pull request has at most {MAX_LABELS} labels and {MAX_LABELS} reviewers. Leave some out.")
     if bool(project.github_app_id) != bool(project.github_app_key_env):
         raise Invalid("A GitHub App needs both: its id, and the variable that holds its private key.")
     if project.github_app_id and (project.code_host != "github" or project.git_token_env):

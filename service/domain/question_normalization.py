@@ -1,4 +1,4 @@
-"""What two questions have in common when they ask the same in a few other words."""
+"""The form that two questions share when they ask the same in slightly different words."""
 
 import re
 import unicodedata

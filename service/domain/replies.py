@@ -54,7 +54,7 @@ class SearchFinished(Struct, frozen=True, tag="search-finished"):
     query: str
     hits: tuple[SearchHit, ...]
     sources: tuple[Source, ...]
-    """Those that are new in this reply; each page is told once to the client."""
+    """The sources that are new in this reply; each page is sent to the client once."""
 
 
 class TextDelta(Struct, frozen=True, tag="text-delta"):
@@ -78,11 +78,11 @@ class ReplyBroken(Struct, frozen=True, tag="broken"):
 
 
 ReplyEvent = ReplyOpened | SearchStarted | SearchFinished | TextDelta | ReplyDone | ReplyBroken
-"""What readers get."""
+"""Events that readers receive."""
 
 
 class Thought(Struct, frozen=True, tag="thought"):
-    """What the model thought aloud before it wrote, or while it did: for the record, and never for a reader."""
+    """The model's reasoning before or while it wrote: for the record, and never for a reader."""
 
     text: str
 
@@ -96,14 +96,14 @@ class ModelFailure(Struct, frozen=True, tag="model-failure"):
 
 
 AnswerEvent = ReplyEvent | Thought | ModelFailure
-"""What the assistant hands over."""
+"""Events that the assistant yields."""
 
 
 INTERRUPTED = "The answer was interrupted; ask again in a moment."
 STOPPED = "The answer was stopped before its end."
 MERGED_CHARACTERS = 2_000
 FEW_DELTAS = 64
-"""So many go out one by one."""
+"""Up to this number, deltas are sent one by one."""
 RESUMABLE_FOR = timedelta(minutes=5)
 """How long after its end a reply waits for a reader that had lost it."""
 
@@ -150,9 +150,7 @@ class ReplyReplay:
 
 
 def merged(events: Iterable[ReplyEvent]) -> Iterator[ReplyEvent]:
-    """The same events with neighbouring deltas joined, where there are many: who comes late or reads slowly is told in
-    few steps.
-    """
+    """Yield the same events, with neighbouring deltas joined where they are many: a late or slow reader gets few."""
     held = list(events)
     if len(held) <= FEW_DELTAS:
         yield from held
@@ -166,7 +164,7 @@ def merged(events: Iterable[ReplyEvent]) -> Iterator[ReplyEvent]:
 
 
 class ResumeRequest(Struct, frozen=True):
-    """Somebody who asks for the reply under way in a chat, by the chat's name, which its client has chosen."""
+    """A request for the reply under way in a chat, by the chat's name, which its client has chosen."""
 
     domain: str
     asker: str
@@ -176,9 +174,9 @@ class ResumeRequest(Struct, frozen=True):
     key_required: bool = False
 
     def may_hear(self, thread: Thread, reply: Reply) -> bool:
-        """Whether this reader may have a reply of the thread: a chat's name can be guessed, so it alone opens nothing.
+        """Return whether this reader may have a reply of the thread. A chat's name can be guessed, so it is not enough.
 
-        Whoever shows the thread's key may; else who is, by all that can be seen, the one who asked.
+        A reader who has the thread's key may; else one who is, by all that is known, the one who asked.
         """
         fp = thread.fp if self.fp is None else self.fp
         if not may_write(thread, self.domain, fp, self.thread_key, key_required=self.key_required):

@@ -28,7 +28,7 @@ ReplyState = Literal["active", "completed", "stopped", "interrupted", "failed"]
 
 
 class ContextItem(Struct, frozen=True, omit_defaults=True):
-    """What the reader had in view."""
+    """A part of the page that the reader had in view."""
 
     type: Literal["code", "textSelection"]
     value: str
@@ -97,7 +97,7 @@ class ReplyStarted(Event, frozen=True, tag="reply-started"):
     chat_id: PersonalText = ""
     """The client's own name for its chat; empty when it did not send one."""
     asker: PersonalText = ""
-    """What is known of who asked, as a digest: whoever resumes by the chat's name alone must be the same."""
+    """A digest of what is known about the reader who asked: one who resumes by the chat's name alone must match it."""
 
 
 class SourcesFound(Event, frozen=True, tag="sources-found"):
@@ -113,7 +113,7 @@ class ReplyWritten(Event, frozen=True, tag="reply-written"):
     reply_id: str
     text: PersonalText
     thinking: PersonalText = ""
-    """What the model thought aloud meanwhile. No part of the answer: it is on record, and shown to no reader."""
+    """The model's reasoning meanwhile. It is not part of the answer: it is recorded, and shown to no reader."""
 
 
 class ReplyCompleted(Event, frozen=True, tag="reply-completed"):
@@ -142,14 +142,14 @@ class ReplyFailed(Event, frozen=True, tag="reply-failed"):
 
 
 class ReaderLeft(Event, frozen=True, tag="reader-left"):
-    """The last reader's connection ended before the reply was told to its end, and the reply goes on for a while."""
+    """The last reader's connection ended before the reply was complete; the reply goes on for a while."""
 
     reply_id: str
     left_at: datetime
 
 
 class ReaderReturned(Event, frozen=True, tag="reader-returned"):
-    """A reader is there again, or has now been told a reply that had ended without one."""
+    """A reader is there again, or has now received a reply that had ended without one."""
 
     reply_id: str
     returned_at: datetime
@@ -260,7 +260,7 @@ class Reply(Struct, frozen=True):
     chat_id: str = ""
     asker: str = ""
     is_undelivered: bool = False
-    """Whoever read it has lost the connection before its end, or the process that told it has died."""
+    """Whether its reader lost the connection before the end, or the process that sent it died."""
     ended_at: datetime | None = None
     feedback: Feedback | None = None
 
@@ -296,7 +296,7 @@ class Thread(Struct, frozen=True):
         return self.turns.last_index(lambda turn: turn.message.message_id == message_id)
 
     def index_asked(self, new: PostMessage) -> int | None:
-        """Of the turn that this message is, when it was sent before; None for a new one."""
+        """Return the index of this message's turn when the message was sent before; None for a new one."""
         if new.client_message_id:
             index = self.turns.last_index(lambda turn: turn.message.client_message_id == new.client_message_id)
             if index is not None:
@@ -327,7 +327,7 @@ def decide(command: ThreadCommand, thread: ThreadState) -> list[ThreadEvent]:
                 raise _no_thread()
             turn = thread.turn_of(reply_id)
             if turn is None or turn.reply is None:
-                raise NotFound("There is no such message of the assistant.", code="message_not_found")
+                raise NotFound("Message not found: no reply in this thread has this id.", code="message_not_found")
             return [*feedback.decide(command, turn.reply.feedback)]
         case _:
             return _about_reply(command, thread)
@@ -342,7 +342,7 @@ def _start(new: StartThread) -> list[ThreadEvent]:
 
 
 def _no_thread() -> NotFound:
-    return NotFound("There is no such thread.", code="thread_not_found")
+    return NotFound("Thread not found. It was erased, or belongs to another site.", code="thread_not_found")
 
 
 def may_write(thread: Thread, domain: str, fp: str, thread_key: str | None, *, key_required: bool) -> bool:
@@ -405,7 +405,7 @@ def _reply_to(new: PostMessage, message_id: str) -> ReplyStarted:
 def _about_reply(command: ReplyCommand, thread: Thread) -> list[ThreadEvent]:
     turn = thread.turn_of(command.reply_id)
     if turn is None or turn.reply is None:
-        raise NotFound("There is no such reply.")
+        raise NotFound("Reply not found in this thread. Its message may have been edited or answered again.")
     match command:
         case LeaveReply(reply_id=reply_id, now=now):
             return [] if turn.reply.is_undelivered else [ReaderLeft(reply_id, left_at=now)]

@@ -1,7 +1,7 @@
-"""What a tool found, as values: beside the text that a language model reads, for a model that works on values.
+"""The results of a tool as values: for a model that works on values, besides the text that a language model reads.
 
-A text that a value has in common with the result is kept once: the value says where in the result it stands. So the
-words of a result can change, and values take little of the log.
+A text that is both in a value and in the result is kept once: the value says where in the result it is. So the words of
+a result can change, and values need little space in the log.
 """
 
 from typing import TypeAlias
@@ -21,7 +21,7 @@ class Listed(Value, frozen=True, tag="listed"):
     """Files."""
 
     count: int
-    """Of all that fit."""
+    """Number of all entries that match."""
     paths: Span = NOWHERE
     """Those that are named, one a line; folders end with a slash and may have a number behind it."""
 
@@ -30,7 +30,7 @@ class Found(Value, frozen=True, tag="found"):
     """Files that contain a text."""
 
     count: int
-    """Of all of them."""
+    """Number of all of them."""
     paths: tuple[str, ...]
     """Those that are named."""
 
@@ -51,16 +51,16 @@ class DeadLink(Struct, frozen=True):
     path: str
     line: int
     found: str
-    """What stands there."""
+    """The text that is there now."""
     suggestion: str = ""
-    """What could stand there instead; empty when nothing fits."""
+    """A text that could replace it; empty when nothing fits."""
     is_clear: bool = False
     """The suggestion is the only one that fits."""
 
 
 class DeadLinks(Value, frozen=True, tag="dead-links"):
     count: int
-    """Of all of them."""
+    """Number of all of them."""
     links: tuple[DeadLink, ...] = ()
     """Those that are named."""
 

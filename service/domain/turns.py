@@ -35,7 +35,7 @@ class Turns(Sequence[T]):
         return Turns((*self._chunks[:number], changed, *self._chunks[number + 1 :]), self._last)
 
     def first(self, count: int) -> "Turns[T]":
-        """So many of them, the oldest; all when there are fewer."""
+        """Return the oldest ones, at most ``count``."""
         if count >= len(self):
             return self
         number = max(0, count - 1) // self._SIZE  # of the chunk that is the last one then, never an empty one

@@ -1,1 +1,1 @@
-"""What keeps the log true to what it was: signed checkpoints, witnesses of its end, erasures that are repeated."""
+"""Proof that the log was not changed: signed checkpoints, witnesses of its end, erasures that are repeated."""

@@ -1,10 +1,10 @@
-"""Signed checkpoints of the log: what it was at some time, for whoever wants to find out that it was written again.
+"""Signed checkpoints of the log: its state at some time, so that an auditor can detect that it was rewritten.
 
     data/checkpoint.key      the installation's private key (Ed25519, PEM), made at first need, its owner's alone
     data/checkpoint.pub      its public key, PEM: for auditors to keep
     data/checkpoints.jsonl   a line for each checkpoint
 
-Whoever can write the folder can write all three. So a checkpoint proves something to those who have kept it, or the
+A user who can write in the folder can write all three. So a checkpoint is proof only for those who keep it, or the
 public key, elsewhere: ``docsmith audit checkpoint --output FILE``.
 """
 
@@ -47,7 +47,7 @@ class SignedCheckpoint(Struct, frozen=True, kw_only=True, rename="camel", omit_d
     """The log's id."""
     position: int
     hash: str
-    """Of the event at that position, in hex."""
+    """Hash of the event at that position, in hex."""
     time: datetime
     public_key: str
     """The 32 bytes of an Ed25519 key, in base64."""
@@ -89,9 +89,9 @@ def key_text(key: Ed25519PublicKey) -> str:
 
 
 def parse_checkpoints(text: bytes, name: str) -> list[SignedCheckpoint]:
-    """Of a file with one JSON object in each line, or one in all. A last line that was not finished is passed over.
+    """Return the checkpoints of a file with one JSON object on each line, or one in all; an unfinished end is skipped.
 
-    Raises NewerFormat, and Invalid: something else is in it.
+    Raise NewerFormat when a newer release wrote it, Invalid when something else is in it.
     """
     try:
         return [_parsed(text)]

@@ -43,7 +43,7 @@ class PullRequest(Struct, frozen=True):
 
 
 class CheckedRepository(Struct, frozen=True):
-    """What a code host tells of a repository and of what the token may do there."""
+    """A code host's answer about a repository, and about what the token may do there."""
 
     warnings: tuple[str, ...] = ()
     """Sentences for the operator: what could not be found out, what will soon be a problem."""
@@ -53,13 +53,13 @@ class CodeHost(Protocol):
     """Errors of every method, besides its own:
 
     Forbidden: no token (``token_missing``), not taken (``token_refused``), lacking rights (``rights_missing``).
-    NotFound: no such repository, or none that the token may see (``no_such_repository``).
-    Conflict: it has another address by now (``repository_moved``), takes no changes (``repository_archived``).
-    RateLimited, Unavailable (``code_host_unavailable``): still so after what was waited for.
+    NotFound: the repository does not exist, or the token may not see it (``no_such_repository``).
+    Conflict: it has another address by now (``repository_moved``), accepts no changes (``repository_archived``).
+    RateLimited, Unavailable (``code_host_unavailable``): still so after waiting.
     """
 
     async def check_repository(self, source: Source) -> CheckedRepository:
-        """Look whether pull requests can be opened there, as far as the host tells. Changes nothing."""
+        """Check whether pull requests can be opened there, as far as the host reports it. Changes nothing."""
 
     async def open_pull_request(self, source: Source, new: NewPullRequest) -> PullRequest:
         """Open a pull request, or return the one already open for the same head and base branch. Safe to repeat.
@@ -72,7 +72,7 @@ class CodeHost(Protocol):
         """
 
     async def get_pull_request(self, source: Source, number: int) -> PullRequest:
-        """As it is now, whoever changed it. Raises NotFound (``pull_request_not_found``)."""
+        """Return it as it is now on the host. Raise NotFound (``pull_request_not_found``)."""
 
     async def update_pull_request(self, source: Source, number: int, *, title: str, body: str) -> PullRequest:
         """Change the title and text of an open one; a draft stays a draft. Safe to repeat.
@@ -150,7 +150,7 @@ class PullRequestPage(Struct, frozen=True):
     first_file: int = 1
     """The number of the first of ``files`` among all; these are a part when there are many."""
     file_count: int = 0
-    """All files of the change; 0: as many as there are in ``files``."""
+    """Number of all files of the change; 0: ``files`` has all of them."""
     version: str = ""
     """Names what is compared: with it, a file has the same number."""
 
@@ -163,8 +163,8 @@ class PullRequestFile(Struct, frozen=True):
 
 
 class HostedPullRequests(Protocol):
-    """The embedded code host as its own pages use it. ``token`` is the unguessable part of the pull request's URL:
-    whoever has it may see and act; a wrong one is NotFound, like a number that does not exist.
+    """The embedded code host as its own pages use it. ``token`` is the unguessable part of the pull request's URL: a
+    caller who has it may read and act; a wrong one raises NotFound, like a number that does not exist.
     """
 
     async def admit(self, project_id: str, number: int, token: str) -> None:
@@ -174,7 +174,7 @@ class HostedPullRequests(Protocol):
         """Return the pull request with its files from the given one on.
 
         Raises:
-            NotFound: there is no such pull request.
+            NotFound: the pull request does not exist.
             Unavailable: it takes more time than a page may.
             Invalid: it takes more memory.
         """

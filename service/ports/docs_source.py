@@ -64,9 +64,9 @@ class Source(Struct, frozen=True):
 
 class Fetched(Struct, frozen=True):
     base_commit: str
-    """Of the source's ref."""
+    """Commit of the source's ref."""
     branch_commit: str | None
-    """Of the branch that was asked for, when it exists."""
+    """Commit of the branch that was asked for, when it exists."""
 
 
 class TreeFile(Struct, frozen=True, gc=False):
@@ -104,15 +104,15 @@ class Changes(Protocol):
 
     @property
     def blobs(self) -> Mapping[str, str | None]:
-        """Path → the id of its content now; None: there is no such file any more, or none that could be read."""
+        """Path → the id of its content now; None: the file is gone, or cannot be read."""
 
     @property
     def left_out(self) -> Sequence[LeftOut]:
-        """Of what is different, files and folders that are not read now. Their paths are in ``blobs`` too."""
+        """Files and folders that differ and are not read now. Their paths are in ``blobs`` too."""
 
     def open(self) -> AbstractContextManager[Callable[[str, int], bytes | None]]:
-        """To read files of the newer commit, changed or not: up to so many bytes of a path, None where there is no
-        plain file up to its ``size_limit``.
+        """Return a reader for files of the newer commit, changed or not: at most that number of bytes of a path, None
+        where there is no plain file within its ``size_limit``.
         """
 
 
@@ -122,17 +122,17 @@ class DocsSource(Protocol):
     """
 
     async def default_branch(self, source: Source) -> str:
-        """The branch that a repository shows to whoever names none; ``main`` for a plain folder. The source's own ref
-        does not matter.
+        """Return the branch that a repository shows by default; ``main`` for a plain folder. The source's own ref is
+        ignored.
 
         Raises: as ``register``.
         """
 
     async def register(self, source: Source) -> None:
-        """Make sure that the repository can be read; for the ``local`` code host, take it in. Safe to repeat.
+        """Make sure that the repository can be read; for the ``local`` code host, import it. Safe to repeat.
 
         Raises:
-            Invalid: it is not a repository or folder, or has no such ref; the message says what to do.
+            Invalid: it is not a repository or folder, or the ref is not in it; the message says what to do.
             Forbidden: credentials are missing or refused.
             Unavailable: out of reach.
         """
@@ -144,12 +144,12 @@ class DocsSource(Protocol):
         """
 
     async def refresh(self, source: Source) -> bool:
-        """Take into the ``local`` code host's repository what has changed, since the last time, in the folder or
-        repository that it was made from; whether anything was. False for the other code hosts, whose repositories are
-        the originals. Cheap where nothing has changed. Safe to repeat.
+        """Import into the ``local`` code host's repository the changes, since the last time, of the folder or
+        repository that it was made from; return whether there were any. False for the other code hosts, whose
+        repositories are the originals. Cheap where nothing has changed. Safe to repeat.
 
         Raises:
-            Conflict: a file was changed there and here (``diverged``); nothing was taken in.
+            Conflict: a file was changed there and here (``diverged``); nothing was imported.
             Invalid, Forbidden, Unavailable: as ``register``.
         """
 
@@ -172,8 +172,8 @@ class DocsSource(Protocol):
         """
 
     async def changes(self, source: Source, before: str, commit: str) -> Changes | None:
-        """What differs, of the files that ``export`` writes, from another commit. None where finding out costs as much
-        as reading everything, or the other commit is not here any more.
+        """Return which of the files that ``export`` writes differ from another commit. None where finding out costs as
+        much as reading everything, or the other commit is not here any more.
         """
 
     async def write_commit(self, source: Source, new: NewCommit) -> WrittenCommit:

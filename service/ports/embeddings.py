@@ -7,11 +7,11 @@ from typing import Protocol
 class Embeddings(Protocol):
     @property
     def name(self) -> str:
-        """Of the model: vectors of different models do not compare."""
+        """Name of the model: vectors of different models do not compare."""
         ...
 
     async def prepare(self) -> None:
-        """What takes long and need not happen while a question waits."""
+        """Do what takes long, before a question waits for it."""
         ...
 
     async def embed(self, texts: Sequence[str], *, timeout_seconds: float) -> list[list[float]]:

@@ -71,7 +71,7 @@ class Passage(Struct, frozen=True):
 
 
 class Grounding(Struct, frozen=True):
-    """The question and the passages that a prompt was made from: the same facts that its text tells, as values.
+    """The question and the passages that a prompt was made from: the same facts as in its text, as values.
 
     A language model reads the prompt and never sees this; the builtin extractive model reads this and never the prompt.
     """
@@ -135,7 +135,7 @@ class Models(Protocol):
         """The model behind an alias of the settings; the agent's default for ``""``.
 
         Raises:
-            NotFound: there is no such alias (``code`` ``unknown_model``).
+            NotFound: the settings have no model of this alias (``code`` ``unknown_model``).
         """
 
     def for_assistant(self) -> Model: ...

@@ -32,18 +32,18 @@ class Explanation(Struct, frozen=True, rename="camel"):
     words: tuple[str, ...] = ()
     """As they were looked up."""
     corrected: Mapping[str, str] = {}
-    """What was typed and is not on the site, and what was looked up instead."""
+    """Words that were typed and are not on the site → the words that were looked up instead."""
 
 
 class Section(Struct, frozen=True):
     """A stretch of a page under one heading."""
 
     path: str
-    """Of its page's file, from the root of the repository."""
+    """Path of its page's file, from the root of the repository."""
     url: str
     """Where the site shows it, beginning with ``/``, with ``#anchor`` except for the top of the page."""
     title: str
-    """Of the page."""
+    """Title of the page."""
     heading: str
     """Its own; empty for what stands before the first one."""
     heading_path: tuple[str, ...]
@@ -72,7 +72,7 @@ class SearchResult(Struct, frozen=True):
     sections: Sequence[Section]
     """Best first; at most a few of one page."""
     instructions: str = ""
-    """What the site's owner tells the assistant (``.docsmith/assistant.md``), as of that commit; bounded."""
+    """The site owner's instructions to the assistant (``.docsmith/assistant.md``) at that commit; bounded."""
 
 
 class SearchIndex(Protocol):
@@ -94,7 +94,8 @@ class SearchIndex(Protocol):
         """Up to ``limit`` sections; none when no word of the query is on the site, or near one that is."""
 
     async def read_page(self, domain: str, path: str, *, readers: Sequence[str] | None = None) -> Page | None:
-        """By path in the repository, with or without its suffix, or by URL path of the site.
+        """Return a page by its path in the repository, with or without the suffix, or by its URL path on the site.
 
-        ``readers``: the groups of whoever will see it; a page for other groups is none. None: it is for ourselves.
+        ``readers``: the groups of the reader; a page for other groups counts as missing. None: for the service's own
+        use.
         """

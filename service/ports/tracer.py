@@ -1,4 +1,4 @@
-"""What took how long, within what: spans of a trace, for whoever operates the service.
+"""Spans of a trace: how long each step took, and within which other step; for the operator of the service.
 
 Attributes say what was done and how it went. They never hold what people typed, what documents say, keys or secrets,
 nor ids that open something by themselves (threads).
@@ -39,7 +39,7 @@ class Span(Protocol):
         """One of its attributes (``SPANS``)."""
 
     def fail(self, kind: str) -> None:
-        """What it is about went wrong: ``error.type``, the code or class of the error and nothing of its words."""
+        """Record that the step failed: ``error.type`` is the code or class of the error; its message is left out."""
 
 
 class Tracer(Protocol):
@@ -69,13 +69,13 @@ class Tracer(Protocol):
 
 
 async def within(span: AbstractContextManager[Span], work: Awaitable[T]) -> T:
-    """What the work gives, with all that it does within the span."""
+    """Return the result of the work; all that it does is within the span."""
     with span:
         return await work
 
 
 class NoSpan(AbstractContextManager[Span, None]):
-    """Of a service that is not traced."""
+    """The span of a service that is not traced."""
 
     def set(self, name: str, value: Attribute | list[str]) -> None:
         pass

@@ -19,7 +19,7 @@ class Answer(Struct, frozen=True):
     """None when there is none."""
     error: SendingError = ""
     retry_after_seconds: float | None = None
-    """What the answer's Retry-After says."""
+    """The answer's Retry-After, in seconds."""
 
 
 class WebhookSender(Protocol):

@@ -1,7 +1,6 @@
-"""What people asked the assistant, and what became of it: for those who keep the documentation.
+"""The questions that the assistant was asked, and their outcomes: for the authors of the documentation.
 
-The text of a thread that was erased is gone from here, too; that something was asked, and whether it was answered,
-stays.
+The text of an erased thread is gone from here, too. What stays: that there was a question, and whether it was answered.
 """
 
 import json

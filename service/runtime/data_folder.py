@@ -20,7 +20,7 @@ UMASK = 0o077
 OTHERS = 0o077
 LOG = "events.db"
 COPY_MARK = "restored.json"
-"""What restore leaves in a folder, until the copy is taken over."""
+"""The file that restore leaves in a folder until the copy is put to use."""
 _DERIVED = ("views.db", "checkpoints.jsonl", "hosted")
 """Made after the log, so a folder with one of these has had a log."""
 _OURS = re.compile(

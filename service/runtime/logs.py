@@ -1,4 +1,4 @@
-"""What the service logs: lines for people on a terminal, else JSON."""
+"""Set up logging: lines for people on a terminal, else JSON."""
 
 import logging
 import os
@@ -17,7 +17,7 @@ LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "exception": 40, 
 
 
 class _KindsOnly(logging.Handler):
-    """What aiohttp logs of requests that it cannot read quotes them, keys included: only the kind of error is told."""
+    """Log only the kind of error: aiohttp's own lines quote requests that it cannot read, keys included."""
 
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
@@ -31,7 +31,7 @@ def http_logger() -> logging.Logger:
 
 
 def _log_line(event: object, **_: object) -> bytes:
-    """A line for each request: worth the fast encoder. What it does not know is told as text."""
+    """Encode a line, fast, as each request logs one; values of unknown types become text."""
     return msgspec.json.encode(event, enc_hook=repr)
 
 

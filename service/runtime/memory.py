@@ -2,8 +2,8 @@
 
 glibc gives each thread an arena of its own to allocate from, keeps what was freed among what is in use, and once it has
 seen a large block freed, puts such blocks there, too. With a job and 18 answers a second, memory that was free but kept
-grew by 55 MB an hour, while what was in use stayed as it was. With one arena, large blocks apart, and what is free
-returned every minute, 3 MB of it are kept. Other C libraries have no such calls: then nothing is done here.
+grew by 55 MB an hour, while what was in use stayed as it was. With one arena, large blocks apart, and free memory
+returned every minute, 3 MB of it are kept. Other C libraries do not have these calls: then nothing is done here.
 """
 
 import ctypes

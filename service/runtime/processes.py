@@ -2,7 +2,7 @@
 
 A thread can be neither stopped nor given a memory limit. Work on what strangers wrote (a fetch of a repository, a pack
 that inflates to gigabytes) therefore runs in a process of its own: it inherits no lock or open file of ours, is limited
-by ``RLIMIT_AS``, and killed when its time is up or nobody waits for it any more.
+by ``RLIMIT_AS``, and killed when its time is up or no one waits for it any more.
 
 Children are forked from a server (``forkserver``) that has imported what they need and nothing else of ours: some 15 ms
 each, where a fresh Python takes 250. The server starts with the first child, takes some 50 MB, and ends with us.
@@ -69,10 +69,10 @@ async def run_in_child(
     memory_bytes: int | None = None,
     on_progress: Callable[[Any], None] | None = None,
 ) -> T:
-    """What ``function(*args)`` returns, or raises, in a process of its own.
+    """Return what ``function(*args)`` returns, or raise what it raises, in a process of its own.
 
-    The function is a module's, its arguments, result and errors can be pickled. With ``on_progress`` it is also given
-    ``report``, a function of one value; the values arrive on the event loop, in order, before the result.
+    The function belongs to a module; its arguments, result and errors can be pickled. With ``on_progress`` it is also
+    given ``report``, a function of one value; the values arrive on the event loop, in order, before the result.
 
     Raises:
         Unavailable: it took longer than the timeout (``timed_out``), the process died, or its memory cannot be limited
@@ -308,7 +308,7 @@ def _end_with_parent() -> None:
     """Be killed when our parent ends, and end now if it has.
 
     We share a pipe with it, of which it alone has the end for writing. The kernel kills us when that is closed
-    (fcntl(2), F_SETSIG); where there is no such thing, a thread waits for it.
+    (fcntl(2), F_SETSIG); where that does not exist, a thread waits for it.
     """
     parent = multiprocessing.parent_process()
     assert parent is not None

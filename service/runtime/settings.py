@@ -20,7 +20,7 @@ from service.domain.errors import Invalid
 
 PREFIX = "DOCSMITH_"
 MAX_BYTES = 1 << 20
-"""Of a settings file."""
+"""Limit for a settings file, in bytes."""
 NOT_SETTINGS = frozenset({"DOCSMITH_DATA", "DOCSMITH_CONFIG"})
 """Variables of the command line's own options."""
 
@@ -71,7 +71,7 @@ class AgentSection(Struct, frozen=True, forbid_unknown_fields=True):
     max_cost_usd: Annotated[float, Meta(ge=0)] = 10.0
     max_minutes: Annotated[float, Meta(gt=0)] = 30.0
     author: str = "Docsmith <docsmith@users.noreply.localhost>"
-    """Of the commits."""
+    """Author of the commits."""
 
 
 class AssistantSection(Struct, frozen=True, forbid_unknown_fields=True):
@@ -80,7 +80,8 @@ class AssistantSection(Struct, frozen=True, forbid_unknown_fields=True):
     max_searches: Annotated[int, Meta(ge=0)] = 3
     """Further searches and page reads that a model may make for one answer."""
     concurrent_replies: Annotated[int, Meta(ge=1)] = 2000
-    """At once; who asks beyond that waits, without a search step even. Each takes about 0.2 MB."""
+    """Limit for replies at a time; questions beyond it wait, before their search step. Each reply needs about 0.2 MB.
+    """
 
 
 class SearchSection(Struct, frozen=True, forbid_unknown_fields=True):
@@ -119,10 +120,10 @@ class IndexSection(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class HostedSection(Struct, frozen=True, forbid_unknown_fields=True):
-    """Of the repositories that the service hosts itself."""
+    """Settings of the repositories that the service hosts itself."""
 
     allow_force_push: bool = False
-    """Of the default branch: a push may then take away commits that it has."""
+    """Whether a push to the default branch may remove commits from it."""
 
 
 class WebhooksSection(Struct, frozen=True, forbid_unknown_fields=True):
@@ -135,11 +136,11 @@ class LimitsSection(Struct, frozen=True, forbid_unknown_fields=True):
     """Accepted requests in a sliding window; 0 for any number."""
 
     assistant_key_month: Annotated[int, Meta(ge=0)] = 10_000
-    """Of 30 days."""
+    """A month here is 30 days."""
     organization_hour: Annotated[int, Meta(ge=0)] = 10_000
     address_day: Annotated[int, Meta(ge=0)] = 10_000
     project_hour: Annotated[int, Meta(ge=0)] = 100
-    """Of the agent: jobs created and followed up, together."""
+    """Jobs that are created or followed up within an hour, together."""
     reader_5_minutes: Annotated[int, Meta(ge=0)] = 20
     """Questions of one reader of a site, for keys with origins: by ``fp`` and by address, whichever has more."""
     reader_day: Annotated[int, Meta(ge=0)] = 200
@@ -157,14 +158,14 @@ class LogSection(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class MetricsSection(Struct, frozen=True, forbid_unknown_fields=True):
-    """Of ``/metrics``."""
+    """Settings of ``/metrics``."""
 
     enabled: bool = True
     token_env: str = ""
     """The variable that holds the bearer token which reading them takes; empty: none."""
     port: Annotated[int, Meta(ge=0, le=65535)] = 0
-    """Of their own, so that the outside never sees them; 0: on the service's own port, for callers of this machine
-    alone unless there is a token.
+    """A port for the metrics alone, so that the outside never sees them. 0: on the service's own port, and without a
+    token only for callers on this machine.
     """
     host: str = "127.0.0.1"
     """Only for a port of their own."""
@@ -180,7 +181,7 @@ class ModelSection(Struct, frozen=True, forbid_unknown_fields=True):
     output_usd_per_million_tokens: Annotated[float, Meta(ge=0)] | None = None
     max_output_tokens: Annotated[int, Meta(ge=1)] | None = None
     context_tokens: Annotated[int, Meta(ge=1)] | None = None
-    """Of a prompt and its reply together, for models that litellm does not know."""
+    """Tokens of a prompt and its reply together, for models that litellm does not know."""
     fallback: str = ""
     """The alias of the model to ask when this one is down, overloaded or refuses its key."""
     first_token_timeout_seconds: Annotated[float, Meta(gt=0)] = 120.0
@@ -241,7 +242,8 @@ def load_settings(file: Path | None, environment: Mapping[str, str]) -> Settings
     """Settings from a TOML file (None: no file) with the environment's on top.
 
     Raises:
-        BadSettings: unreadable, not TOML, an unknown name (the nearest right one is told) or a value that does not fit.
+        BadSettings: unreadable, not TOML, an unknown name (the message suggests the nearest known one) or a value that
+        does not fit.
     """
     reading = read_settings(file, environment)
     if reading.settings is None:
@@ -326,7 +328,7 @@ def _put(table: dict[str, Any], path: Sequence[str], value: str) -> bool:
 
 
 class _Given:
-    """What was given: where, and what is wrong with it."""
+    """The values that were given: where, and what is wrong with them."""
 
     def __init__(self, origins: Mapping[str, str], elsewhere: str) -> None:
         self._origins, self._elsewhere = origins, elsewhere
@@ -374,7 +376,7 @@ def _check(table: Mapping[str, Any], kind: type[Struct], path: tuple[str, ...], 
 
 
 def _plainly(problem: str) -> str:
-    """What msgspec says, without its marks, and with what to write instead of a name of Python's."""
+    """Return msgspec's message without its marks, and with TOML's words in place of Python's names."""
     problem = problem.replace("`", "")
     return problem.replace("Expected bool,", "Expected true or false,")
 
@@ -428,7 +430,7 @@ _CHECKS: dict[str, Callable[[Any], str]] = {
     "models.api_base": _url,
     "models.api_key_env": _variable,
 }
-"""What types do not say of a value; each says what is wrong with it, or nothing."""
+"""Checks of values beyond their types; each returns what is wrong with the value, or nothing."""
 
 
 def _check_section(value: Any, kind: type[Struct], path: tuple[str, ...], given: _Given) -> None:

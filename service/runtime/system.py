@@ -19,9 +19,10 @@ def new_id() -> str:
 
 
 def new_capability() -> str:
-    """Some 192 random bits, URL-safe: whoever has it may act.
+    """Return some 192 random bits, URL-safe: a caller who has them may act.
 
-    It begins with a letter or digit: with a hyphen it would be an option to a command, and a formula to a spreadsheet.
+    The text begins with a letter or digit: a hyphen would make it an option of a command, or a formula in a
+    spreadsheet.
     """
     while True:
         made = secrets.token_urlsafe(24)
@@ -44,7 +45,7 @@ def new_key_token(kind: KeyKind) -> str:
 
 
 def cli_actor() -> str:
-    """Who uses the command line, for event metadata."""
+    """Return the user of the command line, for event metadata."""
     try:
         return f"cli:{getpass.getuser()}"
     except (KeyError, OSError):  # a container's user without a name

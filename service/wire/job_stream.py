@@ -57,7 +57,7 @@ from service.wire.jsontext import json_line
 
 MAX_RESULT_CHARACTERS = 2_000
 MAX_DEPTH = 100
-"""Of a tool call's arguments: readers of JSON give up at some depth, ours at about a thousand."""
+"""Limit for the nesting of a tool call's arguments: JSON parsers give up at some depth, ours at about a thousand."""
 _BRACKETS = re.compile(r'[][{}]|"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
 """Brackets, and texts, which may have others in them."""
 
@@ -247,7 +247,7 @@ def _public_value(value: object) -> object:
 
 
 def _arguments(call: ToolCall) -> dict[str, object]:
-    """As an object, which both forms want; what a model wrote that is none, or nests too deep, is kept as text."""
+    """Return the arguments as an object, which both forms need; text that is none, or nests too deep, stays text."""
     if _depth(call.arguments) <= MAX_DEPTH:
         with suppress(msgspec.DecodeError, UnicodeEncodeError):
             return msgspec.json.decode(call.arguments, type=dict[str, object])

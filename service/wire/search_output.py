@@ -1,4 +1,4 @@
-"""What a client finds in the result of the search step, and the sources that go with it.
+"""The result of the search step as a client reads it, and the sources that go with it.
 
 The shape is ``{"type": "search", "results": [...]}``. Readers of it in public code disagree: some take ``path`` and
 ``metadata.title`` of a result, as the search endpoint gives them, others ``url`` and ``title``. Each result has both.

@@ -101,7 +101,7 @@ class FakeHosted:
 
     async def admit(self, project_id, number, token):
         if (project_id, number, token) != ("p1", 7, TOKEN):
-            raise NotFound("There is no such pull request.")
+            raise NotFound("Pull request not found.")
 
     async def page(self, project_id, number, token, *, first_file=1):
         await self.admit(project_id, number, token)

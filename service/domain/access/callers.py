@@ -10,7 +10,7 @@ from service.domain.errors import Invalid
 Address = IPv4Address | IPv6Address
 
 MAX_ENTRIES = 100
-"""Of one list."""
+"""Limit for the entries of one list."""
 DEFAULT_PORTS = {"http": "80", "https": "443"}
 
 _LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
@@ -54,9 +54,9 @@ _network = lru_cache(maxsize=1024)(ip_network)
 
 
 def counted_as(address: Address) -> str:
-    """What of an address is one caller: all of an IPv4 address, the first 64 bits of an IPv6 one.
+    """Return the part of an address that counts as one caller: a whole IPv4 address, the first 64 bits of an IPv6 one.
 
-    A host or a home is given a whole /64, so that counting single addresses would count nobody.
+    A host or a home is given a whole /64, so a count by single IPv6 addresses would limit no one.
     """
     if isinstance(address, IPv4Address):
         return str(address)

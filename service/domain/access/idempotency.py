@@ -1,8 +1,8 @@
 """Requests that may be sent again: a caller's key is claimed together with what the request does, so it is done once.
 
 After draft-ietf-httpapi-idempotency-key-header. A claim has no end: what was recorded stays recorded. The key itself is
-not in it, only a hash in the stream's name; and the fingerprint is made with the key, so that nobody who reads the log
-can try out what the request may have said.
+not in it, only a hash in the stream's name. The fingerprint is made with the key, so that a reader of the log cannot
+guess the request and compare.
 """
 
 import hmac
@@ -26,7 +26,7 @@ class KeyReused(Invalid):
 class RequestClaimed(Event, frozen=True, tag="request-claimed"):
     project_id: str
     job_id: str
-    """What the request made, or changed."""
+    """The job that the request created or changed."""
     fingerprint: str
     claimed_at: datetime
 

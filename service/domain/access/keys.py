@@ -27,7 +27,7 @@ PREFIXES: dict[KeyKind, str] = {"assistant": "docsmith_dsc_", "admin": "docsmith
 RANDOM_CHARACTERS = 30
 CHECKSUM_CHARACTERS = 6
 LIFETIMES_DAYS = (7, 30, 60, 90)
-"""What a key's life may be, besides for ever."""
+"""Lifetimes to choose from, in days; a key may also be valid without end."""
 USE_NOTED_EVERY = timedelta(hours=1)
 """How coarsely it is recorded when a key was last used: an event at most this often, not one for each request."""
 BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
@@ -47,7 +47,7 @@ class KeyCreated(Event, frozen=True, tag="key-created"):
     allowed_addresses: tuple[str, ...] = ()
     """Networks, such as ``192.0.2.0/24``, from which alone it may be used; empty for any."""
     allowed_origins: tuple[str, ...] = ()
-    """Of an assistant key: web origins, such as ``https://*.example.com``; empty for any."""
+    """Web origins that may use an assistant key, such as ``https://*.example.com``; empty for any."""
 
 
 class KeyChanged(Event, frozen=True, tag="key-changed"):
@@ -136,7 +136,7 @@ def decide(command: KeyCommand, state: KeyState) -> list[KeyEvent]:
         case CreateKey(), Key():
             raise Conflict("This key exists already.")
         case ChangeKey() | NoteUse() | RevokeKey(), Absent():
-            raise NotFound("There is no such key.")
+            raise NotFound("Key not found. List the keys to see their ids.")
         case ChangeKey(), Key(revoked_at=datetime()):
             raise Conflict("This key was revoked; make a new one.")
         case ChangeKey() as change, Key():
@@ -206,7 +206,7 @@ def evolve(state: KeyState, event: KeyEvent) -> KeyState:
 
 def _origins_of(kind: KeyKind, origins: tuple[str, ...]) -> tuple[str, ...]:
     if origins and kind == "admin":
-        raise Invalid("An admin key takes no origins: it does not belong in a browser at all.")
+        raise Invalid("An admin key cannot have origins: it must not be used in a browser. Leave them out.")
     return checked_origins(origins)
 
 

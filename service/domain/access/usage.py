@@ -1,6 +1,6 @@
 """Accepted requests, and the limits on them: true sliding windows, each counting exactly.
 
-Every accepted request is one event, in one stream for all: whoever appends the next has seen all before it, so that the
+Every accepted request is one event, in one stream for all: the writer of the next one has seen all before it. So the
 windows hold across processes, and an auditor can count again.
 
 Searches are counted in memory only. A search records nothing else, takes about a millisecond, and may be made with each
@@ -41,7 +41,7 @@ WINDOW_SECONDS: dict[Scope, int] = {
 LONGEST_WINDOW_SECONDS = max(WINDOW_SECONDS.values())
 
 STREAM_ID = "requests"
-"""Of the one stream."""
+"""The id of the one stream."""
 
 
 class RequestAccepted(Event, frozen=True, tag="request-accepted"):
@@ -53,7 +53,8 @@ class RequestAccepted(Event, frozen=True, tag="request-accepted"):
     project_id: str
     key_id: str
     address: str
-    """Whose, told apart but not told: a keyed digest, since an address is personal."""
+    """The caller's address as a keyed digest, since an address is personal: it distinguishes callers, and names none.
+    """
     is_reader: bool = False
     """Made with a key for browsers, whose readers have limits of their own."""
     fp: str = ""
@@ -166,7 +167,7 @@ class Usage:
         return next(self._scopes(request), None) is not None
 
     def standings(self, request: Counted, now: int) -> list[Standing]:
-        """Of each limited scope of a request, whether it is counted already or not."""
+        """Return the use of each limited scope of a request, whether the request is counted already or not."""
         return [self._standing(scope, caller, now) for scope, caller in self._scopes(request)]
 
     def refusal(self, request: Counted, now: int) -> Standing | None:

@@ -19,16 +19,16 @@ Outcome = Literal["delivered", "retry", "exhausted", "gone"]
 
 
 class DeliveryAttempted(Event, frozen=True, tag="delivery-attempted"):
-    """Of what was sent and answered, nothing is kept but this."""
+    """The only record of a delivery: neither the request's body nor the answer's is kept."""
 
     webhook_id: str
     job_id: str
     event: str
-    """What it was told, such as ``job.completed``."""
+    """The name of the event that was sent, such as ``job.completed``."""
     attempt: int
     """From 1; from 1 again when it was asked for again."""
     status: int | None
-    """Of the answer; None when there was none."""
+    """HTTP status of the answer; None when there was no answer."""
     error: str
     """Why there was no answer, as ``WebhookSender`` names it; else empty."""
     seconds: float

@@ -1,4 +1,4 @@
-"""What code hosts tell a project by themselves: who may tell it, and what it means.
+"""Webhooks that a project receives from code hosts: how the sender is checked, and what a body means.
 
 Each project has one secret, in the form of a Standard Webhooks secret. GitHub, Gitea and Forgejo sign the body with its
 text; GitLab sends its text along, or signs with its bytes:
@@ -74,7 +74,7 @@ IncomingCommand = SetIncomingSecret | RecordPushReceived
 
 
 class Closed(Struct, frozen=True):
-    """Nobody may tell the project anything: it has no secret yet."""
+    """The project has no secret yet, so it accepts no webhook."""
 
 
 class Open(Struct, frozen=True):
@@ -91,7 +91,7 @@ def decide(command: IncomingCommand, state: IncomingState) -> list[IncomingEvent
         case SetIncomingSecret(secret=secret, now=now), _:
             return [IncomingSecretSet(secret, set_at=now)]
         case RecordPushReceived(), Closed():
-            raise NotFound("This project takes no webhooks.")
+            raise NotFound("This project accepts no webhooks: it has no secret yet. Set one first.")
         case RecordPushReceived() as push, Open():
             if push.delivery_id and push.delivery_id in state.seen:
                 return []
@@ -175,8 +175,9 @@ class _Attributes(Struct):
 
 
 class _Body(Struct):
-    """What of the hosts' bodies is used here: ``ref`` and ``after`` of pushes (all hosts alike), ``action``, ``number``
-    and ``pull_request`` of GitHub's and Gitea's pull requests, ``object_attributes`` of GitLab's merge requests.
+    """The fields of the hosts' bodies that are used here: ``ref`` and ``after`` of pushes (the same on all hosts),
+    ``action``, ``number`` and ``pull_request`` of GitHub's and Gitea's pull requests, ``object_attributes`` of GitLab's
+    merge requests.
     """
 
     ref: str = ""
@@ -188,9 +189,9 @@ class _Body(Struct):
 
 
 def read_told(headers: Mapping[str, str], body: bytes, *, is_form: bool) -> Told:
-    """What a host tells; of a form, its field ``payload`` has the JSON (GitHub and Gitea can send that).
+    """Return the meaning of a webhook. In a form, the field ``payload`` has the JSON (GitHub and Gitea can send that).
 
-    Raises Invalid.
+    Raise Invalid when the body cannot be read.
     """
     host, name = _host_and_event(headers)
     if name == "ping":

@@ -1,4 +1,4 @@
-"""A webhook: an address of somebody else's that is told when jobs change, and how what it is told is signed.
+"""A webhook: an address outside that is notified when jobs change, and how the notifications are signed.
 
 By the Standard Webhooks specification, version 1.0.0
 (https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md).
@@ -19,7 +19,7 @@ from service.domain.errors import Conflict, Invalid, NotFound
 from service.domain.events import Event, PersonalText
 
 JobEventName = Literal["job.active", "job.completed", "job.failed"]
-"""What it can be told: the status that a job has just taken."""
+"""Names of the events that are sent: the status that a job has just reached."""
 JOB_EVENT_NAMES: tuple[JobEventName, ...] = get_args(JobEventName)
 
 DisablingReason = Literal["gone", "failing"]
@@ -28,7 +28,7 @@ DisablingReason = Literal["gone", "failing"]
 MAX_URL_CHARACTERS = 2000
 SECRET_PREFIX = "whsec_"  # noqa: S105  (not a secret)
 SECRET_BYTES = 32
-"""The specification wants 24 to 64; GitLab takes no other number than 32."""
+"""Length of a new secret. The specification allows 24 to 64 bytes; GitLab accepts 32 only."""
 
 
 class WebhookCreated(Event, frozen=True, tag="webhook-created"):
@@ -109,13 +109,13 @@ def decide(command: WebhookCommand, state: WebhookState) -> list[WebhookEvent]:
         case CreateWebhook() as new, Absent():
             events = tuple(name for name in JOB_EVENT_NAMES if name in new.events)
             if not events:
-                raise Invalid("A webhook is told of at least one kind of event.")
+                raise Invalid("A webhook needs at least one event. Choose from " + ", ".join(JOB_EVENT_NAMES) + ".")
             url = checked_url(new.url, allow_private=new.allow_private)
             return [WebhookCreated(new.organization_id, new.project_id, events, url, new.secret, created_at=new.now)]
         case CreateWebhook(), _:
             raise Conflict("This webhook exists already.")
         case _, Absent() | Deleted():
-            raise NotFound("There is no such webhook.")
+            raise NotFound("Webhook not found. List the webhooks to see their ids.")
         case DisableWebhook(reason=reason, now=now), Webhook(disabled=None):
             return [WebhookDisabled(reason, disabled_at=now)]
         case DisableWebhook(), Webhook():

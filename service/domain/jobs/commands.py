@@ -1,4 +1,4 @@
-"""What can be wished of an agent job. ``jobs.py`` says what each leads to."""
+"""The commands of an agent job. ``decider.py`` decides what each leads to."""
 
 from datetime import datetime
 from typing import Literal
@@ -53,7 +53,7 @@ class RecordModelReply(Struct, frozen=True):
 
 
 class RecordToolResult(Struct, frozen=True):
-    """What a tool did and said: its file changes, plan and result are recorded together or not at all."""
+    """The outcome of a tool call: its file changes, plan and result are recorded together or not at all."""
 
     call_id: str
     name: str
@@ -151,7 +151,7 @@ class ArchiveJob(Struct, frozen=True):
 
 
 class StepBy(Struct, frozen=True):
-    """A step by whoever took the job up: refused once the job has ended, or was taken up again."""
+    """A step by the instance that runs the job: refused once the job has ended or another run of it has begun."""
 
     instance: str
     run: int

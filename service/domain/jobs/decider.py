@@ -263,10 +263,10 @@ def _pull_request_closed(command: ClosePullRequest, job: Queued | Running | Fini
 
 
 def _step(command: JobCommand, work: Work) -> list[JobEvent]:
-    """What a running job records next. A step that is there already is not recorded twice.
+    """Return the events that a running job records next. A step that is recorded already is not recorded twice.
 
-    While a message waits the model has not had its last word: what it finished without knowing of the message is not
-    taken for the end, and nothing is recorded for it.
+    While a message waits, the model has not finished: an end that it declared before it saw the message does not count,
+    and nothing is recorded for it.
     """
     match command:
         case OpenWorkspace(base_commit=base_commit, branch=branch, now=now):
@@ -482,7 +482,7 @@ def title_from(messages: tuple[Message, ...]) -> str:
 
 
 def branch_for(job_id: str, title: str) -> str:
-    """``docs/<words of the title>-<part of the job id>``: found again by whoever knows the job."""
+    """Return ``docs/<words of the title>-<part of the job id>``: the same for the same job, so a repeat finds it."""
     words: list[str] = []
     for word in "".join(c.lower() if c.isascii() and c.isalnum() else " " for c in title).split():
         if sum(map(len, words)) + len(words) + len(word) > 40:

@@ -1,4 +1,4 @@
-"""What happens to an agent job, as the log keeps it. ``jobs.py`` says what may follow what."""
+"""The events of an agent job, as the log keeps them. ``decider.py`` decides which may follow which."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -38,7 +38,7 @@ class FileChange(Struct, frozen=True):
 
 
 class Problem(Struct, frozen=True):
-    """What a gate found in the changes."""
+    """A problem that a gate found in the changes."""
 
     gate: str
     """``paths``, ``links``, ``front-matter``, ``markup``, ``navigation``, ``secrets``, ``size``."""
@@ -54,7 +54,7 @@ class JobRequested(Event, frozen=True, tag="job-requested"):
     ref: str
     model_alias: str
     model: str
-    """What the alias meant then, such as ``anthropic/claude-sonnet-4-5`` or ``builtin/editor``."""
+    """The model behind the alias at that time, such as ``anthropic/claude-sonnet-4-5`` or ``builtin/editor``."""
     messages: Annotated[tuple[Message, ...], Meta(extra={"personal": []})]
     title: PersonalText
     branch: PersonalText
@@ -125,7 +125,7 @@ class WorkFinished(Event, frozen=True, tag="work-finished"):
 
 
 class ChecksReported(Event, frozen=True, tag="checks-reported"):
-    """What the gates found; with ``returned`` they went back to the model, else they go into the pull request."""
+    """The problems that the gates found; with ``returned`` they went back to the model, else into the pull request."""
 
     round: int
     problems: tuple[Problem, ...]
@@ -198,7 +198,7 @@ class JobReopened(Event, frozen=True, tag="job-reopened"):
 
     round: int
     keeps_changes: bool
-    """What was changed and never handed in is still there; else the round begins with no changes."""
+    """Whether changes that were never handed in are still there; else the round begins with no changes."""
     reopened_at: datetime
 
 

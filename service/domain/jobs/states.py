@@ -32,7 +32,7 @@ class Absent(Struct, frozen=True):
 
 
 class Round(Struct, frozen=True):
-    """What an earlier round added to the branch, and so to the pull request."""
+    """The changes that an earlier round added to the branch, and so to the pull request."""
 
     finish: WorkFinished
     changes: dict[str, str | None]
@@ -40,23 +40,24 @@ class Round(Struct, frozen=True):
 
 
 class Work(Struct, frozen=True):
-    """What a job has done so far.
+    """The work that a job has done so far.
 
     A job is one round of work, and one more for each time that it is asked to go on after its work was handed in or
     had ended. A round makes at most one commit.
     """
 
     base_commit: str | None = None
-    """What the round's changes stand on."""
+    """The commit that the round's changes are based on."""
     transcript: tuple[TranscriptStep, ...] = ()
-    """Of all rounds, in the order in which the model is told it, after the request's own messages; of checks only
-    those that went back to the model."""
+    """The steps of all rounds, in the order in which the model sees them, after the request's own messages; of the
+    checks, only those that went back to the model.
+    """
     waiting: tuple[MessageAdded, ...] = ()
     """Messages that no reply in the transcript has seen: the next prompt ends with them."""
     messages: int = 0
     """How many follow-up messages there were, the waiting ones included."""
     changes: dict[str, str | None] = {}
-    """Of the round: path to content, None when deleted; never changed in place."""
+    """The round's changes: path to content, None when deleted. The mapping is never changed in place."""
     todos: tuple[Todo, ...] = ()
     finish: WorkFinished | None = None
     """Unset again when gates or a message send the work back."""
@@ -70,7 +71,7 @@ class Work(Struct, frozen=True):
     presented: bool = False
     """The pull request has the round's work."""
     pull_request: PullRequestOpened | None = None
-    """Of the branch that is worked on, by whichever round it was opened."""
+    """The pull request of the branch that is worked on, whichever round opened it."""
     pull_request_outcome: PullRequestOutcome | None = None
     usage: Usage = Usage()
     round: int = 1

@@ -1,8 +1,8 @@
-"""What a round has changed becomes one commit on one branch, in one pull request.
+"""Publish a round's changes as one commit on one branch, in one pull request.
 
 Each outside effect is recorded before the next begins, and is looked for before it is repeated. When others move the
-branch meanwhile, the changes are put on their commit, as long as they left alone what the job changes; that is recorded
-too, so the log goes on to reproduce the commit that was pushed.
+branch meanwhile, the changes are put on their commit, unless they changed the same files. That is recorded too, so the
+log still reproduces the commit that was pushed.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ from service.ports.docs_source import DocsSource, NewCommit, Source, TreeFile
 
 MAX_PUSHES = 4
 MAX_REBASES = 4
-"""Of one round: a branch that moves faster than we can follow is left to its people."""
+"""Limit for rebases in one round: a branch that moves faster is left to the people who move it."""
 
 
 async def publish(
@@ -129,7 +129,7 @@ class _Publication:
         return require_running(await self._recorder.record(RecordPullRequest(shown.number, shown.url, self._now())))
 
     async def _committed(self, state: Running, workspace: Workspace, changes: Mapping[str, str | None]) -> Running:
-        """The commit, recorded before anything leaves the house, and in our clone: written anew if that was lost."""
+        """Record the commit before any push, and write it to our clone; write it again if the clone was lost."""
         recorded, finish = state.work.commit, state.work.finish
         if recorded is not None:
             new = NewCommit(recorded.parent, changes, recorded.author, recorded.message, recorded.committed_at)
@@ -149,8 +149,8 @@ class _Publication:
     async def _on_head(
         self, state: Running, workspace: Workspace, changes: Mapping[str, str | None]
     ) -> tuple[Running, Workspace, bool]:
-        """The changes on the commit where the branch now ends (that of the documentation, when there is no such
-        branch yet); True when the branch has all of them already.
+        """Return the changes on the commit where the branch ends now (that of the documentation, while the branch does
+        not exist), and whether the branch has all of them already.
 
         Raises Conflict ``branch_moved``: others changed one of the same files.
         """
@@ -184,12 +184,12 @@ def _moves_on(branch: str) -> Conflict:
 
 
 def _blobs(files: Sequence[TreeFile], paths: Container[str]) -> dict[str, str]:
-    """Of some of a commit's files: path to blob."""
+    """Return the blobs of some of a commit's files, by path."""
     return {file.path: file.blob for file in files if file.path in paths}
 
 
 def _written(changes: Mapping[str, str | None]) -> dict[str, str | None]:
-    """What git names the blobs that the changes make."""
+    """Return git's ids of the changed files' contents, by path; None for a deleted file."""
     contents = {path: None if text is None else text.encode() for path, text in changes.items()}
     return {
         path: None if content is None else sha1(b"blob %d\0" % len(content) + content).hexdigest()  # noqa: S324

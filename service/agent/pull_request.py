@@ -10,7 +10,7 @@ from service.markup.blocks import blocks_of
 from service.markup.markdown import Markdown, without_comments
 
 MAX_SUBJECT = 72
-"""Of the commit: what ``git log --oneline`` and the code hosts show of it."""
+"""Limit for a commit's subject, in characters: ``git log --oneline`` and the code hosts show no more."""
 MAX_TITLE = 200
 MAX_BODY = 60_000
 """GitHub refuses more than 65,536 characters, the strictest limit we know."""
@@ -126,7 +126,7 @@ def _headings(template: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _earlier(rounds: Sequence[Round]) -> str:
-    """What the rounds before this one handed in, the newest first."""
+    """Return the titles of the earlier rounds, the newest first."""
     told = [f"- {_quiet(_one_line(done.finish.title))}" for done in reversed(rounds[-MAX_ROUNDS_LISTED:])]
     return "\n".join(["Before that, in the same pull request:", "", *told])
 
@@ -163,7 +163,7 @@ def _visible(text: str) -> str:
 
 
 def _quiet(text: str) -> str:
-    """Names nobody: a page must not be able to call people to a pull request."""
+    """Return the text with its mentions quoted: a page must not be able to notify people about a pull request."""
     return _MENTION.sub(r"`@\1`", text)
 
 

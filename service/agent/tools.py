@@ -89,7 +89,7 @@ class Write(Arguments, frozen=True, tag_field="tool", tag="write"):
 
 
 class Move(Arguments, frozen=True, tag_field="tool", tag="move"):
-    """Move or rename a file. Links to it are not changed: check_links tells which to fix."""
+    """Move or rename a file. Links to it are not changed: check_links lists those to fix."""
 
     path: Path
     to: Path
@@ -102,9 +102,9 @@ class Delete(Arguments, frozen=True, tag_field="tool", tag="delete"):
 
 
 class CheckLinks(Arguments, frozen=True, tag_field="tool", tag="check_links"):
-    """List broken links between pages, and pages that the navigation names in vain, with the best replacements.
+    """List broken links between pages, and missing pages that the navigation names, with the best replacements.
 
-    Each line has what stands in the file and, after the arrow, what could stand there; "clear" if only one page fits.
+    Each line has the text in the file and, after the arrow, its replacement; "clear" if only one page fits.
     """
 
     changed: Annotated[bool, Meta(description="Only links that your changes broke.")] = False
@@ -151,7 +151,7 @@ _KINDS: dict[str, Kind] = {
 
 
 class Outcome(Struct, frozen=True):
-    """What a tool did and said; whoever records it applies its changes."""
+    """The result of a tool call; its changes are applied when it is recorded."""
 
     result: str
     is_error: bool = False

@@ -1,7 +1,7 @@
 """The repository as a job sees it: the tree of the base commit under an overlay of the job's changes.
 
 Nothing here touches a disk, so no link, hook, filter or clever name of a hostile repository can act: a path is a key
-of the tree and nothing else. What is refused is refused for the sake of whoever checks the branch out later.
+of the tree and nothing else. What is refused is refused to protect people who check the branch out later.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ BUILD_FILES = frozenset(
         "pnpm-workspace.yaml", "codeowners.txt", "cmakelists.txt", "robots.txt", "security.txt",
     }
 )  # fmt: skip
-"""Of a writable suffix, yet they decide what a build runs or who may do what."""
+"""Files with a writable suffix that decide what a build runs or who may do what; they are never written."""
 
 AGENT_FILES = frozenset({"AGENTS.md", "CLAUDE.md", "GEMINI.md"})
 """Guidance for agents is for people to write: a change here would steer every later job."""
@@ -54,14 +54,14 @@ class Limits(Struct, frozen=True):
     changed_files: int = 400
     path_characters: int = 400
     cached_characters: int = 96 << 20
-    """Of texts kept in memory, so that a second search of a large site need not read it again."""
+    """Limit for texts that are kept in memory, so that a second search of a large site need not read it again."""
 
 
 LIMITS = Limits()
 
 
 class Refused(Exception):
-    """What a tool will not do; the message tells the model why, and then what would do.
+    """A tool refuses the call; the message says to the model why, and then what would be accepted.
 
     ``docs_folder``: where a path outside of the documentation would have to be.
     """
@@ -137,7 +137,9 @@ class Workspace:
         return self._overlaid(list(self._base), lambda _path: True)
 
     def readable_paths(self) -> list[str]:
-        """What the model may look at: the docs folder without hidden files, and navigation files above it."""
+        """Return the paths that the model may read: the docs folder without hidden files, and navigation files above
+        it.
+        """
         return self._overlaid(self._readable, self._may_read)
 
     def _overlaid(self, base: list[str], fits: Callable[[str], bool]) -> list[str]:
@@ -167,7 +169,7 @@ class Workspace:
     # Reading
 
     async def read(self, path: str) -> str:
-        """The text as it now stands. Refused when there is no such file, or it is not text."""
+        """Return the text as it is now. Raise Refused when the file does not exist, or is not text."""
         path = self.checked(path)
         if not self.exists(path):
             raise Refused(f"There is no file {path}.{await asyncio.to_thread(self._nearest, path)}")
@@ -179,7 +181,7 @@ class Workspace:
         return text
 
     async def text(self, path: str) -> str | None:
-        """As ``read``, without its rules: None when there is no such file or it is not text."""
+        """Return the text without the rules of ``read``: None when the file does not exist or is not text."""
         if path in self._changes:
             return self._changes[path]
         return await self.base_text(path)
@@ -325,7 +327,7 @@ class Workspace:
         return {path: self._changes[path] for path, text in before.items() if text != self._changes[path]}
 
     async def rehearse(self, changes: Mapping[str, str | None]) -> None:
-        """A commit of these changes that nobody will see. Raises Invalid when they cannot be committed."""
+        """Write a commit of these changes to no branch. Raise Invalid when they cannot be committed."""
         await self._docs.write_commit(
             self.source, NewCommit(self.commit, changes, "Rehearsal <rehearsal@localhost>", "Rehearsal\n", _REHEARSAL)
         )

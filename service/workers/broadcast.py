@@ -59,7 +59,7 @@ class Topic(Generic[T]):
     async def batches(
         self, direct: DirectReader[T] | None = None, revocation: Revocation | None = None
     ) -> AsyncGenerator[Sequence[T], None]:
-        """As ``listen``, as many at a time as there are; never none.
+        """Yield as ``listen`` does, all waiting events at a time; a batch is never empty.
 
         ``direct`` is called with what is published while this listener waits for it; what it takes is in no batch.
         There are no more once the listener's key is revoked.

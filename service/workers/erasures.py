@@ -1,4 +1,4 @@
-"""Carries out in this process what the log says was erased, whoever erased it."""
+"""Carry out in this process the erasures that the log records, from whichever process they came."""
 
 import asyncio
 
@@ -19,7 +19,7 @@ class Erasures:
         self._done = 0
 
     async def repeat(self) -> None:
-        """Before anybody is served. A full disk keeps nobody from being served, though."""
+        """Repeat the erasures before the first request is served. A full disk does not prevent serving."""
         self._done = await self._store.head()
         await repeat_erasures_if_writable(self._store, through=self._done)
 

@@ -1,7 +1,7 @@
 """Which processes are alive: each holds a lock on a file of its own under ``instances/`` in the data folder.
 
-The kernel lets go of a lock when its process dies, however it dies, so a name whose file can be locked belongs to
-nobody, and what it had under way can be taken over. Process ids would not do: they are used again.
+The kernel lets go of a lock when its process dies, however it dies, so a name whose file can be locked has no owner,
+and its unfinished work can be taken over. Process ids would not do: they are used again.
 """
 
 import fcntl
@@ -14,7 +14,7 @@ from typing import Self
 
 
 class Instance:
-    """This process, by a name that nobody had before."""
+    """This process, by a name that no other had before."""
 
     def __init__(self, data: Path) -> None:
         self._folder = data / "instances"
@@ -49,7 +49,7 @@ class Instance:
 
     def _sweep(self) -> None:
         """Remove the files that dead processes left; each while it is locked, for it may be one that was made just now:
-        whoever is about to lock it then finds it taken, or gone.
+        a process that is about to lock it then finds it taken, or gone.
         """
         for file in self._folder.iterdir():
             with suppress(FileNotFoundError):
@@ -60,7 +60,7 @@ class Instance:
 
 
 class NoInstance:
-    """Of a process that takes nothing up, and so needs no name."""
+    """A process that takes over no work, and so needs no name."""
 
     name = ""
 
@@ -76,7 +76,7 @@ class NoInstance:
 
 
 def _is_free(file: Path) -> bool:
-    """Nobody holds it, or it is not there."""
+    """Return whether no process holds the file, or it does not exist."""
     try:
         lock = _locked(file, 0)
     except FileNotFoundError:

@@ -1,8 +1,8 @@
-"""Answers what people ask: each reply a task of its own, told live, recorded in segments and once whole.
+"""Answer questions: each reply is a task of its own, published live, recorded in segments and once whole.
 
-A reply that nobody reads any more is stopped, and the model's call with it; at once, or where the client could ask for
-the rest of it (it has named its chat) after ``grace_seconds``. Readers of a reply may be in other processes of the same
-store: their coming and going is on record, as is the end of a reply that another process has put to it.
+A reply without readers is stopped, and the model's call with it: at once, or after ``grace_seconds`` where the client
+can ask for the rest of it (it has named its chat). Readers of a reply may be in other processes of the same store: when
+they come and go is recorded, and so is the end of a reply that another process has stopped.
 """
 
 import asyncio
@@ -76,8 +76,9 @@ NO_TRACER = NoTracer()
 SEGMENT_SECONDS = 0.25
 """How much of a reply a crash can lose, and how many events a reply costs, while there are few replies at once."""
 REPLIES_OF_A_MOMENT = 16
-"""Replies write their segments down together: one commit carries those of so many, or more where there are very many.
-Each moment of a interval has its own, so that the event loop has not all of them to do at once."""
+"""Replies that record their segments together, in one commit; more where there are very many replies. Each moment of an
+interval has its own replies, so that the event loop does not handle all of them at once.
+"""
 MAX_MOMENTS = 16
 HEEDED = frozenset({"reply-started", "reply-stopped", "reply-failed", "reader-left", "reader-returned"})
 """Types of events; the segments of all replies, which are most of what is recorded, need not be decoded again."""
@@ -124,7 +125,7 @@ class Replier:
         self._underway: dict[str, _Underway] = {}
         self._readers: Counter[str] = Counter()
         self._deadlines: dict[str, asyncio.TimerHandle] = {}
-        """Of replies that nobody reads."""
+        """Deadlines of the replies without readers."""
         self._group: asyncio.TaskGroup | None = None
 
     async def run(self, *, ready: asyncio.Event | None = None) -> None:
@@ -150,11 +151,11 @@ class Replier:
                         self._heed(event)
 
     def stop(self, reply_id: str) -> None:
-        """Nobody reads this reply any more. What is written stays on the thread, marked as stopped."""
+        """Stop a reply without readers. What is written stays in the thread, marked as stopped."""
         if reply_id in self._underway:
             self._cancel(reply_id, ReplyBroken("stopped", STOPPED))
         else:
-            self._broadcast.close(reply_id)  # it has ended, or it has yet to begin and will find nobody
+            self._broadcast.close(reply_id)  # it has ended, or has yet to begin and will find no reader
 
     @contextmanager
     def reading(self, thread_id: str, reply_id: str, *, may_return: bool) -> Iterator[None]:
@@ -214,7 +215,7 @@ class Replier:
             deadline.cancel()
 
     def _heed(self, event: ThreadEvent) -> None:
-        """What any process has recorded about a reply that this one gives."""
+        """React to what any process has recorded about a reply that this one writes."""
         match event:
             case ReaderLeft(reply_id=reply_id) if reply_id in self._underway and not self._readers[reply_id]:
                 self._await_reader(reply_id)
@@ -350,7 +351,7 @@ class Replier:
 
 
 def question_of(thread: Thread, reply_id: str) -> Question:
-    """What a reply is to answer, with the turns before it as the thread's own record has them."""
+    """Return the question of a reply, with the turns before it as the thread's own record has them."""
     index = thread.index_of(reply_id)
     assert index is not None
     asked = thread.turns[index].message
@@ -373,10 +374,10 @@ def question_of(thread: Thread, reply_id: str) -> Question:
 
 
 def segment_seconds(replies: int) -> float:
-    """Between two segments of a reply, while so many are under way.
+    """Return the seconds between two segments of a reply, while this number of replies is under way.
 
-    Recording a segment costs as much as ten pieces of text do that are only told, so many replies at once write each
-    less often: what they lose in a crash is still no more than a second of each.
+    To record a segment costs as much as to publish ten pieces of text, so with many replies at once each is recorded
+    less often: a crash still loses no more than a second of each.
     """
     if replies <= REPLIES_OF_A_MOMENT:
         return SEGMENT_SECONDS
@@ -389,11 +390,11 @@ class _Underway:
     def __init__(self, task: asyncio.Task[None], writer: "_Writer") -> None:
         self.task, self.writer = task, writer
         self.stopped: ReplyBroken | None = None
-        """What whoever still reads is told, once it is to end early."""
+        """The last event for readers, once the reply is to end early."""
 
 
 class _Writer:
-    """A reply's record: what is told live goes to the log a little later, in segments, in order."""
+    """A reply's record: what is published live goes to the log a little later, in segments, in order."""
 
     def __init__(
         self,
@@ -424,11 +425,11 @@ class _Writer:
         self._text.append(text)
 
     def think(self, text: str) -> None:
-        """What the model thought aloud: it is recorded, and told to no one."""
+        """Record the model's reasoning; it is sent to no reader."""
         self._thoughts.append(text)
 
     async def run(self) -> None:
-        """Until cancelled: write down what was told, from time to time."""
+        """Record from time to time what was published, until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             interval = self._seconds()

@@ -51,7 +51,7 @@ from service.workers.retry import retry_while_unavailable
 log = structlog.get_logger()
 
 FOR_EACH_WEBHOOK = 2
-"""Deliveries to one webhook at the same time: a slow one takes no more of what all share."""
+"""Deliveries to one webhook at the same time: a slow one gets no larger share."""
 LONGEST_WAIT_SECONDS = 3600.0
 """The clock may be set, or stand still with the machine: what is due is looked at again after this time."""
 

@@ -21,7 +21,7 @@ from service.markup.pages import is_markdown
 MAX_PROBLEMS = 200
 MAX_CHANGED_FILES = 150
 MAX_CHANGED_LINES = 10_000
-"""Beyond these nobody reviews a pull request."""
+"""Limit for the changed lines of a job: no one reviews a larger pull request."""
 SHRUNK_TO = 0.3
 MIN_LINES_TO_SHRINK = 60
 
@@ -35,7 +35,7 @@ class Changed(Struct, frozen=True):
 
 
 async def check(workspace: Workspace, links: Links) -> tuple[Problem, ...]:
-    """What the changes break, at most ``MAX_PROBLEMS``, the gravest gates first."""
+    """Return the problems that the changes cause, at most ``MAX_PROBLEMS``, those of the most serious gates first."""
     effective = await workspace.effective_changes()
     if not effective:
         return ()

@@ -1,4 +1,4 @@
-"""What a broken link most likely meant: the page that has moved, or the one whose name is nearest."""
+"""The most likely target of a broken link: the page that has moved, or the one whose name is nearest."""
 
 import difflib
 import re
@@ -41,9 +41,9 @@ class BrokenLink(Struct, frozen=True):
     path: str
     line: int
     found: str
-    """What stands there, with enough around it to tell it apart: ``(/a/b)``."""
+    """The text that is there now, with enough around it to identify it: ``(/a/b)``."""
     suggestions: tuple[str, ...]
-    """What could stand there instead, best first."""
+    """Texts that could replace it, best first."""
     clear: bool
     """The first suggestion is what was meant, as far as anyone can tell."""
     reason: str

@@ -41,7 +41,7 @@ MAX_NAMED_IN_VAIN = 5_000
 
 
 class Links:
-    """The links of one workspace. Facts of the base are read once; what a job changed is read anew."""
+    """The links of one workspace. Facts of the base are read once; what a job changed is read again."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
@@ -184,7 +184,7 @@ class Links:
         now: SiteView,
         moved: Mapping[str, str],
     ) -> list[SuspectLink]:
-        """Of a changed page's own links."""
+        """Return the broken links in a changed page itself."""
         known: set[str] = set()
         was_at: dict[tuple[str, str], str] = {}  # page as it is called now, and anchor, to the page as it was called
         for link in await asyncio.to_thread(links_of, old_text, old_path, before.layout.dialect):
@@ -214,7 +214,7 @@ class Links:
     async def _broken_elsewhere(
         self, changed: Mapping[str, str | None], before: SiteView, now: SiteView, moved: Mapping[str, str]
     ) -> list[SuspectLink]:
-        """Of the links in pages that the job left alone, those to what it took away."""
+        """Return the links in unchanged pages whose targets the job removed."""
         affected = await asyncio.to_thread(_displaced, before, now)  # page to the anchors it lost
         for path in changed:
             if path in before.site.pages and path in now.site.pages:
@@ -252,7 +252,7 @@ class Links:
     async def _navigation(
         self, now: SiteView, *, changed_only: bool, moved: Mapping[str, str] | None = None
     ) -> list[BrokenLink]:
-        """Pages that a navigation file names in vain."""
+        """Return the pages that a navigation file names and that do not exist."""
         names = await asyncio.to_thread(_navigation_files, self._workspace)
         files = [(path, await self._workspace.text(path), await self._workspace.base_text(path)) for path in names]
         had = self._base.files if changed_only and self._base is not None else frozenset()

@@ -1,4 +1,4 @@
-"""What the checks read in a page's text.
+"""Facts that the checks read in a page's text.
 
 Every function is a function of text alone. Pages come from strangers: repetitions in the expressions are bounded.
 """
@@ -20,7 +20,7 @@ from service.markup.pages import is_markdown
 
 MAX_LINKS_OF_A_PAGE = 5_000
 MAX_LINE = 5_000
-"""Characters of a line in which a link is told from the same text in code."""
+"""Limit for a line, in characters, in which a link is distinguished from the same text in code."""
 MAX_AROUND = 64
 _EXTERNAL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//")
 
@@ -31,7 +31,7 @@ class PageLink(Struct, frozen=True):
     line: int
     before: str
     after: str
-    """What stands around the target, which tells it from longer targets, and from the same text in code."""
+    """The text around the target, which distinguishes it from longer targets, and from the same text in code."""
     is_image: bool = False
 
     @property
@@ -133,7 +133,7 @@ _USED = re.compile(r"<([A-Za-z_$][\w$]*)[\s/>.]")
 def unbalanced(page: Markdown, *, components: bool) -> dict[str, tuple[int, int]]:
     """Components (or Hugo shortcodes) opened and closed unequally often: by name, the surplus of openings and a line.
 
-    A shortcode that is nowhere closed takes no content, so only names with some closing count.
+    A shortcode that is never closed has no content, so only names that are closed somewhere count.
     """
     pattern = _TAG if components else _SHORTCODE
     if "<" not in page.text and "{{" not in page.text:
@@ -192,7 +192,7 @@ _EXAMPLE = re.compile(r"EXAMPLE|(.)\1{7}|1234567890|abcdefghij|xxxx", re.IGNOREC
 
 
 def secrets(text: str) -> Iterator[tuple[str, str, int]]:
-    """What it is, itself, and its line. What is plainly an example is none."""
+    """Yield the kind, the text and the line of each secret. A plain example is not a secret."""
     for kind, pattern in _SECRETS:
         line, at = 1, 0
         for match in pattern.finditer(text):

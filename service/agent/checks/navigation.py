@@ -17,7 +17,7 @@ MAX_ENTRIES = 50_000
 MAX_FOLDER = 500
 """Characters of the name of a folder."""
 MAX_SEARCHES = 200
-"""Of a whole text, for names that do not stand in it in the order in which they are read; then none are found."""
+"""Limit for searches of a whole text, for names that are in it in another order; after that, no name is found."""
 
 _STRING = re.compile(r'"((?:[^"\\]++|\\.)*+)(?:"|\\?\Z)', re.DOTALL)
 

@@ -57,7 +57,7 @@ class SiteView(Struct):
 
 
 class Anchors(Struct, frozen=True):
-    """What a link into a page may name."""
+    """The anchors that a link into a page may name."""
 
     names: frozenset[str]
     loosely: frozenset[str]
@@ -112,7 +112,7 @@ def changed_view(
     changes: Mapping[str, str | None],
     paths: Sequence[str],
 ) -> SiteView:
-    """The base itself where the changes leave every page at its place: making a large site anew takes a second."""
+    """Return the base itself where the changes leave every page in its place: rebuilding a large site takes a second."""
     texts = {path: text for path, text in changes.items() if text is not None and layout.is_page(path)}
     changed = light_pages(texts, layout)
     if (

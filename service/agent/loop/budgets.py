@@ -1,4 +1,4 @@
-"""What a job may use."""
+"""Limits for a job's work."""
 
 from msgspec import Struct
 
@@ -6,7 +6,7 @@ from service.domain.errors import ServiceError
 
 
 class Budgets(Struct, frozen=True):
-    """What one round of a job may use. Looked at before each call of the model, so the last call may go beyond."""
+    """Limits for one round of a job. Checked before each call of the model, so the last call may exceed them."""
 
     steps: int = 100
     """Calls of the model."""
@@ -15,7 +15,7 @@ class Budgets(Struct, frozen=True):
     cost_usd: float | None = 10.0
     """Counts only where the price is known; None or 0 is no limit."""
     minutes: float = 60.0
-    """Of one attempt, on a clock that nobody sets: time in which the service was down is not the job's fault."""
+    """Minutes of one attempt, by a monotonic clock: time in which the service was down does not count."""
     reply_tokens: int = 16_384
 
 

@@ -1,4 +1,4 @@
-"""What the model is shown: rebuilt from the record for every call, so that a resumed job asks what it would have asked.
+"""The model's prompt: rebuilt from the record for every call, so that a resumed job sends what it would have sent.
 
 Only our own text has system authority. Callers' messages, whatever role they claim, are the user's; files are data.
 """
@@ -16,7 +16,7 @@ from service.markup.pages import is_page
 from service.ports.model import AssistantMessage, ModelMessage, SystemMessage, UserMessage
 
 MAX_GUIDANCE_CHARACTERS = 8_000
-"""Of one file; of a small window at most an eighth."""
+"""Limit for one file; in a small context window, at most an eighth of it."""
 MAX_TOP_ENTRIES = 40
 
 

@@ -134,7 +134,7 @@ async def _reply(
 
 
 def _unique_call_ids(calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
-    """Some providers leave ids out or use one twice in a reply; results could not be told apart."""
+    """Return the calls with unique ids: some providers leave ids out, or repeat one."""
     seen: set[str] = set()
     apart = []
     for number, call in enumerate(calls, 1):

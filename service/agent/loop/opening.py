@@ -13,10 +13,10 @@ MAX_BRANCHES_TRIED = 50
 async def open_workspace(
     state: Running, *, docs: DocsSource, source: Source, host: CodeHost, recorder: Recorder, now: Clock
 ) -> tuple[Running, Workspace]:
-    """The workspace of the round that is under way, begun when it has not.
+    """Return the workspace of the round that is under way; begin the round when it has not begun.
 
-    A round goes on where the branch now ends, whoever moved it there; when the pull request of that branch is merged
-    or closed, it begins at the documentation's own branch, on a new branch for a new pull request.
+    A round goes on where the branch ends now, also when others moved it. When the pull request of that branch is merged
+    or closed, the round begins at the documentation's own branch, on a new branch for a new pull request.
 
     Raises:
         Invalid: the branch is the one that the pull request would go to (``branch_is_base``).

@@ -1,10 +1,9 @@
-"""How a job's steps are told so that its prompt fits the model's window: in full, in short, or in one note for many.
+"""Fit a job's steps into the model's context window: each in full, shortened, or many of them in one note.
 
-It is worked out from the record alone, from the first step on, so that a job that goes on after a crash asks what it
-would have asked. Steps are shortened oldest first, and whenever there is no room left, so many at once that the prompt
-then stays the same for many calls: providers keep what they have read of a prompt as long as its beginning is the same.
-
-A step in short says what was done and to which file, so that the model knows what it can read again.
+The result depends on the record alone, from the first step on, so a job that goes on after a crash sends what it would
+have sent. Steps are shortened oldest first. Whenever no room is left, enough of them are shortened at once that the
+prompt then stays the same for many calls: providers cache a prompt as long as its beginning is the same. A shortened
+step says what was done and to which file, so the model knows what it can read again.
 """
 
 import re
@@ -31,7 +30,7 @@ from service.domain.tool_values import Found
 from service.ports.model import AssistantMessage, ModelMessage, ToolMessage, UserMessage
 
 BYTES_PER_TOKEN = 3
-"""Of UTF-8, for an estimate on the safe side: English prose has more than four, code and Chinese about three."""
+"""Bytes of UTF-8 in a token, estimated low: English prose has more than four, code and Chinese about three."""
 MOST_PROMPT_TOKENS = 130_000
 """However large the window: each call pays for the whole prompt again, and attention thins out."""
 MARGIN = 0.9
@@ -47,13 +46,13 @@ _SHORT_TEXT = 600
 _SHORT_ARGUMENTS = 400
 _MAX_NAMED = 20
 _MESSAGE_BYTES = 40
-"""What a message costs besides its text."""
+"""Bytes that a message needs besides its text."""
 
 LEFT_OUT = "left out to save room; call the tool again if you need it"
 
 
 class Limits(Struct, frozen=True):
-    """What a prompt may be; ``reply_tokens`` is what is left for the answer."""
+    """Limits for a prompt; ``reply_tokens`` is the part that is left for the answer."""
 
     prompt_bytes: int
     reply_tokens: int
@@ -91,10 +90,10 @@ def told(steps: Sequence[TranscriptStep], room: int | None) -> list[ModelMessage
 
 
 def _cuts(steps: Sequence[TranscriptStep], full: Sequence[int], short: Sequence[int], room: int) -> tuple[int, int]:
-    """The steps before the first index are left out, those before the second are told in short.
+    """Return two indexes: the steps before the first are left out, those before the second are shortened.
 
-    Each call that was made is gone through in order, since what was shortened for one stays so for the next. The last
-    reply and its results are touched last: they are what the model is to go on from.
+    The calls that were made are replayed in order, since a step that was shortened for one stays so for the next. The
+    last reply and its results are shortened last: the model goes on from them.
     """
     left_out = shortened = used = latest = 0
     for index in range(len(steps) + 1):
@@ -180,7 +179,7 @@ def cut(result: str, most: int) -> str:
 
 
 def _short_result(step: ToolReturned) -> str:
-    """What was found where, without the text: the line before the data, which names the file and the lines."""
+    """Return where something was found, without the text: the line before the data names the file and the lines."""
     result = step.result
     if len(result) <= _SHORT_RESULT:
         return result
@@ -216,7 +215,7 @@ def _short_value(value: object) -> object:
 
 
 def _note(steps: Sequence[TranscriptStep]) -> str:
-    """What stands for steps that are left out. Paths are the model's own words, but quoted as data all the same."""
+    """Return the note in place of steps that are left out. Paths are the model's own words, yet quoted as data."""
     calls = {call.id: call for step in steps if isinstance(step, ModelReplied) for call in step.tool_calls}
     done = [step for step in steps if isinstance(step, ToolReturned) and not step.is_error]
     counts = Counter(step.name for step in done)

@@ -1,4 +1,4 @@
-"""What the agent's model is told, as text files beside this one."""
+"""The prompts of the agent's model, as text files in this folder."""
 
 from importlib import resources
 

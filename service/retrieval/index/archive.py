@@ -17,7 +17,7 @@ class Files(Protocol):
     def names(self) -> Collection[str]: ...
 
     def read(self, name: str, limit: int = MAX_CONFIG_BYTES) -> bytes | None:
-        """Up to ``limit`` bytes; None when there is no such file."""
+        """Return up to ``limit`` bytes; None when the file does not exist."""
 
 
 class Archive:
@@ -27,7 +27,7 @@ class Archive:
         self._tar = tarfile.open(archive, "r:")  # noqa: SIM115  (closed by __exit__)
         self._members: dict[str, tarfile.TarInfo] = {}
         self.left_out: list[LeftOut] = []
-        """What its writer left out, and why."""
+        """Files and folders that its writer left out, and why."""
         for member in self._tar:
             if member.type == LEFT_OUT:
                 headers = member.pax_headers
@@ -54,7 +54,7 @@ class Archive:
             return content.read(limit)
 
     def blobs(self) -> Mapping[str, str]:
-        """What git calls each file's content."""
+        """Return git's id of each file's content."""
         return {name: blob_of(self.read(name, member.size) or b"") for name, member in self._members.items()}
 
 

@@ -9,7 +9,7 @@ since. Both take the same steps, the first one from nothing:
 4. The words of each page whose text, place or names are new are indexed.
 
 Where renewed pages keep the places that they had, steps 2 and 3 are about those alone.
-The files of the older folder are shared or copied, never written to: whoever reads it is not disturbed.
+The files of the older folder are shared or copied, never written to, so its readers are not disturbed.
 """
 
 import os
@@ -54,8 +54,8 @@ __all__ = ["FORMAT", "PAGES_FILE", "IndexReport", "build_index", "is_whole", "re
 MAX_INSTRUCTIONS = 8_000
 """Characters of the site owner's word to the assistant: they are part of every prompt."""
 MAX_RENEWED = 0.2
-"""The part of a site's pages that may be read anew before all are: words of pages that are gone still count in how rare
-a word is, until then.
+"""The part of a site's pages that may be renewed before all are read again: until then, words of deleted pages still
+count in how rare a word is.
 """
 
 Progress = Callable[[int, int], None]
@@ -72,9 +72,9 @@ def build_index(
 ) -> IndexReport:
     """Index the pages in an uncompressed tar archive, whose names are paths in the repository.
 
-    ``target``, a folder, appears whole or not at all. ``progress`` is told how many of how many pages are read, now
-    and then. A page that cannot be read, or takes longer than ``page_seconds``, is in the report's ``skipped`` and
-    stops nothing. Raises OSError and tarfile.TarError for the archive itself.
+    ``target``, a folder, appears whole or not at all. ``progress`` is called now and then with the number of pages that
+    are read, and of all. A page that cannot be read, or takes longer than ``page_seconds``, is in the report's
+    ``skipped``, and the build goes on. Raises OSError and tarfile.TarError for the archive itself.
     """
     began = time.monotonic()
     with building(target) as folder, Archive(archive) as files:
@@ -133,7 +133,7 @@ def renew_index(
 def renew_from_archive(
     before: Path, archive: Path, target: Path, *, docs_folder: str, commit: str, progress: Progress
 ) -> IndexReport | None:
-    """``renew_index`` where nobody knows what changed: the contents of all files are compared."""
+    """Renew an index when the changes are not known: compare the contents of all files."""
     with Archive(archive) as files:
         now = files.blobs()
         try:
@@ -207,7 +207,7 @@ class _Indexing:
     def read(
         self, layout: Layout, paths: Sequence[str], progress: Progress
     ) -> list[tuple[Placed | None, Placed | None]]:
-        """Step 1. Returns what placed each page before and what does now; None where there is no such page."""
+        """Do step 1. Return each page's place before and now; None where the page does not exist."""
         reader = PageReader(layout, self._files.read, page_seconds=self._page_seconds)
         if self._base is None:
             self._builder = SiteBuilder(layout, self._files.names)
@@ -348,7 +348,7 @@ class _Indexing:
             self._tables.skip(Skipped(ignored.file, reason))
 
     def _instructions(self) -> str:
-        """Of the site's owner to the assistant: in the docs folder, or else in the nearest folder above that has it."""
+        """Return the owner's instructions to the assistant, from the docs folder or the nearest folder above."""
         folder = self._docs_folder
         while True:
             path = f"{folder}/{OWN_INSTRUCTIONS}" if folder else OWN_INSTRUCTIONS
@@ -359,7 +359,7 @@ class _Indexing:
             folder = folder.rpartition("/")[0]
         text = (data or b"").decode("utf-8", "replace").replace("\x00", "").lstrip("\ufeff").strip()
         if len(text) > MAX_INSTRUCTIONS:
-            reason = f"It has more than {MAX_INSTRUCTIONS} characters; the assistant is told the first ones."
+            reason = f"It has more than {MAX_INSTRUCTIONS} characters; the assistant reads only the first ones."
             self._tables.skip(Skipped(path, reason))
         return text[:MAX_INSTRUCTIONS]
 
@@ -379,7 +379,7 @@ class _Stored:
 
 
 class _Renewal(_Indexing):
-    """Of an index whose tables are those of an earlier commit."""
+    """The renewal of an index from the tables of an earlier commit."""
 
     def __init__(
         self,

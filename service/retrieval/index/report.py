@@ -1,4 +1,4 @@
-"""What indexing a site came to."""
+"""The outcome of indexing a site."""
 
 from msgspec import Struct
 

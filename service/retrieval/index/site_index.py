@@ -38,7 +38,9 @@ PAIRED_PAGES = 20
 SECTIONS_READ, PAGES_READ = 200, 200
 """That are ranked of one query, of each kind; a page beyond them is no answer."""
 ROWS_RANKED, FEWEST_WORDS = 100_000, 2
-"""In sections; and words asked for in any case. On a large site a common word costs much and tells little."""
+"""Sections that are ranked at most, and words that are looked up in any case. On a large site, a common word costs much
+and says little.
+"""
 OLDER_VERSION = 0.8
 SAME_PAGE, NEAR_PAGE = 1.15, 1.05
 NEAR = 2
@@ -75,7 +77,7 @@ class _Candidate(Struct):
 
 
 class _Ranking(Struct):
-    """What the steps have found so far."""
+    """The findings of the steps so far."""
 
     terms: Terms
     only_sections: Query | None
@@ -255,7 +257,7 @@ class SiteIndex:
         return dict(self._db.execute(f"SELECT id, hash FROM sections WHERE id IN ({asked})"))  # noqa: S608  (numbers)
 
     def hashes(self) -> list[bytes]:
-        """Of every section, in their order."""
+        """Return the content hash of every section, in their order."""
         return [key for (key,) in self._db.execute("SELECT hash FROM sections ORDER BY id")]
 
     def skipped(self) -> list[Skipped]:
@@ -263,7 +265,7 @@ class SiteIndex:
         return [Skipped(*row) for row in self._db.execute("SELECT path, reason FROM skipped ORDER BY path")]
 
     def meanings(self, hashes: Sequence[bytes]) -> dict[bytes, str]:
-        """What to make the vectors of these sections from."""
+        """Return the texts to embed for these sections, by hash."""
         marks = ",".join("?" * len(hashes))
         rows = self._db.execute(
             "SELECT sections.hash, pages.title, heading_path, text FROM sections"  # noqa: S608  (question marks)

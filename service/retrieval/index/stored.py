@@ -25,5 +25,5 @@ def unpack_page(packed: bytes, sections: Sequence[str]) -> str:
 
 
 def _dictionary(sections: Sequence[str]) -> bytes:
-    """What zlib can reach back to."""
+    """Return the bytes that zlib can refer back to."""
     return "\n\n".join(sections).encode()[-(32 << 10) :]

@@ -46,10 +46,9 @@ CREATE TABLE files(path TEXT PRIMARY KEY, blob BLOB NOT NULL, page INTEGER, is_l
     WITHOUT ROWID;
 -- What other pages call a page.
 CREATE TABLE names(page INTEGER, name TEXT, times INTEGER NOT NULL, PRIMARY KEY(page, name)) WITHOUT ROWID;
--- Files that a page was made from besides its own, those too that were looked for in vain.
-CREATE TABLE uses(file TEXT, page TEXT, PRIMARY KEY(file, page)) WITHOUT ROWID;
-CREATE INDEX uses_by_page ON uses(page);
-CREATE TABLE skipped(path TEXT PRIMARY KEY, reason TEXT NOT NULL) WITHOUT ROWID;
+-- Files that a page was made from besides its own, also those that were looked for and not found. CREATE TABLE
+uses(file TEXT, page TEXT, PRIMARY KEY(file, page)) WITHOUT ROWID; CREATE INDEX uses_by_page ON uses(page); CREATE TABLE
+skipped(path TEXT PRIMARY KEY, reason TEXT NOT NULL) WITHOUT ROWID;
 """
 
 Mentions = Mapping[tuple[str, str], int]
@@ -65,7 +64,7 @@ class IndexedSection(Struct, frozen=True, gc=False):
 
 
 class PageTables:
-    """Of an index that is being written. Nothing is kept of one that is not finished, so nothing is waited for."""
+    """The tables of an index that is being written. An unfinished one is discarded, so no write waits for the disk."""
 
     def __init__(self, file: Path, *, new: bool) -> None:
         self._db = sqlite3.connect(file, isolation_level=None)
@@ -125,7 +124,7 @@ class PageTables:
         return [Skipped(*row) for row in self._db.execute("SELECT path, reason FROM skipped ORDER BY path")]
 
     def counts(self) -> tuple[int, int]:
-        """Of pages and sections."""
+        """Return the numbers of pages and sections."""
         pages = int(str(self._one("SELECT count(*) FROM files WHERE page IS NOT NULL")))
         return pages, int(self.meta().get("sections", 0)) + self._more_sections
 

@@ -1,5 +1,5 @@
-"""What sections mean, as vectors beside a domain's indexes: by the hash of a section's words, so that a section that
-did not change is never embedded again, whatever index it is in.
+"""The meanings of sections, as vectors beside a domain's indexes: by the hash of a section's words, so that an
+unchanged section is never embedded again, whichever index it is in.
 
 Vectors are of length 1 and kept as half floats (2 bytes a number; a thousandth off at most). They order the pages that
 the words found, which hold the right one nearly always (DESIGN, "Search"), so a query reads a few hundred of them and
@@ -21,7 +21,7 @@ READ_AT_ONCE = 500
 
 
 def content_hash(title: str, heading_path: Sequence[str], text: str) -> bytes:
-    """Of what a section's vector is made from."""
+    """Return the hash of the text that a section's vector is made from."""
     return hashlib.blake2b(meant(title, heading_path, text).encode(), digest_size=16).digest()
 
 
@@ -31,7 +31,7 @@ def meant(title: str, heading_path: Sequence[str], text: str) -> str:
 
 
 class Vectors:
-    """Of one domain and one model. Every method may be called from any thread."""
+    """The vectors of one domain and one model. Every method may be called from any thread."""
 
     def __init__(self, folder: Path, model: str) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -72,7 +72,7 @@ class Vectors:
             self._db.execute("COMMIT")
 
     def nearness(self, hashes: Sequence[bytes], query: Sequence[float]) -> dict[bytes, float]:
-        """Of those that have a vector: its cosine with the query's, -1 .. 1."""
+        """Return, for the sections that have a vector, its cosine with the query's, -1 .. 1."""
         length = math.sqrt(sum(map(mul, query, query)))
         if not length:
             return {}

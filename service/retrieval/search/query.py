@@ -31,14 +31,15 @@ MAX_OPEN = 64
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _UNREADABLE = (sqlite3.Error, ValueError, OSError, zlib.error)
-"""What reading a damaged file raises; the libraries have no kind of their own for it."""
+"""Errors that reading a damaged file raises; the libraries have no class of their own for it."""
 _PANIC = "PanicException"
-"""What tantivy raises when a file is not as it can be at all: no Exception, and of no module that could be imported."""
+"""Name of the error that tantivy raises for an impossible file: it is no Exception, and its class cannot be imported.
+"""
 _T = TypeVar("_T")
 
 
 class IndexBroken(Unavailable):
-    """The site's index is damaged; it is being made anew."""
+    """The site's index is damaged; it is being rebuilt."""
 
     code = "index_broken"
 
@@ -130,7 +131,7 @@ class SiteIndexes:
         )
 
     async def hashes(self, domain: str) -> list[bytes]:
-        """Of the content of every section of the domain."""
+        """Return the content hash of every section of the domain."""
         return await self._asked(domain, lambda index: index.hashes())
 
     async def skipped(self, domain: str) -> list[Skipped]:
@@ -252,7 +253,7 @@ class SiteIndexes:
         return closing
 
 
-_BROKEN = "This site's index is damaged; it is being made anew."
+_BROKEN = "This site's index is damaged; it is being rebuilt."
 
 
 def _opened(folder: Path, *, check: bool) -> SiteIndex:
@@ -267,8 +268,8 @@ def _opened(folder: Path, *, check: bool) -> SiteIndex:
 
 
 def _remove_older(folder: Path) -> None:
-    """Other indexes of the domain that are not newer: one that has just been built waits for its turn. Whoever still
-    reads a removed one keeps its files until they close them.
+    """Remove other indexes of the domain that are not newer: one that has just been built waits for its turn. A reader
+    of a removed one keeps its files until it closes them.
     """
     written = folder.stat().st_mtime_ns
     for other in folder.parent.iterdir():

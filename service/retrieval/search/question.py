@@ -19,11 +19,11 @@ MAX_TERMS = 24
 """Beyond it the words that stand in fewest sections are kept."""
 MAX_READ_WORDS = 400
 PART, JOINED, NEAR = 0.5, 0.5, 0.7
-"""What a term counts that is not a word of the question itself: a part of a name, two words as one, a near word."""
+"""Weights of terms that are not words of the question itself: a part of a name, two words as one, a near word."""
 MAX_CORRECTED = 4
 LEAST_SPLIT, LEAST_CORRECTED, FIRST_LETTER_FREE_FROM, TWO_LETTERS_FROM = 3, 4, 6, 8
 """Letters of a half of a word; of a word that may be misspelt; in its first letter; in two places. A short word has
-many neighbours ("cable", "table") that nobody means.
+many neighbours ("cable", "table") that are not meant.
 """
 FIRST_PAIR_MOST = 4000
 """Sections: a pair of neighbours is asked for as one word when that is a rare word, as names are."""
@@ -43,7 +43,7 @@ STOP_WORDS = frozenset(
 _WORD = re.compile(r"[^\W_]+")
 
 NearTerms = Callable[[str, int], Iterable[str]]
-"""Terms of the site that may be at most so many letters away from one that it does not have."""
+"""A function of a term that the site does not have and a number of letters: the site's terms within that distance."""
 
 
 class Terms(Struct, frozen=True):
@@ -52,7 +52,7 @@ class Terms(Struct, frozen=True):
     pairs: tuple[tuple[str, str], ...]
     """Neighbours in the question."""
     corrected: Mapping[str, str]
-    """What was typed and is not on the site: the term that stands for it."""
+    """Words that were typed and are not on the site → the terms that are used instead."""
 
 
 def read_question(query: str, words: Words, near: NearTerms) -> Terms:
@@ -140,7 +140,9 @@ def _halves(word: str, words: Words) -> list[str]:
 
 
 def letters_apart(one: str, other: str, most: int) -> bool:
-    """Whether one becomes the other by at most so many letters added, left out, changed or swapped with the next."""
+    """Return whether at most ``most`` letters, added, left out, changed or swapped with the next, turn one into the
+    other.
+    """
     if abs(len(one) - len(other)) > most or len(set(one) - set(other)) > most:
         return False
     before: list[int] = []

@@ -75,7 +75,7 @@ def _with_parts(text: str) -> str:
 
 
 class Audience(Struct, frozen=True):
-    """What a page says of whom it is for; empty means that it says nothing."""
+    """The readers whom a page names; empty means that it names none."""
 
     version: str = ""
     language: str = ""
@@ -86,7 +86,7 @@ class Audience(Struct, frozen=True):
 class Hit(Struct, frozen=True, gc=False):
     score: float
     id: int
-    """Of a section, or of a page."""
+    """The id of a section, or of a page."""
 
 
 def analyzer() -> tantivy.TextAnalyzer:
@@ -191,7 +191,7 @@ def _document(id_: int, page: int, audience: Audience) -> tantivy.Document:
 
 
 def _languages(language: str) -> Iterable[str]:
-    """``pt-BR`` as itself and, since it will do for who asks for Portuguese, as ``~pt``."""
+    """Return ``pt-BR`` as itself and as ``~pt``, since it also serves readers who want Portuguese."""
     if not language:
         return (_ANY,)
     whole = language.replace("_", "-").casefold()
@@ -232,7 +232,7 @@ class Words:
     """Both indexes, to read; for one thread at a time."""
 
     def __init__(self, folder: Path) -> None:
-        """Raises ValueError and OSError for what is no such folder."""
+        """Open the index. Raise ValueError or OSError when the folder holds none."""
         for name in ("sections", "pages"):
             if not (folder / name / "meta.json").is_file():  # tantivy would make an empty index
                 raise FileNotFoundError(f"{folder.name}/{name} is missing")
@@ -302,14 +302,14 @@ class Words:
         return {hit.id: hit.score for hit in _hits(self.sections, _any_of(clauses, only), len(among))}
 
     def section_score(self, section: int, field: SectionField, terms: Mapping[str, float]) -> float:
-        """What one field of one section gives for these terms."""
+        """Return the score of one field of one section for these terms."""
         return _score_of(self.sections, SECTIONS, section, field, terms)
 
     def page_score(self, page: int, field: PageField, terms: Mapping[str, float]) -> float:
         return _score_of(self.pages, PAGES, page, field, terms)
 
     def with_near_terms(self, term: str, distance: int, limit: int) -> tuple[list[int], list[int]]:
-        """Pages and sections whose title or body has a term at most so many letters away."""
+        """Return pages and sections whose title or body has a term at most ``distance`` letters away."""
         pages = _hits(self.pages, Query.fuzzy_term_query(PAGES, "title", term, distance), limit)
         sections = _hits(self.sections, Query.fuzzy_term_query(SECTIONS, "body", term, distance), limit)
         return [hit.id for hit in pages], [hit.id for hit in sections]

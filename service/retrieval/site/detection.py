@@ -58,7 +58,7 @@ _CONFIGS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
     ),
 )
 _CONFIG_NAMES = ("docs.", "mint.", "docusaurus.", "sidebars.", "mkdocs.", "conf.", "hugo.", "config.")
-"""What the names of all of these begin with: few files are compared with each pattern."""
+"""Beginnings of the names of all of these: so only few files are compared with each pattern."""
 _MDN_FOLDER = re.compile(r"(?:^|/)files/([a-z]{2}(?:-[a-z]{2})?)/")
 _HUGO_SECTION = re.compile(r"_index(?:\.[a-z-]+)?\.md")
 _CONTENT_ROOTS = ("src/content/docs", "content/docs", "content", "docs", "doc", "documentation", "src/pages", "pages")
@@ -71,9 +71,11 @@ OWN_INSTRUCTIONS = ".docsmith/assistant.md"
 MAX_LOOKED_AT = 300
 """JSON and YAML files."""
 MAX_CONFIGS = 20
-"""Of one generator that are tried, the nearest to the documentation first: for each of them all files are looked at."""
+"""Limit for the configurations of one generator that are tried, the nearest to the documentation first: for each of
+them, all files are looked at.
+"""
 MAX_ROUTES, MAX_LANGUAGES = 50, 200
-"""Of one configuration."""
+"""Limits for one configuration."""
 
 
 def detect_layout(names: Iterable[str], read: Read, *, docs_folder: str = "") -> Layout:
@@ -157,7 +159,7 @@ def _text(read: Read, name: str) -> str:
 
 
 WEBSITE = ".docsmith/website.json"
-"""What came with the pages of a live site: ``{path: {url, title}}``."""
+"""The file with the addresses and titles of a live site's pages: ``{path: {url, title}}``."""
 
 
 def _website(files: frozenset[str], read: Read) -> Layout:
@@ -363,7 +365,7 @@ _BASE_PATH = re.compile(r"base_path:[ \t]*+(?:\[[ \t]*+)?[\"']?([\w./-]{1,200})"
 
 
 def _mkdocs_slugs(text: str) -> SlugStyle:
-    """What the ``toc`` extension is told to make anchors with."""
+    """Return the style of anchors that the ``toc`` extension is set to."""
     if re.search(r"slugify:\s*!!python/\S{0,200}pymdownx\.slugs", text):
         return "pymdownx"
     return "python-unicode" if re.search(r"slugify:\s*!!python/\S{0,200}slugify_unicode", text) else "python"

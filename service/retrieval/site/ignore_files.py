@@ -15,7 +15,7 @@ from functools import cached_property
 from msgspec import Struct
 
 MAX_LINES, MAX_LINE_CHARACTERS, MAX_CHARACTERS = 1_000, 500, 8_192
-"""Of one ignore file, comments not counted; lines beyond are not applied."""
+"""Limits for one ignore file, comments not counted; lines beyond them are not applied."""
 MAX_STATES, MAX_STEPS, MAX_FOLDERS = 1_000, 200_000, 20_000
 """Kept at a time, a state with at most 2 KB; then they are found again."""
 

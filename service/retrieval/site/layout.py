@@ -23,17 +23,17 @@ MAX_SCRIPT = 100_000
 
 
 class NavEntry(Struct, frozen=True):
-    """What the site's navigation says of a page."""
+    """The facts that the site's navigation states about a page."""
 
     order: int
     title: str = ""
     version: str = ""
     language: str = ""
     is_default: bool = True
-    """Of the version or language that a reader sees first."""
+    """Whether the page is in the version and language that a reader sees first."""
     tags: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
-    """Of readers; empty means everyone."""
+    """Groups of readers; empty means everyone."""
 
 
 class Layout(Struct, frozen=True, dict=True):
@@ -50,7 +50,7 @@ class Layout(Struct, frozen=True, dict=True):
     """By path in the repository."""
     redirects: Mapping[str, str] = {}
     ignored: IgnoreRules = IgnoreRules()
-    """Of paths below ``root``."""
+    """Rules for paths below ``root``."""
     mounts: tuple[tuple[str, str, str, str], ...] = ()
     """Further folders of pages: folder, URL prefix, version, language; the first that fits."""
     keep_numbers: bool = True
@@ -66,7 +66,9 @@ class Layout(Struct, frozen=True, dict=True):
 
     @property
     def reading(self) -> tuple[object, ...]:
-        """What the text of pages depends on: of the same file two layouts that agree here make the same page."""
+        """Return all that the text of pages depends on: two layouts that agree here make the same page of the same
+        file.
+        """
         return (
             self.kind, self.root, self.docs_folder, self.dialect, self.include_folders, self.descriptions, self.shown,
         )  # fmt: skip
@@ -213,7 +215,7 @@ _SUFFIXES: Mapping[Kind, tuple[str, ...]] = {
     "mkdocs": (*MARKDOWN_SUFFIXES, ".ipynb"),
     "hugo": (*MARKDOWN_SUFFIXES, ".html"),
 }
-"""What each generator makes pages of; else Markdown only."""
+"""Suffixes of the files that each generator turns into pages; Markdown only for the others."""
 UNSEEN_FOLDERS = frozenset(("node_modules", "vendor", "__pycache__", "site-packages", "bower_components"))
 _UNSEEN_NAMES = re.compile(
     r"(?:LICEN[CS]E|CODE_OF_CONDUCT|AGENTS|CLAUDE|GEMINI|SKILL|PULL_REQUEST_TEMPLATE|ISSUE_TEMPLATE)\.\w+"
@@ -224,7 +226,7 @@ _UNSEEN_PATHS: Mapping[Kind, re.Pattern[str]] = {
         r"(?:^|/)(?:README|CONTRIBUTING|CHANGELOG|SECURITY)\.mdx?$|(?:^|/)_?snippets/", re.IGNORECASE
     )
 }
-"""What a generator shows only where its navigation names it."""
+"""Files that a generator shows only where its navigation names them."""
 LANGUAGE = re.compile(r"[A-Za-z]{2}(?:[-_][A-Za-z]{2,4})?")
 LANGUAGES = frozenset(
     """

@@ -13,7 +13,7 @@ from service.retrieval.site.detection import is_configuration
 from service.retrieval.site.layout import UNSEEN_FOLDERS, Layout, within
 
 KEY = "left_out"
-"""Of the index's facts about itself."""
+"""Key among the index's facts about itself."""
 MAX_KEPT = 10_000
 MORE = "…"
 """Stands for the path of those beyond."""

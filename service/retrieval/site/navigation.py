@@ -48,7 +48,7 @@ class SitePage(Struct, frozen=True, gc=False):
     language: str = ""
     tags: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
-    """Of readers; empty means everyone."""
+    """Groups of readers; empty means everyone."""
     order: int = -1
     """In the navigation, from 0; -1 when it is not there."""
     is_default: bool = True

@@ -31,7 +31,7 @@ PAGE_SECONDS = 20.0
 MAX_BYTES = max(MAX_PAGE_BYTES, MAX_NOTEBOOK_BYTES, MAX_DESCRIPTION_BYTES)
 
 ReadUpTo = Callable[[str, int], bytes | None]
-"""Up to so many bytes of a file; None when there is no such file."""
+"""A function of a path and a limit: at most that number of bytes of the file; None when it does not exist."""
 
 
 class OutOfTime(BaseException):
@@ -44,7 +44,7 @@ class PageReader:
     def __init__(self, layout: Layout, read: ReadUpTo, *, page_seconds: float = PAGE_SECONDS) -> None:
         self._layout, self._read, self._seconds = layout, read, page_seconds
         self.used: set[str] = set()
-        """Files that the last page was made from besides its own, those that were looked for in vain too."""
+        """Files that the last page was made from besides its own, also those that were looked for and not found."""
         self.late = 0
         """Pages that took too long."""
         self._descriptions: dict[str, Description | Skipped] = {}

@@ -1,12 +1,13 @@
-"""The door: a request is accepted in the same append that records what it asks for, or not at all.
+"""Admission: a request is accepted in the same append that records its effect, or not at all.
 
 So a request that is recorded is counted, one that is refused or fails is not, a crash leaves nothing in between, and a
-request that is told again and records nothing (its job is there already) is not counted twice.
+request that is sent again and records nothing (its job is there already) is not counted twice.
 
-All accepted requests are one stream. An append names the version that it was decided on, so what another process
-accepted meanwhile makes it fail: then that is read, and decided again. Within this process one append is on its way at
-a time, for all who wait. (Sending each its own, with the version that it will find if those before it are stored, is
-wrong: when another process takes that version instead, the next one fits again, and does not know what it missed.)
+All accepted requests are one stream. An append names the version that it was decided on, so it fails when another
+process accepted something meanwhile: then the new events are read, and the request is decided again. Within this
+process, one append is under way at a time, for all requests that wait. (An append for each, with the version that it
+will find if those before it are stored, is wrong: when another process takes that version instead, the next one fits
+again, and does not know what it missed.)
 """
 
 import asyncio
@@ -79,7 +80,7 @@ class OverLimit(RateLimited):
 
 
 class _Wanted:
-    """A request at the door, and who waits for what becomes of it."""
+    """A request that waits for its admission, and the future that its caller awaits."""
 
     __slots__ = ("metadata", "outcome", "request", "writes")
 
@@ -94,7 +95,7 @@ class _Wanted:
 
 
 class Admissions:
-    """``clock`` gives the time in UTC. Nobody is let in unless ``run`` runs."""
+    """``clock`` gives the time in UTC. No request is admitted unless ``run`` runs."""
 
     def __init__(self, store: EventStore, limits: Limits, secret: bytes, clock: Callable[[], datetime]) -> None:
         self._store, self._limits, self._secret, self._clock = store, limits, secret, clock
@@ -123,11 +124,11 @@ class Admissions:
         await self._catch_up()
 
     def digest_of(self, address: str) -> str:
-        """What stands for an address in the log: the same for the same, and nothing without the secret."""
+        """Return the digest of an address for the log: the same for the same, and meaningless without the secret."""
         return hmac.digest(self._secret, address.encode(), sha256).hex()[:24]
 
     def standing(self, request: Counted) -> Standing | None:
-        """Of the scope that is closest to its limit; None when none is limited."""
+        """Return the use of the scope that is closest to its limit; None when none is limited."""
         standings = self._usage.standings(request, milliseconds(self._clock()))
         return min(standings, key=lambda one: (one.remaining, -one.reset_milliseconds), default=None)
 
@@ -141,7 +142,7 @@ class Admissions:
         if not self._usage.is_limited(request):
             return await self._store.append_all(writes)
         if self._is_closed:
-            raise StoreClosed("nobody is let in any more")
+            raise StoreClosed("no request is admitted any more")
         wanted = _Wanted(request, metadata, writes)
         self._waiting.append(wanted)
         self._any.set()
@@ -170,7 +171,7 @@ class Admissions:
         finally:
             self._is_closed = True
             for wanted in (*taken, *self._waiting):
-                wanted.fail(StoreClosed("nobody is let in any more"))
+                wanted.fail(StoreClosed("no request is admitted any more"))
 
     async def _let_in(self, wanted: Sequence[_Wanted]) -> None:
         """Give each an outcome. One that cannot be recorded is taken out, and the others are tried again."""
@@ -260,7 +261,7 @@ class Admissions:
 
 
 def load_secret(file: Path) -> bytes:
-    """The installation's secret for addresses, made at the first call; whoever loses it loses a day's counts only."""
+    """Return the installation's secret for addresses, created at the first call; its loss loses a day's counts only."""
     for left in file.parent.glob(f"{file.name}.*"):  # of a process that was killed; its successor is alone here
         left.unlink(missing_ok=True)
     if not file.exists():

@@ -220,7 +220,9 @@ class Indexer:
         """
         project = await project_of_domain(self._views, domain)
         if project is None:
-            raise NotFound("There is no such site.", code="domain_not_found")
+            raise NotFound(
+                f"Site not found: {domain}. List the project's sites to see their domains.", code="domain_not_found"
+            )
         report_progress = (lambda done: on_progress(*done)) if on_progress else _ignore
         try:
             async with site_lock(self._data / "index", domain):

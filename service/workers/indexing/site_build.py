@@ -31,12 +31,12 @@ class BuildTimes(NamedTuple):
     """On top, by what there is to read; 20 times as slow as large sites are read."""
     most: float = 1_800.0
     quick: float = 60.0
-    """What takes longer than this counts as long work, and begins again in a slot for that."""
+    """Work that takes longer than this, in seconds, counts as long and begins again in a slot for long work."""
     quick_bytes: int = 20_000_000
     """More to read than this is long work from the start."""
 
     def for_site(self, size: int) -> float:
-        """Return the seconds for a site of so many bytes."""
+        """Return the seconds for a site of this size, in bytes."""
         return min(self.most, self.least + size / self.bytes_a_second)
 
 

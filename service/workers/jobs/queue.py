@@ -1,7 +1,7 @@
-"""Whose turn it is: jobs wait for room in all, of their organization, in their project, on their branch.
+"""Choose the next job: jobs wait for a slot of the service, of their organization, of their project, of their branch.
 
-The next turn goes to the organization that has the fewest jobs under way, and of its jobs to the one that came first: a
-thousand jobs of one organization, or some that stand still, keep no other's waiting for long.
+The next slot goes to the organization that has the fewest jobs under way, and of its jobs to the one that came first.
+So a thousand jobs of one organization, or some that stand still, do not delay another organization's for long.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ class _Place(NamedTuple):
 
 
 class JobQueue:
-    """Of the jobs that wait, one that fits begins: one whose branch or project is taken holds up no other."""
+    """The jobs that wait. One that fits begins: one whose branch or project is busy does not delay the others."""
 
     def __init__(self, *, in_all: int, per_project: int, per_organization: int | None = None) -> None:
         self._in_all, self._per_project = in_all, per_project

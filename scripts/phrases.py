@@ -1,7 +1,7 @@
 """Phrases that a reader whose second language is English stumbles over, and where they are.
 
 Looked for in the docstrings of the program, in the texts of its errors and of its command line, in the README, the
-manual and the pages of errors. Code itself, tests and the changelog's past are not.
+manual and the pages of errors. Not looked for in code itself, names of log events, tests and the changelog's past.
 """
 
 import ast
@@ -33,7 +33,7 @@ INSTEAD_OF = {
 """Patterns, and what to write."""
 
 BEGINNINGS = re.compile(r"(?:Of|What|Whoever|Beside|Who|As of|Whose)\b(?! is\b)")
-"""Of docstrings: they begin with a verb, or with a noun."""
+"""Beginnings of docstrings that do not begin with a verb or a noun."""
 
 _PATTERN = re.compile("|".join(f"(?:{pattern})" for pattern in INSTEAD_OF))
 _READ_BY_PEOPLE = ("README.md", "service/manual/*.md", "service/web/**/*.html")
@@ -62,9 +62,10 @@ def phrases_in(root: Path) -> list[Phrase]:
 
 def _in_module(file: Path, name: str) -> Iterator[Phrase]:
     tree = ast.parse(file.read_text(encoding="utf-8"))
-    documented = {id(node.value): node for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    documented = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    log_events = set(_log_events(tree))
     for node in ast.walk(tree):
-        if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
+        if not isinstance(node, ast.Constant) or not isinstance(node.value, str) or id(node) in log_events:
             continue
         is_docstring = id(node) in documented
         if is_docstring and (begun := BEGINNINGS.match(node.value)):
@@ -72,6 +73,18 @@ def _in_module(file: Path, name: str) -> Iterator[Phrase]:
         if is_docstring or " " in node.value:
             for number, line in enumerate(node.value.splitlines()):
                 yield from _in_text(line, f"{name}:{node.lineno + number}")
+
+
+def _log_events(tree: ast.Module) -> Iterator[int]:
+    """Yield the names of log events: others search logs for them, so they stay."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(
+                func=ast.Attribute(attr="debug" | "info" | "warning" | "error" | "exception"), args=[name, *_]
+            ):
+                yield id(name)
+            case _:
+                pass
 
 
 def _in_text(line: str, place: str) -> Iterator[Phrase]:

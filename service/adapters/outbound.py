@@ -59,7 +59,9 @@ def _open_socket(info: Sequence[Any]) -> socket.socket:
 
 
 class PatientResolver(AbstractResolver):
-    """The system's own look-up, off asyncio's threads, so many at a time; who is cancelled does not wait for his."""
+    """Look up addresses with the system's resolver, on threads of its own with a limit; a cancelled caller does not
+    wait.
+    """
 
     def __init__(self, lookups: int = LOOKUPS) -> None:
         self._slots = asyncio.Semaphore(lookups)

@@ -4,7 +4,8 @@ import re
 from collections.abc import Collection, Mapping
 
 LEAST_CHARACTERS = 8
-"""Of a value that is taken for a secret by its variable's name; shorter ones are words that occur anywhere."""
+"""Least length of a value that counts as a secret by its variable's name; shorter ones are words that occur anywhere.
+"""
 HIDDEN = "…"
 
 _NAMES = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|PRIVATE", re.IGNORECASE)

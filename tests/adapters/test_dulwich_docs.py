@@ -227,7 +227,7 @@ class TestTakingIn:
             (Source("p1", str(tmp_path / "none"), "main", "", "gitea"), Invalid, "no git repository"),
             (Source("p1", str(taken_in / "hosted/p1.git"), "trunk", "", "gitea"), Invalid, "no branch 'trunk'"),
             (Source("p1", "http://127.0.0.1:1/r", "main", "", "gitea"), Unavailable, "127.0.0.1"),
-            (Source("../p1", "x", "main", "", "local"), NotFound, "no such project"),
+            (Source("../p1", "x", "main", "", "local"), NotFound, "Project not found"),
         ]
         for source, kind, words in cases:
             with pytest.raises(kind, match=words):

@@ -76,8 +76,9 @@ def _next_step(messages: Sequence[ModelMessage]) -> tuple[Step, int]:
 
 
 def _own(messages: Sequence[ModelMessage]) -> Sequence[ModelMessage]:
-    """Without earlier exchanges: what stands before the last reply without calls, if somebody spoke after it; and
-    before a further round, which begins anew."""
+    """Return the messages without earlier exchanges: those before the last reply without calls, if a person wrote after
+    it, and those before a further round, which starts again.
+    """
     for at in range(len(messages) - 1, -1, -1):
         match messages[at]:
             case UserMessage(purpose="new-round"):
@@ -94,7 +95,7 @@ def _instructs(message: ModelMessage) -> bool:
 
 
 def _turns(messages: Sequence[ModelMessage]) -> Iterable[Turn]:
-    """What was asked first, then for each reply with calls: its results and what was said before the next reply."""
+    """Yield the request, then for each reply with calls its results and the messages before the next reply."""
     asked: list[str] = []
     results: list[ToolMessage] = []
     checked = False

@@ -24,7 +24,7 @@ class Entry(Struct, frozen=True):
 
 
 def entry_for(navigation: str, lines: Sequence[str], page: str, title: str, pages: Iterable[str]) -> Entry | None:
-    """The edit that names the page; None when no page of the site is named, so that nobody shows how.
+    """Return the edit that adds the page; None when the file names no page of the site that could serve as an example.
 
     ``navigation`` is the file's path, ``lines`` its text, ``pages`` the site's other pages.
     """

@@ -1,4 +1,4 @@
-"""What the builtin editor reads out of pages and their paths."""
+"""Facts that the builtin editor reads from pages and their paths."""
 
 import re
 from collections.abc import Sequence

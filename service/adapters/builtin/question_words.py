@@ -65,7 +65,7 @@ def language_of(question: str) -> str:
 
 
 def stems_of(text: str, language: str) -> tuple[str, ...]:
-    """Of the words that say something, in order; then compounds (``a.b``, ``a_b``) as they stand."""
+    """Return the stems of the words with a meaning, in order; then compounds (``a.b``, ``a_b``) as they are."""
     stem = stemmer_of(language)
     empty = _WORDS_OF.get(language, frozenset())
     folded = text.casefold()

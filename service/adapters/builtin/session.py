@@ -1,7 +1,7 @@
-"""What the builtin editor does for each form of instruction: tools that it calls, and what it makes of their results.
+"""The builtin editor's work for each form of instruction: the tools that it calls, and its use of their results.
 
-A session is a generator of steps that is sent what came of each. It knows nothing but what it is sent, so that it can
-be run again from the start.
+A session is a generator of steps; it is sent the results of each. It knows only what it is sent, so it can be run
+again from the start.
 """
 
 import json
@@ -42,20 +42,20 @@ from service.ports.model import ToolMessage
 
 MAX_INSTRUCTIONS = 20
 MAX_EDITS = 200
-"""Of one instruction: more than people will review in one pull request."""
+"""Limit for one instruction: people will not review more in one pull request."""
 MAX_NAMED = 20
 """Pages or links that a summary names one by one."""
 
 
 class Step(Struct, frozen=True):
-    """What to say, and the tools to call with which arguments."""
+    """The text to say, and the tools to call with their arguments."""
 
     text: str
     calls: tuple["Call", ...] = ()
 
 
 class Turn(Struct, frozen=True):
-    """What came back: results in the order of the step's calls, what people said meanwhile, what the checks did."""
+    """The outcome of a step: results in the order of its calls, messages of people meanwhile, results of the checks."""
 
     results: tuple[ToolMessage, ...] = ()
     asked: tuple[str, ...] = ()
@@ -81,7 +81,7 @@ class _Insertion(Struct, frozen=True):
 
 
 def _insertion(asked: Add, lines: Sequence[str]) -> _Insertion | None:
-    """Whole lines at the place, set apart by blank ones; None when the page has no such heading."""
+    """Return whole lines for the place, separated by blank ones; None when the page does not have the heading."""
     if asked.place == "top":
         after = top_of(lines)
     else:
@@ -114,7 +114,7 @@ class Session:
         self._waiting: list[Instruction] = []
         self._begun: list[Instruction] = []
         self._done: list[bool] = []
-        """Of each instruction that is over, whether it changed something, or had nothing to mend."""
+        """For each finished instruction, whether it changed something or had nothing to fix."""
         self._edits = 0
         self._unknown: list[str] = []
         self._said: list[str] = []
@@ -376,7 +376,7 @@ class Session:
         elif not quiet:
             self._say("There was no broken link that could be fixed." if remaining else "No link is broken.")
         if mendable:
-            self._say(f"This is as many as one job fixes; {_count(remaining, 'broken link')} left: ask again.")
+            self._say(f"One job fixes no more than these; {_count(remaining, 'broken link')} left: ask again.")
         elif remaining:
             listed = "".join(f"\n  - `{link.path}`, line {link.line}: {shown(link)}" for link in links[:MAX_NAMED])
             rest = f"\n  - and {remaining - MAX_NAMED} more" if remaining > MAX_NAMED else ""

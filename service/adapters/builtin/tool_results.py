@@ -1,4 +1,4 @@
-"""What the builtin editor takes from the tools' results: values, and never the words around them."""
+"""The parts of tool results that the builtin editor reads: values, and never the words around them."""
 
 from service.domain.tool_values import DeadLink, DeadLinks, Declined, Found, Lines, Listed, Replaced
 from service.ports.model import ToolMessage

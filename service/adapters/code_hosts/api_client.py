@@ -2,11 +2,11 @@
 
 - A redirect is an answer, never followed: it would carry the token to wherever it points.
 - Tried again with growing pauses: what cannot have reached the host, what may be done twice (all but POST) and, for
-  every request, what the host refused because of its rate. How long it asks us to wait is told in ``Retry-After``
-  (RFC 9110, section 10.2.3), by GitHub also in ``X-RateLimit-Reset`` (seconds since 1970) and by GitLab in
-  ``RateLimit-Reset``; GitHub's secondary limits are a 403 that may tell nothing but words, and mean a minute.
+  every request, what the host refused because of its rate. The time to wait is in ``Retry-After`` (RFC 9110, section
+  10.2.3), from GitHub also in ``X-RateLimit-Reset`` (seconds since 1970) and from GitLab in ``RateLimit-Reset``;
+  GitHub's secondary limits are a 403 that may hold only words, and mean a minute.
 - Where it goes is the operator's own word, a setting of the project, which may well be in a private network: addresses
-  are not looked at (``outbound`` does that for what others name), since nobody else's word is followed.
+  are not looked at (``outbound`` does that for what others name), since no other source names an address.
 - Nothing of the user's is read: no netrc (it would replace the token), no cookies. Proxies are the environment's.
 """
 
@@ -34,10 +34,10 @@ T = TypeVar("T")
 
 TRIES = 5
 MAX_WAIT_SECONDS = 300.0
-"""In all, for one request. A host that asks for more is told of as rate limited.
+"""Limit for all waits of one request. A host that asks for more is reported as rate limited.
 
-A job keeps its place among those at work meanwhile: most of what it asks is to open the pull request for work that is
-done and paid for, and a place that stays taken for minutes costs less than a person who has to come back and say so.
+A job keeps its slot meanwhile: most requests are to open the pull request for work that is done and paid for, and a
+slot that stays busy for minutes costs less than a person who has to come back and ask again.
 """
 MAX_PAUSE_SECONDS = 30.0
 UNTOLD_WAIT_SECONDS = 60.0

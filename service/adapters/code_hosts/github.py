@@ -51,7 +51,7 @@ Method: TypeAlias = Literal["GET", "POST", "PATCH"]
 
 USER_AGENT = "docsmith"
 VERSION = "2022-11-28"
-"""Of the API; GitHub keeps each for at least two years after the next."""
+"""Version of the API; GitHub keeps each for at least two years after the next."""
 
 APP_PERMISSIONS = {"contents": "write", "pull_requests": "write"}
 """All that we ask for; reading a repository's metadata is always included."""
@@ -94,7 +94,7 @@ class _CheckedRepository(Struct, frozen=True):
 
 
 class _Installation(Struct, frozen=True):
-    """Of an App, in the account that owns the repository."""
+    """The installation of an App in the account that owns the repository."""
 
     id: int
     permissions: dict[str, str] = {}
@@ -232,8 +232,8 @@ def installation_token(place: Place, app_id: str, jwt: str) -> Steps[Installatio
     answer = yield ApiRequest("GET", f"{place.api}/repos/{place.quoted}/installation", headers)
     if answer.status == 404:
         raise NotFound(
-            f"The GitHub App {app_id} is not installed on {place.repository}, or there is no such repository. Install "
-            "it on the repository's settings page.",
+            f"The GitHub App {app_id} is not installed on {place.repository}, or this repository does not exist. "
+            "Install it on the repository's settings page.",
             code=NO_SUCH_REPOSITORY,
         )
     installation = _read(answer, _Installation, place, refused=_app_refused(app_id))

@@ -64,7 +64,7 @@ class _MergeRequest(Struct, frozen=True):
     description: str | None = None
     draft: bool | None = None
     work_in_progress: bool | None = None
-    """What older versions have instead."""
+    """The field of older versions in its place."""
 
 
 class _Access(Struct, frozen=True):

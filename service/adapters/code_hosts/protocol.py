@@ -1,12 +1,12 @@
-"""What the APIs of code hosts have in common, without any I/O: requests out, answers in.
+"""The common part of the code hosts' APIs, without any I/O: requests out, answers in.
 
 A flow is a generator: it yields a request, is sent the answer (or has ``NoAnswer`` thrown in) and returns its result.
 So the whole of it, order and decisions included, can be read in one place and tested without a network; ``api_client``
 sends and receives, and decides only when to send a request again.
 
-Facts that hold for all three hosts: who may not see a repository is told that there is none (404); a second pull
-request for the same two branches is refused (GitHub 422, GitLab and Gitea 409), so whoever may have made one looks
-again.
+Facts that hold for all three hosts: a caller who may not see a repository is answered that it does not exist (404); a
+second pull request for the same two branches is refused (GitHub 422, GitLab and Gitea 409), so a caller who may have
+created one looks again.
 """
 
 import json
@@ -36,7 +36,7 @@ from service.ports.code_host import (
 T = TypeVar("T")
 
 ROUNDS = 3
-"""Of looking and creating, when an answer was lost or somebody else was faster."""
+"""Rounds of looking and creating, when an answer was lost or another caller was faster."""
 
 MAX_QUOTED_CHARACTERS = 300
 MAX_REFUSAL_BYTES = 64 * 1024
@@ -189,14 +189,14 @@ def encoded(body: Mapping[str, Any]) -> bytes:
 
 
 def checked_url(url: str, place: Place) -> str:
-    """What people will click on. Raises Unavailable."""
+    """Return the address that people will click on. Raise Unavailable when it is not a web address."""
     if not url.startswith(("https://", "http://")) or not url.isprintable():
         raise Unavailable(f"{place.api} named no address of the pull request.", code=CODE_HOST_UNAVAILABLE)
     return url
 
 
 def refusal(host: str, answer: ApiAnswer, place: Place) -> ServiceError:
-    """What a status other than success means, and what to do about it."""
+    """Return the error for a status other than success, with what to do about it."""
     where, said = place.repository, words(answer.body)
     quoted = f" {host} says: {said}" if said else ""
     match answer.status:
@@ -242,7 +242,7 @@ def refusal(host: str, answer: ApiAnswer, place: Place) -> ServiceError:
 
 def archived(place: Place) -> Conflict:
     return Conflict(
-        f"{place.repository} is archived: nobody can write to it. Unarchive it on its code host, or work on another.",
+        f"{place.repository} is archived and cannot be changed. Unarchive it on its code host, or work on another.",
         code=REPOSITORY_ARCHIVED,
     )
 

@@ -1,5 +1,5 @@
-"""What one commit has that another had not: only folders that differ are walked, so that a change of a few files costs
-the same on a repository of any size.
+"""The differences between two commits: only folders that differ are walked, so that a change of a few files costs the
+same in a repository of any size.
 """
 
 import stat
@@ -64,8 +64,8 @@ def _found(objects: Objects, root: ObjectID, path: str, trees: dict[ObjectID, di
 
 
 def changes_between(clone: Path, old: str, new: str, docs_folder: str) -> GitChanges | None:
-    """Of the files that ``export`` would write. None when that costs as much as reading everything, or when the older
-    commit is not here. Raises NotFound (``commit_not_found``) for the newer one.
+    """Return the changes of the files that ``export`` would write. None when that costs as much as reading everything,
+    or when the older commit is not here. Raise NotFound (``commit_not_found``) for the newer one.
     """
     with opened(clone) as repository:
         now = commit_of(repository, new)
@@ -96,7 +96,7 @@ class _Walk:
         self._entries = 0
         self._changes = 0
         self.left_out: list[LeftOut] = []
-        """Of what changed."""
+        """Changed files and folders that are not read."""
 
     def changes(self, before: ObjectID, now: ObjectID, docs_folder: str) -> Iterator[tuple[str, ObjectID | None]]:
         parts = [part.encode() for part in docs_folder.split("/") if part]

@@ -37,7 +37,7 @@ IMPORT_SECONDS = 3_600.0
 EXPORT_SECONDS = 300.0
 
 CHILD_BYTES = 4 * 1024 * 1024 * 1024
-"""Of address space, in which the pack is mapped too."""
+"""Limit for the child's address space, in bytes; the pack is mapped into it, too."""
 
 PROJECT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 
@@ -194,7 +194,7 @@ class DulwichDocs:
         return self._data / "hosted" / f"{_checked(source.project_id)}.git"
 
     async def _theirs(self, source: Source) -> Remote:
-        """The repository that the source names, whoever keeps it."""
+        """Return the repository that the source names, wherever it is hosted."""
         remote = remote_of(source.repository)
         if not remote.url:
             return remote
@@ -247,7 +247,7 @@ class DulwichDocs:
 
 def _checked(project_id: str) -> str:
     if not PROJECT.fullmatch(project_id):
-        raise NotFound("There is no such project.")
+        raise NotFound(f"Project not found: {project_id!r} is not a project's id.")
     return project_id
 
 
@@ -270,7 +270,7 @@ def _make_clone(clone: Path, borrowed: Sequence[Path], ref: str) -> None:
 
 
 def _locking(function: Callable[..., T], clone: Path, *args: object) -> T:
-    """With the clone's lock: what a killed predecessor left is nobody's by now."""
+    """Call the function with the clone's lock held. Leftovers of a killed holder are removed."""
     with locked(clone.parent / f".{clone.name}.lock"):
         forget_killed_work(clone)
         return function(clone, *args)

@@ -16,7 +16,7 @@ from service.domain.errors import Invalid
 from service.ports.docs_source import LEFT_OUT, MAY_HOLD_PAGES, REASON, LeftOut, size_limit
 
 MAX_EXPORT_BYTES = 2 * 1024 * 1024 * 1024
-"""Of all files of a commit together."""
+"""Limit for all files of a commit together, in bytes."""
 
 OWN_FOLDER, OWN_FILE = ".docsmith", "assistant.md"
 """Instructions of a site's owner to the assistant."""
@@ -107,7 +107,7 @@ def _exported(
 def above(
     objects: Objects, tree: ObjectID, parts: Sequence[bytes], leave: Callable[[LeftOut], None]
 ) -> Iterator[tuple[bytes, int, ObjectID]]:
-    """What the folders above the documentation say of the site."""
+    """Yield the files in the folders above the documentation that describe the site."""
     for depth in range(len(parts)):
         folder = objects.entry(tree, parts[:depth])
         if folder is None or not stat.S_ISDIR(folder.mode):

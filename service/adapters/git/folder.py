@@ -34,7 +34,7 @@ class Found(NamedTuple):
     mode: int
     modified: float
     target: bytes | None
-    """Of a symbolic link."""
+    """Target of a symbolic link."""
 
     def content(self) -> bytes:
         """Read it again."""

@@ -112,9 +112,10 @@ class History:
 
 
 def new_objects(repository: Repo, want: ObjectID, has: Callable[[ObjectID], bool]) -> list[ObjectID]:
-    """What a repository lacks of ``want``; a commit that it ``has``, it has with all that is below. Found by comparing
-    each new commit's tree with its parents' trees, so it costs what changed, not the size of the repository (dulwich
-    walks every tree that is there).
+    """Return the objects of ``want`` that a repository lacks; of a commit that it ``has``, it has all objects.
+
+    Each new commit's tree is compared with its parents' trees, so the cost depends on the changes, not on the size of
+    the repository (dulwich walks every tree).
     """
     history, objects = History(repository), Objects(repository)
     commits: list[Commit] = []

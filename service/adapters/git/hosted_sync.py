@@ -1,7 +1,7 @@
-"""Between a clone and the hosted repository whose objects it borrows: nothing needs to be brought, and a push brings
-what the repository lacks. It costs what changed, however many branches and commits there are. Several may be at it at
-once: objects are only added, and a branch moves from the commit that was seen. Plain functions: whoever calls them
-decides in which thread.
+"""Between a clone and the hosted repository whose objects it borrows: nothing needs to be fetched, and a push adds what
+the repository lacks. The cost depends on the changes, not on the number of branches and commits. Several callers may
+do it at once: objects are only added, and a branch moves from the commit that was seen. These are plain functions: the
+caller decides in which thread they run.
 """
 
 from collections.abc import Iterator, Sequence

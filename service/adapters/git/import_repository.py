@@ -13,7 +13,7 @@ from service.adapters.git.repositories import FETCHED, HEADS, commit_of, create,
 from service.domain.errors import Invalid
 
 FOLDER_BRANCH = "main"
-"""What the files of a plain folder are committed to when no branch is named."""
+"""The branch to which the files of a plain folder are committed when none is named."""
 
 
 def default_branch(remote: Remote) -> str:

@@ -26,16 +26,16 @@ from service.ports.docs_source import (
 )
 
 MAX_ENTRIES = 200_000
-"""Of one commit, trees counted too."""
+"""Limit for the entries of one commit, trees counted too."""
 
 MAX_TREE_BYTES = 32 * 1024 * 1024
-"""Of one tree object: about 800,000 entries."""
+"""Limit for one tree object, in bytes: about 800,000 entries."""
 
 MAX_BLOB_BYTES = 2 * 1024 * 1024
 """A file larger than this is not read, but for the index, which has a limit for each kind of page (``size_limit``)."""
 
 MAX_INFLATED_BYTES = 64 * 1024 * 1024
-"""Of any object that a wanted one is a delta of."""
+"""Limit for any object that a wanted one is a delta of, in bytes."""
 
 LFS_POINTER = b"version https://git-lfs"
 
@@ -82,8 +82,8 @@ class Objects:
         return self.size(name) is not None
 
     def size(self, name: ObjectID) -> int | None:
-        """Bytes that reading the object takes at most: its own, or those of the largest it is a delta of. None when
-        there is no such object.
+        """Return the bytes that reading the object needs at most: its own, or those of the largest that it is a delta
+        of. None when the object does not exist.
         """
         place = self._find(name)
         if place is None:
@@ -174,7 +174,7 @@ class Objects:
         raise NotFound(f"There is no object {name[:12].decode()} here.")
 
     def fits(self, name: ObjectID, limit: int) -> bool:
-        """Return whether a file has at most so many bytes, by headers alone. A small delta of a larger file fits."""
+        """Return whether a file has at most ``limit`` bytes, by headers alone. A small delta of a larger file fits."""
         size = self.size(name)
         if size is None:
             raise NotFound(f"There is no file {name[:12].decode()} here.")
@@ -225,7 +225,7 @@ class Objects:
                     yield prefix + entry.name, entry.mode, entry.id
 
     def entry(self, tree: ObjectID, path: Sequence[bytes]) -> Entry | None:
-        """What the path leads to, through folders only."""
+        """Return the entry at the path, through folders only."""
         found: Entry | None = Entry(b"", stat.S_IFDIR, tree)
         for part in path:
             if found is None or not stat.S_ISDIR(found.mode):

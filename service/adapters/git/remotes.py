@@ -21,7 +21,7 @@ class Remote(Struct, frozen=True):
     url: str
     """``http(s)://…``, or ``""``."""
     path: str
-    """Of a repository on this machine, or ``""``."""
+    """Path of a repository on this machine, or ``""``."""
     username: str = ""
     token: str = ""
 

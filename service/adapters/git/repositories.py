@@ -155,12 +155,12 @@ def opened(path: Path, *, durable: bool = False) -> Iterator[BareRepository]:
     try:
         repository = BareRepository(path, durable=durable)
     except (NotGitRepository, FileNotFoundError, NotADirectoryError):
-        raise NotFound("There is no such repository.") from None
+        raise NotFound("Repository not found.") from None
     except (UnsupportedVersion, UnsupportedExtension) as error:
         raise NotFound(f"This repository is of a kind that cannot be read here: {error}.") from None
     try:
         if not (path / "objects").is_dir():
-            raise NotFound("There is no such repository.")
+            raise NotFound("Repository not found.")
         with needs_room():
             yield repository
     finally:
@@ -231,7 +231,7 @@ def locked(file: Path) -> Iterator[None]:
 
 @contextmanager
 def only_if_free(file: Path) -> Iterator[bool]:
-    """As ``locked``, without a wait: whether nobody holds it."""
+    """Lock the file without waiting; yield whether it was free."""
     descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,7 +1,7 @@
-"""Bringing commits from and to a remote repository: over HTTP(S), or on this machine. Plain functions: whoever calls
-them decides in which process.
+"""Fetch commits from a remote repository and push to it: over HTTP(S), or on this machine. These are plain functions:
+the caller decides in which process they run.
 
-What dulwich 1.2.21 does, measured: a ref that the server refuses raises nothing and is told in ``ref_status``; with
+What dulwich 1.2.21 does, measured: a ref that the server refuses raises nothing and is reported in ``ref_status``; with
 ``username`` and ``password`` the credentials go to the origin of the URL only, whatever redirects say, while
 ``http.extraHeader`` follows them; credentials inside a URL would be written to the configuration of the clone.
 """
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 MAX_FETCHED = 100
 """Branches of which a clone knows what they were on the remote. All are read each time, and a job makes one."""
 MAX_LINES_TOLD = 50
-"""Of what a server says to people during a push."""
+"""Limit for the lines of a server's messages to people during a push."""
 
 
 def connected(remote: Remote) -> "AbstractContextManager[tuple[GitClient, bytes]]":
@@ -53,7 +53,7 @@ def heads(remote: Remote, *prefixes: str) -> dict[str, str]:
 
 
 def default_branch(remote: Remote) -> str:
-    """What its HEAD names; for a HEAD that is on no branch, one that goes by a usual name, or is the only one."""
+    """Return the branch that its HEAD names; if none, a branch with a usual name, or the only one."""
     with connected(remote) as (client, path):
         head = client.get_refs(path, ref_prefix=[b"HEAD"]).symrefs.get(Ref(b"HEAD"), b"")
     branches = sorted(heads(remote))
@@ -226,7 +226,7 @@ def _refusal(branch: str, reason: str) -> ServiceError:
     if re.search(r"missing|unpack", plain):
         return Unavailable(f"The remote could not take the pack for {branch}: {plain}")
     if re.search(r"archived", plain, re.IGNORECASE):
-        return Conflict(f"The repository is archived, nobody can push {branch}: {plain}", code=REPOSITORY_ARCHIVED)
+        return Conflict(f"The repository is archived, so {branch} cannot be pushed: {plain}", code=REPOSITORY_ARCHIVED)
     if not re.search(r"protected branch|hook declined", plain, re.IGNORECASE) and re.search(
         r"refusing to allow|permission|not allowed|denied|scope", plain, re.IGNORECASE
     ):

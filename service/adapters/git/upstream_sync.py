@@ -1,8 +1,8 @@
-"""A hosted repository, and the folder or repository that it was made from and that people still work on: what changed
-there is taken in by a merge of whole files, so that what was merged here stays.
+"""A hosted repository, and the folder or repository that it was made from and that people still work on: changes there
+are imported by a merge of whole files, so that what was merged here stays.
 
-The files of a folder, and those of a repository without history, are commits of a line of their own; a reference says
-how far it has been taken in.
+The files of a folder, and those of a repository without history, are commits on a line of their own; a reference says
+how far it has been imported.
 """
 
 import os
@@ -43,9 +43,9 @@ MAX_COMMITS = 100_000
 
 
 def refresh(hosted: Path, remote: Remote, ref: str) -> bool:
-    """Take in what is new; whether anything was. Safe to repeat after a crash at any point.
+    """Import what is new; return whether anything was. Safe to repeat after a crash at any point.
 
-    Raises Conflict (``diverged``) when a file changed there and here: nothing is taken in.
+    Raise Conflict (``diverged``) when a file changed there and here: nothing is imported.
     """
     if remote.path and not Path(remote.path).is_dir():
         raise no_folder(remote)
@@ -166,7 +166,7 @@ def _commit(repository: BareRepository, tree: ObjectID, parents: list[ObjectID],
 
 
 def known_state(hosted: Path) -> str:
-    """Of the folder or repository when it was last taken in; empty when nobody remembers."""
+    """Return the state of the folder or repository when it was last imported; empty when it is not known."""
     try:
         return (hosted / STATE_FILE).read_text(encoding="utf-8")
     except OSError:
@@ -179,8 +179,9 @@ def remember_state(hosted: Path, state: str) -> None:
 
 
 def state_of(remote: Remote, ref: str) -> str:
-    """Another one whenever there may be something to take in: a folder's names, sizes and times, the newest commit of a
-    repository on this machine; empty for one elsewhere, which only a fetch tells. Reads no file. Raises as ``refresh``.
+    """Return a text that differs whenever there may be something to import: a folder's names, sizes and times, or the
+    newest commit of a repository on this machine; empty for one elsewhere, where only a fetch can find out. No file is
+    read. Raise as ``refresh`` does.
     """
     if not remote.path:
         return ""

@@ -4,9 +4,9 @@
     hosted/<project>.git/refs/pull/<number>/head         the commit, as on other code hosts
     repos/<project>.heads/<hash>                         derived: the numbers of those of a head
 
-git's own state is the truth: a pull request whose head is part of its base is merged, whoever merged it. So every
-operation begins by looking, and doing it again after a crash finds what was done. Writers of one repository take turns
-by a lock on a file, across processes; branches move by compare-and-swap, because pushes do not take that lock.
+git's own state is the truth: a pull request whose head is part of its base is merged, also when another program merged
+it. So every operation begins by looking, and a repeat after a crash finds what was done. Writers of one repository take
+turns by a lock on a file, across processes; branches move by compare-and-swap, because pushes do not take that lock.
 """
 
 import asyncio
@@ -78,7 +78,7 @@ class HostedCodeHost:
 
     async def check_repository(self, source: Source) -> CheckedRepository:
         if not await asyncio.to_thread(self._path(source.project_id).is_dir):
-            raise NotFound("There is no such repository.", code=NO_SUCH_REPOSITORY)
+            raise NotFound("Repository not found.", code=NO_SUCH_REPOSITORY)
         return CheckedRepository()
 
     async def open_pull_request(self, source: Source, new: NewPullRequest) -> PullRequest:
@@ -125,7 +125,7 @@ class HostedCodeHost:
 
     def _path(self, project_id: str) -> Path:
         if not PROJECT.fullmatch(project_id):
-            raise NotFound("There is no such repository.")
+            raise NotFound("Repository not found.")
         return self._data / "hosted" / f"{project_id}.git"
 
     def public(self, project_id: str, pull: Pull) -> PullRequest:
@@ -138,7 +138,7 @@ class HostedCodeHost:
         try:
             return path, read_pull(path, number)
         except (FileNotFoundError, NotADirectoryError):
-            raise NotFound("There is no such pull request.", code="pull_request_not_found") from None
+            raise NotFound("Pull request not found.", code="pull_request_not_found") from None
 
     @contextmanager
     def acting(self, project_id: str, number: int, token: str) -> Iterator[tuple[Pulls, Pull]]:
@@ -151,9 +151,9 @@ class HostedCodeHost:
         try:
             path, known = self._known(project_id, number)
         except NotFound:
-            raise NotFound("There is no such pull request.") from None
+            raise NotFound("Pull request not found.") from None
         if not hmac.compare_digest(known.token.encode(), token.encode("utf-8", "replace")):
-            raise NotFound("There is no such pull request.")
+            raise NotFound("Pull request not found.")
         return path, known
 
 
@@ -184,5 +184,5 @@ def _one_file(
             raise Conflict("This pull request has other commits by now.", code="branch_moved")
         file = pulls.diff(pull).file(place)
         if file is None:
-            raise NotFound("There is no such pull request.")
+            raise NotFound("Pull request not found.")
         return PullRequestFile(pull.title, file)

@@ -18,13 +18,13 @@ from service.ports.code_host import MAX_SHOWN_LINE, Diffed, DiffHunk, DiffLine
 FILES_PER_PAGE = 100
 MAX_CHANGES = 20_000
 MAX_LISTED_BYTES = 8 * 1024 * 1024
-"""Of the files that are read for one page. The lines of those beyond it are not counted."""
+"""Limit for the files that are read for one page, in bytes. The lines of files beyond it are not counted."""
 OPEN_LINES, OPEN_CHARACTERS = 400, 32 * 1024
 """A file whose hunks are longer is shown apart."""
 OPEN_FILES, OPEN_LINES_OF_ALL, OPEN_CHARACTERS_OF_ALL = 30, 800, 64 * 1024
 """When the others are more than this together, all are shown apart."""
 MAX_LINES, MAX_CHARACTERS = 2_000, 256 * 1024
-"""Of hunks that are shown apart; what is beyond is left out."""
+"""Limits for hunks that are shown on their own; the rest is left out."""
 LINE_STEPS = 1_000_000
 """For a page, or for a file: one whose comparison takes more has no common lines but at its beginning and end."""
 SAMPLED_PAIRS = 250_000
@@ -202,7 +202,7 @@ def _line_counts(objects: Objects, change: Change) -> Counter[bytes]:
 
 
 def _bytes(objects: Objects, changed: Sequence[Change]) -> int:
-    """What reading the files of both sides takes."""
+    """Return the bytes of the files of both sides."""
     blobs = [blob for change in changed if not _is_submodule(change) for blob in (change.old, change.new)]
     return sum(objects.size(blob) or 0 for blob in blobs if blob is not None)
 

@@ -40,7 +40,7 @@ SERVICES = ("git-upload-pack", RECEIVE)
 
 PIECE = 64 * 1024
 WRITTEN_AT_ONCE = 1024 * 1024
-"""Of a body, in one go: most are smaller."""
+"""Bytes of a body that are written in one call: most bodies are smaller."""
 
 MEMORY_BYTES = 1536 * 1024 * 1024
 """Address space, about 300 MB of it the interpreter's own."""
@@ -59,7 +59,7 @@ class GitLimits(Struct, frozen=True):
 
     push_bytes: int = 512 * 1024 * 1024
     request_bytes: int = 16 * 1024 * 1024
-    """Of a request for a pack: 40 bytes for each commit that the client has."""
+    """Limit for a request for a pack: 40 bytes for each commit that the client has."""
     piece_seconds: float = 30
     """For the next piece of a body to arrive, and for a piece of an answer to be taken."""
     body_seconds: float = 900
@@ -71,7 +71,7 @@ class GitLimits(Struct, frozen=True):
     receiving: int = 64
     """Bodies that are read at once: each may take push_bytes of the disk."""
     receiving_each: tuple[int, int] = (16, 8)
-    """Of one organization, and of one project."""
+    """Limits for one organization, and for one project."""
     working: int = 8
     """Processes at once."""
     working_each: tuple[int, int] = (4, 3)
@@ -111,7 +111,7 @@ def git_routes(
             raise web.HTTPUnauthorized(headers={"WWW-Authenticate": 'Basic realm="docsmith"'}, text="Unauthorized\n")
         path = hosted_root / f"{project_id}.git"
         if not await asyncio.to_thread((path / "objects").is_dir):
-            raise web.HTTPNotFound(text="There is no such repository.\n")
+            raise web.HTTPNotFound(text="Repository not found.\n")
         return path, (organization_id, project_id)
 
     def exchange(request: web.Request, repository: tuple[Path, Owners], order: Order) -> "_Exchange":
@@ -273,7 +273,7 @@ class _Exchange:
                 timeout_seconds=limits.work_seconds, memory_bytes=MEMORY_BYTES, on_progress=self._note,
             )  # fmt: skip
         except NotGitRepository:
-            raise web.HTTPNotFound(text="There is no such repository.\n") from None
+            raise web.HTTPNotFound(text="Repository not found.\n") from None
         except Malformed as error:
             log.info("git request refused", service=self._order.service, reason=str(error))
             raise web.HTTPBadRequest(text="This is not what a git client sends.\n") from None

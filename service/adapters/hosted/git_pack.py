@@ -1,6 +1,6 @@
-"""What a push brings: a pack is looked through, and moved into the repository when all of it is sound.
+"""Receive a pack: check all of it, and move it into the repository when it is sound.
 
-It runs in a process of its own, for a few bytes of a pack may be gigabytes of an object.
+This runs in a process of its own, since a few bytes of a pack may be gigabytes of an object.
 """
 
 import re
@@ -28,7 +28,7 @@ NOT_A_PACK = (
     ChecksumMismatch, ApplyDeltaError, UnresolvedDeltas, ObjectFormatException, GitProtocolError,
     AssertionError, ValueError, TypeError, KeyError, IndexError, OverflowError, EOFError, struct.error, zlib.error,
 )  # fmt: skip
-"""What dulwich raises for bytes that are none."""
+"""Errors that dulwich raises for bytes that are not a pack."""
 
 HFS_IGNORES = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
 """In names of files on HFS+ (git's utf8.c: next_hfs_char)."""
@@ -42,14 +42,14 @@ SHORT_NAMES = "|".join(
 GIT_READS = re.compile(rf"(?:\.gitmodules|\.gitattributes|{SHORT_NAMES})[ .]*(?::.*)?", re.IGNORECASE | re.DOTALL)
 """Files that git reads and that are no links (git's fsck.c: gitmodulesSymlink; path.c: is_ntfs_dot_generic)."""
 MAX_MESSAGE_BYTES = 1024 * 1024
-"""Of a commit or an annotated tag: they are shown on pages."""
+"""Limit for the message of a commit or an annotated tag, in bytes: they are shown on pages."""
 
 
 class Received(Struct, frozen=True):
     problem: bytes | None = None
     """Why nothing of it was stored, in git's words."""
     kinds: Mapping[ObjectID, str] = {}
-    """Of the tips that are in the repository now: ``commit``, ``tag``, ``tree`` or ``blob``."""
+    """Kinds of the tips that are in the repository now: ``commit``, ``tag``, ``tree`` or ``blob``."""
 
 
 class Malformed(Exception):

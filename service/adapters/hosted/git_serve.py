@@ -1,14 +1,14 @@
 """One request of git's, from a file with its body to a file with its answer: in a process of its own.
 
-dulwich walks the objects and writes the packs. What it walks was written by others, and what it is asked was, too, so
-none of it runs where the service's own requests do. Facts that this code respects:
+dulwich walks the objects and writes the packs. Others wrote both the objects and the request, so none of it runs where
+the service's own requests do. Facts that this code respects:
 
 - dulwich reports a ref as updated although it lost the race for it, takes a pack whose objects are missing, and does
   not know the ``shallow`` lines of a push from a shallow clone. So pushes are received by our own handler.
 - dulwich offers ``filter``, yet in version 0 of the protocol it understands it only before ``deepen``, where git sends
   it after, and refuses the later requests for single files that a partial clone lives on. So it is not offered; git
   then says so, and clones everything.
-- An empty packet, ``0004``, is one that nobody should send (gitprotocol-common(5)).
+- An empty packet, ``0004``, should not be sent (gitprotocol-common(5)).
 """
 
 import heapq
@@ -64,7 +64,7 @@ def _arrived(duplicate: Any) -> SharedFile:
 
 
 class Order(Struct, frozen=True):
-    """What to do."""
+    """The request to serve."""
 
     service: str
     advertise: bool
@@ -145,7 +145,7 @@ class HostedRepo(Repo):
 
 
 class _One(Backend):
-    """What dulwich's handlers ask for their repository."""
+    """The backend that dulwich's handlers ask for their repository."""
 
     def __init__(self, repo: HostedRepo) -> None:
         self._repo = repo
@@ -187,13 +187,13 @@ class Receive(ReceivePackHandler):
     """
 
     path: Path
-    """Of the repository."""
+    """Path of the repository."""
     body: BinaryIO
     """The pack stands behind the commands."""
     moved: Callable[[], None]
     """Is called for each ref that was updated."""
     allow_force_push = False
-    """Of the default branch."""
+    """Whether a push may remove commits from the default branch."""
 
     def handle(self) -> None:
         if self.advertise_refs:

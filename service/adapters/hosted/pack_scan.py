@@ -13,7 +13,7 @@ from msgspec import Struct
 MAX_OBJECT_BYTES = 100 * 1024 * 1024
 """As other code hosts have it (GitHub, "About large files on GitHub")."""
 MAX_UNPACKED_BYTES = 4 * 1024**3
-"""Of all objects of one push."""
+"""Limit for all objects of one push, in bytes."""
 
 _OFS_DELTA, _REF_DELTA = 6, 7
 _PIECE = 64 * 1024

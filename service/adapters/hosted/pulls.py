@@ -372,7 +372,7 @@ def version_of(pull: Pull) -> str:
 
 
 def _shown(commits: Iterable[tuple[ObjectID, Commit]]) -> Iterator[PullRequestCommit]:
-    """What a page shows of commits: of the first ones their whole messages, of the others the beginnings."""
+    """Yield the commits as a page shows them: the first ones with whole messages, the others with the beginnings."""
     left = MAX_MESSAGES
     for name, commit in commits:
         message = commit.message[: max(left, MAX_SUBJECT)].decode("utf-8", "replace")

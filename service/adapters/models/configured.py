@@ -18,7 +18,7 @@ BUILTIN = "builtin"
 
 
 class _Usual(Struct, frozen=True):
-    """What a key in the environment gives without any settings."""
+    """The models that a key in the environment gives without any settings."""
 
     api_key_env: str
     models: Mapping[str, str]
@@ -33,7 +33,7 @@ _USUAL = (
 )
 
 _SOON_ANOTHER = Retries(tries=2, total_seconds=10.0)
-"""Of a model that another stands in for: asking that one is better than waiting long."""
+"""Retries of a model that has a fallback: to ask the fallback is better than to wait long."""
 
 ALWAYS = ("sonnet", "opus")
 """Aliases that exist whatever the settings say: callers of the agent API name them."""

@@ -14,7 +14,7 @@ from service.adapters.redaction import secrets_of
 from service.domain.errors import Invalid, ServiceError, Unavailable
 
 MAX_CHARACTERS = 8_000
-"""Of a text: about 2,000 tokens, which every embedding model of today takes."""
+"""Limit for a text: about 2,000 tokens, which every current embedding model accepts."""
 
 
 class LitellmEmbeddings:

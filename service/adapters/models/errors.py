@@ -1,8 +1,8 @@
-"""What litellm raises, as errors of our own; and when to try again.
+"""Turn litellm's errors into our own, and decide when to try again.
 
 The words of an error are ours: a provider's message may quote the key or the prompt, and errors are logged and shown.
-Only what a provider says of a request it refuses is passed on, shortened and without secrets: no one could mend the
-request otherwise. It is for operators: readers of the assistant learn less (``service.assistant.failures``).
+Only a provider's reason for refusing a request is passed on, shortened and without secrets: without it, the request
+could not be corrected. It is for operators: readers of the assistant learn less (``service.assistant.failures``).
 """
 
 from collections.abc import Collection, Mapping

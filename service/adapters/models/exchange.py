@@ -11,13 +11,13 @@ import aiohttp
 from service.domain.errors import Unavailable
 
 READ_BYTES = 64 * 1024
-"""aiohttp stops reading from a socket when twice this much is waiting: a reply that nobody reads costs no memory."""
+"""aiohttp stops reading from a socket when twice this much is waiting: a reply without a reader costs no memory."""
 
 Protocol = Literal["chat_completions", "messages"]
 
 
 class Exchange:
-    """What the model's adapter wants of an exchange, and what came of it."""
+    """The settings that the model's adapter passes to an exchange, and the outcome of the exchange."""
 
     def __init__(self, session: aiohttp.ClientSession | None, *, first_token_timeout_seconds: float) -> None:
         self.session = session

@@ -28,11 +28,11 @@ class FallbackModel:
 
     @property
     def name(self) -> str:
-        """Of the one that is asked first; a reply's end says which it was."""
+        """Name of the model that is asked first; a reply's end names the one that answered."""
         return self._models[0].name
 
     async def window_tokens(self) -> int | None:
-        """The smallest, so that a prompt fits whoever answers, and is the same when another did."""
+        """Return the smallest window, so that a prompt fits every model, and is the same for each."""
         known = [tokens for model in self._models if (tokens := await model.window_tokens()) is not None]
         return min(known, default=None)
 

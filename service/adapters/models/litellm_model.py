@@ -41,13 +41,14 @@ from service.ports.model import (
 )
 
 USUAL_WINDOW_TOKENS = 100_000
-"""Of a model that litellm's table does not know."""
+"""Context window of a model that litellm's table does not know."""
 
 
 _OLLAMA = ("ollama", "ollama_chat")
 _OLLAMA_WINDOW_TOKENS = 32_768
-"""Ollama takes a window that is told with each request, cuts what is longer without a word, and has 4,096 for its usual
-one; a large one costs it memory."""
+"""The window that is sent with each request to Ollama, whose default is 4,096; it silently cuts what is longer. A large
+window needs memory there.
+"""
 
 
 # Providers whose requests litellm makes through a client that can be handed in (1.106: those of its
@@ -120,7 +121,7 @@ class LitellmModel:
         return bool(self._spec.api_key_env) and not self._env.get(self._spec.api_key_env)
 
     async def window_tokens(self) -> int | None:
-        """Of the settings, else of litellm's table."""
+        """Return the window of the settings, else of litellm's table."""
         return self._spec.context_tokens or (await self._learn(await load())).window_tokens
 
     async def prepare(self) -> None:
@@ -256,7 +257,7 @@ class LitellmModel:
         return _NO_KEY if self._spec.api_base else ""
 
     def _secrets(self) -> Collection[str]:
-        """What a provider might quote; litellm takes keys from the environment, too."""
+        """Return the secrets that a provider might quote; litellm reads keys from the environment, too."""
         return {self._key(), *secrets_of(self._env)}
 
     async def _learn(self, library: Library) -> "_Facts":
@@ -298,7 +299,7 @@ class LitellmModel:
 
 
 class _Facts(Struct, frozen=True):
-    """What litellm knows of a model."""
+    """The facts that litellm knows about a model."""
 
     provider: str
     model: str
@@ -310,7 +311,7 @@ class _Facts(Struct, frozen=True):
     speaks_through_us: bool
     """Whether its requests go through our transport."""
     client: Any
-    """What to hand in for that; None where nothing need be."""
+    """The client to pass for that; None where none is needed."""
 
 
 def _learn(library: Library, spec: ModelSettings, secrets: Collection[str]) -> _Facts:

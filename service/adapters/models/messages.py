@@ -1,4 +1,4 @@
-"""Messages as litellm takes them, which is OpenAI's form; and what a provider is told to keep of them."""
+"""Messages in the form that litellm accepts, which is OpenAI's, with marks for what a provider is to cache."""
 
 import re
 from typing import Any, assert_never

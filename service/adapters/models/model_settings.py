@@ -10,7 +10,7 @@ class ModelSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
     alias: str
     model: str
-    """What litellm calls it, such as ``anthropic/claude-sonnet-4-5``; or ``builtin/…``."""
+    """Its name in litellm, such as ``anthropic/claude-sonnet-4-5``; or ``builtin/…``."""
     api_base: str = ""
     """Where the provider is, if not where litellm knows it to be."""
     api_key_env: str = ""
@@ -22,7 +22,7 @@ class ModelSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     max_output_tokens: int | None = None
     """The most that is ever asked for; without it, what litellm's table says of the model."""
     context_tokens: int | None = None
-    """What a prompt and its reply may have together; without it, what litellm's table says of the model."""
+    """Tokens of a prompt and its reply together; None: as litellm's table has it for the model."""
     fallback: str = ""
     """The alias of the model to ask when this one is down, overloaded or refuses its key."""
     connect_timeout_seconds: float = 10.0

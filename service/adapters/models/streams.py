@@ -29,7 +29,7 @@ MAX_LINE_BYTES = 16 * 1024 * 1024
 
 
 class Tokens(Struct, frozen=True):
-    """What a provider says a call used."""
+    """The tokens that a call used, as the provider reports them."""
 
     input: int
     """All of them, those of the cache included."""
@@ -54,7 +54,7 @@ class StreamReader(Protocol):
         """The texts that these bytes complete; to be read to its end, for an error may come after a text.
 
         Raises:
-            Unavailable, RateLimited, Invalid, Forbidden: the stream tells of a failure, or is none of its protocol.
+            Unavailable, RateLimited, Invalid, Forbidden: the stream reports a failure, or breaks its protocol.
         """
 
     def ending(self) -> Ending:
@@ -149,7 +149,7 @@ class _Lines:
 
 
 _TEXT_PARTS = ("text", "output_text")
-"""Of content that comes as parts; others hold what the model thought, or are yet to be invented."""
+"""Types of the parts of a content that are its text; others hold the model's reasoning, or are not known yet."""
 
 
 class _FunctionPiece(Struct, gc=False):
@@ -236,7 +236,7 @@ class ChatCompletionsReader:
                     yield from self._read(chunk)
 
     def _only_text(self, chunk: "_ChatChunk") -> str:
-        """The text of a chunk that tells nothing else, as nearly all; else none."""
+        """Return the text of a chunk that has nothing else, as nearly all; else an empty text."""
         choices = chunk.choices
         if not choices or len(choices) > 1 or chunk.error is not None or chunk.usage is not None or not self._model:
             return ""

@@ -4,9 +4,9 @@ Spans end in a bounded queue; a thread sends them in batches. When the collector
 what comes is dropped, and a stop waits for it ``CLOSE_SECONDS`` at most.
 
 Facts of opentelemetry-sdk 1.45: the exporter retries for as long as its timeout (10 s) allows, also during shutdown, so
-that runs in a thread that nobody waits for in the end; what it logs goes to the standard library's logging, with
-addresses in it, so only the kind of it is told, once a minute at most; its own context is not used, for a span must not
-be current between the yields of a generator.
+that runs in a thread that is not waited for at the end; its log lines go to the standard library's logging and hold
+addresses, so only their kind is logged, at most once a minute; its own context is not used, since a span must not be
+current between the yields of a generator.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ log = structlog.get_logger()
 
 CLOSE_SECONDS = 2.0
 MAX_REQUESTS = 10_000
-"""Whose spans are remembered, for what they have asked for."""
+"""Limit for the requests whose spans are remembered, for the work that they have started."""
 COMPLAINT_SECONDS = 60.0
 KINDS = {"internal": SpanKind.INTERNAL, "server": SpanKind.SERVER, "client": SpanKind.CLIENT}
 
@@ -134,7 +134,7 @@ def _context_of(context: Context) -> SpanContext:
 
 
 class _Complaints(logging.Handler):
-    """Of the exporter: that there are any, and no more."""
+    """Report that the exporter logs errors, and no more of them."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(logging.WARNING)

@@ -1,5 +1,5 @@
-"""What a site says of its pages: robots.txt (RFC 9309), llms.txt and llms-full.txt (llmstxt.org), sitemap.xml
-(sitemaps.org). Nothing here reads from the network; all of it was written by strangers and is bounded.
+"""The files in which a site describes its pages: robots.txt (RFC 9309), llms.txt and llms-full.txt (llmstxt.org),
+sitemap.xml (sitemaps.org). Nothing here reads from the network; all of it was written by strangers and is bounded.
 """
 
 import re
@@ -14,9 +14,9 @@ from service.markup.markdown import Markdown
 
 AGENT = "Docsmith"
 MAX_ROBOTS_BYTES = 500 * 1024
-"""What RFC 9309 asks a crawler to read at least."""
+"""The part of a file that a crawler must read at least, by RFC 9309."""
 MAX_LIST_BYTES = 10 * 1024 * 1024
-"""Of a sitemap, unpacked, or of llms.txt."""
+"""Limit for a sitemap, uncompressed, or an llms.txt."""
 MAX_FULL_BYTES = 20 * 1024 * 1024
 MAX_URL = 1000
 MAX_DELAY_SECONDS = 10.0
@@ -32,7 +32,7 @@ class Listed(Struct, frozen=True):
 
 
 class Robots:
-    """What a site lets a crawler read."""
+    """The rules of a site for crawlers."""
 
     def __init__(self, text: str = "") -> None:
         self._parser = RobotFileParser()
@@ -87,8 +87,8 @@ def llms_pages(text: str, base: str) -> Iterator[Listed]:
 
 
 def full_pages(text: str, base: str) -> Iterator[tuple[Listed, str]]:
-    """The pages within an llms-full.txt: each begins with its title and, below, where it is from. One that tells no
-    sources is one page.
+    """Yield the pages in an llms-full.txt: each begins with its title and, below, its source. A file without sources is
+    one page.
     """
     found = list(_SOURCE.finditer(text))
     if not found:

@@ -156,7 +156,7 @@ class WebsiteDocs(DocsSource):
 
     def _file(self, source: Source) -> Path:
         if not source.project_id.replace("-", "").isalnum():
-            raise NotFound("There is no such project.")
+            raise NotFound(f"Project not found: {source.project_id!r} is not a project's id.")
         return self._data / "websites" / f"{source.project_id}.db"
 
     @asynccontextmanager
@@ -308,7 +308,7 @@ class _Crawl:
                     if response.status in (301, 302, 303, 307, 308):
                         return _Answer(response.status, b"", "", "", ""), response.headers.get("Location", "")
                     if response.headers.get("Content-Encoding", "identity").lower() != "identity":
-                        raise Invalid(f"{url} is packed though nobody asked for it.", code="bad_answer")
+                        raise Invalid(f"{url} is compressed, though the request did not allow it.", code="bad_answer")
                     body = bytearray()
                     async for piece in response.content.iter_chunked(64 * 1024):
                         body += piece

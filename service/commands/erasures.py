@@ -30,7 +30,7 @@ async def erase_subject(store: EventStore, views: Views, subject: str, metadata:
 
     What is under way for it ends first. Safe to repeat after a failure, which may have left it half done.
 
-    Raises NotFound when there is no such thread or job, and StoreUnavailable.
+    Raise NotFound when the thread or job does not exist, and StoreUnavailable.
     """
     category, _, entity_id = subject.partition("-")
     if category not in CATEGORIES or not entity_id or await store.stream_version(subject) == 0:

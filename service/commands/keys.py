@@ -36,7 +36,7 @@ async def create_key(
 ) -> CreatedKey:
     """Raises Invalid, and NotFound when the organization, or a site of it, is not there."""
     if await get_organization(views, organization_id) is None:
-        raise NotFound("There is no such organization.")
+        raise NotFound(f"Organization not found: {organization_id}. List them with: docsmith organization list")
     for domain in domains:
         site = await get_site(views, domain)
         if site is None or site.view.organization_id != organization_id:

@@ -55,7 +55,7 @@ async def create_project(
     Raises Conflict ``domain_taken``, and what ``DocsSource.register`` and ``CodeHost.check_repository`` raise.
     """
     if await get_organization(views, new.organization_id) is None:
-        raise NotFound("There is no such organization.")
+        raise NotFound(f"Organization not found: {new.organization_id}. List them with: docsmith organization list")
     if await project_of_domain(views, new.domain) is not None:
         raise Conflict(f"The domain {new.domain} belongs to another project.", code="domain_taken")
     project_id, at = new_id(), now()

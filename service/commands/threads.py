@@ -35,7 +35,7 @@ async def post_message(store: EventStore, thread_id: str, message: PostMessage, 
     try:
         done = await execute(store, THREADS, thread_id, message, metadata=metadata)
     except SubjectErased as error:
-        raise NotFound("There is no such thread.", code="thread_not_found") from error
+        raise NotFound("Thread not found. Leave its id out to begin a new one.", code="thread_not_found") from error
     if not done.events and isinstance(done.state, Thread) and (index := done.state.index_asked(message)) is not None:
         reply = done.state.turns[index].reply  # it was sent before: its reply is sent again
         if reply is not None:
@@ -48,4 +48,4 @@ async def give_feedback(store: EventStore, thread_id: str, feedback: GiveFeedbac
     try:
         await execute(store, THREADS, thread_id, feedback, metadata=metadata)
     except SubjectErased as error:
-        raise NotFound("There is no such thread.", code="thread_not_found") from error
+        raise NotFound("Thread not found. Leave its id out to begin a new one.", code="thread_not_found") from error

@@ -116,7 +116,7 @@ def decide(command: SiteCommand, state: SiteState) -> list[SiteEvent]:
         case RegisterSite(), Site():
             raise Conflict("This domain belongs to another project.", code="domain_taken")
         case _, Absent():
-            raise NotFound("Site not found. List the project's sites to see their domains.")
+            raise NotFound("Site not found. List the projects to see their domains.")
         case RequestIndex(reason=reason, now=now), Site():
             return [IndexRequested(reason, requested_at=now)]
         case RecordIndex() as done, Site():

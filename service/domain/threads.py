@@ -342,7 +342,7 @@ def _start(new: StartThread) -> list[ThreadEvent]:
 
 
 def _no_thread() -> NotFound:
-    return NotFound("Thread not found. It was erased, or belongs to another site.", code="thread_not_found")
+    return NotFound("Thread not found. Leave its id out to begin a new one.", code="thread_not_found")
 
 
 def may_write(thread: Thread, domain: str, fp: str, thread_key: str | None, *, key_required: bool) -> bool:

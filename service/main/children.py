@@ -1,4 +1,4 @@
-"""What child processes find already imported."""
+"""Modules that child processes find already imported."""
 
 from service.runtime.processes import preload
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # imported where a command needs them: together they take lon
     from service.runtime.settings import ModelSection, Settings
 
 CHECKED_BYTES = 32 << 20
-"""Of read tables: as many are looked through at each start, in a tenth of a second."""
+"""Limit for read tables that are checked at each start, in bytes; that takes a tenth of a second."""
 
 
 class OpenFolder:
@@ -120,7 +120,7 @@ async def open_runtime(
     data: Path, settings: "Settings", models: "ClosableModels | None" = None, *, alone: bool = False
 ) -> AsyncIterator[Runtime]:
     """An open data folder, made when it is not there. ``alone``: no other process serves it, so that a damaged
-    ``views.db`` can be made anew.
+    ``views.db`` can be rebuilt.
 
     Raises Forbidden ``data_read_only`` and ``data_of_another_user``, Conflict ``log_missing``, ``vault_missing``,
     ``log_lost`` and ``not_a_data_folder``, and EventStoreError.
@@ -197,7 +197,9 @@ def require_owner(data: Path, user: int) -> None:
 
 
 def _require_log(data: Path) -> None:
-    """Beside what was made from a log that is gone, a new one would look as if there had never been anything."""
+    """Refuse to start a new log beside what was made from a lost one: it would look as if there had never been
+    anything.
+    """
     log = data / "events.db"
     if log.exists() and log.stat().st_size > 0:
         return
@@ -207,7 +209,7 @@ def _require_log(data: Path) -> None:
 
             raise Conflict(
                 f"{log}, the log, is {'empty' if log.exists() else 'missing'}, and {data / left} is of one that was "
-                "there: put it back, or restore it into a new folder (docsmith restore BACKUP). To begin anew, name "
+                "there: put it back, or restore it into a new folder (docsmith restore BACKUP). To start again, name "
                 "another folder with --data DIR.",
                 code="log_missing",
             )
@@ -219,9 +221,9 @@ def _require_vault(data: Path) -> None:
         from service.domain.errors import Conflict
 
         raise Conflict(
-            f"{data / 'keys.db'}, the vault of the log beside it, is missing, and without it nobody can read what "
-            "people typed: put it back, or restore it (docsmith restore BACKUP --vault VAULT). To go on without it for "
-            "good, restore a backup without --vault.",
+            f"{data / 'keys.db'}, the vault of the log beside it, is missing, and without it what people typed cannot "
+            "be read: put it back, or restore it (docsmith restore BACKUP --vault VAULT). To go on without it, "
+            "restore a backup without --vault.",
             code="vault_missing",
         )
 

@@ -1,8 +1,8 @@
-"""What only the single binary needs.
+"""Parts that only the single binary needs.
 
 Its first part (scripts/launcher.c) has unpacked the program into a folder, which it keeps for later starts where it
-can, and has become the program in it. Left to us are the folders that nobody needs any more: our own at the end, if it
-is a temporary one, and those of other versions and of programs that were killed.
+can, and has become the program in it. Here the folders that are not needed any more are deleted: our own at the end, if
+it is a temporary one, and those of other versions and of programs that were killed.
 """
 
 import atexit
@@ -59,8 +59,8 @@ def _delete_own(folder: Path) -> None:
 
 
 def delete_unused(own: Path, names: re.Pattern[str], after_seconds: float) -> None:
-    """Delete the folders of such names beside our own that are this user's and that nobody runs from, nor has for so
-    long. No link is followed.
+    """Delete the folders of such names beside our own that belong to this user and from which no program runs, nor has
+    for ``after_seconds``. No link is followed.
     """
     with suppress(OSError):
         for folder in own.parent.iterdir():

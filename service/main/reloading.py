@@ -1,4 +1,4 @@
-"""What changes while the service runs, when it reads its settings again."""
+"""Change the running service when it reads its settings again."""
 
 import asyncio
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""What systemd and its like pass to a service: a socket that is open already, and where to tell how it goes.
+"""The interface of systemd and its like to a service: a socket that is open already, and an address for its status.
 
 Both are variables of the environment and a socket (sd_listen_fds(3), sd_notify(3)), so no library is needed. Without
 the variables nothing happens.
@@ -38,7 +38,7 @@ def inherited_socket(env: MutableMapping[str, str]) -> socket.socket | None:
 
 
 class Supervisor:
-    """Told how the service goes; nobody, when there is none."""
+    """Receives the service's status, if there is a supervisor."""
 
     def __init__(self, address: str, watchdog_seconds: float | None) -> None:
         self._address = f"\0{address[1:]}" if address.startswith("@") else address

@@ -1,4 +1,4 @@
-"""What was asked of a project's assistant, and what readers thought of the replies.
+"""Questions to a project's assistant, and readers' ratings of the replies.
 
 Lists give each view with its place, which is the cursor of what follows it.
 """

@@ -9,7 +9,7 @@ from service.views.fields import Timestamp, Url, described
 
 
 class JobSource(Struct, frozen=True):
-    """What the job works on."""
+    """The repository and branch that the job works on."""
 
     repository: Annotated[
         str,
@@ -29,7 +29,7 @@ class JobFailure(Struct, frozen=True):
 
 
 class JobUsage(Struct, frozen=True, rename="camel"):
-    """What the calls of the model used, of all rounds together."""
+    """Tokens and cost of the model's calls, of all rounds together."""
 
     input_tokens: Annotated[int, described("Tokens that the model read.")]
     output_tokens: Annotated[int, described("Tokens that it wrote.")]

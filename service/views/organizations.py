@@ -8,7 +8,7 @@ from service.views.fields import Timestamp, described
 
 
 class OrganizationView(Struct, frozen=True, rename="camel"):
-    """Who owns projects and keys."""
+    """The owner of projects and keys."""
 
     id: Annotated[str, described("The organization's id.")]
     name: Annotated[str, described("What people call it.")]

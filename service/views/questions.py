@@ -1,4 +1,4 @@
-"""What was asked of a project's assistant, what became of it, and what readers thought of the replies."""
+"""Questions to a project's assistant, their outcomes, and readers' ratings of the replies."""
 
 from typing import Annotated, Literal
 
@@ -25,7 +25,7 @@ class SourceView(Struct, frozen=True, rename="camel"):
 
 
 class FeedbackView(Struct, frozen=True, rename="camel"):
-    """What a reader thought of a reply."""
+    """A reader's rating of a reply."""
 
     rating: Annotated[Rating, described("Whether it was of use.")]
     comment: Annotated[str | None, described("In the reader's words.")]

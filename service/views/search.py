@@ -1,4 +1,4 @@
-"""What a site's search finds, and its pages as text."""
+"""Results of a site's search, and its pages as text."""
 
 from typing import Annotated
 

@@ -112,7 +112,7 @@ def changed_view(
     changes: Mapping[str, str | None],
     paths: Sequence[str],
 ) -> SiteView:
-    """Return the base itself where the changes leave every page in its place: rebuilding a large site takes a second."""
+    """Return the base itself where the changes leave every page in its place: rebuilding a large site takes time."""
     texts = {path: text for path, text in changes.items() if text is not None and layout.is_page(path)}
     changed = light_pages(texts, layout)
     if (

@@ -46,9 +46,10 @@ CREATE TABLE files(path TEXT PRIMARY KEY, blob BLOB NOT NULL, page INTEGER, is_l
     WITHOUT ROWID;
 -- What other pages call a page.
 CREATE TABLE names(page INTEGER, name TEXT, times INTEGER NOT NULL, PRIMARY KEY(page, name)) WITHOUT ROWID;
--- Files that a page was made from besides its own, also those that were looked for and not found. CREATE TABLE
-uses(file TEXT, page TEXT, PRIMARY KEY(file, page)) WITHOUT ROWID; CREATE INDEX uses_by_page ON uses(page); CREATE TABLE
-skipped(path TEXT PRIMARY KEY, reason TEXT NOT NULL) WITHOUT ROWID;
+-- Files that a page was made from besides its own, also those that were looked for and not found.
+CREATE TABLE uses(file TEXT, page TEXT, PRIMARY KEY(file, page)) WITHOUT ROWID;
+CREATE INDEX uses_by_page ON uses(page);
+CREATE TABLE skipped(path TEXT PRIMARY KEY, reason TEXT NOT NULL) WITHOUT ROWID;
 """
 
 Mentions = Mapping[tuple[str, str], int]

@@ -59,7 +59,7 @@ async def list_conversations(request: web.Request) -> web.StreamResponse:
 
 @routes.get("/v1/analytics/{projectId}/assistant/unanswered")
 async def list_unanswered(request: web.Request) -> web.StreamResponse:
-    """What the documentation does not say, most asked first."""
+    """Return the questions that the documentation does not answer, the most frequent first."""
     project, period = await project_for(request), _period(request)
 
     async def read(offset: int, limit: int) -> Placed[UnansweredView]:
@@ -78,7 +78,7 @@ async def show_thread(request: web.Request) -> web.StreamResponse:
     await _catch_up(request)
     found = await questions.read_transcript(request.app[VIEWS], project.id, request.match_info["threadId"])
     if found is None:
-        raise NotFound("There is no such thread.", code="thread_not_found")
+        raise NotFound("Thread not found. List the questions to see their threads.", code="thread_not_found")
     body = await asyncio.to_thread(msgspec.json.encode, found)
     return web.Response(body=body, content_type="application/json")
 

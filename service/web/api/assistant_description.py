@@ -1,4 +1,4 @@
-"""What the API's description says of search, pages, feedback and analytics; part of ``description``."""
+"""The API's description of search, pages, feedback and analytics; part of ``description``."""
 
 import json
 from typing import Annotated, Any

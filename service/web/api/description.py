@@ -1,6 +1,6 @@
-"""What the API's description says of each operation; ``openapi`` turns it into the document.
+"""The description of each of the API's operations; ``openapi`` turns it into the document.
 
-Every route of the service stands here, or is no part of the API (``NOT_OF_THE_API``): a test compares.
+Every route of the service is here, or is not part of the API (``NOT_OF_THE_API``): a test compares.
 """
 
 from functools import cache
@@ -26,9 +26,9 @@ A documentation agent and assistant: one service, two APIs, one log.
 - **Assistant**: a question about a documentation site becomes an answer from its pages, with citations, streamed to
   chat clients, in threads that carry on.
 
-Send a key as `Authorization: Bearer KEY`. Every answer carries an `X-Request-Id`, which is found again in the
-service's log. Addresses have no slash at their end, and their case matters: one that is none is answered with 404, and
-a method that an address does not take with 405 and `Allow`. Times are ISO 8601 in UTC. Errors are problem details
+Send a key as `Authorization: Bearer KEY`. Every answer carries an `X-Request-Id`, which is also in the service's log.
+Addresses have no slash at their end, and their case matters: an unknown one is answered with 404, and a method that an
+address does not support with 405 and `Allow`. Times are ISO 8601 in UTC. Errors are problem details
 (RFC 9457): `code` is stable, `detail` is one plain sentence, and `type` is the address of a page that says what to do.
 Bodies are JSON in UTF-8, whatever the charset of their content type. Unknown fields of a body are ignored, and `null`
 is the same as leaving a field out. A parameter of the query comes once.
@@ -40,8 +40,8 @@ TAGS = (
     Tag("Analytics", "What was asked of a project's assistant, and what readers thought of it. For admin keys."),
     Tag(
         "Webhooks",
-        "What the service tells an address of yours when a job changes: see `docsmith webhook create`. By the Standard"
-        " Webhooks specification 1.0.0.",
+        "Requests that the service sends to an address of yours when a job changes: see `docsmith webhook create`."
+        " By the Standard Webhooks specification 1.0.0.",
     ),
     Tag("Service", "Whether the service lives, and what it offers."),
     Tag("Deprecated", "Version 1 of the API, for the clients that still speak it."),
@@ -146,7 +146,7 @@ AGENT = (
             JOB,
             Parameter(
                 "wait",
-                "Hold the answer until the job ends, for at most so many seconds (up to 60).",
+                "Hold the answer until the job ends, for at most this number of seconds (up to 60).",
                 Annotated[float, Meta(ge=0, le=jobs.MAX_WAIT_SECONDS)],
                 example=30,
             ),
@@ -291,7 +291,7 @@ ASSISTANT = (
             ),
             204: Answer("Nothing is under way in that chat, or nothing for this reader."),
         },
-        description="What `useChat({resume: true})` asks for when its page comes back. It is for whoever has the"
+        description="What `useChat({resume: true})` asks for when its page comes back. It is for a client that has the"
         " thread's key, or asks as the first request did: with the same key, from the same address, by the same"
         " program.",
         key="assistant",

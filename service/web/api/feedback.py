@@ -1,4 +1,4 @@
-"""What readers think of the assistant's replies."""
+"""Readers' ratings of the assistant's replies."""
 
 from typing import Annotated
 
@@ -17,7 +17,7 @@ routes = web.RouteTableDef()
 
 
 class FeedbackBody(Struct, rename="camel"):
-    """What a reader thinks of a reply."""
+    """A reader's rating of a reply."""
 
     thread_id: Annotated[str, Meta(min_length=1, max_length=200, description="The thread's id.")]
     message_id: Annotated[

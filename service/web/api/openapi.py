@@ -38,7 +38,7 @@ ERROR_TEXTS = {
     400: "The request cannot be read, or does not fit.",
     401: "There is no key, or none in force.",
     403: "The key may not do this.",
-    404: "There is no such thing, or it is somebody else's: these are answered alike.",
+    404: "Not found, or not visible to this key: these are answered alike.",
     405: "The address does not take that method; `Allow` says which it takes.",
     408: "The body did not arrive in time.",
     409: "It does not fit the present state.",
@@ -122,10 +122,12 @@ class Answer(Struct, frozen=True):
 
     description: str
     type: SchemaOf = None
-    """Of its JSON body; None when it has no body, or one that is not JSON. Of a stream of events: of their ``data``."""
+    """Type of its JSON body; None without a body, or with one that is not JSON. In a stream of events: of their
+    ``data``.
+    """
     media_type: str = "application/json"
     headers: Sequence[str] = ()
-    """Of ``HEADERS``, besides those that all such answers have."""
+    """Names in ``HEADERS``, besides those that all such answers have."""
     example: Any = None
     also: Mapping[str, str] = {}
     """Other media types that the caller may choose, each with an example."""
@@ -154,7 +156,7 @@ class Operation(Struct, frozen=True):
 
 
 class Notice(Struct, frozen=True):
-    """Something that the service tells an address of somebody else's."""
+    """A request that the service sends to an address outside."""
 
     name: str
     summary: str
@@ -171,7 +173,9 @@ class Tag(Struct, frozen=True):
 
 
 def common_errors(operation: Operation) -> dict[int, tuple[str, ...]]:
-    """What any such operation may answer: for its key, its body, its limits, and for our own failures."""
+    """Return the errors that any such operation may answer: for its key, its body, its limits, and for our own
+    failures.
+    """
     errors: dict[int, tuple[str, ...]] = {431: ("head_too_large",), 500: ("internal",)}
     errors[503] = ("unavailable", "outcome_unknown", "too_many_connections")
     if operation.key is not None:
@@ -205,7 +209,9 @@ def document(
     notices: Sequence[Notice] = (),
     server: str = "/",
 ) -> dict[str, Any]:
-    """The whole description. A struct has one schema, whoever uses it; two structs of one name get longer names."""
+    """Return the whole description. A struct has one schema, wherever it is used; two structs of one name get longer
+    names.
+    """
     types = _types_of(operations, notices)
     schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     schema_of = {id(kind): _tidied(schema) for kind, schema in zip(types, schemas, strict=True)}

@@ -22,7 +22,7 @@ DEFAULT_RESULTS = 10
 
 
 class SearchBody(Struct, rename="camel"):
-    """What to look for."""
+    """The words to search for."""
 
     query: Annotated[
         str,
@@ -51,7 +51,7 @@ class PageBody(Struct):
         Meta(
             min_length=1,
             max_length=2_000,
-            description="Its path in the repository, as search tells it, or on the site.",
+            description="Its path in the repository, as search returns it, or on the site.",
         ),
     ]
     groups: Annotated[
@@ -84,5 +84,5 @@ async def read_page(request: web.Request) -> web.Response:
     body = await read_body(request, PageBody)
     page = await request.app[INDEX].read_page(project.domain, body.path, readers=tuple(body.groups or ()))
     if page is None:
-        raise NotFound("There is no such page.", code="page_not_found")
+        raise NotFound("Page not found. Take the path of a search result.", code="page_not_found")
     return json_response(PageView(body.path, page.content, PageMetadata(page.title, page.url, page.path)))

@@ -1,6 +1,6 @@
-"""What the API's description says of the streams: which chunks and events there are; part of ``description``.
+"""The API's description of the streams: which chunks and events there are; part of ``description``.
 
-The encoders of ``service.wire`` write them. Tests hold what is said here against what they write.
+The encoders of ``service.wire`` write them. Tests compare this description with what they write.
 """
 
 from collections.abc import Mapping
@@ -53,7 +53,7 @@ LIVE_EVENTS: Mapping[str, tuple[str, str]] = {
     "message-added": ("Somebody said more.", "text, addedAt"),
     "job-reopened": ("It goes on after its end.", "round, keepsChanges, reopenedAt"),
     "round-started": ("The work on what was said begins.", "round, startedAt"),
-    "job-archived": ("It was put out of sight.", "archivedAt"),
+    "job-archived": ("It was archived.", "archivedAt"),
     "queue-position": ("Its place in the queue, from 1.", "position"),
 }
 """Type to meaning and fields."""
@@ -92,7 +92,7 @@ DATA_TABLE = "Each line is a code, a colon and JSON; empty lines keep the connec
 
 
 class LiveEvent(Struct, frozen=True):
-    """What happened to a job. Further fields go by its type."""
+    """An event of a job. Further fields depend on its type."""
 
     type: Annotated[str, described("What happened; the same as the event's name.", examples=list(LIVE_EVENTS))]
 

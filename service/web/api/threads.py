@@ -44,7 +44,7 @@ routes = web.RouteTableDef()
 
 MAX_ID_CHARACTERS = 200
 MAX_ECHOES = 20
-"""Of the last messages of a chat, so many are looked at for the thread that they name."""
+"""Number of a chat's last messages that are searched for the thread that they name."""
 
 
 class Part(Struct):
@@ -62,7 +62,7 @@ class ChatMessage(Struct):
 
 
 class EchoedMessage(Struct):
-    """What of an earlier message may name its thread: the metadata of AI SDK 5 and later, the annotations of 4."""
+    """The parts of an earlier message that may name its thread: metadata of AI SDK 5 and later, annotations of 4."""
 
     role: Any = None
     metadata: Any = None
@@ -104,7 +104,7 @@ class ThreadBody(Struct, rename="camel"):
         Meta(
             min_length=1,
             max_length=MAX_FP_CHARACTERS,
-            description="Who asks: a name of the client's own for its user, or `anonymous`. Whoever goes on with a"
+            description="The user: a name of the client's own choice, or `anonymous`. A client that goes on with a"
             " thread sends the same.",
         ),
     ]
@@ -154,7 +154,7 @@ async def post_message_v2(request: web.Request) -> web.StreamResponse:
 async def resume_reply(request: web.Request) -> web.StreamResponse:
     """The reply under way in a chat, from its start; 204 when there is none, or none for this reader.
 
-    A chat's name is chosen by its client and can be guessed. So whoever asks either shows the thread's key
+    A chat's name is chosen by its client and can be guessed. So the caller either has the thread's key
     (``X-Thread-Key``, or ``threadKey`` in the query), or is the one who asked, by API key, address and User-Agent.
     ``fp`` in the query must be the thread's own, where it has one. The plain client sends none of these.
     """
@@ -229,8 +229,9 @@ async def _post(
 
 async def _record(request: web.Request, project: ProjectView, body: ThreadBody, message: PostMessage) -> PostedMessage:
     """In the thread that the request names; or in the one that the chat's earlier messages name, if it is the sender's
-    to write to: clients send metadata back without being asked to, so a wrong one is no mistake of theirs. Who wants
-    another reply to a chat's first message, or edits it, has no earlier message to send back: the chat's name tells.
+    to write to: clients send metadata back without being asked to, so a wrong one is not their mistake. A client that
+    wants another reply to a chat's first message, or edits it, has no earlier message to send back: then the chat's
+    name decides.
     """
     store, metadata = metered_store(request), metadata_of(request)
     named = body.thread_id or request.headers.get("X-Thread-Id")
@@ -246,7 +247,7 @@ async def _record(request: web.Request, project: ProjectView, body: ThreadBody, 
 
 
 async def _thread_of_chat(request: web.Request, message: PostMessage) -> str | None:
-    """The thread in which whoever asks has sent this very message before, in a chat of that name."""
+    """Return the thread in which the caller has sent this very message before, in a chat of that name."""
     store, views = request.app[STORE], request.app[VIEWS]
     found = await replies_in_chat(store, views, message.domain, message.chat_id, asker=message.asker)
     for thread_id in dict.fromkeys(one.thread_id for one in found):
@@ -333,6 +334,6 @@ def _echoed_thread(messages: list[Raw]) -> str | None:
 
 
 def _asker(request: web.Request) -> str:
-    """Who asks, as far as it can be seen without being told: one page in one browser, reloaded, is the same."""
+    """Return a digest of the caller, as far as a request shows it: one page in one browser, reloaded, is the same."""
     seen = (request[ACTOR], str(client_address(request)), request.headers.get("User-Agent", ""))
     return hashlib.sha256("\0".join(seen).encode("utf-8", "surrogateescape")).hexdigest()

@@ -1,4 +1,4 @@
-"""What the API's description says of webhooks: what the service itself sends; part of ``description``."""
+"""The API's description of webhooks, which the service itself sends; part of ``description``."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from service.views.webhooks import JobChanged
 from service.web.api.openapi import Notice
 
 HEADERS = {
-    "webhook-id": "The delivery's id: the same however often it is tried, so that it can be told from another.",
+    "webhook-id": "The delivery's id: the same however often it is tried, so that a repeat can be recognized.",
     "webhook-timestamp": "When it was sent: seconds since 1970. Refuse what is older than some minutes.",
     "webhook-signature": "`v1,` and the base64 of HMAC-SHA256, with the webhook's secret as its key, over the id, a"
     " dot, the timestamp, a dot and the body as it came. There may be several, with a space between.",

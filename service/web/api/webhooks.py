@@ -1,4 +1,4 @@
-"""What code hosts tell a project: pushes to the branch that its site shows, and what became of pull requests."""
+"""Webhooks from code hosts: pushes to the branch that a project's site shows, and the outcomes of pull requests."""
 
 import asyncio
 from collections.abc import Mapping
@@ -61,7 +61,7 @@ def _told(headers: Mapping[str, str], body: bytes, secret: str | None, at: datet
 
 
 def _no_such_hook() -> NotFound:
-    return NotFound("There is no such hook, or what was sent is not signed with its secret.", code="hook_not_found")
+    return NotFound("Hook not found, or the request is not signed with its secret.", code="hook_not_found")
 
 
 async def _project(request: web.Request) -> ProjectView | None:

@@ -1,7 +1,7 @@
-"""Who calls: bearer keys, and what they open.
+"""Find the caller: bearer keys, and the projects that they open.
 
-Keys and projects are looked up in memory. What is unknown is looked for once more in the log, since it may be a moment
-old; what is somebody else's, too, so that the time of an answer does not tell the two apart.
+Keys and projects are looked up in memory. An unknown one is looked for once more in the log, since it may be a moment
+old. So is one of another organization, so that the time of an answer does not distinguish the two.
 """
 
 import base64
@@ -101,7 +101,7 @@ async def project_for(request: web.Request) -> ProjectView:
         project_id, key.state.organization_id
     )
     if project is None:
-        raise NotFound("There is no such project.", code="project_not_found")
+        raise NotFound("Project not found. Check the id in the address.", code="project_not_found")
     attach_quota(request, key, project)
     return project
 
@@ -112,7 +112,7 @@ async def site_for(request: web.Request) -> ProjectView:
     _require_kind(key, "assistant")
     project = await request.app[PROJECT_DIRECTORY].by_domain(request.match_info["domain"], key.state.organization_id)
     if project is None:
-        raise NotFound("There is no such site.", code="domain_not_found")
+        raise NotFound("Site not found. Check the domain in the address.", code="domain_not_found")
     if project.domain not in key.state.domains:
         raise Forbidden("This key does not serve this site.")
     attach_quota(request, key, project)

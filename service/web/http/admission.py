@@ -1,4 +1,4 @@
-"""What stands between the open network and the handlers: keys, limits, addresses, connections, headers."""
+"""The checks between the open network and the handlers: keys, limits, addresses, connections, headers."""
 
 from collections.abc import Callable, Coroutine, Iterator
 from datetime import date, datetime

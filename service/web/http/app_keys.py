@@ -29,7 +29,7 @@ READINESS: web.AppKey[Callable[[], dict[str, str]]] = web.AppKey("READINESS")
 BEHIND: web.AppKey[Callable[[], Mapping[str, str]]] = web.AppKey("BEHIND")
 """Sites whose index is older than it should be, and why."""
 MODEL_NAMES: web.AppKey[dict[str, str]] = web.AppKey("MODEL_NAMES")
-"""What each kind of work uses, for ``/readyz``."""
+"""The model of each kind of work, for ``/readyz``."""
 COUNT_BOUND: web.AppKey[CountBound] = web.AppKey("COUNT_BOUND")
 """Counts work that a bound refused or cut."""
 CLOSING: web.AppKey[asyncio.Event] = web.AppKey("CLOSING")

@@ -1,8 +1,8 @@
-"""Whose request it is: the connection's other end, or whom trusted proxies name.
+"""Find the client's address: the connection's other end, or the address that trusted proxies name.
 
 A header is believed only as far as trusted proxies wrote it: each appends the address that it was called from, so the
 list is read from its right end, past the trusted ones, to the first that is not (RFC 7239, section 5.2; the same holds
-for X-Forwarded-For, which has no standard). What stands left of that, its writer may have made up.
+for X-Forwarded-For, which has no standard). The part to the left of that may be invented.
 """
 
 import re
@@ -15,7 +15,7 @@ from msgspec import Struct
 from service.domain.access.callers import Address, address_of, checked_networks, is_within
 
 NOBODY: Address = ip_address("0.0.0.0")  # noqa: S104  (no address that is listened on)
-"""Who calls through a socket that is no network's."""
+"""The address of a client that calls through a socket without a network."""
 MAX_HOPS = 50
 """Read of a header, from its right end."""
 
@@ -23,7 +23,7 @@ _FOR = re.compile(r'(?:^|;)\s*for\s*=\s*(?:"([^"\\]*)"|([^\s;,"]*))', re.IGNOREC
 
 
 class Proxies(Struct):
-    """Whose word is taken, and which header they give it in. It changes when the settings are read again."""
+    """The trusted proxies, and the header that they write. Both change when the settings are read again."""
 
     trusted: tuple[str, ...] = ()
     header: str = "X-Forwarded-For"

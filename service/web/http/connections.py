@@ -1,8 +1,8 @@
-"""Connections of an open network: how many there may be, how slow they may be, and what is told to who sends no HTTP.
+"""Connections of an open network: how many there may be, how slow they may be, and the answer to what is not HTTP.
 
 aiohttp answers what it cannot read in plain text, lets a connection take an hour for a request's head, and waits for
-ever for a client that reads nothing. So each connection here has a clock for each of these, and tells every failure as
-a problem.
+ever for a client that reads nothing. So each connection here has a clock for each of these, and reports every failure
+as a problem.
 
 - A head (request line and headers) that has begun to arrive has ``head_seconds``; a connection that sends nothing is
   closed after ``idle_seconds``, by aiohttp's own clock.
@@ -39,7 +39,7 @@ log = structlog.get_logger()
 LOCAL = ("127.0.0.0/8", "::1/128")
 MAX_LINE_BYTES = 8190
 MAX_FIELD_BYTES = 16_384
-"""Of one header: a browser's cookies for a whole domain may come along."""
+"""Limit for one header: it may hold a browser's cookies for a whole domain."""
 MAX_FIELDS = 100
 REVOKED_SECONDS = 0.5
 """How long a request goes on after its key was revoked: for its stream to end as its protocol ends one."""
@@ -231,7 +231,7 @@ class Connection(web.RequestHandler):
 
 @web.middleware
 async def connections(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """The outermost: tells the connection that a head has arrived."""
+    """Note on the connection that a head has arrived; the outermost middleware."""
     connection = request.protocol
     if not isinstance(connection, Connection):  # aiohttp's own, in a test
         return await handler(request)
@@ -318,12 +318,12 @@ class Acceptor:
 
 
 def free_descriptors() -> int:
-    """How many more files this process may open, as far as the system tells."""
+    """Return how many more files this process may open, as far as the system reports it."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         return soft - len(os.listdir("/dev/fd"))  # noqa: PTH208  (a link to a folder without a file for each)
     except FileNotFoundError:
-        return SPARE_DESCRIPTORS  # the system does not tell
+        return SPARE_DESCRIPTORS  # the system does not report it
     except OSError:
         return 0
 

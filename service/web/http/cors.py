@@ -1,7 +1,7 @@
 """CORS for what pages of other origins call: the assistant. Admin keys never belong in a browser, so no other route.
 
-A key with a list of origins opens nothing to others; whoever may not use it is told so in an answer that any page may
-read, since it holds nothing, and a developer sees why.
+A key with a list of origins opens nothing to others. The refusal is an answer that any page may read, since it holds no
+data, so that a developer sees the reason.
 """
 
 from aiohttp import web

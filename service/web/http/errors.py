@@ -52,7 +52,7 @@ EXPLAINED: dict[str, Explained] = {
     ),
     "conflict": Explained(
         "It does not fit the present state",
-        "Read the thing again, and decide anew; the same call will be refused again.",
+        "Read the current state, and decide again; the same call will be refused again.",
     ),
     # Keys
     "unauthorized": Explained(
@@ -78,35 +78,39 @@ EXPLAINED: dict[str, Explained] = {
     ),
     # What is not there
     "project_not_found": Explained(
-        "There is no such project", "Or it belongs to another organization than the key. See: docsmith project list"
+        "Project not found",
+        "It does not exist, or it belongs to another organization than the key. See: docsmith project list",
     ),
     "domain_not_found": Explained(
-        "There is no such site", "Or it belongs to another organization than the key. See: docsmith project list"
+        "Site not found",
+        "It does not exist, or it belongs to another organization than the key. See: docsmith project list",
     ),
     "domain_taken": Explained(
         "The domain is taken", "Each site has a domain of its own: choose another with --domain."
     ),
-    "job_not_found": Explained("There is no such job", "Or it belongs to another project than the address names."),
+    "job_not_found": Explained(
+        "Job not found", "It does not exist, or it belongs to another project than the address names."
+    ),
     "thread_not_found": Explained(
-        "There is no such thread",
+        "Thread not found",
         "A thread belongs to its site, and to the fp that began it unless that was anonymous; a threadKey must be the"
         " one that came with its first reply. Leave threadId out to begin a new one.",
     ),
     "message_not_found": Explained(
-        "There is no such message",
-        "messageId names a reply of that thread, as the stream's start told it; one that another reply has replaced is"
+        "Message not found",
+        "messageId names a reply of that thread, as the stream's start has it; one that another reply has replaced is"
         " gone.",
     ),
     "page_not_found": Explained(
-        "There is no such page",
+        "Page not found",
         "Take the path of a search result. A page for certain groups of readers is there only for those who name one.",
     ),
     "feedback_changed_too_often": Explained(
         "The feedback was changed too often", "What was said last stays; it can be changed no more."
     ),
     "hook_not_found": Explained(
-        "There is no such hook",
-        "Either the project in the address does not exist or takes no webhooks yet, or what was sent is not signed with"
+        "Hook not found",
+        "Either the project in the address does not exist or accepts no webhooks yet, or the request is not signed with"
         " its secret. Make a new secret with: docsmith webhook incoming PROJECT, and give it to the code host.",
     ),
     "not_indexed": Explained(
@@ -114,7 +118,7 @@ EXPLAINED: dict[str, Explained] = {
     ),
     # Models
     "unknown_model": Explained(
-        "The settings name no such model", "Use sonnet, opus, or an alias of a [models.ALIAS] section of docsmith.toml."
+        "Model not found in the settings", "Use sonnet, opus, or an alias of a [models.ALIAS] section of docsmith.toml."
     ),
     "model_key_refused": Explained(
         "The provider refuses our key", "The operator's key for this model is missing, wrong, or out of credit."
@@ -137,7 +141,7 @@ EXPLAINED: dict[str, Explained] = {
         "The model's reply is too long", "It wrote more than a job may hold. Ask for less."
     ),
     "assistant_busy": Explained(
-        "The assistant is busy", "Its model takes no more questions for now. Ask again in a moment."
+        "The assistant is busy", "Its model accepts no more questions for now. Ask again in a moment."
     ),
     "assistant_unavailable": Explained(
         "The assistant is unavailable",
@@ -194,12 +198,12 @@ EXPLAINED: dict[str, Explained] = {
         "It was renamed or moved. Set the new address: docsmith project update DOMAIN --repository URL.",
     ),
     "repository_archived": Explained(
-        "The repository is archived", "Nobody can write to it. Unarchive it on its code host, or work on another."
+        "The repository is archived", "It cannot be changed. Unarchive it on its code host, or work on another."
     ),
     "pull_request_refused": Explained(
         "The code host refuses the pull request", "The message has its reason. Mend that, and send the job a message."
     ),
-    "pull_request_not_found": Explained("There is no such pull request", "It may have been deleted on its code host."),
+    "pull_request_not_found": Explained("Pull request not found", "It may have been deleted on its code host."),
     "code_host_unavailable": Explained(
         "The code host cannot be reached",
         "It was tried several times. Once it is back, send the job a message: it hands in what it has.",

@@ -1,4 +1,4 @@
-"""Limits at the door of a request, and how its answer tells of them.
+"""Limits on a request's admission, and the fields of its answer that report them.
 
 The fields are those of draft-ietf-httpapi-ratelimit-headers (version 10): ``RateLimit-Policy`` names the policy with
 its quota ``q`` and window ``w`` in seconds, ``RateLimit`` what remains (``r``) and in how many seconds there is more
@@ -22,7 +22,7 @@ from service.workers.admission.metered_store import MeteredStore
 
 ADMISSIONS: web.AppKey[Admissions] = web.AppKey("ADMISSIONS")
 COUNTED: web.RequestKey[Counted] = web.RequestKey("counted")
-"""What the request would be counted as; only of one that is in the scope of a limit."""
+"""The request as it would be counted; only set when it is in the scope of a limit."""
 ANONYMOUS = "anonymous"
 """The ``fp`` of a reader without a name: counted by address alone, or all of them would be one."""
 SEARCH = "/discovery/v1/search/{domain}"

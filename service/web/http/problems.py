@@ -226,7 +226,7 @@ def _route(request: web.Request) -> str:
 
 
 def _begun(request: web.Request) -> bool:
-    """Whether the answer's head has been sent: then only cutting the connection tells that it is not whole."""
+    """Return whether the answer's head has been sent: then only a cut connection shows that it is incomplete."""
     writer = request._payload_writer if hasattr(request, "_payload_writer") else None
     return bool(writer is not None and getattr(writer, "output_size", 0))
 
@@ -286,7 +286,7 @@ async def read_body(request: web.Request, kind: type[T]) -> T:
 
     Raises:
         UnsupportedMediaType: its content type is another than JSON's.
-        Invalid: not JSON, or not of that shape; the place is told.
+        Invalid: not JSON, or not of that shape; the message names the place.
         BodyTooSlow: it did not arrive in time.
     """
     if request.content_type != "application/json" and not request.content_type.endswith("+json"):

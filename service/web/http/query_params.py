@@ -12,7 +12,7 @@ _NUMBER = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,400})?([Ee][+-]?[0-9]{1,4})?", re
 
 
 def query_param(request: web.Request, name: str) -> str | None:
-    """The value of a parameter, or None. Raises Invalid when it comes twice: nobody can say which counts."""
+    """Return the value of a parameter, or None. Raise Invalid when it comes twice: it is unclear which one counts."""
     values = request.query.getall(name, [])
     if len(values) > 1:
         raise Invalid(f"The query's {name} comes once.", problems=((f"?{name}", "comes once"),))

@@ -12,7 +12,7 @@ from service.domain.replies import ReplyBroken
 from service.queries.keys import Revocation
 
 REVOKED = web.RequestKey("revoked", Revocation)
-"""Of the request's key."""
+"""The revocation of the request's key."""
 SENTENCE = "This API key is no longer valid."
 KEY_REVOKED = ReplyBroken("unauthorized", SENTENCE)
 

@@ -1,13 +1,13 @@
-"""What the API's description says of fields beside their types, for the structs of requests and answers."""
+"""The API's description of fields besides their types, for the structs of requests and answers."""
 
 from typing import Any
 
 from service.domain.threads import MAX_QUESTION_CHARACTERS
 
 NOT_BLANK = {"pattern": r"[^\s\u001c-\u001f\u0085]"}
-"""What ``str.strip`` leaves something of: it takes off a few separators that regular expressions take for letters."""
+"""Text that ``str.strip`` does not empty: it strips a few separators that regular expressions treat as letters."""
 WHOLE = {"multipleOf": 1}
-"""Of numbers that are read as floats, since some clients write 5 as 5.0: what JSON Schema takes for an integer, too."""
+"""Whole numbers that are read as floats, since some clients write 5 as 5.0: an integer for JSON Schema, too."""
 
 
 MESSAGE: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""What every answer carries, so that a browser makes no more of it than it is."""
+"""Headers of every answer, so that a browser treats it as nothing but what it is."""
 
 from aiohttp import web
 

@@ -1,8 +1,9 @@
 """Rows for programs that read tables: CSV and JSON lines.
 
 A cell of a spreadsheet that begins with one of a few characters is a formula, which may fetch addresses and run
-programs of whoever opens the file. What is in these rows was typed by strangers, so such a cell is written with an
-apostrophe before it (OWASP, "CSV Injection"). Every cell is quoted: a line end or a comma inside begins no new one.
+programs on the computer that opens the file. Strangers typed what is in these rows, so such a cell is written with an
+apostrophe before it (OWASP, "CSV Injection"). Every cell is quoted: a line end or a comma inside does not begin a new
+one.
 """
 
 import csv

@@ -1,4 +1,4 @@
-"""What answers of a deprecated version of the API carry."""
+"""Headers of answers from a deprecated version of the API."""
 
 from datetime import UTC, date, datetime, time
 from email.utils import format_datetime
@@ -16,7 +16,7 @@ SUCCESSORS = {
     "/v1/agent/{projectId}/jobs": "/v2/agent/{projectId}/jobs",
     "/discovery/v1/assistant/{domain}/message": "/discovery/v2/assistant/{domain}/message",
 }
-"""Of each deprecated address. Others of version 1 have no successor, and are not deprecated."""
+"""The successor of each deprecated address. Others of version 1 have none, and are not deprecated."""
 
 
 def deprecated(successor: str) -> dict[str, str]:

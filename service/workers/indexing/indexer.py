@@ -221,7 +221,7 @@ class Indexer:
         project = await project_of_domain(self._views, domain)
         if project is None:
             raise NotFound(
-                f"Site not found: {domain}. List the project's sites to see their domains.", code="domain_not_found"
+                f"Site not found: {domain}. List the projects to see their domains.", code="domain_not_found"
             )
         report_progress = (lambda done: on_progress(*done)) if on_progress else _ignore
         try:

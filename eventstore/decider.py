@@ -191,7 +191,7 @@ async def plan(
 ) -> Append | None:
     """Return what a command would record, to be appended together with others' by ``append_all``; None when nothing.
 
-    On WrongExpectedVersion plan all of them again. After OutcomeUnknown append the same again.
+    After WrongExpectedVersion, plan all of them again. After OutcomeUnknown, append the same again.
     """
     loaded = await load(store, decider, entity_id)
     events = decider.decide(command, loaded.state)

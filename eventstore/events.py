@@ -8,7 +8,7 @@ from msgspec import Struct
 
 
 class Metadata(Struct, frozen=True, omit_defaults=True, gc=False):
-    """Who caused an event, and in answer to what."""
+    """The cause of an event: its actor, and the event or request that it answers."""
 
     actor: str = "system"
     """A key's id, ``system``, or ``cli:<user>``."""

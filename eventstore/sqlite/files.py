@@ -58,7 +58,7 @@ def connect_offline(path: Path) -> sqlite3.Connection:
     """Return a connection that only reads, and needs no right to write the file's folder, as WAL otherwise does.
 
     Raises:
-        StoreUnavailable: there is no such file, or it cannot be read.
+        StoreUnavailable: the file does not exist, or cannot be read.
         StoreCorrupt: it is not a SQLite file.
     """
     return _opened_offline(path)[0]

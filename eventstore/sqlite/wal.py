@@ -4,9 +4,9 @@ After a crash SQLite takes the frames of a WAL up to the first whose checksum do
 behind it (https://sqlite.org/fileformat2.html#walformat). That is right for a tail that was being written when the
 power failed. It is not for a frame that was damaged later, with whole transactions behind it.
 
-The two can be told apart. Each commit is flushed before the next transaction begins, so a frame that goes on after a
-commit frame, by its checksum, is there only if that commit had been flushed, and acknowledged. What cannot be told
-apart is damage in the last transaction of all.
+The two can be distinguished. Each commit is flushed before the next transaction begins, so a frame that goes on after a
+commit frame, by its checksum, is there only if that commit had been flushed, and acknowledged. Only damage in the last
+transaction of all cannot be distinguished.
 """
 
 import os

@@ -36,7 +36,7 @@ class Question(Struct, frozen=True):
     relevant: tuple[str, ...] = ()
     """Pages."""
     facts: tuple[str, ...] = ()
-    """What the passages found have to say, in any case and spacing."""
+    """Texts that the passages found must contain, in any case and spacing."""
     source: str = ""
     """``…:path`` of the page that the question was taken from: it is left out, or it would answer itself."""
 
@@ -61,7 +61,7 @@ class Evaluation(Struct, frozen=True):
     misses: tuple[Missed, ...]
     """Questions with nothing right among the first five."""
     failed: tuple[str, ...]
-    """Of the thresholds."""
+    """The thresholds that were missed."""
 
 
 def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:

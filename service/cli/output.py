@@ -12,7 +12,7 @@ DONE, FAILED, WRONG_USAGE, VERIFICATION_FAILED = 0, 1, 2, 3
 
 
 class Unwritable(Exception):
-    """Standard output takes no more, for another reason than that its reader has left."""
+    """Standard output accepts no more, for another reason than that its reader has left."""
 
 
 class Output:
@@ -64,7 +64,7 @@ def _print(text: str, end: str = "\n") -> None:
 
 
 def leave_standard_output() -> None:
-    """What it still holds goes nowhere, or Python would complain of it at the end."""
+    """Discard what standard output still holds, since Python would report an error about it at the end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -107,13 +107,13 @@ async def _indexed(indexer: "Indexer", project: ProjectView, output: Output, *, 
 
 
 def told(report: "IndexReport", domain: str) -> str:
-    """``12 pages, 34 sections, 2 skipped in 0.4 s; 3 files were read anew``, and what was skipped, by reason."""
+    """``12 pages, 34 sections, 2 skipped in 0.4 s; 3 files were read again``, and what was skipped, by reason."""
     text = f"{report.pages:,} pages, {report.sections:,} sections"
     if report.skipped:
         text += f", {len(report.skipped):,} skipped"
     text += f" in {report.seconds:.1f} s"
     if report.read < report.pages + len(report.skipped):
-        text += f"; {report.read:,} {'file was' if report.read == 1 else 'files were'} read anew"
+        text += f"; {report.read:,} {'file was' if report.read == 1 else 'files were'} read again"
     reasons: dict[str, list[str]] = {}
     for one in report.skipped:
         reasons.setdefault(one.reason, []).append(one.path)
@@ -127,7 +127,7 @@ def told(report: "IndexReport", domain: str) -> str:
 
 
 async def _watch(runtime: Runtime, indexer: "Indexer", project: ProjectView, output: Output) -> None:
-    """Index what comes, a line for each time. What goes wrong is told once, and tried again."""
+    """Index each change, with a line for each time. An error is printed once, and the index is tried again."""
     source = source_of(project)
     is_near = project.code_host == "local" and "://" not in project.repository
     output.line(f"Watching {project.repository}; Ctrl-C ends it.")

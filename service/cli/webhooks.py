@@ -25,14 +25,14 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     webhook = add_command(
         commands,
         "webhook",
-        "tell other services of jobs, and be told of pushes",
+        "notify other services of jobs, and receive pushes",
         more="What is sent is signed as Standard Webhooks has it (https://www.standardwebhooks.com).",
     )
     actions = webhook.add_subparsers(title="commands", metavar="COMMAND", required=True)
     one = add_command(
         actions,
         "create",
-        "have an address told of jobs; its secret is shown this once",
+        "notify an address of jobs; its secret is shown this once",
         examples=[
             "webhook create --url https://example.com/hooks/docsmith",
             "webhook create --url https://example.com/hooks/failed --event job.failed --project guide",

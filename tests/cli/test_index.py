@@ -16,13 +16,13 @@ from tests.service_process import begun, service_in, write_docs
 def test_a_report_tells_how_much_was_read_and_the_first_files_of_each_reason():
     skipped = [*(Skipped(f"{number}.md", "It is a draft.") for number in range(5)), Skipped("x.md", "It is not text.")]
     assert told(IndexReport(1200, 3400, tuple(skipped), 1.26, 1), "kites") == (
-        "1,200 pages, 3,400 sections, 6 skipped in 1.3 s; 1 file was read anew\n"
+        "1,200 pages, 3,400 sections, 6 skipped in 1.3 s; 1 file was read again\n"
         "  skipped 0.md, 1.md, 2.md and 2 more: It is a draft.\n"
         "  skipped x.md: It is not text.\n"
         "  all of them: docsmith index kites --skipped"
     )
     assert told(IndexReport(2, 3, (), 0.04, 2), "kites") == "2 pages, 3 sections in 0.0 s"
-    assert told(IndexReport(2, 3, (), 0.04, 0), "kites") == "2 pages, 3 sections in 0.0 s; 0 files were read anew"
+    assert told(IndexReport(2, 3, (), 0.04, 0), "kites") == "2 pages, 3 sections in 0.0 s; 0 files were read again"
 
 
 def test_a_folder_is_indexed_as_far_as_it_changed_and_as_it_changes(tmp_path):
@@ -53,7 +53,7 @@ def test_a_folder_is_indexed_as_far_as_it_changed_and_as_it_changes(tmp_path):
         folder.rename(folder.with_name("moved"))
         gone = service.run("index", "kites", "--all")
         assert gone.stdout.startswith("12 pages, 12 sections, 5 skipped in ")
-        assert "read anew" not in gone.stdout
+        assert "read again" not in gone.stdout
         assert "is not a folder" in gone.stderr
 
 

@@ -88,7 +88,7 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
         parents=[common],
     )
     add_filter_options(one)
-    one.add_argument("--limit", type=at_least_1, default=1000, metavar="N", help="at most so many (default: 1000)")
+    one.add_argument("--limit", type=at_least_1, default=1000, metavar="N", help="at most N events (default: 1000)")
     one.set_defaults(command=show, works_alone=True)
 
     one = add_command(
@@ -226,7 +226,7 @@ async def erase(runtime: Runtime, options: argparse.Namespace, output: Output) -
 async def _threads_of(store: EventStore, fp: str, output: Output) -> list[str]:
     """The streams of the threads that were started with this fp; those that were erased do not know theirs."""
     if fp == ANONYMOUS:
-        raise Invalid("Nobody in particular is anonymous: name the threads.")
+        raise Invalid("Many readers share the name anonymous: name the threads instead.")
     found, after, head = [], 0, await store.head()
     while page := await store.read_all(after=after, category=THREADS.category, limit=PAGE):
         after = page[-1].position

@@ -1,9 +1,9 @@
 """``docsmith audit export``: events as files for other programs, with every byte that their hashes cover.
 
 A folder with ``events-000001.jsonl`` and on (or ``.csv``), each of a bounded size, and ``manifest.json``, which lists
-those that are complete with their SHA-256. It is written anew, atomically, after each file: an export that was killed
-is a smaller one that is sound. The same command goes on after the last complete file, be it with what was left or with
-what came since; it never writes an event twice.
+those that are complete with their SHA-256. It is rewritten, atomically, after each file: an export that was killed is a
+smaller one that is sound. The same command goes on after the last complete file, with the rest or with newer events; it
+never writes an event twice.
 """
 
 import argparse

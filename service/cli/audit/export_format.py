@@ -1,4 +1,4 @@
-"""What an export of the log consists of: its manifest and its lines. service/manual/log-format.md has it for others."""
+"""The parts of an export of the log: its manifest and its lines. service/manual/log-format.md describes them."""
 
 import base64
 import csv
@@ -28,7 +28,7 @@ class ExportedFile(Struct, frozen=True, rename="camel"):
     first_position: int
     last_position: int
     last_hash: str
-    """Of the last event, in hex."""
+    """Hash of the last event, in hex."""
 
 
 class Manifest(Struct, frozen=True, rename="camel"):

@@ -27,6 +27,6 @@ def signature_problem(file: Path, one: SignedCheckpoint, expected: Ed25519Public
 
 
 def keys_to_compare(given: list[SignedCheckpoint]) -> str:
-    """What to do when no key was given."""
+    """Return what to do when no key was given."""
     keys = ", ".join(sorted({one.public_key for one in given}))
     return f"they were signed with the key that stands in them ({keys}): compare it with the one you know"

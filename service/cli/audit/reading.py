@@ -158,9 +158,9 @@ def fields_of(event: RecordedEvent, *, personal: bool) -> dict[str, Any]:
 
 
 def personal_fields_of(event: RecordedEvent) -> dict[str, Any] | None:
-    """What is sealed of an event; None when nothing is, or when it is erased.
+    """Return the sealed fields of an event; None when there are none, or when they are erased.
 
-    Secrets (of webhooks) are shown to nobody: whoever may read the log need not be able to sign with them.
+    Secrets (of webhooks) are never shown: a reader of the log need not be able to sign with them.
     """
     if event.personal is None:
         return None
@@ -169,7 +169,7 @@ def personal_fields_of(event: RecordedEvent) -> dict[str, Any] | None:
 
 
 def state_of(event: RecordedEvent) -> str:
-    """What became of its personal fields: ``none``, ``sealed``, ``erased`` or ``damaged``."""
+    """Return the state of its personal fields: ``none``, ``sealed``, ``erased`` or ``damaged``."""
     return "damaged" if event.damaged else "erased" if event.erased else "none" if event.personal is None else "sealed"
 
 

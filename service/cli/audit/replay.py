@@ -36,7 +36,7 @@ class Difference(Struct, frozen=True):
     table: str
     key: tuple[Any, ...]
     live: dict[str, Any] | None
-    """What differs; None when there is no such row."""
+    """The fields that differ; None when the row does not exist."""
     replayed: dict[str, Any] | None
 
 

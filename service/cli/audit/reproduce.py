@@ -1,7 +1,7 @@
 """``docsmith audit reproduce``: a job's commits made again from the log, without a model, and compared by their ids.
 
-An id covers the parent, every file of the tree, author, time and message. So the same id says that the log tells the
-whole truth about what the job did to the repository; and that what was pushed is what the log says.
+An id covers the parent, every file of the tree, author, time and message. So the same id proves that the log has all
+that the job did to the repository, and that the commit that was pushed is the one in the log.
 """
 
 import argparse
@@ -35,7 +35,7 @@ class Recorded(Struct, frozen=True):
 
 
 class History(Struct, frozen=True):
-    """What the log says of one job."""
+    """The log's record of one job."""
 
     id: str
     project_id: str
@@ -63,7 +63,7 @@ class RebuiltCommit(Struct, frozen=True, rename="camel"):
 class Reproduced(Struct, frozen=True, rename="camel"):
     id: str
     same: bool | None
-    """None when it cannot be told: the parent of a commit is not to be had."""
+    """None when it is unknown, because the parent of a commit is not available."""
     erased: bool
     commits: tuple[RebuiltCommit, ...]
     problem: str | None = None
@@ -107,7 +107,7 @@ async def reproduce(runtime: Runtime, options: argparse.Namespace, output: Outpu
 
 
 async def history_of(store: EventStore, job_id: str, through: int) -> History:
-    """Raises NotFound when there is no such job up to that position."""
+    """Return the log's record of a job. Raise NotFound when the log has no such job up to that position."""
     job: Job = JOBS.initial
     commits: list[Recorded] = []
     pushed: list[str] = []

@@ -1,7 +1,7 @@
 """``docsmith audit verify-export``: whether an export is what the log held, and what somebody signed of it.
 
-The sums in the manifest show damage. That the events are those of the log shows only their chain, together with a
-signed checkpoint: whoever changes an event and every hash after it cannot sign again.
+The sums in the manifest show damage. Only the chain of the events, together with a signed checkpoint, shows that they
+are those of the log: someone who changes an event and every hash after it cannot sign again.
 """
 
 import argparse
@@ -39,7 +39,7 @@ def add_commands(actions: Any, common: argparse.ArgumentParser) -> None:
 
 
 class Proof(Struct):
-    """What has been found so far."""
+    """The findings so far."""
 
     events: int = 0
     proven: int = 0
@@ -90,8 +90,7 @@ def _sentences(
         lines.append(f"it was chosen by {chosen}: what was left out cannot be checked")
     if not kept:
         lines.append(
-            "nobody's signature was checked, so somebody may have written all of it again: add --checkpoint FILE"
-            " --public-key FILE"
+            "no signature was checked, so all of it may have been rewritten: add --checkpoint FILE --public-key FILE"
         )
     else:
         lines.append(f"{proof.proven} of them, up to position {proof.through}, are what the checkpoints signed")

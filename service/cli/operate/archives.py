@@ -36,9 +36,9 @@ class Manifest(Struct, frozen=True, rename="camel"):
     format: str
     made_at: datetime
     position: int
-    """Of the last event."""
+    """Position of the last event."""
     hash: str
-    """Of that event, in hex."""
+    """Hash of that event, in hex."""
     files: tuple[Member, ...]
 
 

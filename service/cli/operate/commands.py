@@ -1,4 +1,4 @@
-"""``docsmith backup``: what cannot be derived, in one file; the vault in another.
+"""``docsmith backup``: all data that cannot be derived in one file; the vault in another.
 
 A backup is a tar file:
 
@@ -9,11 +9,10 @@ A backup is a tar file:
 
 Read models and indexes are derived, and made again.
 
-The vault is not in it. Whoever has an old copy of the vault can read what was erased since, so there should be one
+The vault is not in it. Anyone with an old copy of the vault can read what was erased since, so there should be one
 copy, the newest: ``--vault FILE`` writes it (and the key that signs checkpoints) to a file of its own, in place of the
-last one. Keep that apart from the backups. What the log says was erased is erased again from a vault that is restored.
-
-With ``--follow`` a folder takes the place of the tar file, and never is much older than the service: see following.py.
+last one. Keep it apart from the backups. A restored vault is erased again of all that the log says was erased. With
+``--follow``, a folder takes the place of the tar file, and is never much older than the service: see following.py.
 """
 
 import argparse
@@ -34,7 +33,7 @@ from service.integrity.continuity import require_continuous
 from service.runtime.system import now
 
 NAME = "docsmith-*Z.tar"
-"""Of the backups in a folder: their times, in UTC, so that their order is that of their names."""
+"""Names of the backups in a folder: with their times in UTC, so that their order is that of their names."""
 
 
 def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:

@@ -22,7 +22,7 @@ from service.runtime.scratch import BACKUP, VAULT, scratch_folder
 
 PAGE = 2000
 UNFINISHED = re.compile(r"tmp_.*|.*\.lock|lock|\..*\.tmp", re.DOTALL)
-"""What somebody is writing just now, by its name."""
+"""Names of files that are being written."""
 
 Progress = Callable[[str, int, int], None]
 
@@ -173,7 +173,7 @@ def write_vault(data: Path, file: Path, of: Manifest) -> None:
 
 @contextmanager
 def _alone_in(folder: Path) -> Iterator[None]:
-    """Of those who copy the vault to a folder, one at a time: else a copy could replace one that was begun later."""
+    """Copy the vault to a folder one at a time: else a copy could replace one that was begun later."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         with suppress(OSError):  # a file system without such locks

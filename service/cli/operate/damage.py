@@ -1,4 +1,4 @@
-"""What to do about an error of the event store, by its class and the file that it is about."""
+"""Advice about an error of the event store, by its class and the file that it is about."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -48,12 +48,12 @@ def _next_step(error: BaseException, data: Path) -> str:
             return ""
         case StoreCorrupt(file="views.db"):
             return (
-                "docsmith serve makes this file anew when it starts. If it does not, delete it and start again: "
+                "docsmith serve rebuilds this file when it starts. If it does not, delete it and start again: "
                 f"rm {data / 'views.db'}*"
             )
         case StoreCorrupt(file="keys.db"):
             return (
-                "without it nobody can read what people typed. Restore a backup and its vault into a new folder: "
+                "without it, what people typed cannot be read. Restore a backup and its vault into a new folder: "
                 f"docsmith restore BACKUP --vault VAULT --data {data}-2"
             )
         case StoreCorrupt(file="events.db"):

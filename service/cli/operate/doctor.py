@@ -122,7 +122,7 @@ async def _look_at_log(runtime: Runtime) -> AsyncIterator[Finding]:
     )
     if lost:
         yield Finding(
-            "keys", "note", f"The vault is older than the log: nobody can read {named(lost)}.",
+            "keys", "note", f"The vault is older than the log, and cannot decrypt {named(lost)}.",
             f"docsmith restore BACKUP --vault NEWER_VAULT --data {runtime.data}-2",
         )  # fmt: skip
     damaged = await asyncio.to_thread(

@@ -1,12 +1,12 @@
 """``docsmith backup FOLDER --follow``: a folder that is a copy of the data folder, never much older than it.
 
     FOLDER/events.db, checkpoints.jsonl, checkpoint.pub, hosted/    as in the data folder
-    FOLDER/follow.lock                                              held by whoever writes the copy
+    FOLDER/follow.lock                                              held by the process that writes the copy
 
-The log only grows, so following it is reading on from where the copy ends. Of each page the chain is checked before it
-is kept, and that the copy's last event is the log's own at the same position: a log that was restored from something
-older, or written again, is never mixed with what was copied of another. No lock is held on the log meanwhile: neither
-appending nor emptying a WAL (which erasing needs) ever waits for a copy.
+The log only grows, so following it is reading on from where the copy ends. Before a page is kept, its chain is checked,
+and that the copy's last event is the log's own at the same position: a log that was restored from something older, or
+rewritten, is never mixed with the copy of another. No lock is held on the log meanwhile: neither appending nor emptying
+a WAL (which erasing needs) ever waits for a copy.
 
 Order: checkpoints before the log, repositories after it, the vault last of all. So each checkpoint is of an event that
 is in the copy, what the copied log says was pushed is there, and so are the keys of all that it says.
@@ -59,14 +59,14 @@ SECONDS = 0.5
 REPOSITORY_SECONDS = 60.0
 """Between two looks at the repositories while the log does not grow."""
 PACE, REST_SECONDS = 2, 30.0
-"""After each look at least so many times as long as it took is waited, at most so many seconds: the vault is copied
-whole whenever it changed.
+"""The pause after each look is at least ``PACE`` times as long as the look, and at most ``REST_SECONDS``: the vault is
+copied whole whenever it changed.
 """
 COLUMNS = (
     "position", "stream", "stream_version", "id", "type", "schema_version", "recorded_at", "metadata", "data",
     "sealed", "hash",
 )  # fmt: skip
-"""What the chain covers, and the hash."""
+"""The columns that the chain covers, and the hash."""
 
 _Signature = tuple[int, int, int]
 """A file's inode, size and time of change: another one when it is written, or put in place of an older one."""
@@ -227,7 +227,7 @@ def _checked(rows: Sequence[tuple[Any, ...]], last: int, head: bytes) -> tuple[i
             metadata.encode(), data.encode(), sealed,
         )  # fmt: skip
         if position != last + 1 or found != hash_:
-            raise NotSound(f"the log is not sound at position {last + 1}; docsmith audit verify tells more.")
+            raise NotSound(f"the log is not sound at position {last + 1}; find the damage with docsmith audit verify.")
         last, head = position, hash_
     return last, head
 

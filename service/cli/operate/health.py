@@ -39,7 +39,7 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
         "ask the service that runs whether all is well",
         more=(
             "It asks /readyz, where the service of the data folder listens, or at --url; exits with 1 when something "
-            f"is not ready, or nobody answers within {ANSWER_SECONDS:g} seconds."
+            f"is not ready, or there is no answer within {ANSWER_SECONDS:g} seconds."
         ),
         examples=["health", "health --url http://127.0.0.1:8080 --json"],
         parents=[common],
@@ -49,7 +49,7 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 async def health(options: argparse.Namespace, output: Output) -> int:
-    """Raises Unavailable: nobody answers, or nobody that could be asked."""
+    """Print whether the service is ready. Raise Unavailable when none answers, or none can be found."""
     url = options.url
     if url is None:
         url = address_of_server(options.data) if is_served(options.data) else None

@@ -34,7 +34,7 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
         parents=[common],
     )
     one.add_argument("file", type=Path, metavar="FILE", help="a backup, or a folder that backup --follow made")
-    one.add_argument("--vault", type=Path, metavar="FILE", help="without it nobody can read what people had typed")
+    one.add_argument("--vault", type=Path, metavar="FILE", help="without it, what people typed cannot be read")
     one.add_argument("--dry-run", action="store_true", help="check the backup and say what would be done")
     one.set_defaults(command=restore, works_alone=True)
 
@@ -58,11 +58,11 @@ async def restore(options: argparse.Namespace, output: Output) -> int:
     did = "would restore" if options.dry_run else "restored"
     lines = [f"{did} {data}: events up to position {manifest.position}, of {manifest.made_at:%Y-%m-%d %H:%M} UTC"]
     if options.vault is None:
-        lines.append("without --vault, nobody can read what people had typed, for good")
+        lines.append("without --vault, what people typed can never be read again")
     elif erased:
         lines.append(f"what the log says was erased is erased from the vault: {erased}")
     if without:
-        lines.append(f"the vault is older than the log: nobody can read {named(without)}, for good")
+        lines.append(f"the vault is older than the log, and can never decrypt {named(without)}")
     lines.append("read models and search indexes are made again when the service starts")
     if not options.dry_run:
         lines.append(f"it is marked as a copy: try it with docsmith serve --drill --data {data}, or")

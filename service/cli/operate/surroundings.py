@@ -1,4 +1,4 @@
-"""What ``docsmith doctor`` looks at before anything is opened: the machine, the data folder, the settings."""
+"""The checks of ``docsmith doctor`` before anything is opened: the machine, the data folder, the settings."""
 
 import os
 import re
@@ -45,7 +45,7 @@ SECRET = re.compile(
 
 KEY_FILES = ("keys.db", "checkpoint.key", "usage.key")
 SHOWN_FILES = 5
-"""Of those that others can read."""
+"""Limit for the listed files that others can read."""
 
 
 class Finding(Struct, frozen=True):
@@ -148,7 +148,7 @@ def _space(data: Path) -> Iterator[Finding]:
 
 
 def file_system(folder: Path, mounts: str | None = None) -> str:
-    """The type of file system that a folder is on, by the kernel's table; empty when that cannot be told."""
+    """Return the type of file system that a folder is on, by the kernel's table; empty when it is unknown."""
     if mounts is None:
         try:
             mounts = Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace")
@@ -224,7 +224,7 @@ def look_at_settings(data: Path, settings: Settings) -> Iterator[Finding]:
         )  # fmt: skip
     elif settings.agent.author.endswith(".localhost>"):
         yield Finding(
-            "author", "note", "Commits are by an address that is nobody's.",
+            "author", "note", "The commits' author has an address that does not exist.",
             '[agent] author = "Docs Bot <docs@example.com>"',
         )  # fmt: skip
     yield from _port(data, server.host, server.port)

@@ -22,7 +22,7 @@ def recipe(name: str, program: str, data: Path) -> str:
     Raise Invalid when the folder's name cannot be in a unit file.
     """
     if not str(data).isprintable():
-        raise Invalid(f"{str(data)!r} cannot stand in a unit file.")
+        raise Invalid(f"{str(data)!r} cannot be in a unit file. Choose a data folder with printable characters only.")
     common = filled("copies.conf", path=_quoted(str(data))).removesuffix("\n")
     return filled(name, common=common, program=_quoted(program, "$"), data=_quoted(str(data), "$"))
 

@@ -1,4 +1,4 @@
-"""What the commands work with: built by the composition root, which alone knows the adapters."""
+"""The parts that the commands work with: built by the composition root, which alone knows the adapters."""
 
 import os
 from collections.abc import Awaitable, Callable, Mapping
@@ -75,7 +75,7 @@ def address_of_server(data: Path) -> str | None:
 
 
 def reachable(url: str) -> str:
-    """What a service listens on, as an address that can be followed: "any" is none."""
+    """Return the address of a service as one that can be opened: "any" cannot."""
     scheme, _, rest = url.partition("://")
     for anywhere in ("0.0.0.0", "[::]"):  # noqa: S104  (it is read, not listened on)
         if rest == anywhere or rest.startswith(f"{anywhere}:"):

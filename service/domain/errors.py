@@ -8,7 +8,7 @@ NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 """Error numbers of the system: the disk is full, or a user's or a process's share of it."""
 
 OUT_OF_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
-"""What the system reports when the process, or the machine, has too many files open."""
+"""Error numbers of the system: the process, or the machine, has too many files open."""
 
 
 class ServiceError(Exception):

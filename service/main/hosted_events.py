@@ -1,4 +1,4 @@
-"""What follows from a push to the embedded code host, and from a pull request that is closed there."""
+"""Reactions to a push to the embedded code host, and to a pull request that is closed there."""
 
 from datetime import datetime
 

@@ -1,4 +1,4 @@
-"""What the service is made of: each part built from the settings, none of it started."""
+"""The parts of the service: each is built from the settings, and none is started."""
 
 import asyncio
 

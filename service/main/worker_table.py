@@ -13,7 +13,7 @@ class Stop(IntEnum):
     """When a worker stops: the lower number first, those of one number together."""
 
     ASKING = 1
-    """What asks for more work, or only looks after something."""
+    """Workers that ask for more work, or only look after something."""
     REPLIES = 2
     JOBS = 3
     """After replies, which end for readers who wait, jobs are parked."""
@@ -22,7 +22,7 @@ class Stop(IntEnum):
     VIEWS = 6
     """They follow what the others record while they stop."""
     REQUESTS = 7
-    """What requests need to their end, once there are no more."""
+    """Workers that requests need to their end; they stop once there are no more requests."""
 
 
 @dataclass(frozen=True)

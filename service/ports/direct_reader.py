@@ -16,6 +16,6 @@ class DirectReader(Protocol[E]):
 
         The publisher calls this on the event loop's thread, and only when the reader has all earlier events. An event
         that is left comes in the reader's next batch, and so does what follows it until that batch is read: each event
-        comes once, in order. The call must not raise, and takes no longer than handing bytes to a socket: a reader
-        that is behind, has gone, or may not read on leaves the event.
+        comes once, in order. The call must not raise, and must be as quick as handing bytes to a socket: a reader that
+        is behind, has gone, or may not read on leaves the event.
         """

@@ -247,7 +247,7 @@ def _public_value(value: object) -> object:
 
 
 def _arguments(call: ToolCall) -> dict[str, object]:
-    """Return the arguments as an object, which both forms need; text that is none, or nests too deep, stays text."""
+    """Return the arguments as an object, which both forms need; other text, or text that nests too deep, stays text."""
     if _depth(call.arguments) <= MAX_DEPTH:
         with suppress(msgspec.DecodeError, UnicodeEncodeError):
             return msgspec.json.decode(call.arguments, type=dict[str, object])

@@ -171,7 +171,7 @@ Quotes = Callable[[str | None], str]
 
 
 def parse(text: str) -> tuple[list[Instruction], list[str]]:
-    """The instructions of known forms, and the sentences that are none."""
+    """Return the instructions of known forms, and the sentences that are not instructions."""
     text = text.replace("\x00", "").replace("\r\n", "\n")
     outside, quotes = _without_quotes(text)
     # White space in single characters: the patterns below would take quadratic time over long runs of it.

@@ -98,7 +98,7 @@ def _unpack(store: ObjectStore, spooled: BinaryIO) -> bytes | None:
 
 
 def _fsck(pack: Pack, store: ObjectStore) -> bytes | None:
-    """What git's fsck would refuse in the new objects, and whether what they name is there."""
+    """Return what git's fsck would refuse in the new objects, or the missing objects that they name."""
     names = set(pack)
     for one in pack.iterobjects():
         try:

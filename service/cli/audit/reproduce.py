@@ -107,7 +107,7 @@ async def reproduce(runtime: Runtime, options: argparse.Namespace, output: Outpu
 
 
 async def history_of(store: EventStore, job_id: str, through: int) -> History:
-    """Return the log's record of a job. Raise NotFound when the log has no such job up to that position."""
+    """Return the log's record of a job. Raise NotFound when it is not in the log up to that position."""
     job: Job = JOBS.initial
     commits: list[Recorded] = []
     pushed: list[str] = []
@@ -174,7 +174,7 @@ def _text(job: Reproduced) -> str:
     erased = " (what people typed into it has been erased; what it changed is still recorded)" if job.erased else ""
     if not job.commits and job.problem is None:
         return f"job {job.id}: it made no commit, so there is nothing to reproduce{erased}"
-    says = {True: "the same", False: "NOT the same", None: "cannot be told"}[job.same]
+    says = {True: "the same", False: "NOT the same", None: "unknown"}[job.same]
     lines = [f"job {job.id}: {says}{erased}"]
     for one in job.commits:
         verdict = "same" if one.same else one.problem or "differs"

@@ -37,8 +37,8 @@ def test_read_tables_that_are_torn_in_the_middle_are_made_anew(service):
     tear(service.data / "views.db", begin=3 * 4096, end=13 * 4096)
     told = service.run("project", "list")
     assert (told.returncode, told.stderr.count("\n")) == (1, 1)
-    assert "docsmith serve makes this file anew" in told.stderr
-    assert "docsmith serve makes this file anew" in findings(service)["data"]["mend"]
+    assert "docsmith serve rebuilds this file" in told.stderr
+    assert "docsmith serve rebuilds this file" in findings(service)["data"]["mend"]
     service.start()
     assert "views are made anew" in service.log()
     assert service.cli("project", "list") == before
@@ -57,7 +57,7 @@ def test_read_tables_too_large_to_be_looked_through_are_made_anew_once_damage_wa
     tear(service.data / "views.db", begin=(page - 1) * 4096, end=page * 4096)
     told = service.run("project", "list")
     assert (told.returncode, told.stderr.count("\n")) == (1, 1)
-    assert "docsmith serve makes this file anew" in told.stderr
+    assert "docsmith serve rebuilds this file" in told.stderr
     service.start()
     assert "views are made anew" in service.log()
     assert service.cli("project", "list") == before

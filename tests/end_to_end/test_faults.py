@@ -33,7 +33,7 @@ def test_damaged_views_are_made_anew_by_the_service(service, after):
     damage(service.data / "views.db", after=after)
     told = service.run("project", "list")
     assert (told.returncode, len(told.stderr.splitlines())) == (1, 1)
-    assert "docsmith serve makes this file anew" in told.stderr
+    assert "docsmith serve rebuilds this file" in told.stderr
     service.start()
     with urllib.request.urlopen(f"{service.url}/readyz", timeout=60) as ready:
         assert json.load(ready)["status"] == "ready"

@@ -159,7 +159,7 @@ ReplyNews = (
     SourcesFound | ReplyWritten | ReplyCompleted | ReplyStopped | ReplyFailed | ReaderLeft | ReaderReturned
     | FeedbackGiven
 )  # fmt: skip
-"""What happens to a reply that has begun."""
+"""Events of a reply that has begun."""
 ThreadEvent = ThreadStarted | MessagePosted | ReplyStarted | ReplyNews
 
 
@@ -285,7 +285,7 @@ class Thread(Struct, frozen=True):
     turns: Turns[Turn] = Turns()
 
     def index_of(self, reply_id: str) -> int | None:
-        """Of the turn that has this reply now; None when there is none, or none any more."""
+        """Return the index of the turn that has this reply now; None when no turn has it, or no longer."""
         return self.turns.last_index(lambda turn: turn.reply is not None and turn.reply.reply_id == reply_id)
 
     def turn_of(self, reply_id: str) -> Turn | None:

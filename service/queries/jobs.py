@@ -268,7 +268,7 @@ class JobReader:
             (job_id, project_id),
         )
         if row is None:
-            raise NotFound("There is no such job.", code="job_not_found")
+            raise NotFound("Job not found. List the jobs to see their ids.", code="job_not_found")
         job = ReadJob(row, await _view(self._views, row, self._slots))
         if row["status"] != "active" and changes == self._changes:
             self._ended[job_id] = job

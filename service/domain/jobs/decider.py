@@ -172,7 +172,7 @@ def decide(command: JobCommand, job: Job) -> list[JobEvent]:
         case RequestJob(), _:
             return []  # the same request sent twice
         case _, Absent():
-            raise NotFound("There is no such job.", code="job_not_found")
+            raise NotFound("Job not found. List the jobs to see their ids.", code="job_not_found")
         case StepBy(), _:
             return decide(command.command, _held(command, job))
         case StartJob(instance=instance, now=now), Queued(attempt=attempt):

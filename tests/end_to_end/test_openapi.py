@@ -22,7 +22,7 @@ from service.domain.jobs.decider import JobEvent
 from service.web.api.description import NOT_OF_THE_API, OPERATIONS, TAGS, description
 from service.web.api.openapi import common_errors
 from service.web.api.stream_description import LIVE_EVENTS, UI_CHUNKS, UiChunk
-from service.web.http.errors import EXPLAINED
+from service.web.pages.manual import explained_errors
 from service.wire.job_stream import public
 from tests.end_to_end.talk import ask, chunks, create_job, job_events, question
 
@@ -52,7 +52,7 @@ async def test_every_operation_of_the_description_is_served(service, http):
 
 def test_every_error_of_the_description_has_a_page():
     codes = {code for operation in OPERATIONS for codes in common_errors(operation).values() for code in codes}
-    assert codes <= set(EXPLAINED)
+    assert codes <= explained_errors().keys()
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.id)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from service.web.http.errors import EXPLAINED
+from service.web.pages.manual import explained_errors
 
 SERVICE = Path(__file__).parent.parent.parent / "service"
 NOT_OVER_HTTP = {
@@ -33,5 +33,6 @@ def codes() -> set[str]:
 
 @pytest.mark.parametrize("code", sorted(codes() - NOT_OVER_HTTP))
 def test_a_code_is_explained(code):
-    assert EXPLAINED[code].title
-    assert EXPLAINED[code].text.endswith((".", "DOMAIN", "create", "list", "ID", "--origin"))
+    explained = explained_errors()[code]
+    assert explained.title
+    assert explained.html.endswith(".</p>\n")

@@ -13,8 +13,8 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct, field
 
-from service.web.http.errors import EXPLAINED
 from service.web.http.problems import TITLES, ProblemDetails
+from service.web.pages.manual import explained_errors
 
 SchemaOf = Any
 """A type that msgspec can describe."""
@@ -395,7 +395,7 @@ def _error(status: int, codes: Sequence[str], operation: Operation, schema: Any)
 
 
 def _example(code: str, status: int) -> dict[str, Any]:
-    explained = EXPLAINED[code]
+    explained = explained_errors()[code]
     sentence = explained.title + "."
     value = ProblemDetails(
         type=f"/docs/errors/{code}",

@@ -12,12 +12,13 @@ from msgspec import Struct
 
 from service.markup.front_matter import split_front_matter, text_field
 from service.markup.slugs import Anchors
-from service.web.pages.html import SECURITY_HEADERS, html_page, way_up
+from service.web.pages.html import SECURITY_HEADERS, html_page, message_page, way_up
 
 routes = web.RouteTableDef()
 
 FOLDER = Path(__file__).parents[2] / "manual"
 INDEX = "index.md"
+ERRORS = "errors.md"
 SUFFIX = ".md"
 
 
@@ -30,14 +31,21 @@ class Page(Struct, frozen=True):
     """The names of files, in the order of its links."""
 
 
+class Explained(Struct, frozen=True):
+    """An error for the person who meets it."""
+
+    title: str
+    """A sentence without its full stop."""
+    html: Markup
+
+
 @routes.get("/manual")
 @routes.get("/manual/{page}")
 async def show_manual(request: web.Request) -> web.Response:
     name = f"{request.match_info['page']}{SUFFIX}" if "page" in request.match_info else INDEX
     page = pages().get(name)
     if page is None or request.path.endswith("/index"):  # which has another address
-        text = "The manual has no page of this name."
-        return html_page(request, "error.html", status=404, title="Page not found", text=text, page="", label="Manual")
+        return message_page(request, status=404, title="Page not found", text="The manual has no page of this name.")
     root = way_up(request)
     contents = [(_address(file, root), one.title, file == name) for file, one in pages().items()]
     return html_page(request, "manual.html", title=page.title, html=page.html, contents=contents)
@@ -66,10 +74,47 @@ def pictures() -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in (FOLDER / "images").glob("*.png")}
 
 
+@cache
+def explained_errors() -> dict[str, Explained]:
+    """Return the sections of the page about errors, by code."""
+    found: dict[str, Explained] = {}
+    parsed = _parsed((FOLDER / ERRORS).read_text("utf-8"), "../../")
+    code, section = "", list[Token]()
+    for token in [*parsed.tokens, Token("heading_open", "h2", 1)]:
+        if token.type == "heading_open":
+            if code:
+                found[code] = _explained(section)
+            code, section = (str(token.attrs["id"]), []) if token.tag == "h3" else ("", [])
+        section.append(token)
+    return found
+
+
+def _explained(section: Sequence[Token]) -> Explained:
+    """Return a heading and its text: what is wrong, in bold, and what to do."""
+    text = section[4]  # after the heading's three tokens, and the beginning of a paragraph
+    children = text.children or []
+    end = next(at for at, child in enumerate(children) if child.type == "strong_close")
+    title = "".join(child.content for child in children[:end]).rstrip(".")
+    text.children = children[end + 1 :]
+    text.children[0].content = text.children[0].content.lstrip()
+    return Explained(title, _rendered(section[3:]))
+
+
 def _page(name: str, source: str) -> Page:
+    parsed = _parsed(source, "./" if name == INDEX else "../")
+    return Page(parsed.title, _rendered(parsed.tokens), parsed.leads_to)
+
+
+class _Parsed(Struct):
+    title: str
+    tokens: Sequence[Token]
+    leads_to: Sequence[str]
+
+
+def _parsed(source: str, root: str) -> _Parsed:
+    """Return a page for an address from which ``root`` leads to the root of the service."""
     front_matter, begin = split_front_matter(source)
-    markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
-    tokens = markdown.parse(source[begin:])
+    tokens = _markdown().parse(source[begin:])
     anchors = Anchors("github")
     for at, token in enumerate(tokens):
         if token.type == "heading_open":
@@ -78,9 +123,17 @@ def _page(name: str, source: str) -> Page:
     leads_to = []
     for link, attribute in _links(tokens):
         leads_to.append(str(link.attrs[attribute]))
-        link.attrSet(attribute, _address(leads_to[-1], "./" if name == INDEX else "../"))
-    html = Markup(markdown.renderer.render(tokens, markdown.options, {}))  # noqa: S704 - of our own text
-    return Page(text_field(front_matter, "title"), html, leads_to)
+        link.attrSet(attribute, _address(leads_to[-1], root))
+    return _Parsed(text_field(front_matter, "title"), tokens, leads_to)
+
+
+def _rendered(tokens: Sequence[Token]) -> Markup:
+    return Markup(_markdown().renderer.render(tokens, _markdown().options, {}))  # noqa: S704 - of our own text
+
+
+@cache
+def _markdown() -> MarkdownIt:
+    return MarkdownIt("commonmark", {"html": False}).enable("table")
 
 
 def _links(tokens: Sequence[Token]) -> Iterator[tuple[Token, str]]:

@@ -272,6 +272,7 @@ async def overhead(folder: Path, scratch: Path, jobs: int) -> tuple[list[dict[st
                         steps = asyncio.to_thread(git_steps, remote, scratch / "clone", number, edits[number])
                         theirs.append(await steps)
                 await server.stop()
+                await server.close()
     finally:
         sys.setswitchinterval(switch)
     return _told(measured, ours, theirs, delays, jobs)

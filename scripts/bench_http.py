@@ -167,7 +167,7 @@ async def costs(data: Path, project: str, domain: str, admin: str, assistant: st
         await views.catch_up()
         admission = Admission(store, views, data, AdmissionSettings())
         await admission.load()
-        tasks = [asyncio.create_task(work) for _, work in admission.workers()]
+        tasks = [asyncio.create_task(run()) for _, run, _ in admission.workers()]
         app = web.Application()
         app[STORE], app[VIEWS] = store, views
         admission.install(app)

@@ -383,3 +383,12 @@ async def test_builtin_editor_goes_on_with_no_results_without_values():
     found = (AssistantMessage("", (search,)), ToolMessage(search.id, "search", "1 match in 1 file:"))
     *_, end = await chunks_of(BuiltinEditor(), replace(first, messages=(*first.messages, *plan, *found)))
     assert end.tool_calls == ()
+
+
+OUR_WORDS = ["About the repository", "The work so far is over", "The checks before the pull request"]
+
+
+@pytest.mark.parametrize("start", OUR_WORDS)
+async def test_builtin_editor_takes_no_persons_words_for_the_agents(start):
+    _, changed, _ = await job(f'{start}.\nreplace "Acme" with "Nova" in start')
+    assert list(changed) == ["guides/start.mdx"]

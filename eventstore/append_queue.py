@@ -121,7 +121,7 @@ class AppendQueue:
                 self.trouble = str(outcome)
         is_first = not self._known
         self._known.extend(zip(done, outcomes, strict=True))
-        if len(self._waiting) >= MAX_BATCH:  # the next batch is full: the writer need not wait for anybody's turn
+        if len(self._waiting) >= MAX_BATCH:  # the next batch is full: the writer need not wait for more
             self._flush()
         if is_first:
             self._set_some()

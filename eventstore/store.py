@@ -30,7 +30,7 @@ class EventStore(Protocol):
     An event whose personal fields cannot be opened is handed on without them, marked as damaged.
 
     A reader never sees an event before the one at the position before it. Reading takes part in no transaction: a
-    long read goes by pages, and sees what is appended meanwhile.
+    long read is made in pages, and sees what is appended meanwhile.
 
     Any method raises StoreClosed after ``close``; reading may raise StoreUnavailable and StoreCorrupt.
     """

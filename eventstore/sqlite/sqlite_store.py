@@ -2,7 +2,7 @@
 
 aiosqlite, which the views use for their queries, is not used here: it makes each statement a trip to the thread and
 back (18,000 events/s where one trip for a batch gives 51,000), and it hands rows to the event loop, where building
-events and decrypting a page of them would hold up everybody else.
+events and decrypting a page of them would delay all others.
 """
 
 import asyncio

@@ -7,7 +7,7 @@ has no meaning, so that no reader finds anything else than before (tests/eventst
 the file format, https://sqlite.org/fileformat2.html):
 
 - space in pages that no cell uses: SQLite writes it before it reads it;
-- the header's change counter, schema cookie and numbers of versions, which tell caches and people that the file was
+- the header's change counter, schema cookie and numbers of versions, which show caches and people that the file was
   written, and the size in pages, where those say that it is old;
 - in each row the type of the position's own field, which is empty: the position is the row's key.
 """

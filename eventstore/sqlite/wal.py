@@ -78,7 +78,7 @@ def _is_committed_behind(wal: Path, seen: int) -> bool:
             before = _Frame(file, number - 1, page)
             while True:
                 frame = _Frame(file, number, page)
-                # Salts tell what the WAL held before it began again; those of the commit may be what is damaged.
+                # Salts identify what the WAL held before it began again; those of the commit may be the damaged part.
                 if frame.salts == salts and before.is_commit and number > seen and frame.follows(before, order):
                     return True
                 before, number = frame, number + 1

@@ -43,7 +43,7 @@ class FileWatch:
     def begin(self) -> None:
         self._changed.clear()
         self._is_watching = True
-        self.again()  # before the thread begins, which would tell the same change twice if it was much faster
+        self.again()  # before the thread begins, which would report the same change twice if it was much faster
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="eventstore-watch", daemon=True)
             self._thread.start()

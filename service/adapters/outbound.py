@@ -1,11 +1,11 @@
-"""HTTP to addresses that somebody else named, without reaching into the operator's own network.
+"""HTTP to addresses that others named, without access to the operator's own network.
 
 A name is checked where it cannot be changed any more: at the socket, with the very address that is about to be
 connected to. What a resolver said a moment ago, or says to the next question, does not matter (DNS rebinding), nor how
 an address was written (``0x7f.1``, ``[::ffff:7f00:1]``). Proxies of the environment are not used, since they would
 connect where we may not.
 
-Names are looked up on threads of their own: asyncio's are few and everybody's, and a name server that does not answer
+Names are looked up on threads of their own: asyncio's are few and shared by all, and a name server that does not answer
 would hold one for half a minute. They are daemons, so that none holds up the end of the process.
 """
 
@@ -75,7 +75,7 @@ class PatientResolver(AbstractResolver):
 
         def tell(found: list[ResolveResult] | OSError) -> None:
             self._slots.release()
-            if answer.done():  # nobody waits any more
+            if answer.done():  # no one waits any more
                 return
             if isinstance(found, OSError):
                 answer.set_exception(found)

@@ -186,13 +186,13 @@ def _schema(kind: Kind) -> dict[str, Any]:
 
 
 def as_data(text: str) -> str:
-    """Return the text fenced, so that a model can tell where data begins and ends."""
+    """Return the text fenced, so that a model can see where data begins and ends."""
     tag = hashlib.sha256(text.encode(errors="replace")).hexdigest()[:8]
     return f"<data {tag}>\n{text}\n</data {tag}>"
 
 
 def _with_data(head: str, text: str) -> tuple[str, Span]:
-    """Return a line and, below it, a text as data; and where the text stands in it."""
+    """Return a line and, below it, a text as data; and the place of the text in it."""
     whole = f"{head}\n{as_data(text)}"
     start = whole.index("\n", len(head) + 1) + 1
     return whole, (start, start + len(text))

@@ -241,7 +241,7 @@ class Workspace:
         near = [other for other in self.readable_paths() if PurePosixPath(other).stem.lower() == name][:3]
         return f" Did you mean {' or '.join(near)}?" if near else ""
 
-    # Changing: each gives the changes as values; whoever records them calls ``apply``
+    # Changing: each returns the changes as values; the caller records them and calls ``apply``
 
     def apply(self, changes: Iterable[FileChange]) -> None:
         for change in changes:

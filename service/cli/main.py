@@ -86,7 +86,7 @@ def run(arguments: Sequence[str], program: Program) -> int:
 
 
 def _told(arguments: Sequence[str], program: Program) -> int:
-    """Run one command, and tell why if it fails."""
+    """Run one command, and print why if it fails."""
     output = Output(as_json="--json" in arguments)
     try:
         parser = _parser(arguments)
@@ -164,7 +164,7 @@ async def _work(options: argparse.Namespace, output: Output, program: Program) -
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))  # the result is the output
     if getattr(options, "works_alone", False):  # it opens of the data folder what it needs, as it needs it
         return await cast("LoneCommand", command)(options, output)
-    if getattr(options, "reads_settings", False):  # it tells what is wrong with the settings, too
+    if getattr(options, "reads_settings", False):  # it reports what is wrong with the settings, too
         return await cast("SettingsCommand", command)(options, output, program, lambda: settings_of(options))
     settings = settings_of(options)
     if getattr(options, "creates_data_folder", False):

@@ -57,7 +57,7 @@ def is_served(data: Path) -> bool:
     try:
         os.kill(int((data / "server.lock").read_text().partition("\n")[0]), 0)
     except PermissionError:
-        return True  # it is somebody else's
+        return True  # it belongs to another user
     except (OSError, ValueError):
         return False
     return True

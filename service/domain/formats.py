@@ -4,7 +4,7 @@ from service.domain.errors import Invalid
 
 
 class NewerFormat(Invalid):
-    """A newer program made the file: that is no sign that somebody changed it."""
+    """A newer program made the file: that does not mean that it was tampered with."""
 
     code = "newer_format"
 

@@ -347,7 +347,7 @@ def _no_thread() -> NotFound:
 
 def may_write(thread: Thread, domain: str, fp: str, thread_key: str | None, *, key_required: bool) -> bool:
     if thread.domain != domain or (thread.fp != ANONYMOUS and thread.fp != fp) or thread.fp in GONE:
-        return False  # what stands for a fp that is gone is nobody's
+        return False  # the replacement of an erased fp belongs to no one
     if thread_key is None:
         return not key_required
     return hmac.compare_digest(digest_of(thread_key), thread.key_digest)
@@ -362,7 +362,7 @@ def _post_to(thread: Thread, new: PostMessage) -> list[ThreadEvent]:
     if asked.text != new.text:
         return [*_stopped_from(thread, index, new.now), *_post(new, replaces=asked.message_id)]
     if reply is not None and reply.state in ("active", "completed") and not _asks_again(new, index):
-        return []  # sent again: the same reply is told again
+        return []  # sent again: the same reply is sent again
     return [*_stopped_from(thread, index, new.now), _reply_to(new, asked.message_id)]
 
 

@@ -109,7 +109,7 @@ def parse_checkpoints(text: bytes, name: str) -> list[SignedCheckpoint]:
 
 
 def read_checkpoints(file: Path) -> list[SignedCheckpoint]:
-    """Return the checkpoints of a file that somebody kept. Raises NewerFormat, OSError, and Invalid: it has none."""
+    """Return the checkpoints of a file that was kept elsewhere. Raise NewerFormat, OSError, or Invalid for none."""
     found = parse_checkpoints(file.read_bytes(), str(file))
     if not found:
         raise Invalid(f"{file}: no checkpoint found in it; give a file that docsmith audit checkpoint wrote.")

@@ -307,7 +307,7 @@ async def open_for_command(data: Path, settings: "Settings") -> AsyncIterator[Ru
 
 
 async def _note_head(views: "Views") -> None:
-    """Let the views see what the command appended: from then on it cannot get lost without notice."""
+    """Let the views see what the command appended: from then on its loss would be noticed."""
     from eventstore import EventStoreError
 
     with suppress(EventStoreError):  # the command has done its work

@@ -76,7 +76,7 @@ def _delete(folder: Path) -> None:
     with suppress(OSError):
         marker = os.open(folder / IN_USE, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
-            fcntl.flock(marker, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails while anybody runs from there
+            fcntl.flock(marker, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails while a program runs from there
             for path in folder.iterdir():
                 if path.is_dir() and not path.is_symlink():
                     shutil.rmtree(path, ignore_errors=True)

@@ -159,7 +159,7 @@ class DocsSource(Protocol):
         """
 
     async def read_file(self, source: Source, blob: str) -> bytes:
-        """The content of a blob. Raises Invalid over the size limit, told without inflating it."""
+        """Return the content of a blob. Raise Invalid over the size limit, without inflating it."""
 
     async def read_files(self, source: Source, blobs: Sequence[str]) -> Mapping[str, bytes]:
         """Several at once, in one hop off the event loop; those over the size limit are left out."""

@@ -1,4 +1,4 @@
-"""Sending one webhook message to an address that somebody else chose."""
+"""Send one webhook message to an address that others chose."""
 
 from collections.abc import Mapping
 from typing import Literal, Protocol

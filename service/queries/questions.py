@@ -84,7 +84,7 @@ async def list_questions(
 
 
 async def read_transcript(views: Views, project_id: str, thread_id: str) -> TranscriptView | None:
-    """Return a thread as it stands, by its id or a question's: without turns that were edited or asked again."""
+    """Return a thread as it is now, by its id or a question's: without turns that were edited or asked again."""
     thread = await views.query_one(
         "SELECT id, started_at FROM asked_threads WHERE project_id = ?"
         " AND id = coalesce((SELECT thread_id FROM asked WHERE asked.id = ?), ?)",

@@ -208,7 +208,7 @@ def only_server(data: Path, *, reads_only: bool = False) -> Iterator[Callable[[s
             holder = os.pread(file, 100, 0).decode().partition("\n")[0]
             raise AlreadyServed(f"{data} is served by process {holder} already.") from None
 
-        def say(text: str) -> None:  # over what is there: that takes no room on a full disk
+        def say(text: str) -> None:  # over what is there: that needs no space on a full disk
             with suppress(OSError) if reads_only else nullcontext():
                 os.ftruncate(file, os.pwrite(file, text.encode(), 0))
 

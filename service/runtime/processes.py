@@ -123,7 +123,7 @@ async def _until_done(future: "asyncio.Future[None]") -> None:
 
 
 def _call_on(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *args: object) -> None:
-    with suppress(RuntimeError):  # the loop was closed: nobody waits
+    with suppress(RuntimeError):  # the loop was closed: no one waits
         loop.call_soon_threadsafe(function, *args)
 
 
@@ -147,7 +147,7 @@ class _Child:
             process = CONTEXT.Process(target=_child_main, args=(writer, *self._work), daemon=True)
             try:
                 process.start()
-            except BaseException as error:  # noqa: BLE001 - a thread's edge: whoever awaits gets it
+            except BaseException as error:  # noqa: BLE001 - a thread's edge: the awaiting caller gets it
                 self._error = error
                 return
             finally:
@@ -183,7 +183,7 @@ class _Child:
                         self._error.__cause__ = RemoteTraceback(text)
                     return
         except (EOFError, OSError):
-            pass  # it died: its exit code tells how
+            pass  # it died: its exit code says how
         except Exception as error:  # noqa: BLE001 - whatever cannot be unpickled is the outcome
             self._error = error
 
@@ -243,7 +243,7 @@ def _child_main(
         result = function(*args, report=report) if reports else function(*args)
         send("result", result)
     except BrokenPipeError:
-        return  # nobody waits
+        return  # no one waits
     except BaseException as error:  # noqa: BLE001 - a process's edge: the parent raises it
         _lift_memory_limit()
         if _out_of_memory(error):

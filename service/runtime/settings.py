@@ -458,7 +458,7 @@ _KEY = re.compile(rf"\s*((?:{_PART.pattern})(?:\s*\.\s*(?:{_PART.pattern}))*)\s*
 
 
 def _lines(text: str) -> dict[str, int]:
-    """The line of each name of a TOML file, which tomllib does not tell; for messages, so that of a name inside of a
+    """The line of each name of a TOML file, which tomllib does not report; for messages, so that of a name inside of a
     text of several lines may be wrong.
     """
     found: dict[str, int] = {}

@@ -33,8 +33,8 @@ class FeedbackView(Struct, frozen=True, rename="camel"):
 
 
 class ConversationView(Struct, frozen=True, rename="camel"):
-    """A question and what became of it. ``[erased]`` stands for the words of a thread that was erased,
-    ``[damaged]`` for words that cannot be read any more.
+    """A question and its outcome. ``[erased]`` replaces the words of a thread that was erased, ``[damaged]`` for words
+    that cannot be read any more.
     """
 
     id: Annotated[str, described("Of the question.")]
@@ -76,7 +76,7 @@ class TranscriptMessage(Struct, frozen=True, rename="camel"):
 
 
 class TranscriptView(Struct, frozen=True, rename="camel"):
-    """A thread as it stands, without turns that were edited away."""
+    """A thread as it is now, without turns that were edited away."""
 
     thread_id: Annotated[str, described("The thread's id.")]
     created_at: Annotated[Timestamp, described("When it began.")]

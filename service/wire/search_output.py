@@ -52,7 +52,7 @@ def search_output(hits: Iterable[SearchHit]) -> SearchOutput:
 
 
 def new_pages(sources: Iterable[Source], told: set[str]) -> Iterator[tuple[str, str]]:
-    """URL (without anchor) and title of each page that was not ``told`` before; they count as told from then on."""
+    """Return URL (without anchor) and title of each page that is not yet in ``told``, and add them to it."""
     for source in sources:
         url = source.url.partition("#")[0] or source.url
         if url not in told:

@@ -43,7 +43,7 @@ class DataFolderWatch:
         """Until cancelled."""
         while True:
             trouble = self.trouble()
-            if trouble is not None and trouble.kind == "write_failed":  # a quota, a limit: nothing but a try tells
+            if trouble is not None and trouble.kind == "write_failed":  # a quota, a limit: only a try shows it
                 with suppress(EventStoreError):
                     await self._store.check_writable()
                     trouble = self.trouble()

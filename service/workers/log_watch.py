@@ -1,4 +1,4 @@
-"""Looks again and again whether the log still holds what was seen of it: somebody may change it beneath the service."""
+"""Check again and again that the log still holds what was seen of it: others may change it while the service runs."""
 
 import asyncio
 from collections.abc import Callable
@@ -16,7 +16,7 @@ log = structlog.get_logger()
 
 
 class LogWatch:
-    """Looks again and again while the service runs: somebody may shorten or replace the log beneath it."""
+    """Check again and again while the service runs: others may shorten or replace the log."""
 
     def __init__(self, data: Path, hold: Callable[[str], None]) -> None:
         self._data, self._hold = data, hold

@@ -113,7 +113,7 @@ class Replier:
     ) -> None:
         """``grace_seconds``: how long a reply goes on without a reader that could come back; 0: not at all.
 
-        ``on_model_failure``: hears why a model failed, besides the log.
+        ``on_model_failure``: receives the reason why a model failed, besides the log.
         """
         self._on_model_failure = on_model_failure
         self._store, self._views, self._broadcast, self._tracer = store, views, broadcast, tracer
@@ -159,7 +159,8 @@ class Replier:
 
     @contextmanager
     def reading(self, thread_id: str, reply_id: str, *, may_return: bool) -> Iterator[None]:
-        """Somebody reads a reply; who leaves by an exception, as when a connection is cut, has lost the rest of it.
+        """Count a reader of a reply; one that leaves by an exception, as when a connection is cut, has lost the rest of
+        it.
 
         ``may_return``: the client has named its chat, so it could ask for it.
         """
@@ -184,7 +185,7 @@ class Replier:
         return len(self._deadlines)
 
     async def record_reconnect(self, thread_id: str, reply_id: str) -> None:
-        """Record, where a reply had lost its reader, that somebody reads it again, or has now read it to its end."""
+        """Record, where a reply had lost its reader, that a reader is there again, or has now read it to its end."""
         await self._record(thread_id, ReturnToReply(reply_id, now()))
 
     async def end_if_orphaned(self, thread_id: str, reply_id: str, instance: str) -> None:
@@ -267,7 +268,7 @@ class Replier:
     async def _reply(self, thread_id: str, reply_id: str, writer: "_Writer") -> None:
         topic = self._broadcast.find(reply_id)
         try:
-            if topic is None:  # whoever asked opens it before asking, and has left already
+            if topic is None:  # the client opens it before it asks, and has left already
                 await retry_while_unavailable(lambda: writer.end(StopReply(reply_id, "stopped", now())))
                 return
             async with self._slots:

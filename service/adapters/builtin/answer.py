@@ -111,7 +111,7 @@ class BuiltinAnswer:
         text = await asyncio.to_thread(extract, request.grounding)  # 50 passages take a tenth of a second
         for words in _deltas(text):
             yield ModelText(words)
-            await asyncio.sleep(0)  # one delta at a time to whoever listens
+            await asyncio.sleep(0)  # one delta at a time to each listener
         yield ModelEnd("stop", (), Usage(cost_usd=0.0), NAME)
 
 
@@ -149,7 +149,7 @@ class _Quote(Struct):
     pieces: list[_Piece]
     chosen: set[int]
     in_headings: float
-    """Share of the question's weight that stands in the headings."""
+    """Return the share of the question's weight that is in the headings."""
     score: float
 
 
@@ -248,7 +248,7 @@ def _neighbours(apart: _Apart) -> set[tuple[str, str]]:
 
 
 def _in_one_place(words: set[str], pieces: Sequence[_Piece]) -> int:
-    """How many of the words stand in three pieces that follow one another."""
+    """Return how many of the words are in three successive pieces."""
     found = [words.intersection(piece.stems) for piece in pieces]
     return max(len(set().union(*found[at : at + 3])) for at in range(len(found)))
 

@@ -2,7 +2,7 @@
 (``builtin_forms``), through the same tools as any other model, and says so plainly when it is asked for something else.
 
 Several instructions are parted by new lines, semicolons, full stops, "and then", or "and" before the next one's verb.
-Text may stand in quotes of any kind or backticks; long text in a fenced block after a colon. A path may leave out its
+Text may be in quotes of any kind or backticks; long text in a fenced block after a colon. A path may leave out its
 suffix and the folders above.
 
 It keeps nothing between calls. An editing session is a generator that yields steps and is sent their results; every

@@ -133,7 +133,7 @@ _FRONT_COMMA = re.compile(rf"((?:^|[\n;.] ?)(?:please )?(?:in|on) {_KIND}{_PATH}
 
 
 def _without_quotes(text: str) -> tuple[str, list[str]]:
-    """The text with a mark in place of each quotation and each closed block of code, and what stands in them."""
+    """Return the text with a mark in place of each quotation and each closed block of code, and their contents."""
     quotes: list[str] = []
     blocks = iter([*_fences(text), (len(text), len(text), "")])
     begin, end, block = next(blocks)

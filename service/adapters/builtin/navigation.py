@@ -1,7 +1,7 @@
 """Where a new page belongs in a site's navigation file, as an edit of its text.
 
-It is put after a page that the file names already, the nearest one, in the way in which that one stands there. So the
-rest of the file stays as its authors wrote it, and what no neighbour shows how to do is left to people.
+It is put after a page that the file names already, the nearest one, in the same form as that one. So the rest of the
+file stays as its authors wrote it, and what no neighbour shows how to do is left to people.
 """
 
 import json

@@ -389,7 +389,7 @@ class Session:
     # What the forms need
 
     def _page(self, path: str) -> Generator[Step, Turn, str]:
-        """The one page that this path means; empty, and told, when there is none or more than one."""
+        """Return the one page that this path means; empty, with a message, when there is none or more than one."""
         pages = yield from self._pages(path)
         if not pages:
             self._say(f"There is no page {path}.")

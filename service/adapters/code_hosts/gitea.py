@@ -1,7 +1,7 @@
 """The API of Gitea and Forgejo (version 1), without any I/O: what is sent, and what its answers mean.
 
 Facts, seen with Gitea 1.22: a branch that is not there is a 404, as a repository is. Draft is the prefix ``WIP:`` of
-the title; later versions tell it in ``draft``, too. There is no search by branches (``/pulls/{base}/{head}`` knows no
+the title; later versions have it in ``draft``, too. There is no search by branches (``/pulls/{base}/{head}`` knows no
 slash), so the open ones are listed, newest change first. Labels are given as ids. A renamed repository redirects.
 """
 

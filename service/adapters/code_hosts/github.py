@@ -3,8 +3,8 @@
 Facts: the API of github.com is at https://api.github.com, that of a GitHub Enterprise server at https://HOST/api/v3. A
 renamed repository answers 301. 422 has a message for each field: "A pull request already exists for O:B.", "No commits
 between A and B", ``head`` or ``base`` invalid for a branch that is not there. Drafts do not exist in private
-repositories of free accounts: 422, too. A fine-grained token's own rights are not told, only those of its account. A
-classic token's are in ``X-OAuth-Scopes``; when a token expires is in ``GitHub-Authentication-Token-Expiration``.
+repositories of free accounts: 422, too. A fine-grained token's own rights are not reported, only those of its account.
+A classic token's are in ``X-OAuth-Scopes``; when a token expires is in ``GitHub-Authentication-Token-Expiration``.
 """
 
 from collections.abc import Mapping, Sequence

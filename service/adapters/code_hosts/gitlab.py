@@ -3,8 +3,8 @@
 Facts: a pull request is called a merge request. A project is named by its whole path with ``%2F`` between the parts. A
 moved project redirects GET and answers 405 to everything else. Draft is a prefix of the title. Labels that do not exist
 are made; reviewers are ids of accounts, and free editions keep only the first. A second merge request of the same
-branches is a 409. The level of access is a number, 30 (Developer) may push; it is null for who is no member. Personal,
-project and group tokens go into ``PRIVATE-TOKEN`` and can be asked what they may do and until when.
+branches is a 409. The level of access is a number, 30 (Developer) may push; it is null for a user who is no member.
+Personal, project and group tokens go into ``PRIVATE-TOKEN`` and can be asked what they may do and until when.
 """
 
 import re

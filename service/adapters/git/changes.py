@@ -82,7 +82,7 @@ def changes_between(clone: Path, old: str, new: str, docs_folder: str) -> GitCha
         except _TooMany:
             return None
         except (NotFound, Invalid):
-            return None  # the older one, or parts of it: a full reading tells what is wrong with the newer
+            return None  # the older one, or parts of it: a full reading reports what is wrong with the newer
     return GitChanges(str(clone), new, blobs, tuple(walk.left_out))
 
 

@@ -56,7 +56,7 @@ SOCKET_SECONDS = 120.0
 
 class OwnOrigin(Retry):
     """Follows redirects within an origin, and to its https. The address of a repository is the operator's own word;
-    where a redirect leads is somebody else's, perhaps into the operator's own network.
+    a redirect may lead to another host, perhaps into the operator's own network.
     """
 
     def increment(
@@ -144,7 +144,7 @@ def _circle(remote: Remote) -> Conflict:
 
 
 def _no_access(remote: Remote, *, known: bool = False) -> Forbidden:
-    """``known``: the server takes the credentials, if there are any, for somebody's."""
+    """``known``: the server knows the user of the credentials, if there are any."""
     if not remote.token:
         return Forbidden(
             f"{remote.url} asks for credentials. Name the variable that holds a token for it.", code=TOKEN_MISSING

@@ -262,7 +262,7 @@ def move_ref(repository: Repo, name: bytes, old: ObjectID | None, new: ObjectID)
             lock = Path(os.fsdecode(error.lockfilename))
             with suppress(FileNotFoundError):
                 if time.time() - lock.stat().st_mtime > STALE_SECONDS:
-                    lock.unlink()  # its writer was killed: nobody holds a ref for longer than a moment
+                    lock.unlink()  # its writer was killed: no process holds a ref for longer than a moment
         except RefFormatError:
             raise Invalid(f"{name.decode('utf-8', 'replace')} is not the name of a branch.", code="bad_path") from None
         except OSError as error:

@@ -212,7 +212,7 @@ def _send(repository: BareRepository, remote: Remote, name: Ref, wanted: ObjectI
     refused = (result.ref_status or {}).get(name)
     if refused is None or "declined" not in refused:
         return refused
-    # Why a server's own rules decline a push is told to people only.
+    # Only the text for people says why a server's own rules decline a push.
     reason = " ".join(b"".join(told).decode("utf-8", "replace").replace("\r", "\n").split())
     return f"{refused} ({reason})" if reason else refused
 

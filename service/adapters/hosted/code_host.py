@@ -73,7 +73,7 @@ class HostedCodeHost:
         self._base_url = base_url
 
     async def recover(self) -> None:
-        """Free what a killed process held; call it before anybody else may be at work in the repositories."""
+        """Free what a killed process held; call it before other processes may be at work in the repositories."""
         await asyncio.to_thread(_recover, self._data / "hosted")
 
     async def check_repository(self, source: Source) -> CheckedRepository:

@@ -227,7 +227,7 @@ class _Exchange:
             async with asyncio.timeout(self._limits.answer_seconds):
                 return await self._answer()
         except ConnectionResetError:
-            return self._response or web.Response()  # the client has left: nobody reads it
+            return self._response or web.Response()  # the client has left: no one reads it
         except (web.HTTPException, ServiceError, TimeoutError) as error:
             if isinstance(error, TimeoutError):
                 self._count_bound("git_answers")

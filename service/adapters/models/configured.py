@@ -84,7 +84,7 @@ class ConfiguredModels:
         return self._model(self._assistant) or self._builtin_assistant
 
     def _model(self, alias: str) -> Model | None:
-        """The model behind an alias, with those that stand in for it; None: builtin."""
+        """Return the model behind an alias, with its fallbacks; None: builtin."""
         model = self._resolve(alias)
         if model is None or not model.settings.fallback:
             return model

@@ -1,4 +1,4 @@
-"""A model that others stand in for while it is down."""
+"""A model with others as fallbacks while it is down."""
 
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence

@@ -32,7 +32,7 @@ def mark_for_cache(messages: list[dict[str, Any]]) -> None:
     before, which is found again even when more than the twenty blocks that it looks back were added since; and the end.
 
     Reading them back costs a tenth, writing them a quarter more (Anthropic's docs, "Prompt caching"), so it pays from
-    the second call on; without tools there is none. Other providers keep prefixes without being told.
+    the second call on; without tools there is none. Other providers keep prefixes without a mark.
     """
     replies = [at for at, message in enumerate(messages) if message["role"] == "assistant"]
     first = next((at for at in replies if messages[at].get("tool_calls")), len(messages))
@@ -60,6 +60,7 @@ def _tool_call(call: ToolCall) -> dict[str, Any]:
 def _name(name: str) -> str:
     """A tool's name; of one that a model invented, what providers take (OpenAI and Anthropic: 64 of these characters).
 
-    Else the next request would be refused for what the model wrote in the last one, instead of its being told.
+    Else the next request would be refused for what the model wrote in the last one, and the model would not see its
+    error.
     """
     return re.sub(r"[^A-Za-z0-9_-]", "_", name)[:64] or "_"

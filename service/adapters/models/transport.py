@@ -86,7 +86,9 @@ _BODY_HEADERS = frozenset({"content-length", "content-encoding", "transfer-encod
 
 
 def _protocol(path: str) -> Protocol | None:
-    """By the address alone: a model's name does not tell, litellm takes some of one provider's to other protocols."""
+    """Decide by the address alone: a model's name does not show it, since litellm uses other protocols for some of a
+    provider's.
+    """
     if path.endswith("/chat/completions"):
         return "chat_completions"
     return "messages" if path.endswith("/messages") else None

@@ -94,7 +94,7 @@ class OpenTelemetry:
         told = _Span(span)
         try:
             yield told
-        except (GeneratorExit, asyncio.CancelledError):  # nobody waits for it any more: no fault of anybody
+        except (GeneratorExit, asyncio.CancelledError):  # no one waits for it any more: this is not an error
             span.set_attribute("error.type", "cancelled")
             raise
         except BaseException as error:

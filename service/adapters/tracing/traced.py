@@ -1,4 +1,4 @@
-"""The ports with a span around each call, for a service that is traced. Nothing of this stands in the way of others."""
+"""The ports with a span around each call, for a service that is traced. Others are not affected."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""Documentation that is only to be had as a live site: its pages, fetched politely, as one commit.
+"""Documentation that is only available as a live site: its pages, fetched politely, as one commit.
 
 What is asked is what the site itself lists: ``llms.txt``, else ``sitemap.xml``, else ``llms-full.txt``. robots.txt is
 honoured, its crawl delay too; few requests at a time, each conditional on what is here already. Only the site's own

@@ -163,7 +163,7 @@ async def _paths(workspace: Workspace, effective: Mapping[str, str | None]) -> l
 
 
 async def _code_navigation(workspace: Workspace, effective: Mapping[str, str | None]) -> list[Problem]:
-    """Deleted pages that a sidebar names which is a program: told, because no tool can change it."""
+    """Return problems for deleted pages that are named in a sidebar which is a program: no tool can change it."""
     gone = [path for path, text in effective.items() if text is None]
     if not gone:
         return []

@@ -45,7 +45,7 @@ class BrokenLink(Struct, frozen=True):
     suggestions: tuple[str, ...]
     """Texts that could replace it, best first."""
     clear: bool
-    """The first suggestion is what was meant, as far as anyone can tell."""
+    """The first suggestion is what was meant, as far as can be known."""
     reason: str
     meant: str = ""
     """The target in the first suggestion."""
@@ -157,7 +157,7 @@ def _guesses(path: str, target: str, now: SiteView) -> tuple[list[str], bool]:
     if exact and name in _own_names(ranked[0], now) and not known.often_alike:
         telling = len(name) > 3 and name not in _COMMON
         return ranked, alone and (shared > 0 or (telling and len(ranked) == 1))
-    # Called so by its title, or nearly so, or as many pages are: then all else of the link must fit.
+    # Its title, or nearly so, or a name that many pages have: then the rest of the link must fit.
     nearly = exact or any(_is_slip(name, own) for own in _own_names(ranked[0], now))
     return ranked, alone and nearly and all_fits
 

@@ -333,7 +333,7 @@ def _displaced(before: SiteView, now: SiteView) -> dict[str, frozenset[str]]:
 
 
 def _needles(affected: Iterable[str], before: SiteView) -> list[str] | None:
-    """Lower-case words of which one stands in any link to these pages; None when no word does."""
+    """Return lower-case words, one of which is in any link to these pages; None when no word does."""
     by_page: dict[str, set[str]] = {path: set() for path in affected}
     for url, path in before.site.paths.items():
         if path in by_page:
@@ -375,7 +375,7 @@ def _named_in_vain(
             if entry.exists(there):
                 continue
             if changed_only and entry.page in known and not entry.exists(had):
-                continue  # named in vain before
+                continue  # missing before, too
             went = next((moved[file] for file in entry.files if file in moved), None)
             source = next((file for file in entry.files if file in moved), "")
             suggestions = (entry.renamed(source, went),) if went else ()

@@ -101,7 +101,7 @@ def entries(path: str, text: str) -> Sequence[Entry]:
 
 
 class _Places:
-    """Where the names of pages stand in a text, which is not searched from its start for each of them."""
+    """The places of pages' names in a text, which is not searched from its start for each of them."""
 
     def __init__(self, text: str, *, quoted: bool) -> None:
         self._text, self._at, self._searches = text, 0, MAX_SEARCHES

@@ -1,4 +1,4 @@
-"""``docsmith audit``: check the log, read the log, sign it, make it forget somebody."""
+"""``docsmith audit``: check the log, read it, sign it, and erase a person from it."""
 
 import argparse
 import asyncio

@@ -1,4 +1,4 @@
-"""Signed checkpoints that somebody kept, as options of the commands that check something with them."""
+"""Signed checkpoints that were kept elsewhere, as options of the commands that check something with them."""
 
 import argparse
 from pathlib import Path

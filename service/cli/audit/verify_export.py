@@ -1,4 +1,4 @@
-"""``docsmith audit verify-export``: whether an export is what the log held, and what somebody signed of it.
+"""``docsmith audit verify-export``: check that an export is what the log held, and what was signed of it.
 
 The sums in the manifest show damage. Only the chain of the events, together with a signed checkpoint, shows that they
 are those of the log: someone who changes an event and every hash after it cannot sign again.

@@ -182,7 +182,7 @@ class _Copy:
 
 
 def _look_at_places(data: Path, folder: Path, vault: Path | None) -> None:
-    if not os.access(data, os.W_OK):  # such a folder is read as if nobody ever changed it
+    if not os.access(data, os.W_OK):  # such a folder is read as if no one ever changed it
         raise Invalid(f"{data} cannot be written; follow it as the user that the service runs as.")
     if folder.resolve().is_relative_to(data.resolve()):
         raise Invalid(f"{folder} is in the data folder, and would be lost with it.")

@@ -175,7 +175,7 @@ def _settings_file(file: Path) -> Iterator[Finding]:
     try:
         text, mode = file.read_text(encoding="utf-8", errors="replace"), stat.S_IMODE(file.stat().st_mode)
     except OSError:
-        return  # who reads the settings tells
+        return  # the reader of the settings reports it
     if SECRET.search(text):
         mend = f'chmod 600 {file}   # and put it into a variable: api_key_env = "NAME"'
         level: Level = "wrong" if mode & 0o044 else "note"

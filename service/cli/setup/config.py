@@ -25,7 +25,7 @@ def sources_of(options: argparse.Namespace) -> tuple[Path | None, dict[str, str]
     """The settings file, if there is one, and the environment with the command line's own options on top."""
     file: Path | None = options.config
     if file is None:
-        with suppress(PermissionError):  # root's home, for who is another user by sudo: nothing there is meant for them
+        with suppress(PermissionError):  # root's home, for another user by sudo: nothing there is meant for them
             file = USUAL_FILE if USUAL_FILE.is_file() else None
     environment = dict(os.environ)
     for name in ("host", "port"):

@@ -21,7 +21,7 @@ NAT64 = IPv6Network("64:ff9b::/96")
 
 
 def is_public(address: str) -> bool:
-    """Whether an address, written as numbers, is one that anybody on the internet could connect to.
+    """Return whether an address, written as numbers, can be reached by everyone on the internet.
 
     What is no address, is not.
     """

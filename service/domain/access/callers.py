@@ -64,7 +64,7 @@ def counted_as(address: Address) -> str:
 
 
 def checked_origins(texts: Iterable[str]) -> tuple[str, ...]:
-    """Web origins as browsers write them, each once; a first label of ``*`` stands for one or more labels.
+    """Return web origins as browsers write them, each once; a first label of ``*`` means one or more labels.
 
     Without a scheme, ``https`` is meant. Raises Invalid: no origin, or a wildcard over a whole top-level domain.
     """

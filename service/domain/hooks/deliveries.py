@@ -40,7 +40,7 @@ class DeliveryAttempted(Event, frozen=True, tag="delivery-attempted"):
 
 
 class DeliveryRequested(Event, frozen=True, tag="delivery-requested"):
-    """Somebody wants it sent again, now, whatever became of it."""
+    """A person wants it sent again, now, whatever its outcome was."""
 
     webhook_id: str
     requested_at: datetime

@@ -112,7 +112,7 @@ def evolve(state: IncomingState, event: IncomingEvent) -> IncomingState:
 
 
 def is_authentic(headers: Mapping[str, str], body: bytes, secret: str, now: datetime) -> bool:
-    """Whether who sent this knows the secret; in a time that does not tell how near a guess was.
+    """Return whether the sender knows the secret; in a time that does not reveal how near a guess was.
 
     ``headers`` finds a name whatever its case. Of several signatures the first kind that is there decides.
     """
@@ -142,7 +142,7 @@ def _same(given: str, expected: str) -> bool:
 
 
 class Ping(Struct, frozen=True):
-    """The host tries whether it is heard."""
+    """The host tests whether it can reach the service."""
 
 
 class Push(Struct, frozen=True):

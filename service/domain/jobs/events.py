@@ -179,7 +179,7 @@ class JobInterrupted(Event, frozen=True, tag="job-interrupted"):
 
 
 class PullRequestClosed(Event, frozen=True, tag="pull-request-closed"):
-    """Somebody merged or closed it."""
+    """A person merged or closed it."""
 
     outcome: PullRequestOutcome
     closed_at: datetime

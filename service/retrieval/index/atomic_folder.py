@@ -1,8 +1,8 @@
 """Folders that are on the disk whole or not at all, and never change afterwards.
 
 One is written under another name, beside its place. The last file in it lists all others with their sums: a folder that
-has lost or changed a byte is known before anybody relies on it. A folder made from an older one shares its files where
-they stay as they are.
+has lost or changed a byte is known before it is relied on. A folder made from an older one shares its files where they
+stay as they are.
 """
 
 import hashlib

@@ -189,7 +189,7 @@ class SiteIndex:
             ranking.sections.setdefault(hit.id >> PAGE_SHIFT, []).append(hit)
 
     def _affordable(self, weights: Mapping[str, float]) -> list[str]:
-        """The words that bodies are asked for: the rarest, until the sections that they stand in are many."""
+        """Return the words to look up in bodies: the rarest, until the sections that have them are many."""
         counts = {term: self._words.frequency(term) for term in weights}
         left, kept = ROWS_RANKED, list[str]()
         for term in sorted(counts, key=counts.__getitem__):

@@ -1,4 +1,4 @@
-"""How an index keeps pages, for who writes one and for who reads it."""
+"""The form in which an index keeps pages, for its writer and its readers."""
 
 import zlib
 from collections.abc import Sequence

@@ -83,7 +83,7 @@ class Meaning:
             opened = await asyncio.to_thread(Vectors, self._root / domain, self.model.name)
             self._vectors.setdefault(domain, opened)  # another may have been as fast
             if len(self._vectors) > MAX_OPEN:
-                self._vectors.popitem(last=False)  # closed once nobody reads it
+                self._vectors.popitem(last=False)  # closed once no one reads it
         self._vectors.move_to_end(domain)
         return self._vectors[domain]
 

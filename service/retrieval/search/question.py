@@ -1,9 +1,9 @@
-"""From what somebody typed to the terms that the index is asked for.
+"""From the text that a person typed to the terms that are looked up in the index.
 
 A query is data: what is left of it are letters and digits, and their number is capped, so a pasted log costs what a
 long question costs. Words that only make a sentence a question are left out. A name is also asked for by its parts and
 neighbours also as one word, so ``retryDelaySecs``, ``retry_delay`` and "retry delay" find each other. A word that the
-site does not have stands for the nearest one that it has.
+site does not have is replaced by the nearest one that it has.
 """
 
 import re
@@ -16,7 +16,7 @@ from service.retrieval.search.words import MAX_WORD, Words, parts_of, searchable
 
 MAX_QUERY = 32_768
 MAX_TERMS = 24
-"""Beyond it the words that stand in fewest sections are kept."""
+"""Beyond it, the words that are in the fewest sections are kept."""
 MAX_READ_WORDS = 400
 PART, JOINED, NEAR = 0.5, 0.5, 0.7
 """Weights of terms that are not words of the question itself: a part of a name, two words as one, a near word."""
@@ -100,7 +100,7 @@ def _rarest(weights: Mapping[str, float], words: Words) -> dict[str, float]:
 
 
 def _corrected(typed: Iterable[str], weights: dict[str, float], words: Words, near: NearTerms) -> dict[str, str]:
-    """Put what the site has in the place of what it has not; told by what was typed."""
+    """Replace words that the site does not have by words that it has; return these by what was typed."""
     corrected: dict[str, str] = {}
     for word in typed:
         term = words.stem(word)

@@ -242,7 +242,7 @@ class Words:
         self._stems: dict[str, str] = {}
 
     def stem(self, word: str) -> str:
-        """The term of one word; empty when it is none."""
+        """Return the term of one word; empty when it has none."""
         known = self._stems.get(word)
         if known is None:
             if len(self._stems) >= MAX_STEMS:
@@ -267,7 +267,7 @@ class Words:
         )
 
     def beginning_with(self, prefix: str, limit: int) -> list[tuple[str, int]]:
-        """Terms of bodies, with the number of sections that they stand in."""
+        """Yield terms of bodies, with the number of sections that have them."""
         return self.sections.terms_with_prefix("body", prefix, limit=limit)
 
     def best_sections(

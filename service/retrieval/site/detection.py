@@ -512,7 +512,8 @@ def _plain(files: frozenset[str], docs_folder: str) -> Layout:
         )
     name = "/" + root.rpartition("/")[2]
     bases = ("", name) if root else ("",)
-    # A README beside the pages' folder is the repository's, not the site's; with no such folder it is the front page.
+    # A README beside the pages' folder belongs to the repository, not to the site; without that folder it is the front
+    # page.
     return Layout("plain", docs_folder, root, Dialect(), bases)
 
 

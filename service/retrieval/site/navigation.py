@@ -123,7 +123,7 @@ class SiteBuilder:
         self._placed.append(page)
 
     def vote(self, page: ParsedPage) -> None:
-        """A page's links tell under which prefix the site has its pages."""
+        """A page's links show under which prefix the site has its pages."""
         if len(self._absolute) < MAX_VOTES and len(self._layout.bases) > 1:
             self._absolute.update((_url_key(link.href), None) for link in page.links[:20] if link.href.startswith("/"))
 

@@ -229,7 +229,7 @@ class _Measured:
 
 
 def metrics_routes(metrics: Metrics, token: str, *, anybody: bool) -> list[web.RouteDef]:
-    """``/metrics`` for who shows the token; without one for callers of this machine alone, or for anybody."""
+    """``/metrics`` for callers with the token; without one, for callers on this machine alone, or for everyone."""
 
     async def show(request: web.Request) -> web.Response:
         if token:

@@ -104,7 +104,7 @@ class ThreadMetadata(Struct, frozen=True, rename="camel"):
 
 
 class UiChunk(Struct, frozen=True, rename="camel"):
-    """A chunk of a reply, as the AI SDK 5 and later have it. Which fields there are goes by its type."""
+    """A chunk of a reply, as the AI SDK 5 and later have it. Its fields depend on its type."""
 
     type: Annotated[str, Meta(description="What it is.", extra_json_schema={"enum": list(UI_CHUNKS)})]
     message_id: Annotated[str | UnsetType, described("`start`: the reply's id, which feedback names.")] = UNSET

@@ -217,7 +217,7 @@ async def _post(
     try:
         posted = await _record(request, project, body, message)
     except BaseException:
-        replier.stop(message.reply_id)  # whoever asked may have left
+        replier.stop(message.reply_id)  # the client may have left
         raise
     if posted.reply_id != message.reply_id:  # it was asked before
         topics.close(message.reply_id)

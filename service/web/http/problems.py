@@ -242,7 +242,7 @@ def _of_service_error(request: web.Request, error: ServiceError) -> web.Response
 
 
 def new_request_id() -> str:
-    """96 random bits: they tell requests apart, and open nothing, so no system call is made for them."""
+    """96 random bits: they distinguish requests, and open nothing, so no system call is made for them."""
     return f"req_{_random.getrandbits(96):024x}"
 
 

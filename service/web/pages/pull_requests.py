@@ -51,7 +51,7 @@ WITHIN_THE_PAGE = {
     .replace("frame-ancestors 'none'", "frame-ancestors 'self'"),
     "X-Frame-Options": "SAMEORIGIN",
 }
-"""A file's page may stand in the pull request's."""
+"""A file's page may be framed in the pull request's."""
 
 PATH = r"/hosted/{project_id}/pulls/{number:\d{1,9}}-{token}"
 

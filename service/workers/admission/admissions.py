@@ -91,7 +91,7 @@ class _Wanted:
     def fail(self, error: BaseException) -> None:
         if not self.outcome.done():
             self.outcome.set_exception(error)
-            self.outcome.exception()  # whoever waited may have gone
+            self.outcome.exception()  # the caller may have gone
 
 
 class Admissions:

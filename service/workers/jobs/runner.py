@@ -69,7 +69,7 @@ LONGEST_WAIT_FOR_ROOM_SECONDS = 60.0
 class JobRunner:
     """Jobs as asyncio tasks, a bounded number at a time. A job whose process died goes on from its last step.
 
-    It follows the log for what others do with its jobs, in whichever process: one that somebody has ended is stopped,
+    It follows the log for what others do with its jobs, in whichever process: one that a person has ended is stopped,
     its call of the model with it.
     """
 
@@ -134,7 +134,7 @@ class JobRunner:
                     if isinstance(event, JobRequested | JobInterrupted | JobReopened):
                         organization_id = event.organization_id if isinstance(event, JobRequested) else ""
                         self._begin(job_id, running, organization_id)
-                    elif isinstance(event, JobFailed):  # cancelled or erased by somebody, or of our own making
+                    elif isinstance(event, JobFailed):  # cancelled or erased by a person, or our own doing
                         for task in self._tasks.get(job_id, ()):
                             task.cancel()
 
@@ -155,7 +155,7 @@ class JobRunner:
         ):  # left without a pause before the place is taken
             waiting = (await retry_while_unavailable(lambda: load(self._store, JOBS, job_id))).state
         if not isinstance(waiting, Queued):
-            return  # somebody else has it, or it has ended
+            return  # another process has it, or it has ended
         wanted = waiting.request
         async with self._queue.turn(wanted.project_id, branch_of(waiting), wanted.organization_id):
             structlog.contextvars.bind_contextvars(job_id=job_id)
@@ -180,7 +180,7 @@ class JobRunner:
         try:
             state = await recorder.start()
         except Conflict:
-            return True  # somebody else was faster, or it has ended meanwhile
+            return True  # another process was faster, or it has ended meanwhile
         if recorder.damaged:
             log.warning("a text of the job is damaged", version=recorder.damaged)
             await recorder.fail("text_damaged", TEXT_DAMAGED.format(recorder.damaged, job_id))

@@ -303,6 +303,8 @@ def little_memory(root: Path, rounds: int, chance: random.Random, count: Count) 
                     resource.prlimit(pid, resource.RLIMIT_DATA, (hard, hard))
             if there.service.process.poll() is not None:
                 there.restart()  # as its supervisor does
+        if not count.acknowledged:
+            raise Lost("nothing was acknowledged, so nothing could be lost")
         there.check()
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from aiohttp import web
 
+from service.adapters.git.dulwich_docs import clear_clone
 from service.adapters.models.configured import ConfiguredModels
 from service.cli.runtime import Runtime
 from service.main.app import build_app, serve_metrics
@@ -155,3 +156,5 @@ def _remove_leftovers(data: Path) -> None:
     remove_leftovers(leftovers_beside(data))
     for folder in (data / "index").glob("*/"):
         clear_away(folder)
+    for clone in (data / "repos").glob("*.git"):
+        clear_clone(clone)

@@ -13,11 +13,11 @@ from msgspec.structs import replace
 
 from service.adapters.git import names as git_names
 from service.adapters.git import objects as git_objects
-from service.adapters.git.dulwich_docs import DulwichDocs
+from service.adapters.git.dulwich_docs import DulwichDocs, clear_clone
 from service.adapters.git.import_repository import import_repository
 from service.adapters.git.objects import MAX_BLOB_BYTES
 from service.adapters.git.remotes import Remote
-from service.adapters.git.repositories import branch_commit, commit_of, opened
+from service.adapters.git.repositories import branch_commit, commit_of, locked, opened
 from service.adapters.hosted.code_host import HostedCodeHost
 from service.domain.errors import Forbidden, Invalid, NotFound, Unavailable
 from service.ports.docs_source import Source
@@ -349,6 +349,16 @@ class TestManyJobs:
         await HostedCodeHost(data, base_url=lambda: "http://x").recover()
         assert not [path for path in left if path.exists()]
         assert (await DulwichDocs(data, env={}).fetch(LOCAL)).base_commit
+
+    def test_unfinished_objects_in_a_clone_are_removed_unless_it_is_in_use(self, tmp_path):
+        left = tmp_path / "repos" / "p.git" / "objects" / "0a" / "tmp_obj_x"
+        left.parent.mkdir(parents=True)
+        left.touch()
+        with locked(tmp_path / "repos" / ".p.git.lock"):
+            clear_clone(tmp_path / "repos" / "p.git")
+            assert left.exists()
+        clear_clone(tmp_path / "repos" / "p.git")
+        assert not left.exists()
 
 
 class TestHostileRepositories:

@@ -124,10 +124,12 @@ async def ask(http, url, key, api, place, address, origin):
     path = f"/v2/agent/{place}/job" if api == "agent" else f"/discovery/v2/assistant/{place}/message"
     async with http.post(url + path, headers=headers, json={}) as response:
         body = await response.json()
-        assert ("Access-Control-Allow-Origin" in response.headers) == (api == "assistant")
+        allowed = response.headers.get("Access-Control-Allow-Origin")
+        assert allowed is None or api == "assistant"
+        if api == "assistant" and origin:  # without it nothing needs to be allowed
+            assert allowed is not None
         if api == "assistant" and response.status == 200:
-            allowed = response.headers["Access-Control-Allow-Origin"] if origin or not key.origins else "*"
-            assert allowed == (origin if key.origins and origin else "*")
+            assert allowed == ((origin or None) if key.origins else "*")
         return response.status, body.get("code", "")
 
 

@@ -25,7 +25,7 @@ from service.adapters.git.changes import changes_between
 from service.adapters.git.export import export
 from service.adapters.git.objects import checked_id, list_files, read_blobs, write_commit
 from service.adapters.git.remotes import Remote, remote_of, with_token
-from service.adapters.git.repositories import commit_of, create, forget_killed_work, locked, opened
+from service.adapters.git.repositories import commit_of, create, forget_killed_work, locked, only_if_free, opened
 from service.domain.errors import Invalid, NotFound
 from service.ports.docs_source import Changes, Fetched, NewCommit, Source, TreeFile, WrittenCommit
 from service.runtime.processes import run_in_child
@@ -267,6 +267,13 @@ def _make_clone(clone: Path, borrowed: Sequence[Path], ref: str) -> None:
             (made / "objects" / "info" / "alternates").write_text("".join(f"{objects}\n" for objects in borrowed))
 
     create(clone, fill, branch=ref)
+
+
+def clear_clone(clone: Path) -> None:
+    """Remove what a killed process left in a clone, unless another process works in it."""
+    with only_if_free(clone.parent / f".{clone.name}.lock") as is_free:
+        if is_free:
+            forget_killed_work(clone)
 
 
 def _locking(function: Callable[..., T], clone: Path, *args: object) -> T:

@@ -5,7 +5,7 @@ import shlex
 from contextlib import aclosing
 from typing import Any
 
-from eventstore import Metadata, load
+from eventstore import Metadata
 from service.cli.audit.reading import one_line
 from service.cli.output import DONE, FAILED, Output, failure, table
 from service.cli.parsing import add_command, count
@@ -16,8 +16,6 @@ from service.domain.errors import Invalid, NotFound
 from service.domain.jobs.decider import (
     MAX_PROMPT_CHARACTERS,
     FileChanged,
-    Finished,
-    Job,
     JobCompleted,
     JobEvent,
     JobFailed,
@@ -30,10 +28,9 @@ from service.domain.jobs.decider import (
     PullRequestUpdated,
     RoundStarted,
 )
-from service.queries.jobs import find_job, jobs_with_id_part, list_jobs, slots_of
+from service.queries.jobs import events_of, find_job, jobs_with_id_part, list_jobs, slots_of
 from service.queries.read_models import catch_up
 from service.runtime.system import cli_actor
-from service.streams import JOBS, decoded
 from service.views.jobs import JobView
 from service.wire.job_stream import public
 
@@ -285,21 +282,15 @@ async def watch(runtime: Runtime, options: argparse.Namespace, output: Output) -
 
 async def _follow(runtime: Runtime, created: JobView, output: Output) -> int:
     """With ``--json`` the document is printed at the job's end."""
-    before = (await load(runtime.store, JOBS, created.id)).version
     if created.status == "active":
         _tell_when_not_served(runtime)
-    job: Job = JOBS.initial
-    shown: list[dict[str, object]] = []
-    async with aclosing(runtime.store.subscribe(after=0, stream=JOBS.stream(created.id))) as events:
-        async for recorded in events:
-            for _, event in decoded(JOBS, [recorded]):
-                job = JOBS.evolve(job, event)
-                shown.append(public(event))
-                output.line(_line(event))
-            if isinstance(job, Finished) and recorded.stream_version >= before:  # else others follow already
-                break
-    assert isinstance(job, Finished)
-    status = "completed" if isinstance(job.outcome, JobCompleted) else "failed"
+    status, shown = "failed", []
+    async with aclosing(events_of(runtime.store, created, after=0)) as events:
+        async for _, event in events:
+            shown.append(public(event))
+            output.line(_line(event))
+            if isinstance(event, JobCompleted | JobFailed):
+                status = "completed" if isinstance(event, JobCompleted) else "failed"
     output.result({"id": created.id, "status": status, "events": shown}, "")
     return DONE if status == "completed" else FAILED
 

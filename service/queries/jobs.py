@@ -128,6 +128,11 @@ def job_after(events: Sequence[RecordedEvent]) -> ToldJob:
     return ToldJob(**asdict(job_view(row)), project_id=row["project_id"])
 
 
+def events_of(store: EventStore, job: JobView, after: int) -> AsyncGenerator[tuple[int, JobEvent], None]:
+    """Return the job's events after a position, each with its own: up to its end, for which this waits if need be."""
+    return (live_events if job.status == "active" else past_events)(store, job.id, after)
+
+
 async def live_events(store: EventStore, job_id: str, after: int) -> AsyncGenerator[tuple[int, JobEvent], None]:
     """Yield the job's events after a position, past then live, up to its end; not the end of a round that others
     follow.

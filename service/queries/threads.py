@@ -1,10 +1,13 @@
-"""Replies: those under way, and those of a chat."""
+"""Threads and their replies: those under way, and those of a chat."""
 
 from msgspec import Struct
 
-from eventstore import EventStore, Views
+from eventstore import EventStore, Views, load
+from service.domain.replies import ResumeRequest
+from service.domain.threads import PostMessage, Reply, Thread
 from service.projections.threads import digest_of_chat
 from service.queries.read_models import wait_for_head
+from service.streams import THREADS
 
 MAX_CANDIDATES = 50
 """Replies that are looked at of chats with one name, which people may all give theirs."""
@@ -50,3 +53,33 @@ async def position_of_reply(store: EventStore, views: Views, reply_id: str) -> i
     await wait_for_head(store, views)
     row = await views.query_one("SELECT position FROM replies WHERE id = ?", (reply_id,))
     return None if row is None else int(row[0])
+
+
+class FoundReply(Struct, frozen=True):
+    thread_id: str
+    reply: Reply
+
+
+async def find_reply_to_resume(
+    store: EventStore, views: Views, chat_id: str, reader: ResumeRequest
+) -> FoundReply | None:
+    """Return the newest reply in the chat that this reader may have, if it still waits for it."""
+    asker = None if reader.thread_key is not None else reader.asker
+    for one in await replies_in_chat(store, views, reader.domain, chat_id, asker):
+        thread = (await load(store, THREADS, one.thread_id)).state
+        turn = thread.turn_of(one.reply_id) if isinstance(thread, Thread) else None
+        if not isinstance(thread, Thread) or turn is None or turn.reply is None:
+            continue  # another reply has taken its place, or it is erased
+        if reader.may_hear(thread, turn.reply):
+            return FoundReply(one.thread_id, turn.reply) if reader.waits_for(turn.reply) else None
+    return None
+
+
+async def find_thread_of_message(store: EventStore, views: Views, message: PostMessage) -> str | None:
+    """Return the thread in which the caller has sent this very message before, in a chat of that name."""
+    found = await replies_in_chat(store, views, message.domain, message.chat_id, message.asker)
+    for thread_id in dict.fromkeys(one.thread_id for one in found):
+        thread = (await load(store, THREADS, thread_id)).state
+        if isinstance(thread, Thread) and message.client_message_id and thread.index_asked(message) is not None:
+            return thread_id
+    return None

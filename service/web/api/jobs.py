@@ -15,7 +15,7 @@ from service.commands.jobs import CreatedJob, NewJob, add_message, archive_job, 
 from service.domain.access.idempotency import MAX_KEY_CHARACTERS
 from service.domain.errors import Invalid, NotFound
 from service.domain.jobs.decider import MAX_PROMPT_CHARACTERS, JobCompleted, JobFailed, JobStarted, JobStatus, Message
-from service.queries.jobs import ReadJob, live_events, past_events
+from service.queries.jobs import ReadJob, events_of, live_events
 from service.views.projects import ProjectView
 from service.web.http.access import project_for
 from service.web.http.app_keys import CLOSING, JOB_READER, MODELS, STORE
@@ -141,9 +141,8 @@ async def follow_job(request: web.Request) -> web.StreamResponse:
 
 async def _pieces(request: web.Request, project_id: str, job: ReadJob, after: int) -> AsyncGenerator[bytes, None]:
     """Yield the events as bytes, and while the job waits its place in the queue, whenever that changes."""
-    follow = live_events if job.view.status == "active" else past_events
     job_id, waits, place = job.view.id, job.is_waiting, None
-    async with aclosing(follow(request.app[STORE], job_id, after)) as events:
+    async with aclosing(events_of(request.app[STORE], job.view, after)) as events:
         async for news in with_keep_alives(
             events, request.app[CLOSING], revocation=revocation_of(request), seconds=QUEUE_SECONDS
         ):

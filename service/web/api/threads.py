@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal, TypeAlias
 from aiohttp import web
 from msgspec import Meta, Raw, Struct, field
 
-from eventstore import load
 from service.commands.threads import PostedMessage, post_message, start_thread
 from service.domain.errors import Invalid, NotFound
 from service.domain.replies import ReplyEvent, ResumeRequest
@@ -21,11 +20,9 @@ from service.domain.threads import (
     ContextItem,
     PostMessage,
     SearchFilter,
-    Thread,
 )
-from service.queries.threads import replies_in_chat
+from service.queries.threads import find_reply_to_resume, find_thread_of_message
 from service.runtime.system import new_id, now
-from service.streams import THREADS
 from service.views.fields import described
 from service.views.projects import ProjectView
 from service.web.api.replies import ReplySubscription, send_data_stream, send_ui_messages
@@ -186,25 +183,16 @@ async def post_message_v1(request: web.Request) -> web.StreamResponse:
 
 
 async def _reply_in_chat(request: web.Request, chat_id: str, reader: ResumeRequest) -> ReplySubscription | None:
-    """The newest reply in the chat that this reader may have and still waits for."""
-    store, views, replier = request.app[STORE], request.app[VIEWS], request.app[REPLIER]
-    found = await replies_in_chat(
-        store, views, reader.domain, chat_id, asker=None if reader.thread_key is not None else reader.asker
-    )
-    for one in found:
-        thread = (await load(store, THREADS, one.thread_id)).state
-        turn = thread.turn_of(one.reply_id) if isinstance(thread, Thread) else None
-        if not isinstance(thread, Thread) or turn is None or turn.reply is None:
-            continue  # another reply has taken its place, or it is erased
-        if reader.may_hear(thread, turn.reply):
-            if not reader.waits_for(turn.reply):
-                return None
-            if turn.reply.state == "active":
-                await replier.end_if_orphaned(one.thread_id, one.reply_id, turn.reply.instance)
-                await replier.record_reconnect(one.thread_id, one.reply_id)
-            topic = request.app[BROADCAST].find(one.reply_id)
-            return ReplySubscription(one.thread_id, one.reply_id, topic, may_return=True, is_lost=True)
-    return None
+    replier = request.app[REPLIER]
+    found = await find_reply_to_resume(request.app[STORE], request.app[VIEWS], chat_id, reader)
+    if found is None:
+        return None
+    thread_id, reply = found.thread_id, found.reply
+    if reply.state == "active":
+        await replier.end_if_orphaned(thread_id, reply.reply_id, reply.instance)
+        await replier.record_reconnect(thread_id, reply.reply_id)
+    topic = request.app[BROADCAST].find(reply.reply_id)
+    return ReplySubscription(thread_id, reply.reply_id, topic, may_return=True, is_lost=True)
 
 
 async def _post(
@@ -239,22 +227,11 @@ async def _record(request: web.Request, project: ProjectView, body: ThreadBody, 
         return await post_message(store, named[:MAX_ID_CHARACTERS], message, metadata)
     meant = _echoed_thread(body.messages)
     if meant is None and message.chat_id and (message.regenerates or isinstance(body.message_id, str)):
-        meant = await _thread_of_chat(request, message)
+        meant = await find_thread_of_message(request.app[STORE], request.app[VIEWS], message)
     if meant is not None:
         with suppress(NotFound):
             return await post_message(store, meant, message, metadata)
     return await start_thread(store, project, message, metadata)
-
-
-async def _thread_of_chat(request: web.Request, message: PostMessage) -> str | None:
-    """Return the thread in which the caller has sent this very message before, in a chat of that name."""
-    store, views = request.app[STORE], request.app[VIEWS]
-    found = await replies_in_chat(store, views, message.domain, message.chat_id, asker=message.asker)
-    for thread_id in dict.fromkeys(one.thread_id for one in found):
-        thread = (await load(store, THREADS, thread_id)).state
-        if isinstance(thread, Thread) and message.client_message_id and thread.index_asked(message) is not None:
-            return thread_id
-    return None
 
 
 def _message(body: ThreadBody, domain: str, request: web.Request, api_version: Literal[1, 2]) -> PostMessage:

@@ -7,13 +7,10 @@ from functools import partial
 
 from aiohttp import web
 
-from eventstore import load
 from service.commands.incoming import record_push
 from service.commands.jobs import close_pull_request
 from service.domain.errors import NotFound
-from service.domain.events import GONE
 from service.domain.hooks.incoming import (
-    Open,
     Ping,
     PullRequestClosedThere,
     Push,
@@ -23,10 +20,8 @@ from service.domain.hooks.incoming import (
 )
 from service.domain.hooks.webhooks import SECRET_BYTES, make_secret
 from service.domain.jobs.decider import ClosePullRequest
-from service.queries.projects import get_project
-from service.queries.read_models import wait_for_head
+from service.queries.incoming import project_with_secret
 from service.runtime.system import now
-from service.streams import INCOMING
 from service.views.projects import ProjectView
 from service.web.http.app_keys import STORE, VIEWS
 from service.web.http.problems import ACTOR, json_response, metadata_of, read_bytes
@@ -43,8 +38,8 @@ LARGE_BODY_BYTES = 64 * 1024
 async def receive(request: web.Request) -> web.Response:
     """202 when something was set off (or had been, by the same delivery), 204 when nothing was to do, 200 to a ping."""
     body = await read_bytes(request)
-    project = await _project(request)
-    secret = await _secret(request, project)
+    project_id = request.match_info["projectId"]
+    project, secret = await project_with_secret(request.app[STORE], request.app[VIEWS], project_id)
     is_form = request.content_type == "application/x-www-form-urlencoded"
     work = partial(_told, request.headers, body, secret, now(), is_form=is_form)
     told = await asyncio.to_thread(work) if len(body) > LARGE_BODY_BYTES else work()
@@ -62,20 +57,6 @@ def _told(headers: Mapping[str, str], body: bytes, secret: str | None, at: datet
 
 def _no_such_hook() -> NotFound:
     return NotFound("Hook not found, or the request is not signed with its secret.", code="hook_not_found")
-
-
-async def _project(request: web.Request) -> ProjectView | None:
-    store, views, project_id = request.app[STORE], request.app[VIEWS], request.match_info["projectId"]
-    project = await get_project(views, project_id)
-    if project is None and await store.stream_version(INCOMING.stream(project_id)) > 0:  # made a moment ago
-        await wait_for_head(store, views)
-        project = await get_project(views, project_id)
-    return project
-
-
-async def _secret(request: web.Request, project: ProjectView | None) -> str | None:
-    state = (await load(request.app[STORE], INCOMING, project.id)).state if project is not None else INCOMING.initial
-    return state.secret if isinstance(state, Open) and state.secret not in GONE else None
 
 
 async def _act(request: web.Request, project: ProjectView, told: Told) -> web.Response:

@@ -62,6 +62,14 @@ def test_a_row_is_quoted_with_the_head_of_its_table():
     )
 
 
+@pytest.mark.parametrize(
+    "sentence", ["**The kiln is heated.**", 'It says "The kiln is heated."', "(The kiln is heated.)"]
+)
+def test_a_quoted_sentence_keeps_its_closing_marks(sentence):
+    passage = Passage(1, "Kiln", "", "/kiln", f"{sentence} Glaze and brushes are elsewhere.", 1.0)
+    assert quoted(answer("When is the kiln heated, when does the kiln glow?", passage)).startswith(sentence)
+
+
 def test_what_has_no_place_in_a_chat_is_left_out():
     text = answer("Where is the TOML reference for the colours that are set?", PASSAGES[1])
     assert "> Colours are set in `theme.toml`. See the reference or [TOML](https://toml.io)." in text

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 Kind = Literal["sentence", "item", "code", "row"]
 
-_SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]*_]*\s+(?=[\"'(\[`*_]*[^\W_a-z])|(?<=[。！？])")  # noqa: RUF001
+_SENTENCE_END = re.compile(r"(?<=[.!?])(?P<closing>[\"')\]*_]*)\s+(?=[\"'(\[`*_]*[^\W_a-z])|(?<=[。！？])")  # noqa: RUF001
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|resp|incl)|\b[A-Z])\.$", re.IGNORECASE)
 LONGEST_ABBREVIATION = 12
 """Characters, with what stands before it."""
@@ -93,13 +93,22 @@ def _row(cells: Iterable[str]) -> str:
 
 def sentences(text: str) -> Iterator[str]:
     parts: list[str] = []
-    for part in _SENTENCE_END.split(text):
-        parts.append(part)
+    for part, closing in _split(text):
+        parts.append(part + closing)
         if not _ABBREVIATION.search(part[-LONGEST_ABBREVIATION:]):
             yield " ".join(parts)
             parts.clear()
     if any(parts):
         yield " ".join(parts)
+
+
+def _split(text: str) -> Iterator[tuple[str, str]]:
+    """Yield what may be a sentence, and the marks that close it: quotes, brackets, the end of bold text."""
+    begin = 0
+    for end in _SENTENCE_END.finditer(text):
+        yield text[begin : end.start()], end["closing"] or ""
+        begin = end.end()
+    yield text[begin:], ""
 
 
 def plain(text: str) -> str:

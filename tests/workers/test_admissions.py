@@ -52,6 +52,15 @@ async def test_all_at_once_exactly_the_limit_is_accepted(tmp_path):
     assert accepted_in_log(tmp_path) == 100
 
 
+async def test_each_of_a_batch_is_answered_with_its_own_position(tmp_path):
+    async with opened(tmp_path, Limits(100, 0, 0, 0)) as (store, admissions):
+        asked = [something() for _ in range(30)]
+        done = await asyncio.gather(*(admissions.append(REQUEST, Metadata(), [write]) for write in asked))
+        for write, appended in zip(asked, done, strict=True):
+            [recorded] = await store.read_stream(write.stream)
+            assert (recorded.position, recorded.stream_version) == (appended.position, appended.stream_version)
+
+
 async def test_two_stores_on_one_file_share_a_limit(tmp_path):
     limits = Limits(60, 0, 0, 0)
     async with opened(tmp_path, limits) as (_, one), opened(tmp_path, limits) as (_, two):

@@ -190,6 +190,20 @@ async def test_a_reader_that_returns_in_time_keeps_the_reply_going(store, follow
         assert replier.awaited == 0
 
 
+async def test_timer_that_would_stop_a_reply_ends_as_its_reader_returns(store, followed):
+    broadcast, model = Broadcast(), HeldModel()
+    async with replying(store, followed, broadcast, model, grace_seconds=60) as replier:
+        topic = broadcast.open("a")
+        await ask(store, "a")
+        await begun(topic)
+        await lost(replier, "a")
+        assert replier.awaited == 1
+        with replier.reading("a", "a", may_return=True):
+            assert replier.awaited == 0  # before anything is recorded
+            model.may_go_on.set()
+            assert await until(store, "a", "reply-stopped", "reply-completed") == "reply-completed"
+
+
 async def test_the_last_of_several_readers_stops_it(store, followed):
     broadcast, model = Broadcast(), HeldModel()
     async with replying(store, followed, broadcast, model) as replier:

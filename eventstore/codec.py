@@ -120,7 +120,7 @@ class Codec(Generic[E]):
         erased: bool,
         damaged: bool = False,
     ) -> E:
-        """Decode as ``decode`` does, from what of a recorded event matters to it."""
+        """Decode as ``decode`` does, from fields of a recorded event. Raise UnknownEventType or Undecodable."""
         shape = self._by_tag.get(type)
         if shape is None:
             raise UnknownEventType(type)

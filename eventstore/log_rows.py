@@ -56,8 +56,8 @@ def fold_rows(
     first of them that is damaged, or 0.
 
     A row is the type, the data as bytes and, when nothing is sealed, the schema version; else the bytes of schema
-    version, a space, the length of the id in bytes, a space, the id and what is sealed. So few, because the number of
-    columns is most of what reading a row costs.
+    version, a space, the length of the id in bytes, a space, the id and what is sealed. There are so few columns
+    because their number is most of the cost of reading a row. Raise Undecodable.
     """
     decoders, encoded_stream = codec.decoders, stream.encode()
     unknown = (0, None)

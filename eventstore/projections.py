@@ -220,8 +220,7 @@ class Views:
         """Return the rows of a SELECT.
 
         Raises:
-            StoreUnavailable and its kinds, StoreCorrupt: about the file.
-            sqlite3.Error: about the SELECT.
+            StoreClosed, StoreUnavailable and its kinds, StoreCorrupt: about the file. sqlite3.Error: about the SELECT.
         """
         if self._is_closed:
             raise StoreClosed("the views are closed")

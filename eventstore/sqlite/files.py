@@ -65,7 +65,7 @@ def connect_offline(path: Path) -> sqlite3.Connection:
 
 
 def offline_uri(path: Path) -> str:
-    """Return the address by which ``connect_offline`` opens a file. Raises as it does."""
+    """Return the address by which ``connect_offline`` opens a file. Raise StoreUnavailable or StoreCorrupt."""
     db, address = _opened_offline(path)
     db.close()
     return address
@@ -96,7 +96,8 @@ def use_wal(db: sqlite3.Connection, path: Path) -> None:
     """Switch to WAL, which does not wait for a lock by itself: two processes may be creating the same file.
 
     Only with EXTRA is the folder flushed after the journal of that switch is deleted. If a power cut brought it back,
-    SQLite would roll back to the empty file that it was made from, and everything in the WAL would be lost.
+    SQLite would roll back to the empty file that it was made from, and everything in the WAL would be lost. Raise
+    StoreUnavailable where the file system cannot share memory.
     """
     db.execute("PRAGMA synchronous = EXTRA")
     deadline = time.monotonic() + BUSY_TIMEOUT_SECONDS
@@ -118,7 +119,8 @@ def migrate(db: sqlite3.Connection, package: str, application_id: int, path: Pat
     With ``keep`` the file as it was stays beside it, as ``NAME.version-N``, for the program that wrote it.
 
     Raises:
-        StoreCorrupt: a file of some other program.
+        StoreForeign, StoreCorrupt: a file of some other program.
+        StoreUnavailable: the file cannot be written.
         StoreNewer: a file of a newer version of this one.
     """
     known = scripts(package)
@@ -174,7 +176,7 @@ def check(db: sqlite3.Connection, package: str, application_id: int, path: Path)
     """Look at a file that cannot be changed.
 
     Raises:
-        StoreCorrupt: it is not a file of this kind.
+        StoreForeign, StoreCorrupt: it is not a file of this kind.
         StoreNewer: a newer version of this program made it.
     """
     if db.execute("PRAGMA application_id").fetchone() != (application_id,):

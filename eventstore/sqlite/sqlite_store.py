@@ -45,6 +45,7 @@ class SQLiteEventStore(CoreEventStore):
 
         Raises:
             StoreUnavailable and its kinds, StoreCorrupt.
+            ValueError: ``synchronous`` is another word.
         """
         if synchronous not in {"FULL", "NORMAL", "OFF"}:
             raise ValueError(f"synchronous is FULL, NORMAL or OFF, not {synchronous}")

@@ -99,7 +99,7 @@ def prepare(db: sqlite3.Connection, path: Path, runs: Sequence[Run]) -> None:
 
 
 def read_positions(db: sqlite3.Connection, path: Path, runs: Sequence[Run]) -> None:
-    """Read how far the projections are in a file that must have all tables already."""
+    """Read how far the projections are, in a file that must have all tables; else raise StoreUnavailable."""
     try:
         for run in runs:
             sql = "SELECT position, hash, tables FROM checkpoints WHERE name = ?"

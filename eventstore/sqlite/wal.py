@@ -30,7 +30,7 @@ _Sum = tuple[int, int]
 
 
 def has_lost_transactions(db: sqlite3.Connection, path: Path) -> bool:
-    """Whether the WAL of a file holds acknowledged transactions that connections to it do not see.
+    """Return whether the WAL of a file holds acknowledged transactions that connections to it do not see.
 
     The connection is one that has read the file, so that SQLite has looked through the WAL. Others may be writing.
     """

@@ -50,7 +50,7 @@ async def request_job(
 ) -> CreatedJob:
     """Record a job for the job runner; for the same ``key`` of a caller, unless it is empty, return the same one again.
 
-    Raises NotFound ``unknown_model``, KeyReused, Conflict ``read_only``.
+    Raise NotFound ``unknown_model``, KeyReused, Conflict ``read_only``, or Invalid when its branch is the base branch.
     """
     if project.code_host == "website":
         raise Conflict(

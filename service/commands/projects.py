@@ -52,7 +52,8 @@ async def create_project(
 ) -> CheckedProject:
     """Record a project and its site together, once its repository and its code host have answered.
 
-    Raises Conflict ``domain_taken``, and what ``DocsSource.register`` and ``CodeHost.check_repository`` raise.
+    Raise NotFound for the organization, Conflict ``domain_taken``, and the errors of ``DocsSource.register`` and
+    ``CodeHost.check_repository``.
     """
     if await get_organization(views, new.organization_id) is None:
         raise NotFound(f"Organization not found: {new.organization_id}. List them with: docsmith organization list")

@@ -82,6 +82,7 @@ Reading = Unread | Read
 
 
 def decide(command: AuditCommand, reading: Reading) -> list[AuditEvent]:
+    """Return the events of a command. Raise Conflict when the reading or the loss is recorded already."""
     if isinstance(reading, Read):
         raise Conflict("This is recorded already.")
     match command:

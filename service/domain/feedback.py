@@ -44,6 +44,7 @@ class Feedback(Struct, frozen=True):
 
 
 def decide(command: GiveFeedback, before: Feedback | None) -> list[FeedbackGiven]:
+    """Return the events of a command. Raise Invalid for a long comment, Conflict ``feedback_changed_too_often``."""
     if len(command.comment) > MAX_COMMENT_CHARACTERS:
         raise Invalid(f"A comment has at most {MAX_COMMENT_CHARACTERS} characters.")
     if before is not None and (before.rating, before.comment) == (command.rating, command.comment):

@@ -39,6 +39,7 @@ OrganizationState = Absent | Organization
 
 
 def decide(command: OrganizationCommand, state: OrganizationState) -> list[OrganizationEvent]:
+    """Return the events of a command. Raise Conflict when it exists, Invalid for its name."""
     match command, state:
         case CreateOrganization(name=name, now=now), Absent():
             return [OrganizationCreated(checked_name(name), created_at=now)]
@@ -57,7 +58,10 @@ def evolve(_state: OrganizationState, event: OrganizationEvent) -> OrganizationS
 
 
 def checked_name(name: str) -> str:
-    """The name of an organization, project or key without outer space: 1 to 200 printable characters."""
+    """Return the name of an organization, project or key without outer space.
+
+    Raise Invalid unless it has 1 to 200 printable characters.
+    """
     name = name.strip()
     if not name or len(name) > MAX_NAME_CHARACTERS or not name.isprintable():
         raise Invalid(f"A name has 1 to {MAX_NAME_CHARACTERS} printable characters.")

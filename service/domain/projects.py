@@ -129,6 +129,9 @@ ProjectState = Absent | Project
 
 
 def decide(command: ProjectCommand, state: ProjectState) -> list[ProjectEvent]:
+    """Return the events of a command. Raise NotFound, Conflict (it exists, or cannot change so) or Invalid (its
+    fields).
+    """
     match command, state:
         case CreateProject() as new, Absent():
             project = checked(convert(new, Project, from_attributes=True))
@@ -214,14 +217,16 @@ def _checked_website(project: Project) -> Project:
 
 
 def checked_domain(domain: str) -> str:
+    """Return the domain. Raise Invalid when it is not one."""
     if not DOMAIN.fullmatch(domain):
         raise Invalid("A domain is 1 to 100 lower-case letters, digits, dots and hyphens, such as docs.example.com.")
     return domain
 
 
 def checked_repository(repository: str) -> str:
+    """Return the repository. Raise Invalid when it is no URL or path, or holds credentials."""
     if not repository or len(repository) > 2000 or not repository.isprintable():
-        raise Invalid("A repository is a URL or a path.")
+        raise Invalid("The repository is not valid: give a URL or a path of at most 2000 printable characters.")
     if re.match(r"[a-z+]+://[^/]*@", repository, re.IGNORECASE):
         raise Invalid("Put no credentials into the repository URL; name the variable that holds the token instead.")
     return repository
@@ -235,26 +240,29 @@ def public_repository(repository: str, project_id: str) -> str:
 
 
 def checked_folder(folder: str) -> str:
+    """Return the folder as a path without outer slashes. Raise Invalid when it leads out of the repository."""
     parts = [part for part in folder.replace("\\", "/").split("/") if part not in ("", ".")]
     if ".." in parts or any(part.lower() == ".git" or not part.isprintable() for part in parts):
-        raise Invalid("The documentation folder is a path inside the repository.")
+        raise Invalid(f"The documentation folder {folder!r} is not valid: give a path inside the repository.")
     return "/".join(parts)
 
 
 def checked_ref(ref: str) -> str:
-    """A branch name that git accepts (git-check-ref-format(1))."""
+    """Return a branch's name. Raise Invalid when git does not accept it (git-check-ref-format(1))."""
     if ref != legal_branch(ref) or len(ref) > 200:
         raise Invalid(f"Git does not accept {ref!r} as the name of a branch.")
     return ref
 
 
 def checked_variable(name: str) -> str:
+    """Return the name. Raise Invalid when no environment variable can have it."""
     if name and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise Invalid("Give the name of an environment variable, not a token.")
     return name
 
 
 def checked_api_url(url: str) -> str:
+    """Return the address without its last slash. Raise Invalid when it is no such URL."""
     if not url:
         return ""
     parts = urlsplit(url)
@@ -266,31 +274,33 @@ def checked_api_url(url: str) -> str:
 
 
 def checked_app(app_id: str) -> str:
-    """The number of an App, or its client id: GitHub takes either."""
+    """Return the number of an App, or its client id: GitHub accepts either. Raise Invalid for others."""
     if app_id and not re.fullmatch(r"[A-Za-z0-9.]{1,40}", app_id):
         raise Invalid("The id of a GitHub App is a number, or begins with Iv; its settings page shows it.")
     return app_id
 
 
 def checked_label(label: str) -> str:
+    """Return the label without outer space. Raise Invalid when it is not one."""
     label = label.strip()
     if not label or len(label) > 100 or not label.isprintable() or "," in label:
-        raise Invalid("A label is 1 to 100 printable characters without a comma.")
+        raise Invalid(f"The label {label!r} is not valid: use 1 to 100 printable characters without a comma.")
     return label
 
 
 def checked_reviewer(name: str) -> str:
+    """Return the name without ``@``. Raise Invalid when no account or team can have it."""
     name = name.strip().removeprefix("@")
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}(?:/[A-Za-z0-9_][A-Za-z0-9_.-]{0,99})?", name):
-        raise Invalid("A reviewer is the name of an account, or organization/team.")
+        raise Invalid(f"The reviewer {name!r} is not valid: give the name of an account, or organization/team.")
     return name
 
 
 def legal_branch(name: str, *, fallback: str = "docs/update") -> str:
-    """The nearest branch name that git accepts, by the rules of git-check-ref-format(1); idempotent.
+    """Return the nearest branch name that git accepts, by the rules of git-check-ref-format(1); idempotent.
 
-    The whole name of a branch, ``refs/heads/main``, is that of ``main``. Each part of it is a file's name on most
-    servers, and so has at most MAX_BRANCH_PART_BYTES.
+    The whole name of a branch, ``refs/heads/main``, becomes ``main``. Each part of it is a file's name on most servers,
+    and so has at most MAX_BRANCH_PART_BYTES.
     """
     name = re.sub(r"[\x00-\x20\x7f~^:?*\[\\]+|\.\.+|@\{", "-", name[:200])
     parts: list[str] = []

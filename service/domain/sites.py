@@ -110,6 +110,7 @@ SiteState = Absent | Site
 
 
 def decide(command: SiteCommand, state: SiteState) -> list[SiteEvent]:
+    """Return the events of a command. Raise NotFound, or Conflict ``domain_taken``."""
     match command, state:
         case RegisterSite() as new, Absent():
             return [SiteRegistered(new.project_id, new.organization_id, registered_at=new.now)]

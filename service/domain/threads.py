@@ -311,6 +311,13 @@ ThreadState = Absent | Thread
 
 
 def decide(command: ThreadCommand, thread: ThreadState) -> list[ThreadEvent]:
+    """Return the events of a command.
+
+    Raises:
+        NotFound: ``thread_not_found``, ``message_not_found``, or the reply is gone.
+        Invalid: a message, ``fp`` or comment is blank or too long.
+        Conflict: the thread exists already, or its state does not allow the command.
+    """
     if isinstance(thread, Absent):
         if isinstance(command, StartThread):
             return _start(command)

@@ -57,6 +57,7 @@ RequestState = Unclaimed | Claimed
 
 
 def decide(command: RequestCommand, state: RequestState) -> list[RequestEvent]:
+    """Return the events of a command. Raise KeyReused when the key belongs to another request."""
     match state:
         case Unclaimed():
             return [RequestClaimed(command.project_id, command.job_id, command.fingerprint, claimed_at=command.now)]

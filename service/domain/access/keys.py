@@ -130,6 +130,7 @@ KeyState = Absent | Key
 
 
 def decide(command: KeyCommand, state: KeyState) -> list[KeyEvent]:
+    """Return the events of a command. Raise NotFound, Conflict (it exists, or is revoked) or Invalid (its fields)."""
     match command, state:
         case CreateKey() as new, Absent():
             return [_created(new)]
@@ -211,7 +212,7 @@ def _origins_of(kind: KeyKind, origins: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def make_token(kind: KeyKind, random: str) -> str:
-    """A token from 30 random base62 characters."""
+    """Return a token from 30 random base62 characters. Raise Invalid for other characters."""
     if len(random) != RANDOM_CHARACTERS or not set(random) <= set(BASE62):
         raise Invalid("A token takes 30 base62 characters.")
     body = PREFIXES[kind] + random

@@ -87,6 +87,7 @@ IncomingState = Closed | Open
 
 
 def decide(command: IncomingCommand, state: IncomingState) -> list[IncomingEvent]:
+    """Return the events of a command. Raise NotFound for a push to a project without a secret."""
     match command, state:
         case SetIncomingSecret(secret=secret, now=now), _:
             return [IncomingSecretSet(secret, set_at=now)]

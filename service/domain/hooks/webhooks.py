@@ -105,6 +105,7 @@ WebhookState = Absent | Webhook | Deleted
 
 
 def decide(command: WebhookCommand, state: WebhookState) -> list[WebhookEvent]:
+    """Return the events of a command. Raise NotFound, Conflict (it exists) or Invalid (no event, or its URL)."""
     match command, state:
         case CreateWebhook() as new, Absent():
             events = tuple(name for name in JOB_EVENT_NAMES if name in new.events)
@@ -147,9 +148,10 @@ def evolve(state: WebhookState, event: WebhookEvent) -> WebhookState:
 
 
 def checked_url(url: str, *, allow_private: bool) -> str:
-    """An address that may be sent to: https, no credentials, no fragment, and no numbers of a private network.
+    """Return an address that webhooks may use: https, no credentials, no fragment, and no numbers of a private network.
 
-    What a name leads to is looked at each time that it is connected to. ``allow_private`` also allows http.
+    The addresses of a name are checked at each connection. ``allow_private`` also allows http. Raise Invalid for
+    others.
     """
     if not 0 < len(url) <= MAX_URL_CHARACTERS or not url.isascii() or not url.isprintable() or " " in url:
         raise Invalid(f"A webhook's URL has 1 to {MAX_URL_CHARACTERS} printable ASCII characters.")
@@ -175,7 +177,7 @@ def checked_url(url: str, *, allow_private: bool) -> str:
 
 
 def make_secret(random: bytes) -> str:
-    """The form in which the specification gives secrets to people, from SECRET_BYTES of randomness."""
+    """Return a secret in the specification's form, from SECRET_BYTES random bytes. Raise Invalid for another length."""
     if len(random) != SECRET_BYTES:
         raise Invalid(f"A webhook's secret takes {SECRET_BYTES} bytes.")
     return SECRET_PREFIX + base64.b64encode(random).decode()

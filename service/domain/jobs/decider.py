@@ -166,6 +166,13 @@ NEEDS_FRESH_START = frozenset({"branch_moved", "commit_differs", "commit_not_fou
 
 
 def decide(command: JobCommand, job: Job) -> list[JobEvent]:
+    """Return the events of a command.
+
+    Raises:
+        NotFound: ``job_not_found``.
+        Invalid: the messages are missing or blank.
+        Conflict: the command does not fit the job's state (``not_held``, ``job_ended``, ``too_many_messages``).
+    """
     match command, job:
         case RequestJob() as new, Absent():
             return [_requested(new)]
@@ -202,7 +209,7 @@ def _does_not_fit(command: JobCommand, job: Job) -> Conflict:
 def _held(step: StepBy, job: Job) -> Running:
     if isinstance(job, Running) and (job.instance, job.work.runs) == (step.instance, step.run):
         return job
-    raise Conflict("The job has ended, or is somebody else's by now.", code="not_held")
+    raise Conflict("The job has ended, or another process runs it by now.", code="not_held")
 
 
 def _interrupted(command: InterruptJob, job: Queued | Running | Finished) -> list[JobEvent]:
@@ -226,7 +233,7 @@ def _cancelled(job: Queued | Running | Finished, now: datetime) -> list[JobEvent
 
 def _requested(new: RequestJob) -> JobRequested:
     if not new.messages:
-        raise Invalid("A job takes at least one message.")
+        raise Invalid("A job needs at least one message.")
     if not any(message.content.strip() for message in new.messages):
         raise Invalid("A job needs an instruction: every message is blank.")
     return JobRequested(
@@ -240,7 +247,7 @@ def _message_added(message: AddMessage, job: Queued | Running | Finished) -> lis
         raise Invalid("The message is blank.")
     work, now = job.work, message.now
     if work.messages >= MAX_MESSAGES:
-        raise Conflict(f"A job takes {MAX_MESSAGES} messages; begin a new one.", code="too_many_messages")
+        raise Conflict(f"A job has at most {MAX_MESSAGES} messages. Create a new job.", code="too_many_messages")
     added = MessageAdded(message.text, added_at=now)
     if not isinstance(job, Finished):
         return [added]
@@ -316,7 +323,7 @@ def _delivery_step(
     match command:
         case Rebase(onto=onto, now=now):
             if work.pushed is not None or work.base_commit is None:
-                raise Conflict("What is pushed, or has not begun, cannot be put on another commit.")
+                raise Conflict("Work that is pushed, or has not begun, cannot be put on another commit.")
             instead_of = work.commit.parent if work.commit else work.base_commit
             return [] if instead_of == onto else [WorkRebased(onto, instead_of, rebased_at=now)]
         case RecordCommit() as made:

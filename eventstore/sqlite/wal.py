@@ -24,7 +24,7 @@ _SEEN_AT = 16
 """The place of the number of frames that SQLite takes, in the WAL's index, in the byte order of the machine."""
 _TRIES = 3
 _DESCRIPTORS = Path("/proc/self/fd")
-"""The files that this process has open. Where there is no such folder, nothing is found."""
+"""The files that this process has open. Where that folder is missing, nothing is found."""
 
 _Sum = tuple[int, int]
 

@@ -12,7 +12,7 @@ from service.cli.parsing import add_command
 from service.cli.projects import the_organization
 from service.cli.runtime import Runtime
 from service.cli.sites import no_site
-from service.commands.keys import change_key, create_key, revoke_key
+from service.commands.keys import NewKey, change_key, create_key, revoke_key
 from service.domain.access.keys import LIFETIMES_DAYS, ChangeKey
 from service.domain.errors import Invalid, NotFound
 from service.queries.keys import get_key, list_keys
@@ -96,19 +96,16 @@ async def create_key_(runtime: Runtime, options: argparse.Namespace, output: Out
     if organization is None and options.domain:
         site = await get_site(runtime.views, options.domain[0])
         organization = site.view.organization_id if site else None
-    expires_at = now() + timedelta(days=options.expires_days) if options.expires_days else None
-    created = await create_key(
-        runtime.store,
-        runtime.views,
+    new = NewKey(
         kind=options.kind,
         organization_id=await the_organization(runtime, organization),
         name=options.name or f"{options.kind} key",
-        domains=options.domain,
-        expires_at=expires_at,
-        metadata=Metadata(actor=cli_actor()),
-        allowed_addresses=options.address or (),
-        allowed_origins=options.origin or (),
+        domains=tuple(options.domain),
+        expires_at=now() + timedelta(days=options.expires_days) if options.expires_days else None,
+        allowed_addresses=tuple(options.address or ()),
+        allowed_origins=tuple(options.origin or ()),
     )
+    created = await create_key(runtime.store, runtime.views, new, Metadata(actor=cli_actor()))
     await catch_up(runtime.views)
     key = await _the_key(runtime, created.id)
     output.result({**to_builtins(key), "token": created.token}, created.token)

@@ -12,7 +12,7 @@ from service.cli.parsing import add_command, count
 from service.cli.projects import the_organization, the_project
 from service.cli.runtime import Runtime, is_served
 from service.commands.incoming import set_incoming_secret
-from service.commands.webhooks import create_webhook, delete_webhook, enable_webhook, request_delivery
+from service.commands.webhooks import NewWebhook, create_webhook, delete_webhook, enable_webhook, request_delivery
 from service.domain.errors import Conflict, NotFound
 from service.domain.hooks.webhooks import JOB_EVENT_NAMES
 from service.queries.read_models import catch_up
@@ -108,16 +108,14 @@ async def create(runtime: Runtime, options: argparse.Namespace, output: Output) 
     organization_id = await the_organization(runtime, named)
     if project is not None and project.organization_id != organization_id:
         raise NotFound(f"Organization {organization_id} has no project {options.project}; see: docsmith project list")
-    created = await create_webhook(
-        runtime.store,
-        runtime.views,
-        organization_id=organization_id,
-        project_id=project.id if project is not None else None,
-        events=tuple(options.event) or JOB_EVENT_NAMES,
-        url=options.url,
-        allow_private=runtime.settings.network.allow_private,
-        metadata=Metadata(actor=cli_actor()),
+    new = NewWebhook(
+        organization_id,
+        project.id if project is not None else None,
+        tuple(options.event) or JOB_EVENT_NAMES,
+        options.url,
+        runtime.settings.network.allow_private,
     )
+    created = await create_webhook(runtime.store, runtime.views, new, Metadata(actor=cli_actor()))
     await catch_up(runtime.views)
     row = await _row(runtime, created.id)
     value = {**to_builtins(row), "secret": created.secret}

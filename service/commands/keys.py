@@ -1,9 +1,9 @@
 """Keys: create, change and revoke one, and note that it was used. What changes one returns the position in the log."""
 
-from collections.abc import Sequence
 from datetime import datetime
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from eventstore import EventStore, Metadata, Views, execute
 from service.domain.access.keys import ChangeKey, CreateKey, KeyKind, NoteUse, RevokeKey
@@ -14,40 +14,33 @@ from service.runtime.system import new_id, new_key_token, now
 from service.streams import KEYS
 
 
+class NewKey(Struct, frozen=True):
+    kind: KeyKind
+    organization_id: str
+    name: str
+    domains: tuple[str, ...] = ()
+    expires_at: datetime | None = None
+    allowed_addresses: tuple[str, ...] = ()
+    allowed_origins: tuple[str, ...] = ()
+
+
 class CreatedKey(Struct, frozen=True):
     id: str
     token: str
     """Shown this once."""
-    position: int
 
 
-async def create_key(
-    store: EventStore,
-    views: Views,
-    *,
-    kind: KeyKind,
-    organization_id: str,
-    name: str,
-    domains: Sequence[str],
-    expires_at: datetime | None,
-    metadata: Metadata,
-    allowed_addresses: Sequence[str] = (),
-    allowed_origins: Sequence[str] = (),
-) -> CreatedKey:
+async def create_key(store: EventStore, views: Views, new: NewKey, metadata: Metadata) -> CreatedKey:
     """Raises Invalid, and NotFound when the organization, or a site of it, is not there."""
-    if await get_organization(views, organization_id) is None:
-        raise NotFound(f"Organization not found: {organization_id}. List them with: docsmith organization list")
-    for domain in domains:
+    if await get_organization(views, new.organization_id) is None:
+        raise NotFound(f"Organization not found: {new.organization_id}. List them with: docsmith organization list")
+    for domain in new.domains:
         site = await get_site(views, domain)
-        if site is None or site.view.organization_id != organization_id:
-            raise NotFound(f"There is no site {domain}.")
-    key_id, token = new_id(), new_key_token(kind)
-    command = CreateKey(
-        kind, organization_id, name, token, tuple(domains), now(), expires_at, tuple(allowed_addresses),
-        tuple(allowed_origins),
-    )  # fmt: skip
-    done = await execute(store, KEYS, key_id, command, metadata=metadata)
-    return CreatedKey(key_id, token, done.position)
+        if site is None or site.view.organization_id != new.organization_id:
+            raise NotFound(f"Site not found: {domain}. List them with: docsmith project list")
+    key_id, token = new_id(), new_key_token(new.kind)
+    await execute(store, KEYS, key_id, CreateKey(**asdict(new), token=token, now=now()), metadata=metadata)
+    return CreatedKey(key_id, token)
 
 
 async def change_key(store: EventStore, key_id: str, change: ChangeKey, metadata: Metadata) -> int:

@@ -1,9 +1,9 @@
 """Webhooks: create, enable and delete one, and send a delivery again."""
 
 import secrets
-from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from eventstore import Append, EventStore, Metadata, Views, WrongExpectedVersion, execute, plan
 from service.domain.erasures import EraseSubject
@@ -25,29 +25,28 @@ MAX_WEBHOOKS = 20
 """Webhooks of one organization: each is sent two messages at a time, so none can take all that there may be."""
 
 
+class NewWebhook(Struct, frozen=True):
+    organization_id: str
+    project_id: str | None
+    """None for the jobs of all projects."""
+    events: tuple[JobEventName, ...]
+    url: str
+    allow_private: bool
+
+
 class CreatedWebhook(Struct, frozen=True):
     id: str
     secret: str
     """Shown this once."""
 
 
-async def create_webhook(
-    store: EventStore,
-    views: Views,
-    *,
-    organization_id: str,
-    project_id: str | None,
-    events: Sequence[JobEventName],
-    url: str,
-    allow_private: bool,
-    metadata: Metadata,
-) -> CreatedWebhook:
+async def create_webhook(store: EventStore, views: Views, new: NewWebhook, metadata: Metadata) -> CreatedWebhook:
     """Raises Invalid, and Conflict when the organization has the most that it may."""
-    theirs = [row for row in await list_webhooks(views) if row.organization_id == organization_id]
+    theirs = [one for one in await list_webhooks(views) if one.organization_id == new.organization_id]
     if len(theirs) >= MAX_WEBHOOKS:
         raise Conflict(f"An organization has at most {MAX_WEBHOOKS} webhooks; delete one: docsmith webhook delete ID")
     webhook_id, secret = new_id(), new_secret()
-    command = CreateWebhook(organization_id, project_id, tuple(events), url, secret, allow_private, now())
+    command = CreateWebhook(**asdict(new), secret=secret, now=now())
     await execute(store, WEBHOOKS, webhook_id, command, metadata=metadata)
     return CreatedWebhook(webhook_id, secret)
 

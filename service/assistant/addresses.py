@@ -8,7 +8,7 @@ carry away what was said. On the site's own host every page is known, for what i
 import re
 from urllib.parse import urlsplit
 
-from service.assistant.links import MAIL_NAME, trimmed
+from service.markup.streaming.links import MAIL_NAME, trimmed
 
 MAX_TEXT_CHARACTERS = 200_000
 """Of one text; it takes under 2 ms to look through."""

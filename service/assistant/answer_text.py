@@ -12,9 +12,9 @@ Each step sees the whole text in pieces, however they are cut, and what the step
 from collections.abc import Callable, Sequence
 
 from service.assistant.citations import CitationFilter
-from service.assistant.lines import CODE_INDENT
 from service.assistant.markup import MarkupGuard
 from service.assistant.thinking import ThinkingFilter
+from service.markup.streaming.lines import CODE_INDENT
 
 _BLANKS = " \t\n\v\f\x1c\x1d\x1e\x1f\x85\xa0\u2028\u2029\ufeff"
 

@@ -26,7 +26,8 @@ import re
 from collections.abc import Callable
 from enum import Enum, auto
 
-from service.assistant.lines import Indents
+from service.markup.streaming.code import KEPT_OF_LINE, CodeLexer
+from service.markup.streaming.lines import Indents
 
 MAX_HELD_CHARACTERS = 60
 """Of a bracket; a longer one is no citation."""
@@ -39,10 +40,8 @@ MAX_RANGE = 20
 MAX_SUGGESTION_CHARACTERS = 1_000
 """Of a line in the model's block of suggestions; what is beyond is not read."""
 
-_LINE_CHARACTERS = 100
 _SPECIAL = "[]`~:"
 """What means something in text, and nothing in code."""
-_LINE_START = re.compile(r"[\s>]*(?:(?:[-*+]|\d{1,9}[.)])\s+)*")
 _IN_BRACKET = re.compile(r"[\d\s,;–-]")  # noqa: RUF001  (models write ranges with an en dash)
 _NUMBERS = re.compile(r"\s*\d{1,3}(?:\s*(?:[,;]|[-–])\s*\d{1,3})*\s*")  # noqa: RUF001
 _PART = re.compile(r"(\d+)(?:\s*[-–]\s*(\d+))?")  # noqa: RUF001
@@ -95,16 +94,12 @@ class CitationFilter:
         """So ``[2][0]`` is a citation and the marker."""
         self._line = ""
         """The line so far, its beginning at least."""
-        self._outer = _Mode.TEXT
-        """What a run of backticks stands in: text or a code span."""
         self._run_length = 0
-        self._run_begins_line = False
+        self._before_run = ""
+        """Its line, up to it."""
         self._has_image = False
         """In the code span: what a stray backtick begins may turn out to be none."""
-        self._ticks = 0
-        """Backticks that opened the code span."""
-        self._fence = ""
-        self._in_info = False
+        self._lexer = CodeLexer()
         self._indents = Indents()
         self._bracket_at = 0
         """Where in the line the bracket stands that is held."""
@@ -141,7 +136,7 @@ class CitationFilter:
             case _:
                 pass
         self._mode, self._held, self._spaces, self._previous, self._line = _Mode.TEXT, "", "", "", ""
-        self._indents = Indents()
+        self._indents, self._lexer = Indents(), CodeLexer()
         return self._take()
 
     def _take(self) -> str:
@@ -158,7 +153,7 @@ class CitationFilter:
         if newline:
             for line in (self._line + begun).split("\n"):
                 self._indents.end(line)
-        self._line = (last if newline else self._line + last)[:_LINE_CHARACTERS]
+        self._line = (last if newline else self._line + last)[:KEPT_OF_LINE]
         words = text.rstrip(" ")
         if words:
             self._emit(words)
@@ -172,7 +167,7 @@ class CitationFilter:
             self._line = ""
         elif self._is_dropped:
             self._is_dropped = False
-        elif len(self._line) < _LINE_CHARACTERS:
+        elif len(self._line) < KEPT_OF_LINE:
             self._line += character
 
     def _take_in(self, character: str) -> None:
@@ -214,7 +209,7 @@ class CitationFilter:
             is_behind_word = self._previous.isalnum() or self._previous in ("_", ")", "]")
             self._is_glued = is_behind_word and not self._is_behind_citation
         elif character in "`~":
-            self._begin_run(character, _Mode.TEXT)
+            self._begin_run(character)
         elif character == ":" and self._previous == "]" and not self._is_behind_citation:
             self._emit(" :")
         else:
@@ -270,59 +265,54 @@ class CitationFilter:
         self._previous = self._held[-1]
         self._mode, self._held = _Mode.TEXT, ""
 
-    def _begin_run(self, character: str, outer: _Mode) -> None:
+    def _begin_run(self, character: str) -> None:
         self._emit("")
-        self._mode, self._outer, self._held, self._run_length = _Mode.RUN, outer, character, 1
-        self._run_begins_line = _LINE_START.fullmatch(self._line) is not None
+        self._mode, self._held, self._run_length, self._before_run = _Mode.RUN, character, 1, self._line
 
     def _run(self, character: str) -> None:
         if character == self._held:
             self._run_length += 1
             return
         self._held = run = self._held * self._run_length
-        if self._run_begins_line and len(run) >= 3:
-            self._mode, self._fence = _Mode.INFO, run
+        is_in_span = self._lexer.ticks > 0
+        self._lexer.run(run, self._before_run)
+        if self._lexer.fence:
+            self._mode = _Mode.INFO
             self._info(character)
             return
         self._release()
-        if run[0] == "`" and self._outer is _Mode.TEXT:
-            self._mode, self._ticks, self._has_image = _Mode.SPAN, len(run), False
-        elif run[0] == "`":
-            self._mode = _Mode.TEXT if len(run) == self._ticks else _Mode.SPAN
-        else:
-            self._mode = self._outer
+        if self._lexer.ticks:
+            self._mode, self._has_image = _Mode.SPAN, self._has_image and is_in_span
         self._take_in(character)
 
     def _info(self, character: str) -> None:
-        if character == "`" == self._fence[0]:
-            self._span_after_all(character)
+        if character == "`" == self._lexer.fence[0]:
+            self._release()
+            self._begin_run(character)
             return
         self._held += character
-        info = self._held[len(self._fence) :]
+        info = self._held[len(self._lexer.fence) :]
+        if character == "\n":
+            self._lexer.end_line(self._line)
         if character == "\n" and info.strip() == _SUGGESTIONS:
             self._mode, self._held = _Mode.SUGGESTIONS, ""
         elif character == "\n" or not _SUGGESTIONS.startswith(info.strip()):
             self._release()
-            self._mode, self._in_info = _Mode.CODE, character != "\n"
-
-    def _span_after_all(self, character: str) -> None:
-        """What looked like a fence has a backtick on its line: it is a code span (CommonMark 0.31, section 4.5)."""
-        self._release()
-        self._ticks = len(self._fence)
-        self._begin_run(character, _Mode.SPAN)
-        self._run_begins_line = False
+            self._mode = _Mode.CODE
 
     def _code(self, character: str) -> None:
-        if self._in_info and character == "`" == self._fence[0]:
-            self._span_after_all(character)
+        if self._lexer.is_info and character == "`" == self._lexer.fence[0]:
+            self._begin_run(character)
             return
         self._out.append(character)
         if character == "\n":
-            if not self._in_info and self._closes(self._line):
+            self._lexer.end_line(self._line)
+            if not self._lexer.fence:
                 self._mode = _Mode.TEXT
-            self._in_info = False
 
     def _span(self, character: str) -> None:
+        if character not in "`\n":
+            self._lexer.text(1)
         if self._held and _TARGET_BEGUN.fullmatch(self._held + character):
             self._held += character
             return
@@ -334,20 +324,19 @@ class CitationFilter:
             self._held = character
             return
         if character == "`":
-            self._begin_run(character, _Mode.SPAN)
+            self._begin_run(character)
             return
         if character == "[" and self._previous == "!":
             self._has_image = True
         self._out.append(character)
         if character == "\n":
+            self._lexer.end_line(self._line)
+        if not self._lexer.ticks:
             self._mode = _Mode.TEXT
 
-    def _closes(self, line: str) -> bool:
-        line = line.lstrip("> \t").rstrip()
-        return len(line) >= len(self._fence) and not line.strip(self._fence[0])
-
     def _suggested(self, line: str) -> None:
-        if self._closes(line):
+        self._lexer.end_line(line)
+        if not self._lexer.fence:
             self._mode = _Mode.TEXT
         elif line.strip():
             self.suggestions.append(line.strip())

@@ -24,10 +24,12 @@ import re
 from collections.abc import Callable
 from html import unescape
 
-from service.assistant.code import MAX_SPAN, Fence, FenceLine, fence_line, run_of, span_of
-from service.assistant.lines import (
+from service.assistant.outgoing import Outgoing
+from service.markup.streaming.code import MAX_SPAN, Fence, FenceLine, fence_line, place_of_fence, run_of, span_of
+from service.markup.streaming.lines import (
     BLANKS,
     LINE_CHARACTERS,
+    MARKERS,
     START,
     Indents,
     Place,
@@ -36,7 +38,7 @@ from service.assistant.lines import (
     narrowed,
     place_of,
 )
-from service.assistant.links import (
+from service.markup.streaming.links import (
     ADDRESS,
     AUTOLINK,
     AUTOLINK_BEGUN,
@@ -54,13 +56,11 @@ from service.assistant.links import (
     may_stay,
     shown_address,
 )
-from service.assistant.outgoing import Outgoing
 
 MAX_ADDRESS = 500
 MAX_FENCE_LINE = 200
 _PIECE_CHARACTERS = 1_000
 _BEGIN_HEAD = " \t>-*+0123456789"
-_MARKERS = _BEGIN_HEAD + ".)"
 
 _BACKSLASH = "\\"
 _NO_WIDTH = "\u200b"
@@ -244,7 +244,7 @@ class MarkupGuard:
     def _end_line(self) -> None:
         self._out.let_labels_go()
         line = self._line
-        content = line.lstrip(_MARKERS)
+        content = line.lstrip(MARKERS)
         self._indents.end(line)
         self._in_indented_code = False
         self._before = place_of(line, self._before)
@@ -446,18 +446,13 @@ class MarkupGuard:
             return True
         if run == len(self._buffer) and not final:
             return False
-        if run >= 3 and not self._line.strip(_MARKERS):
-            place = place_of(self._line + mark, self._before)
-            if self._has_marker_only(place):
-                return self._open_fence(run, place, final)
+        place = place_of_fence(mark * run, self._line, self._before)
+        if place is not None:
+            return self._open_fence(run, place, final)
         if mark == "~":
             self._out.emit(self._use(run))
             return True
         return self._span(run, final)
-
-    def _has_marker_only(self, place: Place) -> bool:
-        """What stands before the run on its line are markers, or digits and the like that are none."""
-        return not place.is_certain or place.column == len(_without_quotes(self._line))
 
     def _open_fence(self, run: int, place: Place, final: bool) -> bool:
         buffer = self._buffer
@@ -465,8 +460,7 @@ class MarkupGuard:
         info = buffer[run:] if end < 0 else buffer[run:end]
         is_fence = (
             place.is_certain and len(self._line) < LINE_CHARACTERS and len(info) <= MAX_FENCE_LINE and "|" not in info
-        )
-        is_fence &= not (buffer[0] == "`" and "`" in info)
+        ) and not (buffer[0] == "`" and "`" in info)
         if is_fence and end < 0 and not final:
             return False
         if not is_fence:
@@ -530,7 +524,3 @@ class MarkupGuard:
     def _leave_fence(self) -> None:
         assert self._fence is not None
         self._before, self._line, self._fence = self._fence.place, "", None
-
-
-def _without_quotes(line: str) -> str:
-    return re.sub(r"^(?: {0,3}+> ?+)*+", "", line)

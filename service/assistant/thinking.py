@@ -14,13 +14,11 @@ of the span or of the line, at most ``MAX_SPAN`` characters. The result does not
 
 import re
 
-from service.assistant.code import MAX_SPAN
+from service.markup.streaming.code import KEPT_OF_LINE, MAX_SPAN, CodeLexer, run_of
 
 PIECE_CHARACTERS = 1_000
 """Of a chunk that is looked at in one go: what remains of it is copied at each step."""
 
-_LINE_CHARACTERS = 100
-_LINE_START = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*")
 _SPECIAL = re.compile(r"[`~<]")
 _TAG = re.compile(r"<(/?)think(?:ing)?[ \t]{0,8}>", re.IGNORECASE)
 _TAG_BEGUN = re.compile(r"</?(?:t(?:h(?:i(?:nk?)?)?)?|think(?:i(?:ng?)?)?|think(?:ing)?[ \t]{0,8})?\Z", re.IGNORECASE)
@@ -42,14 +40,7 @@ class ThinkingFilter:
         self._has_thought = False
         self._line = ""
         """The answer's line so far, its beginning at least."""
-        self._fence = ""
-        """The run that began the block of code."""
-        self._in_info = False
-        """On the first line of the block."""
-        self._ticks = 0
-        """Backticks that opened a span, or may have."""
-        self._in_span = 0
-        """Characters since then."""
+        self._lexer = CodeLexer()
 
     def feed(self, text: str) -> str:
         if "<" not in text and not self._depth and not self._buffer:  # nearly always: no tag, so it is the answer's
@@ -75,7 +66,7 @@ class ThinkingFilter:
         self._buffer += "".join(self._unread)
         self._unread.clear()
         self._run(final=True)
-        self._depth, self._line, self._fence, self._in_info, self._ticks = 0, "", "", False, 0
+        self._depth, self._line, self._lexer = 0, "", CodeLexer()
         return self._take()
 
     def take_thoughts(self) -> str:
@@ -112,50 +103,26 @@ class ThinkingFilter:
                 run = min(len(buffer) - len(buffer.lstrip(mark)), MAX_SPAN)
                 if run == len(buffer) < MAX_SPAN and not final:
                     return False
-                self._mark(mark, run)
+                line = self._line
+                self._let_through(run)
+                self._lexer.run(mark * run, line, may_be_fence=not self._depth)
                 return True
 
     def _pass(self, count: int) -> None:
         """Let so many characters through, to where they belong."""
-        text, self._buffer = self._buffer[:count], self._buffer[count:]
-        if self._depth:
-            self._thoughts.append(text)
-            self._count(text)
-        else:
-            self._out.append(text)
-            self._note(text)
-
-    def _note(self, text: str) -> None:
-        """Text of the answer without marks of code, which is let through."""
-        _, newline, last = text.rpartition("\n")
+        begun, newline, _ = self._buffer[:count].partition("\n")
         if newline:
-            line = (self._line + text.partition("\n")[0])[:_LINE_CHARACTERS]
-            if self._fence and not self._in_info and _closes(line, self._fence):
-                self._fence = ""
-            self._line, self._in_info = last[:_LINE_CHARACTERS], False
-        elif len(self._line) < _LINE_CHARACTERS:
-            self._line = (self._line + text)[:_LINE_CHARACTERS]
-        self._count(text)
+            self._lexer.end_line((self._line + begun)[:KEPT_OF_LINE])
+        else:
+            self._lexer.text(count)
+        self._let_through(count)
 
-    def _count(self, text: str) -> None:
-        self._in_span += len(text)
-        if self._in_span > MAX_SPAN or "\n" in text:
-            self._ticks = 0  # the span has no end: its backticks are text
-
-    def _mark(self, mark: str, run: int) -> None:
-        """A run of backticks or tildes."""
-        begins_line = not self._depth and _LINE_START.fullmatch(self._line) is not None
-        self._pass(run)
-        if self._fence and not self._depth:
-            if not self._in_info or mark == "~" or self._fence[0] == "~":
-                return
-            self._ticks, self._fence, self._in_info = len(self._fence), "", False  # a span that began with its run
-        if begins_line and run >= 3:
-            self._fence, self._in_info, self._ticks, self._in_span = mark * run, True, 0, 0
-        elif mark == "`" and not self._ticks:
-            self._ticks, self._in_span = run, 0
-        elif mark == "`" and self._ticks == run:
-            self._ticks = 0
+    def _let_through(self, count: int) -> None:
+        text, self._buffer = self._buffer[:count], self._buffer[count:]
+        (self._thoughts if self._depth else self._out).append(text)
+        if not self._depth:
+            _, newline, last = text.rpartition("\n")
+            self._line = (last if newline else self._line + last)[:KEPT_OF_LINE]
 
     def _angle(self, final: bool) -> bool:
         """At ``<``: a tag, or a sign."""
@@ -166,33 +133,31 @@ class ThinkingFilter:
                 return False
             self._pass(1)
             return True
-        if self._fence and not self._depth:
+        if self._lexer.fence and not self._depth:
             self._pass(found.end())
             return True
-        if self._ticks:
+        if self._lexer.ticks:
             ends = self._ends_span(found.end(), final)
             if ends is None:
                 return False
             if ends:
                 self._pass(found.end())
                 return True
-            self._ticks = 0
+            self._lexer.ticks = 0
         self._tag(found)
         return True
 
     def _ends_span(self, at: int, final: bool) -> bool | None:
         """Whether the span that is open ends behind this place; None: that is yet to be seen."""
         buffer = self._buffer
-        limit = max(0, MAX_SPAN - self._in_span)
+        limit = max(0, MAX_SPAN - self._lexer.in_span)
         newline = buffer.find("\n")
         end = min(limit, len(buffer) if newline < 0 else newline)
         while (at := buffer.find("`", at, end)) >= 0:
-            run = 1
-            while buffer[at + run : at + run + 1] == "`":
-                run += 1
+            run = run_of(buffer, at)
             if at + run == len(buffer) and not final:
                 return None
-            if run == self._ticks:
+            if run == self._lexer.ticks:
                 return True
             at += run
         is_cut = newline < 0 and len(buffer) < limit and not final
@@ -207,11 +172,3 @@ class ThinkingFilter:
         elif self._depth and self._has_thought:
             self._thoughts.append("\n\n")
         self._has_thought |= self._depth > 0
-
-
-def _closes(line: str, fence: str) -> bool:
-    """Whether a line ends a block. One that is as long as what is kept of a line may go on, and does not."""
-    if len(line) >= _LINE_CHARACTERS:
-        return False
-    line = line.lstrip("> \t").rstrip(" \t")
-    return len(line) >= len(fence) and not line.strip(fence[0])

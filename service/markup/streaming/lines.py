@@ -18,6 +18,8 @@ _MARKER_BEGUN = re.compile(r"(?:[-*+]|[0-9]{1,9}[.)]?)?\Z")
 _WIDE = re.compile(r" {4}|\t")
 _TOO_WIDE = re.compile(r" *\t[ \t]*| {5,}")
 
+MARKERS = " \t>-*+0123456789.)"
+"""Characters of the marks of quotes and lists, and of the blanks around them."""
 BLANKS = " \t"
 """What CommonMark (0.31, section 2.1) takes for indentation and for the whole of a blank line; no other white space."""
 LINE_CHARACTERS = 1_000
@@ -75,6 +77,10 @@ def place_of(line: str, before: Place) -> Place:
     elif _ANY_MARKER.match(content):
         is_certain = False
     return Place(quotes, kept, column, is_blank=False, is_certain=is_certain)
+
+
+def without_quotes(line: str) -> str:
+    return _QUOTES.sub("", line, count=1)
 
 
 def head_of(text: str, *, final: bool) -> str | None:

@@ -1,7 +1,9 @@
 """Code as Markdown marks it, read while it is still being written: fenced blocks line by line, and spans.
 
-Whatever may still change what a text is, is waited for; nothing is decided that a renderer may see otherwise
-(CommonMark 0.31, sections 4.5 and 6.1).
+What begins and ends code is decided here for all who read an answer as it flows (CommonMark 0.31, sections 4.5, 6.1).
+``CodeLexer`` says at once what the next character is in: that is for those who look for what means nothing in code.
+``fence_line`` and ``span_of`` wait for whatever may still change what a text is, and decide nothing that a renderer may
+see otherwise: that is for those who let code through untouched.
 """
 
 import re
@@ -9,10 +11,25 @@ from typing import Literal
 
 from msgspec import Struct
 
-from service.assistant.lines import BLANKS, CODE_INDENT, LINE_CHARACTERS, Place
+from service.markup.streaming.lines import (
+    BLANKS,
+    CODE_INDENT,
+    LINE_CHARACTERS,
+    MARKERS,
+    Place,
+    place_of,
+    without_quotes,
+)
 
 MAX_SPAN = 500
 """Characters between the backticks of a code span; a longer one is text."""
+
+MIN_FENCE = 3
+"""Backticks or tildes that begin a block."""
+KEPT_OF_LINE = 100
+"""Characters of a line that readers of ``CodeLexer`` keep."""
+BEFORE_FENCE = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*")
+"""What may stand before a fence on its line: the marks of quotes and lists."""
 
 
 class Fence(Struct, frozen=True):
@@ -41,6 +58,68 @@ class FenceLine(Struct, frozen=True):
 
 
 _CODE = FenceLine("code")
+
+
+class CodeLexer:
+    """Where a text stands that is read once, from left to right: in prose, in a code span, or in a fenced block.
+
+    The lines, without their ends, are the reader's to keep, the first ``KEPT_OF_LINE`` characters of each.
+    """
+
+    def __init__(self) -> None:
+        self.fence = ""
+        """The run that began the block."""
+        self.is_info = False
+        """On the first line of the block."""
+        self.ticks = 0
+        """Backticks that opened a span, or may have."""
+        self.in_span = 0
+        """Characters since then."""
+
+    def text(self, count: int) -> None:
+        """So many characters have been read that are neither backticks, tildes nor ends of lines."""
+        if self.ticks:
+            self.in_span += count
+            if self.in_span > MAX_SPAN:
+                self.ticks = 0
+
+    def run(self, run: str, line: str, *, may_be_fence: bool = True) -> None:
+        """A run of backticks or tildes has been read, behind ``line``."""
+        if self.fence:
+            if not self.is_info or run[0] == "~" or self.fence[0] == "~":
+                return
+            self.ticks, self.fence, self.is_info, self.in_span = len(self.fence), "", False, 0  # a span after all
+        if may_be_fence and len(run) >= MIN_FENCE and BEFORE_FENCE.fullmatch(line):
+            self.fence, self.is_info, self.ticks = run, True, 0
+        elif run[0] == "~" or (self.ticks and self.ticks != len(run)):
+            self.text(len(run))
+        else:
+            self.ticks, self.in_span = 0 if self.ticks else len(run), 0
+
+    def end_line(self, line: str) -> None:
+        """The line has ended: with it a span, and a block if the line closes it."""
+        self.ticks = 0
+        if self.fence and not self.is_info and closes(line, self.fence):
+            self.fence = ""
+        self.is_info = False
+
+
+def closes(line: str, fence: str) -> bool:
+    """Return whether a line ends the block that ``fence`` began; one that may be longer than what is kept does not."""
+    if len(line) >= KEPT_OF_LINE:
+        return False
+    line = line.lstrip("> \t").rstrip(" \t")
+    return len(line) >= len(fence) and not line.strip(fence[0])
+
+
+def place_of_fence(run: str, line: str, before: Place) -> Place | None:
+    """Return the place of a run behind ``line`` that may begin a block: nothing but markers is before it, or what may
+    be some. None when the run is too short, or stands behind text.
+    """
+    if len(run) < MIN_FENCE or line.strip(MARKERS):
+        return None
+    place = place_of(line + run[0], before)
+    return place if not place.is_certain or place.column == len(without_quotes(line)) else None
 
 
 def fence_line(fence: Fence, text: str, *, final: bool) -> FenceLine | None:

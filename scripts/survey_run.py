@@ -82,12 +82,14 @@ def function_lengths(found: list[Module]) -> list[int]:
 
 
 def broad_excepts(found: list[Module]) -> list[str]:
+    """Return the places of clauses that catch everything and raise nothing: what they catch goes no further."""
     return [
         f"{module.file}:{node.lineno}"
         for module in found
         for node in ast.walk(module.tree)
         if isinstance(node, ast.ExceptHandler)
         and (node.type is None or (isinstance(node.type, ast.Name) and node.type.id in ("Exception", "BaseException")))
+        and not any(isinstance(inner, ast.Raise) for inner in ast.walk(node))
     ]
 
 

@@ -1,0 +1,32 @@
+"""Rules of the house that a machine can count; scripts/survey prints the figures."""
+
+from collections import Counter
+from pathlib import Path
+
+from scripts.survey_run import broad_excepts, cycles, fence_detectors, imports, modules
+
+ROOT = Path(__file__).parent.parent
+FOUND = modules(ROOT)
+EDGES = {
+    "eventstore/threads.py": 1,
+    "service/adapters/models/litellm_model.py": 1,
+    "service/retrieval/readers/rst.py": 1,
+    "service/runtime/processes.py": 4,
+    "service/workers/indexing/indexer.py": 1,
+    "service/workers/jobs/runner.py": 1,
+    "service/workers/replier.py": 1,
+    "service/workers/webhooks.py": 2,
+}
+"""Clauses that catch everything, by module: each is where a process, a request, a job or a thread ends."""
+
+
+def test_no_modules_import_each_other():
+    assert cycles(imports(FOUND)) == []
+
+
+def test_markdown_fences_are_looked_for_in_one_package():
+    assert {name for name in fence_detectors(FOUND) if not name.startswith("service/markup/")} == set()
+
+
+def test_what_catches_everything_is_an_edge():
+    assert Counter(place.rpartition(":")[0] for place in broad_excepts(FOUND)) == EDGES

@@ -59,7 +59,7 @@ def test_what_is_shortened_says_what_it_was_and_that_it_can_be_had_again():
     now = texts(told(steps(30, 9_000), 100_000))
     assert now[0].startswith("page0.md, lines 1 to 90 of 90:\n[")
     assert LEFT_OUT in now[0]
-    found = as_data("a.md (2)\n  1: x\nb/c.md (1)\n" + "  2: y\n" * 400)
+    found = as_data("two in a.md\n  1: x\none in b/c.md\n" + "  2: y\n" * 400)
     returned = replace(result(0, tool="search", text=f"3 matches:\n{found}"), value=Found(2, ("a.md", "b/c.md")))
     search = [reply(0, "search", query="x"), returned]
     short = texts(told([*search, *steps(30, 9_000)], 100_000))[0]

@@ -133,9 +133,7 @@ class _Walk:
         """Files at, or under, a name in a folder."""
         if old is not None and new is not None and (old.id, old.mode) == (new.id, new.mode):
             return
-        left_before = left_out(prefix, old) if old is not None else None
-        left = left_out(prefix, new) if new is not None else None
-        old, new = old if left_before is None else None, new if left is None else None
+        (old, left_before), (new, left) = _read_or_left_out(prefix, old), _read_or_left_out(prefix, new)
         either = new or old
         if either is not None:
             yield from self._below(old, new, prefix + either.name + b"/", depth)
@@ -160,6 +158,11 @@ class _Walk:
         if self._entries > MAX_ENTRIES:
             raise _TooMany
         return listed
+
+
+def _read_or_left_out(prefix: bytes, entry: Entry | None) -> tuple[Entry | None, LeftOut | None]:
+    left = left_out(prefix, entry) if entry is not None else None
+    return (entry, None) if left is None else (None, left)
 
 
 def _file(entry: Entry | None) -> ObjectID | None:

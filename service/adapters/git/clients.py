@@ -6,7 +6,7 @@ when it talks to one.
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Self
 from urllib.parse import urljoin, urlsplit
@@ -80,59 +80,77 @@ class OwnOrigin(Retry):
 @contextmanager
 def connected(remote: Remote) -> Iterator[tuple[GitClient, bytes]]:
     """A client and the path to give it. Turns what goes wrong into ours."""
-    client: GitClient
-    if remote.url:
-        pool = default_urllib3_manager(
-            None, base_url=remote.url, timeout=SOCKET_SECONDS
-        )  # proxies are the environment's
-        pool.connection_pool_kw["retries"] = OwnOrigin(2, redirect=MAX_REDIRECTS, respect_retry_after_header=False)
-        client = Urllib3HttpGitClient(
-            remote.url, pool_manager=pool, username=remote.username or None, password=remote.token or None
-        )
-        path = b""
-    else:
-        client, path = LocalGitClient(), os.fsencode(remote.path)
-    where = remote.url or remote.path
+    client, path = _client(remote)
     try:
         with needs_room():
             yield client, path
-    except ServiceError:
-        raise
-    except (HTTPUnauthorized, HTTPProxyUnauthorized):
-        raise _no_access(remote) from None
-    except (NotGitRepository, FileNotFoundError, NotADirectoryError):
-        raise Invalid(_nothing_there(remote), code=NO_SUCH_REPOSITORY) from None
-    except (UnsupportedVersion, UnsupportedExtension) as error:
-        raise Invalid(f"The repository at {where} cannot be read here: {error}.", code="bad_repository") from None
-    except PackInputTooLarge:
-        raise Invalid(f"The repository at {where} is larger than {MAX_PACK_BYTES:,} bytes.", code="too_large") from None
-    except InvalidWants:
-        raise Unavailable(f"{where} does not give what it was asked for.") from None
-    except FileLocked:
-        raise Unavailable(f"Another process is changing a branch of {where}; try again.", code="busy") from None
-    except RefFormatError:
-        raise Invalid("That is not the name of a branch.", code="bad_path") from None
-    except HangupException:
-        raise Unavailable(f"{where} hung up.") from None
-    except GitProtocolError as error:
-        text = str(error)
-        if "http resp 403" in text:
-            raise _no_access(remote, known=True) from None
-        if "http resp 429" in text:
-            raise RateLimited(f"{where} asks for fewer requests.") from None
-        if "too many redirects" in text:
-            raise _circle(remote) from None
-        if unreachable := UNREACHABLE.search(text):
-            raise Unavailable(f"{where} cannot be reached: {unreachable[1]}.", code=CODE_HOST_UNAVAILABLE) from None
-        raise Unavailable(
-            f"{where} did not answer as a git server does: {printable(text)}", code=CODE_HOST_UNAVAILABLE
-        ) from None
-    except PermissionError:
-        raise Forbidden(f"{where} may not be read by the user that runs this service.") from None
-    except OSError as error:
-        raise Unavailable(f"{where}: {error.strerror or error}") from None
+    except tuple(kind for kinds, _ in _FAILURES for kind in kinds) as error:
+        raise next(failure(remote, error) for kinds, failure in _FAILURES if isinstance(error, kinds)) from None
     finally:
         client.close()
+
+
+def _client(remote: Remote) -> tuple[GitClient, bytes]:
+    if not remote.url:
+        return LocalGitClient(), os.fsencode(remote.path)
+    pool = default_urllib3_manager(None, base_url=remote.url, timeout=SOCKET_SECONDS)  # proxies are the environment's
+    pool.connection_pool_kw["retries"] = OwnOrigin(2, redirect=MAX_REDIRECTS, respect_retry_after_header=False)
+    named, token = remote.username or None, remote.token or None
+    return Urllib3HttpGitClient(remote.url, pool_manager=pool, username=named, password=token), b""
+
+
+def _where(remote: Remote) -> str:
+    return remote.url or remote.path
+
+
+def _protocol_failure(remote: Remote, error: Exception) -> ServiceError:
+    text, where = str(error), _where(remote)
+    if "http resp 403" in text:
+        return _no_access(remote, known=True)
+    if "http resp 429" in text:
+        return RateLimited(f"{where} asks for fewer requests.")
+    if "too many redirects" in text:
+        return _circle(remote)
+    if unreachable := UNREACHABLE.search(text):
+        return Unavailable(f"{where} cannot be reached: {unreachable[1]}.", code=CODE_HOST_UNAVAILABLE)
+    return Unavailable(f"{where} did not answer as a git server does: {printable(text)}", code=CODE_HOST_UNAVAILABLE)
+
+
+_FAILURES: tuple[tuple[tuple[type[Exception], ...], Callable[[Remote, Any], ServiceError]], ...] = (
+    ((HTTPUnauthorized, HTTPProxyUnauthorized), lambda remote, _: _no_access(remote)),
+    (
+        (NotGitRepository, FileNotFoundError, NotADirectoryError),
+        lambda remote, _: Invalid(_nothing_there(remote), code=NO_SUCH_REPOSITORY),
+    ),
+    (
+        (UnsupportedVersion, UnsupportedExtension),
+        lambda remote, error: Invalid(
+            f"The repository at {_where(remote)} cannot be read here: {error}.", code="bad_repository"
+        ),
+    ),
+    (
+        (PackInputTooLarge,),
+        lambda remote, _: Invalid(
+            f"The repository at {_where(remote)} is larger than {MAX_PACK_BYTES:,} bytes.", code="too_large"
+        ),
+    ),
+    ((InvalidWants,), lambda remote, _: Unavailable(f"{_where(remote)} does not give what it was asked for.")),
+    (
+        (FileLocked,),
+        lambda remote, _: Unavailable(
+            f"Another process is changing a branch of {_where(remote)}; try again.", code="busy"
+        ),
+    ),
+    ((RefFormatError,), lambda *_: Invalid("That is not the name of a branch.", code="bad_path")),
+    ((HangupException,), lambda remote, _: Unavailable(f"{_where(remote)} hung up.")),
+    ((GitProtocolError,), _protocol_failure),
+    (
+        (PermissionError,),
+        lambda remote, _: Forbidden(f"{_where(remote)} may not be read by the user that runs this service."),
+    ),
+    ((OSError,), lambda remote, error: Unavailable(f"{_where(remote)}: {error.strerror or error}")),
+)
+"""What goes wrong, and the error of ours for it; the first that fits."""
 
 
 def _circle(remote: Remote) -> Conflict:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from service.adapters.git.history import is_folder
 from service.adapters.git.names import MAX_DEPTH
-from service.adapters.git.objects import Objects
+from service.adapters.git.objects import Entry, Objects
 from service.domain.comparison import Effort, Opcode, coarse_opcodes, opcodes
 from service.ports.code_host import MAX_SHOWN_LINE, Diffed, DiffHunk, DiffLine
 
@@ -60,23 +60,20 @@ def changes(objects: Objects, old: ObjectID | None, new: ObjectID | None, prefix
     before = {entry.name: entry for entry in there - here}
     after = {entry.name: entry for entry in here - there}
     for name in sorted(before.keys() | after.keys()):
-        one, other = before.get(name), after.get(name)
         path = prefix + name
-        old_tree = one.id if one and is_folder(one) else None
-        new_tree = other.id if other and is_folder(other) else None
-        old_file = one if one and not is_folder(one) else None
-        new_file = other if other and not is_folder(other) else None
+        old_tree, (old_file, old_mode) = _tree_or_file(before.get(name))
+        new_tree, (new_file, new_mode) = _tree_or_file(after.get(name))
         if old_file or new_file:
-            yield Change(
-                path,
-                old_file.id if old_file else None,
-                new_file.id if new_file else None,
-                old_file.mode if old_file else 0,
-                new_file.mode if new_file else 0,
-                path,
-            )
+            yield Change(path, old_file, new_file, old_mode, new_mode, path)
         if old_tree or new_tree:
             yield from changes(objects, old_tree, new_tree, path + b"/")
+
+
+def _tree_or_file(entry: Entry | None) -> tuple[ObjectID | None, tuple[ObjectID | None, int]]:
+    """Return the id of a folder's tree, and the id and mode of a file; the other one is empty."""
+    if entry is None:
+        return None, (None, 0)
+    return (entry.id, (None, 0)) if is_folder(entry) else (None, (entry.id, entry.mode))
 
 
 class Diff:

@@ -328,30 +328,42 @@ def _choose(quote: _Quote, best: float, *, limit: int, characters: int, wants_st
 
 def _companions(pieces: Sequence[_Piece], at: int, *, wants_steps: bool) -> set[int]:
     """Pieces that belong to the one ``at``."""
-    piece = pieces[at]
-    block = [other for other, one in enumerate(pieces) if one.block == piece.block]
-    characters = sum(len(pieces[other].text) for other in block)
-    before, after = block[0] - 1, block[-1] + 1
-    found: set[int] = set()
-    match piece.kind:
+    block = [other for other, one in enumerate(pieces) if one.block == pieces[at].block]
+    match pieces[at].kind:
         case "sentence":
-            if characters <= MAX_PARAGRAPH_CHARACTERS:
-                found.update(block)
-            if _leads(piece):
-                found.update(_following_block(pieces, at))
-            if wants_steps and after < len(pieces) and pieces[after].kind == "code":
-                found.update({after - 1, after} if _leads(pieces[after - 1]) else {after})
+            return _with_sentence(pieces, at, block, wants_steps=wants_steps)
         case "item":
-            is_steps = wants_steps and piece.text[:1].isdigit()
-            if len(block) <= MAX_ITEMS and (is_steps or characters <= MAX_LIST_CHARACTERS):
-                found.update(block)
-            if before >= 0 and _leads(pieces[before]):
-                found.add(before)
+            return _with_item(pieces, at, block, wants_steps=wants_steps)
         case "code" if at and pieces[at - 1].kind in ("sentence", "item"):
-            found.add(at - 1)
+            return {at - 1}
         case _:
-            pass
+            return set()
+
+
+def _with_sentence(pieces: Sequence[_Piece], at: int, block: Sequence[int], *, wants_steps: bool) -> set[int]:
+    """Return its paragraph if that is short, what it leads to, and the code below it."""
+    found = set(block) if _characters(pieces, block) <= MAX_PARAGRAPH_CHARACTERS else set()
+    if _leads(pieces[at]):
+        found.update(_following_block(pieces, at))
+    after = block[-1] + 1
+    if wants_steps and after < len(pieces) and pieces[after].kind == "code":
+        found.update({after - 1, after} if _leads(pieces[after - 1]) else {after})
     return found
+
+
+def _with_item(pieces: Sequence[_Piece], at: int, block: Sequence[int], *, wants_steps: bool) -> set[int]:
+    """Return its list if that is short or is the steps that are asked for, and the sentence that leads to it."""
+    is_steps = wants_steps and pieces[at].text[:1].isdigit()
+    is_whole = len(block) <= MAX_ITEMS and (is_steps or _characters(pieces, block) <= MAX_LIST_CHARACTERS)
+    found = set(block) if is_whole else set()
+    before = block[0] - 1
+    if before >= 0 and _leads(pieces[before]):
+        found.add(before)
+    return found
+
+
+def _characters(pieces: Sequence[_Piece], block: Sequence[int]) -> int:
+    return sum(len(pieces[at].text) for at in block)
 
 
 def _leads(piece: _Piece) -> bool:

@@ -1,10 +1,11 @@
 """Markdown taken apart into what can be quoted elsewhere: sentences, list items, table rows, code blocks."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 from msgspec import Struct
 
 Kind = Literal["sentence", "item", "code", "row"]
@@ -46,8 +47,6 @@ def blocks(markdown: str) -> Iterator[Block]:
     number = 0
     depth = 0
     marker = ""
-    head: list[str] = []
-    cells: list[str] = []
     for at, token in enumerate(tokens):
         match token.type:
             case "bullet_list_open" | "ordered_list_open":
@@ -75,6 +74,17 @@ def blocks(markdown: str) -> Iterator[Block]:
                 yield Block("sentence", text, number)
             case "table_open":
                 number += 1
+                yield from _rows(tokens, at, number)
+            case _:
+                pass
+
+
+def _rows(tokens: Sequence[Token], start: int, number: int) -> Iterator[Block]:
+    """Yield the rows of the table that starts there, each with its head."""
+    head: list[str] = []
+    cells: list[str] = []
+    for at in range(start, len(tokens)):
+        match tokens[at].type:
             case "tr_open":
                 cells = []
             case "th_open" | "td_open":
@@ -83,8 +93,8 @@ def blocks(markdown: str) -> Iterator[Block]:
                 head = cells
             case "tr_close" if tokens[at - 1].type == "td_close":
                 yield Block("row", _row(cells), number, lead=f"{_row(head)}\n{_row(['---'] * len(head))}")
-            case _:
-                pass
+            case "table_close":
+                return
 
 
 def _row(cells: Iterable[str]) -> str:

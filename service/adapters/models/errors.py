@@ -5,7 +5,7 @@ Only a provider's reason for refusing a request is passed on, shortened and with
 could not be corrected. It is for operators: readers of the assistant learn less (``service.assistant.failures``).
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from email.utils import parsedate_to_datetime
 
 from msgspec import Struct
@@ -94,18 +94,7 @@ def error_of(
         status = status or getattr(error, "status_code", 0)
     if "ContentPolicyViolationError" in names:
         raise ContentRefused
-    if any(words in said for words in _SPENT):
-        names = ["PaymentRequiredError"]
-    elif _UNKNOWN_PROVIDER in said:
-        names = ["LiteLLMUnknownProvider"]
-    elif status in (400, 413, 422) and any(words in said.lower() for words in _TOO_LONG):
-        names = ["ContextWindowExceededError"]
-    elif status in _BY_STATUS or status >= 500:
-        names = [_BY_STATUS.get(status, "InternalServerError")]
-    found = next((_KINDS[name] for name in names if name in _KINDS), None)
-    if found is None:
-        code = getattr(error, "status_code", 0) or status
-        found = _KINDS["BadRequestError" if 400 <= code < 500 else "BadGatewayError"] if code else None
+    found = _KINDS.get(_kind_of(said, status, names, getattr(error, "status_code", 0) or status))
     if found is None:  # a fault in litellm, in us or in the settings: trying again is no help
         return ServiceError(f"the call of {model} could not be made ({type(error).__name__})")
     kind, error_code, sentence = found
@@ -113,6 +102,20 @@ def error_of(
     if issubclass(kind, Unavailable):
         return kind(message, code=error_code or None, retry_after_seconds=retry_after_seconds(headers))
     return kind(message, code=error_code or None)
+
+
+def _kind_of(said: str, status: int, names: Sequence[str], code: int) -> str:
+    """Return the kind of an error by its words, else its status, else litellm's class, else the code; empty if none."""
+    if any(words in said for words in _SPENT):
+        return "PaymentRequiredError"
+    if _UNKNOWN_PROVIDER in said:
+        return "LiteLLMUnknownProvider"
+    if status in (400, 413, 422) and any(words in said.lower() for words in _TOO_LONG):
+        return "ContextWindowExceededError"
+    if status in _BY_STATUS or status >= 500:
+        return _BY_STATUS.get(status, "InternalServerError")
+    by_code = ("BadRequestError" if 400 <= code < 500 else "BadGatewayError") if code else ""
+    return next((name for name in names if name in _KINDS), by_code)
 
 
 def _quote(text: str, secrets: Collection[str]) -> str:

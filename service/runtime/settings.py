@@ -360,19 +360,21 @@ def _check(table: Mapping[str, Any], kind: type[Struct], path: tuple[str, ...], 
                 _check_section(entry, typing.get_args(inner)[1], (*here, key), given)
         elif isinstance(inner, type) and not isinstance(inner, types.GenericAlias) and issubclass(inner, Struct):
             _check_section(value, inner, here, given)
-        else:
-            try:
-                converted = msgspec.convert(value, inner, strict=False)
-            except msgspec.ValidationError as error:
-                given.wrong(here, f"{name}: {_plainly(str(error))}")
-                continue
-            if isinstance(converted, float) and not math.isfinite(converted):
-                given.wrong(here, f"{name}: Expected a number with an end, got {converted}")
-            elif problem := _CHECKS.get(".".join((*path[:1], name)), _nothing)(converted):
-                given.wrong(here, f"{name}: {problem}")
+        elif problem := _problem_of(value, inner, _CHECKS.get(".".join((*path[:1], name)), _nothing)):
+            given.wrong(here, f"{name}: {problem}")
     for field in msgspec.structs.fields(kind):
         if field.required and field.name not in table:
             given.wrong((*path, field.name), f"{field.name} is required")
+
+
+def _problem_of(value: Any, kind: Any, check: Callable[[Any], str]) -> str:
+    try:
+        converted = msgspec.convert(value, kind, strict=False)
+    except msgspec.ValidationError as error:
+        return _plainly(str(error))
+    if isinstance(converted, float) and not math.isfinite(converted):
+        return f"Expected a number with an end, got {converted}"
+    return check(converted)
 
 
 def _plainly(problem: str) -> str:

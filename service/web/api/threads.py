@@ -238,11 +238,6 @@ def _message(body: ThreadBody, domain: str, request: web.Request, api_version: L
     asked, text = _last_question(body.messages)
     wanted = body.filter or FilterBody()
     chat_id = body.id[:MAX_ID_CHARACTERS] if isinstance(body.id, str) else ""
-    page_size = body.retrieval_page_size
-    if page_size is not None and page_size != int(page_size):
-        raise Invalid(
-            "$.retrievalPageSize: is a whole number", problems=(("$.retrievalPageSize", "is a whole number"),)
-        )
     return PostMessage(
         message_id=new_id(),
         client_message_id=(asked.id or "")[:MAX_ID_CHARACTERS],
@@ -250,7 +245,7 @@ def _message(body: ThreadBody, domain: str, request: web.Request, api_version: L
         context=tuple(ContextItem(item.type, item.value, item.path, item.element_id) for item in body.context or ()),
         current_path=body.current_path or "",
         filter=SearchFilter(wanted.version, wanted.language, wanted.tag, tuple(wanted.groups or ())),
-        page_size=int(page_size) if page_size is not None else DEFAULT_PAGE_SIZE,
+        page_size=_page_size(body.retrieval_page_size),
         api_version=api_version,
         reply_id=f"msg_{new_id()}",
         instance=request.app[INSTANCE],
@@ -265,6 +260,15 @@ def _message(body: ThreadBody, domain: str, request: web.Request, api_version: L
         edits=bool(chat_id) or isinstance(body.trigger, str) or isinstance(body.message_id, str),
         listed=len(body.messages) if api_version == 1 and chat_id else 0,
     )
+
+
+def _page_size(given: float | None) -> int:
+    if given is None:
+        return DEFAULT_PAGE_SIZE
+    if given != int(given):
+        problem = "is a whole number"
+        raise Invalid(f"$.retrievalPageSize: {problem}", problems=(("$.retrievalPageSize", problem),))
+    return int(given)
 
 
 def _last_question(messages: list[Raw]) -> tuple[ChatMessage, str]:

@@ -1,10 +1,7 @@
 """Which generator makes a site, by its configuration, and what that says. No configuration is run: those in Python and
 JavaScript are looked through. A generator's rules, where they were read:
 
-- Mintlify: docs.json (mint.json before); a page's URL is its path; ``snippets`` and the default ignores are no pages
-  (mintlify.com/docs/organize/mintignore).
-- Docusaurus: ``docs`` below the site's folder, under ``/docs`` unless ``routeBasePath`` says else; ``slug``, ``id``,
-  numbers before names, ``_`` before what is no page, versioned_docs and i18n (docusaurus.io/docs/create-doc).
+- Mintlify, Docusaurus: in modules of their own.
 - MkDocs: ``docs_dir``, ``nav`` (mkdocs.org/user-guide/configuration). Hugo: ``content``, a language's folder or suffix,
   ``_index.md``, ``url``, ``slug``, ``aliases``, lower case (gohugo.io/content-management/urls). MDN:
   ``files/<locale>``, ``slug`` in full.
@@ -16,7 +13,6 @@ JavaScript are looked through. A generator's rules, where they were read:
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import islice
 from posixpath import dirname, normpath
 
 from msgspec.structs import replace
@@ -27,14 +23,13 @@ from service.markup.front_matter import load_strings, load_toml
 from service.markup.pages import INDEXED_SUFFIXES, is_markdown
 from service.markup.slugs import SlugStyle
 from service.retrieval.readers.openapi_pages import is_description, operation_named
+from service.retrieval.site.docusaurus import docusaurus
 from service.retrieval.site.ignore_files import ignore_rules
 from service.retrieval.site.layout import (
     LANGUAGE,
     LANGUAGES,
-    MAX_CONFIG_BYTES,
     MAX_FACT,
     MAX_SCRIPT,
-    NUMBER,
     UNSEEN_FOLDERS,
     Kind,
     Layout,
@@ -42,8 +37,10 @@ from service.retrieval.site.layout import (
     Read,
     clean_url,
     join_path,
+    read_text,
     within,
 )
+from service.retrieval.site.mintlify import mintlify
 
 _CONFIGS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
     ("mintlify", re.compile(r"(?:^|/)(?:docs|mint)\.json$")),
@@ -74,8 +71,6 @@ MAX_CONFIGS = 20
 """Limit for the configurations of one generator that are tried, the nearest to the documentation first: for each of
 them, all files are looked at.
 """
-MAX_ROUTES, MAX_LANGUAGES = 50, 200
-"""Limits for one configuration."""
 
 
 def detect_layout(names: Iterable[str], read: Read, *, docs_folder: str = "") -> Layout:
@@ -153,18 +148,13 @@ def _distance(folder: str, docs_folder: str) -> int:
     return depth - own if depth >= own else 100 + own - depth
 
 
-def _text(read: Read, name: str) -> str:
-    data = read(name) or b""
-    return data[:MAX_CONFIG_BYTES].decode("utf-8", "replace")
-
-
 WEBSITE = ".docsmith/website.json"
 """The file with the addresses and titles of a live site's pages: ``{path: {url, title}}``."""
 
 
 def _website(files: frozenset[str], read: Read) -> Layout:
     try:
-        told = json.loads(_text(read, WEBSITE))
+        told = json.loads(read_text(read, WEBSITE))
     except (ValueError, RecursionError):
         told = {}
     addresses: dict[str, str] = {}
@@ -176,161 +166,9 @@ def _website(files: frozenset[str], read: Read) -> Layout:
     return Layout("plain", "", "", Dialect(), ("",), entries, addresses=addresses)
 
 
-def _mintlify(config: str, files: frozenset[str], read: Read, docs_folder: str) -> Layout | None:
-    root = dirname(config)
-    try:
-        settings = json.loads(_text(read, config))
-    except (ValueError, RecursionError):
-        settings = {}
-    if not isinstance(settings, dict) or not (
-        {"navigation", "theme", "$schema", "name"} & settings.keys() or not settings
-    ):
-        return None
-    entries: dict[str, NavEntry] = {}
-    _walk_docs_json(settings.get("navigation"), root, files, entries)
-    redirects = {}
-    rules = settings.get("redirects")
-    for rule in rules if isinstance(rules, list) else ():
-        if isinstance(rule, dict) and isinstance(rule.get("source"), str) and isinstance(rule.get("destination"), str):
-            redirects[rule["source"]] = rule["destination"]
-    file = join_path(root, ".mintignore")
-    ignored = ignore_rules(_text(read, file).splitlines(), file=file)
-    return Layout("mintlify", docs_folder, root, Dialect(mdx=True), ("",), entries, redirects, ignored)
-
-
-def _walk_docs_json(navigation: object, root: str, files: frozenset[str], entries: dict[str, NavEntry]) -> None:
-    """Groups, tabs, versions and languages nest in any order; strings are pages. What is said of a group holds for all
-    that is in it: ``tag``, and ``groups`` of readers, which are words where groups of pages are objects.
-    """
-    stack: list[tuple[object, NavEntry]] = [(navigation, NavEntry(0))]
-    for _ in range(200_000):
-        if not stack:
-            return
-        node, told = stack.pop()
-        if isinstance(node, str):
-            path = _page_named(node, root, files)
-            if path is not None and path not in entries:
-                entries[path] = replace(told, order=len(entries))
-        elif isinstance(node, list):
-            ranked = [item for item in node if isinstance(item, dict) and ("version" in item or "language" in item)]
-            first = next((item for item in ranked if item.get("default") is True), ranked[0] if ranked else None)
-            later = {id(item) for item in ranked if item is not first}
-            stack.extend(
-                (item, replace(told, is_default=False) if id(item) in later else told) for item in reversed(node)
-            )
-        elif isinstance(node, dict):
-            for key in ("version", "language"):
-                if isinstance(node.get(key), str):
-                    told = replace(told, **{key: node[key][:MAX_FACT]})
-            if isinstance(node.get("tag"), str) and node["tag"].strip():
-                told = replace(told, tags=(node["tag"].strip()[:MAX_FACT],))
-            readers = _readers(node, root, files)
-            if readers:
-                told = replace(told, groups=readers)
-            children = [node[key] for key in _NAVIGATION_KEYS if key in node and not (key == "groups" and readers)]
-            stack.extend((child, told) for child in reversed(children))
-
-
-def _page_named(name: str, root: str, files: frozenset[str]) -> str | None:
-    return next((p for s in (".mdx", ".md", "") if (p := join_path(root, name) + s) in files), None)
-
-
-def _readers(node: Mapping[str, object], root: str, files: frozenset[str]) -> tuple[str, ...]:
-    listed = node.get("groups")
-    words = [word.strip()[:MAX_FACT] for word in listed if isinstance(word, str)] if isinstance(listed, list) else []
-    if (
-        not isinstance(listed, list)
-        or len(words) < len(listed)
-        or any(_page_named(word, root, files) for word in words)
-    ):
-        return ()
-    return tuple(word for word in words[:100] if word)
-
-
-_NAVIGATION_KEYS = (
-    "root",
-    "pages",
-    "groups",
-    "tabs",
-    "anchors",
-    "dropdowns",
-    "products",
-    "menu",
-    "versions",
-    "languages",
-    "global",
-)
-_ROUTE = re.compile(r"routeBasePath\s*:\s*['\"]([^'\"\n]{0,200})['\"]")
-_DOCS_PATH = re.compile(r"(?<![\w.])path\s*:\s*['\"]([^'\"\n]{1,200})['\"]")
-_QUOTED = re.compile(r"['\"]([\w./-]{1,300})['\"]")
-
-
-def _docusaurus(config: str, files: frozenset[str], read: Read, docs_folder: str) -> Layout | None:
-    root = dirname(config)
-    text = ""
-    for name in sorted(files):
-        if dirname(name) == root and re.search(r"docusaurus\.config\.(?:[cm]?js|ts)$", name):
-            text = _text(read, name)
-            break
-    text = re.sub(r"^[ \t]*//[^\n]*$", "", text, flags=re.MULTILINE)[:MAX_SCRIPT]
-    mounts: list[tuple[str, str, str, str]] = []
-    routes: list[tuple[str, str]] = []  # folder, base
-    for match in islice(_ROUTE.finditer(text), MAX_ROUTES):
-        near = [(abs(path.start() - match.start()), path[1]) for path in _DOCS_PATH.finditer(text)
-                if abs(path.start() - match.start()) < 400]  # fmt: skip
-        folder = min(near)[1] if near else "docs"
-        base = "/" + match[1].strip("/") if match[1].strip("/") else ""
-        if any(within(name, join_path(root, folder)) for name in files) and folder != "blog":
-            routes.append((join_path(root, normpath(folder)), base))
-    main = next((folder for folder, _ in routes if folder.endswith("docs")), join_path(root, "docs"))
-    given = dict(routes).get(main)
-    bases: tuple[str, ...] = (given,) if given is not None else ("/docs",) if text else ("/docs", "")
-    lead = bases[0]
-    versions = _json_strings(_text(read, join_path(root, "versions.json")))
-    for index, version in enumerate(versions):
-        prefix = lead if index == 0 else f"{lead}/{version}"
-        mounts.append((join_path(root, f"versioned_docs/version-{version}"), prefix, version, ""))
-    languages = {
-        name[len(join_path(root, "i18n")) + 1 :].split("/", 1)[0]
-        for name in files
-        if within(name, join_path(root, "i18n"))
-    }
-    for language in sorted(languages)[:MAX_LANGUAGES]:
-        at = join_path(root, "i18n", language, "docusaurus-plugin-content-docs")
-        mounts.append((f"{at}/current", f"/{language}{lead}", "", language))
-        mounts.extend((f"{at}/version-{v}", f"/{language}{lead}" + ("" if v == versions[0] else f"/{v}"), v, language)
-                      for v in versions)  # fmt: skip
-    mounts.extend((folder, base, "", "") for folder, base in routes if folder != main)
-    mounts.append((join_path(root, "src/pages"), "", "", ""))
-    ids: list[str] = []
-    for name in sorted(files):
-        if dirname(name) == root and re.search(r"sidebars\.(?:[cm]?js|ts|json)$", name):
-            ids.extend(_QUOTED.findall(re.sub(r"//[^\n]*", "", _text(read, name))))
-    entries: dict[str, NavEntry] = {}
-    for page_id in ids:
-        path = next((p for s in (".md", ".mdx") if (p := join_path(main, page_id) + s) in files), None)
-        if path is not None and path not in entries:
-            entries[path] = NavEntry(len(entries))
-    keeps = "numberPrefixParser: false" in text or any(NUMBER.match(page_id.rpartition("/")[2]) for page_id in ids)
-    if versions and text and "includeCurrentVersion: false" not in text:
-        lead = f"{bases[0]}/next"
-        bases = (lead,)
-    return Layout(
-        "docusaurus", docs_folder, main, Dialect(mdx=True), bases, entries, mounts=tuple(mounts), keep_numbers=keeps
-    )  # fmt: skip
-
-
-def _json_strings(text: str) -> list[str]:
-    try:
-        values = json.loads(text)
-    except (ValueError, RecursionError):
-        return []
-    return [value for value in values if isinstance(value, str)][:200] if isinstance(values, list) else []
-
-
 def _mkdocs(config: str, files: frozenset[str], read: Read, docs_folder: str) -> Layout | None:
     root = dirname(config)
-    text = _text(read, config)
+    text = read_text(read, config)
     try:
         settings = load_strings(text)
     except ValueError:
@@ -377,7 +215,7 @@ def _hugo(config: str, files: frozenset[str], read: Read, docs_folder: str) -> L
     if not any(within(name, content) for name in files):
         return None
     default = ""
-    text = _text(read, config)
+    text = read_text(read, config)
     try:
         settings = load_toml(text) if config.endswith(".toml") else load_strings(text)
         if isinstance(settings, dict):
@@ -440,7 +278,7 @@ def _sphinx(config: str, files: frozenset[str], read: Read, docs_folder: str) ->
     """``conf.py`` is looked at, not run; the order of pages is that of the toctrees, from the root down."""
     root = dirname(config)
     index = next((name for s in (".rst", ".md") if (name := join_path(root, f"index{s}")) in files), None)
-    text = _text(read, config)[:MAX_SCRIPT]
+    text = read_text(read, config)[:MAX_SCRIPT]
     if index is None or not re.search(
         r"^(?:extensions|project|html_theme|master_doc|root_doc)\s*=", text, re.MULTILINE
     ):
@@ -454,7 +292,7 @@ def _sphinx(config: str, files: frozenset[str], read: Read, docs_folder: str) ->
             continue
         order[page] = NavEntry(len(order), titles[page])
         listed: list[str] = []
-        for block in _toctrees(page, _text(read, page)[:MAX_SCRIPT]):
+        for block in _toctrees(page, read_text(read, page)[:MAX_SCRIPT]):
             for line in block.splitlines()[:2000]:
                 match = _TOCTREE_LINE.fullmatch(line.strip())
                 found = _sphinx_page(match[2] or match[3], page, root, files) if match is not None else None
@@ -518,8 +356,8 @@ def _plain(files: frozenset[str], docs_folder: str) -> Layout:
 
 
 _READERS: Mapping[str, Callable[[str, frozenset[str], Read, str], Layout | None]] = {
-    "mintlify": _mintlify,
-    "docusaurus": _docusaurus,
+    "mintlify": mintlify,
+    "docusaurus": docusaurus,
     "mkdocs": _mkdocs,
     "hugo": _hugo,
     "sphinx": _sphinx,

@@ -7,6 +7,7 @@ from posixpath import dirname, normpath
 from typing import Literal
 
 from msgspec import Struct, json
+from msgspec.structs import replace
 
 from service.markup.dialects import Dialect
 from service.markup.front_matter import FrontMatter, is_true, text_field
@@ -15,6 +16,8 @@ from service.retrieval.site.ignore_files import IgnoreRules
 
 Kind = Literal["mintlify", "docusaurus", "mkdocs", "hugo", "sphinx", "mdn", "plain"]
 Read = Callable[[str], bytes | None]
+Mount = tuple[str, str, str, str]
+"""Folder, URL prefix, version, language."""
 
 MAX_CONFIG_BYTES = 4 << 20
 MAX_FACT = 500
@@ -51,8 +54,8 @@ class Layout(Struct, frozen=True, dict=True):
     redirects: Mapping[str, str] = {}
     ignored: IgnoreRules = IgnoreRules()
     """Rules for paths below ``root``."""
-    mounts: tuple[tuple[str, str, str, str], ...] = ()
-    """Further folders of pages: folder, URL prefix, version, language; the first that fits."""
+    mounts: tuple[Mount, ...] = ()
+    """Further folders of pages; the first that fits."""
     keep_numbers: bool = True
     default_language: str = ""
     descriptions: frozenset[str] = frozenset()
@@ -122,40 +125,48 @@ class Layout(Struct, frozen=True, dict=True):
         if mounted is None:  # a page that only navigation knows
             mounted = ("\0", "", ""), path
         (prefix, version, language), inside = mounted
-        if prefix == "\0":
-            prefix = base
-        folder, _, file = inside.rpartition("/")
-        name = file.rpartition(".")[0]
-        folders = [part for part in folder.split("/") if part]
-        if self.kind == "hugo":
-            name, _, suffix = name.partition(".") if LANGUAGE.fullmatch(name.rpartition(".")[2]) else (name, "", "")
-            language = suffix or language
-            folders = [part.lower().replace(" ", "-") for part in folders]
-            name = name.lower().replace(" ", "-")
-            if suffix and suffix != self.default_language:
-                prefix = f"/{suffix}"
+        place = _Place(path, base if prefix == "\0" else prefix, version, language, *_named(inside))
+        place = self._in_language(place) if self.kind == "hugo" else place
         if self.kind == "docusaurus" and not self.keep_numbers:
-            folders = [NUMBER.sub("", part) for part in folders]
-            name = NUMBER.sub("", name)
-        if not language and folders and LANGUAGE.fullmatch(folders[0]) and folders[0][:2].lower() in LANGUAGES:
-            language = folders[0]
-        if not version and folders and _VERSION.fullmatch(folders[0]):
-            version = folders[0]
-        address = text_field(front_matter, "slug", "url", "permalink")
-        if address.startswith("/") and "://" not in address and ":" not in address:
-            return clean_url((prefix if self.kind == "docusaurus" else "") + address), version, language
-        if self.kind == "mdn" and address:
-            return clean_url(f"{prefix}/{text_field(front_matter, 'slug')}"), version, language
-        tail = [] if self._is_index(name, folders) else [name]
+            place = replace(place, folders=[_unnumbered(part) for part in place.folders], name=_unnumbered(place.name))
+        place = _with_nested(place)
+        return clean_url(self._address(place, front_matter)), place.version, place.language
+
+    def _in_language(self, place: "_Place") -> "_Place":
+        """Hugo: a language may follow the name, as in ``page.de.md``, and addresses are in lower case."""
+        name, suffix = place.name, ""
+        if LANGUAGE.fullmatch(name.rpartition(".")[2]):
+            name, _, suffix = name.partition(".")
+        return replace(
+            place,
+            prefix=f"/{suffix}" if suffix and suffix != self.default_language else place.prefix,
+            language=suffix or place.language,
+            folders=[_lowered(part) for part in place.folders],
+            name=_lowered(name),
+        )
+
+    def _address(self, place: "_Place", front_matter: FrontMatter) -> str:
+        """Return the page's address: the one its front matter gives, else that of its folders and name."""
+        whole = text_field(front_matter, "slug", "url", "permalink")
+        if whole.startswith("/") and ":" not in whole:
+            return (place.prefix if self.kind == "docusaurus" else "") + whole
+        slug = text_field(front_matter, "slug")
+        if self.kind == "mdn" and whole:
+            return f"{place.prefix}/{slug}"
+        tail = slug.strip("/") if slug and self.kind != "mdn" else self._tail(place, text_field(front_matter, "id"))
+        return "/".join([place.prefix, *place.folders, tail])
+
+    def _tail(self, place: "_Place", page_id: str) -> str:
+        """Return the last part of a page's address; empty for the page of a folder."""
+        is_index = self._is_index(place.name, place.folders)
         if self.kind == "sphinx":
-            tail = [f"{name}.html"] if tail or folders else []
-        elif file.lower().endswith((".html", ".htm")) and tail and self.kind == "plain":
-            tail = [file]
-        if self.kind == "docusaurus" and tail and text_field(front_matter, "id"):
-            tail = [text_field(front_matter, "id").rpartition("/")[2]]
-        if (given := text_field(front_matter, "slug")) and self.kind != "mdn":
-            tail = [*(tail[:0]), *given.strip("/").split("/")]
-        return clean_url("/".join([prefix, *folders, *tail])), version, language
+            return "" if is_index and not place.folders else f"{place.name}.html"
+        if is_index:
+            return ""
+        if self.kind == "docusaurus" and page_id:
+            return page_id.rpartition("/")[2]
+        is_html = place.path.lower().endswith((".html", ".htm"))
+        return place.path.rpartition("/")[2] if is_html and self.kind == "plain" else place.name
 
     def _address_of_description(self, path: str) -> str:
         """Sites serve the file itself; those that keep such files in a folder of their own, from their root."""
@@ -194,6 +205,39 @@ class Layout(Struct, frozen=True, dict=True):
             return True
         build = front_matter.get("_build") or front_matter.get("build")
         return isinstance(build, dict) and text_field(build, "render").lower() in ("never", "false")
+
+
+class _Place(Struct, frozen=True):
+    """Where a page is: what its address is made from."""
+
+    path: str
+    prefix: str
+    version: str
+    language: str
+    folders: Sequence[str]
+    name: str
+    """Without its suffix."""
+
+
+def _named(inside: str) -> tuple[list[str], str]:
+    folder, _, file = inside.rpartition("/")
+    return [part for part in folder.split("/") if part], file.rpartition(".")[0]
+
+
+def _lowered(part: str) -> str:
+    return part.lower().replace(" ", "-")
+
+
+def _unnumbered(part: str) -> str:
+    return NUMBER.sub("", part)
+
+
+def _with_nested(place: _Place) -> _Place:
+    """Return the place with the version or language that its first folder is named after."""
+    first = place.folders[0] if place.folders else ""
+    is_language = LANGUAGE.fullmatch(first) and first[:2].lower() in LANGUAGES
+    language = place.language or (first if is_language else "")
+    return replace(place, language=language, version=place.version or (first if _VERSION.fullmatch(first) else ""))
 
 
 def encode_layout(layout: Layout) -> str:
@@ -236,6 +280,12 @@ LANGUAGES = frozenset(
 )
 _VERSION = re.compile(r"v\d+(?:[.-]\w+)*|\d+(?:\.(?:\d+|x))+")
 NUMBER = re.compile(r"^\d+\s*[-_.]+\s*(?=\D)")
+
+
+def read_text(read: Read, name: str) -> str:
+    """Return a configuration's text; empty when it is not there."""
+    data = read(name) or b""
+    return data[:MAX_CONFIG_BYTES].decode("utf-8", "replace")
 
 
 def within(path: str, folder: str) -> bool:

@@ -68,7 +68,7 @@ NO_ANSWER = "I could not find an answer to this in the documentation."
 """When a model ends without a word."""
 
 MAX_HIT_CHARACTERS = 2_000
-"""Of a passage in the result of the search step: clients keep it, and send it back with each message."""
+"""Limit for a passage in the result of the search step: clients keep it, and send it back with each message."""
 
 SEARCH = Tool(
     "search",
@@ -93,7 +93,7 @@ READ_PAGE = Tool(
 
 
 class Question(Struct, frozen=True):
-    """What was asked, with all that bears on it."""
+    """A reader's question, with everything that its answer depends on."""
 
     domain: str
     reply_id: str
@@ -261,7 +261,7 @@ class _Answering:
             self._budget = self._budget.smaller()
 
     def _messages(self, passages: Sequence[Passage]) -> tuple[ModelMessage, ...]:
-        """What has happened so far, as the model is told it: as much as fits the budget."""
+        """Return the conversation so far for the model: as much of it as fits the budget."""
         question, budget = self._question, self._budget
         limit = passage_limit(len(passages), budget)
         messages: list[ModelMessage] = [
@@ -293,7 +293,7 @@ class _Answering:
         return ToolMessage(call.id, call.name, results_text(passages, self._mark))
 
     def _given(self, shown: str) -> Iterator[AnswerEvent]:
-        """What has come of the model's text: what it thought, which no reader sees, and what is shown."""
+        """Yield the parts of the model's text: its reasoning, which no reader sees, and the text that is shown."""
         if thought := self._written.take_thoughts():
             yield Thought(thought)
         if shown:
@@ -305,7 +305,7 @@ class _Answering:
         return text
 
     async def _use_tool(self, call: ToolCall) -> AsyncGenerator["AnswerEvent | _Result", None]:
-        """What the client sees of it, and at last the result for the model."""
+        """Yield the events of the call for the client, and at last the result for the model."""
         try:
             match call.name:
                 case SEARCH.name:
@@ -325,7 +325,7 @@ class _Answering:
                     self._reads_left -= 1
                     page = await self._page(path)
                     if page is None:
-                        yield _refused(call, "There is no such page. Take the url of a passage, or search.")
+                        yield _refused(call, f"Page not found: {path[:200]!r}. Take the url of a passage, or search.")
                         return
                     call_id = self._next_call()
                     yield SearchStarted(call_id, page.url)
@@ -416,12 +416,12 @@ def _whole(page: Page) -> Section:
 
 
 def _path_in(place: str) -> str:
-    """Of an address or a path: the path. Clients send either."""
+    """Return the path of an address or a path; clients send either."""
     return urlsplit(place).path if place.startswith(("http://", "https://")) else place
 
 
 class _Result(Struct, frozen=True):
-    """Of a tool call: what it found, or why it was refused."""
+    """The result of a tool call: what it found, or why it was refused."""
 
     call: ToolCall
     passages: tuple[Passage, ...] = ()
@@ -429,7 +429,7 @@ class _Result(Struct, frozen=True):
 
 
 class _Step(Struct, frozen=True):
-    """What the model said with its calls, and what they gave."""
+    """The model's text and calls, and their results."""
 
     said: AssistantMessage
     results: tuple[_Result, ...]

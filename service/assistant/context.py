@@ -1,15 +1,15 @@
-"""What a model is told: our rules as the only system message, everything else as marked, bounded material.
+"""A model's prompt: our rules as the only system message, everything else as marked, bounded material.
 
 Material could try to close its own tags and go on as if it were us. The tags carry a mark made from the reply's id,
-which is random and unknown to whoever wrote a page, a selection or a message; a text that holds the mark all the same
-loses it. Sizes are in characters; four of them are about a token of English, one or two of CJK text. They are for a
+which is random and unknown to the authors of pages, selections and messages; it is removed from a text that holds it
+all the same. Sizes are in characters; four of them are about a token of English, one or two of CJK text. They are for a
 usual window; ``ContextBudget`` makes them smaller.
 
-What the site's owner tells the assistant is material as well, the first of all, and the rules say what it is worth:
-more than documents and readers, less than they themselves.
+The site owner's instructions are material as well, the first of all, and the rules state their rank: above documents
+and readers, below the rules.
 
-Of a long thread the last turns are told whole, and of those before them what was asked and the beginning of what was
-answered. That needs no call of a model, so it delays nothing and cannot be talked into anything.
+Of a long thread, the prompt has the last turns whole, and of those before them the question and the beginning of the
+answer. That needs no call of a model, so it delays nothing and cannot be manipulated.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ MAX_TURNS = 6
 MAX_EARLIER_QUESTION_CHARACTERS = 2_000
 MAX_EARLIER_ANSWER_CHARACTERS = 3_000
 MAX_DIGEST_CHARACTERS = 8_000
-"""Of what is told of the turns before the last ones."""
+"""Limit for the digest of the turns before the last ones."""
 MAX_DIGEST_QUESTION, MAX_DIGEST_ANSWER = 200, 300
 MAX_QUESTION_CHARACTERS, LEAST_QUESTION_CHARACTERS = 32_768, 2_000
 USUAL = ContextBudget()
@@ -57,7 +57,7 @@ def mark_for(reply_id: str) -> str:
 
 
 def passage_limit(count: int, budget: ContextBudget = USUAL) -> int:
-    """Characters for each of so many passages."""
+    """Return the characters for each of ``count`` passages."""
     share = budget.of(MAX_PASSAGES_CHARACTERS) // max(count, 1)
     return max(budget.of(MIN_PASSAGE_CHARACTERS, least=200), min(budget.of(MAX_PASSAGE_CHARACTERS, least=400), share))
 
@@ -125,7 +125,7 @@ def _words_of(answer: str) -> str:
 
 
 def _digest(earlier: Sequence[Exchange], mark: str, budget: ContextBudget) -> str:
-    """Of the turns before the last ones, the newest that fits the budget, and the first: what it all began with."""
+    """Return a digest of the turns before the last ones: the newest that fit the budget, and the very first."""
     left = budget.of(MAX_DIGEST_CHARACTERS)
     lines: list[str] = []
     for turn in [*earlier[:1], *reversed(earlier[1:])]:
@@ -152,7 +152,7 @@ def _one_line(text: str, limit: int) -> str:
 
 
 def _reader(context: Sequence[ContextItem], current_path: str, mark: str, budget: ContextBudget) -> str:
-    """What the reader has in view."""
+    """Return what the reader has in view."""
     pieces: list[str] = []
     left = budget.of(MAX_CONTEXT_CHARACTERS)
     for item in context:

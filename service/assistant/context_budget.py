@@ -29,7 +29,7 @@ class ContextBudget(Struct, frozen=True):
 
 
 def context_budget(window_tokens: int | None, reply_tokens: int) -> ContextBudget:
-    """``reply_tokens``: the most that a reply may have. None: nobody counts."""
+    """Return the budget for a prompt. ``reply_tokens``: the limit for a reply. ``window_tokens``: None for no limit."""
     if window_tokens is None:
         return ContextBudget(1.0, reply_tokens)
     reply_tokens = min(reply_tokens, max(256, window_tokens // 4))

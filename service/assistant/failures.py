@@ -1,6 +1,6 @@
-"""What readers learn of a model that failed: that the assistant is busy, unavailable or misconfigured, and no more.
+"""The messages that readers get when a model failed: the assistant is busy, unavailable or misconfigured, and no more.
 
-What a provider says may quote our key, the prompt, or its own machines, and it names the model; that is for the log.
+A provider's message may quote our key, the prompt, or its own machines, and it names the model; that is for the log.
 """
 
 from service.domain.errors import RateLimited, ServiceError, Unavailable

@@ -14,7 +14,7 @@ MAX_QUERY_CHARACTERS = 600
 MAX_EARLIER_WORDS = 12
 MAX_CONTEXT_WORDS = 12
 FEW_WORDS = 3
-"""Words with a meaning of their own; a question with at most so many may lean on the one before."""
+"""Words with a meaning of their own; a question with no more of them may refer to the one before."""
 
 _WORD = re.compile(r"[^\W_](?:[\w.:/@#+-]*[\w+#])?")
 _STOP_WORD_LIST = """
@@ -65,7 +65,7 @@ def query_for(
     context: Sequence[ContextItem] = (),
     page_title: str = "",
 ) -> str:
-    """What to search for; ``page_title`` of the page that the question calls "this page"."""
+    """Return the words to search for; ``page_title`` is that of the page that the question calls "this page"."""
     asked = _THIS_PAGE.sub(" ", question) if page_title else question
     query = " ".join(asked.split())[:MAX_QUERY_CHARACTERS]
     words = _content_words(query)
@@ -84,7 +84,7 @@ def _leans_on_earlier(query: str, words: Sequence[str]) -> bool:
 
 
 def _earlier_words(questions: Sequence[str], words: Sequence[str]) -> list[str]:
-    """Of the question before; of the one before that too while there are few."""
+    """Return words of the question before; while they are few, also of those before it."""
     known = {word.casefold() for word in words}
     found: list[str] = []
     for question in reversed(questions[-3:]):

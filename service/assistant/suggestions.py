@@ -12,7 +12,7 @@ from msgspec import Struct
 from service.markup.fences import fenced
 
 INFO = "suggestions"
-"""What stands behind the fence."""
+"""The word behind the fence."""
 BEGIN, _, END = fenced("", INFO).split("\n")
 """The lines of the fence."""
 MAX_SUGGESTIONS = 3
@@ -28,7 +28,7 @@ class Suggestion(Struct, frozen=True):
 
 
 def parsed(lines: Iterable[str]) -> list[Suggestion]:
-    """Of a block that a model wrote; what does not fit the form is left out."""
+    """Return the suggestions of a block that a model wrote; lines of another form are left out."""
     found = (_LINE.fullmatch(line) for line in lines)
     return [Suggestion(match["label"], match["path"]) for match in found if match and match["path"].startswith("/")]
 

@@ -262,7 +262,7 @@ def checked_variable(name: str) -> str:
 
 
 def checked_api_url(url: str) -> str:
-    """Return the address without its last slash. Raise Invalid when it is no such URL."""
+    """Return the address without its last slash. Raise Invalid when it is not valid."""
     if not url:
         return ""
     parts = urlsplit(url)

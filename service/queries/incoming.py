@@ -1,4 +1,4 @@
-"""Who may report what code hosts know: a project and its secret."""
+"""The senders that may report changes on code hosts: a project and its secret."""
 
 from eventstore import EventStore, Views, load
 from service.domain.events import GONE

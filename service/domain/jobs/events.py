@@ -242,7 +242,7 @@ ConversationEvent = ModelReplied | ToolReturned | ChecksReported | MessageAdded
 DeliveryEvent = (
     WorkRebased | Committed | BranchPushed | BranchChanged | PullRequestOpened | PullRequestUpdated | PullRequestClosed
 )
-"""What happens to the commit, the branch and the pull request of a job."""
+"""Events of a job's commit, branch and pull request."""
 JobEvent = (
     JobRequested | JobStarted | JobInterrupted | JobCompleted | JobFailed | JobReopened | RoundStarted | JobArchived
     | WorkspaceOpened | FileChanged | PlanChanged | WorkFinished | ConversationEvent | DeliveryEvent

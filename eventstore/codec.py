@@ -247,7 +247,7 @@ def _personal_mark(annotation: msgspec.inspect.Type) -> dict[str, Any] | None:
 
 def _refuse_marks_below(annotation: object, seen: set[type]) -> None:
     if isinstance(annotation, Annotation) and "personal" in (annotation.extra or {}):
-        raise TypeError("a personal mark inside of a field: mark the whole field, or its text would be stored plainly")
+        raise TypeError("a personal mark inside a field: mark the whole field, or its text would be stored unencrypted")
     if isinstance(annotation, msgspec.inspect.StructType):
         if annotation.cls in seen:
             return

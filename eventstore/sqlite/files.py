@@ -161,7 +161,9 @@ def _keep(path: Path, version: int) -> None:
         os.close(descriptor)
         making.replace(kept)
     except OSError as error:
-        raise StoreUnavailable(f"{kept.name}: {error.strerror}; it is kept before {path.name} is changed") from error
+        raise StoreUnavailable(
+            f"{kept.name}: {error.strerror}; this copy is made before {path.name} is changed"
+        ) from error
     finally:
         making.unlink(missing_ok=True)
 

@@ -184,7 +184,7 @@ class FileWriter:
         if self._position:
             row = self._db.execute("SELECT hash FROM events WHERE position = ?", (self._position,)).fetchone()
             if row != (self._hash,):
-                raise StoreLost(f"{self._path.name} does not hold position {self._position} as it was stored any more")
+                raise StoreLost(f"{self._path.name} does not hold position {self._position} as it was stored")
 
     def _done(self, draft: Draft, outcomes: list[Outcome], before: int) -> Batch:
         """Note what is in the file now, and return it as a batch."""

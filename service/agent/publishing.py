@@ -168,8 +168,8 @@ class _Publication:
             if after.get(path) not in (before.get(path), blob):
                 where = branch if fetched.branch_commit else state.request.ref
                 raise Conflict(
-                    f"Somebody else changed {path} on {where} while the job worked on it. Send the job a message to"
-                    " have it done again on what is there now.",
+                    f"Someone else changed {path} on {where} while the job worked on it. Send the job a message to"
+                    " repeat the work on the current files.",
                     code="branch_moved",
                 )
         if state.work.rebases >= MAX_REBASES:

@@ -34,7 +34,7 @@ async def erase_subject(store: EventStore, views: Views, subject: str, metadata:
     """
     category, _, entity_id = subject.partition("-")
     if category not in CATEGORIES or not entity_id or await store.stream_version(subject) == 0:
-        raise NotFound(f"There is no {subject}: name a stream, such as thread-ID or job-ID.")
+        raise NotFound(f"Not found: {subject}. Name a stream, such as thread-ID or job-ID.")
     kept = await _end(store, category, entity_id, metadata)
     await store.erase(subject)
     await _end(store, category, entity_id, metadata)  # what began meanwhile; nothing can from now on

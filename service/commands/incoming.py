@@ -38,4 +38,4 @@ async def record_push(store: EventStore, project_id: str, domain: str, push: Pus
         with suppress(WrongExpectedVersion):
             await store.append_all(writes)
             return
-    raise Conflict("Too many pushes come at once; send it again.")
+    raise Conflict("Too many pushes arrive at once. Send this one again.")

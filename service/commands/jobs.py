@@ -120,7 +120,7 @@ async def add_message(store: EventStore, job_id: str, text: str, metadata: Metad
             store, key, claim, lambda: plan(store, JOBS, job_id, command, metadata=metadata), metadata
         )
     except SubjectErased as error:
-        raise Conflict("What was typed for this job was erased: begin a new one.", code="job_erased") from error
+        raise Conflict("The instruction of this job was erased. Create a new job.", code="job_erased") from error
     return AddedMessage(position or await store.head(), again=position is None)
 
 

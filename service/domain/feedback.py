@@ -50,7 +50,10 @@ def decide(command: GiveFeedback, before: Feedback | None) -> list[FeedbackGiven
     if before is not None and (before.rating, before.comment) == (command.rating, command.comment):
         return []
     if before is not None and before.given >= MAX_CHANGES:
-        raise Conflict("The feedback for this message was changed too often.", code="feedback_changed_too_often")
+        raise Conflict(
+            "The feedback for this message was changed too often, and cannot be changed again.",
+            code="feedback_changed_too_often",
+        )
     return [FeedbackGiven(command.reply_id, command.rating, given_at=command.now, comment=command.comment)]
 
 

@@ -142,7 +142,7 @@ def decide(command: ProjectCommand, state: ProjectState) -> list[ProjectEvent]:
             wanted = checked(replace(project, **_given(change)))
             if wanted.repository != project.repository and project.code_host == "local":
                 raise Conflict(
-                    "The embedded code host keeps this repository; make another project for another repository."
+                    "The embedded code host keeps this repository. Create another project for another repository."
                 )
             changes = {
                 name: getattr(wanted, name) for name in CHANGEABLE if getattr(wanted, name) != getattr(project, name)
@@ -210,9 +210,9 @@ def _checked_website(project: Project) -> Project:
     if parts.scheme.lower() not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
         raise Invalid("A website is its https:// URL, such as https://docs.example.com/.")
     if project.api_url or project.git_token_env or project.github_app_id or project.labels or project.reviewers:
-        raise Invalid("A website is read as anybody reads it: it has no API, no token, no labels and no reviewers.")
+        raise Invalid("A website is read as any visitor reads it: it has no API, no token, no labels and no reviewers.")
     if project.docs_folder:
-        raise Invalid("A website has no folders; give the address that its documentation begins at.")
+        raise Invalid("A website has no folders. Give the address at which its documentation begins.")
     return project
 
 

@@ -124,7 +124,11 @@ async def test_a_variable_that_is_not_set_is_named(docs, source):
 async def test_a_token_can_be_in_a_file_and_may_change(server, source, tmp_path):
     file = tmp_path / "token"
     docs = DulwichDocs(tmp_path / "data", env={"THEIR_TOKEN_FILE": str(file)})
-    for content, problem in ((None, "cannot be read: No such file"), (b"\n", "is empty"), (b"a b", "is no token")):
+    for content, problem in (
+        (None, "cannot be read: No such file"),
+        (b"\n", "is empty"),
+        (b"a b", "does not hold a token"),
+    ):
         if content is not None:
             file.write_bytes(content)
         with pytest.raises(Forbidden, match=problem):

@@ -156,7 +156,7 @@ class ApiClient:
             async for piece in response.content.iter_chunked(65_536):
                 body += piece
                 if len(body) > MAX_ANSWER_BYTES:
-                    raise Unavailable(f"{_host(request)} answers without end.", code=CODE_HOST_UNAVAILABLE)
+                    raise Unavailable(f"{_host(request)} sends an answer that is too long.", code=CODE_HOST_UNAVAILABLE)
             headers = {name.lower(): value for name, value in response.headers.items()}
             return ApiAnswer(response.status, headers, bytes(body))
 

@@ -163,7 +163,7 @@ class GiteaApi:
         repository = yield from self._checked_repository()
         if repository.full_name.lower() != self.place.path.lower():
             raise Conflict(
-                f"{self.place.repository} is called {repository.full_name} by now; use that address.",
+                f"{self.place.repository} was renamed to {repository.full_name}. Use that address.",
                 code=REPOSITORY_MOVED,
             )
         if repository.archived:

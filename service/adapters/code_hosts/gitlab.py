@@ -170,7 +170,7 @@ class GitLabApi:
         project = yield from self._checked_project()
         if project.path_with_namespace.lower() != self.place.path.lower():
             raise Conflict(
-                f"{self.place.repository} is called {project.path_with_namespace} by now; use that address.",
+                f"{self.place.repository} was renamed to {project.path_with_namespace}. Use that address.",
                 code=REPOSITORY_MOVED,
             )
         if project.archived:

@@ -44,6 +44,7 @@ def token_from(env: Mapping[str, str], source: Source) -> str:
     token = secret(env, source.git_token_env, f"the token of {source.repository}")
     if not token.isascii() or not token.isprintable() or " " in token:
         raise Forbidden(
-            f"What {source.git_token_env} holds is no token: those have no spaces or line breaks.", code=TOKEN_MISSING
+            f"The variable {source.git_token_env} does not hold a token: tokens have no spaces or line breaks.",
+            code=TOKEN_MISSING,
         )
     return token

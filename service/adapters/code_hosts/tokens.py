@@ -57,6 +57,6 @@ def _signed(app_id: str, key: str, variable: str) -> str:
         return get_jwt(app_id=app_id, private_key=key.replace("\\n", "\n"))  # many secret stores keep one line
     except (PyJWTError, ValueError, TypeError):
         raise Forbidden(
-            f"What {variable} holds is not the private key of a GitHub App, as GitHub gives it (PEM).",
+            f"The variable {variable} does not hold the private key of a GitHub App, as GitHub gives it (PEM).",
             code=TOKEN_REFUSED,
         ) from None

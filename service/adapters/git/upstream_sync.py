@@ -150,7 +150,7 @@ def _merge(repository: BareRepository, base: ObjectID, ours: ObjectID, theirs: O
             return False
         new = _commit(repository, tree, [ours, theirs], there.commit_time, b"Merge what was taken in\n")
     if not move_ref(repository, HEADS + ref.encode(), ours, new):
-        raise Unavailable("The branch is being changed by somebody else; try again.", code="busy")
+        raise Unavailable("Another process is changing this branch; try again.", code="busy")
     return True
 
 

@@ -43,7 +43,7 @@ class LitellmEmbeddings:
             raise Unavailable(f"{self.name} took longer than {timeout_seconds:g} seconds.", code="timed_out") from None
         vectors = [[float(number) for number in item["embedding"]] for item in answer.data]
         if len(vectors) != len(texts) or len({len(vector) for vector in vectors}) > 1 or not all(vectors):
-            raise Unavailable(f"{self.name} answered with other vectors than it was asked for.")
+            raise Unavailable(f"{self.name} answered with other vectors than requested.")
         return vectors
 
     async def _ask(self, library: Library, texts: Sequence[str], timeout_seconds: float) -> Any:
@@ -79,7 +79,7 @@ class LitellmEmbeddings:
                 error, model=self.name, status=exchange.status, headers=exchange.headers, secrets=self._secrets
             )
         except ContentRefused:
-            return Invalid(f"{self.name} refuses a text for what it says.", code="content_refused")
+            return Invalid(f"{self.name} refuses a text because of its content.", code="content_refused")
 
     def _open_session(self, library: Library) -> aiohttp.ClientSession:
         if self._session is None or self._session.closed:

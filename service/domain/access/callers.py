@@ -28,7 +28,7 @@ def checked_networks(texts: Iterable[str]) -> tuple[str, ...]:
         except ValueError:
             network = None
         if network is None or "%" in text:  # a zone means something on one machine only
-            raise Invalid(f"{text!r} is no address or network, such as 192.0.2.0/24 or 2001:db8::/32.")
+            raise Invalid(f"{text!r} is not an address or network, such as 192.0.2.0/24 or 2001:db8::/32.")
         if isinstance(network, IPv6Network) and network.network_address.ipv4_mapped and network.prefixlen >= 96:
             network = ip_network((network.network_address.ipv4_mapped, network.prefixlen - 96))
         networks[str(network)] = None
@@ -72,7 +72,7 @@ def checked_origins(texts: Iterable[str]) -> tuple[str, ...]:
     for text in texts:
         found = _ORIGIN.fullmatch(text.strip().lower().removesuffix("/"))
         if found is None or (found["star"] and "." not in found["host"]):
-            raise Invalid(f"{text!r} is no origin, such as https://docs.example.com or https://*.example.com.")
+            raise Invalid(f"{text!r} is not an origin, such as https://docs.example.com or https://*.example.com.")
         scheme = found["scheme"] or "https"
         port = "" if found["port"] in (None, DEFAULT_PORTS[scheme]) else f":{found['port']}"
         origins[f"{scheme}://{found['star'] or ''}{found['host']}{port}"] = None

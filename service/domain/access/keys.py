@@ -139,7 +139,7 @@ def decide(command: KeyCommand, state: KeyState) -> list[KeyEvent]:
         case ChangeKey() | NoteUse() | RevokeKey(), Absent():
             raise NotFound("Key not found. List the keys to see their ids.")
         case ChangeKey(), Key(revoked_at=datetime()):
-            raise Conflict("This key was revoked; make a new one.")
+            raise Conflict("This key was revoked. Create a new one.")
         case ChangeKey() as change, Key():
             changed = _changed(change, state.kind)
             return [changed] if evolve(state, changed) != state else []

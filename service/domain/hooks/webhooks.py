@@ -159,7 +159,7 @@ def checked_url(url: str, *, allow_private: bool) -> str:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
     except ValueError:
-        raise Invalid("This is not a URL.") from None
+        raise Invalid("The webhook's URL is not valid. Give an https:// URL.") from None
     schemes = ("https", "http") if allow_private else ("https",)
     rules = (
         (parts.scheme in schemes, "A webhook's URL begins with https:// (http is for [network] allow_private = true)."),
@@ -179,7 +179,7 @@ def checked_url(url: str, *, allow_private: bool) -> str:
 def make_secret(random: bytes) -> str:
     """Return a secret in the specification's form, from SECRET_BYTES random bytes. Raise Invalid for another length."""
     if len(random) != SECRET_BYTES:
-        raise Invalid(f"A webhook's secret takes {SECRET_BYTES} bytes.")
+        raise Invalid(f"A webhook's secret is made from {SECRET_BYTES} bytes.")
     return SECRET_PREFIX + base64.b64encode(random).decode()
 
 

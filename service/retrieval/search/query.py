@@ -260,7 +260,7 @@ def _opened(folder: Path, *, check: bool) -> SiteIndex:
     if not folder.is_dir():
         raise NotFound("This site has not been indexed yet.", code="not_indexed")
     if check and not is_whole(folder):
-        raise Invalid(f"The index {folder.name} is damaged, or none.", code="index_broken")
+        raise Invalid(f"The index {folder.name} is damaged, or is not an index.", code="index_broken")
     try:
         return SiteIndex(folder)
     except _UNREADABLE as error:

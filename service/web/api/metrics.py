@@ -235,9 +235,11 @@ def metrics_routes(metrics: Metrics, token: str, *, anybody: bool) -> list[web.R
         if token:
             shown = request.headers.get("Authorization", "")
             if not hmac.compare_digest(shown.encode("utf-8", "surrogateescape"), f"Bearer {token}".encode()):
-                raise Unauthorized("The metrics take a token: Authorization: Bearer TOKEN.")
+                raise Unauthorized("The metrics need a token: send Authorization: Bearer TOKEN.")
         elif not anybody and not client_address(request).is_loopback:
-            raise Forbidden("The metrics are for this machine alone; [metrics] in the settings opens them to others.")
+            raise Forbidden(
+                "The metrics are for this machine alone. Set [metrics] in the settings to open them to others."
+            )
         headers = {"Content-Type": CONTENT_TYPE_PLAIN_0_0_4, "Cache-Control": "no-store"}
         return web.Response(body=await metrics.text(), headers=headers)
 

@@ -47,7 +47,11 @@ from service.domain.replies import (
     TextDelta,
     Thought,
 )
-from service.domain.threads import DEFAULT_PAGE_SIZE, ContextItem, SearchFilter, Source
+from service.domain.search import SearchFilter, Source
+from service.domain.threads import (
+    DEFAULT_PAGE_SIZE,
+    ContextItem,
+)
 from service.ports.model import (
     CONTEXT_WINDOW_EXCEEDED,
     AssistantMessage,

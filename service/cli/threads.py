@@ -14,7 +14,12 @@ from service.cli.runtime import Runtime
 from service.cli.sites import open_site
 from service.commands.threads import PostedMessage, post_message, start_thread
 from service.domain.replies import ReplyBroken, ReplyDone, ReplyEvent, SearchFinished, TextDelta
-from service.domain.threads import ANONYMOUS, DEFAULT_PAGE_SIZE, PostMessage, SearchFilter, Source
+from service.domain.search import SearchFilter, Source
+from service.domain.threads import (
+    ANONYMOUS,
+    DEFAULT_PAGE_SIZE,
+    PostMessage,
+)
 from service.queries.projects import project_of_domain
 from service.runtime.system import cli_actor, new_id, now
 from service.views.jobs import JobUsage

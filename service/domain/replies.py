@@ -11,6 +11,7 @@ from itertools import groupby
 from msgspec import Struct
 
 from service.domain.model import Usage
+from service.domain.search import Source
 from service.domain.threads import (
     Reply,
     ReplyCompleted,
@@ -19,7 +20,6 @@ from service.domain.threads import (
     ReplyStopped,
     ReplyWritten,
     Resolution,
-    Source,
     SourcesFound,
     Thread,
     ThreadEvent,

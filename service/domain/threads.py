@@ -13,6 +13,7 @@ from service.domain.errors import Conflict, Invalid, NotFound
 from service.domain.events import GONE, Event, PersonalText
 from service.domain.feedback import Feedback, FeedbackGiven, GiveFeedback
 from service.domain.model import Usage
+from service.domain.search import SearchFilter, Source
 from service.domain.turns import Turns
 
 MAX_QUESTION_CHARACTERS = 32_768
@@ -34,29 +35,6 @@ class ContextItem(Struct, frozen=True, omit_defaults=True):
     value: str
     path: str | None = None
     element_id: str | None = None
-
-
-class SearchFilter(Struct, frozen=True, omit_defaults=True):
-    """Which pages may be found."""
-
-    version: str | None = None
-    language: str | None = None
-    tag: str | None = None
-    groups: tuple[str, ...] = ()
-
-
-class Source(Struct, frozen=True):
-    """A passage that an answer was made from."""
-
-    number: int
-    """As the model cites it, from 1, in the order found; unique in a reply."""
-    path: str
-    url: str
-    title: str
-    heading: str
-    start_line: int
-    end_line: int
-    commit: str
 
 
 class ThreadStarted(Event, frozen=True, tag="thread-started"):

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from service.domain.threads import SearchFilter
+from service.domain.search import SearchFilter
 
 NO_FILTER = SearchFilter()
 

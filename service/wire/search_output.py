@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 
 from service.domain.replies import SearchHit
-from service.domain.threads import Source
+from service.domain.search import Source
 
 SEARCH = "search"
 """The tool's name in both protocols."""

@@ -20,7 +20,10 @@ from service.domain.replies import (
     TextDelta,
     Thought,
 )
-from service.domain.threads import ContextItem, SearchFilter
+from service.domain.search import SearchFilter
+from service.domain.threads import (
+    ContextItem,
+)
 from service.ports.model import AssistantMessage, ToolMessage
 from tests.assistant.scripted_model import ScriptedModel
 from tests.fakes.search_index import FakeSearchIndex

@@ -5,7 +5,7 @@
 import pytest
 
 from service.domain.errors import NotFound
-from service.domain.threads import SearchFilter
+from service.domain.search import SearchFilter
 from service.ports.search_index import SearchIndex
 
 DOMAIN = "docs.example.com"

@@ -8,11 +8,11 @@ from msgspec.structs import replace
 from service.domain.errors import Conflict, Invalid, NotFound
 from service.domain.feedback import MAX_CHANGES, MAX_COMMENT_CHARACTERS, Feedback, FeedbackGiven, GiveFeedback
 from service.domain.model import Usage
+from service.domain.search import SearchFilter
 from service.domain.threads import (
     Absent,
     CompleteReply,
     PostMessage,
-    SearchFilter,
     StartThread,
     decide,
     digest_of,

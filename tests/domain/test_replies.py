@@ -18,6 +18,7 @@ from service.domain.replies import (
     TextDelta,
     merged,
 )
+from service.domain.search import Source
 from service.domain.threads import (
     ReaderLeft,
     ReplyCompleted,
@@ -25,7 +26,6 @@ from service.domain.threads import (
     ReplyStarted,
     ReplyStopped,
     ReplyWritten,
-    Source,
     SourcesFound,
 )
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from service.domain.errors import Conflict, Invalid, NotFound
 from service.domain.model import Usage
 from service.domain.replies import ResumeRequest
+from service.domain.search import SearchFilter, Source
 from service.domain.threads import (
     Absent,
     CompleteReply,
@@ -22,8 +23,6 @@ from service.domain.threads import (
     ReplyStarted,
     ReplyStopped,
     ReturnToReply,
-    SearchFilter,
-    Source,
     StartThread,
     StopReply,
     Turn,

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from service.domain.errors import NotFound, ServiceError
+from service.domain.search import SearchFilter
 from service.domain.sites import Skipped
-from service.domain.threads import SearchFilter
 from service.ports.search_index import NO_FILTER, Explanation, Page, SearchResult, Section
 from service.retrieval.readers.markdown import PageSection, ParsedPage, parse_page
 from service.retrieval.site.navigation import Site, SitePage, read_site

@@ -10,14 +10,13 @@ from service.commands.erasures import erase_subject
 from service.domain.feedback import GiveFeedback
 from service.domain.model import Usage
 from service.domain.question_normalization import wording
+from service.domain.search import SearchFilter, Source
 from service.domain.threads import (
     CompleteReply,
     FailReply,
     PostMessage,
     RecordSources,
     RecordText,
-    SearchFilter,
-    Source,
     StartThread,
     StopReply,
     digest_of,

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from service.domain.errors import Invalid, NotFound
-from service.domain.threads import SearchFilter
+from service.domain.search import SearchFilter
 from service.retrieval.search.query import IndexBroken, SiteIndexes
 from tests.retrieval.sites import COMMIT, DOMAIN, Indexed, build
 

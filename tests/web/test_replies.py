@@ -16,11 +16,11 @@ from eventstore import SQLiteEventStore, Views, execute
 from service.assistant.answer import AnswerSettings
 from service.domain.model import Usage
 from service.domain.replies import ReplyDone, ReplyOpened, TextDelta
+from service.domain.search import SearchFilter
 from service.domain.threads import (
     CompleteReply,
     PostMessage,
     RecordText,
-    SearchFilter,
     StartThread,
     digest_of,
 )

@@ -11,7 +11,7 @@ from service.domain.replies import (
     SearchStarted,
     TextDelta,
 )
-from service.domain.threads import Source
+from service.domain.search import Source
 
 OPENED = ReplyOpened(thread_id="T", reply_id="msg_1")
 STARTED = SearchStarted("c1", "deploy")

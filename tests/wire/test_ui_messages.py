@@ -18,7 +18,7 @@ from service.domain.replies import (
     SearchStarted,
     TextDelta,
 )
-from service.domain.threads import Source
+from service.domain.search import Source
 from service.wire.ui_messages import HEADERS, KEEP_ALIVE, UiMessageEncoder, is_plain_reader
 from tests.wire import sample_replies
 

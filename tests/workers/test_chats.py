@@ -4,7 +4,12 @@ from msgspec.structs import replace
 
 from eventstore import Metadata, execute
 from service.commands.erasures import erase_subject
-from service.domain.threads import PostMessage, SearchFilter, StartThread, digest_of
+from service.domain.search import SearchFilter
+from service.domain.threads import (
+    PostMessage,
+    StartThread,
+    digest_of,
+)
 from service.queries.threads import replies_in_chat
 from service.streams import THREADS
 from tests.workers.test_replier import NOW

@@ -14,7 +14,13 @@ from service.domain.hooks.incoming import SetIncomingSecret
 from service.domain.jobs.decider import CancelJob
 from service.domain.model import Usage
 from service.domain.replies import ReplyBroken, ReplyDone
-from service.domain.threads import CompleteReply, PostMessage, SearchFilter, StartThread, digest_of
+from service.domain.search import SearchFilter
+from service.domain.threads import (
+    CompleteReply,
+    PostMessage,
+    StartThread,
+    digest_of,
+)
 from service.projections import all_projections
 from service.queries.jobs import JobSlots, find_job
 from service.streams import INCOMING, JOBS, THREADS, decoded

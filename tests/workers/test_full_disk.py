@@ -14,7 +14,12 @@ from service.domain.errors import DiskFull
 from service.domain.jobs.decider import Message, RequestJob
 from service.domain.projects import CreateProject
 from service.domain.replies import ReplyBroken, ReplyDone
-from service.domain.threads import PostMessage, SearchFilter, StartThread, digest_of
+from service.domain.search import SearchFilter
+from service.domain.threads import (
+    PostMessage,
+    StartThread,
+    digest_of,
+)
 from service.projections import all_projections
 from service.streams import JOBS, PROJECTS, THREADS, decoded
 from service.workers.broadcast import Broadcast

@@ -11,13 +11,13 @@ from eventstore import execute
 from service.assistant.answer import AnswerSettings
 from service.domain.model import Usage
 from service.domain.replies import ReplyBroken, TextDelta
+from service.domain.search import SearchFilter
 from service.domain.threads import (
     Absent,
     LeaveReply,
     PostMessage,
     RecordText,
     ReturnToReply,
-    SearchFilter,
     StartThread,
     StopReply,
     decide,

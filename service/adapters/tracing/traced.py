@@ -7,7 +7,7 @@ from contextlib import aclosing
 from typing import Protocol, cast
 
 from service.domain.errors import Invalid
-from service.domain.threads import SearchFilter
+from service.domain.search import SearchFilter
 from service.ports.code_host import CodeHost
 from service.ports.docs_source import DocsSource, Source
 from service.ports.model import Model, ModelChunk, ModelEnd, ModelRequest

@@ -8,7 +8,6 @@ Other layers import from here what they need of the events, commands and states,
 """
 
 from datetime import datetime
-from typing import assert_never
 
 from msgspec.structs import replace
 
@@ -40,8 +39,6 @@ from service.domain.jobs.events import (
     BranchPushed,
     ChecksReported,
     Committed,
-    ConversationEvent,
-    DeliveryEvent,
     FileChange,
     FileChanged,
     JobArchived,
@@ -81,7 +78,7 @@ from service.domain.jobs.states import (
     Work,
     branch_of,
 )
-from service.domain.model import Usage
+from service.domain.jobs.work import evolve_work
 
 __all__ = [
     "MAX_ATTEMPTS",
@@ -355,127 +352,15 @@ def evolve(job: Job, event: JobEvent) -> Job:
         case _, Absent():
             raise AssertionError(event)
         case JobStarted(attempt=attempt, instance=instance), _:
-            return Running(job.request, _with(job.work, runs=job.work.runs + 1), attempt, instance)
+            return Running(job.request, replace(job.work, runs=job.work.runs + 1), attempt, instance)
         case JobInterrupted(attempt=attempt), _:
             return Queued(job.request, job.work, attempt)
         case ((JobCompleted() | JobFailed()), _):
             return Finished(job.request, job.work, event)
         case JobReopened(), _:
-            return Queued(job.request, _evolve_work(job.work, event))
+            return Queued(job.request, evolve_work(job.work, event))
         case _:
-            return replace(job, work=_evolve_work(job.work, event))
-
-
-def _evolve_work(work: Work, event: JobEvent) -> Work:
-    match event:
-        case WorkspaceOpened(base_commit=base_commit):
-            return _with(work, base_commit=base_commit)
-        case ModelReplied() | MessageAdded() | ChecksReported() | ToolReturned():
-            return _talked(work, event)
-        case FileChanged(path=path, content=content):
-            return _with(work, changes={**work.changes, path: content})
-        case PlanChanged(todos=todos):
-            return _with(work, todos=todos)
-        case WorkFinished():
-            return _with(work, finish=event)
-        case (
-            WorkRebased() | Committed() | BranchPushed() | BranchChanged()
-            | PullRequestOpened() | PullRequestUpdated() | PullRequestClosed()
-        ):  # fmt: skip
-            return _delivered(work, event)
-        case JobReopened(keeps_changes=keeps_changes):
-            return _with(_next_round(work, event, keeps_changes=keeps_changes), archived_at=None)
-        case RoundStarted():
-            return _next_round(work, event, keeps_changes=False)
-        case JobArchived(archived_at=archived_at):
-            return _with(work, archived_at=archived_at)
-        case JobRequested() | JobStarted() | JobInterrupted() | JobCompleted() | JobFailed():
-            raise AssertionError(event)
-        case _:
-            assert_never(event)
-
-
-def _talked(work: Work, event: ConversationEvent) -> Work:
-    """Return the work after an event of the conversation with the model."""
-    match event:
-        case ModelReplied():
-            return _replied(work, event)
-        case ToolReturned():
-            return _with(work, transcript=(*work.transcript, event))
-        case ChecksReported(returned=True, round=number):
-            return _with(work, transcript=(*work.transcript, event), finish=None, check_rounds=number)
-        case ChecksReported(problems=problems, round=number):
-            return _with(work, check_rounds=number, remaining_problems=problems)
-        case MessageAdded():
-            work = _with(work, waiting=(*work.waiting, event), messages=work.messages + 1)
-            return work if work.commit else _sent_back(work)
-        case _:
-            assert_never(event)
-
-
-def _delivered(work: Work, event: DeliveryEvent) -> Work:
-    """Return the work after an event of its commit, its branch or its pull request."""
-    match event:
-        case WorkRebased(onto=onto):
-            work = _with(work, base_commit=onto, commit=None, remaining_problems=None, rebases=work.rebases + 1)
-            return _sent_back(work) if work.waiting else work
-        case Committed():
-            return _with(work, commit=event, remaining_problems=work.remaining_problems or ())
-        case BranchPushed():
-            return _with(work, pushed=event)
-        case BranchChanged(branch=branch):
-            return _with(work, branch=branch, pull_request=None, pull_request_outcome=None, rounds=())
-        case PullRequestOpened():
-            return _with(work, pull_request=event, pull_request_outcome=None, presented=True)
-        case PullRequestUpdated():
-            return _with(work, presented=True)
-        case PullRequestClosed(outcome=outcome):
-            return _with(work, pull_request_outcome=outcome)
-        case _:
-            assert_never(event)
-
-
-def _replied(work: Work, reply: ModelReplied) -> Work:
-    """The messages that the reply has seen stand before it, the others go on waiting."""
-    seen = len(work.waiting) - max(0, work.messages - reply.messages_seen)
-    return _with(
-        work,
-        transcript=(*work.transcript, *work.waiting[:seen], reply),
-        waiting=work.waiting[seen:],
-        usage=work.usage + reply.usage,
-        round_usage=work.round_usage + reply.usage,
-    )
-
-
-def _sent_back(work: Work) -> Work:
-    return _with(work, finish=None, remaining_problems=None)
-
-
-def _next_round(work: Work, event: JobReopened | RoundStarted, *, keeps_changes: bool) -> Work:
-    rounds = work.rounds
-    if work.finish is not None and work.commit is not None and work.pushed is not None:
-        rounds = (*rounds, Round(work.finish, work.changes, work.commit))
-    return _with(
-        work,
-        base_commit=work.base_commit if keeps_changes else None,
-        changes=work.changes if keeps_changes else {},
-        transcript=(*work.transcript, event),
-        round_start=len(work.transcript),
-        finish=None,
-        check_rounds=0,
-        remaining_problems=None,
-        rebases=0,
-        commit=None,
-        pushed=None,
-        presented=False,
-        round=event.round,
-        round_usage=Usage(),
-        rounds=rounds,
-    )
-
-
-def _with(work: Work, **changes: object) -> Work:
-    return replace(work, **changes)
+            return replace(job, work=evolve_work(job.work, event))
 
 
 def title_from(messages: tuple[Message, ...]) -> str:

@@ -18,8 +18,8 @@ from msgspec import Struct
 from tantivy import Query
 
 from service.domain.errors import Invalid
+from service.domain.search import SearchFilter
 from service.domain.sites import Skipped
-from service.domain.threads import SearchFilter
 from service.markup.prose import words_of
 from service.ports.search_index import Explanation, Page, SearchResult, Section
 from service.retrieval.index.stored import FORMAT, PAGES_FILE, section_ids, unpack_page

@@ -19,8 +19,8 @@ from typing import TypeVar
 
 from service.domain.errors import Invalid, NotFound, Unavailable
 from service.domain.projects import DOMAIN
+from service.domain.search import SearchFilter
 from service.domain.sites import Skipped
-from service.domain.threads import SearchFilter
 from service.ports.search_index import NO_FILTER, Page, SearchResult
 from service.retrieval.index.atomic_folder import is_whole
 from service.retrieval.index.site_index import SiteIndex

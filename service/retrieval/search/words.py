@@ -21,7 +21,7 @@ import tantivy
 from msgspec import Struct
 from tantivy import Occur, Query
 
-from service.domain.threads import SearchFilter
+from service.domain.search import SearchFilter
 from service.ports.search_index import NO_FILTER
 
 PAGE_SHIFT = 16

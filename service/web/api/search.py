@@ -6,7 +6,11 @@ from aiohttp import web
 from msgspec import Meta, Struct
 
 from service.domain.errors import Invalid, NotFound
-from service.domain.threads import MAX_PAGE_SIZE, MAX_QUESTION_CHARACTERS, SearchFilter
+from service.domain.search import SearchFilter
+from service.domain.threads import (
+    MAX_PAGE_SIZE,
+    MAX_QUESTION_CHARACTERS,
+)
 from service.views.fields import described
 from service.views.search import PageMetadata, PageView, search_result
 from service.web.api.threads import FilterBody

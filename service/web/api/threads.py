@@ -10,6 +10,7 @@ from msgspec import Meta, Raw, Struct, field
 from service.commands.threads import PostedMessage, post_message, start_thread
 from service.domain.errors import Invalid, NotFound
 from service.domain.replies import ReplyEvent, ResumeRequest
+from service.domain.search import SearchFilter
 from service.domain.threads import (
     DEFAULT_PAGE_SIZE,
     MAX_CONTEXT_CHARACTERS,
@@ -19,7 +20,6 @@ from service.domain.threads import (
     MAX_QUESTION_CHARACTERS,
     ContextItem,
     PostMessage,
-    SearchFilter,
 )
 from service.queries.threads import find_reply_to_resume, find_thread_of_message
 from service.runtime.system import new_id, now

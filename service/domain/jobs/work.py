@@ -1,0 +1,145 @@
+"""The work of a job, as its events change it."""
+
+from typing import assert_never
+
+from msgspec.structs import replace
+
+from service.domain.jobs.events import (
+    BranchChanged,
+    BranchPushed,
+    ChecksReported,
+    Committed,
+    ConversationEvent,
+    DeliveryEvent,
+    FileChanged,
+    JobArchived,
+    JobCompleted,
+    JobEvent,
+    JobFailed,
+    JobInterrupted,
+    JobReopened,
+    JobRequested,
+    JobStarted,
+    MessageAdded,
+    ModelReplied,
+    PlanChanged,
+    PullRequestClosed,
+    PullRequestOpened,
+    PullRequestUpdated,
+    RoundStarted,
+    ToolReturned,
+    WorkFinished,
+    WorkRebased,
+    WorkspaceOpened,
+)
+from service.domain.jobs.states import Round, Work
+from service.domain.model import Usage
+
+
+def evolve_work(work: Work, event: JobEvent) -> Work:
+    """Return the work after an event that is neither the job's beginning nor its end."""
+    match event:
+        case WorkspaceOpened(base_commit=base_commit):
+            return replace(work, base_commit=base_commit)
+        case ModelReplied() | MessageAdded() | ChecksReported() | ToolReturned():
+            return _talked(work, event)
+        case FileChanged(path=path, content=content):
+            return replace(work, changes={**work.changes, path: content})
+        case PlanChanged(todos=todos):
+            return replace(work, todos=todos)
+        case WorkFinished():
+            return replace(work, finish=event)
+        case (
+            WorkRebased() | Committed() | BranchPushed() | BranchChanged()
+            | PullRequestOpened() | PullRequestUpdated() | PullRequestClosed()
+        ):  # fmt: skip
+            return _delivered(work, event)
+        case JobReopened(keeps_changes=keeps_changes):
+            return replace(_next_round(work, event, keeps_changes=keeps_changes), archived_at=None)
+        case RoundStarted():
+            return _next_round(work, event, keeps_changes=False)
+        case JobArchived(archived_at=archived_at):
+            return replace(work, archived_at=archived_at)
+        case JobRequested() | JobStarted() | JobInterrupted() | JobCompleted() | JobFailed():
+            raise AssertionError(event)
+        case _:
+            assert_never(event)
+
+
+def _talked(work: Work, event: ConversationEvent) -> Work:
+    """Return the work after an event of the conversation with the model."""
+    match event:
+        case ModelReplied():
+            return _replied(work, event)
+        case ToolReturned():
+            return replace(work, transcript=(*work.transcript, event))
+        case ChecksReported(returned=True, round=number):
+            return replace(work, transcript=(*work.transcript, event), finish=None, check_rounds=number)
+        case ChecksReported(problems=problems, round=number):
+            return replace(work, check_rounds=number, remaining_problems=problems)
+        case MessageAdded():
+            work = replace(work, waiting=(*work.waiting, event), messages=work.messages + 1)
+            return work if work.commit else _sent_back(work)
+        case _:
+            assert_never(event)
+
+
+def _delivered(work: Work, event: DeliveryEvent) -> Work:
+    """Return the work after an event of its commit, its branch or its pull request."""
+    match event:
+        case WorkRebased(onto=onto):
+            work = replace(work, base_commit=onto, commit=None, remaining_problems=None, rebases=work.rebases + 1)
+            return _sent_back(work) if work.waiting else work
+        case Committed():
+            return replace(work, commit=event, remaining_problems=work.remaining_problems or ())
+        case BranchPushed():
+            return replace(work, pushed=event)
+        case BranchChanged(branch=branch):
+            return replace(work, branch=branch, pull_request=None, pull_request_outcome=None, rounds=())
+        case PullRequestOpened():
+            return replace(work, pull_request=event, pull_request_outcome=None, presented=True)
+        case PullRequestUpdated():
+            return replace(work, presented=True)
+        case PullRequestClosed(outcome=outcome):
+            return replace(work, pull_request_outcome=outcome)
+        case _:
+            assert_never(event)
+
+
+def _replied(work: Work, reply: ModelReplied) -> Work:
+    """The messages that the reply has seen stand before it, the others go on waiting."""
+    seen = len(work.waiting) - max(0, work.messages - reply.messages_seen)
+    return replace(
+        work,
+        transcript=(*work.transcript, *work.waiting[:seen], reply),
+        waiting=work.waiting[seen:],
+        usage=work.usage + reply.usage,
+        round_usage=work.round_usage + reply.usage,
+    )
+
+
+def _sent_back(work: Work) -> Work:
+    return replace(work, finish=None, remaining_problems=None)
+
+
+def _next_round(work: Work, event: JobReopened | RoundStarted, *, keeps_changes: bool) -> Work:
+    rounds = work.rounds
+    if work.finish is not None and work.commit is not None and work.pushed is not None:
+        rounds = (*rounds, Round(work.finish, work.changes, work.commit))
+    return replace(
+        work,
+        base_commit=work.base_commit if keeps_changes else None,
+        changes=work.changes if keeps_changes else {},
+        transcript=(*work.transcript, event),
+        round_start=len(work.transcript),
+        finish=None,
+        check_rounds=0,
+        remaining_problems=None,
+        rebases=0,
+        commit=None,
+        pushed=None,
+        presented=False,
+        round=event.round,
+        round_usage=Usage(),
+        rounds=rounds,
+    )

@@ -1,0 +1,26 @@
+"""A search of a site's pages, and what it finds."""
+
+from msgspec import Struct
+
+
+class SearchFilter(Struct, frozen=True, omit_defaults=True):
+    """Which pages may be found."""
+
+    version: str | None = None
+    language: str | None = None
+    tag: str | None = None
+    groups: tuple[str, ...] = ()
+
+
+class Source(Struct, frozen=True):
+    """A passage that an answer was made from."""
+
+    number: int
+    """As the model cites it, from 1, in the order found; unique in a reply."""
+    path: str
+    url: str
+    title: str
+    heading: str
+    start_line: int
+    end_line: int
+    commit: str

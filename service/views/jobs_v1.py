@@ -14,7 +14,7 @@ class TodoView(Struct, frozen=True):
     """One step of the agent's plan."""
 
     id: Annotated[str, described("Of this step, within the plan.")]
-    content: Annotated[str, described("What is to do.")]
+    content: Annotated[str, described("The instruction.")]
     status: Annotated[TodoStatus, described("How far it is.")]
     priority: Annotated[Literal["high", "medium", "low"], described("How much it matters.")]
 
@@ -28,7 +28,7 @@ class Session(Struct, frozen=True, rename="camel"):
     haulted: Annotated[bool, described("Whether the job has ended.")]
     hault_reason: Annotated[HaltReason, described("How it ended; `processing` until then.")]
     pull_request_link: Annotated[Url | None, described("The pull request, once there is one.")]
-    message_to_user: Annotated[str, described("What the agent said last, or why it failed; empty before that.")]
+    message_to_user: Annotated[str, described("The agent's last message, or why it failed; empty before that.")]
     todos: Annotated[tuple[TodoView, ...], described("The agent's plan.")]
     user_id: Annotated[str, described("The id of the key that asked for it.")]
     title: Annotated[str, described("The instruction in a few words.")]

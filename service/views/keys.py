@@ -16,7 +16,7 @@ class KeyView(Struct, frozen=True, rename="camel"):
     id: Annotated[str, described("The key's id.")]
     kind: Annotated[KeyKind, described("Which of the two APIs it opens.")]
     organization_id: Annotated[str, described("The organization that owns it.")]
-    name: Annotated[str, described("What it is for.")]
+    name: Annotated[str, described("The key's purpose.")]
     last_four: Annotated[str, described("Its last four characters.")]
     status: Annotated[KeyStatus, described("Whether it can be used.")]
     domains: Annotated[tuple[str, ...], described("The sites that an assistant key serves.")]

@@ -11,5 +11,5 @@ class OrganizationView(Struct, frozen=True, rename="camel"):
     """The owner of projects and keys."""
 
     id: Annotated[str, described("The organization's id.")]
-    name: Annotated[str, described("What people call it.")]
+    name: Annotated[str, described("Its name for people.")]
     created_at: Annotated[Timestamp, described("When it was created.")]

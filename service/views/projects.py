@@ -13,7 +13,7 @@ class ProjectView(Struct, frozen=True, rename="camel"):
 
     id: Annotated[str, described("The project's id.")]
     organization_id: Annotated[str, described("The organization that owns it.")]
-    name: Annotated[str, described("What people call it.")]
+    name: Annotated[str, described("Its name for people.")]
     repository: Annotated[str, described("The repository's URL, or a folder on the server.")]
     ref: Annotated[str, described("The branch that the site shows and jobs start from.")]
     docs_folder: Annotated[str, described("The folder of it that holds the documentation; empty for all of it.")]
@@ -24,5 +24,5 @@ class ProjectView(Struct, frozen=True, rename="camel"):
     github_app_id: Annotated[str, described("The GitHub App that is used instead of a token.")]
     github_app_key_env: Annotated[str, described("The environment variable that holds the App's private key.")]
     labels: Annotated[tuple[str, ...], described("For each pull request.")]
-    reviewers: Annotated[tuple[str, ...], described("Whom each pull request asks for a review.")]
+    reviewers: Annotated[tuple[str, ...], described("The reviewers of each pull request.")]
     created_at: Annotated[Timestamp, described("When it was created.")]

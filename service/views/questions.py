@@ -15,7 +15,7 @@ HasMore = Annotated[bool, described("Whether there are more rows.")]
 class SourceView(Struct, frozen=True, rename="camel"):
     """A passage that an answer cites, as of a commit."""
 
-    number: Annotated[int, described("What the answer cites it as.")]
+    number: Annotated[int, described("Its number in the answer's citations.")]
     title: Annotated[str, described("The page's title.")]
     url: Annotated[Reference, described("Where it is on the site.")]
     path: Annotated[str, described("The page's path in the repository.")]
@@ -49,7 +49,7 @@ class ConversationView(Struct, frozen=True, rename="camel"):
     ]
     state: Annotated[ReplyState | None, described("How far the answer came; null when it was never begun.")]
     model: Annotated[str | None, described("The model that wrote it.")]
-    sources: Annotated[tuple[SourceView, ...], described("What the answer cites.")]
+    sources: Annotated[tuple[SourceView, ...], described("The sources that the answer cites.")]
     page: Annotated[str | None, described("The page that the reader had open.")]
     feedback: Annotated[FeedbackView | None, described("The last one of this answer.")]
 
@@ -66,12 +66,12 @@ class TranscriptMessage(Struct, frozen=True, rename="camel"):
     """A question, or a reply to one."""
 
     id: Annotated[str, described("Of the question, or of the reply.")]
-    role: Annotated[Literal["user", "assistant"], described("Whose words they are.")]
+    role: Annotated[Literal["user", "assistant"], described("The message's author.")]
     content: Annotated[str, described("The words.")]
     created_at: Annotated[Timestamp, described("When it was asked, or begun.")]
     resolution_status: Annotated[Resolution | None, described("Of a reply.")] = None
     state: Annotated[ReplyState | None, described("Of a reply: how far it came.")] = None
-    sources: Annotated[tuple[SourceView, ...], described("Of a reply: what it cites.")] = ()
+    sources: Annotated[tuple[SourceView, ...], described("The sources that a reply cites.")] = ()
     feedback: Annotated[FeedbackView | None, described("Of a reply: the last one.")] = None
 
 
@@ -95,7 +95,7 @@ class ExampleView(Struct, frozen=True, rename="camel"):
 class UnansweredView(Struct, frozen=True, rename="camel"):
     """Questions that were worded alike, and that the documentation does not answer."""
 
-    wording: Annotated[str, described("What the questions have in common.")]
+    wording: Annotated[str, described("The form that the questions share.")]
     count: Annotated[int, described("How often it was asked.")]
     last_asked_at: Annotated[Timestamp, described("When it was asked last.")]
     examples: Annotated[tuple[ExampleView, ...], described("The newest ones.")]
@@ -104,7 +104,7 @@ class UnansweredView(Struct, frozen=True, rename="camel"):
 class UnansweredListView(Struct, frozen=True, rename="camel"):
     """Some of what the documentation does not say."""
 
-    questions: Annotated[tuple[UnansweredView, ...], described("What was asked most first.")]
+    questions: Annotated[tuple[UnansweredView, ...], described("The most frequent wording first.")]
     next_cursor: NextCursor
     has_more: HasMore
 

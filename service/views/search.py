@@ -17,7 +17,7 @@ class ResultMetadata(Struct, frozen=True, rename="camel"):
     url: Annotated[Reference, described("Where the section is on the site, anchor included.")]
     score: Annotated[float, described("0 to 1, the best result being 1; to be compared within one answer only.")]
     heading: Annotated[str, described("The section's heading; empty above a page's first one.")]
-    heading_path: Annotated[tuple[str, ...], described("The headings that it stands under, the outermost first.")]
+    heading_path: Annotated[tuple[str, ...], described("The headings above it, the outermost first.")]
     start_line: Annotated[int, described("Where it begins in the file, from 1.")]
     end_line: Annotated[int, described("Where it ends in the file.")]
     commit: Annotated[str, described("The commit of the repository that it was read from.")]

@@ -18,7 +18,7 @@ class ToldJob(JobView, frozen=True, rename="camel", kw_only=True):
 class JobChanged(Struct, frozen=True):
     """A report to a webhook."""
 
-    type: Annotated[JobEventName, described("What happened.")]
+    type: Annotated[JobEventName, described("The event.")]
     timestamp: Annotated[Timestamp, described("When it happened.")]
     data: ToldJob
 
@@ -30,7 +30,7 @@ class WebhookView(Struct, frozen=True, rename="camel"):
     organization_id: Annotated[str, described("The organization that owns it.")]
     project_id: Annotated[str | None, described("The project whose jobs it reports; null for all of them.")]
     url: Annotated[Url, described("Where it is sent.")]
-    events: Annotated[tuple[JobEventName, ...], described("What is sent to it.")]
+    events: Annotated[tuple[JobEventName, ...], described("The events that are sent to it.")]
     disabled: Annotated[str | None, described("Why nothing is sent to it; null when it is enabled.")]
     created_at: Annotated[Timestamp, described("When it was created.")]
     pending: Annotated[int, described("Deliveries that have not arrived yet.")]
@@ -42,7 +42,7 @@ class DeliveryView(Struct, frozen=True, rename="camel"):
     id: Annotated[str, described("The delivery's id: the `webhook-id` that is sent.")]
     webhook_id: Annotated[str, described("The webhook that it is for.")]
     job_id: Annotated[str, described("The job that it is about.")]
-    event: Annotated[JobEventName, described("What it reports.")]
+    event: Annotated[JobEventName, described("The event that it reports.")]
     state: Annotated[Literal["pending", "delivered", "failed"], described("How far it is.")]
     attempts: Annotated[int, described("How often it was tried.")]
     status: Annotated[int | None, described("The HTTP status of the last answer.")]

@@ -190,7 +190,7 @@ SITE = (
         "/discovery/v1/feedback/{domain}",
         "rateReply",
         "Assistant",
-        "Say what a reply was worth",
+        "Rate a reply",
         {204: Answer("It is recorded. The last feedback for a reply counts.")},
         description="`messageId` is the reply's, as its stream's start names it. A comment is erased with its thread.",
         key="assistant",
@@ -207,7 +207,7 @@ ANALYTICS = (
         "/v1/analytics/{projectId}/assistant",
         "listConversations",
         "Analytics",
-        "List what was asked",
+        "List questions",
         {
             200: _rows(
                 "conversations",
@@ -220,7 +220,12 @@ ANALYTICS = (
         parameters=(
             PROJECT,
             *ROWS,
-            Parameter("resolutionStatus", "Only what was answered, or what was not.", Resolution, example="unanswered"),
+            Parameter(
+                "resolutionStatus",
+                "Only answered questions, or only unanswered ones.",
+                Resolution,
+                example="unanswered",
+            ),
         ),
     ),
     Operation(
@@ -228,8 +233,8 @@ ANALYTICS = (
         "/v1/analytics/{projectId}/assistant/unanswered",
         "listUnanswered",
         "Analytics",
-        "List what the documentation does not say",
-        {200: _rows("questions", "By wording, what was asked most first.", UnansweredListView, UNANSWERED_EXAMPLE)},
+        "List unanswered questions",
+        {200: _rows("questions", "By wording, the most frequent first.", UnansweredListView, UNANSWERED_EXAMPLE)},
         key="admin",
         parameters=(PROJECT, *ROWS),
     ),
@@ -249,7 +254,7 @@ ANALYTICS = (
         "/v1/analytics/{projectId}/feedback",
         "listFeedback",
         "Analytics",
-        "List what readers thought of replies",
+        "List feedback",
         {200: _rows("feedback", "The newest first.", FeedbackListView, RATED_EXAMPLE)},
         key="admin",
         parameters=(PROJECT, *ROWS, Parameter("rating", "Only this one.", Rating, example="down")),

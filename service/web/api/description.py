@@ -37,13 +37,13 @@ is the same as leaving a field out. A parameter of the query comes once.
 TAGS = (
     Tag("Agent", "Jobs that edit the documentation repository of a project. For admin keys."),
     Tag("Assistant", "Answers about one documentation site. For assistant keys; any origin may call it."),
-    Tag("Analytics", "What was asked of a project's assistant, and what readers thought of it. For admin keys."),
+    Tag("Analytics", "Questions to a project's assistant, and readers' ratings of its replies. For admin keys."),
     Tag(
         "Webhooks",
         "Requests that the service sends to an address of yours when a job changes: see `docsmith webhook create`."
         " By the Standard Webhooks specification 1.0.0.",
     ),
-    Tag("Service", "Whether the service lives, and what it offers."),
+    Tag("Service", "The state of the service, and its description."),
     Tag("Deprecated", "Version 1 of the API, for the clients that still speak it."),
 )
 
@@ -95,7 +95,7 @@ SESSION_EXAMPLE = {
     "haultReason": "completed",
     "pullRequestLink": JOB_EXAMPLE["prLink"],
     "messageToUser": "Mended 2 links.",
-    "todos": [{"id": "1", "content": "Mend links", "status": "completed", "priority": "medium"}],
+    "todos": [{"id": "1", "content": "Fix links", "status": "completed", "priority": "medium"}],
     "userId": "key_0b6f",
     "title": "Fix broken links",
     "createdAt": "2026-11-21T09:30:00.000Z",
@@ -112,7 +112,7 @@ AGENT = (
         "/v2/agent/{projectId}/job",
         "createJob",
         "Agent",
-        "Ask for a change",
+        "Create a job",
         {
             201: Answer(
                 "The job, active; the same job as before for an `Idempotency-Key` that was used before.",
@@ -138,7 +138,7 @@ AGENT = (
         "/v2/agent/{projectId}/job/{id}",
         "getJob",
         "Agent",
-        "Look at a job",
+        "Get a job",
         JOB_ANSWER | {304: Answer("It is as it was when it had the entity tag of `If-None-Match`.", headers=("ETag",))},
         key="admin",
         parameters=(
@@ -176,7 +176,7 @@ AGENT = (
         "/v2/agent/{projectId}/job/{id}/message",
         "messageJob",
         "Agent",
-        "Say more to a job",
+        "Send a message to a job",
         JOB_ANSWER,
         description="An active job is steered: the message is in the next prompt of its model. One that has ended goes"
         " on, on the same branch and in the same pull request; if that is merged or closed, in a new one.",
@@ -209,7 +209,7 @@ AGENT = (
         "/v2/agent/{projectId}/job/{id}/archive",
         "archiveJob",
         "Agent",
-        "Put a job out of sight",
+        "Archive a job",
         JOB_ANSWER,
         description="Its status stays; it is listed only with `includeArchived`. Again does nothing.",
         key="admin",
@@ -232,7 +232,7 @@ AGENT = (
         },
         description="Each event's `event` is its type, its `id` a position: send the last one seen back as"
         " `Last-Event-ID` to go on after it. While a job waits for its turn, events of type `queue-position`, without"
-        " an id, tell its place. More types may come: pass over those that you do not know.\n\n" + streams.LIVE_TABLE,
+        " an id, report its place. More types may come: ignore those that you do not know.\n\n" + streams.LIVE_TABLE,
         key="admin",
         parameters=(
             PROJECT,
@@ -280,7 +280,7 @@ ASSISTANT = (
         "/discovery/v2/assistant/{domain}/message/{chatId}/stream",
         "resumeReply",
         "Assistant",
-        "Go on reading a reply",
+        "Resume a reply",
         {
             200: Answer(
                 "The reply under way, from its start: the same stream as when it was asked for.",
@@ -320,7 +320,7 @@ SERVICE = (
         "/healthz",
         "health",
         "Service",
-        "Whether the process lives",
+        "Check that the process is alive",
         {200: Answer("It does.", health.Health, example={"status": "ok"})},
     ),
     Operation(
@@ -328,7 +328,7 @@ SERVICE = (
         "/readyz",
         "readiness",
         "Service",
-        "Whether it can do its work",
+        "Check that the service is ready",
         {
             200: Answer("It can.", health.Readiness, example=READY_EXAMPLE),
             503: Answer("It cannot; `reasons` says why.", health.Readiness, example=NOT_READY_EXAMPLE),
@@ -342,7 +342,7 @@ DEPRECATED = (
         "/v1/agent/{projectId}/job",
         "createJobV1",
         "Deprecated",
-        "Ask for a change, and read how it goes",
+        "Create a job, and follow it",
         {
             200: Answer(
                 "What the agent does, as data lines of the AI SDK 4. The job outlives the connection.",
@@ -370,7 +370,7 @@ DEPRECATED = (
         "/v1/agent/{projectId}/job/{id}",
         "getJobV1",
         "Deprecated",
-        "Look at a job",
+        "Get a job",
         {200: Answer("The job.", Session, example=SESSION_EXAMPLE)},
         key="admin",
         parameters=(PROJECT, JOB),

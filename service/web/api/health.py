@@ -23,7 +23,7 @@ class Readiness(Struct, frozen=True):
     """Whether the service can do its work."""
 
     status: Annotated[Literal["ready", "not ready"], described("`ready` when all is well.")]
-    reasons: Annotated[dict[str, str], described("What is not ready, and why; empty when all is well.")]
+    reasons: Annotated[dict[str, str], described("The parts that are not ready, and why; empty when all are.")]
     behind: Annotated[
         Mapping[str, str],
         described(

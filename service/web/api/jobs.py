@@ -46,7 +46,7 @@ class JobBody(Struct):
         Meta(
             min_length=1,
             max_length=MAX_PROMPT_CHARACTERS,
-            description="What is to change in the documentation, in words.",
+            description="The change to make to the documentation, in words.",
             extra_json_schema=NOT_BLANK,
         ),
     ]

@@ -33,7 +33,7 @@ routes = web.RouteTableDef()
 class MessageBody(Struct):
     """One message of the instruction."""
 
-    role: Annotated[Literal["system", "user", "assistant"], described("Whose words they are.")]
+    role: Annotated[Literal["system", "user", "assistant"], described("The message's author.")]
     content: Annotated[str, Meta(max_length=MAX_PROMPT_CHARACTERS, description="The words.")]
 
 
@@ -51,7 +51,9 @@ class JobBodyV1(Struct):
     ]
     branch: Annotated[
         Annotated[str, Meta(max_length=1000)] | None,
-        described("The branch to work on, made if it is not there; what git refuses of its name is made legal."),
+        described(
+            "The branch to work on, created if it does not exist; characters that git refuses in its name are replaced."
+        ),
     ] = None
     asDraft: Annotated[  # noqa: N815  (the API's own name)
         bool | Literal["true", "false"] | None,

@@ -36,10 +36,10 @@ SECURITY = {
 
 ERROR_TEXTS = {
     400: "The request cannot be read, or does not fit.",
-    401: "There is no key, or none in force.",
+    401: "The key is missing, or not valid.",
     403: "The key may not do this.",
     404: "Not found, or not visible to this key: these are answered alike.",
-    405: "The address does not take that method; `Allow` says which it takes.",
+    405: "The address does not support that method; `Allow` lists those that it supports.",
     408: "The body did not arrive in time.",
     409: "It does not fit the present state.",
     413: "The body is too large.",
@@ -74,7 +74,7 @@ HEADERS: Mapping[str, Header] = {
         is_always_sent=False,
     ),
     "RateLimit": Header(
-        "What remains of it, `r`, and in how many seconds there is more, `t`.",
+        "The rest of the quota, `r`, and the seconds until there is more, `t`.",
         {"type": "string", "examples": ['"project";r=99;t=3600']},
         is_always_sent=False,
     ),
@@ -88,17 +88,17 @@ HEADERS: Mapping[str, Header] = {
         is_always_sent=False,
     ),
     "Link": Header(
-        'The address that takes over, as `rel="successor-version"`.',
+        'The address of the successor, as `rel="successor-version"`.',
         {"type": "string", "pattern": 'rel="successor-version"$'},
     ),
     "Location": Header("The job's address.", {"type": "string", "format": "uri-reference"}),
     "ETag": Header(
-        "Of this answer: send it back as `If-None-Match`.",
+        "The entity tag of this answer: send it back as `If-None-Match`.",
         {"type": "string", "pattern": '^(W/)?"[!#-~]*"$', "examples": ['W/"0f3a"']},
     ),
     "X-Thread-Id": Header("The thread's id: send it back as `threadId`, and the conversation goes on."),
     "X-Thread-Key": Header(
-        "Only for a new thread, and only here: a secret that proves whose thread it is.", is_always_sent=False
+        "Only for a new thread, and only here: a secret that proves who owns the thread.", is_always_sent=False
     ),
     "X-Session-Id": Header("The job's id."),
     "X-Branch-Name": Header("The branch that it works on."),

@@ -14,7 +14,7 @@ UI_CHUNKS: Mapping[str, str] = {
     "start": "The reply's id and the thread's.",
     "start-step": "A step begins: a search, or the text.",
     "tool-input-start": "A search begins.",
-    "tool-input-available": "What is searched for.",
+    "tool-input-available": "The words that are searched for.",
     "tool-output-available": "The passages that were found.",
     "tool-output-error": "The search failed.",
     "source-url": "A page that passages are from.",
@@ -31,28 +31,28 @@ LIVE_EVENTS: Mapping[str, tuple[str, str]] = {
     "job-requested": ("The job was asked for.", "title, source, branch, model, asDraft, requestedAt"),
     "job-started": ("Work on it begins, or begins again.", "attempt, startedAt"),
     "workspace-opened": ("The repository is at hand.", "baseCommit, openedAt"),
-    "model-replied": ("What the model said, and which tools it wants.", "model, text, toolCalls, usage, repliedAt"),
-    "tool-returned": ("What a tool found.", "callId, name, result, isError, returnedAt"),
+    "model-replied": ("The model's text, and the tools that it calls.", "model, text, toolCalls, usage, repliedAt"),
+    "tool-returned": ("The result of a tool.", "callId, name, result, isError, returnedAt"),
     "file-changed": ("A file was written, or deleted.", "path, deleted"),
     "plan-changed": ("The agent's plan.", "todos"),
     "work-finished": ("The agent says that it is done.", "title, summary, finishedAt"),
     "checks-reported": (
-        "What the checks before a pull request found; `returned`: to the agent.",
+        "Problems that the checks before a pull request found; `returned`: to the agent.",
         "round, problems, returned, reportedAt",
     ),
     "committed": ("The commit was made.", "commit, message, committedAt"),
     "branch-pushed": ("The branch is on the code host.", "branch, commit, pushedAt"),
     "branch-changed": ("The work is on another branch from now on.", "branch, changedAt"),
-    "work-rebased": ("The work stands on another commit.", "onto, insteadOf, rebasedAt"),
+    "work-rebased": ("The work is based on another commit.", "onto, insteadOf, rebasedAt"),
     "pull-request-opened": ("The pull request is open.", "number, url, openedAt"),
     "pull-request-updated": ("It has another commit.", "number, url, updatedAt"),
     "pull-request-closed": ("It was merged, or closed.", "outcome, closedAt, mergeCommit"),
     "job-completed": ("The job is done.", "message, completedAt"),
     "job-failed": ("The job has failed.", "code, message, failedAt"),
     "job-interrupted": ("The process that worked on it ended; it goes on.", "attempt, interruptedAt"),
-    "message-added": ("Somebody said more.", "text, addedAt"),
+    "message-added": ("The job got a message.", "text, addedAt"),
     "job-reopened": ("It goes on after its end.", "round, keepsChanges, reopenedAt"),
-    "round-started": ("The work on what was said begins.", "round, startedAt"),
+    "round-started": ("The work on the message begins.", "round, startedAt"),
     "job-archived": ("It was archived.", "archivedAt"),
     "queue-position": ("Its place in the queue, from 1.", "position"),
 }
@@ -61,7 +61,7 @@ LIVE_EVENTS: Mapping[str, tuple[str, str]] = {
 DATA_LINES: Mapping[str, str] = {
     "f": "a step begins: `messageId`",
     "9": "a tool is called: `toolCallId`, `toolName`, `args`",
-    "a": "what it returned: `toolCallId`, `result`",
+    "a": "the result of a tool call: `toolCallId`, `result`",
     "0": "more of the text, as a JSON string",
     "2": "a list of data: events of a job, and at the end `type` `finish` with the thread's or the job's id",
     "8": "the same at the end of a reply, for the message",
@@ -94,7 +94,7 @@ DATA_TABLE = "Each line is a code, a colon and JSON; empty lines keep the connec
 class LiveEvent(Struct, frozen=True):
     """An event of a job. Further fields depend on its type."""
 
-    type: Annotated[str, described("What happened; the same as the event's name.", examples=list(LIVE_EVENTS))]
+    type: Annotated[str, described("The type of the event; the same as its name.", examples=list(LIVE_EVENTS))]
 
 
 class ThreadMetadata(Struct, frozen=True, rename="camel"):
@@ -115,7 +115,7 @@ class UiChunk(Struct, frozen=True, rename="camel"):
         str | UnsetType, described("`finish`: the thread's id, for readers that are no client of the AI SDK.")
     ] = UNSET
     id: Annotated[str | UnsetType, described("`text-…`: which text.")] = UNSET
-    delta: Annotated[str | UnsetType, described("`text-delta`: what comes next of it.")] = UNSET
+    delta: Annotated[str | UnsetType, described("`text-delta`: the next part of the text.")] = UNSET
     tool_call_id: Annotated[str | UnsetType, described("`tool-…`: which search.")] = UNSET
     tool_name: Annotated[str | UnsetType, described("`tool-input-…`: `search`.")] = UNSET
     provider_executed: Annotated[bool | UnsetType, described("`tool-…`: there is nothing for the client to do.")] = (

@@ -115,21 +115,19 @@ class ThreadBody(Struct, rename="camel"):
         ),
     ]
     thread_id: Annotated[Text200 | None, described("The thread to go on with; left out: a new one.")] = None
-    thread_key: Annotated[Text200 | None, described("The thread's key, as its first answer told it.")] = None
+    thread_key: Annotated[Text200 | None, described("The thread's key, from its first answer.")] = None
     retrieval_page_size: Annotated[
         Annotated[float, Meta(ge=1, le=MAX_PAGE_SIZE, extra_json_schema=WHOLE)] | None,
         described(f"How many passages the answer is made from; {DEFAULT_PAGE_SIZE} when left out."),
     ] = None
     filter: Annotated[FilterBody | None, described("Only pages that match all of it.")] = None
     context: Annotated[
-        Annotated[list[ContextBody], Meta(max_length=100)] | None, described("What else the question is about.")
+        Annotated[list[ContextBody], Meta(max_length=100)] | None, described("Further context of the question.")
     ] = None
     current_path: Annotated[
         Annotated[str, Meta(max_length=MAX_PATH_CHARACTERS)] | None, described("The page that the reader has open.")
     ] = None
-    id: Annotated[Any, described("The client's own name for its chat, as text: what a reply is gone on with by.")] = (
-        None
-    )
+    id: Annotated[Any, described("The client's own name for its chat, as text: a reply is resumed by it.")] = None
     trigger: Annotated[Any, described("`regenerate-message` asks for another reply to the last question.")] = None
     message_id: Annotated[Any, described("The client's own id of the message that is edited, or answered again.")] = (
         None

@@ -14,7 +14,7 @@ HEADERS = {
     " dot, the timestamp, a dot and the body as it came. There may be several, with a space between.",
 }
 ANSWERS = {
-    "2XX": "It was taken.",
+    "2XX": "It was accepted.",
     "410": "Nothing is to be sent there any more: the webhook is disabled.",
     "429": "It is tried again, not before `Retry-After`.",
     "default": "It is tried again, up to eight times within 32 hours.",

@@ -121,7 +121,7 @@ async def site_for(request: web.Request) -> ProjectView:
 
 def _require_kind(key: KnownKey, kind: Literal["admin", "assistant"]) -> None:
     if key.state.kind != kind:
-        raise Forbidden(f"This takes an {kind} key; yours is an {key.state.kind} key.", code="wrong_key_kind")
+        raise Forbidden(f"This needs an {kind} key; yours is an {key.state.kind} key.", code="wrong_key_kind")
 
 
 async def git_organization(request: web.Request, project_id: str) -> str | None:

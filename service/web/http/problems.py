@@ -90,9 +90,9 @@ CODES = {
 }
 SENTENCES = {
     400: "The request could not be read.",
-    401: "This takes an API key.",
+    401: "This needs an API key.",
     404: "There is nothing at this address.",
-    405: "This address does not take that method.",
+    405: "This address does not support that method.",
     408: "The request body did not arrive in time.",
     413: f"The request body is larger than {MAX_BODY_BYTES // 1024 // 1024} MiB.",
     417: "Send no Expect header, or 100-continue.",
@@ -109,21 +109,21 @@ class FieldProblem(Struct, frozen=True):
     """What is wrong at one place of the body."""
 
     path: Annotated[str, described("A JSON path into the body, such as `$.messages[0].role`, or a name of the query.")]
-    message: Annotated[str, described("What is wrong there.")]
+    message: Annotated[str, described("The problem at that place.")]
 
 
 class ProblemDetails(Struct, frozen=True, omit_defaults=True, rename="camel"):
     """An error, as RFC 9457 has it."""
 
     type: Annotated[Reference, described("The address of a page that says what to do about it.")]
-    title: Annotated[str, described("What the status means.")]
+    title: Annotated[str, described("The meaning of the status.")]
     status: Annotated[int, described("The answer's status.")]
-    detail: Annotated[str, described("What is wrong, in one plain sentence, which may change.")]
-    code: Annotated[str, described("What is wrong, as a name that stays: for programs.")]
+    detail: Annotated[str, described("The problem in one plain sentence, which may change.")]
+    code: Annotated[str, described("A stable name of the problem, for programs.")]
     error: Annotated[str, described("The same as `detail`: older clients read it here.")]
     request_id: Annotated[str, described("The request's id, as in `X-Request-Id` and in the service's log.")]
     errors: Annotated[
-        tuple[FieldProblem, ...], described("What is wrong at which place; left out when there is none.")
+        tuple[FieldProblem, ...], described("The problems with their places; left out when there are none.")
     ] = ()
 
 

@@ -21,8 +21,8 @@ MESSAGE: dict[str, Any] = {
         },
         "role": {
             "type": "string",
-            "description": "`user`, `assistant` or `system`. What is not the user's is not believed: the thread's own"
-            " record of it counts.",
+            "description": "`user`, `assistant` or `system`. Only messages of the user are read: the thread has its own"
+            " record of the others.",
             "examples": ["user"],
         },
         "parts": {

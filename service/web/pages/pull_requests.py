@@ -138,7 +138,7 @@ async def _in_turn(
             request,
             status=503,
             title="Not now",
-            text="This takes too long, or too many ask for it at once. Try again, or look at the branch with git.",
+            text="This takes too long, or too many requests are under way. Try again, or look at the branch with git.",
             headers={**headers, "Retry-After": "5"},
         )
 

@@ -49,7 +49,7 @@ class AppendQueue:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a caller waits for an append."""
+        """Return whether a caller waits for an append."""
         return bool(self._in_flight or self._waiting)
 
     def put(self, writes: Sequence[Append]) -> "Queued":

@@ -75,7 +75,7 @@ class Watch(Protocol):
     """Notices what other processes commit to the log and the vault. For the event loop, except ``close``."""
 
     def begin(self) -> None:
-        """From now on there is a change at once, and then whenever there is one."""
+        """Begin to watch: report a change at once, and then whenever there is one."""
 
     def end(self) -> None:
         """Stop looking, until the next ``begin``."""

@@ -177,7 +177,9 @@ def outcome_of_repeat(
 
 
 def _is_same(stored: RecordedEvent, event: NewEvent) -> bool:
-    """Whether an event is the stored one of its id; of personal fields that are gone, that cannot be asked any more."""
+    """Return whether an event is the stored one of its id; of personal fields that are gone, that cannot be asked any
+    more.
+    """
     return (stored.type, stored.data, stored.schema_version, stored.metadata) == (
         event.type,
         event.data,

@@ -163,7 +163,7 @@ def sign_checkpoint(
 
 
 def verify_checkpoint(key: Ed25519PublicKey, checkpoint: Checkpoint) -> bool:
-    """Whether this checkpoint was signed with the key."""
+    """Return whether this checkpoint was signed with the key."""
     try:
         key.verify(checkpoint.signature, _signed_text(checkpoint))
     except InvalidSignature:

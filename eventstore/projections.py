@@ -294,7 +294,7 @@ class _Waiting:
 
 
 async def _is_of(store: EventStore, run: view_file.Run) -> bool:
-    """Whether a projection was made from this log, and not from one that was replaced since."""
+    """Return whether a projection was made from this log, and not from one that was replaced since."""
     if run.position == 0:
         return True
     events = await store.read_all(after=run.position - 1, limit=1)

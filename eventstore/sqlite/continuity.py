@@ -95,7 +95,7 @@ def not_held(log: Path, witnesses: Sequence[Witness]) -> list[Witness]:
 
 
 def _is_log(db: sqlite3.Connection) -> bool:
-    """False when everything was in a WAL that is gone, or that SQLite cannot read."""
+    """Return whether the file has the log's table; it has none when all was in a WAL that is gone or unreadable."""
     return db.execute("SELECT 1 FROM sqlite_master WHERE name = 'events'").fetchone() is not None
 
 

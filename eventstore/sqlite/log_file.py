@@ -249,7 +249,7 @@ def _time_of(recorded_at: str) -> datetime:
 
 
 def _may_be_stored(error: sqlite3.Error) -> bool:
-    """Whether a failed statement at the end of a transaction may have written all of it."""
+    """Return whether a failed statement at the end of a transaction may have written all of it."""
     code = int(getattr(error, "sqlite_errorcode", 0))
     is_before_the_end = code in {sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_WRITE}
     return files.primary_code(error) in {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM} and not is_before_the_end

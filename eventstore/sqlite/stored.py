@@ -31,7 +31,7 @@ class StoredEvent(Struct, frozen=True):
     previous_hash: bytes
 
     def is_sound(self) -> bool:
-        """Whether its hash is that of what is here."""
+        """Return whether its hash is that of what is here."""
         found = event_hash(
             self.previous_hash, self.position, self.stream.encode(), self.stream_version, self.id.encode(),
             self.type.encode(), self.schema_version, self.recorded_at.encode(), self.metadata.encode(),

@@ -149,7 +149,7 @@ def _objects(db: sqlite3.Connection) -> dict[str, str]:
 
 
 def _is_shadow(db: sqlite3.Connection, name: str) -> bool:
-    """Whether a table belongs to a virtual one, and goes with it."""
+    """Return whether a table belongs to a virtual one, and goes with it."""
     row = db.execute("SELECT type FROM pragma_table_list WHERE schema = 'main' AND name = ?", (name,)).fetchone()
     return bool(row == ("shadow",))
 
@@ -218,5 +218,5 @@ def explained(error: sqlite3.Error, path: Path) -> EventStoreError:
 
 
 def is_of_the_file(error: sqlite3.Error) -> bool:
-    """Whether the file is at fault, and not a statement."""
+    """Return whether the file is at fault, and not a statement."""
     return files.primary_code(error) in _FAULTS_OF_THE_FILE

@@ -65,7 +65,7 @@ def _seen_frames(index: Path) -> int:
 
 
 def _is_committed_behind(wal: Path, seen: int) -> bool:
-    """Whether a frame of this WAL goes on after a commit frame, behind those that are seen."""
+    """Return whether a frame of this WAL goes on after a commit frame, behind those that are seen."""
     with wal.open("rb") as file:
         header = file.read(_HEADER)
         magic, _, page, _, *salts_and_sum = struct.unpack(">8I", header)
@@ -96,7 +96,7 @@ class _Frame:
         self.is_commit, self.salts, self.sum = header[1] > 0, header[2:4], (header[4], header[5])
 
     def follows(self, before: "_Frame", order: str) -> bool:
-        """Whether its checksum goes on from that of the frame before, as stored, or as it should be stored."""
+        """Return whether its checksum goes on from that of the frame before, as stored, or as it should be stored."""
         if self._sum_after(before.sum, order) == self.sum:
             return True
         if before._number == 0:

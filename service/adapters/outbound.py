@@ -43,7 +43,7 @@ def guarded_connector(*, allow_private: bool, **options: Any) -> aiohttp.TCPConn
 
 
 def is_refusal(error: BaseException) -> bool:
-    """Whether a request failed because of where it would have gone."""
+    """Return whether a request failed because of where it would have gone."""
     return isinstance(error, aiohttp.ClientConnectorError) and isinstance(error.os_error, AddressNotAllowed)
 
 

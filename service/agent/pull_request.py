@@ -119,7 +119,7 @@ _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 
 
 def _headings(template: str) -> Iterator[tuple[int, int, str]]:
-    """Where each begins, where what is under it begins, and its words."""
+    """Yield where each begins, where what is under it begins, and its words."""
     page = Markdown(template)
     for block in page.headings:
         yield *page.place_of(block), without_comments(block.text).strip()

@@ -491,7 +491,7 @@ def _lines(lines: Sequence[int]) -> str:
 
 
 def _hint(text: str, old: str) -> str:
-    """Where the text nearly is: the same but for white space, or its first line."""
+    """Return where the text nearly is: the same but for white space, or its first line."""
     first = next((line.strip() for line in old.splitlines() if line.strip()), "")
     if not first:
         return ""

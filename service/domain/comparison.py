@@ -30,7 +30,7 @@ class Effort:
 def opcodes(
     before: Sequence[T], after: Sequence[T], effort: Effort, *, most: int, autojunk: bool = False
 ) -> list[Opcode] | None:
-    """How to make one of the other; None when that takes more than ``most`` steps, or than there are left.
+    """Return how to make one of the other; None when that takes more than ``most`` steps, or than there are left.
 
     What both begin with, and end with, costs nearly nothing.
     """
@@ -53,7 +53,7 @@ def opcodes(
 
 
 def coarse_opcodes(before: Sequence[T], after: Sequence[T]) -> list[Opcode]:
-    """As ``opcodes``, with all between what both begin with and end with replaced."""
+    """Return opcodes that replace everything between the common beginning and the common end."""
     head, tail = _ends(before, after)
     old, new = len(before) - tail, len(after) - tail
     found: list[Opcode] = [
@@ -63,7 +63,7 @@ def coarse_opcodes(before: Sequence[T], after: Sequence[T]) -> list[Opcode]:
 
 
 def _ends(before: Sequence[T], after: Sequence[T]) -> tuple[int, int]:
-    """How many items both begin with, and how many of the rest both end with."""
+    """Return how many items both begin with, and how many of the rest both end with."""
     head, tail, shorter = 0, 0, min(len(before), len(after))
     while head < shorter and before[head] == after[head]:
         head += 1

@@ -186,7 +186,7 @@ class ResumeRequest(Struct, frozen=True):
         return bool(reply.asker) and reply.asker == self.asker
 
     def waits_for(self, reply: Reply) -> bool:
-        """Whether there is something to read: it is under way, or has lost its reader before its end."""
+        """Return whether there is something to read: it is under way, or has lost its reader before its end."""
         if reply.state == "active":
             return True
         return reply.is_undelivered and reply.ended_at is not None and self.now - reply.ended_at < RESUMABLE_FOR

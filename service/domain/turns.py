@@ -26,7 +26,7 @@ class Turns(Sequence[T]):
         return Turns((*self._chunks, self._last), (turn,))
 
     def with_changed(self, index: int, turn: T) -> "Turns[T]":
-        """With another turn at an index from 0."""
+        """Return the turns with another one at an index from 0."""
         number, at = divmod(index, self._SIZE)
         if number == len(self._chunks):
             return Turns(self._chunks, (*self._last[:at], turn, *self._last[at + 1 :]))

@@ -62,7 +62,7 @@ def _lost(loss: Loss, data: Path) -> LogLost:
 
 
 def _checkpoints(file: Path, tail_bytes: int | None) -> list[Witness]:
-    """Those that are what was signed, oldest first: a damaged line says nothing of the log."""
+    """Return those that are what was signed, oldest first: a damaged line says nothing of the log."""
     try:
         content = file.read_bytes() if tail_bytes is None else _tail(file, tail_bytes)
     except OSError:

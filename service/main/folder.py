@@ -229,7 +229,7 @@ def _require_vault(data: Path) -> None:
 
 
 async def _require_continuous(data: Path) -> None:
-    """Before anything is opened to be written, which would also write over a WAL that is damaged."""
+    """Check the log before anything is opened for writing, which would also overwrite a damaged WAL."""
     if (data / "events.db").exists():
         from service.integrity.continuity import require_continuous
 
@@ -249,7 +249,7 @@ async def _open_log(data: Path) -> "SQLiteEventStore":
 
 
 async def _repeat_erasures(store: "EventStore") -> None:
-    """Before anything is read: the vault may have been put back from a backup."""
+    """Repeat erasures before anything is read: the vault may have been restored from a backup."""
     from service.integrity.erasing import repeat_erasures_if_writable
 
     await repeat_erasures_if_writable(store)

@@ -31,7 +31,7 @@ _held: list[int] = []
 
 
 def prepare() -> None:
-    """To be called first of all in a frozen program; not in the children that multiprocessing makes."""
+    """Prepare a frozen program; call it first of all, and not in the children that multiprocessing makes."""
     folder = Path(sys.executable).parent
     inherited, is_temporary = os.environ.pop("_DOCSMITH_LOCK", ""), os.environ.pop("_DOCSMITH_TEMPORARY", "") == "1"
     set_program_file(os.environ.pop("_DOCSMITH_PROGRAM", "") or sys.executable)

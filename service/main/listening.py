@@ -36,7 +36,9 @@ class Address:
 
 
 def room_for(connections: int) -> int:
-    """How many connections there can be, with file descriptors left for files, child processes and models' servers."""
+    """Return how many connections there can be, with file descriptors left for files, child processes and models'
+    servers.
+    """
     soft = _raised_limit(connections + DESCRIPTORS_ELSEWHERE)
     return max(min(connections, soft - DESCRIPTORS_ELSEWHERE), FEWEST_CONNECTIONS)
 

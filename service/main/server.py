@@ -112,7 +112,7 @@ class Server:
         await self._workers.stop(Stop.REQUESTS)
 
     async def is_new(self) -> bool:
-        """Whether there is no project yet."""
+        """Return whether there is no project yet."""
         return not await list_projects(self._parts.runtime.views)
 
     def is_alive(self) -> bool:

@@ -47,7 +47,7 @@ class Supervisor:
 
     @classmethod
     def of(cls, env: MutableMapping[str, str]) -> Self:
-        """As the environment says. The variables are taken out, since children are not meant."""
+        """Return the supervisor that the environment names, and remove its variables, which are not for children."""
         address = env.pop("NOTIFY_SOCKET", "")
         meant, microseconds = env.pop("WATCHDOG_PID", str(os.getpid())), env.pop("WATCHDOG_USEC", "")
         watched = meant == str(os.getpid()) and microseconds.isdecimal() and int(microseconds) > 0

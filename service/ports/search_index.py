@@ -91,7 +91,7 @@ class SearchIndex(Protocol):
         current_path: str = "",
         explain: bool = False,
     ) -> SearchResult:
-        """Up to ``limit`` sections; none when no word of the query is on the site, or near one that is."""
+        """Return up to ``limit`` sections; none when no word of the query is on the site, or is near a word of it."""
 
     async def read_page(self, domain: str, path: str, *, readers: Sequence[str] | None = None) -> Page | None:
         """Return a page by its path in the repository, with or without the suffix, or by its URL path on the site.

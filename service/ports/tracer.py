@@ -60,7 +60,7 @@ class Tracer(Protocol):
         is_linked: bool = False,
         encloses: bool = True,
     ) -> AbstractContextManager[Span]:
-        """From here to the end of the ``with`` block, within the span that the same task is in.
+        """Return a span from here to the end of the ``with`` block, within the span that the same task is in.
 
         ``remote`` is the caller's ``traceparent``. What a request with ``request_id`` has asked for names it
         ``asked_by``, and is a child of its span, or only linked to it. ``encloses``: what the block does is within this

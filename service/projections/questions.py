@@ -162,7 +162,7 @@ def _leave_from(db: sqlite3.Connection, thread_id: str, message_id: str, *, itse
 
 
 def _erase(db: sqlite3.Connection, thread_id: str) -> None:
-    """As the rows are when they are made again from the log without the thread's key."""
+    """Change the rows to what a rebuild from the log makes of them without the thread's key."""
     db.execute("UPDATE asked SET question = ?, wording = '', page = ? WHERE thread_id = ?", (ERASED, ERASED, thread_id))
     for column in ("answer", "comment"):
         db.execute(

@@ -22,7 +22,7 @@ class Site(Struct, frozen=True):
 
     @property
     def is_behind(self) -> bool:
-        """Whether a newer index is wanted, or the last attempt failed."""
+        """Return whether a newer index is wanted, or the last attempt failed."""
         return self.view.index_wanted or self.view.failure is not None
 
 

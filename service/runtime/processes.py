@@ -268,7 +268,7 @@ def _travels(error: BaseException) -> bool:
 
 
 def _out_of_memory(error: BaseException | None) -> bool:
-    """True for a failed allocation, also where a library caught it and raised its own error."""
+    """Return True for a failed allocation, also where a library caught it and raised its own error."""
     seen = 0
     while error is not None and seen < 20:
         if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):

@@ -256,7 +256,7 @@ def load_settings(file: Path | None, environment: Mapping[str, str]) -> Settings
 
 
 def read_settings(file: Path | None, environment: Mapping[str, str]) -> Reading:
-    """As ``load_settings``, with every problem, and where each value comes from."""
+    """Read settings as ``load_settings`` does, with every problem, and where each value comes from."""
     text, table = "", {}
     if file is not None:
         try:

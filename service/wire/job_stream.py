@@ -255,7 +255,7 @@ def _arguments(call: ToolCall) -> dict[str, object]:
 
 
 def _depth(text: str) -> int:
-    """How deep JSON nests: at most so deep, since what is not JSON may close nothing."""
+    """Return how deep JSON nests: at most so deep, since what is not JSON may close nothing."""
     depth = deepest = 0
     for found in _BRACKETS.finditer(text):
         if found[0] in "[{":

@@ -57,7 +57,7 @@ _PLAIN_READERS = ("curl/", "Wget/", "python-", "Python/", "Go-http-client/", "HT
 
 
 def is_plain_reader(user_agent: str, *, body_has_trigger: bool) -> bool:
-    """Whether the caller cannot be an AI SDK client, and so gets the plain ``finish``.
+    """Return whether the caller cannot be an AI SDK client, and so gets the plain ``finish``.
 
     ``body_has_trigger``: the request body has a string ``trigger``, as every SDK transport sends it.
     """

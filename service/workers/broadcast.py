@@ -103,7 +103,7 @@ class _Listener(Generic[T]):
             self._news.set_result(None)
 
     def wakes_for(self, event: T) -> bool:
-        """Whether the event is for a batch; else it has been dealt with."""
+        """Return whether the event is for a batch; else it has been dealt with."""
         if self._direct is not None and self._direct(event):
             self.place += 1
             return False

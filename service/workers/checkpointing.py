@@ -46,7 +46,7 @@ class Checkpoints:
         self._store, self._data, self._minutes = store, data, minutes
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Run until cancelled."""
         while True:
             await self.make()
             await asyncio.sleep(self._minutes * 60)

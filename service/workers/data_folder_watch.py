@@ -22,7 +22,7 @@ class DataFolderWatch:
         self._was: str | None = None
 
     def trouble(self) -> Trouble | None:
-        """Why the data folder cannot be written, as far as is known now; each change is logged once."""
+        """Return why the data folder cannot be written, as far as is known now; each change is logged once."""
         found, why = trouble_of(self._data), self._store.trouble
         if found is None and why is not None:
             found = Trouble("write_failed", f"The log cannot be written ({why}): it is tried again each second.")
@@ -40,7 +40,7 @@ class DataFolderWatch:
         return "" if trouble is None else trouble.kind
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Run until cancelled."""
         while True:
             trouble = self.trouble()
             if trouble is not None and trouble.kind == "write_failed":  # a quota, a limit: only a try shows it

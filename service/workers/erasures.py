@@ -24,7 +24,7 @@ class Erasures:
         await repeat_erasures_if_writable(self._store, through=self._done)
 
     async def run(self) -> None:
-        """Until cancelled: forget what this process holds in memory, and empty the files that it keeps open."""
+        """Run until cancelled: forget what this process holds in memory, and empty the files that it keeps open."""
         async for recorded in self._store.subscribe(after=self._done, category=ERASURES.category):
             for subject, _ in decoded(ERASURES, [recorded]):
                 await self._forget(subject, recorded.position)

@@ -24,7 +24,7 @@ class LogWatch:
         """Why nothing is appended."""
 
     async def run(self) -> None:
-        """Until cancelled. Once the log is not what it was, it stays so: what is in memory is of another one."""
+        """Run until cancelled. Once the log is not what it was, it stays so: what is in memory is of another one."""
         while self.problem is None:
             await asyncio.sleep(SECONDS)
             try:

@@ -129,7 +129,7 @@ class Replier:
         self._group: asyncio.TaskGroup | None = None
 
     async def run(self, *, ready: asyncio.Event | None = None) -> None:
-        """Until cancelled: mark what dead processes left as interrupted, then answer whatever is asked here.
+        """Run until cancelled: mark what dead processes left as interrupted, then answer whatever is asked here.
 
         ``ready`` is set once nothing that is asked can be missed. Replies under way when it is cancelled are ended
         properly for their readers, and recorded as interrupted.
@@ -181,7 +181,7 @@ class Replier:
 
     @property
     def awaited(self) -> int:
-        """How many replies go on without a reader."""
+        """Return how many replies go on without a reader."""
         return len(self._deadlines)
 
     async def record_reconnect(self, thread_id: str, reply_id: str) -> None:

@@ -77,7 +77,7 @@ class Webhooks:
         self._woken = asyncio.Event()
 
     async def run(self) -> None:
-        """Until cancelled. An attempt that is under way then is made again at the next start."""
+        """Run until cancelled. An attempt that is under way then is made again at the next start."""
         after = await self._store.head()
         await wait_for_rebuild(self._views, after)
         async with asyncio.TaskGroup() as group:
@@ -103,7 +103,7 @@ class Webhooks:
         return True
 
     async def _wait(self, seconds: float) -> None:
-        """Until something has happened, or so long."""
+        """Wait until something has happened, at most the given seconds."""
         waiting = [asyncio.ensure_future(self._sleep(seconds)), asyncio.ensure_future(self._woken.wait())]
         try:
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)

@@ -201,7 +201,7 @@ def _quotes(question: str, asked: Sequence[str], taken_apart: Sequence["_Apart"]
 
 
 def _evidence(asked: Sequence[str], above: Sequence[str], pieces: Sequence[_Piece]) -> float:
-    """How much the passage is about the question, beside others: 0 .. 3.
+    """Return how much the passage is about the question, beside others: 0 .. 3.
 
     The share of the question's words that it has, the share of its neighbouring words that are neighbours here, and how
     many words those are: half of ten words is more than half of two.
@@ -215,7 +215,7 @@ def _evidence(asked: Sequence[str], above: Sequence[str], pieces: Sequence[_Piec
 
 
 def _certainty(question: str, asked: Sequence[str], language: str, taken_apart: Sequence[_Apart]) -> float:
-    """How sure it is that the documentation has the question's subject at all: about 0 .. 10.
+    """Return how sure it is that the documentation has the question's subject at all: about 0 .. 10.
 
     Words of a question are on any site. What sets a site that answers it apart: they are in its headings, next to each
     other, in one place of a passage, and not in one passage alone. Counts matter as well as shares, since half of ten

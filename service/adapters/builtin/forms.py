@@ -158,7 +158,7 @@ def _without_quotes(text: str) -> tuple[str, list[str]]:
 
 
 def _fences(text: str) -> Iterator[tuple[int, int, str]]:
-    """Where each block of code that is closed begins and ends, and what is in it."""
+    """Yield where each block of code that is closed begins and ends, and what is in it."""
     page = Markdown(text)
     for block in page.blocks:
         if block.kind == "fence" and (block is not page.blocks[-1] or page.unclosed_fence is None):
@@ -202,7 +202,7 @@ def parse(text: str) -> tuple[list[Instruction], list[str]]:
 
 
 def _instruction(clause: str, quoted: Quotes, *, may_begin_with_place: bool = True) -> Instruction | str | None:
-    """None for none; ``to_it`` for the links to what the instruction before was about."""
+    """Return None for none; ``to_it`` for the links to what the instruction before was about."""
     for kind, rule in _RULES:
         match = rule.fullmatch(clause)
         if match is not None and (kind is not Replace or quoted(match["old"])):

@@ -50,7 +50,7 @@ def is_named(navigation: str, lines: Sequence[str], page: str) -> bool:
 
 
 def names_pages(navigation: str, lines: Sequence[str]) -> bool:
-    """Whether it is the file's business: MkDocs finds the pages itself where no ``nav`` is given."""
+    """Return whether it is the file's business: MkDocs finds the pages itself where no ``nav`` is given."""
     return navigation.endswith(".json") or any(line.startswith("nav:") for line in lines)
 
 
@@ -75,7 +75,9 @@ def _root(navigation: str, lines: Sequence[str]) -> str:
 
 
 def _distance(path: str, page: str) -> tuple[int, bool]:
-    """How many folders lie between two pages. The page of a folder comes after its others: it mostly stands first."""
+    """Return how many folders lie between two pages. The page of a folder comes after its others: it mostly stands
+    first.
+    """
     one, other = path.split("/")[:-1], page.split("/")[:-1]
     common = 0
     while common < min(len(one), len(other)) and one[common] == other[common]:

@@ -303,7 +303,7 @@ class Session:
             yield from self._name_in_navigation(path, title)
 
     def _name_in_navigation(self, page: str, title: str) -> Steps:
-        """In the nearest navigation file above the page, if there is one."""
+        """Add the page to the nearest navigation file above it, if there is one."""
         above = [folder.as_posix() for folder in PurePosixPath(page).parents]
         folders: list[Call] = [("list", {} if folder == "." else {"folder": folder}) for folder in above]
         names: list[Call] = [("list", {"name": name}) for name in NAVIGATION_FILES]
@@ -396,7 +396,7 @@ class Session:
         return self._the_one(path, pages)
 
     def _scope(self, path: str) -> Generator[Step, Turn, str]:
-        """As ``_page``, or else the one folder that this path means."""
+        """Return the page as ``_page`` does, or else the one folder that this path means."""
         pages = yield from self._pages(path)
         wanted = path.strip("/").removeprefix("./")
         if len(pages) == 1 and is_index(pages[0]) and not is_index(wanted):

@@ -8,7 +8,7 @@ _READING = frozenset({"list", "search", "read", "replace", "check_links"})
 
 
 def is_known(result: ToolMessage) -> bool:
-    """Whether it has what is read here; results from before there were values have not."""
+    """Return whether it has what is read here; results from before there were values have not."""
     return result.is_error or result.value is not None or result.name not in _READING
 
 

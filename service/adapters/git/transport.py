@@ -183,7 +183,7 @@ def push(clone: Path, remote: Remote, branch: str, commit: str) -> None:
 
 
 def _send(repository: BareRepository, remote: Remote, name: Ref, wanted: ObjectID, known: Set[ObjectID]) -> str | None:
-    """Why the remote refused the ref, None when it did not."""
+    """Return why the remote refused the ref, None when it did not."""
 
     def update(refs: Mapping[Ref, ObjectID]) -> dict[Ref, ObjectID]:
         current = refs.get(name)

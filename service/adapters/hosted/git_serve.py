@@ -125,7 +125,7 @@ class _Serving:
         self._report((self._sent, self._moved))
 
     def _note_moved(self) -> None:
-        """At once: what was moved counts, whatever comes after."""
+        """Report at once: what was moved counts, whatever comes after."""
         self._moved += 1
         self._report((self._sent, self._moved))
 

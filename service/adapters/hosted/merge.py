@@ -31,7 +31,7 @@ def merged_tree(
 def is_mergeable(
     objects: Objects, base: ObjectID | None, ours: ObjectID | None, theirs: ObjectID | None, prefix: bytes = b""
 ) -> bool:
-    """Whether ``merged_tree`` would succeed, without the trees that it makes: only what differs is looked at."""
+    """Return whether ``merged_tree`` would succeed, without the trees that it makes: only what differs is looked at."""
     if ours in (theirs, base) or theirs == base:
         return True
     if prefix.count(b"/") > MAX_DEPTH:

@@ -217,7 +217,7 @@ class Pulls:
         return move_ref(self._repository, HEADS + branch.encode(), old, new)
 
     def of_head(self, head: str) -> Iterator[Pull]:
-        """Those of a branch, newest first; the others are not read. Call it with the lock held."""
+        """Yield those of a branch, newest first; the others are not read. Call it with the lock held."""
         if not self._heads.is_dir():
             self._index_heads()
         file = self._heads / _hash(head)
@@ -228,7 +228,7 @@ class Pulls:
                     yield pull
 
     def _numbers(self) -> Iterator[int]:
-        """In no order, and one at a time: there may be very many."""
+        """Yield the numbers in no order, one at a time: there may be very many."""
         with suppress(FileNotFoundError), os.scandir(self._path / "docsmith" / "pulls") as listing:
             for file in listing:
                 if file.name.endswith(".json") and file.name[:-5].isdigit():
@@ -248,7 +248,7 @@ class Pulls:
         sync_folder(folder)
 
     def again(self, pull: Pull) -> Pull:
-        """As it is now that we hold the lock."""
+        """Return the pull request as it is now that we hold the lock."""
         return read_pull(self._path, pull.number)
 
     def add(self, pull: Pull) -> Pull:

@@ -140,7 +140,7 @@ class ConfiguredModels:
 
     @property
     def needs_litellm(self) -> bool:
-        """Whether any alias is more than builtin."""
+        """Return whether any alias is more than builtin."""
         return any(self._resolve(alias) is not None for alias in self._settings)
 
     async def prepare(self) -> None:

@@ -117,7 +117,7 @@ class LitellmModel:
 
     @property
     def key_is_missing(self) -> bool:
-        """Whether the settings name a variable for the key that is not set."""
+        """Return whether the settings name a variable for the key that is not set."""
         return bool(self._spec.api_key_env) and not self._env.get(self._spec.api_key_env)
 
     async def window_tokens(self) -> int | None:

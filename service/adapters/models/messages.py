@@ -46,7 +46,7 @@ def mark_for_cache(messages: list[dict[str, Any]]) -> None:
 
 
 def _tool_call(call: ToolCall) -> dict[str, Any]:
-    """As the model made it. Arguments that are no JSON object would be refused; the model is shown what it wrote."""
+    """Return the call as the model made it. Arguments that are no JSON object would be refused: they become one."""
     arguments = call.arguments
     try:
         is_object = isinstance(msgspec.json.decode(arguments), dict)

@@ -107,7 +107,7 @@ class ToolCalls:
         call.arguments.append(arguments)
 
     def complete(self, *, cut: bool) -> tuple[ToolCall, ...]:
-        """In the order in which the model made them. ``cut``: the last may be half of one, which is left out."""
+        """Return the calls in the order in which the model made them. ``cut``: an incomplete last one is left out."""
         calls = [
             ToolCall(call.id or f"call_{number}", call.name, "".join(call.arguments) or "{}")
             for number, call in enumerate(self._calls)

@@ -124,7 +124,7 @@ def sitemap_urls(data: bytes, base: str) -> tuple[list[str], list[str]]:
 
 
 def address_of(url: str) -> str:
-    """Where people read the page, from the site's root: llms.txt names its Markdown (``x.md``, ``x.html.md``)."""
+    """Return the page's URL for people, from the site's root: llms.txt names its Markdown (``x.md``, ``x.html.md``)."""
     path = urlsplit(url).path or "/"
     path = re.sub(r"\.mdx?$", "", path)
     return re.sub(r"/index(?:\.html?)?$", "/", path) or "/"

@@ -192,13 +192,15 @@ def _own_names(page: str, now: SiteView) -> set[str]:
 
 
 def _shared(folders: Sequence[str], page: str, now: SiteView) -> int:
-    """How many folders of a link the page's path or address has too."""
+    """Return how many folders of a link the page's path or address has too."""
     own = {_word(part) for part in f"{page}/{now.site.pages[page].url}".split("/")}
     return sum(folder in own for folder in set(folders))
 
 
 def _address(path: str, target: str, page: str, now: SiteView) -> str | None:
-    """How a link on ``path`` would name the page, written as the old target was; None when no way of writing works."""
+    """Return how a link on ``path`` would name the page, written as the old target was; None when no way of writing
+    works.
+    """
     if page not in now.site.pages:
         return relpath(page, dirname(path) or ".") if not target.startswith("/") else f"/{page}"
     url = now.site.pages[page].url

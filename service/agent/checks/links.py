@@ -63,7 +63,7 @@ class Links:
         return sorted(broken, key=lambda link: (not link.clear, link.path, link.line))
 
     async def broken_by_changes(self) -> list[BrokenLink]:
-        """Those that were sound before the job's changes, and new ones."""
+        """Return those that were sound before the job's changes, and new ones."""
         changes = await self._workspace.effective_changes()
         pages = {path: text for path, text in changes.items() if is_markdown(path)}
         moved = await self.moved()
@@ -273,7 +273,7 @@ def _configurations(paths: Sequence[str]) -> list[str]:
 
 
 def _navigation_files(workspace: Workspace) -> list[str]:
-    """Those that the job changed first, then those nearest to the root."""
+    """Return those that the job changed first, then those nearest to the root."""
     changes = workspace.changes
     files = [path for path in workspace.paths() if navigation.is_navigation(path)]
     return sorted(files, key=lambda path: (path not in changes, path.count("/"), path))[:MAX_NAVIGATION_FILES]

@@ -70,7 +70,7 @@ def links_of(text: str, path: str = "", dialect: Dialect = PLAIN) -> list[PageLi
 
 
 def _is_its_place(link: markup_links.Link, used: Collection[int]) -> bool:
-    """Whether the target stands here: that of a reference stands where it is defined."""
+    """Return whether the target stands here: that of a reference stands where it is defined."""
     return link.start in used if link.kind == "definition" else link.kind != "reference"
 
 

@@ -56,7 +56,7 @@ async def work(
     on_text: Callable[[str], None] | None = None,
     seconds: Callable[[], float] = time.monotonic,
 ) -> Running:
-    """From any recorded state to work that has passed the checks, or was let pass with what they found.
+    """Continue from any recorded state until the work has passed the checks, or was accepted with their problems.
 
     ``seconds`` measures what the job spends, ``now`` gives the times of its events: a clock that is set forward is no
     time that the job had.

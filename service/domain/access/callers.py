@@ -45,7 +45,7 @@ def address_of(text: str) -> Address | None:
 
 
 def is_within(address: Address, networks: Iterable[str]) -> bool:
-    """Whether one of the networks has the address. They are ``checked_networks``."""
+    """Return whether one of the networks has the address. They are ``checked_networks``."""
     return any(address in _network(network) for network in networks)
 
 
@@ -80,7 +80,7 @@ def checked_origins(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def is_origin_allowed(origin: str, allowed: Iterable[str]) -> bool:
-    """Whether one of ``checked_origins`` covers what a browser sent; ``null`` and whatever is no origin never."""
+    """Return whether one of ``checked_origins`` covers what a browser sent; never for ``null`` or no origin."""
     if len(origin) > 300:
         return False
     origin = origin.lower()

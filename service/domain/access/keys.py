@@ -223,7 +223,7 @@ _FORM = re.compile(rf"docsmith_(dsc_)?[0-9A-Za-z]{{{RANDOM_CHARACTERS + CHECKSUM
 
 
 def kind_of(token: str) -> KeyKind | None:
-    """Which kind of key this is by its form, or None when it cannot be one of ours."""
+    """Return which kind of key this is by its form, or None when it cannot be one of ours."""
     found = _FORM.fullmatch(token)
     if found is None or _checksum(token[:-CHECKSUM_CHARACTERS]) != token[-CHECKSUM_CHARACTERS:]:
         return None

@@ -132,7 +132,7 @@ class _Window:
         self.start = 0
 
     def count(self, after: int) -> int:
-        """How many are later than this; those before are let go of."""
+        """Return how many are later than this; those before are dropped."""
         self.start = bisect_right(self.times, after, self.start)
         if self.start > 64 and self.start * 2 > len(self.times):
             del self.times[: self.start]

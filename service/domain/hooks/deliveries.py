@@ -126,7 +126,9 @@ def _attempted(done: RecordAttempt, attempt: int) -> DeliveryAttempted:
 
 
 def retry_delay(attempt: int, jitter: float, *, retry_after_seconds: float | None = None) -> timedelta:
-    """How long to wait after an attempt, the first being 1; not shorter than a server's Retry-After, up to a day."""
+    """Return how long to wait after an attempt, the first being 1; not shorter than a server's Retry-After, up to a
+    day.
+    """
     seconds = DELAYS_SECONDS[attempt - 1] * (1 + JITTER * jitter)
     return timedelta(seconds=max(seconds, _bounded(retry_after_seconds or 0)))
 

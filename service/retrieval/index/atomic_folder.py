@@ -64,7 +64,7 @@ def sums_of(folder: Path) -> dict[str, str]:
 
 
 def is_whole(folder: Path) -> bool:
-    """Whether every file of an index is as it was written. Reads all of them."""
+    """Return whether every file of an index is as it was written. Reads all of them."""
     try:
         return all(_sum(folder / name) == known for name, known in sums_of(folder).items())
     except (OSError, ValueError, AttributeError):

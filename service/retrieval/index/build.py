@@ -407,7 +407,7 @@ class _Renewal(_Indexing):
     def carried_out(
         self, folder: Path, began: float, progress: Progress, left_out: Sequence[LeftOut]
     ) -> IndexReport | None:
-        """None when too much has changed."""
+        """Renew the index; return None when too much has changed."""
         for path in self.left_out.found:
             self._tables.unskip(path)
         self.left_out.change(self._changes, left_out)

@@ -139,11 +139,11 @@ class PageTables:
         return str(self._one("SELECT path FROM pages WHERE id = ?", page))
 
     def page_ids(self) -> dict[str, int]:
-        """By path, in its order."""
+        """Return the pages' ids by path, in the order of the paths."""
         return dict(self._db.execute("SELECT path, page FROM files WHERE page IS NOT NULL ORDER BY path"))
 
     def put_page(self, parsed: ParsedPage) -> int:
-        """In the place of the one that it was before, with its id, or with a new one. It is placed later."""
+        """Write a page in place of its earlier version, with its id, or as a new one. It is placed later."""
         page = self.page_id(parsed.path)
         if page is None:
             page = int(str(self._one("SELECT coalesce(max(id), 0) + 1 FROM pages")))
@@ -203,7 +203,7 @@ class PageTables:
         return _decoded(str(self._one("SELECT placed FROM pages WHERE id = ?", page)))
 
     def all_placed(self) -> Iterator[Placed]:
-        """In the order of their paths."""
+        """Yield the places of all pages, in the order of their paths."""
         for (text,) in self._db.execute("SELECT placed FROM pages ORDER BY path"):
             yield _decoded(text)
 
@@ -362,7 +362,7 @@ def _decoded(text: str) -> Placed:
 
 
 def _bracketed(words: Sequence[str]) -> str:
-    """As text that ``instr`` can look up a whole word in."""
+    """Return the words as a text in which ``instr`` can look up a whole word."""
     if not words:
         return ""
     return "".join(f"\n{' '.join(word.casefold().split())}\n" for word in words)

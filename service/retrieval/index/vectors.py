@@ -57,7 +57,7 @@ class Vectors:
             self._db.execute("COMMIT")
 
     def missing(self, hashes: Sequence[bytes]) -> list[bytes]:
-        """Those of the hashes that have no vector, in their order."""
+        """Return those of the hashes that have no vector, in their order."""
         with self._lock:
             known = {key for (key,) in self._db.execute("SELECT hash FROM vectors")}
         return [key for key in dict.fromkeys(hashes) if key not in known]

@@ -50,7 +50,7 @@ class Meaning:
         self._wait = max(self._wait, wait_seconds or 0.0)
 
     async def nearness(self, domain: str, query: str) -> Callable[[Sequence[bytes]], Mapping[bytes, float]] | None:
-        """How near sections of the domain are to a question; None when that cannot be said in time."""
+        """Return how near sections of the domain are to a question; None when that cannot be said in time."""
         if not DOMAIN.fullmatch(domain) or not (self._root / domain).is_dir():
             return None
         vector = await self._vector(query[:MAX_QUERY])

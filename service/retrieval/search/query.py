@@ -73,7 +73,7 @@ class SiteIndexes:
         self.on_broken: Callable[[str], None] | None = None  # called on the event loop, with the domain
 
     def path_of(self, domain: str, name: str) -> Path:
-        """Where an index of that name lies. Raises Invalid for what is no domain or no plain name."""
+        """Return the folder of an index of that name. Raise Invalid when it is not a domain or not a plain name."""
         if not DOMAIN.fullmatch(domain) or ".." in domain:
             raise Invalid(f"{domain!r} is not a domain.")
         if not _NAME.fullmatch(name) or ".." in name:

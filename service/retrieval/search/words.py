@@ -255,7 +255,7 @@ class Words:
         return self._analyzer.analyze(text)
 
     def frequency(self, term: str) -> int:
-        """In how many sections' bodies it stands."""
+        """Return the number of sections whose bodies have the term."""
         return self.sections.doc_freq("body", term)
 
     def is_known(self, term: str) -> bool:

@@ -77,7 +77,7 @@ class Layout(Struct, frozen=True, dict=True):
         )  # fmt: skip
 
     def is_page(self, path: str) -> bool:
-        """By its name alone; front matter may still hide it (``is_hidden``)."""
+        """Return whether a file is a page, by its name alone; front matter may still hide it (``is_hidden``)."""
         if path in self.descriptions:
             return True
         if not path.lower().endswith(_SUFFIXES.get(self.kind, MARKDOWN_SUFFIXES)) or not within(path, self.docs_folder):
@@ -112,11 +112,11 @@ class Layout(Struct, frozen=True, dict=True):
 
     @cached_property
     def _mount_numbers(self) -> Mapping[str, int]:
-        """By folder: hundreds of versions and languages are not looked through for each page."""
+        """Numbers of the mounts by folder, so that not all versions and languages are searched for each page."""
         return {mount[0]: number for number, mount in reversed(tuple(enumerate(self.mounts)))}
 
     def resolve_url(self, path: str, front_matter: FrontMatter, base: str) -> tuple[str, str, str]:
-        """URL, version, language."""
+        """Return URL, version and language of a page."""
         if path in self.addresses:
             return self.addresses[path], "", ""
         if path in self.descriptions:
@@ -184,7 +184,9 @@ class Layout(Struct, frozen=True, dict=True):
         return self.kind == "docusaurus" and bool(folders) and lowered == folders[-1].lower()
 
     def included(self, path: str, target: str) -> tuple[str, ...]:
-        """Where a file that a page imports may lie: from the site's root (``/a.mdx``, ``@site/a.mdx``) or its own."""
+        """Return where a file that a page imports may lie: from the site's root (``/a.mdx``, ``@site/a.mdx``) or its
+        own.
+        """
         target = target.replace("@site/", "/", 1)
         if len(target) > MAX_FACT or "\0" in target:
             return ()

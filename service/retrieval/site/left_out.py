@@ -35,7 +35,7 @@ class LeftOutFiles(Struct):
                 self.more += 1
 
     def skipped(self, layout: Layout) -> Iterator[Skipped]:
-        """Those that a reader of the site could miss: pages, folders that may hold some, configuration."""
+        """Yield those that a reader of the site could miss: pages, folders that may hold some, configuration."""
         for path, one in self.found.items():
             if is_configuration(path) or layout.is_page(path) or (one.may_hold_pages and _may_hold(path, layout)):
                 yield Skipped(path, one.reason)

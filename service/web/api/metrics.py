@@ -150,7 +150,7 @@ class Metrics:
             raise
 
     async def watch_loop(self) -> None:
-        """Until cancelled."""
+        """Run until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             due = loop.time() + LOOK_SECONDS

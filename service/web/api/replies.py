@@ -43,7 +43,7 @@ class ReplySubscription(Struct, frozen=True):
 
 
 async def send_ui_messages(request: web.Request, reply: ReplySubscription, *, plain: bool) -> web.StreamResponse:
-    """As server-sent events; ``plain``: as ``ui_messages.is_plain_reader`` says."""
+    """Answer with server-sent events; ``plain``: as ``ui_messages.is_plain_reader`` says."""
     encoder = ui_messages.UiMessageEncoder(plain=plain)
     response = EventSourceResponse(sep="\n", allow_all_methods=True)
     response.headers.update({**ui_messages.HEADERS, **_headers_of(reply)})
@@ -61,7 +61,7 @@ async def send_ui_messages(request: web.Request, reply: ReplySubscription, *, pl
 async def send_data_stream(
     request: web.Request, reply: ReplySubscription, *, headers: dict[str, str]
 ) -> web.StreamResponse:
-    """As the lines of AI SDK 4."""
+    """Answer with the lines of AI SDK 4."""
     encoder = data_stream.DataStreamEncoder()
     response = web.StreamResponse(headers={**data_stream.HEADERS, **_headers_of(reply), **headers})
     reading = request.app[REPLIER].reading(reply.thread_id, reply.reply_id, may_return=reply.may_return)

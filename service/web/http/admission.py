@@ -75,7 +75,7 @@ class Admission:
         self.connection_limiter.limits = _unlimited(limits, (*LOCAL, *proxies.trusted))
 
     async def load(self) -> None:
-        """Before the first request."""
+        """Read keys, projects and counts; call it before the first request."""
         await self._keys.catch_up()
         await self._projects.load()
         await self._admissions.load(self._views)

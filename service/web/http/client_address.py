@@ -30,7 +30,7 @@ class Proxies(Struct):
 
     @classmethod
     def of(cls, trusted: str | Sequence[str], header: str) -> "Proxies":
-        """From the settings. Raises Invalid: one that is no address or network."""
+        """Return the proxies of the settings. Raise Invalid for one that is no address or network."""
         texts = trusted.split(",") if isinstance(trusted, str) else trusted
         return cls(checked_networks(text for text in texts if text.strip()), header)
 
@@ -49,7 +49,7 @@ def client_address(request: web.Request) -> Address:
 
 
 def read_address(remote: str | None, lines: Sequence[str], proxies: Proxies) -> Address:
-    """From the address of the connection and the proxies' header, a line for each time that it was sent.
+    """Return the client's address, from that of the connection and the lines of the proxies' header.
 
     An entry that is no address ends the reading: then the proxy that passed it on is taken for the caller.
     """
@@ -74,7 +74,7 @@ def _listed(lines: Sequence[str]) -> Iterator[str]:
 
 
 def _forwarded(lines: Sequence[str]) -> Iterable[str]:
-    """As ``_listed``, of the ``for`` parameter of each element. A comma in quotes is nothing that an address has."""
+    """Return the addresses as ``_listed`` does, from the ``for`` parameter of each element. No address has a comma."""
     for element in _listed(lines):
         found = _FOR.search(element)
         yield (found[1] or found[2] or "") if found else ""

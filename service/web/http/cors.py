@@ -33,7 +33,7 @@ async def cors(request: web.Request, handler: Handler) -> web.StreamResponse:
 
 
 def allow_origin(request: web.Request, response: web.StreamResponse) -> None:
-    """For every answer's head, errors and streams included."""
+    """Add the fields to every answer's head, errors and streams included."""
     if request.path.startswith(PREFIX):
         key, origin = request.get(CALLER), request.headers.get("Origin")
         listed = key is not None and key.state.allowed_origins

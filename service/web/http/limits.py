@@ -38,7 +38,7 @@ IN_SCOPE: dict[str, Api] = {
 
 
 def attach_quota(request: web.Request, key: KnownKey, project: ProjectView) -> None:
-    """From now on the answer's head has the limits, if the request's address is one that is counted."""
+    """Add the limits to the answer's head, if requests to this address are counted."""
     resource = request.match_info.route.resource
     path = resource.canonical if request.method == "POST" and resource is not None else ""
     api, is_reader = IN_SCOPE.get(path), bool(key.state.allowed_origins)
@@ -77,7 +77,7 @@ def metered_store(request: web.Request) -> EventStore:
 
 
 def tell_limits(request: web.Request, response: web.StreamResponse) -> None:
-    """For every answer's head, errors and streams included."""
+    """Add the fields to every answer's head, errors and streams included."""
     counted = request.get(COUNTED)
     if counted is not None:
         standing = request.app[ADMISSIONS].standing(counted)

@@ -171,7 +171,7 @@ def encoded_problem(
 
 
 def problem_response(request_id: str, status: int) -> web.Response:
-    """For a request that none of our code has seen: what its status alone says."""
+    """Return the problem for a request that none of our code has seen, from its status alone."""
     code = CODES.get(status, f"http_{status}")
     body = encoded_problem(status, code, SENTENCES.get(status, TITLES.get(status, "Error") + "."), request_id)
     headers = {**PLAIN_HEADERS, "Cache-Control": "no-store", "X-Request-Id": request_id}
@@ -273,7 +273,7 @@ async def request_ids(request: web.Request, handler: Handler) -> web.StreamRespo
 
 
 def name_request(request: web.Request, response: web.StreamResponse) -> None:
-    """For every answer's head."""
+    """Add the request's id to every answer's head."""
     response.headers.setdefault("X-Request-Id", request.get(REQUEST_ID, ""))
 
 
@@ -320,7 +320,9 @@ def decoded_at(place: str, raw: bytes | msgspec.Raw, kind: type[T]) -> T:
 
 
 def _message_and_path(text: str) -> tuple[str, str]:
-    """From msgspec's ``Expected `str`, got `int` - at `$.a` ``; a missing field's own name is added to the path."""
+    """Return place and message from msgspec's ``Expected `str`, got `int` - at `$.a` ``; a missing field's own name is
+    added to the path.
+    """
     message, _, at = text.partition(" - at ")
     path = at.strip("`") or "$"
     missing = re.fullmatch(r"Object missing required field `([^`]+)`", message)

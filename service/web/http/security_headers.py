@@ -21,7 +21,7 @@ IS_HTTPS: web.AppKey[bool] = web.AppKey("IS_HTTPS")
 
 
 def secure(request: web.Request, response: web.StreamResponse) -> None:
-    """For every answer's head, errors and streams included."""
+    """Add the fields to every answer's head, errors and streams included."""
     headers = response.headers
     if "Content-Security-Policy" in headers:
         for name, value in PLAIN_HEADERS.items():

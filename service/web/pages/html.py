@@ -72,5 +72,5 @@ def message_page(
 
 
 def way_up(request: web.Request) -> str:
-    """From the page's address to the root of the service."""
+    """Return the relative path from the page's address to the root of the service."""
     return "../" * (request.path.count("/") - 1) or "./"

@@ -201,7 +201,7 @@ class Admissions:
     def _admit(
         self, wanted: Sequence[_Wanted]
     ) -> tuple[list[tuple[_Wanted, RequestAccepted]], list[tuple[_Wanted, Standing]]]:
-        """Those whom every limit has room for, counted; and the others, each with the limit that has none."""
+        """Return the requests that every limit allows, counted; and the others, each with the limit that is reached."""
         admitted, refused = [], []
         for one in wanted:
             request = replace(one.request, accepted_at=self._clock())

@@ -38,7 +38,7 @@ class Embedder:
         self._pauses = pauses_seconds
 
     async def run(self) -> None:
-        """Until cancelled: every site that has an index, then each that gets a new one."""
+        """Run until cancelled: every site that has an index, then each that gets a new one."""
         await self._meaning.prepare()
         after = await self._store.head()
         for site in await list_sites(self._views):

@@ -113,7 +113,7 @@ class Indexer:
         return {domain: site.reason() for domain, site in found[:MAX_BEHIND]}
 
     async def run(self) -> None:
-        """Until cancelled: index what wants it now, then whatever is asked for."""
+        """Run until cancelled: index what wants it now, then whatever is asked for."""
         after = await self._store.head()
         await wait_for_rebuild(self._views, after)
         async with asyncio.TaskGroup() as group:
@@ -292,7 +292,7 @@ class Indexer:
             return await self._docs.fetch(source)
 
     async def _renewed(self, build: "_Build", before: "_Before", stage: "_Wanted") -> IndexReport | None:
-        """None when everything has to be looked at."""
+        """Renew the index from what changed; return None when everything has to be read."""
         stage.stage = "it waits for its turn to be read"
         async with self._slots.held(build.project.organization_id):
             stage.stage = "what changed is being read"

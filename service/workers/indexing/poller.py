@@ -38,7 +38,7 @@ class Poller:
         """By organization."""
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Run until cancelled."""
         async with asyncio.TaskGroup() as group:
             while True:
                 await asyncio.sleep(self._seconds)

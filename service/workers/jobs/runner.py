@@ -113,7 +113,7 @@ class JobRunner:
         self._retry_seconds = retry_seconds
 
     async def run(self) -> None:
-        """Until cancelled: what waits now, what dead processes left, then whatever is asked for.
+        """Run until cancelled: what waits now, what dead processes left, then whatever is asked for.
 
         Jobs that are under way when it is cancelled are parked: recorded as interrupted, to go on at the next start.
         """
@@ -258,7 +258,7 @@ class JobRunner:
 
 
 def _lacks_room(error: Exception) -> bool:
-    """Whether a disk is full, or memory or descriptors are short, which may pass."""
+    """Return whether a disk is full, or memory or descriptors are short, which may pass."""
     if isinstance(error, OSError):
         return error.errno in OUT_OF_DESCRIPTORS
     return isinstance(error, DiskFull | MemoryError)

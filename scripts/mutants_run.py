@@ -28,6 +28,8 @@ FIRST = {
     "service.agent": ["tests/agent"],
     "service.assistant": ["tests/assistant", "tests/renderers"],
     "service.cli": ["tests/cli"],
+    "service.integrity": ["tests/workers", "tests/cli/test_audit.py", "tests/cli/test_lost_log.py", "tests/cli"],
+    "service.main": ["tests/main", "tests/end_to_end/test_operations.py", "tests/cli"],
     "service.markup": ["tests/markup", "tests/retrieval", "tests/agent"],
     "service.projections": ["tests/projections", "tests/queries"],
     "service.queries": ["tests/queries", "tests/projections"],

@@ -5,18 +5,17 @@ the repository or on the site, or ``{"query": …, "facts": [text, …]}``, wher
 question's first ten pages (sections, for facts): recall at 5, the reciprocal rank of the first right one, nDCG at 10.
 """
 
-import argparse
 import asyncio
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
+import click
 import msgspec
 from msgspec import Struct
 
 from service.cli.output import DONE, FAILED, Output, failure
-from service.cli.parsing import add_command
+from service.cli.parsing import FILE, Options, command
 from service.cli.runtime import Runtime
 from service.cli.sites import open_site
 from service.domain.errors import Invalid
@@ -64,30 +63,24 @@ class Evaluation(Struct, frozen=True):
     """The thresholds that were missed."""
 
 
-def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
-    one = add_command(
-        commands,
-        "eval",
-        "measure a site's search by golden questions",
-        more="One question a line, as JSON: a query, and the relevant pages or the facts that must be found.",
-        examples=["eval golden.jsonl --domain guide", "eval golden.jsonl --min-recall 0.8 --min-ndcg 0.6 --json"],
-        parents=[common],
-    )
-    one.add_argument("file", metavar="FILE", type=Path, help="golden questions, JSON lines")
-    one.add_argument("--domain", metavar="D", help="of the site (default: the only one)")
-    for name, what in (("recall", "recall at 5"), ("mrr", "mean reciprocal rank"), ("ndcg", "nDCG at 10")):
-        one.add_argument(f"--min-{name}", type=share, metavar="X", help=f"exit with 1 when {what} is less (0 to 1)")
-    one.set_defaults(command=evaluate)
-
-
 def share(text: str) -> float:
     number = float(text)
     if not 0 <= number <= 1:
-        raise argparse.ArgumentTypeError("give a number from 0 to 1")
+        raise ValueError(f"{text!r} is not a number from 0 to 1.")
     return number
 
 
-async def evaluate(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
+@command(
+    "eval",
+    more="One question a line, as JSON: a query, and the relevant pages or the facts that must be found.",
+    examples=["eval golden.jsonl --domain guide", "eval golden.jsonl --min-recall 0.8 --min-ndcg 0.6 --json"],
+)
+@click.argument("file", type=FILE, metavar="FILE", help="golden questions, JSON lines")
+@click.option("--domain", metavar="D", help="of the site (default: the only one)")
+@click.option("--min-recall", type=share, metavar="X", help="exit with 1 when recall at 5 is less (0 to 1)")
+@click.option("--min-mrr", type=share, metavar="X", help="exit with 1 when mean reciprocal rank is less (0 to 1)")
+@click.option("--min-ndcg", type=share, metavar="X", help="exit with 1 when nDCG at 10 is less (0 to 1)")
+async def evaluate(runtime: Runtime, options: Options, output: Output) -> int:
     questions = await asyncio.to_thread(read_questions, options.file)
     domain = options.domain or await _only_domain(runtime)
     await open_site(runtime, domain)

@@ -1,14 +1,14 @@
 """``docsmith job``."""
 
-import argparse
 import shlex
 from contextlib import aclosing
-from typing import Any
+
+import click
 
 from eventstore import Metadata
 from service.cli.audit.reading import one_line
 from service.cli.output import DONE, FAILED, Output, failure, table
-from service.cli.parsing import add_command, count
+from service.cli.parsing import COUNT, Choice, Group, Options, together
 from service.cli.projects import the_organization, the_project
 from service.cli.runtime import Runtime, is_served
 from service.commands.jobs import NewJob, add_message, archive_job, cancel_job, request_job
@@ -50,100 +50,38 @@ Several go into one instruction, parted by new lines, semicolons, full stops or 
 """
 
 
-def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
-    job = add_command(commands, "job", "give jobs to the agent and follow them")
-    actions = job.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    one = add_command(
-        actions,
-        "create",
-        "ask for a change; a running service carries it out",
-        examples=[
-            'job create "Fix broken links" --watch',
-            'job create \'Replace "sign in" with "log in"\' --project guide --draft',
-        ],
-        parents=[common],
-    )
-    one.epilog = f"{BUILTIN_FORMS}\n\n{one.epilog}"
-    one.add_argument("prompt", metavar="INSTRUCTION", help="what to change, in quotes")
-    one.add_argument(
-        "--project", metavar="ID_OR_DOMAIN", help="whose documentation; needed only when there are several"
-    )
-    one.add_argument("--model", default="", metavar="ALIAS", help="a model of the settings (default: the agent's)")
-    one.add_argument("--branch", default="", help="the branch to work on (default: a new one, named after the job)")
-    one.add_argument("--draft", action="store_true", help="open the pull request as a draft")
-    one.add_argument("--watch", action="store_true", help="follow the job to its end, as job watch does")
-    one.set_defaults(command=create)
-    one = add_command(
-        actions, "show", "show how a job stands", more="Exit status 1 when it has failed.", parents=[common]
-    )
-    _add_job_id(one)
-    one.set_defaults(command=show)
-    one = add_command(
-        actions, "watch", "follow a job to its end", more="Exit status 1 when it fails.", parents=[common]
-    )
-    _add_job_id(one)
-    one.set_defaults(command=watch)
-    one = add_command(
-        actions,
-        "list",
-        "list jobs, the newest first",
-        examples=["job list", "job list --project guide --status failed --limit 50", "job list --archived --json"],
-        parents=[common],
-    )
-    one.add_argument(
-        "--project", metavar="ID_OR_DOMAIN", help="whose documentation; needed only when there are several"
-    )
-    one.add_argument("--status", choices=("active", "completed", "failed"), help="only those")
-    one.add_argument("--archived", action="store_true", help="the archived ones, too")
-    one.add_argument("--limit", type=count, default=20, metavar="N", help="how many at most (default: %(default)s)")
-    one.set_defaults(command=show_list)
-    one = add_command(
-        actions,
-        "message",
-        "say more to a job",
-        more="It steers a job that is under way; one that has ended goes on, in the same pull request if that is open.",
-        examples=['job message 0000beef "Mention it in the changelog, too"'],
-        parents=[common],
-    )
-    _add_job_id(one)
-    one.add_argument("text", metavar="MESSAGE", help="what to do, in quotes")
-    one.set_defaults(command=message)
-    one = add_command(
-        actions,
-        "cancel",
-        "stop a job",
-        more="It ends as failed; what it has done is lost but for what it pushed. A message has it go on.",
-        examples=["job cancel 0000beef"],
-        parents=[common],
-    )
-    _add_job_id(one)
-    one.set_defaults(command=cancel)
-    one = add_command(
-        actions,
-        "archive",
-        "hide a job from lists",
-        more="Its status stays; lists show it only when they are asked for archived ones.",
-        examples=["job archive 0000beef"],
-        parents=[common],
-    )
-    _add_job_id(one)
-    one.set_defaults(command=archive)
+job = Group("job")
 
 
-def _add_job_id(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+organization_of_jobs = click.option(
+    "--organization", metavar="ID", help="whose job it is; needed for a part of an id when there are several"
+)
+
+
+_job_id = together(
+    click.argument(
         "id", metavar="ID", help=f"the job's id, or {MIN_ID_PART} or more characters of it that no other job has"
-    )
-    add_organization(parser)
+    ),
+    organization_of_jobs,
+)
 
 
-def add_organization(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--organization", metavar="ID", help="whose job it is; needed for a part of an id when there are several"
-    )
-
-
-async def create(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
+@job.command(
+    "create",
+    does="ask for a change; a running service carries it out",
+    examples=[
+        'job create "Fix broken links" --watch',
+        'job create \'Replace "sign in" with "log in"\' --project guide --draft',
+    ],
+    notes=BUILTIN_FORMS,
+)
+@click.argument("prompt", metavar="INSTRUCTION", help="what to change, in quotes")
+@click.option("--project", metavar="ID_OR_DOMAIN", help="whose documentation; needed only when there are several")
+@click.option("--model", default="", metavar="ALIAS", help="a model of the settings (default: the agent's)")
+@click.option("--branch", default="", help="the branch to work on (default: a new one, named after the job)")
+@click.option("--draft", is_flag=True, help="open the pull request as a draft")
+@click.option("--watch", is_flag=True, help="follow the job to its end, as job watch does")
+async def create(runtime: Runtime, options: Options, output: Output) -> int:
     project = await the_project(runtime, options.project)
     new = NewJob((Message("user", options.prompt),), 2, options.model, options.branch, options.draft)
     created = await request_job(runtime.store, runtime.models, project, new, Metadata(actor=cli_actor()))
@@ -174,7 +112,9 @@ def _tell_when_not_served(runtime: Runtime) -> None:
         )
 
 
-async def show(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
+@job.command("show", does="show how a job stands", more="Exit status 1 when it has failed.")
+@_job_id
+async def show(runtime: Runtime, options: Options, output: Output) -> int:
     job = await the_job(runtime, options.id, options.organization)
     output.result(job, _text(job))
     return FAILED if job.status == "failed" else DONE
@@ -195,7 +135,22 @@ def _text(job: JobView) -> str:
     return "\n".join(lines)
 
 
-async def show_list(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
+@job.command("watch", does="follow a job to its end", more="Exit status 1 when it fails.")
+@_job_id
+async def watch(runtime: Runtime, options: Options, output: Output) -> int:
+    return await _follow(runtime, await the_job(runtime, options.id, options.organization), output)
+
+
+@job.command(
+    "list",
+    does="list jobs, the newest first",
+    examples=["job list", "job list --project guide --status failed --limit 50", "job list --archived --json"],
+)
+@click.option("--project", metavar="ID_OR_DOMAIN", help="whose documentation; needed only when there are several")
+@click.option("--status", type=Choice(("active", "completed", "failed")), help="only those")
+@click.option("--archived", is_flag=True, help="the archived ones, too")
+@click.option("--limit", type=COUNT, default=20, metavar="N", help="how many at most (default: 20)")
+async def show_list(runtime: Runtime, options: Options, output: Output) -> int:
     project = await the_project(runtime, options.project)
     found = await list_jobs(
         runtime.views,
@@ -220,7 +175,15 @@ async def show_list(runtime: Runtime, options: argparse.Namespace, output: Outpu
     return DONE
 
 
-async def message(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
+@job.command(
+    "message",
+    does="say more to a job",
+    more="It steers a job that is under way; one that has ended goes on, in the same pull request if that is open.",
+    examples=['job message 0000beef "Mention it in the changelog, too"'],
+)
+@_job_id
+@click.argument("text", metavar="MESSAGE", help="what to do, in quotes")
+async def message(runtime: Runtime, options: Options, output: Output) -> int:
     job = await the_job(runtime, options.id, options.organization)
     if not 0 < len(options.text) <= MAX_PROMPT_CHARACTERS:
         raise Invalid(f"A message has 1 to {MAX_PROMPT_CHARACTERS} characters.")
@@ -231,13 +194,27 @@ async def message(runtime: Runtime, options: argparse.Namespace, output: Output)
     return code
 
 
-async def cancel(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
+@job.command(
+    "cancel",
+    does="stop a job",
+    more="It ends as failed; what it has done is lost but for what it pushed. A message has it go on.",
+    examples=["job cancel 0000beef"],
+)
+@_job_id
+async def cancel(runtime: Runtime, options: Options, output: Output) -> int:
     job = await the_job(runtime, options.id, options.organization)
     await cancel_job(runtime.store, job.id, Metadata(actor=cli_actor()))
     return await _result(runtime, job.id, output, f"job {short_id(job.id)} is cancelled")
 
 
-async def archive(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
+@job.command(
+    "archive",
+    does="hide a job from lists",
+    more="Its status stays; lists show it only when they are asked for archived ones.",
+    examples=["job archive 0000beef"],
+)
+@_job_id
+async def archive(runtime: Runtime, options: Options, output: Output) -> int:
     job = await the_job(runtime, options.id, options.organization)
     await archive_job(runtime.store, job.id, Metadata(actor=cli_actor()))
     return await _result(runtime, job.id, output, f"job {short_id(job.id)} is archived")
@@ -274,10 +251,6 @@ async def _result(runtime: Runtime, job_id: str, output: Output, text: str) -> i
     await catch_up(runtime.views)
     output.result(await _found(runtime, job_id), text)
     return DONE
-
-
-async def watch(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
-    return await _follow(runtime, await the_job(runtime, options.id, options.organization), output)
 
 
 async def _follow(runtime: Runtime, created: JobView, output: Output) -> int:

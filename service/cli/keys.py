@@ -1,14 +1,13 @@
 """``docsmith key``."""
 
-import argparse
 from datetime import timedelta
-from typing import Any
 
+import click
 from msgspec import to_builtins
 
 from eventstore import Metadata
 from service.cli.output import DONE, Output, table
-from service.cli.parsing import add_command
+from service.cli.parsing import Choice, Group, Options, together
 from service.cli.projects import the_organization
 from service.cli.runtime import Runtime
 from service.cli.sites import no_site
@@ -21,72 +20,39 @@ from service.queries.sites import get_site
 from service.runtime.system import cli_actor, now
 from service.views.keys import KeyView
 
-
-def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
-    key = add_command(commands, "key", "make, change, list and revoke API keys")
-    actions = key.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    one = add_command(
-        actions,
-        "create",
-        "make a key; it is shown this once",
-        more=(
-            "An admin key is a secret: it gives jobs to the agent, and sees the organization's pull requests. "
-            "An assistant key may be public: it asks about the sites that it names."
-        ),
-        examples=[
-            "key create --kind admin --expires-days 90 --address 192.0.2.0/24",
-            "key create --kind assistant --domain guide --origin https://docs.example.com",
-        ],
-        parents=[common],
-    )
-    one.add_argument("--kind", required=True, choices=("admin", "assistant"), help="which of the two APIs it opens")
-    one.add_argument("--domain", action="append", default=[], help="a site that an assistant key serves; repeatable")
-    one.add_argument("--name", default="", help="what it is for, for the list (default: by its kind)")
-    one.add_argument("--expires-days", type=int, choices=LIFETIMES_DAYS, help="when it ends (default: never)")
-    _add_lists(one)
-    one.add_argument("--organization", metavar="ID", help="whose it is; needed only when there are several")
-    one.set_defaults(command=create_key_)
-    one = add_command(actions, "list", "list the keys, without their secret part", parents=[common])
-    one.set_defaults(command=list_keys_)
-    one = add_command(actions, "show", "show one key, without its secret part", parents=[common])
-    one.add_argument("id", metavar="ID", help="of the key, as docsmith key list shows it")
-    one.set_defaults(command=show_key)
-    one = add_command(
-        actions,
-        "update",
-        "change a key's name, or from where it may be used",
-        more="What is not named stays as it is; a list that is named replaces the one before. The secret stays.",
-        examples=[
-            "key update ID --name CI",
-            "key update ID --origin https://docs.example.com --origin 'https://*.preview.example.com'",
-            "key update ID --any-origin --any-address",
-        ],
-        parents=[common],
-    )
-    one.add_argument("id", metavar="ID", help="of the key, as docsmith key list shows it")
-    one.add_argument("--name", help="what it is for, for the list")
-    _add_lists(one)
-    one.add_argument("--any-address", action="store_true", help="take it from anywhere again")
-    one.add_argument("--any-origin", action="store_true", help="let every website use it again")
-    one.set_defaults(command=update_key)
-    one = add_command(actions, "revoke", "end a key, at once and for good", parents=[common])
-    one.add_argument("id", metavar="ID", help="of the key, as docsmith key list shows it")
-    one.set_defaults(command=revoke_key_)
+key = Group("key")
 
 
-def _add_lists(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--address", action="append", metavar="CIDR", help="an address or network that it may be used from; repeatable"
-    )
-    parser.add_argument(
+_lists = together(
+    click.option(
+        "--address", multiple=True, metavar="CIDR", help="an address or network that it may be used from; repeatable"
+    ),
+    click.option(
         "--origin",
-        action="append",
+        multiple=True,
         metavar="ORIGIN",
         help="a website whose pages may use it, such as https://*.example.com; repeatable, assistant keys only",
-    )
+    ),
+)
 
 
-async def create_key_(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
+@key.command(
+    "create",
+    does="make a key; it is shown this once",
+    more="An admin key is a secret: it gives jobs to the agent, and sees the organization's pull requests. "
+    "An assistant key may be public: it asks about the sites that it names.",
+    examples=[
+        "key create --kind admin --expires-days 90 --address 192.0.2.0/24",
+        "key create --kind assistant --domain guide --origin https://docs.example.com",
+    ],
+)
+@click.option("--kind", type=Choice(("admin", "assistant")), required=True, help="which of the two APIs it opens")
+@click.option("--domain", multiple=True, help="a site that an assistant key serves; repeatable")
+@click.option("--name", default="", help="what it is for, for the list (default: by its kind)")
+@click.option("--expires-days", type=Choice(LIFETIMES_DAYS), help="when it ends (default: never)")
+@_lists
+@click.option("--organization", metavar="ID", help="whose it is; needed only when there are several")
+async def create_key_(runtime: Runtime, options: Options, output: Output) -> int:
     if options.kind == "assistant" and not options.domain:
         raise Invalid("An assistant key names the domains that it serves: --domain DOMAIN (docsmith project list).")
     for domain in options.domain:
@@ -112,7 +78,8 @@ async def create_key_(runtime: Runtime, options: argparse.Namespace, output: Out
     return DONE
 
 
-async def list_keys_(runtime: Runtime, _options: argparse.Namespace, output: Output) -> int:
+@key.command("list", does="list the keys, without their secret part")
+async def list_keys_(runtime: Runtime, _options: Options, output: Output) -> int:
     keys = await list_keys(runtime.views)
     cells = [
         (
@@ -126,13 +93,30 @@ async def list_keys_(runtime: Runtime, _options: argparse.Namespace, output: Out
     return DONE
 
 
-async def show_key(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
+@key.command("show", does="show one key, without its secret part")
+@click.argument("id", metavar="ID", help="of the key, as docsmith key list shows it")
+async def show_key(runtime: Runtime, options: Options, output: Output) -> int:
     row = await _the_key(runtime, options.id)
     output.result(row, _shown(row))
     return DONE
 
 
-async def update_key(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
+@key.command(
+    "update",
+    does="change a key's name, or from where it may be used",
+    more="What is not named stays as it is; a list that is named replaces the one before. The secret stays.",
+    examples=[
+        "key update ID --name CI",
+        "key update ID --origin https://docs.example.com --origin 'https://*.preview.example.com'",
+        "key update ID --any-origin --any-address",
+    ],
+)
+@click.argument("id", metavar="ID", help="of the key, as docsmith key list shows it")
+@click.option("--name", help="what it is for, for the list")
+@_lists
+@click.option("--any-address", is_flag=True, help="take it from anywhere again")
+@click.option("--any-origin", is_flag=True, help="let every website use it again")
+async def update_key(runtime: Runtime, options: Options, output: Output) -> int:
     if (options.address and options.any_address) or (options.origin and options.any_origin):
         raise Invalid("Name a list, or --any-address or --any-origin, not both.")
     row = await _the_key(runtime, options.id)
@@ -179,7 +163,9 @@ async def _the_key(runtime: Runtime, key_id: str) -> KeyView:
     return row
 
 
-async def revoke_key_(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
+@key.command("revoke", does="end a key, at once and for good")
+@click.argument("id", metavar="ID", help="of the key, as docsmith key list shows it")
+async def revoke_key_(runtime: Runtime, options: Options, output: Output) -> int:
     row = await _the_key(runtime, options.id)
     await revoke_key(runtime.store, row.id, Metadata(actor=cli_actor()))
     output.result({"id": row.id, "revoked": True}, f"revoked {row.id}")

@@ -1,55 +1,66 @@
-"""``docsmith``: every command, its options, and how its errors are reported."""
+"""``docsmith``: every command, its options, and how its errors are told."""
 
-import argparse
-import asyncio
 import errno
 import json
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import cast
+from typing import NoReturn
+
+import click
 
 from service import __version__
-from service.cli.output import DONE, FAILED, WRONG_USAGE, Output, Unwritable, failure, flush, leave_standard_output
-from service.cli.parsing import Formatter, Parser, WrongUsage, add_command, port
-from service.cli.runtime import Program, Runtime
+from service.cli.output import (
+    DONE,
+    FAILED,
+    WRONG_USAGE,
+    Output,
+    Unwritable,
+    failure,
+    flush,
+    leave_standard_output,
+    writing,
+)
+from service.cli.parsing import DEFAULT_DATA, PORT, Command, Described, Group, Options, command
+from service.cli.runtime import Program
 from service.cli.setup.config import settings_of
 from service.domain.errors import ServiceError
 from service.runtime.data_folder import UMASK, full_disk, make_data_folder, require_data_folder
 from service.runtime.settings import Settings
 
-DEFAULT_DATA = "data"
+COMPLETE_VARIABLE = "_DOCSMITH_COMPLETE"
+"""Set by what ``docsmith completion`` prints, when a shell asks what may follow."""
 
-Command = Callable[[Runtime, argparse.Namespace, Output], Awaitable[int]]
-LoneCommand = Callable[[argparse.Namespace, Output], Awaitable[int]]
-SettingsCommand = Callable[[argparse.Namespace, Output, Program, Callable[[], Settings]], Awaitable[int]]
-
-MODULES = {
-    "projects": ("organization", "project"),
-    "keys": ("key",),
-    "sites": ("index", "search"),
-    "evaluation": ("eval",),
-    "threads": ("ask",),
-    "jobs": ("job",),
-    "webhooks": ("webhook",),
-    "audit.commands": ("audit",),
-    "operate.commands": ("backup", "restore", "take-over"),
-    "operate.doctor": ("doctor",),
-    "operate.health": ("health",),
-    "setup.config": ("config",),
-    "setup.init": ("init",),
-    "setup.completion": ("completion",),
-    "setup.demo": ("demo",),
+COMMANDS = {
+    "serve": ("main:serve", "run the service"),
+    "organization": ("projects:organization", "make and list organizations: who owns projects and keys"),
+    "project": ("projects:project", "make, change and list projects: a repository, its code host, its site"),
+    "key": ("keys:key", "make, change, list and revoke API keys"),
+    "index": ("sites:index", "index a site's newest commit now"),
+    "search": ("sites:search", "search a site"),
+    "eval": ("evaluation:evaluate", "measure a site's search by golden questions"),
+    "ask": ("threads:ask", "ask the assistant about a site"),
+    "job": ("jobs:job", "give jobs to the agent and follow them"),
+    "webhook": ("webhooks:webhook", "notify other services of jobs, and receive pushes"),
+    "audit": ("audit.commands:audit", "check, sign, read, replay and export the log; erase from it"),
+    "backup": ("operate.commands:backup", "copy everything into one file, beside a running service"),
+    "restore": ("operate.restore:restore", "make a data folder from a backup, after a check"),
+    "take-over": ("operate.take_over:take_over", "let a restored copy go on in place of the original"),
+    "doctor": ("operate.doctor:examine", "look for what is set up wrong, and say what mends it"),
+    "health": ("operate.health:health", "ask the service that runs whether all is well"),
+    "config": ("setup.config:config", "check the settings, and show them"),
+    "init": ("setup.init:init", "write a docsmith.toml to begin with"),
+    "completion": ("setup.completion:completion", "print what a shell needs to complete commands and options"),
+    "demo": ("setup.demo:run_demo", "see the whole service at work, on its manual or on your documentation"),
+    "openapi": ("main:openapi", "print the API's description (OpenAPI 3.1)"),
+    "version": ("main:version", "print the version"),
 }
-"""The commands of each module, in the order of the help. Only the module of the command at hand is imported, with the
-libraries that it needs: all of them take half a second.
+"""Where each command is declared, and what it does, in the order of the help. Only the module of the command at hand is
+imported, with the libraries that it needs: all of them take half a second.
 """
-
-OWN = ("serve", "openapi", "version")
-"""The commands of this module."""
 
 EXAMPLES = """\
 to begin:
@@ -69,8 +80,64 @@ docsmith COMMAND --help explains each.
 """
 
 
+class Root(Group):
+    """All commands. Each is only a name and what it does until it is called."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] == "help" and not ctx.resilient_parsing:  # "docsmith help COMMAND", as people type it elsewhere
+            args = [*(word for word in args[1:] if not word.startswith("-")), "--help"]
+            if len(args) == 1:
+                _print_help(ctx, DONE)
+        name, known, rest = super().resolve_command(ctx, args)
+        return name, known and _loaded(str(name)), rest
+
+
+def _loaded(name: str) -> Described:
+    place, does = COMMANDS[name]
+    module, _, attribute = place.partition(":")
+    loaded: Described = getattr(import_module(f"service.cli.{module}"), attribute)
+    loaded.describe(does)
+    return loaded
+
+
+def _print_help(ctx: click.Context, status: int) -> NoReturn:
+    click.echo(ctx.get_help())
+    ctx.exit(status)
+
+
+@click.pass_context
+def _begin(ctx: click.Context, /, version: bool, **_common: object) -> object:
+    """Print the help when there is no command, and the version for ``--version``; called before each command, too."""
+    if version and ctx.invoked_subcommand is not None:
+        ctx.fail(f"--version takes no command, such as {ctx.invoked_subcommand!r}.")
+    if version:
+        with _loaded("version").make_context("version", [], parent=ctx) as beneath:
+            return beneath.command.invoke(beneath)
+    if ctx.invoked_subcommand is None:
+        _print_help(ctx, WRONG_USAGE)
+    return None
+
+
+ROOT = Root(
+    "docsmith",
+    more="Self-hosted documentation agent and assistant: one service, two APIs, one log.",
+    notes=EXAMPLES.rstrip(),
+    callback=_begin,
+    invoke_without_command=True,
+    params=[click.Option(["-V", "--version"], is_flag=True, help="as the command version")],
+    context_settings={"help_option_names": ["-h", "--help"]},
+    commands={name: click.Command(name, short_help=does) for name, (_, does) in COMMANDS.items()},
+)
+
+
 def run(arguments: Sequence[str], program: Program) -> int:
     """Run one command; its exit code: 0 done, 1 failed, 2 wrong usage, 3 verification failed."""
+    if instruction := os.environ.get(COMPLETE_VARIABLE):
+        from service.cli.setup.completion import offer  # late, for nothing else needs it
+
+        return offer(instruction)
     status = FAILED
     try:
         status = _told(arguments, program)
@@ -89,24 +156,20 @@ def _told(arguments: Sequence[str], program: Program) -> int:
     """Run one command, and print why if it fails."""
     output = Output(as_json="--json" in arguments)
     try:
-        parser = _parser(arguments)
-        options = parser.parse_args(_without_leading_options(_rewritten(arguments))[1])
-    except WrongUsage as error:
-        output.failed(str(error), "wrong_usage")
+        with writing(), ROOT.make_context("docsmith", list(arguments)) as context:
+            called, options = ROOT.invoke(context)
+    except click.UsageError as error:
+        output.failed(_one_line(error), "wrong_usage")
         return WRONG_USAGE
-    except SystemExit:  # argparse has printed the help that was asked for
-        return DONE
-    options.whole_parser = _parser  # for the command that completes all
-    if not hasattr(options, "command"):
-        parser.print_help()
-        return WRONG_USAGE
-    output.as_json = getattr(options, "json", False)
-    if not getattr(options, "writes_for_others", False):
+    except click.exceptions.Exit as end:  # the help that was asked for has been printed
+        return end.exit_code
+    output.as_json = options.json
+    if not called.writes_for_others:
         os.umask(UMASK)
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
         signal.signal(signal.SIGINT, signal.default_int_handler)  # from here on Ctrl-C ends the command in order
     try:
-        return asyncio.run(_run(options, output, program))
+        return _run(called, options, output, program)
     except KeyboardInterrupt:
         if sys.stderr is not None and sys.stderr.isatty():
             print(file=sys.stderr)  # a progress bar has left its line open
@@ -116,8 +179,16 @@ def _told(arguments: Sequence[str], program: Program) -> int:
     except ServiceError as error:
         output.failed(str(error), error.code)
     except OSError as error:
-        output.failed(_reason(error, getattr(options, "data", None)), "unavailable")
+        output.failed(_reason(error, options.data), "unavailable")
     return FAILED
+
+
+def _one_line(error: click.UsageError) -> str:
+    says = " ".join(error.format_message().split())
+    if isinstance(error, click.NoSuchCommand | click.NoSuchOption) and error.possibilities:
+        says = f"{error.message} Did you mean {error.possibilities[0]!r}?"  # the nearest is enough
+    where = error.ctx.command_path if error.ctx is not None else "docsmith"
+    return f"{says}{'' if says.endswith(('.', '?')) else '.'} See: {where} --help"
 
 
 def _reason(error: OSError, data: Path | None) -> str:
@@ -134,152 +205,72 @@ def _reason(error: OSError, data: Path | None) -> str:
     return f"{file}: {reason}"
 
 
-async def _run(options: argparse.Namespace, output: Output, program: Program) -> int:
-    if options.command is print_version:
-        print_version(output)
-        return DONE
-    if options.command is print_openapi:
-        print(json.dumps(program.openapi(), indent=2, ensure_ascii=False))
-        return DONE
-    import sqlite3  # late, for those above need none of it
+def _run(called: Command, options: Options, output: Output, program: Program) -> int:
+    if called.prints:
+        return int(called.function(output, program))
+    import asyncio  # late, for those above need none of it
+    import sqlite3
 
     from eventstore import EventStoreError
     from service.cli.operate.damage import described
 
     try:
-        return await _work(options, output, program)
+        return asyncio.run(_work(called, options, output, program))
     except (EventStoreError, sqlite3.DatabaseError) as error:
         failed = described(error, options.data)
         output.failed(f"{failed.says}; {failed.remedy}" if failed.remedy else failed.says, failed.code)
         return FAILED
 
 
-async def _work(options: argparse.Namespace, output: Output, program: Program) -> int:
-    command = options.command
-    if command is serve:
-        await program.serve(options.data, settings_of(options), lambda: settings_of(options), options.drill)
-        return DONE
-    import structlog  # late, as above
+async def _work(called: Command, options: Options, output: Output, program: Program) -> int:
+    function = called.function
+    if called is not serve:
+        import structlog  # late, as above
 
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))  # the result is the output
-    if getattr(options, "works_alone", False):  # it opens of the data folder what it needs, as it needs it
-        return await cast("LoneCommand", command)(options, output)
-    if getattr(options, "reads_settings", False):  # it reports what is wrong with the settings, too
-        return await cast("SettingsCommand", command)(options, output, program, lambda: settings_of(options))
+        structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))  # the result is the output
+    if called.works_alone:
+        return int(await function(options, output))
+    if called.reads_settings:
+        return int(await function(options, output, program, lambda: settings_of(options)))
     settings = settings_of(options)
-    if getattr(options, "creates_data_folder", False):
+    if called.creates_data_folder:
         make_data_folder(options.data)
     else:
-        require_data_folder(options.data, Path(DEFAULT_DATA))
+        require_data_folder(options.data, DEFAULT_DATA)
     async with program.open(options.data, settings) as runtime:
-        return await cast("Command", command)(runtime, options, output)
+        return int(await function(runtime, options, output))
 
 
-def serve() -> None:
-    """Marks the command that runs until it is stopped."""
+@command(
+    "serve",
+    more="It prints listening on http://HOST:PORT when it takes requests, and stops at Ctrl-C or SIGTERM.",
+    examples=["serve", "serve --host 0.0.0.0 --port 80 --data /var/lib/docsmith"],
+    reads_settings=True,
+)
+@click.option("--host", metavar="ADDRESS", help="the address to listen on (default: 127.0.0.1)")
+@click.option("--port", type=PORT, help="the port to listen on, from 0 to 65535; 0 picks a free one (default: 8080)")
+@click.option(
+    "--drill",
+    is_flag=True,
+    help="try a restored copy: builtin model, and nothing leaves the machine (no webhook, push, crawl or trace)",
+)
+async def serve(options: Options, _output: Output, program: Program, read_settings: Callable[[], Settings]) -> int:
+    await program.serve(options.data, read_settings(), read_settings, options.drill)
+    return DONE
 
 
-def print_version(output: Output) -> None:
-    number = __version__
-    output.result({"version": number}, f"docsmith {number}")
+@command(
+    "openapi",
+    more="The service itself serves it at /openapi.json, and for people at /docs.",
+    examples=["openapi > openapi.json"],
+    prints=True,
+)
+def openapi(_output: Output, program: Program) -> int:
+    print(json.dumps(program.openapi(), indent=2, ensure_ascii=False))
+    return DONE
 
 
-def print_openapi() -> None:
-    """Marks the command that prints the API's description."""
-
-
-def _rewritten(arguments: Sequence[str]) -> list[str]:
-    """``help COMMAND`` is ``COMMAND --help``, and ``--version`` is ``version``, as people type them elsewhere."""
-    leading, rest = _without_leading_options(arguments)
-    match rest:
-        case ["help", *command]:
-            rest = [*(word for word in command if not word.startswith("-")), "--help"]
-        case ["--version" | "-V", *more]:
-            rest = ["version", *more]
-    return [*leading, *rest]
-
-
-def _without_leading_options(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The common options that stand before the command, or between it and what is within it, and the rest."""
-    leading: list[str] = []
-    rest = list(arguments)
-    for at in (0, 1):
-        while len(rest) > at and (name := rest[at].partition("=")[0]) in ("--data", "--json", "--config"):
-            end = at + (1 if "=" in rest[at] or name == "--json" else 2)
-            leading += rest[at:end]
-            del rest[at:end]
-    return leading, rest
-
-
-def _parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
-    """With every command, or for the arguments of one command with no more than that one. Common options that stand
-    before the command are its defaults.
-    """
-    leading, arguments = _without_leading_options(_rewritten(arguments))
-    parent = Parser(prog="docsmith", add_help=False)
-    common = parent.add_argument_group("common options")
-    common.add_argument(
-        "--data",
-        type=Path,
-        metavar="DIR",
-        default=Path(os.environ.get("DOCSMITH_DATA", DEFAULT_DATA)),
-        help="the data folder (DOCSMITH_DATA; default: %(default)s)",
-    )
-    common.add_argument(
-        "--json", action="store_true", help="print one JSON document on standard output and nothing else"
-    )
-    common.add_argument(
-        "--config",
-        type=Path,
-        metavar="FILE",
-        default=Path(os.environ["DOCSMITH_CONFIG"]) if os.environ.get("DOCSMITH_CONFIG") else None,
-        help="the settings file (DOCSMITH_CONFIG; default: docsmith.toml, when it is there)",
-    )
-    parent.set_defaults(**vars(parent.parse_args(leading)))
-    parser = Parser(
-        prog="docsmith",
-        description="Self-hosted documentation agent and assistant: one service, two APIs, one log.",
-        epilog=EXAMPLES,
-        formatter_class=Formatter,
-        parents=[parent],
-    )
-    parser.add_argument("--version", action="store_true", help="as the command version")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-
-    one = add_command(
-        commands,
-        "serve",
-        "run the service",
-        more="It prints listening on http://HOST:PORT when it takes requests, and stops at Ctrl-C or SIGTERM.",
-        examples=["serve", "serve --host 0.0.0.0 --port 80 --data /var/lib/docsmith"],
-        parents=[parent],
-    )
-    one.add_argument("--host", metavar="ADDRESS", help="the address to listen on (default: 127.0.0.1)")
-    one.add_argument(
-        "--port", type=port, help="the port to listen on, from 0 to 65535; 0 picks a free one (default: 8080)"
-    )
-    one.add_argument(
-        "--drill",
-        action="store_true",
-        help="try a restored copy: builtin model, and nothing leaves the machine (no webhook, push, crawl or trace)",
-    )
-    one.set_defaults(command=serve)
-
-    first = arguments[0] if arguments else ""
-    known = any(first in names for names in (*MODULES.values(), OWN))
-    for module, names in MODULES.items():
-        if first in names or not known:
-            import_module(f"service.cli.{module}").add_commands(commands, parent)
-
-    one = add_command(
-        commands,
-        "openapi",
-        "print the API's description (OpenAPI 3.1)",
-        more="The service itself serves it at /openapi.json, and for people at /docs.",
-        examples=["openapi > openapi.json"],
-        parents=[parent],
-    )
-    one.set_defaults(command=print_openapi)
-    one = add_command(commands, "version", "print the version", parents=[parent])
-    one.set_defaults(command=print_version)
-    return parser
+@command("version", prints=True)
+def version(output: Output, _program: Program) -> int:
+    output.result({"version": __version__}, f"docsmith {__version__}")
+    return DONE

@@ -2,7 +2,8 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -54,13 +55,20 @@ class Output:
             )
 
 
-def _print(text: str, end: str = "\n") -> None:
+@contextmanager
+def writing() -> Iterator[None]:
+    """Raise BrokenPipeError and Unwritable for errors of standard output."""
     try:
-        print(text, end=end, flush=True)
+        yield
     except BrokenPipeError:
         raise
     except OSError as error:
         raise Unwritable(f"standard output cannot be written: {error.strerror}") from error
+
+
+def _print(text: str, end: str = "\n") -> None:
+    with writing():
+        print(text, end=end, flush=True)
 
 
 def leave_standard_output() -> None:

@@ -1,18 +1,18 @@
 """``docsmith organization`` and ``docsmith project``."""
 
-import argparse
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 from urllib.parse import urlsplit
 
+import click
 from msgspec import to_builtins
 from msgspec.structs import asdict
 
 from eventstore import Metadata
 from service.cli.output import DONE, Output, table, warning
-from service.cli.parsing import add_command
+from service.cli.parsing import PLACE, Choice, Decorator, Group, Options, together
 from service.cli.runtime import Runtime
 from service.commands.organizations import create_organization
 from service.commands.projects import NewProject, change_project, create_project
@@ -26,147 +26,103 @@ from service.runtime.system import cli_actor, now
 from service.views.projects import ProjectView
 from service.views.sites import SiteView
 
-
-def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
-    organization = add_command(commands, "organization", "make and list organizations: who owns projects and keys")
-    actions = organization.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    one = add_command(
-        actions, "create", "make an organization", examples=["organization create --name Acme"], parents=[common]
-    )
-    one.add_argument("--name", required=True, help="what people call it")
-    one.set_defaults(command=create_organization_, creates_data_folder=True)
-    one = add_command(actions, "list", "list the organizations", parents=[common])
-    one.set_defaults(command=list_organizations_)
-
-    project = add_command(commands, "project", "make, change and list projects: a repository, its code host, its site")
-    actions = project.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    one = add_command(
-        actions,
-        "create",
-        "make a project",
-        more=(
-            "Pull requests go to the embedded code host, which begins with a copy of the repository (the original is "
-            "never changed), or with --code-host to the one that keeps the repository."
-        ),
-        examples=[
-            "project create --name Guide --repository ../guide --domain guide",
-            "project create --name Guide --repository https://git.example.com/guide.git --docs docs \\\n"
-            "      --git-token-env GUIDE_TOKEN",
-            "project create --name Guide --website https://docs.example.com/",
-            "project create --name Guide --code-host github --git-token-env GITHUB_TOKEN \\\n"
-            "      --repository https://github.com/acme/guide --label docs --reviewer acme/writers",
-            "project create --name Guide --code-host github --github-app-id 12345 \\\n"
-            "      --github-app-key-env GUIDE_APP_KEY --repository https://github.com/acme/guide",
-            "project create --name Guide --code-host gitlab --git-token-env GITLAB_TOKEN \\\n"
-            "      --repository https://git.example.com/gitlab/acme/guide.git \\\n"
-            "      --api-url https://git.example.com/gitlab/api/v4",
-        ],
-        parents=[common],
-    )
-    one.add_argument("--name", required=True, help="what people call it")
-    where = one.add_mutually_exclusive_group(required=True)
-    where.add_argument("--repository", metavar="URL_OR_PATH", help="a git repository, or a plain folder")
-    where.add_argument(
-        "--website",
-        metavar="URL",
-        help="a live site instead, read by its llms.txt, sitemap.xml or llms-full.txt; it can be asked, not changed",
-    )
-    one.add_argument("--ref", default="", help="the branch to work from (default: the repository's)")
-    one.add_argument(
-        "--docs",
-        default="",
-        metavar="SUBFOLDER",
-        help="the folder of it that holds the documentation (default: all of it)",
-    )
-    one.add_argument("--domain", help="what the site is called in the assistant's addresses (default: from the name)")
-    one.add_argument(
-        "--code-host",
-        default="local",
-        choices=[kind for kind in get_args(CodeHostKind) if kind != "website"],
-        help="where pull requests go; gitea is Forgejo, too (default: %(default)s, the embedded one)",
-    )
-    _add_access(one, default="")
-    one.add_argument("--label", action="append", default=[], metavar="LABEL", help="for each pull request; repeatable")
-    one.add_argument(
-        "--reviewer",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="whom each pull request asks for a review, a name or organization/team; repeatable",
-    )
-    one.add_argument("--organization", metavar="ID", help="whose it is; needed only when there are several")
-    one.set_defaults(command=create_project_)
-
-    one = add_command(
-        actions,
-        "update",
-        "change a project",
-        more="What is not named stays. The repository and its code host are asked first, as when a project is made.",
-        examples=[
-            "project update guide --ref next --docs site/docs",
-            "project update guide --repository https://github.com/acme/new-name",
-            "project update guide --label docs --label bot --no-reviewers",
-        ],
-        parents=[common],
-    )
-    one.add_argument("project", metavar="ID_OR_DOMAIN")
-    one.add_argument("--name", help="what people call it")
-    one.add_argument("--repository", metavar="URL", help="its new address, where its code host is not the embedded one")
-    one.add_argument("--ref", help="the branch to work from")
-    one.add_argument("--docs", metavar="SUBFOLDER", help='the folder that holds the documentation; "" for all of it')
-    _add_access(one, default=None)
-    labels = one.add_mutually_exclusive_group()
-    labels.add_argument("--label", action="append", metavar="LABEL", help="instead of those so far; repeatable")
-    labels.add_argument("--no-labels", dest="label", action="store_const", const=[], help="none from now on")
-    reviewers = one.add_mutually_exclusive_group()
-    reviewers.add_argument("--reviewer", action="append", metavar="NAME", help="instead of those so far; repeatable")
-    reviewers.add_argument("--no-reviewers", dest="reviewer", action="store_const", const=[], help="none from now on")
-    one.set_defaults(command=update_project_)
-
-    one = add_command(actions, "show", "show all that is set of a project", parents=[common])
-    one.add_argument("project", metavar="ID_OR_DOMAIN")
-    one.set_defaults(command=show_project_)
-    one = add_command(actions, "list", "list the projects", parents=[common])
-    one.set_defaults(command=list_projects_)
+organization = Group("organization")
 
 
-def _add_access(parser: argparse.ArgumentParser, *, default: str | None) -> None:
+project = Group("project")
+
+
+def _access(default: str | None) -> Decorator:
     """How to reach the code host, and how to be let in."""
-    parser.add_argument(
-        "--api-url",
-        default=default,
-        metavar="URL",
-        help="where the code host's API is, when not where it usually is on the repository's server",
-    )
-    parser.add_argument(
-        "--git-token-env",
-        default=default,
-        metavar="VARIABLE",
-        help="the environment variable that holds the token; with _FILE at its end, the name of a file that does",
-    )
-    parser.add_argument("--github-app-id", default=default, metavar="ID", help="of a GitHub App, instead of a token")
-    parser.add_argument(
-        "--github-app-key-env",
-        default=default,
-        metavar="VARIABLE",
-        help="the environment variable that holds the App's private key; with _FILE at its end, the name of a file",
+    return together(
+        click.option(
+            "--api-url",
+            default=default,
+            metavar="URL",
+            help="where the code host's API is, when not where it usually is on the repository's server",
+        ),
+        click.option(
+            "--git-token-env",
+            default=default,
+            metavar="VARIABLE",
+            help="the environment variable that holds the token; with _FILE at its end, the name of a file that does",
+        ),
+        click.option("--github-app-id", default=default, metavar="ID", help="of a GitHub App, instead of a token"),
+        click.option(
+            "--github-app-key-env",
+            default=default,
+            metavar="VARIABLE",
+            help="the environment variable that holds the App's private key; with _FILE at its end, the name of a file",
+        ),
     )
 
 
-async def create_organization_(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
+@organization.command(
+    "create", does="make an organization", examples=["organization create --name Acme"], creates_data_folder=True
+)
+@click.option("--name", required=True, help="what people call it")
+async def create_organization_(runtime: Runtime, options: Options, output: Output) -> int:
     created = await create_organization(runtime.store, options.name, Metadata(actor=cli_actor()))
     await catch_up(runtime.views)
     output.result(await get_organization(runtime.views, created.id), f"organization {created.id}")
     return DONE
 
 
-async def list_organizations_(runtime: Runtime, _options: argparse.Namespace, output: Output) -> int:
+@organization.command("list", does="list the organizations")
+async def list_organizations_(runtime: Runtime, _options: Options, output: Output) -> int:
     rows = await list_organizations(runtime.views)
     output.result({"organizations": rows}, table(("ID", "NAME"), [(row.id, row.name) for row in rows]))
     return DONE
 
 
-async def create_project_(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
+@project.command(
+    "create",
+    does="make a project",
+    more="Pull requests go to the embedded code host, which begins with a copy of the repository (the original is "
+    "never changed), or with --code-host to the one that keeps the repository.",
+    examples=[
+        "project create --name Guide --repository ../guide --domain guide",
+        "project create --name Guide --repository https://git.example.com/guide.git --docs docs \\\n"
+        "      --git-token-env GUIDE_TOKEN",
+        "project create --name Guide --website https://docs.example.com/",
+        "project create --name Guide --code-host github --git-token-env GITHUB_TOKEN \\\n"
+        "      --repository https://github.com/acme/guide --label docs --reviewer acme/writers",
+        "project create --name Guide --code-host github --github-app-id 12345 \\\n"
+        "      --github-app-key-env GUIDE_APP_KEY --repository https://github.com/acme/guide",
+        "project create --name Guide --code-host gitlab --git-token-env GITLAB_TOKEN \\\n"
+        "      --repository https://git.example.com/gitlab/acme/guide.git \\\n"
+        "      --api-url https://git.example.com/gitlab/api/v4",
+    ],
+    one_of=("repository", "website"),
+)
+@click.option("--name", required=True, help="what people call it")
+@click.option("--repository", type=PLACE, metavar="URL_OR_PATH", help="a git repository, or a plain folder")
+@click.option(
+    "--website",
+    metavar="URL",
+    help="a live site instead, read by its llms.txt, sitemap.xml or llms-full.txt; it can be asked, not changed",
+)
+@click.option("--ref", default="", help="the branch to work from (default: the repository's)")
+@click.option(
+    "--docs", default="", metavar="SUBFOLDER", help="the folder of it that holds the documentation (default: all of it)"
+)
+@click.option("--domain", help="what the site is called in the assistant's addresses (default: from the name)")
+@click.option(
+    "--code-host",
+    type=Choice([kind for kind in get_args(CodeHostKind) if kind != "website"]),
+    default="local",
+    help="where pull requests go; gitea is Forgejo, too (default: local, the embedded one)",
+)
+@_access("")
+@click.option("--label", multiple=True, metavar="LABEL", help="for each pull request; repeatable")
+@click.option(
+    "--reviewer",
+    multiple=True,
+    metavar="NAME",
+    help="whom each pull request asks for a review, a name or organization/team; repeatable",
+)
+@click.option("--organization", metavar="ID", help="whose it is; needed only when there are several")
+async def create_project_(runtime: Runtime, options: Options, output: Output) -> int:
     new = NewProject(
         organization_id=await the_organization(runtime, options.organization),
         name=options.name,
@@ -179,8 +135,8 @@ async def create_project_(runtime: Runtime, options: argparse.Namespace, output:
         git_token_env=options.git_token_env,
         github_app_id=options.github_app_id,
         github_app_key_env=options.github_app_key_env,
-        labels=tuple(options.label),
-        reviewers=tuple(options.reviewer),
+        labels=options.label,
+        reviewers=options.reviewer,
     )
     created = await create_project(
         runtime.store, runtime.views, runtime.docs, runtime.code_hosts, new, Metadata(actor=cli_actor())
@@ -193,7 +149,28 @@ async def create_project_(runtime: Runtime, options: argparse.Namespace, output:
     return DONE
 
 
-async def update_project_(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
+@project.command(
+    "update",
+    does="change a project",
+    more="What is not named stays. The repository and its code host are asked first, as when a project is made.",
+    examples=[
+        "project update guide --ref next --docs site/docs",
+        "project update guide --repository https://github.com/acme/new-name",
+        "project update guide --label docs --label bot --no-reviewers",
+    ],
+    at_most_one=[("label", "no_labels"), ("reviewer", "no_reviewers")],
+)
+@click.argument("project", metavar="ID_OR_DOMAIN")
+@click.option("--name", help="what people call it")
+@click.option("--repository", metavar="URL", help="its new address, where its code host is not the embedded one")
+@click.option("--ref", help="the branch to work from")
+@click.option("--docs", metavar="SUBFOLDER", help='the folder that holds the documentation; "" for all of it')
+@_access(None)
+@click.option("--label", multiple=True, metavar="LABEL", help="instead of those so far; repeatable")
+@click.option("--no-labels", is_flag=True, help="none from now on")
+@click.option("--reviewer", multiple=True, metavar="NAME", help="instead of those so far; repeatable")
+@click.option("--no-reviewers", is_flag=True, help="none from now on")
+async def update_project_(runtime: Runtime, options: Options, output: Output) -> int:
     row = await the_project(runtime, options.project)
     change = ChangeProject(
         now(),
@@ -205,8 +182,8 @@ async def update_project_(runtime: Runtime, options: argparse.Namespace, output:
         git_token_env=options.git_token_env,
         github_app_id=options.github_app_id,
         github_app_key_env=options.github_app_key_env,
-        labels=None if options.label is None else tuple(options.label),
-        reviewers=None if options.reviewer is None else tuple(options.reviewer),
+        labels=() if options.no_labels else options.label or None,
+        reviewers=() if options.no_reviewers else options.reviewer or None,
     )
     changed = await change_project(
         runtime.store, runtime.docs, runtime.code_hosts, row.id, change, Metadata(actor=cli_actor())
@@ -219,7 +196,9 @@ async def update_project_(runtime: Runtime, options: argparse.Namespace, output:
     return DONE
 
 
-async def show_project_(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
+@project.command("show", does="show all that is set of a project")
+@click.argument("project", metavar="ID_OR_DOMAIN")
+async def show_project_(runtime: Runtime, options: Options, output: Output) -> int:
     row = await the_project(runtime, options.project)
     site = await get_site(runtime.views, row.domain)
     assert site is not None  # it was registered with the project
@@ -262,7 +241,8 @@ def _is_unencrypted(url: str) -> bool:
     return parts.scheme.lower() == "http" and parts.hostname not in ("localhost", "127.0.0.1", "::1")
 
 
-async def list_projects_(runtime: Runtime, _options: argparse.Namespace, output: Output) -> int:
+@project.command("list", does="list the projects")
+async def list_projects_(runtime: Runtime, _options: Options, output: Output) -> int:
     rows = await list_projects(runtime.views)
     cells = [(row.id, row.name, row.domain, row.code_host, row.repository, row.ref) for row in rows]
     output.result({"projects": rows}, table(("ID", "NAME", "DOMAIN", "CODE HOST", "REPOSITORY", "REF"), cells))

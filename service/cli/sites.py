@@ -1,18 +1,18 @@
 """``docsmith index`` and ``docsmith search``."""
 
-import argparse
 import asyncio
 import signal
 from collections.abc import Coroutine
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+import click
 from msgspec import to_builtins
 from msgspec.structs import asdict
 
 from eventstore import Metadata
 from service.cli.output import DONE, Output, failure, warning
-from service.cli.parsing import add_command, count
+from service.cli.parsing import COUNT, Options, command
 from service.cli.runtime import Runtime
 from service.domain.errors import Conflict, Invalid, NotFound, ServiceError
 from service.markup.pages import MARKDOWN_SUFFIXES
@@ -36,35 +36,18 @@ MEANING_SECONDS = 5.0
 """That a command waits for what its question means."""
 
 
-def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
-    one = add_command(
-        commands,
-        "index",
-        "index a site's newest commit now",
-        more="Files that did not change since the last time are not read again. A running service indexes by itself"
-        " after each push and merge; a folder is looked at by this command only.",
-        examples=["index guide", "index guide --watch"],
-        parents=[common],
-    )
-    how = one.add_mutually_exclusive_group()
-    how.add_argument(
-        "--watch", action="store_true", help="go on, and index each change as it comes, until Ctrl-C; a line for each"
-    )
-    how.add_argument("--all", action="store_true", help="read every file again")
-    how.add_argument("--skipped", action="store_true", help="index nothing: list the files that were left out, and why")
-    one.add_argument("domain", metavar="DOMAIN", help="of the site, as docsmith project list shows it")
-    one.set_defaults(command=index)
-    one = add_command(
-        commands, "search", "search a site", examples=['search guide "retry a failed job" --limit 3'], parents=[common]
-    )
-    one.add_argument("domain", metavar="DOMAIN", help="of the site, as docsmith project list shows it")
-    one.add_argument("query", metavar="QUERY", help="words, or a question")
-    one.add_argument("--limit", type=count, default=10, metavar="N", help="the most to print (default: %(default)s)")
-    one.add_argument("--explain", action="store_true", help="say what gave each result its place")
-    one.set_defaults(command=search)
-
-
-async def index(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
+@command(
+    "index",
+    more="Files that did not change since the last time are not read again. A running service indexes by itself"
+    " after each push and merge; a folder is looked at by this command only.",
+    examples=["index guide", "index guide --watch"],
+    at_most_one=[("watch", "all", "skipped")],
+)
+@click.option("--watch", is_flag=True, help="go on, and index each change as it comes, until Ctrl-C; a line for each")
+@click.option("--all", is_flag=True, help="read every file again")
+@click.option("--skipped", is_flag=True, help="index nothing: list the files that were left out, and why")
+@click.argument("domain", metavar="DOMAIN", help="of the site, as docsmith project list shows it")
+async def index(runtime: Runtime, options: Options, output: Output) -> int:
     project = await project_of_domain(runtime.views, options.domain)
     if project is None:
         raise no_site(options.domain)
@@ -202,7 +185,12 @@ def explained(why: Explanation) -> str:
     return text + "".join(f"; {typed} read as {term}" for typed, term in why.corrected.items())
 
 
-async def search(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
+@command("search", examples=['search guide "retry a failed job" --limit 3'])
+@click.argument("domain", metavar="DOMAIN", help="of the site, as docsmith project list shows it")
+@click.argument("query", metavar="QUERY", help="words, or a question")
+@click.option("--limit", type=COUNT, default=10, metavar="N", help="the most to print (default: 10)")
+@click.option("--explain", is_flag=True, help="say what gave each result its place")
+async def search(runtime: Runtime, options: Options, output: Output) -> int:
     await open_site(runtime, options.domain)
     found = await runtime.index.search(options.domain, options.query, limit=options.limit, explain=options.explain)
     lines = []

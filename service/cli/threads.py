@@ -1,15 +1,15 @@
 """``docsmith ask``."""
 
-import argparse
 import asyncio
 import re
 from contextlib import aclosing
-from typing import Any
+
+import click
 
 from eventstore import Metadata
 from service.assistant.answer import AnswerSettings
 from service.cli.output import DONE, FAILED, Output
-from service.cli.parsing import add_command
+from service.cli.parsing import Options, command
 from service.cli.runtime import Runtime
 from service.cli.sites import open_site
 from service.commands.threads import PostedMessage, post_message, start_thread
@@ -31,26 +31,19 @@ from service.workers.replier import Replier
 _CITATION = re.compile(r"\[(\d{1,3})\]\([^()\s]*\)")
 
 
-def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
-    one = add_command(
-        commands,
-        "ask",
-        "ask the assistant about a site",
-        more="It answers in the terminal as the answer is written, from the site's index; no service has to run.",
-        examples=[
-            'ask guide "How do I install it?"',
-            'ask guide "And on Windows?" --thread THREAD',
-            'ask guide "How do I install it?" --json',
-        ],
-        parents=[common],
-    )
-    one.add_argument("domain", metavar="DOMAIN", help="of the site, as docsmith project list shows it")
-    one.add_argument("question", metavar="QUESTION", help="in quotes")
-    one.add_argument("--thread", metavar="THREAD", help="go on with this thread, as the end of its last answer told it")
-    one.set_defaults(command=ask)
-
-
-async def ask(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
+@command(
+    "ask",
+    more="It answers in the terminal as the answer is written, from the site's index; no service has to run.",
+    examples=[
+        'ask guide "How do I install it?"',
+        'ask guide "And on Windows?" --thread THREAD',
+        'ask guide "How do I install it?" --json',
+    ],
+)
+@click.argument("domain", metavar="DOMAIN", help="of the site, as docsmith project list shows it")
+@click.argument("question", metavar="QUESTION", help="in quotes")
+@click.option("--thread", metavar="THREAD", help="go on with this thread, as the end of its last answer told it")
+async def ask(runtime: Runtime, options: Options, output: Output) -> int:
     """Answered by this process, recorded in the log like any other thread."""
     await open_site(runtime, options.domain)
     project = await project_of_domain(runtime.views, options.domain)

@@ -1,14 +1,12 @@
 """``docsmith webhook``."""
 
-import argparse
-from typing import Any
-
+import click
 from msgspec import to_builtins
 
 from eventstore import Metadata
 from service.cli.jobs import short_id
 from service.cli.output import DONE, Output, failure, table
-from service.cli.parsing import add_command, count
+from service.cli.parsing import COUNT, Choice, Group, Options
 from service.cli.projects import the_organization, the_project
 from service.cli.runtime import Runtime, is_served
 from service.commands.incoming import set_incoming_secret
@@ -20,89 +18,29 @@ from service.queries.webhooks import get_delivery, get_webhook, list_deliveries,
 from service.runtime.system import cli_actor
 from service.views.webhooks import WebhookView
 
-
-def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
-    webhook = add_command(
-        commands,
-        "webhook",
-        "notify other services of jobs, and receive pushes",
-        more="What is sent is signed as Standard Webhooks has it (https://www.standardwebhooks.com).",
-    )
-    actions = webhook.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    one = add_command(
-        actions,
-        "create",
-        "notify an address of jobs; its secret is shown this once",
-        examples=[
-            "webhook create --url https://example.com/hooks/docsmith",
-            "webhook create --url https://example.com/hooks/failed --event job.failed --project guide",
-        ],
-        parents=[common],
-    )
-    one.add_argument("--url", required=True, help="where to send to: https, on the public internet")
-    one.add_argument(
-        "--event",
-        action="append",
-        choices=JOB_EVENT_NAMES,
-        default=[],
-        help="what to tell: %(choices)s; repeatable (default: all)",
-    )
-    one.add_argument("--project", metavar="ID_OR_DOMAIN", help="only of its jobs (default: of all of the organization)")
-    one.add_argument("--organization", metavar="ID", help="whose it is; needed only when there are several")
-    one.set_defaults(command=create)
-    one = add_command(actions, "list", "list the webhooks, without their secrets", parents=[common])
-    one.set_defaults(command=list_)
-    one = add_command(
-        actions, "delete", "send nothing there any more, and forget address and secret for good", parents=[common]
-    )
-    one.add_argument("id", metavar="ID", help="of the webhook, as docsmith webhook list shows it")
-    one.set_defaults(command=delete)
-    one = add_command(
-        actions,
-        "enable",
-        "send to it again, after it was disabled because it answered 410 or kept failing",
-        more="What failed meanwhile is not sent by itself; see docsmith webhook redeliver.",
-        parents=[common],
-    )
-    one.add_argument("id", metavar="ID", help="of the webhook, as docsmith webhook list shows it")
-    one.set_defaults(command=enable)
-    one = add_command(
-        actions,
-        "deliveries",
-        "list what was sent, newest first, and how it went",
-        examples=["webhook deliveries --state failed", "webhook deliveries ID --limit 5"],
-        parents=[common],
-    )
-    one.add_argument("id", metavar="ID", nargs="?", help="of a webhook (default: all)")
-    one.add_argument("--state", choices=("pending", "delivered", "failed"), help="only these")
-    one.add_argument("--limit", type=count, default=50, metavar="N", help="the most to print (default: %(default)s)")
-    one.set_defaults(command=deliveries)
-    one = add_command(
-        actions,
-        "redeliver",
-        "send something again, now, with the same webhook-id; a running service does it",
-        examples=["webhook redeliver msg_0a1b2c…"],
-        parents=[common],
-    )
-    one.add_argument("id", metavar="ID", help="of the delivery, as docsmith webhook deliveries shows it")
-    one.set_defaults(command=redeliver)
-    one = add_command(
-        actions,
-        "incoming",
-        "make the secret with which a code host may tell a project of pushes; it is shown this once",
-        more=(
-            "GitHub, GitLab, Gitea and Forgejo: add a webhook for pushes and pull requests, content type JSON, to the "
-            "address that is printed, with this secret; GitLab takes it as secret token, or as signing token. "
-            "A secret that was made before is of no use from then on."
-        ),
-        examples=["webhook incoming guide"],
-        parents=[common],
-    )
-    one.add_argument("project", metavar="ID_OR_DOMAIN", help="of the project, as docsmith project list shows it")
-    one.set_defaults(command=incoming)
+webhook = Group(
+    "webhook", more="What is sent is signed as Standard Webhooks has it (https://www.standardwebhooks.com)."
+)
 
 
-async def create(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
+@webhook.command(
+    "create",
+    does="notify an address of jobs; its secret is shown this once",
+    examples=[
+        "webhook create --url https://example.com/hooks/docsmith",
+        "webhook create --url https://example.com/hooks/failed --event job.failed --project guide",
+    ],
+)
+@click.option("--url", required=True, help="where to send to: https, on the public internet")
+@click.option(
+    "--event",
+    type=Choice(JOB_EVENT_NAMES),
+    multiple=True,
+    help=f"what to tell: {', '.join(JOB_EVENT_NAMES)}; repeatable (default: all)",
+)
+@click.option("--project", metavar="ID_OR_DOMAIN", help="only of its jobs (default: of all of the organization)")
+@click.option("--organization", metavar="ID", help="whose it is; needed only when there are several")
+async def create(runtime: Runtime, options: Options, output: Output) -> int:
     project = await the_project(runtime, options.project) if options.project is not None else None
     named = options.organization or (project.organization_id if project is not None else None)
     organization_id = await the_organization(runtime, named)
@@ -123,7 +61,8 @@ async def create(runtime: Runtime, options: argparse.Namespace, output: Output) 
     return DONE
 
 
-async def list_(runtime: Runtime, _options: argparse.Namespace, output: Output) -> int:
+@webhook.command("list", does="list the webhooks, without their secrets")
+async def list_(runtime: Runtime, _options: Options, output: Output) -> int:
     rows = await list_webhooks(runtime.views)
     cells = [
         (row.id, row.url, ",".join(row.events), row.project_id or "all", row.pending, row.disabled or "enabled")
@@ -133,21 +72,37 @@ async def list_(runtime: Runtime, _options: argparse.Namespace, output: Output) 
     return DONE
 
 
-async def delete(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
+@webhook.command("delete", does="send nothing there any more, and forget address and secret for good")
+@click.argument("id", metavar="ID", help="of the webhook, as docsmith webhook list shows it")
+async def delete(runtime: Runtime, options: Options, output: Output) -> int:
     await _row(runtime, options.id)
     await delete_webhook(runtime.store, runtime.views, options.id, Metadata(actor=cli_actor()))
     output.result({"id": options.id, "deleted": True}, f"deleted {options.id}")
     return DONE
 
 
-async def enable(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
+@webhook.command(
+    "enable",
+    does="send to it again, after it was disabled because it answered 410 or kept failing",
+    more="What failed meanwhile is not sent by itself; see docsmith webhook redeliver.",
+)
+@click.argument("id", metavar="ID", help="of the webhook, as docsmith webhook list shows it")
+async def enable(runtime: Runtime, options: Options, output: Output) -> int:
     await _row(runtime, options.id)
     await enable_webhook(runtime.store, options.id, Metadata(actor=cli_actor()))
     output.result({"id": options.id, "enabled": True}, f"enabled {options.id}")
     return DONE
 
 
-async def deliveries(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
+@webhook.command(
+    "deliveries",
+    does="list what was sent, newest first, and how it went",
+    examples=["webhook deliveries --state failed", "webhook deliveries ID --limit 5"],
+)
+@click.argument("id", required=False, metavar="ID", help="of a webhook (default: all)")
+@click.option("--state", type=Choice(("pending", "delivered", "failed")), help="only these")
+@click.option("--limit", type=COUNT, default=50, metavar="N", help="the most to print (default: 50)")
+async def deliveries(runtime: Runtime, options: Options, output: Output) -> int:
     if options.id is not None:
         await _row(runtime, options.id)
     rows = await list_deliveries(runtime.views, webhook_id=options.id, state=options.state, limit=options.limit)
@@ -163,7 +118,13 @@ async def deliveries(runtime: Runtime, options: argparse.Namespace, output: Outp
     return DONE
 
 
-async def redeliver(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
+@webhook.command(
+    "redeliver",
+    does="send something again, now, with the same webhook-id; a running service does it",
+    examples=["webhook redeliver msg_0a1b2c…"],
+)
+@click.argument("id", metavar="ID", help="of the delivery, as docsmith webhook deliveries shows it")
+async def redeliver(runtime: Runtime, options: Options, output: Output) -> int:
     row = await get_delivery(runtime.views, options.id)
     if row is None:
         raise NotFound(f"There is no delivery {options.id}; see: docsmith webhook deliveries")
@@ -177,7 +138,16 @@ async def redeliver(runtime: Runtime, options: argparse.Namespace, output: Outpu
     return DONE
 
 
-async def incoming(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
+@webhook.command(
+    "incoming",
+    does="make the secret with which a code host may tell a project of pushes; it is shown this once",
+    more="GitHub, GitLab, Gitea and Forgejo: add a webhook for pushes and pull requests, content type JSON, to the "
+    "address that is printed, with this secret; GitLab takes it as secret token, or as signing token. "
+    "A secret that was made before is of no use from then on.",
+    examples=["webhook incoming guide"],
+)
+@click.argument("project", metavar="ID_OR_DOMAIN", help="of the project, as docsmith project list shows it")
+async def incoming(runtime: Runtime, options: Options, output: Output) -> int:
     project = await the_project(runtime, options.project)
     secret = await set_incoming_secret(runtime.store, project.id, Metadata(actor=cli_actor()))
     path = f"/hooks/{project.id}"

@@ -1,15 +1,21 @@
 """The ``docsmith`` command: the command line, with the parts that only the composition root may name."""
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from service.cli.main import run
-from service.cli.runtime import Program
-from service.main.folder import configured_models, open_for_command
+from service.cli.runtime import Program, Runtime
 
 if TYPE_CHECKING:  # imported where a command needs them: together they take longer than most commands run
     from service.runtime.settings import Settings
+
+
+def _open(data: Path, settings: "Settings") -> AbstractAsyncContextManager[Runtime]:
+    from service.main.folder import open_for_command
+
+    return open_for_command(data, settings)
 
 
 async def _serve(data: Path, settings: "Settings", reread: "Callable[[], Settings]", drill: bool) -> None:
@@ -19,6 +25,7 @@ async def _serve(data: Path, settings: "Settings", reread: "Callable[[], Setting
 
 
 def _check(settings: "Settings") -> None:
+    from service.main.folder import configured_models
     from service.main.listening import admission_settings
 
     configured_models(settings)
@@ -33,4 +40,4 @@ def _description() -> dict[str, Any]:
 
 def main(arguments: Sequence[str]) -> int:
     """Run the ``docsmith`` command; return its exit code."""
-    return run(arguments, Program(open=open_for_command, serve=_serve, openapi=_description, check=_check))
+    return run(arguments, Program(open=_open, serve=_serve, openapi=_description, check=_check))

@@ -42,18 +42,25 @@ def test_it_says_its_version_as_others_do(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("serv",), "there is no command 'serv'. Did you mean serve? See: docsmith --help"),
-        (("nonsense",), "there is no command 'nonsense'. See: docsmith --help"),
-        (("key", "crate"), "there is no command 'crate'. Did you mean create? See: docsmith key --help"),
-        (("key", "create", "--kidn", "x"), "there is no option --kidn. Did you mean --kind?"),
-        (("key", "create", "--kin", "admin"), "there is no option --kin. Did you mean --kind?"),
-        (("key", "create", "--kind", "admn"), "'admn' will not do. Did you mean admin?"),
-        (("key", "create"), "required: --kind. See: docsmith key create --help"),
-        (("project",), "required: COMMAND. See: docsmith project --help"),
-        (("version", "x"), "'x' is one argument too many. See: docsmith version --help"),
-        (("serve", "--port", "x"), "'x' is no port: a number from 0 to 65535"),
+        (("serv",), "No such command 'serv'. Did you mean 'serve'? See: docsmith --help"),
+        (("nonsense",), "No such command 'nonsense'. See: docsmith --help"),
+        (("key", "crate"), "No such command 'crate'. Did you mean 'create'? See: docsmith key --help"),
+        (("key", "create", "--kidn", "x"), "No such option '--kidn'. Did you mean '--kind'?"),
+        (("key", "create", "--kin", "admin"), "No such option '--kin'. Did you mean '--kind'?"),
+        (
+            ("key", "create", "--kind", "admn"),
+            "'admn' is not one of 'admin', 'assistant'. Did you mean 'admin'? See: docsmith key create",
+        ),
+        (("key", "create"), "Missing option '--kind'. Choose from: admin, assistant. See: docsmith key create --help"),
+        (("project",), "Missing command. See: docsmith project --help"),
+        (("version", "x"), "Got unexpected extra argument (x). See: docsmith version --help"),
+        (("serve", "--port", "x"), "'x' is not a number from 0 to 65535"),
         (("serve", "--port", "65536"), "a number from 0 to 65535"),
         (("search", "kite", "x", "--limit", "0"), "'0' is not a number from 1 on"),
+        (("backup", "x", "--keep", "2", "--follow"), "--keep and --follow exclude each other."),
+        (("project", "create", "--name", "x"), "Missing option --repository or --website."),
+        (("audit", "show", "--since", "x"), "'x' is not a time such as 2026-01-31"),
+        (("--version", "key"), "--version takes no command"),
     ],
 )
 def test_wrong_usage_is_told_in_a_line_that_names_the_nearest_right_one(tmp_path, arguments, says):
@@ -75,6 +82,8 @@ def test_help_and_common_options_may_come_first(tmp_path):
     assert "id" in json.loads(ran("--json", "--data", data, "organization", "create", "--name", "Acme").stdout)
     assert len(json.loads(ran(f"--data={data}", "organization", "list", "--json").stdout)["organizations"]) == 1
     assert len(json.loads(ran("organization", "--data", data, "list", "--json").stdout)["organizations"]) == 1
+    last = ran("--data", "nowhere", "organization", "--data", "elsewhere", "list", "--data", data, "--json")
+    assert len(json.loads(last.stdout)["organizations"]) == 1
     assert json.loads(ran("--version", "--json").stdout) == {"version": version("docsmith")}
     assert "--data" in ran("--data").stderr
 
@@ -103,7 +112,7 @@ def test_ctrl_c_before_a_command_is_under_way_prints_nothing():
         "import builtins, os, signal, sys\n"
         "real = builtins.__import__\n"
         "def slow(name, *how):\n"
-        "    if name == 'service.main.folder': os.kill(os.getpid(), signal.SIGINT)\n"
+        "    if name == 'service.cli.main': os.kill(os.getpid(), signal.SIGINT)\n"
         "    return real(name, *how)\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "builtins.__import__ = slow\n"

@@ -1,33 +1,52 @@
-"""Completion, as the shells themselves work it out."""
+"""Completion, as the shells themselves work it out: they ask the program."""
 
+import os
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from tests.cli.test_config import docsmith
+from tests.service_process import PROGRAM
 
 
 @pytest.fixture(scope="module")
-def bash(tmp_path_factory):
+def folder(tmp_path_factory):
+    """With what each shell reads, and with the program by its name."""
     folder = tmp_path_factory.mktemp("completion")
-    text = docsmith(folder, "completion", "bash").stdout
-    (folder / "completion").write_text(text)
-    (folder / "a-file.toml").touch()
-    (folder / "b file").touch()
+    for shell in ("bash", "zsh", "fish"):
+        (folder / shell).write_text(docsmith(folder, "completion", shell).stdout)
+    program = folder / "docsmith"
+    program.write_text(f'#!/bin/sh\nexec {" ".join(PROGRAM)} "$@"\n')
+    program.chmod(0o755)
+    return folder
 
+
+def offered(folder, shell: str, script: str) -> list[str]:
+    program = shutil.which(shell)
+    if program is None:
+        pytest.skip(f"asks {shell}; install it to run it")
+    tree = str(Path(__file__).parent.parent.parent)
+    variables = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "PYTHONPATH": tree}
+    done = subprocess.run(
+        [program, "-c", script], capture_output=True, text=True, cwd=folder, env=variables, check=True, timeout=300
+    )
+    assert done.stderr == ""
+    return done.stdout.splitlines()
+
+
+@pytest.fixture(scope="module")
+def bash(folder):
     def complete(line: str) -> list[str]:
-        """What bash offers at the end of the line."""
+        """What bash offers at the end of the line; FILES where it offers those."""
         words = line.split(" ")
         script = (
-            f"set -u; source ./completion; COMP_WORDS=({' '.join(repr(word) for word in words)}); "
-            f"COMP_CWORD={len(words) - 1}; COMPREPLY=(); _docsmith; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+            f"compopt() {{ COMPREPLY=(FILES); }}; set -u; source ./bash; COMP_WORDS=({' '.join(map(repr, words))}); "
+            f"COMP_CWORD={len(words) - 1}; COMPREPLY=(); _docsmith_completion docsmith; "
+            'for one in ${COMPREPLY[@]+"${COMPREPLY[@]}"}; do echo "$one"; done'
         )
-        done = subprocess.run(
-            ["bash", "--norc", "-c", script], capture_output=True, text=True, cwd=folder, check=True, timeout=300
-        )
-        assert done.stderr == ""
-        return done.stdout.removesuffix("\n").splitlines() if done.stdout != "\n" else []
+        return offered(folder, "bash", script)
 
     return complete
 
@@ -58,50 +77,60 @@ def test_what_only_people_know_is_not_completed(bash):
 def test_a_value_after_an_equals_sign_completes(bash):
     assert bash("docsmith key create --kind = as") == ["assistant"]  # as bash parts it
     assert bash("docsmith key create --kind =") == ["admin", "assistant"]
+    assert bash("docsmith completion --data = x ba") == ["bash"]
 
 
-def test_files_complete(bash):
-    assert bash("docsmith restore a-") == ["a-file.toml"]
-    assert bash("docsmith eval b") == ["b file"]
-    assert bash("docsmith project create --repository a-") == ["a-file.toml"]
-    assert bash("docsmith serve --config a-") == ["a-file.toml"]
+@pytest.mark.parametrize(
+    "line",
+    ["restore a-", "eval b", "project create --repository a-", "serve --config a-", "--data a-", "demo --docs ."],
+)
+def test_files_complete(bash, line):
+    assert bash(f"docsmith {line}") == ["FILES"]
 
 
-def offered(shell: str, script: str) -> list[str]:
-    program = shutil.which(shell)
-    if program is None:
-        pytest.skip(f"asks {shell}; install it to run it")
-    done = subprocess.run([program, "-c", script], capture_output=True, text=True, check=True, timeout=300)
-    assert done.stderr == ""
-    return done.stdout.splitlines()
+def test_completion_has_no_message_for_nonsense(bash):
+    assert bash("docsmith nonsense x --y") == []
+    assert bash("docsmith help ke") == ["key"]
 
 
-def test_zsh_completes(tmp_path):
-    (tmp_path / "completion").write_text(docsmith(tmp_path, "completion", "zsh").stdout)
-    stand_in = 'compdef() { :; }; compadd() { shift; print -l -- "$@"; }; _files() { print files; }'
-    begin = f"{stand_in}; source {tmp_path}/completion"
+def test_zsh_completes(folder):
+    stand_in = (
+        "compdef() { :; }; compadd() { shift 4; print -l -- ${(P)1}; }; _path_files() { print files; }; "
+        "_describe() { print -l -- ${(P)3}; }"
+    )
 
     def complete(*words: str) -> list[str]:
-        return offered("zsh", f"{begin}; words=({' '.join(words)} ''); CURRENT={len(words) + 1}; _docsmith")
+        begin = f"{stand_in}; rehash; source ./zsh"
+        return offered(
+            folder, "zsh", f"{begin}; words=({' '.join(words)} ''); CURRENT={len(words) + 1}; _docsmith_completion"
+        )
 
-    assert "revoke" in complete("docsmith", "key")
+    assert any(one.startswith("revoke:") for one in complete("docsmith", "key"))
     assert complete("docsmith", "key", "create", "--kind") == ["admin", "assistant"]
     assert complete("docsmith", "serve", "--config") == ["files"]
     assert complete("docsmith", "restore") == ["files"]
     assert complete("docsmith", "key", "create", "--name") == []
 
 
-def test_fish_completes(tmp_path):
-    (tmp_path / "completion").write_text(docsmith(tmp_path, "completion", "fish").stdout)
-
+def test_fish_completes(folder):
     def complete(line: str) -> list[str]:
-        lines = offered("fish", f"source {tmp_path}/completion; complete -C '{line}'")
-        return [line.split("\t")[0] for line in lines]
+        return [one.split("\t")[0] for one in offered(folder, "fish", f"source ./fish; complete -C '{line}'")]
 
     assert complete("docsmith key re") == ["revoke"]
     assert complete("docsmith key create --kind ") == ["admin", "assistant"]
-    assert f"{tmp_path}/completion" in complete(f"docsmith restore {tmp_path}/comp")
+    assert f"{folder}/bash" in complete(f"docsmith restore {folder}/ba")
     assert complete("docsmith key create --name cr") == []
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_shells_are_answered_with_what_options_do(folder, shell):
+    """As zsh and fish ask, also where they are not installed."""
+    asked = {"_DOCSMITH_COMPLETE": f"{shell}_complete", "COMP_WORDS": "docsmith key crea", "COMP_CWORD": "2"}
+    if shell == "fish":
+        asked |= {"COMP_CWORD": "crea"}
+    assert "create" in docsmith(folder, **asked).stdout
+    assert "make a key" in docsmith(folder, **asked).stdout
+    assert asked["_DOCSMITH_COMPLETE"] in (folder / shell).read_text()
 
 
 def test_what_the_builtin_agent_understands_stands_where_it_is_needed(tmp_path):

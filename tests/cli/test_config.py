@@ -1,4 +1,3 @@
-import argparse
 import json
 import os
 import subprocess
@@ -7,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from service.cli.parsing import Options
 from service.cli.setup.config import sources_of
 from service.domain.errors import Invalid
 from service.runtime.settings import BadSettings, load_settings, read_settings
@@ -170,7 +170,7 @@ def test_a_folder_that_may_not_be_looked_into_has_no_settings(tmp_path, monkeypa
     if user == 0:
         os.seteuid(65534)
     try:
-        assert sources_of(argparse.Namespace(config=None))[0] is None
+        assert sources_of(Options(config=None))[0] is None
     finally:
         os.seteuid(user)
         (tmp_path / "closed").chmod(0o700)

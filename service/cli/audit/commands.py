@@ -1,36 +1,33 @@
 """``docsmith audit``: check the log, read it, sign it, and erase a person from it."""
 
-import argparse
 import asyncio
 from contextlib import aclosing
 from pathlib import Path
-from typing import Any
 
+import click
 import msgspec
 from msgspec.structs import replace
 
 from eventstore import EventStore, Metadata, RecordedEvent, SQLiteEventStore, StoreCorrupt, Verified
 from eventstore import verify as verify_chain
-from service.cli.audit import export as audit_export
-from service.cli.audit import kept_checkpoints
-from service.cli.audit import loss as audit_loss
-from service.cli.audit import replay as audit_replay
-from service.cli.audit import reproduce as audit_reproduce
-from service.cli.audit import verify_export as audit_verify_export
-from service.cli.audit.kept_checkpoints import keys_to_compare, signature_problem
+from service.cli.audit.export import export
+from service.cli.audit.kept_checkpoints import kept_checkpoint_options, keys_to_compare, signature_problem
+from service.cli.audit.loss import accept_loss
 from service.cli.audit.reading import (
     PAGE,
     Filter,
-    add_filter_options,
-    at_least_1,
     fields_of,
+    filter_options,
     log_of,
     one_line,
     pages,
     reading,
 )
+from service.cli.audit.replay import replay
+from service.cli.audit.reproduce import reproduce
+from service.cli.audit.verify_export import verify_export
 from service.cli.output import DONE, FAILED, VERIFICATION_FAILED, WRONG_USAGE, Output
-from service.cli.parsing import add_command
+from service.cli.parsing import COUNT, FILE, Group, Options
 from service.cli.runtime import Runtime
 from service.commands.erasures import erase_subject
 from service.domain.errors import Invalid
@@ -51,68 +48,19 @@ from service.workers.checkpointing import make_checkpoint
 SHOWN_CHARACTERS = 200
 
 
-def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
-    audit = add_command(commands, "audit", "check, sign, read, replay and export the log; erase from it")
-    actions = audit.add_subparsers(title="commands", metavar="COMMAND", required=True)
-
-    one = add_command(
-        actions,
-        "verify",
-        "check the log's hash chain, against signed checkpoints too",
-        more="It exits with 3 when the log is not sound.",
-        examples=["audit verify", "audit verify --checkpoint kept.json --public-key kept.pub"],
-        parents=[common],
-    )
-    kept_checkpoints.add_options(one)
-    one.add_argument(
-        "--from", type=at_least_1, default=1, metavar="POSITION", dest="start", help="trust what is before it"
-    )
-    one.set_defaults(command=verify, works_alone=True)
-
-    one = add_command(
-        actions,
-        "checkpoint",
-        "sign what the log is now, for somebody to keep",
-        examples=["audit checkpoint --output kept.json"],
-        parents=[common],
-    )
-    one.add_argument("--output", type=Path, metavar="FILE", help="write the checkpoint to a file, too")
-    one.set_defaults(command=checkpoint, works_alone=True)
-
-    one = add_command(
-        actions,
-        "show",
-        "print events, oldest first",
-        more="That they were read is recorded, too.",
-        examples=["audit show --stream job-ID", "audit show --category thread --since 2026-01-31 --json"],
-        parents=[common],
-    )
-    add_filter_options(one)
-    one.add_argument("--limit", type=at_least_1, default=1000, metavar="N", help="at most N events (default: 1000)")
-    one.set_defaults(command=show, works_alone=True)
-
-    one = add_command(
-        actions,
-        "erase",
-        "make what people typed into a thread or job unreadable for good",
-        more="It deletes the data key of each: what was sealed with it can be read nowhere any more, in no copy and no"
-        " backup, and the hash chain stays whole. What a job did to the repository (changed files, commit, branch, pull"
-        " request) is not erased.",
-        examples=["audit erase thread-ID", "audit erase thread-ID --yes"],
-        parents=[common],
-    )
-    one.add_argument("subject", nargs="*", metavar="SUBJECT", help="a stream, such as thread-ID or job-ID")
-    one.add_argument("--fp", help="every thread that was started with this fp")
-    one.add_argument("--yes", action="store_true", help="do it; without this it only says what it would do")
-    one.set_defaults(command=erase)
-    audit_replay.add_command(actions, common)
-    audit_reproduce.add_command(actions, common)
-    audit_export.add_commands(actions, common)
-    audit_verify_export.add_commands(actions, common)
-    audit_loss.add_commands(actions, common)
+audit = Group("audit")
 
 
-async def verify(options: argparse.Namespace, output: Output) -> int:
+@audit.command(
+    "verify",
+    does="check the log's hash chain, against signed checkpoints too",
+    more="It exits with 3 when the log is not sound.",
+    examples=["audit verify", "audit verify --checkpoint kept.json --public-key kept.pub"],
+    works_alone=True,
+)
+@kept_checkpoint_options
+@click.option("--from", "start", type=COUNT, default=1, metavar="POSITION", help="trust what is before it")
+async def verify(options: Options, output: Output) -> int:
     log, start = log_of(options.data), options.start
     kept: list[tuple[Path, SignedCheckpoint]] = []
     for file in options.checkpoint:
@@ -155,9 +103,7 @@ def _content(file: Path) -> bytes:
         return b""
 
 
-def _report(
-    found: Verified, options: argparse.Namespace, kept: list[tuple[Path, SignedCheckpoint]], output: Output
-) -> int:
+def _report(found: Verified, options: Options, kept: list[tuple[Path, SignedCheckpoint]], output: Output) -> int:
     value = {
         "sound": found.problem is None,
         "from": options.start,
@@ -187,7 +133,14 @@ def _report(
     return DONE
 
 
-async def checkpoint(options: argparse.Namespace, output: Output) -> int:
+@audit.command(
+    "checkpoint",
+    does="sign what the log is now, for somebody to keep",
+    examples=["audit checkpoint --output kept.json"],
+    works_alone=True,
+)
+@click.option("--output", type=FILE, metavar="FILE", help="write the checkpoint to a file, too")
+async def checkpoint(options: Options, output: Output) -> int:
     log = log_of(options.data)
     async with await SQLiteEventStore.open(log, vault_path=options.data / "keys.db", read_only=True) as store:
         made = await make_checkpoint(store, options.data)
@@ -201,7 +154,48 @@ async def checkpoint(options: argparse.Namespace, output: Output) -> int:
     return DONE
 
 
-async def erase(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
+@audit.command(
+    "show",
+    does="print events, oldest first",
+    more="That they were read is recorded, too.",
+    examples=["audit show --stream job-ID", "audit show --category thread --since 2026-01-31 --json"],
+    works_alone=True,
+)
+@filter_options
+@click.option("--limit", type=COUNT, default=1000, metavar="N", help="at most N events (default: 1000)")
+async def show(options: Options, output: Output) -> int:
+    found: list[ShownEvent] = []
+    count, wanted = 0, Filter.of(options)
+    async with (
+        reading(options.data, "audit show", wanted.as_texts(), after=wanted.after) as (store, through),
+        aclosing(pages(store, wanted, through=through)) as all_pages,
+    ):
+        async for page, _ in all_pages:
+            for event in page[: options.limit - count]:
+                count += 1
+                one = _shown(event)
+                if output.as_json:
+                    found.append(one)
+                else:
+                    output.line(_line(one))
+            if count >= options.limit:
+                break
+    output.result({"events": found}, "")
+    return DONE
+
+
+@audit.command(
+    "erase",
+    does="make what people typed into a thread or job unreadable for good",
+    more="It deletes the data key of each: what was sealed with it can be read nowhere any more, in no copy and no"
+    " backup, and the hash chain stays whole. What a job did to the repository (changed files, commit, branch, pull"
+    " request) is not erased.",
+    examples=["audit erase thread-ID", "audit erase thread-ID --yes"],
+)
+@click.argument("subject", nargs=-1, metavar="SUBJECT", help="a stream, such as thread-ID or job-ID")
+@click.option("--fp", help="every thread that was started with this fp")
+@click.option("--yes", is_flag=True, help="do it; without this it only says what it would do")
+async def erase(runtime: Runtime, options: Options, output: Output) -> int:
     subjects = list(dict.fromkeys(options.subject))
     if options.fp is not None:
         subjects += [one for one in await _threads_of(runtime.store, options.fp, output) if one not in subjects]
@@ -259,27 +253,6 @@ class ShownEvent(msgspec.Struct, frozen=True, rename="camel"):
     """Its personal fields do not open with their key."""
 
 
-async def show(options: argparse.Namespace, output: Output) -> int:
-    found: list[ShownEvent] = []
-    count, wanted = 0, Filter.of(options)
-    async with (
-        reading(options.data, "audit show", wanted.as_texts(), after=wanted.after) as (store, through),
-        aclosing(pages(store, wanted, through=through)) as all_pages,
-    ):
-        async for page, _ in all_pages:
-            for event in page[: options.limit - count]:
-                count += 1
-                one = _shown(event)
-                if output.as_json:
-                    found.append(one)
-                else:
-                    output.line(_line(one))
-            if count >= options.limit:
-                break
-    output.result({"events": found}, "")
-    return DONE
-
-
 def _line(one: ShownEvent) -> str:
     gone = "[erased] " if one.erased else "[damaged] " if one.damaged else ""
     return (
@@ -295,3 +268,7 @@ def _shown(event: RecordedEvent) -> ShownEvent:
         msgspec.Raw(msgspec.json.encode(fields_of(event, personal=True))), event.erased, event.hash.hex(),
         event.damaged,
     )  # fmt: skip
+
+
+for one in (replay, reproduce, export, verify_export, accept_loss):
+    audit.add_command(one)

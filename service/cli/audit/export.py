@@ -6,15 +6,15 @@ smaller one that is sound. The same command goes on after the last complete file
 never writes an event twice.
 """
 
-import argparse
 import asyncio
 import hashlib
 import os
 from collections.abc import Sequence
 from contextlib import aclosing
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
+import click
 import msgspec
 from msgspec.structs import replace
 
@@ -32,14 +32,13 @@ from service.cli.audit.export_format import (
 )
 from service.cli.audit.reading import (
     Filter,
-    add_filter_options,
-    at_least_1,
+    filter_options,
     log_of,
     pages,
     reading,
 )
 from service.cli.output import DONE, Output
-from service.cli.parsing import add_command
+from service.cli.parsing import COUNT, FILE, Choice, Options, command
 from service.domain.errors import Conflict
 from service.runtime.system import now
 
@@ -48,24 +47,19 @@ MAX_BYTES = 64 << 20
 """A file ends with the event that makes it this large."""
 
 
-def add_commands(actions: Any, common: argparse.ArgumentParser) -> None:
-    one = add_command(
-        actions,
-        "export",
-        "write events to files; again to go on where it ended",
-        more="It goes on when the folder has an export with the same options already.",
-        examples=["audit export --output export", "audit export --output jobs --category job --format csv --personal"],
-        parents=[common],
-    )
-    one.add_argument("--output", type=Path, required=True, metavar="FOLDER")
-    one.add_argument("--format", choices=("jsonl", "csv"), default="jsonl")
-    one.add_argument("--personal", action="store_true", help="also what people typed; else only that it is there")
-    one.add_argument("--events-per-file", type=at_least_1, default=MAX_EVENTS, metavar="N")
-    add_filter_options(one)
-    one.set_defaults(command=export, works_alone=True)
-
-
-async def export(options: argparse.Namespace, output: Output) -> int:
+@command(
+    "export",
+    does="write events to files; again to go on where it ended",
+    more="It goes on when the folder has an export with the same options already.",
+    examples=["audit export --output export", "audit export --output jobs --category job --format csv --personal"],
+    works_alone=True,
+)
+@click.option("--output", type=FILE, required=True, metavar="FOLDER")
+@click.option("--format", type=Choice(("jsonl", "csv")), default="jsonl")
+@click.option("--personal", is_flag=True, help="also what people typed; else only that it is there")
+@click.option("--events-per-file", type=COUNT, default=MAX_EVENTS, metavar="N")
+@filter_options
+async def export(options: Options, output: Output) -> int:
     folder, wanted = options.output, Filter.of(options)
     filters = wanted.as_texts()
     log = log_of(options.data)

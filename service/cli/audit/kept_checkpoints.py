@@ -1,19 +1,23 @@
 """Signed checkpoints that were kept elsewhere, as options of the commands that check something with them."""
 
-import argparse
 from pathlib import Path
 
+import click
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+from service.cli.parsing import FILE, together
 from service.integrity.checkpoints import SignedCheckpoint, key_text
 
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--checkpoint", type=Path, action="append", default=[], metavar="FILE",
+kept_checkpoint_options = together(
+    click.option(
+        "--checkpoint",
+        type=FILE,
+        multiple=True,
+        metavar="FILE",
         help="a signed checkpoint that somebody kept, or several, one in each line",
-    )  # fmt: skip
-    parser.add_argument("--public-key", type=Path, metavar="FILE", help="the key that has to have signed them")
+    ),
+    click.option("--public-key", type=FILE, metavar="FILE", help="the key that has to have signed them"),
+)
 
 
 def signature_problem(file: Path, one: SignedCheckpoint, expected: Ed25519PublicKey | None) -> str | None:

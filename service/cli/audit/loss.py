@@ -1,17 +1,17 @@
 """``docsmith audit accept-loss``: go on with a log that lost its end, or that is another one, on the record."""
 
-import argparse
 import asyncio
 import fcntl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+
+import click
 
 from eventstore import Loss, Metadata, SQLiteEventStore, Views
 from service.cli.audit.reading import log_of
 from service.cli.output import DONE, FAILED, Output
-from service.cli.parsing import add_command
+from service.cli.parsing import Options, command
 from service.commands.audit import record_audit
 from service.domain.audit import AcceptLoss
 from service.domain.errors import Conflict, Invalid, NotFound
@@ -21,22 +21,17 @@ from service.queries.read_models import catch_up, read_models
 from service.runtime.system import cli_actor, now
 
 
-def add_commands(actions: Any, common: argparse.ArgumentParser) -> None:
-    one = add_command(
-        actions,
-        "accept-loss",
-        "go on with a log that is behind what was seen of it, or another one",
-        more="Restoring a backup into a new folder is better. This records both heads, the lost range and the reason as"
-        " an event, rebuilds the views, and moves the checkpoints that the log does not hold to"
-        f" {LOST_CHECKPOINTS}.",
-        examples=['audit accept-loss --reason "the disk failed on 31 January; the backups are older"'],
-        parents=[common],
-    )
-    one.add_argument("--reason", required=True, metavar="TEXT", help="what happened, for those who read the log later")
-    one.set_defaults(command=accept_loss, works_alone=True)
-
-
-async def accept_loss(options: argparse.Namespace, output: Output) -> int:
+@command(
+    "accept-loss",
+    does="go on with a log that is behind what was seen of it, or another one",
+    more="Restoring a backup into a new folder is better. This records both heads, the lost range and the reason as"
+    " an event, rebuilds the views, and moves the checkpoints that the log does not hold to"
+    f" {LOST_CHECKPOINTS}.",
+    examples=['audit accept-loss --reason "the disk failed on 31 January; the backups are older"'],
+    works_alone=True,
+)
+@click.option("--reason", required=True, metavar="TEXT", help="what happened, for those who read the log later")
+async def accept_loss(options: Options, output: Output) -> int:
     """Raises Invalid, Conflict, NotFound, and EventStoreError."""
     log, vault, reason = log_of(options.data), options.data / "keys.db", options.reason.strip()
     if not reason:

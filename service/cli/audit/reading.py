@@ -1,6 +1,5 @@
 """Reading the log as auditors do: chosen events, on the record, from a folder in use or one that cannot be written."""
 
-import argparse
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -8,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import click
 import msgspec
 from msgspec import Struct
 
@@ -21,6 +21,7 @@ from eventstore import (
     StoreUnavailable,
 )
 from service.cli.output import warning
+from service.cli.parsing import Options, together
 from service.commands.audit import record_audit
 from service.domain.audit import RecordReading
 from service.domain.errors import NotFound
@@ -45,7 +46,7 @@ class Filter(Struct, frozen=True, omit_defaults=True):
     after: int = 0
 
     @classmethod
-    def of(cls, options: argparse.Namespace) -> "Filter":
+    def of(cls, options: Options) -> "Filter":
         return cls(**{name: getattr(options, name) for name in cls.__struct_fields__})
 
     @property
@@ -68,30 +69,25 @@ class Filter(Struct, frozen=True, omit_defaults=True):
         )
 
 
-def add_filter_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--stream", help="only of one stream, such as job-ID")
-    parser.add_argument("--category", help="only of one kind of stream, such as job or thread")
-    parser.add_argument("--type", help="only of one type, such as job-requested")
-    parser.add_argument("--actor", help="only what one actor caused: a key's id, system, or cli:USER")
-    parser.add_argument("--request", metavar="ID", help="only what one request caused, by its X-Request-Id")
-    parser.add_argument("--since", type=moment, metavar="TIME", help="only those recorded at this time or later")
-    parser.add_argument("--until", type=moment, metavar="TIME", help="only those recorded before this time")
-    parser.add_argument("--after", type=int, default=0, metavar="POSITION", help="only later ones")
-
-
 def moment(text: str) -> datetime:
     """A time as people write it, ISO 8601; in UTC when it does not say."""
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 2026-01-31 or 2026-01-31T17:00Z") from None
+        raise ValueError(f"{text!r} is not a time such as 2026-01-31 or 2026-01-31T17:00Z.") from None
     return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
 
 
-def at_least_1(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
-    return int(text)
+filter_options = together(
+    click.option("--stream", help="only of one stream, such as job-ID"),
+    click.option("--category", help="only of one kind of stream, such as job or thread"),
+    click.option("--type", help="only of one type, such as job-requested"),
+    click.option("--actor", help="only what one actor caused: a key's id, system, or cli:USER"),
+    click.option("--request", metavar="ID", help="only what one request caused, by its X-Request-Id"),
+    click.option("--since", type=moment, metavar="TIME", help="only those recorded at this time or later"),
+    click.option("--until", type=moment, metavar="TIME", help="only those recorded before this time"),
+    click.option("--after", type=int, default=0, metavar="POSITION", help="only later ones"),
+)
 
 
 def log_of(data: Path) -> Path:

@@ -1,6 +1,5 @@
 """``docsmith audit replay``: the read models made again from the log, and compared with those in use."""
 
-import argparse
 import asyncio
 import os
 import sqlite3
@@ -11,13 +10,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
+import click
 from msgspec import Struct
 
 from eventstore import EventStore, Projection, RecordedEvent, Views, position_at
 from eventstore.sqlite.files import connect_offline
-from service.cli import parsing
 from service.cli.audit.reading import moment, one_line, reading
 from service.cli.output import DONE, FAILED, VERIFICATION_FAILED, WRONG_USAGE, Output
+from service.cli.parsing import FILE, Options, command
 from service.cli.runtime import Runtime
 from service.domain.errors import Unavailable
 from service.queries.read_models import read_models
@@ -40,23 +40,6 @@ class Difference(Struct, frozen=True):
     replayed: dict[str, Any] | None
 
 
-def add_command(actions: Any, common: argparse.ArgumentParser) -> None:
-    one = parsing.add_command(
-        actions,
-        "replay",
-        "make all read models again from the log and compare them with those in use",
-        more="It exits with 3 when they differ.",
-        examples=["audit replay", "audit replay --until 2026-01-31T17:00Z --output then.db"],
-        parents=[common],
-    )
-    one.add_argument(
-        "--until", type=_until, metavar="POSITION|TIME",
-        help="only make them, as they were after this event or at this time; with --output",
-    )  # fmt: skip
-    one.add_argument("--output", type=Path, metavar="FILE", help="keep them: a SQLite file")
-    one.set_defaults(command=replay)
-
-
 def _until(text: str) -> int | datetime:
     return int(text) if text.isdecimal() else moment(text)
 
@@ -74,7 +57,20 @@ class LogUntil:
         return await self._store.read_all(after=after, limit=max(0, min(limit, self.position - after)))
 
 
-async def replay(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
+@command(
+    "replay",
+    does="make all read models again from the log and compare them with those in use",
+    more="It exits with 3 when they differ.",
+    examples=["audit replay", "audit replay --until 2026-01-31T17:00Z --output then.db"],
+)
+@click.option(
+    "--until",
+    type=_until,
+    metavar="POSITION|TIME",
+    help="only make them, as they were after this event or at this time; with --output",
+)
+@click.option("--output", type=FILE, metavar="FILE", help="keep them: a SQLite file")
+async def replay(runtime: Runtime, options: Options, output: Output) -> int:
     if options.until is not None and options.output is None:
         output.failed("--until needs --output FILE, where to put what is made.", "wrong_usage")
         return WRONG_USAGE
@@ -204,7 +200,7 @@ def _rows(
     return (row[0] if row else 0), rows
 
 
-def _report(compared: _Compared, options: argparse.Namespace, output: Output) -> int:
+def _report(compared: _Compared, options: Options, output: Output) -> int:
     value = {
         "position": compared.position,
         "output": None if options.output is None else str(options.output),

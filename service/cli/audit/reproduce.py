@@ -4,20 +4,19 @@ An id covers the parent, every file of the tree, author, time and message. So th
 that the job did to the repository, and that the commit that was pushed is the one in the log.
 """
 
-import argparse
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
+import click
 from msgspec import Struct
 
 from eventstore import EventStore
 from service.agent.workspace import Workspace
-from service.cli import parsing
 from service.cli.audit.reading import PAGE, reading
-from service.cli.jobs import add_organization, the_job
+from service.cli.jobs import organization_of_jobs, the_job
 from service.cli.output import DONE, FAILED, VERIFICATION_FAILED, Output
+from service.cli.parsing import Options, command
 from service.cli.runtime import Runtime
 from service.domain.errors import Forbidden, Invalid, NotFound, ServiceError, Unavailable
 from service.domain.jobs.decider import Absent, BranchPushed, Committed, Job
@@ -69,23 +68,17 @@ class Reproduced(Struct, frozen=True, rename="camel"):
     problem: str | None = None
 
 
-def add_command(actions: Any, common: argparse.ArgumentParser) -> None:
-    one = parsing.add_command(
-        actions,
-        "reproduce",
-        "make a job's commits again from the log and compare their ids",
-        more="It asks no model, writes nothing into the repository or our clone of it, and works for a job whose"
-        " personal data was erased. It exits with 3 when an id differs, with 1 when the commit that a job began from is"
-        " not to be had any more.",
-        examples=["audit reproduce 0000beef", "audit reproduce ID ANOTHER_ID --json"],
-        parents=[common],
-    )
-    one.add_argument("jobs", nargs="+", metavar="JOB", help="the id of a job, or a part of it; or several")
-    add_organization(one)
-    one.set_defaults(command=reproduce)
-
-
-async def reproduce(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
+@command(
+    "reproduce",
+    does="make a job's commits again from the log and compare their ids",
+    more="It asks no model, writes nothing into the repository or our clone of it, and works for a job whose"
+    " personal data was erased. It exits with 3 when an id differs, with 1 when the commit that a job began from is"
+    " not to be had any more.",
+    examples=["audit reproduce 0000beef", "audit reproduce ID ANOTHER_ID --json"],
+)
+@click.argument("jobs", nargs=-1, required=True, metavar="JOB", help="the id of a job, or a part of it; or several")
+@organization_of_jobs
+async def reproduce(runtime: Runtime, options: Options, output: Output) -> int:
     named = [job.removeprefix(f"{JOBS.category}-") for job in options.jobs]
     ids = list(dict.fromkeys([(await the_job(runtime, job, options.organization)).id for job in named]))
     found: list[Reproduced] = []

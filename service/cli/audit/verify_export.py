@@ -4,38 +4,21 @@ The sums in the manifest show damage. Only the chain of the events, together wit
 are those of the log: someone who changes an event and every hash after it cannot sign again.
 """
 
-import argparse
 import asyncio
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
+import click
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from msgspec import MsgspecError, Struct
 
 from eventstore import GENESIS, StoredEvent, log_id_in
-from service.cli.audit import kept_checkpoints
 from service.cli.audit.export_format import Line, Manifest, NotSound, lines_of, read_manifest
-from service.cli.audit.kept_checkpoints import keys_to_compare, signature_problem
+from service.cli.audit.kept_checkpoints import kept_checkpoint_options, keys_to_compare, signature_problem
 from service.cli.output import DONE, VERIFICATION_FAILED, WRONG_USAGE, Output
-from service.cli.parsing import add_command
+from service.cli.parsing import FILE, Options, command
 from service.integrity.checkpoints import SignedCheckpoint, read_checkpoints, read_public_key
-
-
-def add_commands(actions: Any, common: argparse.ArgumentParser) -> None:
-    one = add_command(
-        actions,
-        "verify-export",
-        "check the chain of an export's events, against signed checkpoints too",
-        more="It exits with 3 when the export is not sound. Without a checkpoint it finds damage, and changes whose"
-        " hashes were not computed again.",
-        examples=["audit verify-export export --checkpoint kept.json --public-key kept.pub"],
-        parents=[common],
-    )
-    one.add_argument("folder", type=Path, metavar="FOLDER")
-    kept_checkpoints.add_options(one)
-    one.set_defaults(command=verify_export, works_alone=True)
 
 
 class Proof(Struct):
@@ -48,7 +31,17 @@ class Proof(Struct):
     """The last of them."""
 
 
-async def verify_export(options: argparse.Namespace, output: Output) -> int:
+@command(
+    "verify-export",
+    does="check the chain of an export's events, against signed checkpoints too",
+    more="It exits with 3 when the export is not sound. Without a checkpoint it finds damage, and changes whose"
+    " hashes were not computed again.",
+    examples=["audit verify-export export --checkpoint kept.json --public-key kept.pub"],
+    works_alone=True,
+)
+@click.argument("folder", type=FILE, metavar="FOLDER")
+@kept_checkpoint_options
+async def verify_export(options: Options, output: Output) -> int:
     """Raises Invalid and OSError."""
     if options.public_key is not None and not options.checkpoint:
         output.failed("--public-key needs --checkpoint FILE, whose signature is to be checked with it.", "wrong_usage")

@@ -15,19 +15,18 @@ last one. Keep it apart from the backups. A restored vault is erased again of al
 ``--follow``, a folder takes the place of the tar file, and is never much older than the service: see following.py.
 """
 
-import argparse
 import asyncio
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+
+import click
 
 from eventstore.sqlite.files import sync_folder
 from service.cli.audit.reading import log_of, reading
-from service.cli.operate import restore, take_over
 from service.cli.operate.copying import write, write_vault
 from service.cli.operate.following import follow
 from service.cli.output import DONE, Output
-from service.cli.parsing import add_command, count
+from service.cli.parsing import COUNT, FILE, Options, command
 from service.domain.errors import Conflict, Invalid, NotFound
 from service.integrity.continuity import require_continuous
 from service.runtime.system import now
@@ -36,39 +35,29 @@ NAME = "docsmith-*Z.tar"
 """Names of the backups in a folder: with their times in UTC, so that their order is that of their names."""
 
 
-def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
-    one = add_command(
-        commands,
-        "backup",
-        "copy everything into one file, beside a running service",
-        more="docsmith init --systemd-backup and --systemd-follow have systemd do it, again and again.",
-        examples=[
-            "backup /backups/2026-01-31.tar --vault /elsewhere/vault.tar",
-            "backup /backups --keep 30 --vault /elsewhere/vault.tar",
-            "backup /backups/live --follow --vault /elsewhere/vault.tar",
-        ],
-        parents=[common],
-    )
-    one.add_argument(
-        "file", type=Path, metavar="FILE", help="a tar file that is not there yet, or a folder, for one of a new name"
-    )
-    one.add_argument(
-        "--vault", type=Path, metavar="FILE",
-        help="also copy the keys of what is encrypted, into a file of its own, in place of the last one",
-    )  # fmt: skip
-    which = one.add_mutually_exclusive_group()
-    which.add_argument(
-        "--keep", type=count, metavar="N", help="of the backups in the folder, delete all but the last N"
-    )
-    which.add_argument(
-        "--follow", action="store_true", help="make FILE a folder that is a copy, and keep it one until stopped"
-    )
-    one.set_defaults(command=backup, works_alone=True)
-    restore.add_commands(commands, common)
-    take_over.add_commands(commands, common)
-
-
-async def backup(options: argparse.Namespace, output: Output) -> int:
+@command(
+    "backup",
+    more="docsmith init --systemd-backup and --systemd-follow have systemd do it, again and again.",
+    examples=[
+        "backup /backups/2026-01-31.tar --vault /elsewhere/vault.tar",
+        "backup /backups --keep 30 --vault /elsewhere/vault.tar",
+        "backup /backups/live --follow --vault /elsewhere/vault.tar",
+    ],
+    works_alone=True,
+    at_most_one=[("keep", "follow")],
+)
+@click.argument(
+    "file", type=FILE, metavar="FILE", help="a tar file that is not there yet, or a folder, for one of a new name"
+)
+@click.option(
+    "--vault",
+    type=FILE,
+    metavar="FILE",
+    help="also copy the keys of what is encrypted, into a file of its own, in place of the last one",
+)
+@click.option("--keep", type=COUNT, metavar="N", help="of the backups in the folder, delete all but the last N")
+@click.option("--follow", is_flag=True, help="make FILE a folder that is a copy, and keep it one until stopped")
+async def backup(options: Options, output: Output) -> int:
     """Raises Invalid, Conflict, NotFound."""
     log_of(options.data)
     await asyncio.to_thread(

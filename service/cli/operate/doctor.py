@@ -1,18 +1,18 @@
 """``docsmith doctor``: the mistakes that people make, each with what mends it."""
 
-import argparse
 import asyncio
 import importlib.util
 import os
 import sqlite3
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+
+import click
 
 from eventstore import EventStoreError, damaged_texts, subjects_without_keys
 from service.cli.operate.damage import described
 from service.cli.operate.surroundings import Finding, look_around, look_at_settings
 from service.cli.output import DONE, FAILED, Output, named
-from service.cli.parsing import add_command
+from service.cli.parsing import Options, command
 from service.cli.runtime import Program, Runtime
 from service.domain.errors import NotFound, ServiceError
 from service.ports.model import ModelRequest, UserMessage
@@ -34,26 +34,16 @@ RECENT = 100_000
 SIGNS = {"ok": "ok   ", "note": "note ", "wrong": "WRONG"}
 
 
-def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
-    one = add_command(
-        commands,
-        "doctor",
-        "look for what is set up wrong, and say what mends it",
-        more="It changes nothing, and exits with 1 when something is wrong.",
-        examples=["doctor", "doctor --ask-models --json"],
-        parents=[common],
-    )
-    one.add_argument(
-        "--ask-models",
-        action="store_true",
-        help="ask each model in use for one word, which may cost a fraction of a cent",
-    )
-    one.set_defaults(command=examine, reads_settings=True)
-
-
-async def examine(
-    options: argparse.Namespace, output: Output, program: Program, read_settings: Callable[[], Settings]
-) -> int:
+@command(
+    "doctor",
+    more="It changes nothing, and exits with 1 when something is wrong.",
+    examples=["doctor", "doctor --ask-models --json"],
+    reads_settings=True,
+)
+@click.option(
+    "--ask-models", is_flag=True, help="ask each model in use for one word, which may cost a fraction of a cent"
+)
+async def examine(options: Options, output: Output, program: Program, read_settings: Callable[[], Settings]) -> int:
     findings = await asyncio.to_thread(lambda: list(look_around(options.data, options.config, now())))
     try:
         settings = read_settings()
@@ -81,7 +71,7 @@ def _summary(wrong: list[Finding]) -> str:
     return f"\n{len(wrong)} {'thing is' if len(wrong) == 1 else 'things are'} wrong."
 
 
-async def _opened(options: argparse.Namespace, program: Program, settings: Settings) -> list[Finding]:
+async def _opened(options: Options, program: Program, settings: Settings) -> list[Finding]:
     try:
         async with program.open(options.data, settings) as runtime:
             return [finding async for finding in _look_inside(runtime, ask_models=options.ask_models)]

@@ -19,7 +19,6 @@ writer puts another in its place, and from there on the copy is not of this log,
 does not grow any more ("read database page 233: EOF"), until Litestream is started again.
 """
 
-import argparse
 import asyncio
 import fcntl
 import filecmp
@@ -49,6 +48,7 @@ from service.cli.audit.reading import reading
 from service.cli.operate.archives import VAULT_FORMAT, Manifest, NotSound
 from service.cli.operate.copying import PAGE, files_in, write_vault
 from service.cli.output import DONE, VERIFICATION_FAILED, Output
+from service.cli.parsing import Options
 from service.domain.errors import Conflict, Invalid
 from service.integrity.checkpoints import CHECKPOINTS, PUBLIC_KEY
 from service.runtime.system import now
@@ -72,7 +72,7 @@ _Signature = tuple[int, int, int]
 """A file's inode, size and time of change: another one when it is written, or put in place of an older one."""
 
 
-async def follow(options: argparse.Namespace, output: Output) -> int:
+async def follow(options: Options, output: Output) -> int:
     """Until SIGTERM or SIGINT.
 
     Raises Invalid, Conflict, OSError, StoreUnavailable and its kinds.

@@ -1,16 +1,15 @@
 """``docsmith health``: whether the service of a data folder can do its work. What watches containers asks it."""
 
-import argparse
 import asyncio
 import http.client
-from typing import Any
 from urllib.parse import urlsplit
 
+import click
 import msgspec
 from msgspec import Struct
 
 from service.cli.output import DONE, FAILED, Output
-from service.cli.parsing import add_command
+from service.cli.parsing import Options, command
 from service.cli.runtime import address_of_server, is_served, reachable
 from service.domain.errors import Unavailable
 
@@ -32,23 +31,15 @@ class _Told(Struct):
     behind: dict[str, str] = {}
 
 
-def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
-    one = add_command(
-        commands,
-        "health",
-        "ask the service that runs whether all is well",
-        more=(
-            "It asks /readyz, where the service of the data folder listens, or at --url; exits with 1 when something "
-            f"is not ready, or there is no answer within {ANSWER_SECONDS:g} seconds."
-        ),
-        examples=["health", "health --url http://127.0.0.1:8080 --json"],
-        parents=[common],
-    )
-    one.add_argument("--url", help="where to ask, instead of the service of the data folder")
-    one.set_defaults(command=health, works_alone=True)
-
-
-async def health(options: argparse.Namespace, output: Output) -> int:
+@command(
+    "health",
+    more="It asks /readyz, where the service of the data folder listens, or at --url; exits with 1 when something "
+    f"is not ready, or there is no answer within {ANSWER_SECONDS:g} seconds.",
+    examples=["health", "health --url http://127.0.0.1:8080 --json"],
+    works_alone=True,
+)
+@click.option("--url", help="where to ask, instead of the service of the data folder")
+async def health(options: Options, output: Output) -> int:
     """Print whether the service is ready. Raise Unavailable when none answers, or none can be found."""
     url = options.url
     if url is None:

@@ -1,13 +1,13 @@
 """``docsmith restore``: a data folder from a backup, once everything in it has been checked."""
 
-import argparse
 import asyncio
 import os
 import shutil
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+
+import click
 
 from eventstore import SQLiteEventStore, subjects_without_keys
 from eventstore.sqlite.files import connect_offline, sync_folder
@@ -15,31 +15,25 @@ from service.cli.operate.archives import FORMAT, VAULT_FORMAT, Manifest, Member,
 from service.cli.operate.copying import Progress, copy_log, files_in, verified
 from service.cli.operate.take_over import write_mark
 from service.cli.output import DONE, VERIFICATION_FAILED, Output, named
-from service.cli.parsing import add_command
+from service.cli.parsing import FILE, Options, command
 from service.domain.errors import Conflict, Invalid
 from service.integrity.checkpoints import CHECKPOINTS, PUBLIC_KEY
 from service.integrity.erasing import repeat_erasures
 from service.runtime.scratch import RESTORE, scratch_folder
 
 
-def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
-    one = add_command(
-        commands,
-        "restore",
-        "make a data folder from a backup, after a check",
-        examples=[
-            "restore /backups/2026-01-31.tar --vault /elsewhere/vault.tar --data data --dry-run",
-            "restore /backups/live --vault /elsewhere/vault.tar --data data",
-        ],
-        parents=[common],
-    )
-    one.add_argument("file", type=Path, metavar="FILE", help="a backup, or a folder that backup --follow made")
-    one.add_argument("--vault", type=Path, metavar="FILE", help="without it, what people typed cannot be read")
-    one.add_argument("--dry-run", action="store_true", help="check the backup and say what would be done")
-    one.set_defaults(command=restore, works_alone=True)
-
-
-async def restore(options: argparse.Namespace, output: Output) -> int:
+@command(
+    "restore",
+    examples=[
+        "restore /backups/2026-01-31.tar --vault /elsewhere/vault.tar --data data --dry-run",
+        "restore /backups/live --vault /elsewhere/vault.tar --data data",
+    ],
+    works_alone=True,
+)
+@click.argument("file", type=FILE, metavar="FILE", help="a backup, or a folder that backup --follow made")
+@click.option("--vault", type=FILE, metavar="FILE", help="without it, what people typed cannot be read")
+@click.option("--dry-run", is_flag=True, help="check the backup and say what would be done")
+async def restore(options: Options, output: Output) -> int:
     data: Path = options.data
     if _is_used(data):
         raise Conflict(f"{data} is there already, and not empty. Name a new folder with --data.")
@@ -71,7 +65,7 @@ async def restore(options: argparse.Namespace, output: Output) -> int:
     return DONE
 
 
-async def _restored(options: argparse.Namespace, work: Path, output: Output) -> tuple[Manifest, int, list[str]]:
+async def _restored(options: Options, work: Path, output: Output) -> tuple[Manifest, int, list[str]]:
     """Put a copy in place; how many erasures were repeated, and whose keys the vault lacks. Raises NotSound."""
     unpack = _copy_folder if options.file.is_dir() else _unpack
     manifest = await asyncio.to_thread(unpack, options.file, options.vault, work, output.progress)

@@ -3,19 +3,18 @@
 A copy that is served as if it were the original would send webhooks again and work on jobs that the original works on.
 """
 
-import argparse
 import os
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
+import click
 import msgspec
 from msgspec import Struct
 
 from eventstore import Metadata
 from eventstore.sqlite.files import sync_folder
 from service.cli.output import DONE, Output
-from service.cli.parsing import add_command
+from service.cli.parsing import Options, command
 from service.cli.runtime import Runtime, is_served
 from service.commands.copies import record_take_over
 from service.domain.copies import TakeOver
@@ -31,22 +30,6 @@ class Mark(Struct, frozen=True, rename="camel"):
     head: str
 
 
-def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
-    one = add_command(
-        commands,
-        "take-over",
-        "let a restored copy go on in place of the original",
-        more=(
-            "Do it once the original is stopped for good: from then on the copy sends the webhooks, works on the jobs "
-            "and opens the pull requests that were under way. It is recorded in the log."
-        ),
-        examples=["take-over --data data", "take-over --data data --yes"],
-        parents=[common],
-    )
-    one.add_argument("--yes", action="store_true", help="do it; without this it only says what it would do")
-    one.set_defaults(command=take_over)
-
-
 def write_mark(folder: Path, position: int, head: str) -> None:
     """Mark a folder as a restored copy, durably once the folder is synced."""
     descriptor = os.open(folder / COPY_MARK, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -56,7 +39,14 @@ def write_mark(folder: Path, position: int, head: str) -> None:
         os.fsync(file.fileno())
 
 
-async def take_over(runtime: Runtime, options: argparse.Namespace, output: Output) -> int:
+@command(
+    "take-over",
+    more="Do it once the original is stopped for good: from then on the copy sends the webhooks, works on the jobs "
+    "and opens the pull requests that were under way. It is recorded in the log.",
+    examples=["take-over --data data", "take-over --data data --yes"],
+)
+@click.option("--yes", is_flag=True, help="do it; without this it only says what it would do")
+async def take_over(runtime: Runtime, options: Options, output: Output) -> int:
     """Raises Conflict ``not_a_copy`` and ``already_served``."""
     data: Path = options.data
     if not is_copy(data):

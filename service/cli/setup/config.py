@@ -1,14 +1,14 @@
 """``docsmith config``: whether the settings are right, and what they are."""
 
-import argparse
 import os
 import re
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+
+import click
 
 from service.cli.output import DONE, FAILED, Output, table
-from service.cli.parsing import add_command
+from service.cli.parsing import Group, Options
 from service.cli.runtime import Program
 from service.domain.errors import ServiceError
 from service.runtime.settings import Settings, Value, load_settings, read_settings
@@ -21,7 +21,7 @@ IN_QUERY = re.compile(r"(?<==)[^&#\s]+|(?<=#).+")
 MASK = "••••"
 
 
-def sources_of(options: argparse.Namespace) -> tuple[Path | None, dict[str, str]]:
+def sources_of(options: Options) -> tuple[Path | None, dict[str, str]]:
     """The settings file, if there is one, and the environment with the command line's own options on top."""
     file: Path | None = options.config
     if file is None:
@@ -34,36 +34,22 @@ def sources_of(options: argparse.Namespace) -> tuple[Path | None, dict[str, str]
     return file, environment
 
 
-def settings_of(options: argparse.Namespace) -> Settings:
+def settings_of(options: Options) -> Settings:
     """Raises BadSettings."""
     return load_settings(*sources_of(options))
 
 
-def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
-    config = add_command(commands, "config", "check the settings, and show them")
-    actions = config.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    one = add_command(
-        actions,
-        "check",
-        "check the settings file and the DOCSMITH_ variables",
-        more="One line for each problem, with its place. It exits with 1 when there is one.",
-        examples=["config check", "config check --config /etc/docsmith/docsmith.toml"],
-        parents=[common],
-    )
-    one.set_defaults(command=check, reads_settings=True)
-    one = add_command(
-        actions,
-        "show",
-        "show each setting in effect, and where it comes from",
-        more="What looks like a secret is not shown.",
-        examples=["config show", "config show --changed --json"],
-        parents=[common],
-    )
-    one.add_argument("--changed", action="store_true", help="leave out what is as it is by default")
-    one.set_defaults(command=show, reads_settings=True)
+config = Group("config")
 
 
-async def check(options: argparse.Namespace, output: Output, program: Program, _read: object) -> int:
+@config.command(
+    "check",
+    does="check the settings file and the DOCSMITH_ variables",
+    more="One line for each problem, with its place. It exits with 1 when there is one.",
+    examples=["config check", "config check --config /etc/docsmith/docsmith.toml"],
+    reads_settings=True,
+)
+async def check(options: Options, output: Output, program: Program, _read: object) -> int:
     file, environment = sources_of(options)
     reading = read_settings(file, environment)
     problems = list(reading.problems)
@@ -78,7 +64,15 @@ async def check(options: argparse.Namespace, output: Output, program: Program, _
     return FAILED if problems else DONE
 
 
-async def show(options: argparse.Namespace, output: Output, _program: Program, _read: object) -> int:
+@config.command(
+    "show",
+    does="show each setting in effect, and where it comes from",
+    more="What looks like a secret is not shown.",
+    examples=["config show", "config show --changed --json"],
+    reads_settings=True,
+)
+@click.option("--changed", is_flag=True, help="leave out what is as it is by default")
+async def show(options: Options, output: Output, _program: Program, _read: object) -> int:
     file, environment = sources_of(options)
     load_settings(file, environment)  # raises what is wrong
     values = [_masked(one) for one in read_settings(file, environment).values]

@@ -4,7 +4,6 @@ It does nothing that its reader could not do: organization, project and keys are
 over HTTP with the keys it prints. What it asks for on the manual is in ``service/manual/demo.json``.
 """
 
-import argparse
 import asyncio
 import re
 import shutil
@@ -19,15 +18,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, Self, TypeVar
+from typing import BinaryIO, Self, TypeVar
 
 import aiohttp
+import click
 import msgspec
 from msgspec import Struct
 
 from service.cli.output import DONE, Output
-from service.cli.parsing import add_command
-from service.cli.parsing import port as port_number
+from service.cli.parsing import FILE, PLACE, PORT, Options, command
 from service.cli.projects import domain_from
 from service.cli.setup.demo_api import Api, ask, models_of, run_job, show, show_addresses
 from service.domain.errors import ServiceError, Unavailable
@@ -125,26 +124,25 @@ def _quoted(path: PurePosixPath) -> str:
     return str(path) if re.fullmatch(r"[\w./-]+", str(path)) else f'"{path}"'
 
 
-def add_commands(commands: Any, _common: argparse.ArgumentParser) -> None:
-    one = add_command(
-        commands,
-        "demo",
-        "see the whole service at work, on its manual or on your documentation",
-        more="It works on a copy, and keeps serving until Ctrl-C. To start from the beginning, remove the data folder.",
-        examples=["demo", "demo --docs ../guide", "demo --exit"],
-    )
-    one.add_argument(
-        "--docs", metavar="FOLDER", help="documentation of your own: a folder or a git repository (default: the manual)"
-    )
-    one.add_argument("--exit", action="store_true", help="stop when everything has been shown")
-    one.add_argument(
-        "--data", type=Path, metavar="DIR", default=DEFAULT_DATA, help="the data folder (default: %(default)s)"
-    )
-    one.add_argument("--port", type=port_number, help=f"the port to listen on (default: {DEFAULT_PORT}, or a free one)")
-    one.set_defaults(command=run, json=False, config=None, works_alone=True)
-
-
-async def run(options: argparse.Namespace, _output: Output) -> int:
+@command(
+    "demo",
+    more="It works on a copy, and keeps serving until Ctrl-C. To start from the beginning, remove the data folder.",
+    examples=["demo", "demo --docs ../guide", "demo --exit"],
+    works_alone=True,
+    common=(),
+)
+@click.option(
+    "--docs",
+    type=PLACE,
+    metavar="FOLDER",
+    help="documentation of your own: a folder or a git repository (default: the manual)",
+)
+@click.option("--exit", is_flag=True, help="stop when everything has been shown")
+@click.option(
+    "--data", type=FILE, default=DEFAULT_DATA, metavar="DIR", help=f"the data folder (default: {DEFAULT_DATA})"
+)
+@click.option("--port", type=PORT, help=f"the port to listen on (default: {DEFAULT_PORT}, or a free one)")
+async def run_demo(options: Options, _output: Output) -> int:
     """Run the demo; a stop while it serves is a success."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None

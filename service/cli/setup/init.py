@@ -1,14 +1,13 @@
 """``docsmith init``: files to begin with, for the service and for what runs and watches it."""
 
-import argparse
 import sys
 from pathlib import Path
-from typing import Any
 
+import click
 import msgspec
 
 from service.cli.output import DONE, Output
-from service.cli.parsing import add_command
+from service.cli.parsing import Options, command
 from service.cli.setup.recipes import DATA, filled, recipe
 from service.domain.errors import Conflict
 from service.runtime.settings import Settings
@@ -40,32 +39,27 @@ PRINTED = {
 """The files that are printed as they are, by option."""
 
 
-def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
-    one = add_command(
-        commands,
+@command(
+    "init",
+    more="Nothing that is there is overwritten. The options print other files instead, on standard output.",
+    examples=[
         "init",
-        "write a docsmith.toml to begin with",
-        more="Nothing that is there is overwritten. The options print other files instead, on standard output.",
-        examples=[
-            "init",
-            "init --systemd > docsmith.service",
-            "init --systemd-socket > docsmith.socket",
-            "init --grafana > dashboard.json",
-        ],
-        parents=[common],
-    )
-    which = one.add_mutually_exclusive_group()
-    which.add_argument("--systemd", action="store_true", help="print a unit file for systemd")
-    which.add_argument("--systemd-socket", action="store_true", help="print a socket file for systemd, beside the unit")
-    which.add_argument("--systemd-backup", action="store_true", help="print a script that sets up hourly backups")
-    which.add_argument("--systemd-follow", action="store_true", help="print a unit file for a copy that follows")
-    which.add_argument("--container", action="store_true", help="print a recipe for a container")
-    which.add_argument("--grafana", action="store_true", help="print a dashboard for Grafana")
-    which.add_argument("--alerts", action="store_true", help="print alert rules for Prometheus")
-    one.set_defaults(command=init, works_alone=True, writes_for_others=True)
-
-
-async def init(options: argparse.Namespace, output: Output) -> int:
+        "init --systemd > docsmith.service",
+        "init --systemd-socket > docsmith.socket",
+        "init --grafana > dashboard.json",
+    ],
+    works_alone=True,
+    writes_for_others=True,
+    at_most_one=[("systemd", "systemd_socket", "systemd_backup", "systemd_follow", "container", "grafana", "alerts")],
+)
+@click.option("--systemd", is_flag=True, help="print a unit file for systemd")
+@click.option("--systemd-socket", is_flag=True, help="print a socket file for systemd, beside the unit")
+@click.option("--systemd-backup", is_flag=True, help="print a script that sets up hourly backups")
+@click.option("--systemd-follow", is_flag=True, help="print a unit file for a copy that follows")
+@click.option("--container", is_flag=True, help="print a recipe for a container")
+@click.option("--grafana", is_flag=True, help="print a dashboard for Grafana")
+@click.option("--alerts", is_flag=True, help="print alert rules for Prometheus")
+async def init(options: Options, output: Output) -> int:
     """Raises Conflict: there is a file already."""
     printed = _printed(options)
     if printed is not None:
@@ -81,7 +75,7 @@ async def init(options: argparse.Namespace, output: Output) -> int:
     return DONE
 
 
-def _printed(options: argparse.Namespace) -> str | None:
+def _printed(options: Options) -> str | None:
     program = str(program_file() or _installed())
     if options.systemd:
         return filled("docsmith.service", program=program)

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from service.markup.streaming.links import MAIL_NAME, trimmed
 
 MAX_TEXT_CHARACTERS = 200_000
-"""Of one text; it takes under 2 ms to look through."""
+"""Limit for one text; it takes under 2 ms to search."""
 MAX_ADDRESSES = 20_000
 
 _ADDRESS = re.compile(r"https?://[^\s<>\"'`\[\]{}|\\^]+", re.IGNORECASE)

@@ -4,9 +4,8 @@ Each step sees the whole text in pieces, however they are cut, and what the step
 
 1. Line ends become LF, as CommonMark 0.31 (section 2.1) has all three of them, and NUL becomes U+FFFD (section 2.3):
    nothing behind this need know that a renderer does so.
-2. What the model thinks aloud is taken out (``thinking``).
-3. Citations become links (``citations``).
-4. Raw HTML and addresses that nobody gave lose their power (``markup``).
+2. The model's reasoning is removed (``thinking``). 3. Citations become links (``citations``). 4. Raw HTML and addresses
+that are not from the material are made harmless (``markup``).
 """
 
 from collections.abc import Callable, Sequence
@@ -81,7 +80,7 @@ class AnswerText:
         return "\n\n" + text.lstrip(_BLANKS) if has_text else text
 
     def take_thoughts(self) -> str:
-        """What the model thought aloud since the last time; for the record, not for readers."""
+        """Return the model's reasoning since the last call; for the record, not for readers."""
         return self._thinking.take_thoughts()
 
     def _plain_ends(self, text: str) -> str:
@@ -103,7 +102,7 @@ class _Beginning:
         self.is_over = False
 
     def feed(self, text: str) -> str:
-        """What belongs to the text, from its first letter on."""
+        """Return the part that belongs to the text, from its first letter on."""
         if self.is_over:
             return text
         letters = text.lstrip(_BLANKS)

@@ -1,19 +1,19 @@
-"""What a model writes, made safe to show: no raw HTML, no address that nobody gave it, while the text flows.
+"""Make a model's text safe to show, while it flows: no raw HTML, no address that is not from its material.
 
-A page of the documentation, or a reader, may talk a model into writing ``<img src=…?q=…>`` or a link whose address
-carries away what was said. So, outside of code:
+A page of the documentation, or a reader, may make a model write ``<img src=…?q=…>`` or a link whose address carries
+away what was said. So, outside of code:
 
 - Tags, comments and declarations are shown as text: ``<`` becomes ``&lt;``. A few that have no attributes and only set
   text (``<br>``, ``<kbd>``) stay, inside of a line.
 - A link keeps its address when it leads within the site, or when the documentation, the reader or the site's owner
   wrote that very address; every other loses it and its words stay. So no ``javascript:`` and the like ever gets out.
-- A bare address that chat clients would make a link of stays under the same rule; else it is shown as code, which is
-  read and copied as well and followed by nobody by accident.
+- A bare address that chat clients would make a link of stays under the same rule; else it is shown as code, which can
+  be read and copied as well, and is never followed by accident.
 - An image is one of the site itself, or becomes a link.
 
 Code passes byte for byte: fenced blocks in lists and quotes too, and spans within one line. Where it depends on the
 reader whether something is code (``lines``), or where a span does not end on its line, its backticks are escaped, so
-that it is text for everybody. What is indented by four blanks is taken for text.
+that it is text for every reader. Text that is indented by four blanks counts as text.
 
 What is held back: a tag, an address, a link's words, a code span, to their ends; never more than some hundred
 characters, and never across a line, except for a fence's own line. The result does not depend on where the chunks were
@@ -93,7 +93,7 @@ class MarkupGuard:
         self._read = ""
         """The last six that were read: of what may be a scheme, with the character before it."""
         self._line = ""
-        """Of the text, as it was read: the line so far."""
+        """The line of the text so far, as it was read."""
         self._before = START
         """The place of the line before."""
         self._fence: Fence | None = None
@@ -156,7 +156,7 @@ class MarkupGuard:
                 return
 
     def _use(self, count: int) -> str:
-        """Take so many characters off the buffer; they are read."""
+        """Remove that number of characters from the buffer; they are read."""
         used, self._buffer = self._buffer[:count], self._buffer[count:]
         self._read = (self._read + used)[-6:]
         if len(self._line) < LINE_CHARACTERS:

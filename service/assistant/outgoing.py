@@ -3,9 +3,9 @@
 from msgspec import Struct
 
 MAX_LABEL = 300
-"""Of a link's words; a longer link is none."""
+"""Limit for a link's words; a longer link is text."""
 MAX_DEPTH = 8
-"""Of brackets within brackets."""
+"""Limit for brackets within brackets."""
 
 
 class Label(Struct):
@@ -19,7 +19,7 @@ class Label(Struct):
 
     @property
     def opening(self) -> str:
-        """Its first bracket. An image that is none of the site's gets a blank, and is a link."""
+        """Return its first bracket. An image that is not of the site gets a blank before it, which makes it a link."""
         return "! [" if self.is_image else "["
 
     @property

@@ -1,12 +1,12 @@
-"""What each line of a page is: prose, a heading, code, HTML, or something that no reader sees.
+"""Classify each line of a page: prose, a heading, code, HTML, or something that no reader sees.
 
 markdown-it finds the blocks; its inline half is left off, which makes it twice as fast. MDX
-(mdxjs.com/docs/what-is-mdx) has no indented code and no HTML blocks: a tag stands alone on its lines, ``import`` and
-``export`` stand at the margin and end at a blank line at the earliest, comments are ``{/* */}``. Docusaurus reads
-``.md`` as MDX too.
+(mdxjs.com/docs/what-is-mdx) has no indented code and no HTML blocks: a tag is alone on its lines, ``import`` and
+``export`` are at the margin and end at a blank line at the earliest, comments are ``{/* */}``. Docusaurus reads ``.md``
+as MDX too.
 
-The time is linear in the size of the text: containers nest 20 deep at most, deeper text stays text, and an end that is
-not there is looked for once.
+The time is linear in the size of the text: containers nest 20 deep at most, deeper text stays text, and a missing end
+is searched for once.
 """
 
 import re
@@ -37,9 +37,9 @@ class Block(Struct, frozen=True, gc=False):
     depth: int
     """0 for a block of the page itself; more for one in a list or quote."""
     text: str = ""
-    """Of prose and headings, without the marks of containers; of code, what it shows."""
+    """The text of prose and headings, without the marks of containers; the content of code."""
     level: int = 0
-    """Of a heading, from 1."""
+    """Level of a heading, from 1."""
     mark: str = ""
     """The run that opens a fence."""
     info: str = ""

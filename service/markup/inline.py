@@ -1,4 +1,4 @@
-"""What stands within a block: code spans, comments, tags, and brackets that make links (CommonMark 0.31, section 6).
+"""The parts of a block: code spans, comments, tags, and brackets that make links (CommonMark 0.31, section 6).
 
 Code spans, tags and comments bind closer than brackets do; a link has no link in it; an image may. Everything has its
 place in the page. Each character is looked at a bounded number of times.
@@ -43,7 +43,7 @@ class Bracketed(Struct, frozen=True, gc=False):
     """A link or an image made of brackets."""
 
     start: int
-    """Of the first bracket, or the ``!`` before it."""
+    """Position of the first bracket, or of the ``!`` before it."""
     label: Place
     target: Place
     """Where it leads, as written; of a reference, at its definition."""
@@ -59,7 +59,7 @@ class InlineReader:
         self.code: list[Place] = []
         self.comments: list[Place] = []
         self.tags: list[re.Match[str]] = []
-        """Of HTML and components, and calls of shortcodes."""
+        """Tags of HTML and components, and calls of shortcodes."""
         self.brackets: list[Bracketed] = []
         self.definitions: dict[str, Place] = {}
         """Where references lead, by label; gather all with ``define`` before the prose is read."""
@@ -85,7 +85,7 @@ class InlineReader:
         brackets = _Brackets(self._text, end, self.definitions, self.brackets)
         runs: Mapping[int, list[int]] | None = None
         endless: set[str] = set()
-        """What ends elsewhere, if at all: that is looked for once."""
+        """Ends that this block does not have: each is searched for once."""
         while (found := token.search(text, at, end)) is not None:
             begin, at = found.span()
             mark = found[0]
@@ -143,7 +143,7 @@ class _Brackets:
         self._open: list[tuple[int, int]] = []
         """Where each begins, and where its label does."""
         self._inert = 0
-        """So many of the outermost, images excepted, are text, for there is a link in them."""
+        """Number of the outermost brackets, images excepted, that are text because there is a link in them."""
 
     def open(self, begin: int, label: int) -> int:
         self._open.append((begin, label))

@@ -14,7 +14,7 @@ _EXTERNAL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//")
 MAX_SHOWN, MAX_SHOWN_OF_TAG = 1_000, 300
 """Characters of a label, or behind a tag, that are looked at; labels nest."""
 MAX_LINKS = 100_000
-"""Of a page."""
+"""Limit for the links of a page."""
 
 
 class Link(Struct, frozen=True, gc=False):
@@ -30,7 +30,7 @@ class Link(Struct, frozen=True, gc=False):
     """``definition``: where references lead; ``reference``: what uses it, with the definition's place."""
     is_image: bool = False
     attributes: tuple[tuple[str, str], ...] = ()
-    """Of a tag: names in lower case, and values."""
+    """Attributes of a tag: names in lower case, and values."""
     tag: str = ""
 
 

@@ -15,7 +15,7 @@ ATTRIBUTE = re.compile(
 )
 SHORTCODE = re.compile(r"\{\{[<%](?P<attributes>(?>[^\n{}]{0,1000}))\}\}|\{%(?P<liquid>(?>[^%\n]{0,500}))%\}")
 COMMENTS = {"<!--": "-->", "{/*": "*/}", "{{< comment >}}": "{{< /comment >}}"}
-"""What begins a comment, and what ends it: of HTML, MDX and Hugo."""
+"""The beginnings of comments and their ends: of HTML, MDX and Hugo."""
 ESM = re.compile(
     r"(?:import\s+(?:[\w*{][^'\"\n]{0,500}\sfrom\s+)?['\"]|import\s*\{\s*$"
     r"|export\s+(?:const|let|var|default|function|async|class|\{|\*))"

@@ -150,7 +150,7 @@ _FAILURES: tuple[tuple[tuple[type[Exception], ...], Callable[[Remote, Any], Serv
     ),
     ((OSError,), lambda remote, error: Unavailable(f"{_where(remote)}: {error.strerror or error}")),
 )
-"""What goes wrong, and the error of ours for it; the first that fits."""
+"""Errors of git, and our own error for each; the first that fits counts."""
 
 
 def _circle(remote: Remote) -> Conflict:

@@ -16,7 +16,7 @@ LINK_BEGUN = re.compile(
     r"\( *+(?:<[^\s<>\\`|]*(?:>(?: ++(?:\"[^\"\\`<>\[\]|\n]{0,200}(?:\" *+)?)?)?)?"
     rf"|{_DEST}(?:\([^\s()<>\\`|\"]*|(?:(?:(?<= )| ++)(?:\"[^\"\\`<>\[\]|\n]{{0,200}}(?:\" *+)?)?)?))\Z"
 )
-"""What may become a ``LINK`` when more of it comes."""
+"""The beginning of a text that may become a ``LINK``."""
 SCHEME = r"(?<![A-Za-z])(?:(?:https?|ftp)://|www\.)"
 IN_WORD = r"://(?:(?<=https://)|(?<=http://)|(?<=ftp://))|\.(?<=www\.)"
 """The end of a scheme that a letter stands before. Some clients make a link of that, too."""

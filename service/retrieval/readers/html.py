@@ -40,7 +40,7 @@ _BLOCKS = frozenset(
     """.split()  # noqa: SIM905  (as above)
 )
 MAX_ATTRIBUTES = 2_000
-"""Of one element. libxml2 compares each with all before it, and until it is done no deadline reaches it."""
+"""Limit for one element. libxml2 compares each with all before it, and no deadline can interrupt that."""
 _ATTRIBUTE = r"""(?:=[^\s/>=]*+|[^\s/>=]++)(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s>]*+))?+"""
 _TAG = re.compile(rf"<[A-Za-z][^\s/>]*+(?:[\s/]++|{_ATTRIBUTE})*+")
 _ATTRIBUTE_OF_TAG = re.compile(rf"[\s/]++|{_ATTRIBUTE}")
@@ -248,7 +248,7 @@ def _is_unseen(element: etree._Element) -> bool:
 
 
 def _texts(element: etree._Element, *, keep_lines: bool = False) -> Iterator[str]:
-    """Of an element and what is in it, unseen parts left out; without recursion, since trees can be deep."""
+    """Yield the texts of an element and of those in it, without unseen parts; no recursion, since trees can be deep."""
     stack: list[tuple[etree._Element, bool]] = [(element, True)]
     while stack:
         node, is_root = stack.pop()

@@ -1,4 +1,4 @@
-"""What pages call each other, and which page a link leads to."""
+"""The names that pages give each other, and the page that a link leads to."""
 
 import re
 from collections.abc import Iterable, Mapping

@@ -36,7 +36,7 @@ MAX_LINES = 50_000
 MAX_SECTION = 6000
 """Characters of a section's text beyond which it is parted between its blocks."""
 MAX_SNIPPETS, MAX_SNIPPET_BYTES, MAX_INCLUDED = 50, 64 << 10, 20_000
-"""Of a page; bytes read and characters shown of each."""
+"""Limits for the snippets of a page, for the bytes of each that are read, and for the characters that are shown."""
 MAX_SHOWN = MAX_SNIPPETS * MAX_INCLUDED
 """Characters of other files that a page shows in all: it may show the same one in each of its sections."""
 
@@ -147,7 +147,7 @@ class _Reader:
         self._code: list[tuple[int, int, bool]] = []  # first and last line + 1, and whether it is fenced
 
     def _imported(self, body: str, include: Include) -> dict[str, str]:
-        """What each imported snippet shows, by the name that it has here. A snippet's own snippets are not followed."""
+        """Return the text of each imported snippet, by its name here. A snippet's own snippets are not followed."""
         shown = {}
         for name, target in _SNIPPET.findall(body)[:MAX_SNIPPETS]:
             data = include(target)
@@ -159,7 +159,10 @@ class _Reader:
         return shown
 
     def _has_file(self, target: str) -> bool:
-        """What the page shows of a file, kept for where it is used. A file's own includes are not followed."""
+        """Keep the part of a file that the page shows, for the place where it is used; return whether there is one.
+
+        A file's own includes are not followed.
+        """
         if target not in self._snippets and len(self._snippets) < MAX_SNIPPETS and self._include is not None:
             name, start, end = (*target.split(":"), "", "")[:3]
             data = self._include(name)

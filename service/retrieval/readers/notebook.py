@@ -63,7 +63,7 @@ def parse_notebook(data: bytes, path: str, dialect: Dialect) -> ParsedPage | Ski
 
 
 def _read(data: bytes, path: str, dialect: Dialect, cells: list[msgspec.Raw], language: str) -> ParsedPage:
-    """The cells as one page of Markdown, read as such; then each line of that is told where it stands in the file."""
+    """Read the cells as one page of Markdown; then set for each of its lines where it is in the file."""
     lines: list[str] = []
     where: list[int] = []
     counted, at = 1, 0

@@ -1,8 +1,8 @@
 """OpenAPI 3 and Swagger 2 descriptions, JSON or YAML: a section for each operation, webhook and schema.
 
-Both are read by libyaml's composer, which tells the line of each key; JSON goes through a JSON parser first where it
-is too large for that, and then all is on line 1. References (``$ref``) are followed within the file, each once on the
-way down, to a small depth: schemas refer to themselves.
+Both are read by libyaml's composer, which reports the line of each key; JSON that is too large for it is read by a JSON
+parser, and then all is on line 1. References (``$ref``) are followed within the file, each once on the way down, to a
+small depth: schemas refer to themselves.
 """
 
 import json
@@ -24,9 +24,9 @@ MAX_DESCRIPTION_BYTES = PAGE_BYTES["json"]
 MAX_COMPOSED_BYTES = 2 << 20
 MAX_OPERATIONS = 3_000
 MAX_DEPTH = 4
-"""Of properties within properties that are shown."""
+"""Limit for properties within properties that are shown."""
 MAX_PROPERTIES = 200
-"""Of one operation or schema; and parameters of one operation."""
+"""Limit for one operation or schema; and for the parameters of one operation."""
 MAX_VISITS = 2_000
 """Schemas that are looked into for one operation or schema: alternatives within alternatives name each other."""
 MAX_REFERENCE = 1_000
@@ -171,7 +171,7 @@ def _built(
 
 
 class _Room(Struct):
-    """What one operation or schema may still show."""
+    """The part of a limit that one operation or schema has left."""
 
     properties: int = MAX_PROPERTIES
     visits: int = MAX_VISITS

@@ -13,11 +13,11 @@ from docutils.parsers.rst import Directive, directives, roles
 from docutils.statemachine import StringList
 
 MAX_NAMES = 2_000
-"""Of roles and directives that pages have made up."""
+"""Limit for roles and directives that pages have invented."""
 MAX_INCLUDES = 50
-"""Of one page, those within others counted."""
+"""Limit for one page, those within others counted."""
 MAX_REPEATS = 3
-"""Of the same file in one page: files may include each other."""
+"""Limit for the same file in one page: files may include each other."""
 MAX_INCLUDED = 200_000
 """Characters of one."""
 

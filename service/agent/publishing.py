@@ -11,8 +11,8 @@ from datetime import UTC
 from hashlib import sha1
 
 from service.agent import pull_request
+from service.agent.loop.job_context import JobContext
 from service.agent.loop.opening import open_workspace
-from service.agent.loop.recorder import Clock, Recorder, require_running
 from service.agent.workspace import Workspace
 from service.domain.errors import Conflict, NotFound
 from service.domain.jobs.decider import (
@@ -25,24 +25,15 @@ from service.domain.jobs.decider import (
     Running,
     branch_of,
 )
-from service.ports.code_host import CodeHost, NewPullRequest, PullRequest
-from service.ports.docs_source import DocsSource, NewCommit, Source, TreeFile
+from service.ports.code_host import NewPullRequest, PullRequest
+from service.ports.docs_source import NewCommit, TreeFile
 
 MAX_PUSHES = 4
 MAX_REBASES = 4
 """Limit for rebases in one round: a branch that moves faster is left to the people who move it."""
 
 
-async def publish(
-    state: Running,
-    *,
-    docs: DocsSource,
-    source: Source,
-    host: CodeHost,
-    recorder: Recorder,
-    now: Clock,
-    author: str,
-) -> Running | Finished:
+async def publish(state: Running, context: JobContext) -> Running | Finished:
     """Hand in what passed the checks; nothing, when nothing changed. Safe to repeat from any recorded state.
 
     Still running afterwards when there is more to do: a message came meanwhile, or the work was put on another commit,
@@ -57,22 +48,19 @@ async def publish(
     if finish is None or state.work.remaining_problems is None:
         raise Conflict("The work is not done yet.")
     if not state.work.presented:
-        state, workspace = await open_workspace(state, docs=docs, source=source, host=host, recorder=recorder, now=now)
-        publication = _Publication(docs, source, host, recorder, now, author)
+        state, workspace = await open_workspace(state, context)
+        publication = _Publication(context)
         state, workspace, is_there = await publication.pushed(state, workspace)
         if state.work.finish is None or state.work.remaining_problems is None:
             return state
         if is_there or (state.work.rounds and state.work.pull_request is None):
             state = await publication.presented(state, workspace)
-    return await recorder.record(CompleteJob(finish.summary, now()))
+    return await context.recorder.record(CompleteJob(finish.summary, context.now()))
 
 
 class _Publication:
-    def __init__(
-        self, docs: DocsSource, source: Source, host: CodeHost, recorder: Recorder, now: Clock, author: str
-    ) -> None:
-        self._docs, self._source, self._host = docs, source, host
-        self._recorder, self._now, self._author = recorder, now, author
+    def __init__(self, context: JobContext) -> None:
+        self._context, self._docs, self._source = context, context.docs, context.source
 
     async def pushed(self, state: Running, workspace: Workspace) -> tuple[Running, Workspace, bool]:
         """The round's commit on its branch; False when there is nothing to commit.
@@ -107,8 +95,8 @@ class _Publication:
                     if not is_there and state.work.remaining_problems is None:
                         return state, workspace, False
             if is_there:
-                pushed = RecordPush(branch, commit.commit, self._now())
-                return require_running(await self._recorder.record(pushed)), workspace, True
+                pushed = RecordPush(branch, commit.commit, self._context.now())
+                return await self._context.record(pushed), workspace, True
         raise _moves_on(branch_of(state))
 
     async def presented(self, state: Running, workspace: Workspace) -> Running:
@@ -116,17 +104,19 @@ class _Publication:
         finish, request, known = state.work.finish, state.request, state.work.pull_request
         assert finish is not None
         title = pull_request.title(finish.title)
-        body = await pull_request.body(state, workspace, await workspace.effective_changes(), self._recorder.job_id)
+        body = await pull_request.body(
+            state, workspace, await workspace.effective_changes(), self._context.recorder.job_id
+        )
         shown: PullRequest | None = None
         if known is not None:
             try:
-                shown = await self._host.update_pull_request(self._source, known.number, title=title, body=body)
+                shown = await self._context.host.update_pull_request(self._source, known.number, title=title, body=body)
             except (NotFound, Conflict):  # merged or closed since the round began
                 shown = None
         if shown is None:
             new = NewPullRequest(title, body, head=branch_of(state), base=request.ref, draft=request.as_draft)
-            shown = await self._host.open_pull_request(self._source, new)
-        return require_running(await self._recorder.record(RecordPullRequest(shown.number, shown.url, self._now())))
+            shown = await self._context.host.open_pull_request(self._source, new)
+        return await self._context.record(RecordPullRequest(shown.number, shown.url, self._context.now()))
 
     async def _committed(self, state: Running, workspace: Workspace, changes: Mapping[str, str | None]) -> Running:
         """Record the commit before any push, and write it to our clone; write it again if the clone was lost."""
@@ -139,12 +129,12 @@ class _Publication:
             return state
         if finish is None:
             return state
-        message = pull_request.commit_message(finish.title, finish.summary, self._recorder.job_id)
-        at = self._now().astimezone(UTC).replace(microsecond=0)
-        new = NewCommit(workspace.commit, changes, self._author, message, at)
+        message = pull_request.commit_message(finish.title, finish.summary, self._context.recorder.job_id)
+        at = self._context.now().astimezone(UTC).replace(microsecond=0)
+        new = NewCommit(workspace.commit, changes, self._context.author, message, at)
         written = await self._docs.write_commit(self._source, new)
         command = RecordCommit(written.commit, written.tree, new.parent, new.author, new.message, now=new.at)
-        return require_running(await self._recorder.record(command))
+        return await self._context.record(command)
 
     async def _on_head(
         self, state: Running, workspace: Workspace, changes: Mapping[str, str | None]
@@ -174,7 +164,7 @@ class _Publication:
                 )
         if state.work.rebases >= MAX_REBASES:
             raise _moves_on(branch)
-        state = require_running(await self._recorder.record(Rebase(head, self._now())))
+        state = await self._context.record(Rebase(head, self._context.now()))
         return state, await Workspace.open(self._docs, self._source, head, state.work.changes), False
 
 

@@ -5,6 +5,7 @@ of the tree and nothing else. What is refused is refused to protect people who c
 """
 
 import asyncio
+import re
 import unicodedata
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -469,11 +470,7 @@ def _folded(path: str) -> str:
 
 
 def _occurrences(text: str, part: str) -> list[int]:
-    starts, at = [], text.find(part)
-    while at >= 0:
-        starts.append(at)
-        at = text.find(part, at + len(part))
-    return starts
+    return [found.start() for found in re.finditer(re.escape(part), text)]
 
 
 def _line_numbers(text: str, starts: Sequence[int]) -> list[int]:

@@ -22,6 +22,7 @@ from service.main.listening import Address, admission_settings
 from service.main.reloading import CurrentModels
 from service.ports.tracer import NoTracer
 from service.queries.jobs import JobReader, slots_of
+from service.runtime.settings import AgentSection
 from service.web.api.metrics import Metrics
 from service.web.http.admission import Admission
 from service.workers.broadcast import Broadcast
@@ -32,7 +33,7 @@ from service.workers.fair_slots import fetch_slots
 from service.workers.indexing.indexer import Indexer
 from service.workers.indexing.poller import Poller
 from service.workers.instances import Instance, NoInstance
-from service.workers.jobs.runner import JobRunner
+from service.workers.jobs.runner import JobPorts, JobRunner, JobSettings
 from service.workers.log_watch import LogWatch
 from service.workers.replier import Replier
 from service.workers.webhooks import Webhooks
@@ -104,26 +105,16 @@ class Parts:
         self.job_runner = JobRunner(
             runtime.store,
             runtime.views,
-            models=runtime.models,
-            docs=docs,
-            index=self.search,
-            code_hosts={
-                kind: traced_code_host(host, tracer) for kind, host in {**code_hosts, "local": self.hosted}.items()
-            },
+            JobPorts(
+                runtime.models,
+                docs,
+                self.search,
+                {kind: traced_code_host(host, tracer) for kind, host in {**code_hosts, "local": self.hosted}.items()},
+                tracer,
+            ),
+            _job_settings(settings.agent, takes_up_earlier=not drill),
             instance=instance.name,
             is_alive=instance.is_alive,
-            concurrent_jobs=settings.agent.concurrent_jobs,
-            concurrent_jobs_per_project=settings.agent.concurrent_jobs_per_project,
-            concurrent_jobs_per_organization=settings.agent.concurrent_jobs_per_organization,
-            budgets=Budgets(
-                steps=settings.agent.max_steps,
-                tokens=settings.agent.max_tokens,
-                cost_usd=settings.agent.max_cost_usd,
-                minutes=settings.agent.max_minutes,
-            ),
-            author=settings.agent.author,
-            tracer=tracer,
-            takes_up_earlier=not drill,
         )
         self.checkpoints = (
             Checkpoints(runtime.store, runtime.data, settings.audit.checkpoint_minutes)
@@ -146,3 +137,14 @@ class Parts:
         """Return which model each kind of work uses now."""
         models = self.runtime.models
         return {"agent": models.for_agent("").name, "assistant": models.for_assistant().name}
+
+
+def _job_settings(agent: AgentSection, *, takes_up_earlier: bool) -> JobSettings:
+    return JobSettings(
+        agent.concurrent_jobs,
+        agent.concurrent_jobs_per_project,
+        Budgets(agent.max_steps, agent.max_tokens, agent.max_cost_usd, agent.max_minutes),
+        agent.author,
+        agent.concurrent_jobs_per_organization,
+        takes_up_earlier=takes_up_earlier,
+    )

@@ -2,7 +2,10 @@
 
 from datetime import UTC, datetime, timedelta
 
+from msgspec.structs import replace
+
 from service.agent.loop.budgets import Budgets
+from service.agent.loop.job_context import JobContext
 from service.agent.loop.loop import work
 from service.agent.publishing import publish
 from service.domain.jobs.decider import (
@@ -96,6 +99,13 @@ class Journal:
             self.state = evolve(self.state, event)
 
 
+def context_of(journal: Journal, docs: DocsSource, model: Model) -> JobContext:
+    return JobContext(
+        model, docs, SOURCE, FakeCodeHost(), None, "docs", journal, journal.now, Budgets(), AUTHOR,
+        seconds=journal.seconds,
+    )  # fmt: skip
+
+
 async def run_work(
     journal: Journal,
     docs: DocsSource,
@@ -106,10 +116,8 @@ async def run_work(
     index: SearchIndex | None = None,
     budgets: Budgets = Budgets(),  # noqa: B008  (immutable)
 ) -> Running:
-    return await work(
-        journal.start(), model=model, docs=docs, source=source, host=host or FakeCodeHost(), index=index, domain="docs",
-        recorder=journal, now=journal.now, budgets=budgets, seconds=journal.seconds,
-    )  # fmt: skip
+    context = replace(context_of(journal, docs, model), source=source, index=index, budgets=budgets)
+    return await work(journal.start(), replace(context, host=host) if host else context)
 
 
 async def run_job(
@@ -122,11 +130,9 @@ async def run_job(
     budgets: Budgets = Budgets(),  # noqa: B008
 ) -> Running | Finished:
     """From any recorded state to the job's end, as the job runner does it."""
-    host = host or FakeCodeHost()
+    context = replace(context_of(journal, docs, model), source=source, budgets=budgets)
+    context = replace(context, host=host) if host else context
     state: Running | Finished = journal.start()
     while isinstance(state, Running):
-        state = await run_work(journal, docs, model, host=host, source=source, budgets=budgets)
-        state = await publish(
-            state, docs=docs, source=source, host=host, recorder=journal, now=journal.now, author=AUTHOR
-        )
+        state = await publish(await work(state, context), context)
     return state

@@ -1,16 +1,15 @@
 """One call of the model: what is asked again, what is not, and what is recorded of it."""
 
 import pytest
+from msgspec.structs import replace
 
-from service.agent.loop.budgets import Budgets
 from service.agent.loop.loop import work
 from service.agent.loop.model_call import ASKED_AGAIN, MAX_ASKED_AGAIN
 from service.agent.loop.window import LEFT_OUT
 from service.domain.errors import Forbidden, Invalid, Unavailable
 from service.domain.jobs.decider import ModelReplied
 from service.ports.model import ToolMessage
-from tests.agent.journal import SOURCE, Journal, run_work
-from tests.fakes.code_host import FakeCodeHost
+from tests.agent.journal import Journal, context_of, run_work
 from tests.fakes.docs_source import FakeDocsSource
 from tests.fakes.model import FakeModel, Says, call, calls
 
@@ -34,10 +33,8 @@ def shrink_level(journal):
 async def test_a_reply_that_breaks_off_is_asked_again_and_whoever_listens_is_told():
     model = FakeModel([Says("I am on", breaks_off=Unavailable("gone")), Says("All is well.")])
     journal, heard = Journal("x"), []
-    await work(
-        journal.start(), model=model, docs=FakeDocsSource({"a.md": "x\n"}), source=SOURCE, host=FakeCodeHost(),
-        index=None, domain="docs", recorder=journal, now=journal.now, budgets=Budgets(), on_text=heard.append,
-    )  # fmt: skip
+    context = context_of(journal, FakeDocsSource({"a.md": "x\n"}), model)
+    await work(journal.start(), replace(context, on_text=heard.append))
     assert model.requests[0] == model.requests[1]
     assert "".join(heard) == f"I am on{ASKED_AGAIN}All is well."
     assert [event.text for event in journal.events if isinstance(event, ModelReplied)] == ["All is well."]

@@ -23,7 +23,7 @@ from service.domain.threads import (
 from service.projections import all_projections
 from service.streams import JOBS, PROJECTS, THREADS, decoded
 from service.workers.broadcast import Broadcast
-from service.workers.jobs.runner import JobRunner
+from service.workers.jobs.runner import JobPorts, JobRunner, JobSettings
 from service.workers.replier import Replier
 from tests.fakes.code_host import FakeCodeHost
 from tests.fakes.docs_source import FakeDocsSource
@@ -89,12 +89,9 @@ async def done(store, views, docs, host, *, refused=0):
     await execute(store, PROJECTS, "p", CreateProject("o", "Guide", "repo", "main", "", "guide", "local", NOW))
     write = calls(call("write", path="new.md", text="# New\n"))
     done = calls(call("finish", title="Add a page", summary="Added."))
-    runner = JobRunner(
-        store, views, models=OneModel(FakeModel([write, done])), docs=docs,
-        index=FakeSearchIndex(), code_hosts={"local": host}, instance="here", is_alive=lambda _: False,
-        concurrent_jobs=1, concurrent_jobs_per_project=1, budgets=Budgets(), author="D <d@example.com>",
-        retry_seconds=0,
-    )  # fmt: skip
+    ports = JobPorts(OneModel(FakeModel([write, done])), docs, FakeSearchIndex(), {"local": host})
+    settings = JobSettings(1, 1, Budgets(), "D <d@example.com>", retry_seconds=0)
+    runner = JobRunner(store, views, ports, settings, instance="here", is_alive=lambda _: False)
     request = RequestJob(
         "o", "p", "repo", "main", "", "fake/model", (Message("user", "Add a page"),), "Add a page", "docs/x",
         branch_named=False, as_draft=False, api_version=2, now=NOW,

@@ -11,7 +11,7 @@ from service.domain.jobs.decider import FailJob, Message, RequestJob
 from service.domain.projects import ChangeProject, CreateProject
 from service.queries.jobs import JobSlots, find_job
 from service.streams import JOBS, PROJECTS
-from service.workers.jobs.runner import JobRunner
+from service.workers.jobs.runner import JobPorts, JobRunner, JobSettings
 from tests.fakes.code_host import FakeCodeHost
 from tests.fakes.docs_source import FakeDocsSource
 from tests.fakes.model import FakeModel, call, calls
@@ -46,9 +46,9 @@ class OneModel:
 @asynccontextmanager
 async def running(store, views, docs, *, concurrent_jobs=2, model=None):
     runner = JobRunner(
-        store, views, models=OneModel(model), docs=docs, index=FakeSearchIndex(), code_hosts={"local": FakeCodeHost()},
-        instance="here", is_alive=lambda _: False, concurrent_jobs=concurrent_jobs,
-        concurrent_jobs_per_project=concurrent_jobs, budgets=Budgets(), author="D <d@example.com>",
+        store, views, JobPorts(OneModel(model), docs, FakeSearchIndex(), {"local": FakeCodeHost()}),
+        JobSettings(concurrent_jobs, concurrent_jobs, Budgets(), "D <d@example.com>"),
+        instance="here", is_alive=lambda _: False,
     )  # fmt: skip
     task = asyncio.create_task(runner.run())
     try:

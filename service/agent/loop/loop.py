@@ -5,16 +5,13 @@ from its last step, and a reply that was paid for is never asked again. A messag
 that the next record gives, and so in the next prompt.
 """
 
-import time
-from collections.abc import Callable
-
 from service.agent.checks import gates
 from service.agent.checks.links import Links
 from service.agent.loop import conversation
 from service.agent.loop.budgets import BudgetExhausted, Budgets
+from service.agent.loop.job_context import JobContext
 from service.agent.loop.model_call import request_reply
 from service.agent.loop.opening import open_workspace
-from service.agent.loop.recorder import Clock, Recorder, require_running
 from service.agent.tools import Outcome, Toolbox, bounded
 from service.agent.workspace import Workspace
 from service.domain.errors import ServiceError
@@ -30,10 +27,6 @@ from service.domain.jobs.decider import (
     Work,
 )
 from service.domain.model import ToolCall
-from service.ports.code_host import CodeHost
-from service.ports.docs_source import DocsSource, Source
-from service.ports.model import Model
-from service.ports.search_index import SearchIndex
 
 MAX_CHECK_ROUNDS = 3
 """How often the checks' findings go back to the model."""
@@ -41,25 +34,8 @@ MAX_CALLS_OF_A_REPLY = 100
 """Each is read, done and recorded; models that work in parallel make some twenty."""
 
 
-async def work(
-    state: Running,
-    *,
-    model: Model,
-    docs: DocsSource,
-    source: Source,
-    host: CodeHost,
-    index: SearchIndex | None,
-    domain: str,
-    recorder: Recorder,
-    now: Clock,
-    budgets: Budgets,
-    on_text: Callable[[str], None] | None = None,
-    seconds: Callable[[], float] = time.monotonic,
-) -> Running:
+async def work(state: Running, context: JobContext) -> Running:
     """Continue from any recorded state until the work has passed the checks, or was accepted with their problems.
-
-    ``seconds`` measures what the job spends, ``now`` gives the times of its events: a clock that is set forward is no
-    time that the job had.
 
     Raises:
         BudgetExhausted: ``budget_exhausted``.
@@ -69,48 +45,35 @@ async def work(
     """
     if state.work.remaining_problems is not None:
         return state
-    started = seconds()
-    state, workspace = await open_workspace(state, docs=docs, source=source, host=host, recorder=recorder, now=now)
+    started = context.seconds()
+    state, workspace = await open_workspace(state, context)
     links = Links(workspace)
-    toolbox = Toolbox(workspace, links, index, domain)
-    repository = await conversation.facts(workspace, await model.window_tokens())
+    toolbox = Toolbox(workspace, links, context.index, context.domain)
+    repository = await conversation.facts(workspace, await context.model.window_tokens())
     while True:
-        state = await _answered(state, toolbox, workspace, recorder, now)
+        state = await _answered(state, toolbox, workspace, context)
         if state.work.finish is None and (said := _last_word(state.work)) is not None:
             summary = said or "The model ended its turn without a word."
-            state = require_running(await recorder.record(RecordFinish(state.request.title, summary, now())))
+            state = await context.record(RecordFinish(state.request.title, summary, context.now()))
         if state.work.finish is None:
-            _check_budgets(state.work, budgets, seconds() - started)
-            reply = await request_reply(
-                state, model=model, repository=repository, reply_tokens=budgets.reply_tokens, now=now, on_text=on_text
-            )
-            state = require_running(await recorder.record(reply))
+            _check_budgets(state.work, context.budgets, context.seconds() - started)
+            state = await context.record(await request_reply(state, context, repository))
             continue
-        state = await _checked(state, workspace, links, recorder, now, budgets, seconds() - started)
+        state = await _checked(state, workspace, links, context, context.seconds() - started)
         if state.work.remaining_problems is not None:
             return state
 
 
-async def _answered(state: Running, toolbox: Toolbox, workspace: Workspace, recorder: Recorder, now: Clock) -> Running:
+async def _answered(state: Running, toolbox: Toolbox, workspace: Workspace, context: JobContext) -> Running:
     """Every call of the last reply has its result: in order, since a later one builds on an earlier one's changes."""
     waiting = state.work.unanswered_calls()
     for call in waiting:
         outcome = await _outcome(call, state.work, toolbox)
-        state = require_running(
-            await recorder.record(
-                RecordToolResult(
-                    call.id,
-                    call.name,
-                    outcome.result,
-                    outcome.is_error,
-                    now(),
-                    changes=outcome.changes,
-                    todos=outcome.todos,
-                    finished=outcome.finished,
-                    value=outcome.value,
-                )
-            )
-        )
+        result = RecordToolResult(
+            call.id, call.name, outcome.result, outcome.is_error, context.now(), changes=outcome.changes,
+            todos=outcome.todos, finished=outcome.finished, value=outcome.value,
+        )  # fmt: skip
+        state = await context.record(result)
         workspace.apply(outcome.changes)
     return state
 
@@ -163,29 +126,21 @@ def _used_up(done: Work, budgets: Budgets, spent: float) -> str:
     return ""
 
 
-async def _checked(
-    state: Running,
-    workspace: Workspace,
-    links: Links,
-    recorder: Recorder,
-    now: Clock,
-    budgets: Budgets,
-    spent: float,
-) -> Running:
+async def _checked(state: Running, workspace: Workspace, links: Links, context: JobContext, spent: float) -> Running:
     """The gates' findings go back to the model, or into the record when it could not or would not mend them."""
     problems = await gates.check(workspace, links)
     may_return = (
         problems
         and state.work.check_rounds < MAX_CHECK_ROUNDS
-        and not _used_up(state.work, budgets, spent)
+        and not _used_up(state.work, context.budgets, spent)
         and not _reported_before(state.work, problems)
     )
     if may_return:
-        return require_running(await recorder.record(RecordChecks(problems, returned=True, now=now())))
+        return await context.record(RecordChecks(problems, returned=True, now=context.now()))
     if secrets := [problem for problem in problems if problem.gate == "secrets"]:
         sentence = f"{secrets[0].path} would publish a secret: {secrets[0].message}"
         raise ServiceError(bounded(sentence, 500), code="secret_in_changes")
-    return require_running(await recorder.record(RecordChecks(problems, returned=False, now=now())))
+    return await context.record(RecordChecks(problems, returned=False, now=context.now()))
 
 
 def _reported_before(done: Work, problems: tuple[Problem, ...]) -> bool:

@@ -2,11 +2,11 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
-from datetime import datetime
 
 from msgspec.structs import replace
 
 from service.agent.loop import conversation, window
+from service.agent.loop.job_context import JobContext
 from service.agent.tools import descriptions
 from service.domain.errors import Invalid, ServiceError, Unavailable
 from service.domain.jobs.decider import ModelReplied, RecordModelReply, Running
@@ -20,15 +20,7 @@ what the provider had written of it may have to be paid for."""
 ASKED_AGAIN = "\n\n[The reply broke off; the model is asked again.]\n\n"
 
 
-async def request_reply(
-    state: Running,
-    *,
-    model: Model,
-    repository: str,
-    reply_tokens: int,
-    now: Callable[[], datetime],
-    on_text: Callable[[str], None] | None,
-) -> RecordModelReply:
+async def request_reply(state: Running, context: JobContext, repository: str) -> RecordModelReply:
     """The model's next reply, to be recorded.
 
     A prompt that the provider finds too long is asked once more, shortened harder. That is recorded with the reply, so
@@ -39,6 +31,7 @@ async def request_reply(
         Invalid: the prompt is too long however it is shortened (``context_window_exceeded``).
         Unavailable, Forbidden, Invalid: as the port raises them.
     """
+    model, reply_tokens, on_text = context.model, context.budgets.reply_tokens, context.on_text
     window_tokens = await model.window_tokens()
     replies = [step for step in state.work.transcript if isinstance(step, ModelReplied)]
     shrink_level = max((reply.shrink_level for reply in replies), default=0)
@@ -65,7 +58,7 @@ async def request_reply(
         text,
         _unique_call_ids(end.tool_calls),
         end.usage,
-        now(),
+        context.now(),
         cut_off=end.reason == "length",
         shrink_level=shrink_level,
         messages_seen=state.work.messages,

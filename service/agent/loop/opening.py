@@ -1,18 +1,15 @@
 """Where a round of a job begins: on which branch, and on which of its commits."""
 
-from service.agent.loop.recorder import Clock, Recorder, require_running
+from service.agent.loop.job_context import JobContext
 from service.agent.workspace import Workspace
 from service.domain.errors import Conflict, Invalid, NotFound
 from service.domain.jobs.decider import OpenWorkspace, Running, branch_of
-from service.ports.code_host import CodeHost
-from service.ports.docs_source import DocsSource, Fetched, Source
+from service.ports.docs_source import Fetched
 
 MAX_BRANCHES_TRIED = 50
 
 
-async def open_workspace(
-    state: Running, *, docs: DocsSource, source: Source, host: CodeHost, recorder: Recorder, now: Clock
-) -> tuple[Running, Workspace]:
+async def open_workspace(state: Running, context: JobContext) -> tuple[Running, Workspace]:
     """Return the workspace of the round that is under way; begin the round when it has not begun.
 
     A round goes on where the branch ends now, also when others moved it. When the pull request of that branch is merged
@@ -26,41 +23,41 @@ async def open_workspace(
         sentence = f"The branch to work on, {branch_of(state)}, is the one that the pull request would go to."
         raise Invalid(sentence, code="branch_is_base")
     if state.work.base_commit is None:
-        state = require_running(await recorder.record(await _beginning(state, docs, source, host, now)))
+        state = await context.record(await _beginning(state, context))
     commit = state.work.base_commit
     assert commit is not None
     try:
-        return state, await Workspace.open(docs, source, commit, state.work.changes)
+        return state, await Workspace.open(context.docs, context.source, commit, state.work.changes)
     except NotFound:  # our clone is derived data and may be gone: fetch, and look again
-        await docs.fetch(source, branch=branch_of(state))
-        return state, await Workspace.open(docs, source, commit, state.work.changes)
+        await context.docs.fetch(context.source, branch=branch_of(state))
+        return state, await Workspace.open(context.docs, context.source, commit, state.work.changes)
 
 
-async def _beginning(state: Running, docs: DocsSource, source: Source, host: CodeHost, now: Clock) -> OpenWorkspace:
+async def _beginning(state: Running, context: JobContext) -> OpenWorkspace:
     work = state.work
-    if work.pull_request is not None and not await _is_open(state, source, host):
-        branch, fetched = await _free_branch(state, docs, source)
-        return OpenWorkspace(fetched.base_commit, now(), branch=branch)
-    fetched = await docs.fetch(source, branch=branch_of(state))
+    if work.pull_request is not None and not await _is_open(state, context):
+        branch, fetched = await _free_branch(state, context)
+        return OpenWorkspace(fetched.base_commit, context.now(), branch=branch)
+    fetched = await context.docs.fetch(context.source, branch=branch_of(state))
     ours = state.request.branch_named or bool(work.rounds) or work.pull_request is not None
-    return OpenWorkspace((fetched.branch_commit if ours else None) or fetched.base_commit, now())
+    return OpenWorkspace((fetched.branch_commit if ours else None) or fetched.base_commit, context.now())
 
 
-async def _is_open(state: Running, source: Source, host: CodeHost) -> bool:
+async def _is_open(state: Running, context: JobContext) -> bool:
     opened = state.work.pull_request
     if opened is None or state.work.pull_request_outcome is not None:
         return False
     try:
-        return (await host.get_pull_request(source, opened.number)).state == "open"
+        return (await context.host.get_pull_request(context.source, opened.number)).state == "open"
     except NotFound:
         return False
 
 
-async def _free_branch(state: Running, docs: DocsSource, source: Source) -> tuple[str, Fetched]:
+async def _free_branch(state: Running, context: JobContext) -> tuple[str, Fetched]:
     """``<the job's branch>-<number>``, the first that is not there."""
     for number in range(2, 2 + MAX_BRANCHES_TRIED):
         branch = f"{state.request.branch}-{number}"
-        fetched = await docs.fetch(source, branch=branch)
+        fetched = await context.docs.fetch(context.source, branch=branch)
         if fetched.branch_commit is None:
             return branch, fetched
     raise Conflict(f"Every branch from {state.request.branch}-2 on is taken.", code="branch_moved")

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Protocol
 
-from service.domain.errors import Conflict
 from service.domain.jobs.decider import Finished, JobCommand, Running
 
 Clock = Callable[[], datetime]
@@ -19,9 +18,3 @@ class Recorder(Protocol):
 
         Raises Conflict when the job has ended meanwhile, or another instance has taken it up.
         """
-
-
-def require_running(state: Running | Finished) -> Running:
-    if not isinstance(state, Running):
-        raise Conflict("The job has ended.", code="not_held")
-    return state

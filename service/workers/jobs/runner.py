@@ -9,6 +9,7 @@ from itertools import count
 from weakref import WeakValueDictionary
 
 import structlog
+from msgspec import Struct
 from msgspec.structs import replace
 
 from eventstore import (
@@ -23,6 +24,7 @@ from eventstore import (
     load,
 )
 from service.agent.loop.budgets import Budgets
+from service.agent.loop.job_context import JobContext
 from service.domain.errors import OUT_OF_DESCRIPTORS, Conflict, DiskFull, ServiceError, Unavailable
 from service.domain.jobs.decider import (
     FailJob,
@@ -66,6 +68,27 @@ LONGEST_WAIT_FOR_ROOM_SECONDS = 60.0
 """Each try is two events."""
 
 
+class JobPorts(Struct, frozen=True):
+    """What jobs act through."""
+
+    models: Models
+    docs: DocsSource
+    index: SearchIndex
+    code_hosts: Mapping[CodeHostKind, CodeHost]
+    tracer: Tracer = NO_TRACER
+
+
+class JobSettings(Struct, frozen=True):
+    concurrent_jobs: int
+    concurrent_jobs_per_project: int
+    budgets: Budgets
+    author: str
+    concurrent_jobs_per_organization: int | None = None
+    retry_seconds: float = FIRST_WAIT_SECONDS
+    takes_up_earlier: bool = True
+    """Also the jobs that wait, or were under way, when it starts."""
+
+
 class JobRunner:
     """Jobs as asyncio tasks, a bounded number at a time. A job whose process died goes on from its last step.
 
@@ -77,40 +100,24 @@ class JobRunner:
         self,
         store: EventStore,
         views: Views,
+        ports: JobPorts,
+        settings: JobSettings,
         *,
-        models: Models,
-        docs: DocsSource,
-        index: SearchIndex,
-        code_hosts: Mapping[CodeHostKind, CodeHost],
         instance: str,
         is_alive: Callable[[str], bool],
-        concurrent_jobs: int,
-        concurrent_jobs_per_project: int,
-        concurrent_jobs_per_organization: int | None = None,
-        budgets: Budgets,
-        author: str,
-        retry_seconds: float = FIRST_WAIT_SECONDS,
-        tracer: Tracer = NO_TRACER,
-        takes_up_earlier: bool = True,
     ) -> None:
-        """``takes_up_earlier``: also the jobs that wait, or were under way, when it starts."""
-        self._takes_up_earlier = takes_up_earlier
-        self._tracer = tracer
-        self._store, self._views = store, views
-        self._models, self._docs, self._index, self._code_hosts = models, docs, index, code_hosts
+        self._store, self._views, self._ports, self._settings = store, views, ports, settings
         self._instance, self._is_alive = instance, is_alive
         self._queue = JobQueue(
-            in_all=concurrent_jobs,
-            per_project=concurrent_jobs_per_project,
-            per_organization=concurrent_jobs_per_organization,
+            in_all=settings.concurrent_jobs,
+            per_project=settings.concurrent_jobs_per_project,
+            per_organization=settings.concurrent_jobs_per_organization,
         )
         self._arriving: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         """By organization: one job at a time is read and takes its place in the queue. A short one would be read sooner
         than a long one that came before it.
         """
         self._tasks: dict[str, set[asyncio.Task[None]]] = {}
-        self._budgets, self._author = budgets, author
-        self._retry_seconds = retry_seconds
 
     async def run(self) -> None:
         """Run until cancelled: what waits now, what dead processes left, then whatever is asked for.
@@ -120,7 +127,7 @@ class JobRunner:
         after = await self._store.head()
         await wait_for_rebuild(self._views, after)
         async with asyncio.TaskGroup() as running:
-            for job_id, organization_id in await active_jobs(self._views) if self._takes_up_earlier else ():
+            for job_id, organization_id in await active_jobs(self._views) if self._settings.takes_up_earlier else ():
                 loaded = await load(self._store, JOBS, job_id)
                 if isinstance(loaded.state, Queued):
                     self._begin(job_id, running, organization_id)
@@ -159,7 +166,7 @@ class JobRunner:
         wanted = waiting.request
         async with self._queue.turn(wanted.project_id, branch_of(waiting), wanted.organization_id):
             structlog.contextvars.bind_contextvars(job_id=job_id)
-            seconds = self._retry_seconds
+            seconds = self._settings.retry_seconds
             try:
                 for tries in count(1):
                     if await self._attempt(job_id, out_of_memory_fails=tries >= TRIES_WITHOUT_MEMORY):
@@ -176,7 +183,7 @@ class JobRunner:
         """Work on the job. False: it lacked room on a disk, in memory or for open files, and waits for the
         next attempt.
         """
-        recorder = _Recorder(self._store, job_id, self._instance, self._retry_seconds)
+        recorder = _Recorder(self._store, job_id, self._instance, self._settings.retry_seconds)
         try:
             state = await recorder.start()
         except Conflict:
@@ -209,7 +216,7 @@ class JobRunner:
 
     async def _traced(self, job_id: str, state: Running, recorder: "_Recorder") -> None:
         asked_by = ""
-        if self._tracer.is_on:
+        if self._ports.tracer.is_on:
             first = await retry_while_unavailable(lambda: self._store.read_stream(JOBS.stream(job_id), limit=1))
             asked_by = first[0].metadata.correlation_id
         told: dict[str, Attribute] = {
@@ -217,7 +224,7 @@ class JobRunner:
             "docsmith.job.attempt": state.attempt,
             "docsmith.request.id": asked_by,
         }
-        with self._tracer.span("docsmith.job", told, asked_by=asked_by, is_linked=True):
+        with self._ports.tracer.span("docsmith.job", told, asked_by=asked_by, is_linked=True):
             await self._work(state, recorder)
 
     async def _work(self, state: Running, recorder: "_Recorder") -> None:
@@ -227,30 +234,21 @@ class JobRunner:
         if project is None:
             raise Unavailable("The job's project is not in the read models.", code="project_unknown")
         # The branch that it was asked to start from, whatever the project's is by now.
-        source, host = replace(source_of(project), ref=request.ref), self._code_hosts[project.code_host]
+        source, ports = replace(source_of(project), ref=request.ref), self._ports
         # With the first job: a service that has none does without, and the event loop does not wait.
         for module in ("service.agent.loop.loop", "service.agent.publishing"):
             await asyncio.to_thread(import_module, module)
         from service.agent.loop.loop import work
         from service.agent.publishing import publish
 
+        context = JobContext(
+            ports.models.for_agent(request.model_alias), ports.docs, source, ports.code_hosts[project.code_host],
+            ports.index, project.domain, recorder, now, self._settings.budgets, self._settings.author,
+        )  # fmt: skip
         job: Running | Finished = state
         while isinstance(job, Running):  # again when a message came while it was handed in
-            job = await work(
-                job,
-                model=self._models.for_agent(request.model_alias),
-                docs=self._docs,
-                source=source,
-                host=host,
-                index=self._index,
-                domain=project.domain,
-                recorder=recorder,
-                now=now,
-                budgets=self._budgets,
-            )
-            job = await publish(
-                job, docs=self._docs, source=source, host=host, recorder=recorder, now=now, author=self._author
-            )
+            job = await work(job, context)
+            job = await publish(job, context)
 
     async def _interrupt(self, job_id: str, instance: str, *, parked: bool = False) -> None:
         with suppress(Conflict):

@@ -1,0 +1,43 @@
+"""The ports, the clock and the limits that one attempt at a job works with."""
+
+import time
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from service.agent.loop.budgets import Budgets
+from service.agent.loop.recorder import Clock, Recorder
+from service.domain.errors import Conflict
+from service.domain.jobs.decider import JobCommand, Running
+from service.ports.code_host import CodeHost
+from service.ports.docs_source import DocsSource, Source
+from service.ports.model import Model
+from service.ports.search_index import SearchIndex
+
+
+class JobContext(Struct, frozen=True):
+    model: Model
+    docs: DocsSource
+    source: Source
+    host: CodeHost
+    index: SearchIndex | None
+    domain: str
+    recorder: Recorder
+    now: Clock
+    """The times of events."""
+    budgets: Budgets
+    author: str
+    on_text: Callable[[str], None] | None = None
+    seconds: Callable[[], float] = time.monotonic
+    """What the job spends: a clock that is set forward is no time that the job had."""
+
+    async def record(self, command: JobCommand) -> Running:
+        """Record the command, and return the job's state after it.
+
+        Raises:
+            Conflict: the job has ended meanwhile, or another instance has taken it up (``not_held``).
+        """
+        state = await self.recorder.record(command)
+        if not isinstance(state, Running):
+            raise Conflict("The job has ended.", code="not_held")
+        return state

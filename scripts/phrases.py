@@ -25,7 +25,7 @@ INSTEAD_OF = {
     r"\bnone at all\b": "empty",
     r"\bthat (?:is|are) none\b": "invalid",
     r"\b[Ss]o many\b|\bas many\b": "at most N",
-    r"\btakes no\b": "within",
+    r"\btakes no (?:\w+ ){1,2}(?:milli)?(?:second|minute|hour|day)s?\b": "within 10 s",
     r"\bdoorkeeper\b|\bat the door\b": "connection limiter, admission",
     r"\bThere is no such\b": "… not found: X. Do Y.",
     r"\bno such\b": "not found",

@@ -54,7 +54,7 @@ job = Group("job")
 
 
 organization_of_jobs = click.option(
-    "--organization", metavar="ID", help="whose job it is; needed for a part of an id when there are several"
+    "--organization", metavar="ID", help="the project of the job; needed for a part of an id when there are several"
 )
 
 
@@ -68,7 +68,7 @@ _job_id = together(
 
 @job.command(
     "create",
-    does="ask for a change; a running service carries it out",
+    does="create a job; a running service carries it out",
     examples=[
         'job create "Fix broken links" --watch',
         'job create \'Replace "sign in" with "log in"\' --project guide --draft',
@@ -76,7 +76,7 @@ _job_id = together(
     notes=BUILTIN_FORMS,
 )
 @click.argument("prompt", metavar="INSTRUCTION", help="what to change, in quotes")
-@click.option("--project", metavar="ID_OR_DOMAIN", help="whose documentation; needed only when there are several")
+@click.option("--project", metavar="ID_OR_DOMAIN", help="the project; needed only when there are several")
 @click.option("--model", default="", metavar="ALIAS", help="a model of the settings (default: the agent's)")
 @click.option("--branch", default="", help="the branch to work on (default: a new one, named after the job)")
 @click.option("--draft", is_flag=True, help="open the pull request as a draft")
@@ -112,7 +112,7 @@ def _tell_when_not_served(runtime: Runtime) -> None:
         )
 
 
-@job.command("show", does="show how a job stands", more="Exit status 1 when it has failed.")
+@job.command("show", does="show a job", more="Exit status 1 when it has failed.")
 @_job_id
 async def show(runtime: Runtime, options: Options, output: Output) -> int:
     job = await the_job(runtime, options.id, options.organization)
@@ -146,7 +146,7 @@ async def watch(runtime: Runtime, options: Options, output: Output) -> int:
     does="list jobs, the newest first",
     examples=["job list", "job list --project guide --status failed --limit 50", "job list --archived --json"],
 )
-@click.option("--project", metavar="ID_OR_DOMAIN", help="whose documentation; needed only when there are several")
+@click.option("--project", metavar="ID_OR_DOMAIN", help="the project; needed only when there are several")
 @click.option("--status", type=Choice(("active", "completed", "failed")), help="only those")
 @click.option("--archived", is_flag=True, help="the archived ones, too")
 @click.option("--limit", type=COUNT, default=20, metavar="N", help="how many at most (default: 20)")
@@ -177,7 +177,7 @@ async def show_list(runtime: Runtime, options: Options, output: Output) -> int:
 
 @job.command(
     "message",
-    does="say more to a job",
+    does="send a message to a job",
     more="It steers a job that is under way; one that has ended goes on, in the same pull request if that is open.",
     examples=['job message 0000beef "Mention it in the changelog, too"'],
 )
@@ -197,7 +197,7 @@ async def message(runtime: Runtime, options: Options, output: Output) -> int:
 @job.command(
     "cancel",
     does="stop a job",
-    more="It ends as failed; what it has done is lost but for what it pushed. A message has it go on.",
+    more="It ends as failed; its work is lost, except what it has pushed. A message continues it.",
     examples=["job cancel 0000beef"],
 )
 @_job_id
@@ -209,8 +209,8 @@ async def cancel(runtime: Runtime, options: Options, output: Output) -> int:
 
 @job.command(
     "archive",
-    does="hide a job from lists",
-    more="Its status stays; lists show it only when they are asked for archived ones.",
+    does="archive a job: hide it from lists",
+    more="Its status stays; lists show it only with archived jobs.",
     examples=["job archive 0000beef"],
 )
 @_job_id

@@ -38,7 +38,7 @@ _lists = together(
 
 @key.command(
     "create",
-    does="make a key; it is shown this once",
+    does="create a key; it is shown only once",
     more="An admin key is a secret: it gives jobs to the agent, and sees the organization's pull requests. "
     "An assistant key may be public: it asks about the sites that it names.",
     examples=[
@@ -49,7 +49,7 @@ _lists = together(
 @click.option("--kind", type=Choice(("admin", "assistant")), required=True, help="which of the two APIs it opens")
 @click.option("--domain", multiple=True, help="a site that an assistant key serves; repeatable")
 @click.option("--name", default="", help="what it is for, for the list (default: by its kind)")
-@click.option("--expires-days", type=Choice(LIFETIMES_DAYS), help="when it ends (default: never)")
+@click.option("--expires-days", type=Choice(LIFETIMES_DAYS), help="when it expires (default: never)")
 @_lists
 @click.option("--organization", metavar="ID", help="whose it is; needed only when there are several")
 async def create_key_(runtime: Runtime, options: Options, output: Output) -> int:
@@ -114,7 +114,7 @@ async def show_key(runtime: Runtime, options: Options, output: Output) -> int:
 @click.argument("id", metavar="ID", help="of the key, as docsmith key list shows it")
 @click.option("--name", help="what it is for, for the list")
 @_lists
-@click.option("--any-address", is_flag=True, help="take it from anywhere again")
+@click.option("--any-address", is_flag=True, help="accept it from anywhere again")
 @click.option("--any-origin", is_flag=True, help="let every website use it again")
 async def update_key(runtime: Runtime, options: Options, output: Output) -> int:
     if (options.address and options.any_address) or (options.origin and options.any_origin):
@@ -159,11 +159,11 @@ def _status(key: KeyView) -> str:
 async def _the_key(runtime: Runtime, key_id: str) -> KeyView:
     row = await get_key(runtime.views, key_id)
     if row is None:
-        raise NotFound(f"There is no key {key_id}; see: docsmith key list")
+        raise NotFound(f"Key not found: {key_id}. See: docsmith key list")
     return row
 
 
-@key.command("revoke", does="end a key, at once and for good")
+@key.command("revoke", does="revoke a key, at once and for good")
 @click.argument("id", metavar="ID", help="of the key, as docsmith key list shows it")
 async def revoke_key_(runtime: Runtime, options: Options, output: Output) -> int:
     row = await _the_key(runtime, options.id)

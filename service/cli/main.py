@@ -1,4 +1,4 @@
-"""``docsmith``: every command, its options, and how its errors are told."""
+"""``docsmith``: every command, its options, and how its errors are printed."""
 
 import errno
 import json
@@ -36,9 +36,9 @@ COMPLETE_VARIABLE = "_DOCSMITH_COMPLETE"
 
 COMMANDS = {
     "serve": ("main:serve", "run the service"),
-    "organization": ("projects:organization", "make and list organizations: who owns projects and keys"),
-    "project": ("projects:project", "make, change and list projects: a repository, its code host, its site"),
-    "key": ("keys:key", "make, change, list and revoke API keys"),
+    "organization": ("projects:organization", "create and list organizations, the owners of projects and keys"),
+    "project": ("projects:project", "create, change and list projects: a repository, its code host, its site"),
+    "key": ("keys:key", "create, change, list and revoke API keys"),
     "index": ("sites:index", "index a site's newest commit now"),
     "search": ("sites:search", "search a site"),
     "eval": ("evaluation:evaluate", "measure a site's search by golden questions"),
@@ -46,11 +46,11 @@ COMMANDS = {
     "job": ("jobs:job", "give jobs to the agent and follow them"),
     "webhook": ("webhooks:webhook", "notify other services of jobs, and receive pushes"),
     "audit": ("audit.commands:audit", "check, sign, read, replay and export the log; erase from it"),
-    "backup": ("operate.commands:backup", "copy everything into one file, beside a running service"),
+    "backup": ("operate.commands:backup", "copy everything into one file, while the service runs"),
     "restore": ("operate.restore:restore", "make a data folder from a backup, after a check"),
     "take-over": ("operate.take_over:take_over", "let a restored copy go on in place of the original"),
-    "doctor": ("operate.doctor:examine", "look for what is set up wrong, and say what mends it"),
-    "health": ("operate.health:health", "ask the service that runs whether all is well"),
+    "doctor": ("operate.doctor:examine", "find mistakes in the setup, and say how to correct them"),
+    "health": ("operate.health:health", "check that the running service is ready"),
     "config": ("setup.config:config", "check the settings, and show them"),
     "init": ("setup.init:init", "write a docsmith.toml to begin with"),
     "completion": ("setup.completion:completion", "print what a shell needs to complete commands and options"),

@@ -164,7 +164,7 @@ class Command(Described):
 
 
 class Call(NamedTuple):
-    """What a command line asks for."""
+    """The command that a command line names, with its options."""
 
     command: Command
     options: Options

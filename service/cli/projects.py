@@ -39,7 +39,7 @@ def _access(default: str | None) -> Decorator:
             "--api-url",
             default=default,
             metavar="URL",
-            help="where the code host's API is, when not where it usually is on the repository's server",
+            help="the address of the code host's API, when it is not the usual one on the repository's server",
         ),
         click.option(
             "--git-token-env",
@@ -58,7 +58,7 @@ def _access(default: str | None) -> Decorator:
 
 
 @organization.command(
-    "create", does="make an organization", examples=["organization create --name Acme"], creates_data_folder=True
+    "create", does="create an organization", examples=["organization create --name Acme"], creates_data_folder=True
 )
 @click.option("--name", required=True, help="what people call it")
 async def create_organization_(runtime: Runtime, options: Options, output: Output) -> int:
@@ -77,7 +77,7 @@ async def list_organizations_(runtime: Runtime, _options: Options, output: Outpu
 
 @project.command(
     "create",
-    does="make a project",
+    does="create a project",
     more="Pull requests go to the embedded code host, which begins with a copy of the repository (the original is "
     "never changed), or with --code-host to the one that keeps the repository.",
     examples=[
@@ -196,7 +196,7 @@ async def update_project_(runtime: Runtime, options: Options, output: Output) ->
     return DONE
 
 
-@project.command("show", does="show all that is set of a project")
+@project.command("show", does="show all settings of a project")
 @click.argument("project", metavar="ID_OR_DOMAIN")
 async def show_project_(runtime: Runtime, options: Options, output: Output) -> int:
     row = await the_project(runtime, options.project)
@@ -253,13 +253,15 @@ async def the_organization(runtime: Runtime, named: str | None) -> str:
     """The one that was named, or the only one there is."""
     if named is not None:
         if await get_organization(runtime.views, named) is None:
-            raise NotFound(f"There is no organization {named}; see: docsmith organization list")
+            raise NotFound(f"Organization not found: {named}. See: docsmith organization list")
         return named
     rows = await list_organizations(runtime.views)
     if not rows:
-        raise NotFound("There is no organization yet; make one: docsmith organization create --name NAME")
+        raise NotFound("There is no organization yet. Create one: docsmith organization create --name NAME")
     if len(rows) > 1:
-        raise Invalid("There are several organizations; say whose with --organization ID (docsmith organization list).")
+        raise Invalid(
+            "There are several organizations. Choose one with --organization ID (docsmith organization list)."
+        )
     return rows[0].id
 
 
@@ -268,13 +270,13 @@ async def the_project(runtime: Runtime, named: str | None) -> ProjectView:
     if named is not None:
         row = await get_project(runtime.views, named) or await project_of_domain(runtime.views, named)
         if row is None:
-            raise NotFound(f"There is no project {named}; see: docsmith project list")
+            raise NotFound(f"Project not found: {named}. See: docsmith project list")
         return row
     rows = await list_projects(runtime.views)
     if not rows:
-        raise NotFound("There is no project yet; make one: docsmith project create --name NAME --repository PATH")
+        raise NotFound("There is no project yet. Create one: docsmith project create --name NAME --repository PATH")
     if len(rows) > 1:
-        raise Invalid("There are several projects; say which with --project ID_OR_DOMAIN (docsmith project list).")
+        raise Invalid("There are several projects. Choose one with --project ID_OR_DOMAIN (docsmith project list).")
     return rows[0]
 
 

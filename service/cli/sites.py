@@ -150,7 +150,7 @@ async def _until_stopped(work: Coroutine[Any, Any, None]) -> None:
 
 
 def no_site(domain: str) -> NotFound:
-    return NotFound(f"There is no site {domain}; see: docsmith project list")
+    return NotFound(f"Site not found: {domain}. See: docsmith project list")
 
 
 async def open_site(runtime: Runtime, domain: str) -> None:
@@ -159,7 +159,7 @@ async def open_site(runtime: Runtime, domain: str) -> None:
     if site is None:
         raise no_site(domain)
     if site.file is None or not (runtime.data / "index" / domain / site.file).is_dir():
-        raise NotFound(f"{domain} is not indexed yet; do it with: docsmith index {domain}")
+        raise NotFound(f"{domain} is not indexed yet. Index it with: docsmith index {domain}")
     await runtime.index.use(domain, site.file)
     if runtime.meaning is not None:
         await runtime.meaning.prepare(wait_seconds=MEANING_SECONDS)
@@ -189,7 +189,7 @@ def explained(why: Explanation) -> str:
 @click.argument("domain", metavar="DOMAIN", help="of the site, as docsmith project list shows it")
 @click.argument("query", metavar="QUERY", help="words, or a question")
 @click.option("--limit", type=COUNT, default=10, metavar="N", help="the most to print (default: 10)")
-@click.option("--explain", is_flag=True, help="say what gave each result its place")
+@click.option("--explain", is_flag=True, help="say why each result has its place")
 async def search(runtime: Runtime, options: Options, output: Output) -> int:
     await open_site(runtime, options.domain)
     found = await runtime.index.search(options.domain, options.query, limit=options.limit, explain=options.explain)

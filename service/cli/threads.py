@@ -42,7 +42,7 @@ _CITATION = re.compile(r"\[(\d{1,3})\]\([^()\s]*\)")
 )
 @click.argument("domain", metavar="DOMAIN", help="of the site, as docsmith project list shows it")
 @click.argument("question", metavar="QUESTION", help="in quotes")
-@click.option("--thread", metavar="THREAD", help="go on with this thread, as the end of its last answer told it")
+@click.option("--thread", metavar="THREAD", help="continue this thread, whose id its last answer ended with")
 async def ask(runtime: Runtime, options: Options, output: Output) -> int:
     """Answered by this process, recorded in the log like any other thread."""
     await open_site(runtime, options.domain)

@@ -36,7 +36,7 @@ webhook = Group(
     "--event",
     type=Choice(JOB_EVENT_NAMES),
     multiple=True,
-    help=f"what to tell: {', '.join(JOB_EVENT_NAMES)}; repeatable (default: all)",
+    help=f"events to send: {', '.join(JOB_EVENT_NAMES)}; repeatable (default: all)",
 )
 @click.option("--project", metavar="ID_OR_DOMAIN", help="only of its jobs (default: of all of the organization)")
 @click.option("--organization", metavar="ID", help="whose it is; needed only when there are several")
@@ -72,7 +72,7 @@ async def list_(runtime: Runtime, _options: Options, output: Output) -> int:
     return DONE
 
 
-@webhook.command("delete", does="send nothing there any more, and forget address and secret for good")
+@webhook.command("delete", does="delete a webhook, with its address and secret, for good")
 @click.argument("id", metavar="ID", help="of the webhook, as docsmith webhook list shows it")
 async def delete(runtime: Runtime, options: Options, output: Output) -> int:
     await _row(runtime, options.id)
@@ -83,8 +83,8 @@ async def delete(runtime: Runtime, options: Options, output: Output) -> int:
 
 @webhook.command(
     "enable",
-    does="send to it again, after it was disabled because it answered 410 or kept failing",
-    more="What failed meanwhile is not sent by itself; see docsmith webhook redeliver.",
+    does="enable a webhook again, after it answered 410 or kept failing",
+    more="Deliveries that failed meanwhile are not repeated; see docsmith webhook redeliver.",
 )
 @click.argument("id", metavar="ID", help="of the webhook, as docsmith webhook list shows it")
 async def enable(runtime: Runtime, options: Options, output: Output) -> int:
@@ -120,14 +120,14 @@ async def deliveries(runtime: Runtime, options: Options, output: Output) -> int:
 
 @webhook.command(
     "redeliver",
-    does="send something again, now, with the same webhook-id; a running service does it",
+    does="repeat a delivery now, with the same webhook-id; a running service does it",
     examples=["webhook redeliver msg_0a1b2c…"],
 )
 @click.argument("id", metavar="ID", help="of the delivery, as docsmith webhook deliveries shows it")
 async def redeliver(runtime: Runtime, options: Options, output: Output) -> int:
     row = await get_delivery(runtime.views, options.id)
     if row is None:
-        raise NotFound(f"There is no delivery {options.id}; see: docsmith webhook deliveries")
+        raise NotFound(f"Delivery not found: {options.id}. See: docsmith webhook deliveries")
     webhook = await _row(runtime, row.webhook_id)
     if webhook.disabled is not None:
         raise Conflict(f"Its webhook is disabled; first: docsmith webhook enable {webhook.id}")
@@ -140,10 +140,10 @@ async def redeliver(runtime: Runtime, options: Options, output: Output) -> int:
 
 @webhook.command(
     "incoming",
-    does="make the secret with which a code host may tell a project of pushes; it is shown this once",
+    does="create the secret with which a code host reports pushes to a project; it is shown only once",
     more="GitHub, GitLab, Gitea and Forgejo: add a webhook for pushes and pull requests, content type JSON, to the "
-    "address that is printed, with this secret; GitLab takes it as secret token, or as signing token. "
-    "A secret that was made before is of no use from then on.",
+    "address that is printed, with this secret; GitLab accepts it as secret token, or as signing token. "
+    "Earlier secrets are not valid any more.",
     examples=["webhook incoming guide"],
 )
 @click.argument("project", metavar="ID_OR_DOMAIN", help="of the project, as docsmith project list shows it")
@@ -163,5 +163,5 @@ async def incoming(runtime: Runtime, options: Options, output: Output) -> int:
 async def _row(runtime: Runtime, webhook_id: str) -> WebhookView:
     row = await get_webhook(runtime.views, webhook_id)
     if row is None:
-        raise NotFound(f"There is no webhook {webhook_id}; see: docsmith webhook list")
+        raise NotFound(f"Webhook not found: {webhook_id}. See: docsmith webhook list")
     return row

@@ -85,7 +85,7 @@ class InlineReader:
         brackets = _Brackets(self._text, end, self.definitions, self.brackets)
         runs: Mapping[int, list[int]] | None = None
         endless: set[str] = set()
-        """Ends that this block does not have: each is searched for once."""
+        """Beginnings without an end here: each end is searched for once."""
         while (found := token.search(text, at, end)) is not None:
             begin, at = found.span()
             mark = found[0]

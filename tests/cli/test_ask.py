@@ -51,7 +51,7 @@ def test_what_the_documentation_does_not_say_is_no_failure(service):
     ("arguments", "sentence"),
     [
         (["kite", "How?", "--thread", "unknown"], "Thread not found. Leave its id out to begin a new one."),
-        (["nowhere", "How?"], "There is no site nowhere; see: docsmith project list"),
+        (["nowhere", "How?"], "Site not found: nowhere. See: docsmith project list"),
         (["kite", " "], "A question has 1 to 32768 characters."),
     ],
 )

@@ -129,7 +129,7 @@ def test_shells_are_answered_with_what_options_do(folder, shell):
     if shell == "fish":
         asked |= {"COMP_CWORD": "crea"}
     assert "create" in docsmith(folder, **asked).stdout
-    assert "make a key" in docsmith(folder, **asked).stdout
+    assert "create a key" in docsmith(folder, **asked).stdout
     assert asked["_DOCSMITH_COMPLETE"] in (folder / shell).read_text()
 
 

@@ -135,7 +135,7 @@ def _report(found: Verified, options: Options, kept: list[tuple[Path, SignedChec
 
 @audit.command(
     "checkpoint",
-    does="sign what the log is now, for somebody to keep",
+    does="sign the log's present state, for others to keep",
     examples=["audit checkpoint --output kept.json"],
     works_alone=True,
 )
@@ -157,7 +157,7 @@ async def checkpoint(options: Options, output: Output) -> int:
 @audit.command(
     "show",
     does="print events, oldest first",
-    more="That they were read is recorded, too.",
+    more="The reading itself is recorded, too.",
     examples=["audit show --stream job-ID", "audit show --category thread --since 2026-01-31 --json"],
     works_alone=True,
 )
@@ -186,15 +186,15 @@ async def show(options: Options, output: Output) -> int:
 
 @audit.command(
     "erase",
-    does="make what people typed into a thread or job unreadable for good",
-    more="It deletes the data key of each: what was sealed with it can be read nowhere any more, in no copy and no"
+    does="erase the personal text of a thread or job, for good",
+    more="It deletes the data key of each: text that was sealed with it cannot be read any more, in any copy or"
     " backup, and the hash chain stays whole. What a job did to the repository (changed files, commit, branch, pull"
     " request) is not erased.",
     examples=["audit erase thread-ID", "audit erase thread-ID --yes"],
 )
 @click.argument("subject", nargs=-1, metavar="SUBJECT", help="a stream, such as thread-ID or job-ID")
 @click.option("--fp", help="every thread that was started with this fp")
-@click.option("--yes", is_flag=True, help="do it; without this it only says what it would do")
+@click.option("--yes", is_flag=True, help="do it; without this, only say what would be done")
 async def erase(runtime: Runtime, options: Options, output: Output) -> int:
     subjects = list(dict.fromkeys(options.subject))
     if options.fp is not None:

@@ -49,14 +49,14 @@ MAX_BYTES = 64 << 20
 
 @command(
     "export",
-    does="write events to files; again to go on where it ended",
-    more="It goes on when the folder has an export with the same options already.",
+    does="write events to files; repeat it to continue",
+    more="It continues an export with the same options that is in the folder already.",
     examples=["audit export --output export", "audit export --output jobs --category job --format csv --personal"],
     works_alone=True,
 )
 @click.option("--output", type=FILE, required=True, metavar="FOLDER")
 @click.option("--format", type=Choice(("jsonl", "csv")), default="jsonl")
-@click.option("--personal", is_flag=True, help="also what people typed; else only that it is there")
+@click.option("--personal", is_flag=True, help="also the text that people typed; else only that there is some")
 @click.option("--events-per-file", type=COUNT, default=MAX_EVENTS, metavar="N")
 @filter_options
 async def export(options: Options, output: Output) -> int:

@@ -14,9 +14,9 @@ kept_checkpoint_options = together(
         type=FILE,
         multiple=True,
         metavar="FILE",
-        help="a signed checkpoint that somebody kept, or several, one in each line",
+        help="a signed checkpoint that was kept, or several, one on each line",
     ),
-    click.option("--public-key", type=FILE, metavar="FILE", help="the key that has to have signed them"),
+    click.option("--public-key", type=FILE, metavar="FILE", help="the key that they must be signed with"),
 )
 
 

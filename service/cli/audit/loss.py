@@ -23,7 +23,7 @@ from service.runtime.system import cli_actor, now
 
 @command(
     "accept-loss",
-    does="go on with a log that is behind what was seen of it, or another one",
+    does="go on with a log that has lost events, or with another one",
     more="Restoring a backup into a new folder is better. This records both heads, the lost range and the reason as"
     " an event, rebuilds the views, and moves the checkpoints that the log does not hold to"
     f" {LOST_CHECKPOINTS}.",

@@ -73,7 +73,7 @@ class Reproduced(Struct, frozen=True, rename="camel"):
     does="make a job's commits again from the log and compare their ids",
     more="It asks no model, writes nothing into the repository or our clone of it, and works for a job whose"
     " personal data was erased. It exits with 3 when an id differs, with 1 when the commit that a job began from is"
-    " not to be had any more.",
+    " not available any more.",
     examples=["audit reproduce 0000beef", "audit reproduce ID ANOTHER_ID --json"],
 )
 @click.argument("jobs", nargs=-1, required=True, metavar="JOB", help="the id of a job, or a part of it; or several")
@@ -145,7 +145,7 @@ async def _rebuilt_commit(one: Recorded, history: History, docs: DocsSource, sou
         workspace = await Workspace.open(docs, source, recorded.parent, one.changes)
         changes = await workspace.effective_changes()
     except (NotFound, Unavailable, Forbidden, Invalid) as error:
-        return _with(kept, None, 0, f"its parent {recorded.parent[:12]} is not to be had any more: {error}")
+        return _with(kept, None, 0, f"its parent {recorded.parent[:12]} is not available any more: {error}")
     new = NewCommit(recorded.parent, changes, recorded.author, recorded.message, recorded.committed_at)
     try:
         written = await docs.write_commit(source, new)

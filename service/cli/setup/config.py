@@ -67,11 +67,11 @@ async def check(options: Options, output: Output, program: Program, _read: objec
 @config.command(
     "show",
     does="show each setting in effect, and where it comes from",
-    more="What looks like a secret is not shown.",
+    more="Values that look like a secret are not shown.",
     examples=["config show", "config show --changed --json"],
     reads_settings=True,
 )
-@click.option("--changed", is_flag=True, help="leave out what is as it is by default")
+@click.option("--changed", is_flag=True, help="leave out defaults")
 async def show(options: Options, output: Output, _program: Program, _read: object) -> int:
     file, environment = sources_of(options)
     load_settings(file, environment)  # raises what is wrong

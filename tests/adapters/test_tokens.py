@@ -109,7 +109,7 @@ async def test_a_token_that_is_refused_is_given_up(tokens, source, server, clien
 
 
 async def test_what_is_no_key_is_told(tokens, source):
-    with pytest.raises(Forbidden, match="BAD holds is not the private key") as refused:
+    with pytest.raises(Forbidden, match="BAD does not hold the private key") as refused:
         await tokens.token(replace(source, github_app_key_env="BAD"))
     assert refused.value.code == "token_refused"
     with pytest.raises(Forbidden, match="NONE, named for the private key of the GitHub App 7") as missing:

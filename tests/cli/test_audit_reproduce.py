@@ -146,7 +146,7 @@ def test_scripts_can_tell_how_it_went(copy):
         shutil.rmtree(copy.data / name)
     found = copy.cli("audit", "reproduce", job, status=1)
     assert (found["same"], found["jobs"][0]["same"]) == (None, None)
-    assert "not to be had any more" in found["jobs"][0]["commits"][0]["problem"]
+    assert "not available any more" in found["jobs"][0]["commits"][0]["problem"]
 
 
 # Several commits, and a repository elsewhere
@@ -211,7 +211,7 @@ async def test_a_commit_that_the_server_does_not_give_out_any_more_is_told(tmp_p
     shutil.rmtree(tmp_path / "data" / "repos")
     lost = await rebuilt(history, DulwichDocs(tmp_path / "data", env={}, scratch=tmp_path / "two"), elsewhere)
     assert lost.same is None
-    assert "not to be had any more" in lost.commits[0].problem
+    assert "not available any more" in lost.commits[0].problem
 
 
 async def test_a_branch_that_others_moved_since_does_not_matter(tmp_path, elsewhere):

@@ -44,7 +44,7 @@ class KnownAddresses:
                 self._known.add(address.partition("#")[0].rstrip("/"))
 
     def __call__(self, address: str) -> bool:
-        """Whether an answer may link it."""
+        """Return whether an answer may link to the address."""
         if address.rstrip("/") in self._known:
             return True
         return address.startswith(("http://", "https://")) and _host_of(address) in self._hosts
@@ -58,7 +58,7 @@ def _host_of(address: str) -> str:
 
 
 def _cut(address: str) -> str:
-    """Up to a parenthesis that it does not open itself: in Markdown that ends a link."""
+    """Return the address up to a parenthesis that it does not open itself: in Markdown that ends a link."""
     depth = 0
     for at, character in enumerate(address):
         depth += (character == "(") - (character == ")")

@@ -400,7 +400,7 @@ class _Answering:
         return passages, SearchFinished(call_id, query, tuple(hits), tuple(new))
 
     async def _suggestions(self) -> str:
-        """For an answer from the documentation, or for one that it does not have; not for a greeting."""
+        """Return the block of suggestions: after an answer with sources, or without an answer; not after a greeting."""
         if not self._written.cited and not self._written.says_unanswered:
             return ""
         own = [one for one in suggestions.parsed(self._written.suggestions) if await self._page(one.path) is not None]

@@ -70,7 +70,9 @@ class AnswerText:
         return shown
 
     def _begun(self, text: str) -> str:
-        """Before the guard looks at it: with its blanks, the first line might be code. A later call is a paragraph."""
+        """Strip the beginning before the guard sees it: with its blanks, the first line might be code. A later call is
+        a paragraph.
+        """
         if self._shown.is_over:
             return text
         text = self._shown.feed(text)

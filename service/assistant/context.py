@@ -63,7 +63,7 @@ def passage_limit(count: int, budget: ContextBudget = USUAL) -> int:
 
 
 def clip(text: str, limit: int) -> str:
-    """At most ``limit`` characters, cut at the end of a line where that loses little."""
+    """Return at most ``limit`` characters, cut at the end of a line where that loses little."""
     if len(text) <= limit:
         return text
     head = text[: limit - 2]
@@ -120,7 +120,7 @@ def _earlier_messages(earlier: Sequence[Exchange], budget: ContextBudget) -> lis
 
 
 def _words_of(answer: str) -> str:
-    """Without numbers of citations, which mean nothing now and would be copied."""
+    """Return the text without numbers of citations, which mean nothing now and would be copied."""
     return _CITATION_LINK.sub("", without_fences(answer, fits=lambda block: block.info.strip() == INFO)).strip()
 
 

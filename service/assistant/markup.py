@@ -127,7 +127,7 @@ class MarkupGuard:
         return self._out.take()
 
     def _is_quiet(self, text: str) -> bool:
-        """Whether the text is words and nothing else, and nothing is under way."""
+        """Return whether the text is words and nothing else, and nothing is under way."""
         if self._buffer or self._out.labels or self._fence is not None or not self._line or not _QUIET.fullmatch(text):
             return False
         if text[0] == "." and self._read[-1:] in ("w", "W"):

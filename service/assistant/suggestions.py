@@ -48,6 +48,6 @@ def page_of(url: str) -> str:
 
 
 def _label(text: str) -> str:
-    """On one line, without what would end the label or the block."""
+    """Return the text on one line, without characters that would end the label or the block."""
     words = " ".join(re.sub(r"[()\[\]`]", " ", text).split())
     return words if len(words) <= MAX_LABEL_CHARACTERS else words[: MAX_LABEL_CHARACTERS - 1].rstrip() + "…"

@@ -33,7 +33,7 @@ project = Group("project")
 
 
 def _access(default: str | None) -> Decorator:
-    """How to reach the code host, and how to be let in."""
+    """Return the options for the code host's address and for access to it."""
     return together(
         click.option(
             "--api-url",
@@ -228,10 +228,12 @@ def _shown(row: ProjectView, more: Mapping[str, str] = {}) -> str:
 
 
 def _warn(row: ProjectView, warnings: Sequence[str]) -> None:
-    """On standard error, so that ``--json`` still prints one document."""
+    """Print warnings on standard error, so that ``--json`` still prints one document."""
     unencrypted = {url for url in (row.repository, row.api_url) if _is_unencrypted(url)}
     if unencrypted and (row.git_token_env or row.github_app_id):
-        warning(f"The token travels to {' and '.join(sorted(unencrypted))} unencrypted; use https:// if it can be had.")
+        warning(
+            f"The token travels to {' and '.join(sorted(unencrypted))} unencrypted; use https:// if it is available."
+        )
     for sentence in warnings:
         warning(sentence)
 

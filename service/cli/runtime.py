@@ -33,7 +33,7 @@ class Runtime(Protocol):
     def docs(self) -> "DocsSource": ...
     @property
     def code_hosts(self) -> "Mapping[CodeHostKind, CodeHost]":
-        """Those that are not ours."""
+        """The code hosts besides the embedded one."""
         ...
 
     @property
@@ -42,7 +42,7 @@ class Runtime(Protocol):
     def index(self) -> "SiteIndexes": ...
     @property
     def meaning(self) -> "Meaning | None":
-        """None unless the settings name an embedding model."""
+        """Search by meaning; None unless the settings name an embedding model."""
         ...
 
     def scratch_docs(self, scratch: Path) -> "DocsSource":
@@ -51,8 +51,8 @@ class Runtime(Protocol):
 
 
 def is_served(data: Path) -> bool:
-    """Whether a service runs on the data folder, by the process id in its lock file. Good enough for a hint: the id of
-    a killed one may belong to another process by now, but locking the file could keep a service from starting.
+    """Return whether a service runs on the data folder, by the process id in its lock file. Good enough for a hint: the
+    id of a killed one may belong to another process by now, but locking the file could keep a service from starting.
     """
     try:
         os.kill(int((data / "server.lock").read_text().partition("\n")[0]), 0)
@@ -64,8 +64,8 @@ def is_served(data: Path) -> bool:
 
 
 def address_of_server(data: Path) -> str | None:
-    """Where the service listens that has the data folder now, or had it last; None when there was none, or it has not
-    listened yet.
+    """Return where the service listens that has the data folder now, or had it last; None when there was none, or it
+    has not listened yet.
     """
     try:
         lines = (data / "server.lock").read_text(encoding="utf-8").splitlines()

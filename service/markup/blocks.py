@@ -100,7 +100,7 @@ def _parser(*, loose: bool) -> MarkdownIt:
 
 
 def _paragraph(state: StateBlock, first: int, _last: int, _silent: bool) -> bool:
-    """As markdown-it has it, except that a line may end it however far it is indented."""
+    """Read a paragraph as markdown-it does, except that a line may end it however far it is indented."""
     ending = state.md.block.ruler.getRules("paragraph")
     after = first + 1
     while after < state.lineMax and not state.isEmpty(after):
@@ -127,7 +127,7 @@ def _push(state: StateBlock, kind: str, first: int, after: int) -> bool:
 
 
 def _html(state: StateBlock, first: int, last: int, silent: bool) -> bool:
-    """As CommonMark has it (0.31, section 4.6), but for a comment without an end, which is text."""
+    """Read HTML as CommonMark does (0.31, section 4.6), but for a comment without an end, which is text."""
     at = state.bMarks[first] + state.tShift[first]
     return not state.src.startswith("<!--", at) and html_block(state, first, last, silent)
 

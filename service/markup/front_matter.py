@@ -45,7 +45,7 @@ class Block(Struct, frozen=True):
 
 
 def _flow_depth(text: str) -> int:
-    """At least as deep as the brackets really nest: those in quotes are counted too."""
+    """Return a depth at least that of the brackets: those in quotes are counted too."""
     depth = deepest = 0
     for match in _BRACKET.finditer(text):
         depth += 1 if match[0] in "[{" else -1 if depth else 0

@@ -191,7 +191,7 @@ def _place(found: re.Match[str]) -> Place:
 
 
 def _runs(text: str, start: int, end: int) -> dict[int, list[int]]:
-    """Where runs of backticks begin, by their length."""
+    """Return where runs of backticks begin, by their length."""
     found: dict[int, list[int]] = {}
     for run in _RUN.finditer(text, start, end):
         found.setdefault(len(run[0]), []).append(run.start())

@@ -34,7 +34,7 @@ class Markdown:
 
     @property
     def headings(self) -> list[Block]:
-        """Those that part the page; not those in lists and quotes."""
+        """Return the headings that divide the page; not those in lists and quotes."""
         return [block for block in self.blocks if block.level and not block.depth]
 
     @cached_property
@@ -86,7 +86,7 @@ class Markdown:
 
     @cached_property
     def _starts(self) -> Sequence[int]:
-        """Where each line of the page's own text begins, and its end."""
+        """Return where each line of the page's own text begins, and its end."""
         lines = self.text[self.start :].split("\n")
         return list(accumulate((len(line) + 1 for line in lines), initial=self.start))
 

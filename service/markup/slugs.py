@@ -93,7 +93,7 @@ class Anchors:
         self._unnamed = 0
 
     def of(self, text: str) -> str:
-        """For a heading with this text; empty when the generator gives it none."""
+        """Return the anchor of a heading with this text; empty when the generator gives it none."""
         base = slug(text, self._style)
         match self._style:
             case "python" | "python-unicode" | "pymdownx":

@@ -93,7 +93,7 @@ class Line(Struct, frozen=True, rename="camel"):
         )  # fmt: skip
 
     def says_what_is_stored(self) -> bool:
-        """Whether its readable fields are those of its metadata. Raises msgspec.MsgspecError."""
+        """Return whether its readable fields are those of its metadata. Raises msgspec.MsgspecError."""
         metadata = msgspec.json.decode(self.metadata, type=Metadata)
         readable = (self.actor, self.request_id, self.causation)
         return readable == (metadata.actor, metadata.correlation_id, metadata.causation)

@@ -170,5 +170,5 @@ def state_of(event: RecordedEvent) -> str:
 
 
 def one_line(text: str, limit: int) -> str:
-    """For a terminal, which takes some characters for orders."""
+    """Return the text for a terminal, which takes some characters for commands."""
     return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text[:limit])

@@ -95,7 +95,7 @@ async def backup(options: Options, output: Output) -> int:
 
 
 def _new_file(file: Path, at: datetime) -> Path:
-    """In a folder, a name of its second, or of the next one that has none."""
+    """Return a file's name in a folder: that of this second, or of the next one that is free."""
     if not file.is_dir():
         return file
     while (made := file / f"docsmith-{at:%Y-%m-%dT%H-%M-%SZ}.tar").exists():

@@ -98,7 +98,7 @@ def schema_of(log: sqlite3.Connection) -> list[tuple[str, str]]:
 
 
 def columns_of(log: sqlite3.Connection) -> list[str]:
-    """Those of an event that are stored; the others are computed."""
+    """Return the columns of an event that are stored; the others are computed."""
     return [row[1] for row in log.execute("PRAGMA table_xinfo(events)") if row[6] == 0]
 
 

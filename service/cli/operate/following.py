@@ -174,7 +174,7 @@ class _Copy:
             self.position, self.head = position, head
 
     def _copy_vault(self, file: Path) -> None:
-        """After the log: a key is older than the events that need it."""
+        """Copy the vault after the log: a key is older than the events that need it."""
         seen = _version_of(self._keys)
         if seen != self._vault_seen or not file.exists():
             write_vault(self._data, file, Manifest(VAULT_FORMAT, now(), self.position, self.head.hex(), ()))
@@ -220,7 +220,7 @@ def _opened(log: Path) -> sqlite3.Connection:
 
 
 def _checked(rows: Sequence[tuple[Any, ...]], last: int, head: bytes) -> tuple[int, bytes]:
-    """Where these events leave the log that they go on. Raises NotSound."""
+    """Return where these events leave the log that they go on. Raises NotSound."""
     for position, stream, version, id_, type_, schema, recorded_at, metadata, data, sealed, hash_ in rows:
         found = event_hash(
             head, position, stream.encode(), version, id_.encode(), type_.encode(), schema, recorded_at.encode(),

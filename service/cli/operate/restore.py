@@ -86,7 +86,7 @@ def _is_used(data: Path) -> bool:
 
 
 def _work_parent(data: Path, *, is_to_stay: bool) -> Path:
-    """On the file system of the data folder, so that what is made there can be renamed to it."""
+    """Return a folder on the file system of the data folder, so that files can be renamed from it."""
     parent = data.absolute().parent
     if is_to_stay:
         parent.mkdir(parents=True, exist_ok=True)
@@ -112,7 +112,7 @@ def _unpack(file: Path, vault: Path | None, work: Path, progress: Progress) -> M
 
 
 def _copy_folder(folder: Path, vault: Path | None, work: Path, progress: Progress) -> Manifest:
-    """As ``_unpack``, of a copy that --follow made, and may be writing just now."""
+    """Copy as ``_unpack`` does, from a copy that --follow made, and may be writing."""
     log = folder / "events.db"
     if not log.is_file():
         raise Invalid(f"{folder}: there is no log in it.")

@@ -121,7 +121,7 @@ def _folder(data: Path) -> Iterator[Finding]:
 
 
 def _open_files(data: Path, *, is_closed: bool) -> Iterator[Finding]:
-    """Those of which the modes let others in; behind a closed folder, a note, except for keys."""
+    """Yield findings about files that others can read; behind a closed folder only notes, except for keys."""
     count, shown = 0, list[str]()
     for path in open_to_others(data):
         if path.parent == data and path.name in KEY_FILES:

@@ -91,7 +91,7 @@ def _masked(one: Value) -> Value:
 
 
 def _written(value: object) -> str:
-    """As in the file."""
+    """Return the value as a settings file has it."""
     match value:
         case None:
             return "-"

@@ -76,7 +76,7 @@ def parse_html(data: bytes, path: str) -> ParsedPage | Skipped:
 
 
 def _has_too_many_attributes(tag: str) -> bool:
-    """As the HTML standard divides a tag (section 13.2.5.32 and what follows)."""
+    """Count attributes as the HTML standard divides a tag (section 13.2.5.32 and the following)."""
     if len(tag) <= 2 * MAX_ATTRIBUTES:
         return False
     return sum(1 for found in _ATTRIBUTE_OF_TAG.finditer(tag) if not found[0][0].isspace()) > MAX_ATTRIBUTES

@@ -19,7 +19,7 @@ class Links:
         self._known: dict[tuple[str, str], str | None] = {}
 
     def target(self, path: str, href: str) -> str | None:
-        """None for a page's link to itself, too."""
+        """Return the page that a link leads to; None when it is none, or the same page."""
         place = "" if href.startswith("/") else path
         if (place, href) not in self._known:
             self._known[place, href] = resolve_link(path, href, self._site) or self._by_tail(href)

@@ -202,7 +202,7 @@ class _Reader:
                 yield slug(text.split(" ")[0] if text.endswith(")") else text, "mdn")
 
     def _headings(self) -> list[_Heading]:
-        """Those that part the page; a heading inside a list or quote only takes an anchor."""
+        """Return the headings that divide the page; a heading inside a list or quote only has an anchor."""
         found = []
         for block in self._markup.blocks:
             if block.kind in ("fence", "code"):

@@ -83,7 +83,7 @@ def operation_named(words: str) -> tuple[str, str] | None:
 
 
 def is_description(data: bytes) -> bool:
-    """By its beginning."""
+    """Return whether the data is a description, by its beginning."""
     return _MARKER.search(data[:SNIFFED]) is not None
 
 

@@ -26,7 +26,7 @@ from service.views.jobs import JobUsage
 from service.views.questions import SourceView
 from service.workers.broadcast import Broadcast
 from service.workers.instances import Instance
-from service.workers.replier import Replier
+from service.workers.replier import Replier, ReplyContext
 
 _CITATION = re.compile(r"\[(\d{1,3})\]\([^()\s]*\)")
 
@@ -52,17 +52,15 @@ async def ask(runtime: Runtime, options: Options, output: Output) -> int:
     settings = runtime.settings.assistant
     reasons: list[str] = []
     with Instance(runtime.data) as instance:
-        replier = Replier(
-            runtime.store,
-            runtime.views,
-            broadcast,
-            models=runtime.models,
-            index=runtime.index,
-            instance=instance.name,
-            is_alive=instance.is_alive,
-            settings=AnswerSettings(suggestions=False, max_searches=settings.max_searches),
+        context = ReplyContext(
+            runtime.models,
+            runtime.index,
+            AnswerSettings(suggestions=False, max_searches=settings.max_searches),
             concurrent_replies=1,
             on_model_failure=lambda failure: reasons.append(failure.reason),
+        )
+        replier = Replier(
+            runtime.store, runtime.views, broadcast, context, instance=instance.name, is_alive=instance.is_alive
         )
         ready = asyncio.Event()
         replying = asyncio.create_task(replier.run(ready=ready))

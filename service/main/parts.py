@@ -35,7 +35,7 @@ from service.workers.indexing.poller import Poller
 from service.workers.instances import Instance, NoInstance
 from service.workers.jobs.runner import JobPorts, JobRunner, JobSettings
 from service.workers.log_watch import LogWatch
-from service.workers.replier import Replier
+from service.workers.replier import Replier, ReplyContext
 from service.workers.webhooks import Webhooks
 
 
@@ -87,20 +87,22 @@ class Parts:
             if settings.index.poll_minutes > 0
             else None
         )
+        assistant = settings.assistant
+        context = ReplyContext(
+            runtime.models,
+            self.search,
+            AnswerSettings(suggestions=assistant.suggestions, max_searches=assistant.max_searches),
+            assistant.concurrent_replies,
+            settings.threads.grace_seconds,
+            tracer,
+        )
         self.replier = Replier(
             runtime.store,
             runtime.views,
             self.broadcast,
-            models=runtime.models,
-            index=self.search,
+            context,
             instance=instance.name,
             is_alive=instance.is_alive,
-            settings=AnswerSettings(
-                suggestions=settings.assistant.suggestions, max_searches=settings.assistant.max_searches
-            ),
-            concurrent_replies=settings.assistant.concurrent_replies,
-            grace_seconds=settings.threads.grace_seconds,
-            tracer=tracer,
         )
         self.job_runner = JobRunner(
             runtime.store,

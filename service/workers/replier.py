@@ -12,6 +12,7 @@ from contextlib import aclosing, contextmanager, suppress
 from functools import partial
 
 import structlog
+from msgspec import Struct
 
 from eventstore import (
     CommandId,
@@ -92,6 +93,20 @@ TEXT_DAMAGED = "This question cannot be read any more; ask it again in a new cha
 TOO_LONG = ReplyBroken("reply_too_long", "The answer became too long and was cut off.")
 
 
+class ReplyContext(Struct, frozen=True):
+    """The ports and limits that replies are given with."""
+
+    models: Models
+    index: SearchIndex
+    settings: AnswerSettings = AnswerSettings()
+    concurrent_replies: int = 2
+    grace_seconds: float = 0.0
+    """How long a reply goes on without a reader that could come back; 0: not at all."""
+    tracer: Tracer = NO_TRACER
+    on_model_failure: Callable[[ModelFailure], None] | None = None
+    """Receives the reason why a model failed, besides the log."""
+
+
 class Replier:
     """Follows the store and answers what was asked of this instance."""
 
@@ -100,28 +115,14 @@ class Replier:
         store: EventStore,
         views: Views,
         broadcast: Broadcast[ReplyEvent],
+        context: ReplyContext,
         *,
-        models: Models,
-        index: SearchIndex,
         instance: str,
         is_alive: Callable[[str], bool],
-        settings: AnswerSettings,
-        concurrent_replies: int,
-        grace_seconds: float = 0.0,
-        tracer: Tracer = NO_TRACER,
-        on_model_failure: Callable[[ModelFailure], None] | None = None,
     ) -> None:
-        """``grace_seconds``: how long a reply goes on without a reader that could come back; 0: not at all.
-
-        ``on_model_failure``: receives the reason why a model failed, besides the log.
-        """
-        self._on_model_failure = on_model_failure
-        self._store, self._views, self._broadcast, self._tracer = store, views, broadcast, tracer
-        self._models, self._index = models, index
+        self._store, self._views, self._broadcast, self._context = store, views, broadcast, context
         self._instance, self._is_alive = instance, is_alive
-        self._settings = settings
-        self._slots = asyncio.Semaphore(concurrent_replies)
-        self._grace_seconds = grace_seconds
+        self._slots = asyncio.Semaphore(context.concurrent_replies)
         self._underway: dict[str, _Underway] = {}
         self._readers: Counter[str] = Counter()
         self._deadlines: dict[str, asyncio.TimerHandle] = {}
@@ -194,7 +195,7 @@ class Replier:
             await self._record(thread_id, StopReply(reply_id, "interrupted", now()))
 
     def _on_disconnect(self, thread_id: str, reply_id: str, *, may_return: bool) -> None:
-        if self._grace_seconds <= 0 or not may_return:
+        if self._context.grace_seconds <= 0 or not may_return:
             self.stop(reply_id)
             return
         self._await_reader(reply_id)
@@ -208,7 +209,7 @@ class Replier:
     def _await_reader(self, reply_id: str) -> None:
         if self._broadcast.find(reply_id) is not None and reply_id not in self._deadlines:
             loop = asyncio.get_running_loop()
-            self._deadlines[reply_id] = loop.call_later(self._grace_seconds, self.stop, reply_id)
+            self._deadlines[reply_id] = loop.call_later(self._context.grace_seconds, self.stop, reply_id)
 
     def _end_wait(self, reply_id: str) -> None:
         deadline = self._deadlines.pop(reply_id, None)
@@ -243,7 +244,7 @@ class Replier:
             self._store, thread_id, reply_id, position,
             moment=position % moments / moments, seconds=lambda: segment_seconds(len(self._underway)),
         )  # fmt: skip
-        span = self._tracer.span("docsmith.reply", {"docsmith.request.id": asked_by}, asked_by=asked_by)
+        span = self._context.tracer.span("docsmith.reply", {"docsmith.request.id": asked_by}, asked_by=asked_by)
         task = replies.create_task(within(span, self._reply(thread_id, reply_id, writer)), name=f"reply {reply_id}")
         self._underway[reply_id] = _Underway(task, writer)
         task.add_done_callback(lambda _: self._forget(reply_id))
@@ -322,8 +323,8 @@ class Replier:
                     elif isinstance(event, ModelFailure):
                         failed = {"model": event.model, "code": event.code, "reason": event.reason}
                         log.warning("model failed", reply_id=reply_id, **failed)
-                        if self._on_model_failure is not None:
-                            self._on_model_failure(event)
+                        if self._context.on_model_failure is not None:
+                            self._context.on_model_failure(event)
                         continue
                     match event:
                         case ReplyDone() as done:
@@ -348,7 +349,8 @@ class Replier:
                 log.warning("segments were not written", kind=type(error).__name__)
 
     def _events(self, question: Question) -> AsyncGenerator[AnswerEvent, None]:
-        return answer(question, index=self._index, model=self._models.for_assistant(), settings=self._settings)
+        context = self._context
+        return answer(question, index=context.index, model=context.models.for_assistant(), settings=context.settings)
 
 
 def question_of(thread: Thread, reply_id: str) -> Question:

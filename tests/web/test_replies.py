@@ -13,7 +13,6 @@ import pytest
 from aiohttp import web
 
 from eventstore import SQLiteEventStore, Views, execute
-from service.assistant.answer import AnswerSettings
 from service.domain.model import Usage
 from service.domain.replies import ReplyDone, ReplyOpened, TextDelta
 from service.domain.search import SearchFilter
@@ -29,7 +28,7 @@ from service.streams import THREADS
 from service.web.api.replies import ReplySubscription, send_data_stream, send_ui_messages
 from service.web.http.app_keys import CLOSING, REPLIER, STORE, VIEWS
 from service.workers.broadcast import Broadcast, Topic
-from service.workers.replier import Replier
+from service.workers.replier import Replier, ReplyContext
 from tests.end_to_end.talk import chunks, text_of
 from tests.fakes.search_index import FakeSearchIndex
 
@@ -67,10 +66,8 @@ async def app(tmp_path):
     async with process(tmp_path) as (store, views):
         app = web.Application()
         app[STORE], app[VIEWS], app[CLOSING] = store, views, asyncio.Event()
-        app[REPLIER] = Replier(
-            store, views, Broadcast(), models=None, index=FakeSearchIndex(), instance="here",
-            is_alive=lambda _: True, settings=AnswerSettings(), concurrent_replies=2,
-        )  # fmt: skip
+        context = ReplyContext(None, FakeSearchIndex())
+        app[REPLIER] = Replier(store, views, Broadcast(), context, instance="here", is_alive=lambda _: True)
         app[HEARD] = ReplySubscription("t", "r", None)
         app.router.add_get("/2", as_ui_messages)
         app.router.add_get("/1", as_data_stream)

@@ -9,7 +9,6 @@ import pytest
 
 from eventstore import OutcomeUnknown, SQLiteEventStore, StoreFull, Views, execute
 from service.agent.loop.budgets import Budgets
-from service.assistant.answer import AnswerSettings
 from service.domain.errors import DiskFull
 from service.domain.jobs.decider import Message, RequestJob
 from service.domain.projects import CreateProject
@@ -24,7 +23,7 @@ from service.projections import all_projections
 from service.streams import JOBS, PROJECTS, THREADS, decoded
 from service.workers.broadcast import Broadcast
 from service.workers.jobs.runner import JobPorts, JobRunner, JobSettings
-from service.workers.replier import Replier
+from service.workers.replier import Replier, ReplyContext
 from tests.fakes.code_host import FakeCodeHost
 from tests.fakes.docs_source import FakeDocsSource
 from tests.fakes.model import FakeModel, Says, call, calls
@@ -201,10 +200,8 @@ class Replying:
 async def replying(store, views):
     broadcast, index = Broadcast(), FakeSearchIndex()
     index.put("guide", {"install.md": "# Install\n\nRun the installer.\n"})
-    replier = Replier(
-        store, views, broadcast, models=OneModel(FakeModel([Says("Run it [1]."), Says("Run it [1].")])), index=index,
-        instance="here", is_alive=lambda _: False, settings=AnswerSettings(), concurrent_replies=2,
-    )  # fmt: skip
+    context = ReplyContext(OneModel(FakeModel([Says("Run it [1]."), Says("Run it [1].")])), index)
+    replier = Replier(store, views, broadcast, context, instance="here", is_alive=lambda _: False)
     ready = asyncio.Event()
     running = asyncio.create_task(replier.run(ready=ready))
     await ready.wait()

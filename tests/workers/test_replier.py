@@ -8,7 +8,6 @@ import pytest
 from msgspec.structs import replace
 
 from eventstore import execute
-from service.assistant.answer import AnswerSettings
 from service.domain.model import Usage
 from service.domain.replies import ReplyBroken, TextDelta
 from service.domain.search import SearchFilter
@@ -27,7 +26,14 @@ from service.domain.threads import (
 from service.ports.model import ModelEnd, ModelText
 from service.streams import THREADS
 from service.workers.broadcast import Broadcast
-from service.workers.replier import MAX_EARLIER_TURNS, MAX_REPLY_CHARACTERS, Replier, question_of, segment_seconds
+from service.workers.replier import (
+    MAX_EARLIER_TURNS,
+    MAX_REPLY_CHARACTERS,
+    Replier,
+    ReplyContext,
+    question_of,
+    segment_seconds,
+)
 from tests.fakes.model import FakeModel, Says
 from tests.fakes.search_index import FakeSearchIndex
 
@@ -49,10 +55,8 @@ class OneModel:
 async def replying(store, views, broadcast, models, *, grace_seconds=0.0):
     index = FakeSearchIndex()
     index.put("guide", {"install.md": "# Install\n\nRun the installer.\n"})
-    replier = Replier(
-        store, views, broadcast, models=models, index=index, instance="here", is_alive=lambda _: False,
-        settings=AnswerSettings(), concurrent_replies=2, grace_seconds=grace_seconds,
-    )  # fmt: skip
+    context = ReplyContext(models, index, grace_seconds=grace_seconds)
+    replier = Replier(store, views, broadcast, context, instance="here", is_alive=lambda _: False)
     ready = asyncio.Event()
     task = asyncio.create_task(replier.run(ready=ready))
     await ready.wait()

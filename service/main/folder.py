@@ -330,22 +330,12 @@ def configured_models(settings: "Settings", env: Mapping[str, str] = os.environ)
 
 
 def _model_settings(alias: str, section: "ModelSection") -> "ModelSettings":
+    from msgspec.structs import asdict
+
     from service.adapters.models.configured import ModelSettings
     from service.runtime.settings import BadSettings
 
     try:
-        return ModelSettings(
-            alias=alias,
-            model=section.model,
-            api_base=section.api_base,
-            api_key_env=section.api_key_env,
-            input_usd_per_million_tokens=section.input_usd_per_million_tokens,
-            output_usd_per_million_tokens=section.output_usd_per_million_tokens,
-            max_output_tokens=section.max_output_tokens,
-            context_tokens=section.context_tokens,
-            fallback=section.fallback,
-            first_token_timeout_seconds=section.first_token_timeout_seconds,
-            idle_timeout_seconds=section.idle_timeout_seconds,
-        )
+        return ModelSettings(alias=alias, **asdict(section))
     except ValueError as error:
         raise BadSettings(f"[models.{alias}]: {error}") from None

@@ -173,15 +173,19 @@ class MetricsSection(Struct, frozen=True, forbid_unknown_fields=True):
 
 class ModelSection(Struct, frozen=True, forbid_unknown_fields=True):
     model: str
-    """Any name that litellm knows, such as ``anthropic/claude-sonnet-5-5``."""
+    """Any name that litellm knows, such as ``anthropic/claude-sonnet-5-5``; or ``builtin/…``."""
     api_base: str = ""
+    """Where the provider is, if not where litellm knows it to be."""
     api_key_env: str = ""
-    """The environment variable that holds the key."""
+    """The environment variable that holds the key. Empty: the provider's usual one, but none for an own ``api_base``,
+    so that no key goes to a server that it was not meant for."""
     input_usd_per_million_tokens: Annotated[float, Meta(ge=0)] | None = None
     output_usd_per_million_tokens: Annotated[float, Meta(ge=0)] | None = None
+    """Both or neither; without them the price is that of litellm's table."""
     max_output_tokens: Annotated[int, Meta(ge=1)] | None = None
+    """Limit for a reply; without it, what litellm's table says of the model."""
     context_tokens: Annotated[int, Meta(ge=1)] | None = None
-    """Tokens of a prompt and its reply together, for models that litellm does not know."""
+    """Tokens of a prompt and its reply together, for models that litellm's table does not have."""
     fallback: str = ""
     """The alias of the model to ask when this one is down, overloaded or refuses its key."""
     first_token_timeout_seconds: Annotated[float, Meta(gt=0)] = 120.0

@@ -10,15 +10,13 @@ from service.domain.threads import Resolution
 from service.views.questions import ConversationsView, FeedbackListView, TranscriptView, UnansweredListView
 from service.views.search import PageView, SearchResult
 from service.web.api import analytics, feedback, search
-from service.web.api.openapi import Answer, Operation, Parameter
+from service.web.api.operations import DOMAIN, PROJECT, Answer, Operation, Parameter
 from service.web.http.tables import CSV, JSON_LINES
 
 Moment = Annotated[str, Meta(extra_json_schema={"anyOf": [{"format": "date"}, {"format": "date-time"}]})]
 RowCount = Annotated[int, Meta(ge=1, le=analytics.MAX_ROWS)]
 RowCursor = Annotated[str, Meta(pattern="^[0-9]{1,18}$")]
 
-DOMAIN = Parameter("domain", "The site's domain, such as `docs.example.com`.", where="path", example="guide")
-PROJECT = Parameter("projectId", "The project's id, as `docsmith project list` shows it.", where="path")
 SEARCH_EXAMPLE = [
     {
         "content": "Set `retryDelaySecs` to the number of seconds between two tries.",

@@ -15,7 +15,8 @@ from service.views.jobs_v1 import Session, Sessions
 from service.web.api import health, jobs, jobs_v1, threads
 from service.web.api import stream_description as streams
 from service.web.api.assistant_description import ANALYTICS, SITE
-from service.web.api.openapi import Answer, Operation, Parameter, Tag, document
+from service.web.api.openapi import document
+from service.web.api.operations import DOMAIN, PROJECT, Answer, Operation, Parameter, Tag
 from service.web.api.webhook_description import notices
 
 TITLE = "Docsmith"
@@ -50,9 +51,7 @@ TAGS = (
 NOT_OF_THE_API = ("/assets/", "/docs", "/hooks/", "/hosted/", "/manual", "/openapi.json")
 """Pages for people, git's own protocol, and what code hosts send in their own forms; by how their paths begin."""
 
-PROJECT = Parameter("projectId", "The project's id, as `docsmith project list` shows it.", where="path")
 JOB = Parameter("id", "The job's id.", where="path")
-DOMAIN = Parameter("domain", "The site's domain, such as `docs.example.com`.", where="path", example="guide")
 
 THREAD_HEADERS = ("X-Thread-Id", "X-Thread-Key")
 UI_HEADERS = ("x-vercel-ai-ui-message-stream",)

@@ -8,18 +8,14 @@ by ``contentSchema`` (what 3.2 calls ``itemSchema``).
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 from msgspec import Struct, field
 
+from service.web.api.operations import Answer, Notice, Operation, Parameter, SchemaOf, Tag
 from service.web.http.problems import TITLES, ProblemDetails
 from service.web.pages.manual import explained_errors
-
-SchemaOf = Any
-"""A type that msgspec can describe."""
-
-KeyName = Literal["admin", "assistant"]
 
 SECURITY = {
     "admin": {
@@ -106,70 +102,6 @@ HEADERS: Mapping[str, Header] = {
     "x-vercel-ai-data-stream": Header("The version of the stream's protocol.", {"const": "v1"}),
     "Content-Disposition": Header("A file name, for CSV and JSON lines.", is_always_sent=False),
 }
-
-
-class Parameter(Struct, frozen=True):
-    name: str
-    description: str
-    type: SchemaOf = str
-    where: Literal["path", "query", "header"] = "query"
-    required: bool = False
-    example: Any = None
-
-
-class Answer(Struct, frozen=True):
-    """One answer that is no error."""
-
-    description: str
-    type: SchemaOf = None
-    """Type of its JSON body; None without a body, or with one that is not JSON. In a stream of events: of their
-    ``data``.
-    """
-    media_type: str = "application/json"
-    headers: Sequence[str] = ()
-    """Names in ``HEADERS``, besides those that all such answers have."""
-    example: Any = None
-    also: Mapping[str, str] = {}
-    """Other media types that the caller may choose, each with an example."""
-    leads_to: Mapping[str, str] = {}
-    """Operations that take an ``id`` of this answer: their names, and where it is."""
-
-
-class Operation(Struct, frozen=True):
-    method: Literal["GET", "POST"]
-    path: str
-    id: str
-    """A name for the functions of generated clients."""
-    tag: str
-    summary: str
-    answers: Mapping[int, Answer]
-    description: str = ""
-    key: KeyName | None = None
-    body: SchemaOf = None
-    body_examples: Mapping[str, Any] = {}
-    parameters: Sequence[Parameter] = ()
-    errors: Mapping[int, Sequence[str]] = {}
-    """Status to codes, besides those that ``common_errors`` adds."""
-    deprecated: bool = False
-    limited: bool = False
-    """Counted by the limits."""
-
-
-class Notice(Struct, frozen=True):
-    """A request that the service sends to an address outside."""
-
-    name: str
-    summary: str
-    description: str
-    body: SchemaOf
-    example: Any
-    headers: Mapping[str, str]
-    answers: Mapping[str, str]
-
-
-class Tag(Struct, frozen=True):
-    name: str
-    description: str
 
 
 def common_errors(operation: Operation) -> dict[int, tuple[str, ...]]:

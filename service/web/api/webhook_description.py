@@ -5,7 +5,7 @@ from typing import Any
 
 from service.domain.hooks.webhooks import JobEventName
 from service.views.webhooks import JobChanged
-from service.web.api.openapi import Notice
+from service.web.api.operations import Notice
 
 HEADERS = {
     "webhook-id": "The delivery's id: the same however often it is tried, so that a repeat can be recognized.",

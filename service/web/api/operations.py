@@ -1,0 +1,109 @@
+"""One route of the API, as its handler describes it: with ``@routes.operation(…)``, which serves and describes it.
+
+``openapi`` makes the API's description of it. Nothing here knows a handler.
+"""
+
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Concatenate, Literal, ParamSpec, TypeAlias
+
+from aiohttp import web
+from msgspec import Struct, structs
+
+SchemaOf = Any
+"""A type that msgspec can describe."""
+
+KeyName = Literal["admin", "assistant"]
+
+
+class Parameter(Struct, frozen=True):
+    name: str
+    description: str
+    type: SchemaOf = str
+    where: Literal["path", "query", "header"] = "query"
+    required: bool = False
+    example: Any = None
+
+
+class Answer(Struct, frozen=True):
+    """One answer that is no error."""
+
+    description: str
+    type: SchemaOf = None
+    """Type of its JSON body; None without a body, or with one that is not JSON. In a stream of events: of their
+    ``data``.
+    """
+    media_type: str = "application/json"
+    headers: Sequence[str] = ()
+    """Names in ``HEADERS``, besides those that all such answers have."""
+    example: Any = None
+    also: Mapping[str, str] = {}
+    """Other media types that the caller may choose, each with an example."""
+    leads_to: Mapping[str, str] = {}
+    """Operations that take an ``id`` of this answer: their names, and where it is."""
+
+
+class Operation(Struct, frozen=True):
+    method: Literal["GET", "POST"]
+    path: str
+    id: str
+    """A name for the functions of generated clients."""
+    tag: str
+    summary: str
+    answers: Mapping[int, Answer]
+    description: str = ""
+    key: KeyName | None = None
+    body: SchemaOf = None
+    body_examples: Mapping[str, Any] = {}
+    parameters: Sequence[Parameter] = ()
+    errors: Mapping[int, Sequence[str]] = {}
+    """Status to codes, besides those that ``common_errors`` adds."""
+    deprecated: bool = False
+    limited: bool = False
+    """Counted by the limits."""
+    answers_head: bool = True
+    """False for a GET with effects."""
+
+
+class Notice(Struct, frozen=True):
+    """A request that the service sends to an address outside."""
+
+    name: str
+    summary: str
+    description: str
+    body: SchemaOf
+    example: Any
+    headers: Mapping[str, str]
+    answers: Mapping[str, str]
+
+
+class Tag(Struct, frozen=True):
+    name: str
+    description: str
+
+
+PROJECT = Parameter("projectId", "The project's id, as `docsmith project list` shows it.", where="path")
+DOMAIN = Parameter("domain", "The site's domain, such as `docs.example.com`.", where="path", example="guide")
+
+P = ParamSpec("P")
+Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def _registers(describe: Callable[P, Operation]) -> Callable[Concatenate["Routes", P], Callable[[Handler], Handler]]:
+    def register(routes: "Routes", /, *fields: P.args, **named_fields: P.kwargs) -> Callable[[Handler], Handler]:
+        operation = describe(*fields, **named_fields)
+        options = {} if operation.answers_head else {"allow_head": False}
+        routes.operations.append(structs.replace(operation, path=re.sub(r":[^}]*}", "}", operation.path)))
+        return routes.route(operation.method, operation.path, **options)
+
+    return register
+
+
+class Routes(web.RouteTableDef):
+    """The routes of a module. ``operation`` takes the fields of an ``Operation``; its path may have patterns."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.operations: list[Operation] = []
+
+    operation = _registers(Operation)

@@ -8,36 +8,15 @@ from msgspec import Meta, Struct
 from service.domain.feedback import Rating
 from service.domain.threads import Resolution
 from service.views.questions import ConversationsView, FeedbackListView, TranscriptView, UnansweredListView
-from service.views.search import PageView, SearchResult
-from service.web.api import analytics, feedback, search
-from service.web.api.operations import DOMAIN, PROJECT, Answer, Operation, Parameter
+from service.web.api import analytics
+from service.web.api.feedback import EXAMPLE_MESSAGE_ID, EXAMPLE_THREAD_ID
+from service.web.api.operations import PROJECT, Answer, Operation, Parameter
 from service.web.http.tables import CSV, JSON_LINES
 
 Moment = Annotated[str, Meta(extra_json_schema={"anyOf": [{"format": "date"}, {"format": "date-time"}]})]
 RowCount = Annotated[int, Meta(ge=1, le=analytics.MAX_ROWS)]
 RowCursor = Annotated[str, Meta(pattern="^[0-9]{1,18}$")]
 
-SEARCH_EXAMPLE = [
-    {
-        "content": "Set `retryDelaySecs` to the number of seconds between two tries.",
-        "path": "guides/retries.md",
-        "metadata": {
-            "title": "Retries",
-            "url": "/guides/retries#delay",
-            "score": 1.0,
-            "heading": "Delay",
-            "headingPath": ["Retries", "Delay"],
-            "startLine": 9,
-            "endLine": 12,
-            "commit": "9fceb02d0ae598e95dc970b74767f19372d61af8",
-        },
-    }
-]
-PAGE_EXAMPLE = {
-    "path": "guides/retries.md",
-    "content": "# Retries\n\nA failed job is tried again.\n",
-    "metadata": {"title": "Retries", "url": "/guides/retries", "path": "guides/retries.md"},
-}
 SOURCE_EXAMPLE = {
     "number": 1,
     "title": "Retries",
@@ -47,13 +26,12 @@ SOURCE_EXAMPLE = {
     "endLine": 12,
     "commit": "9fceb02d0ae598e95dc970b74767f19372d61af8",
 }
-THREAD_ID, MESSAGE_ID = "kq3vN0tq2cXb6mR1sWzY8dLhJ4uPfGoE", "msg_4da30a873336200bc7dc5c728437f187"
 FEEDBACK_EXAMPLE = {"rating": "up", "comment": "Just what I needed.", "createdAt": "2026-11-21T09:31:00.000Z"}
 CONVERSATION_EXAMPLE = {
     "id": "q1",
-    "threadId": THREAD_ID,
-    "conversationId": THREAD_ID,
-    "messageId": MESSAGE_ID,
+    "threadId": EXAMPLE_THREAD_ID,
+    "conversationId": EXAMPLE_THREAD_ID,
+    "messageId": EXAMPLE_MESSAGE_ID,
     "timestamp": "2026-11-21T09:30:00.000Z",
     "query": "How do I retry a failed job?",
     "response": "Set `retryDelaySecs` [[1]](/guides/retries#delay).",
@@ -65,7 +43,7 @@ CONVERSATION_EXAMPLE = {
     "feedback": FEEDBACK_EXAMPLE,
 }
 TRANSCRIPT_EXAMPLE = {
-    "threadId": THREAD_ID,
+    "threadId": EXAMPLE_THREAD_ID,
     "createdAt": "2026-11-21T09:30:00.000Z",
     "messages": [
         {
@@ -79,7 +57,7 @@ TRANSCRIPT_EXAMPLE = {
             "feedback": None,
         },
         {
-            "id": MESSAGE_ID,
+            "id": EXAMPLE_MESSAGE_ID,
             "role": "assistant",
             "content": "Set `retryDelaySecs` [[1]](/guides/retries#delay).",
             "createdAt": "2026-11-21T09:30:00.200Z",
@@ -97,16 +75,16 @@ UNANSWERED_EXAMPLE = {
     "examples": [
         {
             "id": "q7",
-            "threadId": THREAD_ID,
+            "threadId": EXAMPLE_THREAD_ID,
             "query": "How do I rotate a SAML certificate?",
             "timestamp": "2026-11-21T09:30:00.000Z",
         }
     ],
 }
 RATED_EXAMPLE = {
-    "id": MESSAGE_ID,
-    "threadId": THREAD_ID,
-    "messageId": MESSAGE_ID,
+    "id": EXAMPLE_MESSAGE_ID,
+    "threadId": EXAMPLE_THREAD_ID,
+    "messageId": EXAMPLE_MESSAGE_ID,
     "rating": "up",
     "helpful": True,
     "comment": "Just what I needed.",
@@ -148,56 +126,6 @@ FORMAT = Parameter(
     example="csv",
 )
 ROWS = (FROM, TO, LIMIT, CURSOR, FORMAT)
-
-SITE = (
-    Operation(
-        "POST",
-        "/discovery/v1/search/{domain}",
-        "search",
-        "Assistant",
-        "Search a site",
-        {
-            200: Answer(
-                "Sections, best first; none when no word of the query is on the site.",
-                list[SearchResult],
-                example=SEARCH_EXAMPLE,
-            )
-        },
-        key="assistant",
-        body=search.SearchBody,
-        body_examples={"question": {"query": "How do I retry a failed job?", "pageSize": 5}},
-        parameters=(DOMAIN,),
-        errors={404: ("not_indexed",)},
-        limited=True,
-    ),
-    Operation(
-        "POST",
-        "/discovery/v1/page/{domain}",
-        "readPage",
-        "Assistant",
-        "Read a page of a site",
-        {200: Answer("The page as Markdown.", PageView, example=PAGE_EXAMPLE)},
-        key="assistant",
-        body=search.PageBody,
-        body_examples={"page": {"path": "guides/retries.md"}},
-        parameters=(DOMAIN,),
-        errors={404: ("page_not_found", "not_indexed")},
-    ),
-    Operation(
-        "POST",
-        "/discovery/v1/feedback/{domain}",
-        "rateReply",
-        "Assistant",
-        "Rate a reply",
-        {204: Answer("It is recorded. The last feedback for a reply counts.")},
-        description="`messageId` is the reply's, as its stream's start names it. A comment is erased with its thread.",
-        key="assistant",
-        body=feedback.FeedbackBody,
-        body_examples={"thumb": {"threadId": THREAD_ID, "messageId": MESSAGE_ID, "rating": "up"}},
-        parameters=(DOMAIN,),
-        errors={404: ("thread_not_found", "message_not_found"), 409: ("feedback_changed_too_often",)},
-    ),
-)
 
 ANALYTICS = (
     Operation(

@@ -12,9 +12,9 @@ from service import __version__
 from service.domain.jobs.decider import JobStatus
 from service.views.jobs import JobList, JobView
 from service.views.jobs_v1 import Session, Sessions
-from service.web.api import health, jobs, jobs_v1, threads
+from service.web.api import feedback, health, jobs, jobs_v1, search, threads
 from service.web.api import stream_description as streams
-from service.web.api.assistant_description import ANALYTICS, SITE
+from service.web.api.assistant_description import ANALYTICS
 from service.web.api.openapi import document
 from service.web.api.operations import DOMAIN, PROJECT, Answer, Operation, Parameter, Tag
 from service.web.api.webhook_description import notices
@@ -305,35 +305,6 @@ ASSISTANT = (
     ),
 )
 
-READY_EXAMPLE = {
-    "status": "ready",
-    "reasons": {},
-    "behind": {"docs.example.com": "behind since 2026-03-01T12:00:00Z: its newest commit is being fetched"},
-    "models": {"agent": "builtin/editor", "assistant": "builtin/extractive"},
-}
-NOT_READY_EXAMPLE = READY_EXAMPLE | {"status": "not ready", "reasons": {"job-runner": "this worker has ended"}}
-
-SERVICE = (
-    Operation(
-        "GET",
-        "/healthz",
-        "health",
-        "Service",
-        "Check that the process is alive",
-        {200: Answer("It does.", health.Health, example={"status": "ok"})},
-    ),
-    Operation(
-        "GET",
-        "/readyz",
-        "readiness",
-        "Service",
-        "Check that the service is ready",
-        {
-            200: Answer("It can.", health.Readiness, example=READY_EXAMPLE),
-            503: Answer("It cannot; `reasons` says why.", health.Readiness, example=NOT_READY_EXAMPLE),
-        },
-    ),
-)
 
 DEPRECATED = (
     Operation(
@@ -421,7 +392,13 @@ DEPRECATED = (
     ),
 )
 
-OPERATIONS = (*AGENT, *ASSISTANT, *SITE, *ANALYTICS, *SERVICE, *DEPRECATED)
+MODULES = (search, feedback, health)
+_OPERATIONS = [operation for module in MODULES for operation in module.routes.operations]
+_TAG_NAMES = [tag.name for tag in TAGS]
+OPERATIONS = sorted(
+    (*AGENT, *ASSISTANT, *ANALYTICS, *DEPRECATED, *_OPERATIONS),
+    key=lambda operation: _TAG_NAMES.index(operation.tag),
+)
 
 
 @cache

@@ -9,11 +9,14 @@ from service.commands.threads import give_feedback
 from service.domain.feedback import MAX_COMMENT_CHARACTERS, GiveFeedback, Rating
 from service.runtime.system import now
 from service.views.fields import described
+from service.web.api.operations import DOMAIN, Answer, Routes
 from service.web.http.access import site_for
 from service.web.http.app_keys import STORE
 from service.web.http.problems import metadata_of, read_body
 
-routes = web.RouteTableDef()
+EXAMPLE_THREAD_ID, EXAMPLE_MESSAGE_ID = "kq3vN0tq2cXb6mR1sWzY8dLhJ4uPfGoE", "msg_4da30a873336200bc7dc5c728437f187"
+
+routes = Routes()
 
 
 class FeedbackBody(Struct, rename="camel"):
@@ -30,7 +33,20 @@ class FeedbackBody(Struct, rename="camel"):
     ] = None
 
 
-@routes.post("/discovery/v1/feedback/{domain}")
+@routes.operation(
+    "POST",
+    "/discovery/v1/feedback/{domain}",
+    "rateReply",
+    "Assistant",
+    "Rate a reply",
+    {204: Answer("It is recorded. The last feedback for a reply counts.")},
+    description="`messageId` is the reply's, as its stream's start names it. A comment is erased with its thread.",
+    key="assistant",
+    body=FeedbackBody,
+    body_examples={"thumb": {"threadId": EXAMPLE_THREAD_ID, "messageId": EXAMPLE_MESSAGE_ID, "rating": "up"}},
+    parameters=(DOMAIN,),
+    errors={404: ("thread_not_found", "message_not_found"), 409: ("feedback_changed_too_often",)},
+)
 async def post_feedback(request: web.Request) -> web.Response:
     """The last feedback for a reply counts."""
     project = await site_for(request)

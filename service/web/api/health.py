@@ -7,10 +7,19 @@ from aiohttp import web
 from msgspec import Struct
 
 from service.views.fields import described
+from service.web.api.operations import Answer, Routes
 from service.web.http.app_keys import BEHIND, MODEL_NAMES, READINESS
 from service.web.http.problems import RETRY_SECONDS, json_response
 
-routes = web.RouteTableDef()
+READY_EXAMPLE = {
+    "status": "ready",
+    "reasons": {},
+    "behind": {"docs.example.com": "behind since 2026-03-01T12:00:00Z: its newest commit is being fetched"},
+    "models": {"agent": "builtin/editor", "assistant": "builtin/extractive"},
+}
+NOT_READY_EXAMPLE = READY_EXAMPLE | {"status": "not ready", "reasons": {"job-runner": "this worker has ended"}}
+
+routes = Routes()
 
 
 class Health(Struct, frozen=True):
@@ -33,12 +42,29 @@ class Readiness(Struct, frozen=True):
     models: Annotated[dict[str, str], described("The model that each kind of work uses.")]
 
 
-@routes.get("/healthz")
+@routes.operation(
+    "GET",
+    "/healthz",
+    "health",
+    "Service",
+    "Check that the process is alive",
+    {200: Answer("It does.", Health, example={"status": "ok"})},
+)
 async def healthz(_request: web.Request) -> web.Response:
     return json_response(Health())
 
 
-@routes.get("/readyz")
+@routes.operation(
+    "GET",
+    "/readyz",
+    "readiness",
+    "Service",
+    "Check that the service is ready",
+    {
+        200: Answer("It can.", Readiness, example=READY_EXAMPLE),
+        503: Answer("It cannot; `reasons` says why.", Readiness, example=NOT_READY_EXAMPLE),
+    },
+)
 async def readyz(request: web.Request) -> web.Response:
     """200 when all is well; 503 with what is not, and why."""
     reasons = request.app[READINESS]()

@@ -12,7 +12,8 @@ from service.domain.threads import (
     MAX_QUESTION_CHARACTERS,
 )
 from service.views.fields import described
-from service.views.search import PageMetadata, PageView, search_result
+from service.views.search import PageMetadata, PageView, SearchResult, search_result
+from service.web.api.operations import DOMAIN, Answer, Routes
 from service.web.api.threads import FilterBody
 from service.web.http.access import site_for
 from service.web.http.app_keys import INDEX
@@ -20,7 +21,29 @@ from service.web.http.limits import count_search
 from service.web.http.problems import json_response, read_body
 from service.web.http.schemas import NOT_BLANK, WHOLE
 
-routes = web.RouteTableDef()
+SEARCH_EXAMPLE = [
+    {
+        "content": "Set `retryDelaySecs` to the number of seconds between two tries.",
+        "path": "guides/retries.md",
+        "metadata": {
+            "title": "Retries",
+            "url": "/guides/retries#delay",
+            "score": 1.0,
+            "heading": "Delay",
+            "headingPath": ["Retries", "Delay"],
+            "startLine": 9,
+            "endLine": 12,
+            "commit": "9fceb02d0ae598e95dc970b74767f19372d61af8",
+        },
+    }
+]
+PAGE_EXAMPLE = {
+    "path": "guides/retries.md",
+    "content": "# Retries\n\nA failed job is tried again.\n",
+    "metadata": {"title": "Retries", "url": "/guides/retries", "path": "guides/retries.md"},
+}
+
+routes = Routes()
 
 DEFAULT_RESULTS = 10
 
@@ -64,7 +87,26 @@ class PageBody(Struct):
     ] = None
 
 
-@routes.post("/discovery/v1/search/{domain}")
+@routes.operation(
+    "POST",
+    "/discovery/v1/search/{domain}",
+    "search",
+    "Assistant",
+    "Search a site",
+    {
+        200: Answer(
+            "Sections, best first; none when no word of the query is on the site.",
+            list[SearchResult],
+            example=SEARCH_EXAMPLE,
+        )
+    },
+    key="assistant",
+    body=SearchBody,
+    body_examples={"question": {"query": "How do I retry a failed job?", "pageSize": 5}},
+    parameters=(DOMAIN,),
+    errors={404: ("not_indexed",)},
+    limited=True,
+)
 async def search(request: web.Request) -> web.Response:
     """Sections, best first; an empty list when no word of the query is on the site."""
     project = await site_for(request)
@@ -82,7 +124,19 @@ async def search(request: web.Request) -> web.Response:
     return json_response([search_result(each, found.commit) for each in found.sections if each.score >= least])
 
 
-@routes.post("/discovery/v1/page/{domain}")
+@routes.operation(
+    "POST",
+    "/discovery/v1/page/{domain}",
+    "readPage",
+    "Assistant",
+    "Read a page of a site",
+    {200: Answer("The page as Markdown.", PageView, example=PAGE_EXAMPLE)},
+    key="assistant",
+    body=PageBody,
+    body_examples={"page": {"path": "guides/retries.md"}},
+    parameters=(DOMAIN,),
+    errors={404: ("page_not_found", "not_indexed")},
+)
 async def read_page(request: web.Request) -> web.Response:
     project = await site_for(request)
     body = await read_body(request, PageBody)

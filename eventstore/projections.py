@@ -131,7 +131,7 @@ class Views:
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def catch_up(self, *, progress: Callable[[Sequence[ProjectionStatus]], None] | None = None) -> None:
-        """Apply everything that is in the log by now; ``progress`` is called after each page.
+        """Apply everything that is in the log so far; ``progress`` is called after each page.
 
         A projection that starts from nothing, because it is new or has a new name, holds up no other: those ahead come
         first, and go on following the log meanwhile.

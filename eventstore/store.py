@@ -49,7 +49,7 @@ class EventStore(Protocol):
             StoreUnavailable: nothing was stored, and a later try may succeed. Its other kinds are StoreBusy, StoreFull
                 and StoreReadOnly.
             InvalidEvent: an event without a type, one whose data is not a JSON object, a stream without a name, or a
-                name that is too long. It is a ValueError, as is raised when there are no events.
+                name that is too long. It is a ValueError, like the error for an append without events.
         """
 
     async def append_all(self, writes: Sequence[Append]) -> Appended:

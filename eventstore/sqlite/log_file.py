@@ -5,7 +5,7 @@ What SQLite and Python do that the code below counts on:
 - WAL with ``synchronous=FULL`` makes each commit durable before it returns (https://sqlite.org/pragma.html).
 - The WAL cannot start over while any snapshot is held, so reads go by pages, each a statement of its own.
 - ``PRAGMA data_version`` changes when, and only when, another connection has committed.
-- The sqlite3 module lets go of the GIL around each step of a statement and must get it back after it; against a busy
+- The sqlite3 module releases the GIL around each step of a statement and must get it back after it; against a busy
   event loop each such change of hands may wait for the interpreter's switch interval (5 ms). So a batch is a few
   statements, and what can be known in memory is not asked of the file.
 - A commit whose flush fails (``SQLITE_IOERR_FSYNC``) is rolled back, but its pages are in the WAL file with valid sums:

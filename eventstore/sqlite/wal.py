@@ -32,7 +32,7 @@ _Sum = tuple[int, int]
 def has_lost_transactions(db: sqlite3.Connection, path: Path) -> bool:
     """Return whether the WAL of a file holds acknowledged transactions that connections to it do not see.
 
-    The connection is one that has read the file, so that SQLite has looked through the WAL. Others may be writing.
+    The connection must have read the file already, so that SQLite has scanned the WAL. Others may be writing.
     """
     wal, index = path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")
     for _ in range(_TRIES):
@@ -50,7 +50,7 @@ def has_lost_transactions(db: sqlite3.Connection, path: Path) -> bool:
 def _seen_frames(index: Path) -> int:
     """Read the WAL's index through the descriptor that SQLite has.
 
-    To open and close it once more would let go of every lock that this process has on it
+    To open and close it once more would release every lock that this process has on it
     (https://sqlite.org/howtocorrupt.html, "Posix advisory locks canceled by a separate thread doing close()").
 
     Raises FileNotFoundError: this process does not have it open.

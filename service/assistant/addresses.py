@@ -1,4 +1,4 @@
-"""Which addresses an answer may link: those that somebody wrote who may.
+"""Addresses that an answer may link to: those that a trusted author wrote.
 
 The documentation's passages, the reader's own message and the site owner's instructions are texts that addresses are
 taken from, character for character, with the anchor or without: were a known host enough, its paths and queries could

@@ -1,7 +1,7 @@
 """How much of everything a prompt may hold, by the model's window.
 
 The limits of ``context`` are made for a window of 128,000 tokens; for a smaller one all of them shrink alike. What a
-model's window is may be unknown or told wrong, so a prompt that the provider finds too long is asked once more with
+model's window is may be unknown or reported wrong, so a prompt that the provider finds too long is asked once more with
 half of it, and again.
 """
 

@@ -19,8 +19,8 @@ _EMPTY = frozenset(
 
 
 def wording(question: str) -> str:
-    """The words that say what it is about, in their order and without their form: equal for "How do I install Kite?"
-    and "install kite". Of a question that has only empty words, all of them.
+    """Return the words that carry its meaning, in their order and without their endings: equal for "How do I install
+    Kite?" and "install kite". Of a question that has only empty words, all of them.
     """
     words = _WORD.findall(unicodedata.normalize("NFKC", question).casefold())
     said = [word for word in words if word not in _EMPTY] or words

@@ -1,8 +1,8 @@
 """Signed checkpoints of the log: its state at some time, so that an auditor can detect that it was rewritten.
 
-    data/checkpoint.key      the installation's private key (Ed25519, PEM), made at first need, its owner's alone
-    data/checkpoint.pub      its public key, PEM: for auditors to keep
-    data/checkpoints.jsonl   a line for each checkpoint
+    data/checkpoint.key      the installation's private key (Ed25519, PEM), created when needed, readable by its owner
+    alone data/checkpoint.pub      its public key, PEM: for auditors to keep data/checkpoints.jsonl   a line for each
+    checkpoint
 
 A user who can write in the folder can write all three. So a checkpoint is proof only for those who keep it, or the
 public key, elsewhere: ``docsmith audit checkpoint --output FILE``.

@@ -18,7 +18,7 @@ from pathlib import Path
 from service.runtime.system import set_program_file
 
 IN_USE = "docsmith-in-use"
-"""A file in the folder, locked by the programs that run from it; the kernel lets go of the lock when they die."""
+"""A file in the folder, locked by the programs that run from it; the kernel releases the lock when they die."""
 UNPACKED = re.compile(r"[0-9a-f]{32}(-.+)?")
 TEMPORARY = re.compile(r"docsmith-.{6}")
 """Names of folders that the launcher makes: to be kept, and for one start."""

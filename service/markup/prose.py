@@ -91,7 +91,7 @@ class Cleaner:
         self.includes: Callable[[str], bool] = _no_file
         """Whether there is such a file; it is then ``used``."""
         self.used: list[str] = []
-        """Those of the imported components that the prose has used, since somebody last looked."""
+        """The imported components that the prose has used since the last look."""
         self._mdx = mdx
         self._slugs = dialect.slugs
         self._text = ""

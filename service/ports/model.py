@@ -113,7 +113,7 @@ class Model(Protocol):
         """``provider/model``, for people and for events."""
 
     async def window_tokens(self) -> int | None:
-        """Return how many tokens a prompt and its reply may have together; None where it need not be thought of."""
+        """Return how many tokens a prompt and its reply may have together; None where there is no limit to consider."""
 
     def reply(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
         """One reply: texts as they come, then one ``ModelEnd``. Closing the iterator ends the call at the provider.

@@ -1,7 +1,7 @@
 """Webhooks and what is on its way to them, as rows.
 
-That a delivery is to be made is no event: it follows from the job's event and from the webhooks that there were at that
-position of the log. So there is exactly one for each of them, and none can be lost between two writes.
+There is no event for a delivery to be made: it follows from the job's event and from the webhooks that there were at
+that position of the log. So there is exactly one for each of them, and none can be lost between two writes.
 """
 
 import json

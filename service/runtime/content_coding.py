@@ -1,7 +1,7 @@
 """Unpack request bodies that come compressed (``Content-Encoding``, RFC 9110, section 8.4.1), within a bound.
 
-aiohttp can do it while it reads, but on the event loop, and it goes on with what is left of a body that was refused.
-So that is turned off. Unpacking is for a thread: zlib releases the interpreter's lock while it works.
+aiohttp can do it while it reads, but on the event loop, and it goes on with the rest of a body that was refused. So
+that is turned off. Unpacking is for a thread: zlib releases the interpreter's lock while it works.
 """
 
 import zlib

@@ -159,7 +159,7 @@ def is_copy(data: Path) -> bool:
 
 
 def require_served_as(data: Path, *, drill: bool) -> None:
-    """Raise Conflict for a restored copy that is to be served as the original, and for a drill on what is no copy."""
+    """Raise Conflict for a restored copy served as the original, and for a drill on anything else."""
     if is_copy(data) and not drill:
         raise Conflict(
             f"{data} is a restored copy, which would send and do again what the original does: go on from it for good "
@@ -194,7 +194,7 @@ class AlreadyServed(Conflict):
 @contextmanager
 def only_server(data: Path, *, reads_only: bool = False) -> Iterator[Callable[[str], None]]:
     """Hold the data folder's lock. It says who holds it, and where that one listens, once the function that this gives
-    is called. The kernel lets go when this process dies.
+    is called. The kernel releases the lock when this process dies.
 
     Raises AlreadyServed, with the process id of the one that has it, and Conflict ``not_a_data_folder``.
     """

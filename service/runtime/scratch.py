@@ -1,8 +1,8 @@
 """Folders for unfinished work, which do not outlive their process for long.
 
-Each is locked while its owner lives. The kernel lets go of a lock when its process dies, however it dies, so a folder
-that can be locked has no owner, whatever its age. Process ids would not do, for they are used again. A folder that was
-made just now and is not locked yet may be mistaken for a leftover: its maker then finds it gone, and makes another.
+Each is locked while its owner lives. The kernel releases a lock when its process dies, however it dies, so a folder
+that can be locked has no owner, whatever its age. Process ids would not do, since they are used again. A folder that
+was made just now and is not locked yet may be mistaken for a leftover: its maker then finds it gone, and makes another.
 """
 
 import fcntl

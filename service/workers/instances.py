@@ -1,7 +1,7 @@
 """Which processes are alive: each holds a lock on a file of its own under ``instances/`` in the data folder.
 
-The kernel lets go of a lock when its process dies, however it dies, so a name whose file can be locked has no owner,
-and its unfinished work can be taken over. Process ids would not do: they are used again.
+The kernel releases a lock when its process dies, however it dies, so a name whose file can be locked has no owner, and
+its unfinished work can be taken over. Process ids would not do: they are used again.
 """
 
 import fcntl

@@ -55,7 +55,7 @@ _SNOWBALL = {
 
 
 def language_of(question: str) -> str:
-    """By its commonest words; English when in doubt, for so is most documentation."""
+    """Return the language by its commonest words; English when in doubt, as most documentation is English."""
     if _KANA.search(question):
         return "ja"
     if _UNSPACED.search(question):

@@ -32,7 +32,7 @@ def heads(hosted: Path, branches: Sequence[str]) -> dict[str, str]:
 
 
 def push(clone: Path, hosted: Path, branch: str, commit: str) -> None:
-    """Fast-forward the branch to the commit, or make it. Raises Conflict when it has other commits by now."""
+    """Fast-forward the branch to the commit, or create it. Raise Conflict when it has other commits by now."""
     wanted = ObjectID(commit.encode())
     with _opened(hosted) as theirs, opened(clone) as ours:
         commit_of(ours, commit)

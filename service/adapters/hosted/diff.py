@@ -137,7 +137,7 @@ def _with_short_lines(file: Diffed) -> Diffed:
 
 
 def _beginning(hunks: Sequence[DiffHunk]) -> tuple[list[DiffHunk], bool]:
-    """Return as much as is shown, and whether that is not all."""
+    """Return the part that is shown, and whether there is more."""
     kept: list[DiffHunk] = []
     rows, characters = MAX_LINES, MAX_CHARACTERS
     for hunk in hunks:

@@ -151,7 +151,7 @@ class Retries(Struct, frozen=True):
     longest_wait_seconds: float = 20.0
 
     def wait_seconds(self, error: ServiceError, *, tried: int, spent_seconds: float, random: float) -> float | None:
-        """Seconds to wait before another try; None when there is to be none. ``random`` is from 0 to 1.
+        """Return the seconds to wait before another try; None for no other try. ``random`` is from 0 to 1.
 
         A server's Retry-After wins (RFC 9110, section 10.2.3). Otherwise full jitter (AWS Architecture Blog,
         "Exponential Backoff And Jitter") over half a second, doubled each time; four times that when the rate is

@@ -164,7 +164,9 @@ class Links:
         return moved
 
     async def _only_words(self, changes: Mapping[str, str | None]) -> bool:
-        """No page came, went, or changed its address, anchors or links: then the rest of the site need not be read."""
+        """Return whether no page came, went, or changed its address, anchors or links: then the rest of the site is not
+        read.
+        """
         dialect = (await self._base_layout()).dialect
         for path, text in changes.items():
             old = await self._workspace.base_text(path)

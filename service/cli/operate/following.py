@@ -136,8 +136,8 @@ class _Copy:
 
         Raises:
             NotSound: the log is not sound, or not the one that was copied so far.
-            Invalid: the data folder is another one by now; start again.
-            OSError, StoreUnavailable and its kinds: one of the folders cannot be read or written.
+            Invalid: the data folder was replaced by another one; start again. OSError, StoreUnavailable and its kinds:
+            one of the folders cannot be read or written.
         """
         if self._data.joinpath("events.db").stat().st_ino != self._inode:
             raise Invalid(f"{self._data} was put in place of another one; start again.")

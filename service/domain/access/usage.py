@@ -149,7 +149,7 @@ class _Window:
 
 
 class Usage:
-    """Every window in memory. A window that nothing is in any more is let go of.
+    """Every window in memory. An empty window is dropped.
 
     Times are milliseconds since 1970. A clock that is set back brings nothing back that had left a window.
     """

@@ -203,7 +203,7 @@ class JobReopened(Event, frozen=True, tag="job-reopened"):
 
 
 class RoundStarted(Event, frozen=True, tag="round-started"):
-    """A message came too late for what was being handed in: the job goes on with a further round."""
+    """A message came too late for the work that was being handed in: the job goes on with a further round."""
 
     round: int
     started_at: datetime

@@ -103,7 +103,7 @@ def renew_index(
     page_seconds: float = PAGE_SECONDS,
     left_out: Sequence[LeftOut] = (),
 ) -> IndexReport | None:
-    """The index of a commit, made from that of an earlier one: as ``build_index`` makes it, but for little things in
+    """Make the index of a commit from that of an earlier one: as ``build_index`` makes it, except for small details in
     the counts of words (``MAX_RENEWED``).
 
     ``changes``: path → what git calls its content now, None when it is gone; ``read`` reads any file of the commit;

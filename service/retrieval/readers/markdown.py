@@ -77,7 +77,7 @@ class ParsedPage(Struct, frozen=True, gc=False):
 
 
 def source_text(data: bytes, path: str) -> str | Skipped:
-    """A page of any markup as text, or why it is none that can be read."""
+    """Return a page of any markup as text, or why it cannot be read."""
     if len(data) > MAX_PAGE_BYTES:
         return Skipped(path, f"It is larger than {MAX_PAGE_BYTES >> 20} MiB.")
     if data.count(b"\n") > MAX_LINES:

@@ -17,7 +17,7 @@ MAX_BLOCKS = 100_000
 
 
 class TooLong(Exception):
-    """A page has more headings or blocks than anybody writes."""
+    """A page has more headings or blocks than people write."""
 
 
 class _Block(Struct):

@@ -1,5 +1,5 @@
 """Which generator makes a site, by its configuration, and what that says. No configuration is run: those in Python and
-JavaScript are looked through. A generator's rules, where they were read:
+JavaScript are searched. A generator's rules, where they were read:
 
 - Mintlify, Docusaurus: in modules of their own.
 - MkDocs: ``docs_dir``, ``nav`` (mkdocs.org/user-guide/configuration). Hugo: ``content``, a language's folder or suffix,

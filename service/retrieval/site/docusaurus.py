@@ -1,6 +1,6 @@
-"""Docusaurus's configuration, JavaScript that is looked through, not run. Pages are in ``docs`` below the site's
-folder, under ``/docs`` unless ``routeBasePath`` says else; ``slug``, ``id``, numbers before names, ``_`` before what is
-no page, versioned_docs and i18n (docusaurus.io/docs/create-doc).
+"""Docusaurus's configuration, JavaScript that is searched, not run. Pages are in ``docs`` below the site's folder,
+under ``/docs`` unless ``routeBasePath`` says else; ``slug``, ``id``, numbers before names, ``_`` before what is no
+page, versioned_docs and i18n (docusaurus.io/docs/create-doc).
 """
 
 import json

@@ -22,7 +22,7 @@ Mount = tuple[str, str, str, str]
 MAX_CONFIG_BYTES = 4 << 20
 MAX_FACT = 500
 MAX_SCRIPT = 100_000
-"""Characters of a configuration in JavaScript, which is only looked through, not run."""
+"""Characters of a configuration in JavaScript, which is only searched, not run."""
 
 
 class NavEntry(Struct, frozen=True):

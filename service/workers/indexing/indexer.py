@@ -326,7 +326,7 @@ class Indexer:
     async def _read_archive(
         self, build: "_Build", before: "_Before | None", archive: Path, *, is_long: bool
     ) -> tuple[IndexReport, bool]:
-        """Raises _TakesLong for what is no quick work, unless it need not be."""
+        """Raise _TakesLong for work that is not quick, unless long work is allowed."""
         times = self._times
         try:
             async with asyncio.timeout(None if is_long else times.quick):

@@ -59,7 +59,7 @@ def test_each_problem_has_its_line(tmp_path):
         ("DAT", "did you mean DOCSMITH_DATA?"),
         ("SERVER__PUBLIC_URL", "Expected an address, such as"),
         ("SERVER__HOST", "Expected an address or a name of this machine"),
-        ("SERVER__TRUSTED_PROXIES", "trusted_proxies: '!' is no address or network"),
+        ("SERVER__TRUSTED_PROXIES", "trusted_proxies: '!' is not an address or network"),
         ("MODELS__A__API_BASE", "[models.a]: api_base: Expected an address"),
         ("MODELS__A__API_KEY_ENV", "api_key_env: Expected the name of a variable"),
         ("METRICS__TOKEN_ENV", "token_env: Expected the name of a variable"),

@@ -29,7 +29,7 @@ class JobContext(Struct, frozen=True):
     author: str
     on_text: Callable[[str], None] | None = None
     seconds: Callable[[], float] = time.monotonic
-    """What the job spends: a clock that is set forward is no time that the job had."""
+    """The clock for the job's budget: a wall clock that is set forward does not count as time spent."""
 
     async def record(self, command: JobCommand) -> Running:
         """Record the command, and return the job's state after it.

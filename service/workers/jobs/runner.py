@@ -69,7 +69,7 @@ LONGEST_WAIT_FOR_ROOM_SECONDS = 60.0
 
 
 class JobPorts(Struct, frozen=True):
-    """What jobs act through."""
+    """The parts through which jobs act."""
 
     models: Models
     docs: DocsSource

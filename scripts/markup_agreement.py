@@ -134,6 +134,11 @@ def _code(text: str) -> str:
     return "\n".join(line.strip() for line in text.strip().split("\n")).strip()
 
 
+def is_plain(text: str, path: str) -> bool:
+    """Return whether a renderer of CommonMark shows the page as its site does."""
+    return not path.endswith(".mdx") and _SITE_OWN.search(text) is None
+
+
 def differences(text: str, path: str, dialect: Dialect = PLAIN) -> Mapping[str, tuple[object, object]]:
     """Return what is read differently: by name, what the one reads and what the other does."""
     agent, index = by_agent(text, path, dialect), by_index(text, path, dialect)
@@ -145,7 +150,7 @@ def differences(text: str, path: str, dialect: Dialect = PLAIN) -> Mapping[str, 
         "headings, agent and index": ([name for name in agent.headings[1:] if name not in index.headings], []),
         "code, agent and index": ([block for block in index.code if block and block not in agent.code], []),
     }
-    if dialect == PLAIN and not path.endswith(".mdx") and not _SITE_OWN.search(text):
+    if dialect == PLAIN and is_plain(text, path):
         renderer = by_renderer(text)
         for name in ("links", "headings", "code", "spans"):
             found[f"{name}, agent and renderer"] = (getattr(agent, name), getattr(renderer, name))
@@ -163,6 +168,7 @@ def compare(folder: Path, show: Callable[[str], None]) -> Counter[str]:
             continue
         text = data.decode("utf-8", "replace")
         counts["pages"] += 1
+        counts["by the renderer too"] += is_plain(text, path)
         for dialect in dict.fromkeys((layout.dialect, PLAIN)):
             for name, (one, other) in differences(text, path, dialect).items():
                 counts[name] += 1
@@ -196,8 +202,9 @@ def main() -> None:
             continue
         shown: list[str] = []
         counts = compare(folder, shown.append)
-        told = ", ".join(f"{name}: {count:,}" for name, count in sorted(counts.items()) if name != "pages")
-        print(f"{folder.name}: {counts['pages']:,} pages; {told or 'no difference'}")
+        pages, plain_pages = counts.pop("pages", 0), counts.pop("by the renderer too", 0)
+        told = ", ".join(f"{name}: {count:,}" for name, count in sorted(counts.items()))
+        print(f"{folder.name}: {pages:,} pages, {plain_pages:,} by the renderer too; {told or 'no difference'}")
         for difference in shown[: options.show]:
             print(f"  {difference}")
         sys.stdout.flush()

@@ -17,9 +17,8 @@ of the text and noted. Where it is glued to a word (``argv[0]``) it is text.
 
 A ``suggestions`` block that the model writes is taken out as well and kept, for its links are yet to be checked.
 
-The state follows CommonMark as far as a stream allows: a fence begins at the start of a line (behind list and quote
-markers), a code span ends at a run of as many backticks as began it, or with its line (``markup``). Indented code is
-known where it is code for every reader (``lines.Indents``); elsewhere a citation in it is linked.
+What is code is decided as ``markup`` decides it (``service.markup.streaming``), by the text as the model wrote it.
+Indented code is known where it is code for every reader (``lines.Indents``); elsewhere a citation in it is linked.
 """
 
 import re
@@ -107,6 +106,8 @@ class CitationFilter:
         """The character that was read last is the end of a citation that went."""
 
     def feed(self, text: str) -> str:
+        if self._mode is _Mode.CODE and not self._lexer.is_info:
+            text = self._lines_of_code(text)
         is_special = "[" in text or "]" in text or "`" in text or "~" in text
         if self._mode is _Mode.TEXT and not is_special and not (text[:1] == ":" and self._previous == "]"):
             self._plain(text)
@@ -132,7 +133,8 @@ class CitationFilter:
             case _Mode.INFO | _Mode.SPAN:
                 self._out.append(self._held)
             case _Mode.SUGGESTIONS:
-                self._suggested(self._held)
+                self._lexer.end_line(self._line)
+                self._suggested()
             case _:
                 pass
         self._mode, self._held, self._spaces, self._previous, self._line = _Mode.TEXT, "", "", "", ""
@@ -144,6 +146,17 @@ class CitationFilter:
         self._out.clear()
         return text
 
+    def _lines_of_code(self, text: str) -> str:
+        """Let code through, and return what is behind its block."""
+        while text and self._mode is _Mode.CODE:
+            line, newline, text = text.partition("\n")
+            self._out.append(line + newline)
+            self._line = (self._line + line)[:KEPT_OF_LINE]
+            self._previous = newline or line[-1]
+            if newline:
+                self._end_line()
+        return text
+
     def _plain(self, text: str) -> None:
         """Text without anything special in it: the same as ``_step`` of each character, in one go."""
         if not text:
@@ -153,6 +166,7 @@ class CitationFilter:
         if newline:
             for line in (self._line + begun).split("\n"):
                 self._indents.end(line)
+                self._lexer.end_line(line[:KEPT_OF_LINE])
         self._line = (last if newline else self._line + last)[:KEPT_OF_LINE]
         words = text.rstrip(" ")
         if words:
@@ -163,12 +177,22 @@ class CitationFilter:
         self._take_in(character)
         self._previous = character
         if character == "\n":
-            self._indents.end(self._line)
-            self._line = ""
+            self._end_line()
         elif self._is_dropped:
             self._is_dropped = False
         elif len(self._line) < KEPT_OF_LINE:
             self._line += character
+
+    def _end_line(self) -> None:
+        self._indents.end(self._line)
+        self._lexer.end_line(self._line)
+        self._line = ""
+        if self._mode is _Mode.TEXT:
+            return
+        if self._mode is _Mode.SUGGESTIONS:
+            self._suggested()
+        elif (self._mode is _Mode.CODE and not self._lexer.fence) or (self._mode is _Mode.SPAN and not self._held):
+            self._mode = _Mode.TEXT
 
     def _take_in(self, character: str) -> None:
         match self._mode:
@@ -191,10 +215,7 @@ class CitationFilter:
             case _Mode.SPAN:
                 self._span(character)
             case _Mode.SUGGESTIONS:
-                if character == "\n":
-                    self._suggested(self._held)
-                    self._held = ""
-                elif len(self._held) < MAX_SUGGESTION_CHARACTERS:
+                if character != "\n" and len(self._held) < MAX_SUGGESTION_CHARACTERS:
                     self._held += character
 
     def _text(self, character: str) -> None:
@@ -292,8 +313,6 @@ class CitationFilter:
             return
         self._held += character
         info = self._held[len(self._lexer.fence) :]
-        if character == "\n":
-            self._lexer.end_line(self._line)
         if character == "\n" and info.strip() == _SUGGESTIONS:
             self._mode, self._held = _Mode.SUGGESTIONS, ""
         elif character == "\n" or not _SUGGESTIONS.startswith(info.strip()):
@@ -305,10 +324,6 @@ class CitationFilter:
             self._begin_run(character)
             return
         self._out.append(character)
-        if character == "\n":
-            self._lexer.end_line(self._line)
-            if not self._lexer.fence:
-                self._mode = _Mode.TEXT
 
     def _span(self, character: str) -> None:
         if character not in "`\n":
@@ -329,17 +344,15 @@ class CitationFilter:
         if character == "[" and self._previous == "!":
             self._has_image = True
         self._out.append(character)
-        if character == "\n":
-            self._lexer.end_line(self._line)
-        if not self._lexer.ticks:
+        if not self._lexer.ticks and character != "\n":
             self._mode = _Mode.TEXT
 
-    def _suggested(self, line: str) -> None:
-        self._lexer.end_line(line)
+    def _suggested(self) -> None:
+        line, self._held = self._held.strip(), ""
         if not self._lexer.fence:
             self._mode = _Mode.TEXT
-        elif line.strip():
-            self.suggestions.append(line.strip())
+        elif line:
+            self.suggestions.append(line)
 
     def _release(self) -> None:
         """What was held is text."""

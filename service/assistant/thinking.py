@@ -110,11 +110,14 @@ class ThinkingFilter:
 
     def _pass(self, count: int) -> None:
         """Let so many characters through, to where they belong."""
-        begun, newline, _ = self._buffer[:count].partition("\n")
-        if newline:
-            self._lexer.end_line((self._line + begun)[:KEPT_OF_LINE])
-        else:
+        text = self._buffer[:count]
+        if "\n" not in text:
             self._lexer.text(count)
+        elif self._depth:
+            self._lexer.end_span()
+        else:
+            for line in (self._line + text.rpartition("\n")[0]).split("\n"):
+                self._lexer.end_line(line[:KEPT_OF_LINE])
         self._let_through(count)
 
     def _let_through(self, count: int) -> None:

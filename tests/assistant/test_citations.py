@@ -80,6 +80,19 @@ def test_the_marker_is_taken_out_and_noted():
     assert citations.says_unanswered
 
 
+@pytest.mark.parametrize(
+    ("text", "sent"),
+    [
+        ("> ```\n> [1]\n\nafter [1]", "> ```\n> [1]\n\nafter [1](/deploy#vercel)"),
+        ("- ```\n  [1]\nafter\n[1]", "- ```\n  [1]\nafter\n[1](/deploy#vercel)"),
+        ("> ```\n> a\n```\n[1]\n```\n[1]", "> ```\n> a\n```\n[1]\n```\n[1](/deploy#vercel)"),
+        ("\xa0```\n[1]", "\xa0```\n[1](/deploy#vercel)"),
+    ],
+)
+def test_citation_behind_block_is_linked(text, sent):
+    assert filtered(text)[0] == filtered(*text)[0] == sent
+
+
 def test_a_number_in_code_is_no_citation():
     _, citations = filtered("`[1]`\n```\n[2] [0]\n```\n")
     assert citations.cited == []

@@ -16,7 +16,9 @@ from service.markup.streaming.lines import (
     CODE_INDENT,
     LINE_CHARACTERS,
     MARKERS,
+    START,
     Place,
+    narrowed,
     place_of,
     without_quotes,
 )
@@ -28,8 +30,6 @@ MIN_FENCE = 3
 """Backticks or tildes that begin a block."""
 KEPT_OF_LINE = 100
 """Characters of a line that readers of ``CodeLexer`` keep."""
-BEFORE_FENCE = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*")
-"""What may stand before a fence on its line: the marks of quotes and lists."""
 
 
 class Fence(Struct, frozen=True):
@@ -63,18 +63,24 @@ _CODE = FenceLine("code")
 class CodeLexer:
     """Where a text stands that is read once, from left to right: in prose, in a code span, or in a fenced block.
 
-    The lines, without their ends, are the reader's to keep, the first ``KEPT_OF_LINE`` characters of each.
+    The lines, without their ends, are the reader's to keep, the first ``KEPT_OF_LINE`` characters of each. Where a
+    block has ended without a line that closes it is known at the end of the next line.
     """
 
     def __init__(self) -> None:
-        self.fence = ""
-        """The run that began the block."""
         self.is_info = False
-        """On the first line of the block."""
+        """On the first line of a block."""
         self.ticks = 0
         """Backticks that opened a span, or may have."""
         self.in_span = 0
         """Characters since then."""
+        self._fence: Fence | None = None
+        self._before = START
+
+    @property
+    def fence(self) -> str:
+        """The run that began the block; empty outside of one."""
+        return self._fence.mark if self._fence is not None else ""
 
     def text(self, count: int) -> None:
         """So many characters have been read that are neither backticks, tildes nor ends of lines."""
@@ -85,31 +91,50 @@ class CodeLexer:
 
     def run(self, run: str, line: str, *, may_be_fence: bool = True) -> None:
         """A run of backticks or tildes has been read, behind ``line``."""
-        if self.fence:
-            if not self.is_info or run[0] == "~" or self.fence[0] == "~":
+        if self._fence is not None:
+            if not self.is_info or run[0] == "~" or self._fence.mark[0] == "~":
                 return
-            self.ticks, self.fence, self.is_info, self.in_span = len(self.fence), "", False, 0  # a span after all
-        if may_be_fence and len(run) >= MIN_FENCE and BEFORE_FENCE.fullmatch(line):
-            self.fence, self.is_info, self.ticks = run, True, 0
+            self.ticks, self.in_span = len(self._fence.mark), 0  # a span after all
+            self._fence, self.is_info = None, False
+        place = place_of_fence(run, line, self._before) if may_be_fence else None
+        if place is not None and not place.is_certain:  # as it will be sent
+            place = place_of_fence(run, narrowed(line, self._before), self._before)
+        if place is not None and place.is_certain:
+            self._fence, self.is_info, self.ticks = Fence(run, place), True, 0
         elif run[0] == "~" or (self.ticks and self.ticks != len(run)):
             self.text(len(run))
         else:
             self.ticks, self.in_span = 0 if self.ticks else len(run), 0
 
-    def end_line(self, line: str) -> None:
-        """The line has ended: with it a span, and a block if the line closes it."""
+    def end_span(self) -> None:
         self.ticks = 0
-        if self.fence and not self.is_info and closes(line, self.fence):
-            self.fence = ""
-        self.is_info = False
+
+    def end_line(self, line: str) -> None:
+        """The line has ended: with it a span, and a block if the line closes it or stands outside of it."""
+        self.ticks = 0
+        if self._fence is None:
+            self._before = place_of(line, self._before)
+        elif self.is_info:
+            self.is_info = False
+        elif len(line) < KEPT_OF_LINE and (kind := _kind_of(self._fence, line)) != "code":
+            self._before, self._fence = self._fence.place, None
+            if kind != "closing":
+                self._reread(line)
+
+    def _reread(self, line: str) -> None:
+        """The line stands behind the block: it may begin another."""
+        content = line.lstrip(MARKERS)
+        run = content[: run_of(content)] if content[:1] in ("`", "~") else ""
+        if run and not (run[0] == "`" and "`" in content[len(run) :]):
+            self.run(run, line[: len(line) - len(content)])
+        self.end_line(line)
 
 
-def closes(line: str, fence: str) -> bool:
-    """Return whether a line ends the block that ``fence`` began; one that may be longer than what is kept does not."""
-    if len(line) >= KEPT_OF_LINE:
-        return False
-    line = line.lstrip("> \t").rstrip(" \t")
-    return len(line) >= len(fence) and not line.strip(fence[0])
+def _kind_of(fence: Fence, line: str) -> str:
+    if not fence.place.quotes and not fence.place.column and fence.mark[0] not in line:
+        return "code"  # as nearly all of them are
+    found = fence_line(fence, f"{line}\n", final=True)
+    return found.kind if found is not None else "code"
 
 
 def place_of_fence(run: str, line: str, before: Place) -> Place | None:

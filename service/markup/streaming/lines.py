@@ -44,10 +44,16 @@ class Place(Struct, frozen=True):
 
 START = Place()
 """Before the first line."""
+_PROSE = Place(is_blank=False)
+"""Of a line that begins with a letter: it ends what is open, or goes on with its prose."""
 
 
 def place_of(line: str, before: Place) -> Place:
     """Of a line, or of its beginning that ends in the content; ``before`` is the place of the line before it."""
+    if line[:1].isalpha():
+        return _PROSE
+    if not line and not before.items:
+        return START
     found = _QUOTES.match(line)
     assert found is not None
     quotes, rest = found[0].count(">"), line[found.end() :]

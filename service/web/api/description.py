@@ -12,9 +12,8 @@ from service import __version__
 from service.domain.jobs.decider import JobStatus
 from service.views.jobs import JobList, JobView
 from service.views.jobs_v1 import Session, Sessions
-from service.web.api import feedback, health, jobs, jobs_v1, search, threads
+from service.web.api import analytics, feedback, health, jobs, jobs_v1, search, threads
 from service.web.api import stream_description as streams
-from service.web.api.assistant_description import ANALYTICS
 from service.web.api.openapi import document
 from service.web.api.operations import DOMAIN, PROJECT, Answer, Operation, Parameter, Tag
 from service.web.api.webhook_description import notices
@@ -392,11 +391,11 @@ DEPRECATED = (
     ),
 )
 
-MODULES = (search, feedback, health)
+MODULES = (search, feedback, analytics, health)
 _OPERATIONS = [operation for module in MODULES for operation in module.routes.operations]
 _TAG_NAMES = [tag.name for tag in TAGS]
 OPERATIONS = sorted(
-    (*AGENT, *ASSISTANT, *ANALYTICS, *DEPRECATED, *_OPERATIONS),
+    (*AGENT, *ASSISTANT, *DEPRECATED, *_OPERATIONS),
     key=lambda operation: _TAG_NAMES.index(operation.tag),
 )
 

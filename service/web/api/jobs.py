@@ -16,7 +16,10 @@ from service.domain.access.idempotency import MAX_KEY_CHARACTERS
 from service.domain.errors import Invalid, NotFound
 from service.domain.jobs.decider import MAX_PROMPT_CHARACTERS, JobCompleted, JobFailed, JobStarted, JobStatus, Message
 from service.queries.jobs import ReadJob, events_of, live_events
+from service.views.jobs import JobList, JobView
 from service.views.projects import ProjectView
+from service.web.api import stream_description as streams
+from service.web.api.operations import PROJECT, Answer, Parameter, Routes
 from service.web.http.access import project_for
 from service.web.http.app_keys import CLOSING, JOB_READER, MODELS, STORE
 from service.web.http.limits import metered_store
@@ -35,8 +38,6 @@ JOB_CURSOR = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 QUEUE_SECONDS = 1.0
 """How often a client that follows a waiting job gets its place, when that has changed."""
 
-routes = web.RouteTableDef()
-
 
 class JobBody(Struct):
     """An instruction for the agent."""
@@ -52,7 +53,94 @@ class JobBody(Struct):
     ]
 
 
-@routes.get("/v2/agent/{projectId}/job/{id}")
+PageNumber = Annotated[int, Meta(ge=1, le=100)]
+JobCursor = Annotated[str, Meta(pattern=f"^{JOB_CURSOR}$")]
+IdempotencyKey = Annotated[str, Meta(pattern="^[!#-~]([ -~]{0,253}[!#-~])?$")]
+JOB_EXAMPLE = {
+    "id": "019a8e6c-4b7a-7d33-9c1e-5b0f1d8f3a52",
+    "status": "completed",
+    "source": {"repository": "https://git.example.com/acme/guide", "ref": "main"},
+    "model": "builtin/editor",
+    "prLink": "https://docsmith.example.com/hosted/5d0c8b1e/pulls/1-kq3vN0tq",
+    "createdAt": "2026-11-21T09:30:00.000Z",
+    "archivedAt": None,
+    "title": "Fix broken links",
+    "branch": "docs/fix-broken-links-1d8f3a52",
+    "failure": None,
+    "usage": {"inputTokens": 0, "outputTokens": 0, "costUsd": 0.0},
+    "queuePosition": None,
+}
+JOB = Parameter("id", "The job's id.", where="path")
+IDEMPOTENCY_KEY = Parameter(
+    "Idempotency-Key",
+    "Makes a request that is sent again do nothing again: for the same key and the same body the answer is the same"
+    " job. Of this project's requests only; it does not expire. 1 to 255 printable ASCII characters, in quotes or not.",
+    IdempotencyKey,
+    "header",
+    example="8e03978e-40d5-43dd-bc93-6894a57f9324",
+)
+JOB_ANSWER = {200: Answer("The job.", JobView, headers=("ETag",), example=JOB_EXAMPLE)}
+BEGUN_EXAMPLE = JOB_EXAMPLE | {"status": "active", "prLink": None}
+
+routes = Routes()
+
+
+@routes.operation(
+    "POST",
+    "/v2/agent/{projectId}/job",
+    "createJob",
+    "Agent",
+    "Create a job",
+    {
+        201: Answer(
+            "The job, active; the same job as before for an `Idempotency-Key` that was used before.",
+            JobView,
+            headers=("ETag", "Location"),
+            example=BEGUN_EXAMPLE,
+            leads_to=dict.fromkeys(
+                ("getJob", "messageJob", "cancelJob", "archiveJob", "followJob"), "$response.body#/id"
+            ),
+        )
+    },
+    description="An instruction in words becomes a background job. It ends by itself: with a pull request, or with"
+    " nothing to change, or failed. Watch it by its events, or by asking for it with `wait`.",
+    key="admin",
+    body=JobBody,
+    body_examples={"instruction": {"prompt": "Fix broken links"}},
+    parameters=(PROJECT, IDEMPOTENCY_KEY),
+    errors={400: ("invalid_idempotency_key",), 409: ("read_only",), 422: ("idempotency_key_reused",)},
+    limited=True,
+)
+async def create_job(request: web.Request) -> web.Response:
+    project = await project_for(request)
+    prompt = await _prompt(request)
+    created = await new_job(request, project, NewJob((Message("user", prompt),), api_version=2))
+    job = await request.app[JOB_READER].read_changed(project.id, created.id)
+    location = f"/v2/agent/{project.id}/job/{created.id}"
+    return _job_response(request, job if created.again else job.as_begun(), status=201, headers={"Location": location})
+
+
+@routes.operation(
+    "GET",
+    "/v2/agent/{projectId}/job/{id}",
+    "getJob",
+    "Agent",
+    "Get a job",
+    JOB_ANSWER | {304: Answer("It is as it was when it had the entity tag of `If-None-Match`.", headers=("ETag",))},
+    key="admin",
+    parameters=(
+        PROJECT,
+        JOB,
+        Parameter(
+            "wait",
+            "Hold the answer until the job ends, for at most this number of seconds (up to 60).",
+            Annotated[float, Meta(ge=0, le=MAX_WAIT_SECONDS)],
+            example=30,
+        ),
+        Parameter("If-None-Match", "The `ETag` of an earlier answer.", where="header", example='W/"5d0c8b1e"'),
+    ),
+    errors={404: ("job_not_found",)},
+)
 async def show_job(request: web.Request) -> web.Response:
     """With ``?wait=SECONDS`` the answer is held until the job ends, or so long."""
     project = await project_for(request)
@@ -67,17 +155,23 @@ async def show_job(request: web.Request) -> web.Response:
     return _job_response(request, job)
 
 
-@routes.post("/v2/agent/{projectId}/job")
-async def create_job(request: web.Request) -> web.Response:
-    project = await project_for(request)
-    prompt = await _prompt(request)
-    created = await new_job(request, project, NewJob((Message("user", prompt),), api_version=2))
-    job = await request.app[JOB_READER].read_changed(project.id, created.id)
-    location = f"/v2/agent/{project.id}/job/{created.id}"
-    return _job_response(request, job if created.again else job.as_begun(), status=201, headers={"Location": location})
-
-
-@routes.get("/v2/agent/{projectId}/jobs")
+@routes.operation(
+    "GET",
+    "/v2/agent/{projectId}/jobs",
+    "listJobs",
+    "Agent",
+    "List jobs",
+    {200: Answer("The newest first.", JobList, example={"jobs": [JOB_EXAMPLE], "nextCursor": None})},
+    description="As long as `nextCursor` is not null there are more: send it back as `cursor`.",
+    key="admin",
+    parameters=(
+        PROJECT,
+        Parameter("limit", "How many at most, 1 to 100; 20 when not given.", PageNumber, example=20),
+        Parameter("cursor", "The `nextCursor` of an earlier answer.", JobCursor),
+        Parameter("status", "Only those that are `active`, `completed` or `failed`.", JobStatus),
+        Parameter("includeArchived", "With the archived ones.", bool),
+    ),
+)
 async def show_jobs(request: web.Request) -> web.Response:
     project = await project_for(request)
     limit = number_of(request, "limit", LISTED, least=1, most=MAX_LISTED)
@@ -91,7 +185,27 @@ async def show_jobs(request: web.Request) -> web.Response:
     return _json(msgspec.json.encode(jobs))
 
 
-@routes.post("/v2/agent/{projectId}/job/{id}/message")
+@routes.operation(
+    "POST",
+    "/v2/agent/{projectId}/job/{id}/message",
+    "messageJob",
+    "Agent",
+    "Send a message to a job",
+    JOB_ANSWER,
+    description="An active job is steered: the message is in the next prompt of its model. One that has ended goes"
+    " on, on the same branch and in the same pull request; if that is merged or closed, in a new one.",
+    key="admin",
+    body=JobBody,
+    body_examples={"more": {"prompt": "Mention it in the changelog, too"}},
+    parameters=(PROJECT, JOB, IDEMPOTENCY_KEY),
+    errors={
+        400: ("invalid_idempotency_key",),
+        404: ("job_not_found",),
+        409: ("job_erased", "too_many_messages"),
+        422: ("idempotency_key_reused",),
+    },
+    limited=True,
+)
 async def post_job_message(request: web.Request) -> web.Response:
     """Steers an active job before its next call of the model; has one that has ended go on."""
     project = await project_for(request)
@@ -103,7 +217,18 @@ async def post_job_message(request: web.Request) -> web.Response:
     return _job_response(request, job if added.again else job.as_begun())
 
 
-@routes.post("/v2/agent/{projectId}/job/{id}/cancel")
+@routes.operation(
+    "POST",
+    "/v2/agent/{projectId}/job/{id}/cancel",
+    "cancelJob",
+    "Agent",
+    "Cancel a job",
+    JOB_ANSWER,
+    description="It ends as failed, with `failure.code` `cancelled`, and its model is stopped. Again does nothing.",
+    key="admin",
+    parameters=(PROJECT, JOB),
+    errors={404: ("job_not_found",), 409: ("job_ended",)},
+)
 async def post_job_cancel(request: web.Request) -> web.Response:
     project = await project_for(request)
     reader, job_id = request.app[JOB_READER], request.match_info["id"]
@@ -112,7 +237,18 @@ async def post_job_cancel(request: web.Request) -> web.Response:
     return _job_response(request, await reader.read_changed(project.id, job_id))
 
 
-@routes.post("/v2/agent/{projectId}/job/{id}/archive")
+@routes.operation(
+    "POST",
+    "/v2/agent/{projectId}/job/{id}/archive",
+    "archiveJob",
+    "Agent",
+    "Archive a job",
+    JOB_ANSWER,
+    description="Its status stays; it is listed only with `includeArchived`. Again does nothing.",
+    key="admin",
+    parameters=(PROJECT, JOB),
+    errors={404: ("job_not_found",)},
+)
 async def post_job_archive(request: web.Request) -> web.Response:
     project = await project_for(request)
     reader, job_id = request.app[JOB_READER], request.match_info["id"]
@@ -121,7 +257,37 @@ async def post_job_archive(request: web.Request) -> web.Response:
     return _job_response(request, await reader.read_changed(project.id, job_id))
 
 
-@routes.get("/v2/agent/{projectId}/job/{id}/events")
+@routes.operation(
+    "GET",
+    "/v2/agent/{projectId}/job/{id}/events",
+    "followJob",
+    "Agent",
+    "Follow a job",
+    {
+        200: Answer(
+            "Server-sent events, past then live, up to the job's end.",
+            streams.LiveEvent,
+            media_type="text/event-stream",
+            example=streams.LIVE_EXAMPLE,
+        )
+    },
+    description="Each event's `event` is its type, its `id` a position: send the last one seen back as"
+    " `Last-Event-ID` to go on after it. While a job waits for its turn, events of type `queue-position`, without"
+    " an id, report its place. More types may come: ignore those that you do not know.\n\n" + streams.LIVE_TABLE,
+    key="admin",
+    parameters=(
+        PROJECT,
+        JOB,
+        Parameter(
+            "Last-Event-ID",
+            "The id of the last event seen.",
+            Annotated[int, Meta(ge=0, le=10**18 - 1)],
+            "header",
+            example=41,
+        ),
+    ),
+    errors={400: ("invalid_request",), 404: ("job_not_found",)},
+)
 async def follow_job(request: web.Request) -> web.StreamResponse:
     """The job's events, past then live; each event's id is its position, so ``Last-Event-ID`` resumes."""
     project = await project_for(request)

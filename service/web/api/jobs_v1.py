@@ -12,7 +12,10 @@ from service.domain.jobs.decider import MAX_PROMPT_CHARACTERS, Message
 from service.queries.jobs import live_events
 from service.queries.jobs_v1 import list_sessions, session_of
 from service.views.fields import described
-from service.web.api.jobs import new_job, number_of
+from service.views.jobs_v1 import Session, Sessions
+from service.web.api import stream_description as streams
+from service.web.api.jobs import IDEMPOTENCY_KEY, JOB, JOB_EXAMPLE, PageNumber, new_job, number_of
+from service.web.api.operations import PROJECT, Answer, Parameter, Routes
 from service.web.http.access import project_for
 from service.web.http.app_keys import CLOSING, JOB_READER, STORE, VIEWS
 from service.web.http.live import with_keep_alives
@@ -27,7 +30,21 @@ from service.wire.job_stream import JobStreamEncoder
 MAX_SKIPPED = 1_000_000
 TAKEN = 12
 
-routes = web.RouteTableDef()
+SESSION_EXAMPLE = {
+    "sessionId": JOB_EXAMPLE["id"],
+    "subdomain": "guide",
+    "branch": "docs/fix-broken-links-1d8f3a52",
+    "haulted": True,
+    "haultReason": "completed",
+    "pullRequestLink": JOB_EXAMPLE["prLink"],
+    "messageToUser": "Mended 2 links.",
+    "todos": [{"id": "1", "content": "Fix links", "status": "completed", "priority": "medium"}],
+    "userId": "key_0b6f",
+    "title": "Fix broken links",
+    "createdAt": "2026-11-21T09:30:00.000Z",
+}
+
+routes = Routes()
 
 
 class MessageBody(Struct):
@@ -65,7 +82,34 @@ class JobBodyV1(Struct):
     ] = None
 
 
-@routes.post("/v1/agent/{projectId}/job")
+@routes.operation(
+    "POST",
+    "/v1/agent/{projectId}/job",
+    "createJobV1",
+    "Deprecated",
+    "Create a job, and follow it",
+    {
+        200: Answer(
+            "What the agent does, as data lines of the AI SDK 4. The job outlives the connection.",
+            media_type="text/plain",
+            headers=("X-Session-Id", "X-Branch-Name", *streams.DATA_HEADERS),
+            example=streams.DATA_EXAMPLE,
+            leads_to={"getJobV1": "$response.header.X-Session-Id"},
+        )
+    },
+    description=streams.DATA_TABLE,
+    key="admin",
+    body=JobBodyV1,
+    body_examples={"instruction": {"messages": [{"role": "user", "content": "Fix broken links"}]}},
+    parameters=(PROJECT, IDEMPOTENCY_KEY),
+    errors={
+        400: ("unknown_model", "invalid_idempotency_key"),
+        409: ("read_only",),
+        422: ("idempotency_key_reused",),
+    },
+    deprecated=True,
+    limited=True,
+)
 async def create_job_v1(request: web.Request) -> web.StreamResponse:
     """The job's progress as AI SDK 4 data lines. The job goes on when the caller leaves."""
     project = await project_for(request)
@@ -98,14 +142,44 @@ async def create_job_v1(request: web.Request) -> web.StreamResponse:
     return response
 
 
-@routes.get("/v1/agent/{projectId}/job/{id}")
+@routes.operation(
+    "GET",
+    "/v1/agent/{projectId}/job/{id}",
+    "getJobV1",
+    "Deprecated",
+    "Get a job",
+    {200: Answer("The job.", Session, example=SESSION_EXAMPLE)},
+    key="admin",
+    parameters=(PROJECT, JOB),
+    errors={404: ("job_not_found",)},
+    deprecated=True,
+)
 async def show_job_v1(request: web.Request) -> web.Response:
     project = await project_for(request)
     job = await request.app[JOB_READER].read(project.id, request.match_info["id"])
     return json_response(session_of(job, project), headers=deprecated(f"/v2/agent/{project.id}/job/{job.view.id}"))
 
 
-@routes.get("/v1/agent/{projectId}/jobs")
+@routes.operation(
+    "GET",
+    "/v1/agent/{projectId}/jobs",
+    "listJobsV1",
+    "Deprecated",
+    "List jobs",
+    {200: Answer("The newest first.", Sessions, example={"allSessions": [SESSION_EXAMPLE]})},
+    key="admin",
+    parameters=(
+        PROJECT,
+        Parameter(
+            "skip",
+            "How many to leave out at the start.",
+            Annotated[int, Meta(ge=0, le=MAX_SKIPPED)],
+            example=0,
+        ),
+        Parameter("take", "How many at most, 1 to 100; 12 when not given.", PageNumber, example=12),
+    ),
+    deprecated=True,
+)
 async def show_jobs_v1(request: web.Request) -> web.Response:
     project = await project_for(request)
     skip = number_of(request, "skip", 0, least=0, most=MAX_SKIPPED)

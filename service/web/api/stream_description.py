@@ -163,6 +163,7 @@ data: {"type":"pull-request-opened","number":1,"url":"https://git.example.com/ac
 
 """
 
+DATA_HEADERS = ("x-vercel-ai-data-stream",)
 DATA_EXAMPLE = """\
 f:{"messageId":"msg_4da30a87"}
 0:"Run "

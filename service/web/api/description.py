@@ -1,6 +1,6 @@
-"""The description of each of the API's operations; ``openapi`` turns it into the document.
+"""What the API's description says of the whole. Each operation is described beside its handler, in ``MODULES``.
 
-Every route of the service is here, or is not part of the API (``NOT_OF_THE_API``): a test compares.
+Every route of the service is described, or is not part of the API (``NOT_OF_THE_API``): a test compares.
 """
 
 from functools import cache
@@ -8,10 +8,9 @@ from typing import Any
 
 from service import __version__
 from service.web.api import analytics, feedback, health, jobs, jobs_v1, search, threads
-from service.web.api import stream_description as streams
 from service.web.api.openapi import document
-from service.web.api.operations import DOMAIN, Answer, Operation, Parameter, Tag
-from service.web.api.webhook_description import notices
+from service.web.api.operations import Tag
+from service.web.api.webhook_description import NOTICES
 
 TITLE = "Docsmith"
 DESCRIPTION = """\
@@ -45,105 +44,10 @@ TAGS = (
 NOT_OF_THE_API = ("/assets/", "/docs", "/hooks/", "/hosted/", "/manual", "/openapi.json")
 """Pages for people, git's own protocol, and what code hosts send in their own forms; by how their paths begin."""
 
-
-THREAD_HEADERS = ("X-Thread-Id", "X-Thread-Key")
-UI_HEADERS = ("x-vercel-ai-ui-message-stream",)
-
-
-QUESTION: dict[str, Any] = {
-    "fp": "anonymous",
-    "messages": [{"id": "m1", "role": "user", "parts": [{"type": "text", "text": "How do I retry a failed job?"}]}],
-}
-
-ASSISTANT = (
-    Operation(
-        "POST",
-        "/discovery/v2/assistant/{domain}/message",
-        "ask",
-        "Assistant",
-        "Ask a question",
-        {
-            200: Answer(
-                "The answer as it is written: the UI message stream of the AI SDK 5, 6 and 7.",
-                streams.UiChunk,
-                media_type="text/event-stream",
-                headers=(*THREAD_HEADERS, *UI_HEADERS),
-                example=streams.UI_EXAMPLE,
-            )
-        },
-        description="Made for `useChat`, and plain enough for curl: each event is one JSON chunk, the last is `[DONE]`."
-        " First comes the search step and its sources, then text. An error after the answer has begun is a chunk of"
-        " type `error`.\n\n" + streams.UI_TABLE,
-        key="assistant",
-        body=threads.ThreadBody,
-        body_examples={"question": QUESTION},
-        parameters=(DOMAIN,),
-        errors={404: ("thread_not_found",), 409: ("conflict",)},
-        limited=True,
-    ),
-    Operation(
-        "GET",
-        "/discovery/v2/assistant/{domain}/message/{chatId}/stream",
-        "resumeReply",
-        "Assistant",
-        "Resume a reply",
-        {
-            200: Answer(
-                "The reply under way, from its start: the same stream as when it was asked for.",
-                streams.UiChunk,
-                media_type="text/event-stream",
-                headers=("X-Thread-Id", *UI_HEADERS),
-                example=streams.UI_EXAMPLE,
-            ),
-            204: Answer("Nothing is under way in that chat, or nothing for this reader."),
-        },
-        description="What `useChat({resume: true})` asks for when its page comes back. It is for a client that has the"
-        " thread's key, or asks as the first request did: with the same key, from the same address, by the same"
-        " program.",
-        key="assistant",
-        parameters=(
-            DOMAIN,
-            Parameter("chatId", "The `id` that the chat's requests carry in their body.", where="path"),
-            Parameter("X-Thread-Key", "The thread's key.", where="header"),
-            Parameter("threadKey", "The thread's key, for clients that can set no header."),
-            Parameter("fp", "The thread's own `fp`, where it is not `anonymous`."),
-        ),
-        limited=False,
-    ),
-)
-
-
-DEPRECATED = (
-    Operation(
-        "POST",
-        "/discovery/v1/assistant/{domain}/message",
-        "askV1",
-        "Deprecated",
-        "Ask a question, for the AI SDK 4",
-        {
-            200: Answer(
-                "The answer as it is written, as a data stream.",
-                media_type="text/plain",
-                headers=(*THREAD_HEADERS, *streams.DATA_HEADERS),
-                example=streams.DATA_EXAMPLE,
-            )
-        },
-        description=streams.DATA_TABLE,
-        key="assistant",
-        body=threads.ThreadBody,
-        body_examples={"question": {"fp": "anonymous", "messages": [{"role": "user", "content": "How do I retry?"}]}},
-        parameters=(DOMAIN,),
-        errors={404: ("thread_not_found",), 409: ("conflict",)},
-        deprecated=True,
-        limited=True,
-    ),
-)
-
-MODULES = (jobs, jobs_v1, search, feedback, analytics, health)
-_OPERATIONS = [operation for module in MODULES for operation in module.routes.operations]
+MODULES = (jobs, jobs_v1, threads, search, feedback, analytics, health)
 _TAG_NAMES = [tag.name for tag in TAGS]
 OPERATIONS = sorted(
-    (*ASSISTANT, *_OPERATIONS, *DEPRECATED),
+    (operation for module in MODULES for operation in module.routes.operations),
     key=lambda operation: _TAG_NAMES.index(operation.tag),
 )
 
@@ -157,5 +61,5 @@ def description() -> dict[str, Any]:
         title=TITLE,
         description=DESCRIPTION,
         tags=TAGS,
-        notices=notices(jobs.JOB_EXAMPLE),
+        notices=NOTICES,
     )

@@ -25,6 +25,8 @@ from service.queries.threads import find_reply_to_resume, find_thread_of_message
 from service.runtime.system import new_id, now
 from service.views.fields import described
 from service.views.projects import ProjectView
+from service.web.api import stream_description as streams
+from service.web.api.operations import DOMAIN, Answer, Parameter, Routes
 from service.web.api.replies import ReplySubscription, send_data_stream, send_ui_messages
 from service.web.http.access import site_for
 from service.web.http.app_keys import BROADCAST, INSTANCE, KEY_REQUIRED, REPLIER, STORE, VIEWS
@@ -36,8 +38,6 @@ from service.web.http.schemas import MESSAGE, QUESTION, WHOLE
 from service.web.http.versioning import deprecated
 from service.wire import ui_messages
 from service.workers.broadcast import Topic
-
-routes = web.RouteTableDef()
 
 MAX_ID_CHARACTERS = 200
 MAX_ECHOES = 20
@@ -134,7 +134,41 @@ class ThreadBody(Struct, rename="camel"):
     )
 
 
-@routes.post("/discovery/v2/assistant/{domain}/message")
+THREAD_HEADERS = (ui_messages.THREAD_ID_HEADER, ui_messages.THREAD_KEY_HEADER)
+UI_HEADERS = ("x-vercel-ai-ui-message-stream",)
+QUESTION_EXAMPLE = {
+    "fp": "anonymous",
+    "messages": [{"id": "m1", "role": "user", "parts": [{"type": "text", "text": "How do I retry a failed job?"}]}],
+}
+
+routes = Routes()
+
+
+@routes.operation(
+    "POST",
+    "/discovery/v2/assistant/{domain}/message",
+    "ask",
+    "Assistant",
+    "Ask a question",
+    {
+        200: Answer(
+            "The answer as it is written: the UI message stream of the AI SDK 5, 6 and 7.",
+            streams.UiChunk,
+            media_type="text/event-stream",
+            headers=(*THREAD_HEADERS, *UI_HEADERS),
+            example=streams.UI_EXAMPLE,
+        )
+    },
+    description="Made for `useChat`, and plain enough for curl: each event is one JSON chunk, the last is `[DONE]`."
+    " First comes the search step and its sources, then text. An error after the answer has begun is a chunk of"
+    " type `error`.\n\n" + streams.UI_TABLE,
+    key="assistant",
+    body=ThreadBody,
+    body_examples={"question": QUESTION_EXAMPLE},
+    parameters=(DOMAIN,),
+    errors={404: ("thread_not_found",), 409: ("conflict",)},
+    limited=True,
+)
 async def post_message_v2(request: web.Request) -> web.StreamResponse:
     """AI SDK 5 and later: server-sent events."""
     project = await site_for(request)
@@ -145,7 +179,35 @@ async def post_message_v2(request: web.Request) -> web.StreamResponse:
     return await send_ui_messages(request, reply, plain=plain)
 
 
-@routes.get("/discovery/v2/assistant/{domain}/message/{chatId:.+}/stream", allow_head=False)  # asking has effects
+@routes.operation(
+    "GET",
+    "/discovery/v2/assistant/{domain}/message/{chatId:.+}/stream",
+    "resumeReply",
+    "Assistant",
+    "Resume a reply",
+    {
+        200: Answer(
+            "The reply under way, from its start: the same stream as when it was asked for.",
+            streams.UiChunk,
+            media_type="text/event-stream",
+            headers=(ui_messages.THREAD_ID_HEADER, *UI_HEADERS),
+            example=streams.UI_EXAMPLE,
+        ),
+        204: Answer("Nothing is under way in that chat, or nothing for this reader."),
+    },
+    description="What `useChat({resume: true})` asks for when its page comes back. It is for a client that has the"
+    " thread's key, or asks as the first request did: with the same key, from the same address, by the same"
+    " program.",
+    key="assistant",
+    parameters=(
+        DOMAIN,
+        Parameter("chatId", "The `id` that the chat's requests carry in their body.", where="path"),
+        Parameter("X-Thread-Key", "The thread's key.", where="header"),
+        Parameter("threadKey", "The thread's key, for clients that can set no header."),
+        Parameter("fp", "The thread's own `fp`, where it is not `anonymous`."),
+    ),
+    answers_head=False,  # asking has effects
+)
 async def resume_reply(request: web.Request) -> web.StreamResponse:
     """The reply under way in a chat, from its start; 204 when there is none, or none for this reader.
 
@@ -170,7 +232,29 @@ async def resume_reply(request: web.Request) -> web.StreamResponse:
     return await send_ui_messages(request, reply, plain=plain)
 
 
-@routes.post("/discovery/v1/assistant/{domain}/message")
+@routes.operation(
+    "POST",
+    "/discovery/v1/assistant/{domain}/message",
+    "askV1",
+    "Deprecated",
+    "Ask a question, for the AI SDK 4",
+    {
+        200: Answer(
+            "The answer as it is written, as a data stream.",
+            media_type="text/plain",
+            headers=(*THREAD_HEADERS, *streams.DATA_HEADERS),
+            example=streams.DATA_EXAMPLE,
+        )
+    },
+    description=streams.DATA_TABLE,
+    key="assistant",
+    body=ThreadBody,
+    body_examples={"question": {"fp": "anonymous", "messages": [{"role": "user", "content": "How do I retry?"}]}},
+    parameters=(DOMAIN,),
+    errors={404: ("thread_not_found",), 409: ("conflict",)},
+    deprecated=True,
+    limited=True,
+)
 async def post_message_v1(request: web.Request) -> web.StreamResponse:
     """AI SDK 4: a data stream."""
     project = await site_for(request)

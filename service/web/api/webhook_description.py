@@ -1,10 +1,11 @@
 """The API's description of webhooks, which the service itself sends; part of ``description``."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from service.domain.hooks.webhooks import JobEventName
 from service.views.webhooks import JobChanged
+from service.web.api.jobs import JOB_EXAMPLE
 from service.web.api.operations import Notice
 
 HEADERS = {
@@ -26,27 +27,7 @@ SUMMARIES: Mapping[JobEventName, str] = {
 }
 
 
-def notices(job: Mapping[str, Any]) -> Sequence[Notice]:
-    """``job``: an example of one that has completed."""
-    return [
-        Notice(
-            name,
-            summary,
-            "Sent as a POST to the webhook's address.",
-            JobChanged,
-            {
-                "type": name,
-                "timestamp": "2026-11-21T09:31:00.000Z",
-                "data": {**job, **_as_told(name), "projectId": "5d0c8b1e"},
-            },
-            HEADERS,
-            ANSWERS,
-        )
-        for name, summary in SUMMARIES.items()
-    ]
-
-
-def _as_told(name: JobEventName) -> Mapping[str, Any]:
+def _changed_fields(name: JobEventName) -> Mapping[str, Any]:
     match name:
         case "job.active":
             return {"status": "active", "prLink": None}
@@ -55,3 +36,21 @@ def _as_told(name: JobEventName) -> Mapping[str, Any]:
         case "job.failed":
             failure = {"code": "cancelled", "message": "The job was cancelled."}
             return {"status": "failed", "prLink": None, "failure": failure}
+
+
+NOTICES = [
+    Notice(
+        name,
+        summary,
+        "Sent as a POST to the webhook's address.",
+        JobChanged,
+        {
+            "type": name,
+            "timestamp": "2026-11-21T09:31:00.000Z",
+            "data": {**JOB_EXAMPLE, **_changed_fields(name), "projectId": "5d0c8b1e"},
+        },
+        HEADERS,
+        ANSWERS,
+    )
+    for name, summary in SUMMARIES.items()
+]

@@ -172,7 +172,7 @@ async def test_an_answer_without_end_is_cut_off(client):
             await client.send(ApiRequest("GET", str(serving.make_url("/")), {}))
 
 
-async def test_a_proxy_of_the_environment_is_used_and_the_exceptions_from_it(server):
+async def test_proxy_variables_and_their_exceptions_are_used(server):
     server.answers = [web.Response(text="by proxy")]
     client = ApiClient({"http_proxy": server.url, "no_proxy": "127.0.0.1"})
     try:

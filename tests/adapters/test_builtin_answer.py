@@ -48,7 +48,7 @@ def quoted(text):
     return "\n".join(line.removeprefix(">").removeprefix(" ") for line in text.split("\n") if line.startswith(">"))
 
 
-def test_the_sentence_the_steps_and_the_code_that_answer_are_quoted_in_reading_order():
+def test_sentence_steps_and_code_are_quoted_in_reading_order():
     text = answer("How do I deploy to Vercel?")
     assert text.startswith("These passages of the documentation match your question best.\n\n**Deploy › Vercel** [1]\n")  # noqa: RUF001
     sentence = text.index("> To deploy the site, connect your repository to Vercel.")
@@ -80,7 +80,7 @@ def test_what_has_no_place_in_a_chat_is_left_out():
 @pytest.mark.parametrize(
     "question", ["Which SAML providers can rotate certificates?", "How much does the enterprise plan cost in euros?"]
 )
-def test_without_a_passage_that_matches_the_documentation_does_not_say(question):
+def test_without_a_matching_passage_there_is_no_answer(question):
     assert answer(question).startswith("[0] The documentation does not say")
     assert extract(Grounding(question, ())).startswith("[0] ")
 
@@ -96,7 +96,7 @@ PODS = (
     "question",
     ["Perform a version upgrade on a cluster", "How do I upgrade worker nodes?", "How to restart Kubernetes nodes?"],
 )
-def test_the_words_of_a_question_scattered_over_a_site_are_no_answer(question):
+def test_question_words_scattered_over_a_site_are_no_answer(question):
     assert answer(question, *PODS).startswith("[0] ")
 
 

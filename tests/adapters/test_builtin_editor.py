@@ -126,7 +126,7 @@ MKDOCS = "site_name: X\nnav:\n  - Home: index.md\n  - Guides:\n    - Start: guid
          '"guides/start", "guides/more"]'),
     ],
 )  # fmt: skip
-async def test_a_new_page_is_named_in_the_navigation_as_its_neighbours_are(files, asked, file, added):
+async def test_new_page_enters_the_navigation_like_its_neighbours(files, asked, file, added):
     docs = "docs/" if file in ("mkdocs.yml", "sidebars.json") else ""
     pages = {f"{docs}{name}": "# A\n" for name in ("index.md", "guides/start.md", "guides/end.md")}
     end, changed, _ = await job(f'create page {docs}{asked} with title "New: one"', files={**pages, **files})
@@ -225,7 +225,7 @@ async def test_it_works_below_a_docs_folder_without_being_told_of_it():
     assert end.work.remaining_problems == ()
 
 
-async def test_it_mends_broken_links_that_have_one_clear_meaning_and_names_the_others():
+async def test_unambiguous_broken_links_are_fixed_and_others_named():
     files = {
         **FILES,
         "index.mdx": "[a](/guides/starts) [b](/guides/start#instal) [c](/nowhere/at-all)\n",
@@ -317,7 +317,7 @@ class TestBuiltinEditor(ToolModelContract):
     def request_for_tool(self):
         return ModelRequest((UserMessage("fix broken links"),), descriptions())
 
-    async def test_it_goes_on_with_no_conversation_that_another_model_began(self, model, request_for_tool):
+    async def test_conversation_of_another_model_is_not_continued(self, model, request_for_tool):
         begun = (
             *request_for_tool.messages,
             AssistantMessage("", (call("list"),)),

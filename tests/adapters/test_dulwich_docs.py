@@ -109,7 +109,7 @@ class TestOnAFolder(DocsSourceContract):
 
 
 class TestTakingIn:
-    async def test_a_folder_becomes_one_commit_without_links_and_foreign_folders(self, tmp_path):
+    async def test_folder_commit_leaves_out_links_and_foreign_folders(self, tmp_path):
         folder = write_folder(tmp_path / "folder")
         (folder / "link.md").symlink_to("/etc/passwd")
         (folder / "loop").symlink_to(folder)
@@ -186,7 +186,7 @@ class TestTakingIn:
         with pytest.raises(Invalid, match=says):
             await DulwichDocs(tmp_path / "data", env={}).default_branch(replace(LOCAL, repository=str(repository)))
 
-    async def test_what_is_taken_in_stays_when_the_original_changes_or_goes(self, tmp_path):
+    async def test_import_stays_when_the_original_changes_or_goes(self, tmp_path):
         folder = write_folder(tmp_path / "folder")
         source = replace(LOCAL, repository=str(folder))
         docs = DulwichDocs(tmp_path / "data", env={})
@@ -272,7 +272,7 @@ class TestManyJobs:
             await docs.push(LOCAL, branch=f"docs/{number}", commit=written.commit)
         assert len(list((data / "hosted" / "p1.git" / "objects" / "pack").glob("*.pack"))) == 1
 
-    async def test_a_push_of_what_began_on_an_older_commit_adds_nothing_but_what_is_new(self, taken_in, tmp_path):
+    async def test_push_from_an_older_commit_adds_only_new_objects(self, taken_in, tmp_path):
         data = shutil.copytree(taken_in, tmp_path / "data")
         hosted = data / "hosted" / "p1.git"
         for number in range(120):
@@ -286,7 +286,7 @@ class TestManyJobs:
         added = [file for file in set((hosted / "objects").rglob("*")) - before if file.is_file()]
         assert len(added) == 3  # the file, its folder and the commit
 
-    async def test_a_clone_remembers_few_of_the_branches_that_it_once_fetched(self, taken_in, tmp_path):
+    async def test_clone_remembers_few_of_its_fetched_branches(self, taken_in, tmp_path):
         data = shutil.copytree(taken_in, tmp_path / "data")
         elsewhere = Source("p2", str(data / "hosted" / "p1.git"), "main", "", "gitea")
         docs, clone = DulwichDocs(data, env={}), data / "repos" / "p2.git"
@@ -324,7 +324,7 @@ class TestManyJobs:
         await docs.fetch(elsewhere)
         assert not lock.exists()
 
-    async def test_a_killed_service_leaves_no_branch_of_the_code_host_locked(self, taken_in, tmp_path):
+    async def test_killed_service_leaves_no_code_host_branch_locked(self, taken_in, tmp_path):
         data = shutil.copytree(taken_in, tmp_path / "data")
         docs = DulwichDocs(data, env={})
         base = (await docs.fetch(LOCAL)).base_commit
@@ -350,7 +350,7 @@ class TestManyJobs:
         assert not [path for path in left if path.exists()]
         assert (await DulwichDocs(data, env={}).fetch(LOCAL)).base_commit
 
-    def test_unfinished_objects_in_a_clone_are_removed_unless_it_is_in_use(self, tmp_path):
+    def test_unfinished_objects_are_removed_from_an_idle_clone(self, tmp_path):
         left = tmp_path / "repos" / "p.git" / "objects" / "0a" / "tmp_obj_x"
         left.parent.mkdir(parents=True)
         left.touch()
@@ -375,7 +375,7 @@ class TestHostileRepositories:
         assert fetched.base_commit == made
         return source, made
 
-    async def test_only_plain_files_with_safe_names_are_listed_and_exported(self, docs, tmp_path):
+    async def test_only_plain_safely_named_files_are_listed_and_exported(self, docs, tmp_path):
         page, other = Blob.from_string(b"page\n"), Blob.from_string(b"other\n")
         target = Blob.from_string(b"/etc/passwd")
         inner = Tree()
@@ -420,7 +420,7 @@ class TestHostileRepositories:
         assert after[b"link"] == (0o120000, target.id)
         assert after[b"sub"] == (0o160000, b"1" * 40)
 
-    async def test_strange_entries_beside_a_change_keep_their_modes_and_names(self, docs, tmp_path):
+    async def test_strange_entries_next_to_a_change_keep_mode_and_name(self, docs, tmp_path):
         page = Blob.from_string(b"page\n")
         tree = Tree()
         for name, mode in ((b"old-mode.md", 0o100664), (b"\xff", 0o100644), (b"README.md", 0o100755)):
@@ -446,7 +446,7 @@ class TestHostileRepositories:
         with opened(tmp_path / "data" / "repos" / "h1.git") as repository:
             assert git_objects.Objects(repository).size(huge.id) == 10 * MAX_BLOB_BYTES
 
-    async def test_a_tree_of_a_hundred_million_paths_is_refused_by_counting(self, docs, tmp_path):
+    async def test_tree_of_a_hundred_million_paths_is_counted_and_refused(self, docs, tmp_path):
         blob = Blob.from_string(b"x")
         trees = []
         below, mode = blob.id, 0o100644

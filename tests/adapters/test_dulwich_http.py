@@ -215,7 +215,7 @@ async def test_circular_redirects_are_called_that(docs, source, server):
     assert moved.value.code == "repository_moved"
 
 
-async def test_a_redirect_within_the_origin_is_followed_with_the_token(docs, source, server):
+async def test_redirect_within_the_origin_keeps_the_token(docs, source, server):
     server.renamed = {"old.git": "their.git"}
     old = replace(source, repository=server.url("old.git"))
     base = (await docs.fetch(old)).base_commit
@@ -254,9 +254,7 @@ async def test_a_protected_branch_is_told_apart(docs, source, server, name):
     assert refused.value.code == "branch_protected"
 
 
-async def test_a_commit_that_is_no_branchs_tip_any_more_is_fetched_again_where_the_server_lets_us(
-    docs, source, server, someone_pushes
-):
+async def test_commit_below_a_branch_tip_is_fetched_where_allowed(docs, source, server, someone_pushes):
     base = (await docs.fetch(source)).base_commit
     await someone_pushes("main", "README.md", "Later\n")
     shutil.rmtree(docs._data / "repos")

@@ -230,7 +230,7 @@ class TestPushing:
         assert "the default branch takes no forced pushes" in output
         assert tip(repository, "refs/heads/main") == before
 
-    async def test_branches_and_tags_are_made_and_deleted_but_not_the_current_branch(self, git, work, repository):
+    async def test_branches_and_tags_but_not_the_current_can_be_deleted(self, git, work, repository):
         await git("tag", "--annotate", "v1", "--message", "One", cwd=work)
         await git("push", "--quiet", "origin", "v1", "main:other", cwd=work)
         assert tip(repository, "refs/heads/other") == tip(repository, "refs/heads/main")

@@ -93,7 +93,7 @@ def test_what_was_merged_here_stays(hosted):
     assert hosted.files()["docs/guide/start.md"] == "# Merged here\n"
 
 
-def test_a_file_that_both_sides_changed_stops_all_until_they_agree(hosted):
+def test_file_changed_on_both_sides_stops_all_until_they_agree(hosted):
     here = commit_to(hosted.path, "main", "docs/index.md", "# Here\n")
     (hosted.origin / "docs/index.md").write_text("# There\n")
     (hosted.origin / "docs/new.md").write_text("# New\n")

@@ -183,7 +183,7 @@ class TestOpening:
         shutil.rmtree(data / "repos" / "p1.heads")
         assert await code_host.open_pull_request(SOURCE, NEW) == opened_pull
 
-    async def test_a_crash_before_or_while_a_branch_is_noted_spoils_nothing(self, code_host, data, repository):
+    async def test_crash_around_noting_a_branch_spoils_nothing(self, code_host, data, repository):
         heads = data / "repos" / "p1.heads"
         first = await code_host.open_pull_request(SOURCE, replace(NEW, head="docs/two"))
         assert first.number == 1
@@ -539,7 +539,7 @@ class TestUnifiedDiff:
             assert (len(found), found.is_cut) == (0, False)
 
 
-async def test_folders_nested_deeper_than_any_documentation_are_left_out_of_the_page(code_host, repository):
+async def test_too_deeply_nested_folders_are_left_out_of_the_page(code_host, repository):
     opened_pull = await code_host.open_pull_request(SOURCE, NEW)
     with opened(repository.path) as bare:
         tip = commit_of(bare, repository.tip(NEW.head))

@@ -85,7 +85,7 @@ def told(asked: Asked) -> str:
     return json.dumps(asked.body["messages"])
 
 
-async def test_calls_that_come_in_pieces_and_side_by_side_become_a_pull_request(provider, model, protocol):
+async def test_calls_in_parallel_pieces_become_a_pull_request(provider, model, protocol):
     plan = call("plan", todos=[{"content": "Mend it", "status": "in_progress"}])
     provider.will_reply("I look. ", calls=(plan, call("read", path="guides/start.md"), call("list")))
     provider.will_reply("I edit.", calls=(EDIT,), input_tokens=1_000_000)
@@ -118,7 +118,7 @@ async def test_calls_that_come_in_pieces_and_side_by_side_become_a_pull_request(
         (call("replace", path="guides/start.md", old="Never.", new="x"), "does not have this text"),
     ],
 )
-async def test_what_the_model_gets_wrong_is_told_to_it_and_the_work_goes_on(provider, model, wrong, said):
+async def test_model_sees_its_mistakes_and_the_work_continues(provider, model, wrong, said):
     provider.will_reply(calls=(wrong,))
     provider.will_reply(calls=(EDIT,))
     provider.will_reply(calls=(FINISH,))
@@ -130,7 +130,7 @@ async def test_what_the_model_gets_wrong_is_told_to_it_and_the_work_goes_on(prov
     assert json.dumps(said)[1:-1] in told(provider.asked[1])
 
 
-async def test_a_name_that_the_provider_would_refuse_does_not_go_back_to_it(provider, model, protocol):
+async def test_name_the_provider_would_refuse_is_not_sent_back(provider, model, protocol):
     provider.will_reply(calls=(Call(f"functions.read file!{'x' * 90}", ("{}",)),))
     provider.will_reply("Nothing to do.")
     journal = Journal("x")
@@ -182,7 +182,7 @@ async def test_an_empty_reply_is_asked_again(provider, model):
     "how",
     [{"after": 1, "cut": True}, {"after": 1, "error": "overloaded_error"}, {"after": 1, "raw": b"data: {broken\n\n"}],
 )
-async def test_a_stream_that_breaks_off_in_its_middle_is_asked_again_and_paid_for_once(provider, model, how):
+async def test_broken_stream_is_requested_again_and_paid_for_once(provider, model, how):
     provider.will_reply("I am on", " it.", calls=(EDIT,), **how)
     provider.will_reply("I am on it.", calls=(EDIT,))
     provider.will_reply(calls=(FINISH,))
@@ -194,7 +194,7 @@ async def test_a_stream_that_breaks_off_in_its_middle_is_asked_again_and_paid_fo
     assert [reply.text for reply in replies(journal)] == ["I am on it.", ""]
 
 
-async def test_a_stream_that_always_breaks_off_fails_the_job_in_the_end(provider, model):
+async def test_stream_that_always_breaks_off_finally_fails_the_job(provider, model):
     for _ in range(9):
         provider.will_reply("I am on", " it.", after=1, cut=True)
     journal = Journal("x")
@@ -226,7 +226,7 @@ async def test_failures_are_retried_by_kind_and_nothing_is_recorded(provider, mo
     assert replies(journal) == []
 
 
-async def test_a_provider_that_never_answers_or_falls_silent_is_given_up(provider, make, protocol):
+async def test_provider_that_stays_or_falls_silent_is_given_up(provider, make, protocol):
     model = make(protocol, first_token_timeout_seconds=1.0, idle_timeout_seconds=0.2)
     provider.will_reply("late", after=-1, hold=asyncio.Event())
     provider.will_reply("I am", " on it.", after=1, hold=asyncio.Event())
@@ -257,7 +257,7 @@ async def test_a_prompt_too_long_is_shortened_and_asked_again(provider, model, p
 
 
 @pytest.mark.slow
-async def test_a_job_of_sixty_steps_over_large_files_stays_below_the_window(provider, make, protocol):
+async def test_sixty_steps_over_large_files_stay_below_the_window(provider, make, protocol):
     window_tokens = 64_000
     files = {f"p{number}.md": f"# {number}\n" + "word " * 2_500 for number in range(60)}
     for number in range(60):
@@ -290,7 +290,7 @@ async def test_another_model_takes_over_and_is_named_in_the_record(provider, mak
     assert "`openai/gpt-5.2`, `anthropic/claude-sonnet-5-5`" in host.asked[0].body
 
 
-async def test_money_is_counted_by_the_settings_prices_and_looked_at_before_each_call(provider, make, protocol):
+async def test_cost_uses_configured_prices_and_is_checked_per_call(provider, make, protocol):
     prices = {"input_usd_per_million_tokens": 1.0, "output_usd_per_million_tokens": 2.0}
     for _ in range(9):
         provider.will_reply(calls=(call("list"),), input_tokens=500_000, output_tokens=250_000)
@@ -301,7 +301,7 @@ async def test_money_is_counted_by_the_settings_prices_and_looked_at_before_each
     assert journal.state.work.usage.cost_usd == pytest.approx(3.0)
 
 
-async def test_a_job_that_is_stopped_ends_its_call_at_the_provider_within_a_second(provider, model):
+async def test_stopped_job_ends_its_provider_call_within_a_second(provider, model):
     provider.will_reply("I am", " on it.", after=1, hold=asyncio.Event())
     running = asyncio.create_task(run_work(Journal("x"), FakeDocsSource(FILES), model))
     asked = await provider.next_asked()

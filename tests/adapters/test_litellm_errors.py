@@ -60,7 +60,7 @@ def test_a_fault_of_our_own_is_not_blamed_on_the_provider():
         "the request exceeds the available context size, try increasing it",
     ],
 )
-def test_a_prompt_too_long_is_known_by_the_words_of_many_providers(said):
+def test_too_long_prompt_is_recognized_for_many_providers(said):
     class BadRequestError(Exception):
         pass
 
@@ -107,7 +107,7 @@ def test_what_is_no_secret_is_quoted():
     assert said in str(error)
 
 
-def test_what_a_provider_says_of_a_request_is_shortened_and_without_the_key():
+def test_provider_error_is_shortened_and_leaves_out_the_key():
     class BadRequestError(Exception):
         pass
 

@@ -154,7 +154,7 @@ async def test_parallel_calls_with_split_arguments_are_put_together(provider, mo
 
 
 @pytest.mark.parametrize("way", [*OURS, "litellm"], indirect=True)  # Gemini's arguments are objects, not texts of JSON
-async def test_a_call_without_text_and_malformed_arguments_come_through_as_text(provider, model):
+async def test_call_without_text_and_bad_arguments_arrive_as_text(provider, model):
     provider.will_reply(calls=(Call("search", ('{"q": ', "oops")),))
     texts, end = await reply(model, WITH_TOOLS)
     assert texts == []
@@ -188,7 +188,7 @@ async def test_a_conversation_goes_out_in_anthropic_form(provider, make):
     assert body["max_tokens"] == 8192
 
 
-async def test_anthropic_is_told_what_of_a_conversation_with_tools_to_keep(provider, make):
+async def test_anthropic_cache_marks_cover_tool_conversations(provider, make):
     keep = {"type": "ephemeral"}
     more = (AssistantMessage("", (ToolCall("call_3", "search", "{}"),)), ToolMessage("call_3", "search", "here"))
     model = make("anthropic")
@@ -293,7 +293,7 @@ async def test_a_refusal_is_a_reply(provider, model):
     assert ("".join(texts), end.reason) == ("I will not.", "refused")
 
 
-async def test_a_prompt_that_the_providers_filter_refuses_is_a_refusal(provider, make):
+async def test_prompt_refused_by_the_providers_filter_is_a_refusal(provider, make):
     provider.will_fail(
         400,
         "invalid_request_error",
@@ -381,7 +381,7 @@ async def test_a_wait_beyond_our_patience_is_not_begun(provider, model, waits):
 
 
 @pytest.mark.parametrize("way", OURS, indirect=True)
-async def test_an_overload_told_in_the_stream_before_any_text_is_tried_again(provider, model, waits):
+async def test_overload_in_the_stream_before_any_text_is_retried(provider, model, waits):
     provider.will_reply("never", after=0, error="overloaded_error")
     provider.will_reply("ok")
     texts, _ = await reply(model)
@@ -454,7 +454,7 @@ async def test_closing_a_reply_ends_the_call_at_the_provider(provider, model):
     assert provider.asked[0].disconnected_at - closed_at < 10
 
 
-async def test_cancelling_the_wait_for_the_first_text_ends_the_call_at_the_provider(provider, model):
+async def test_cancelling_before_the_first_text_ends_the_model_call(provider, model):
     provider.will_reply("never", after=-1, hold=asyncio.Event())
     task = asyncio.create_task(reply(model))
     asked = await provider.next_asked()

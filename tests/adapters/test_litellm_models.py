@@ -145,7 +145,7 @@ def test_a_window_that_our_own_words_would_fill_is_refused(tokens):
         msgspec.convert({"alias": "a", "model": "b", "context_tokens": tokens}, ModelSettings)
 
 
-async def test_the_window_is_that_of_the_settings_else_of_the_table_else_a_usual_one():
+async def test_window_is_from_settings_else_table_else_a_usual_one():
     chosen = models(
         ModelSettings(alias="set", model="openai/gpt-4.1", context_tokens=50_000),
         ModelSettings(alias="known", model="anthropic/claude-opus-4-1"),
@@ -175,7 +175,7 @@ async def test_preparing_without_any_real_model_needs_nothing():
     await chosen.close()
 
 
-async def test_one_wrong_name_is_told_and_the_others_are_prepared_nevertheless():
+async def test_wrong_model_name_is_reported_and_others_are_prepared():
     wrong = ModelSettings(alias="wrong", model="nobody/knows-it")
     chosen = models(wrong, LOCAL)
     with pytest.raises(NotFound, match="nobody/knows-it"):

@@ -60,7 +60,7 @@ async def asked_by(provider):
         await model.close()
 
 
-async def test_azure_is_asked_at_the_deployments_address_with_its_own_header(provider, asked_by):
+async def test_azure_uses_the_deployments_address_and_its_own_header(provider, asked_by):
     provider.will_reply(calls=(Call("read", ('{"path":', '"b.md"}')),), model="gpt-5.2-2025-12-11")
     asked, end = await asked_by("azure/our-deployment")
     assert asked.path == "/openai/deployments/our-deployment/chat/completions"
@@ -73,7 +73,7 @@ async def test_azure_is_asked_at_the_deployments_address_with_its_own_header(pro
     assert end.model == "azure/gpt-5.2-2025-12-11"
 
 
-async def test_gemini_is_asked_in_its_own_form_and_its_stream_understood(provider, asked_by):
+async def test_gemini_has_its_own_request_form_and_stream(provider, asked_by):
     provider.will_reply("Now ", calls=(Call("read", ('{"path": "b.md"}',)),), input_tokens=100, output_tokens=7)
     asked, end = await asked_by("gemini/gemini-2.5-pro")
     assert (asked.path, asked.query) == ("/models/gemini-2.5-pro:streamGenerateContent", {"alt": "sse"})

@@ -35,7 +35,7 @@ async def who(model):
 
 
 @pytest.mark.parametrize("error", [Unavailable("down"), RateLimited("overloaded"), KEY])
-async def test_another_is_asked_when_the_first_is_down_overloaded_or_its_key_refused(clock, error):
+async def test_fallback_when_down_overloaded_or_key_refused(clock, error):
     model, _, _ = pair(clock, [error], [Says("Here.")])
     assert model.name == "first/model"
     assert await who(model) == "second/model"
@@ -71,7 +71,7 @@ async def test_a_reply_that_has_begun_is_not_begun_anew_by_another(clock):
     assert (first.closed, second.requests) == (1, [])
 
 
-async def test_a_model_that_failed_is_asked_last_for_a_while_and_then_first_again(clock):
+async def test_failed_model_comes_last_for_a_while_then_first_again(clock):
     model, first, _ = pair(clock, [Unavailable("down"), Says("Back.")], [Says("Here."), Says("Here.")])
     assert [await who(model), await who(model)] == ["second/model"] * 2
     assert len(first.requests) == 1
@@ -79,7 +79,7 @@ async def test_a_model_that_failed_is_asked_last_for_a_while_and_then_first_agai
     assert await who(model) == "first/model"
 
 
-async def test_the_providers_word_on_when_to_come_back_counts_up_to_a_bound(clock):
+async def test_providers_retry_after_counts_up_to_a_bound(clock):
     busy = RateLimited("busy", retry_after_seconds=99_999.0)
     model, _, _ = pair(clock, [busy, Says("Back.")], [Says("Here."), Says("Here.")])
     assert await who(model) == "second/model"
@@ -89,7 +89,7 @@ async def test_the_providers_word_on_when_to_come_back_counts_up_to_a_bound(cloc
     assert await who(model) == "first/model"
 
 
-async def test_one_that_was_down_is_asked_all_the_same_when_the_other_is_down_too(clock):
+async def test_model_that_was_down_is_tried_when_the_other_is_down(clock):
     model, _, _ = pair(clock, [Unavailable("down"), Says("Back.")], [Says("Here."), Unavailable("down, too")])
     assert await who(model) == "second/model"
     assert await who(model) == "first/model"

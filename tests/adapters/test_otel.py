@@ -56,7 +56,7 @@ def test_nothing_of_it_is_imported_where_nobody_asks():
     ]
 
 
-def test_a_collector_that_is_silent_delays_neither_work_nor_the_end():
+def test_silent_collector_delays_neither_work_nor_shutdown():
     others = set(threading.enumerate())
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
@@ -75,7 +75,7 @@ def test_a_collector_that_is_silent_delays_neither_work_nor_the_end():
         assert not thread.is_alive()
 
 
-def test_a_span_within_another_is_its_child_and_a_failure_is_told_by_its_kind():
+def test_inner_span_is_a_child_and_a_failure_has_its_kind():
     with collecting() as collector:
         tracer = sent_to(collector.url)
         with tracer.span("outer", request_id="r-1"), tracer.span("inner", encloses=False), tracer.span("sibling"):
@@ -101,7 +101,7 @@ def test_a_span_within_another_is_its_child_and_a_failure_is_told_by_its_kind():
     ("name", "value", "told"),
     [("OTEL_TRACES_SAMPLER", "always_off", "False"), ("OTEL_BSP_MAX_QUEUE_SIZE", "-1", "OpenTelemetry's variables")],
 )
-def test_a_sampler_is_heeded_and_a_variable_without_sense_is_said_in_a_sentence(name, value, told):
+def test_sampler_is_used_and_an_invalid_variable_reported(name, value, told):
     variables = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9", name: value}
     done = subprocess.run(
         [sys.executable, "-c", SAYS_SO], env={**os.environ, **variables}, capture_output=True, text=True, check=True

@@ -323,7 +323,7 @@ async def test_no_proxy_of_the_environment_is_asked(receiver, sender):
     assert output.split() == [b"200"]
 
 
-async def test_without_the_setting_nothing_private_and_nothing_in_plain_is_sent(receiver):
+async def test_private_and_plain_addresses_need_the_setting(receiver):
     sender = AiohttpWebhookSender(allow_private=False)
     for url in (receiver.url, receiver.url.replace("http:", "https:"), "https://localhost/", "file:///etc/passwd"):
         assert await sender.send(url, b"{}", HEADERS) == Answer(None, "address_not_allowed")

@@ -67,7 +67,7 @@ async def exported(reader: WebsiteDocs, where: Source, tmp_path) -> tuple[dict[s
     return files, json.loads(files.pop(MANIFEST))
 
 
-async def test_pages_of_llms_txt_are_read_and_stand_where_people_read_them(site, tmp_path):
+async def test_pages_of_llms_txt_have_the_addresses_people_read(site, tmp_path):
     site.files = {
         "/llms.txt": ("text/plain", "# S\n- [Start](/start.md)\n- [Deep](/a/deep.md)\n- [Gone](/gone.md)"),
         "/start.md": ("text/markdown", "# Start\n\nSee [deep](/a/deep)."),

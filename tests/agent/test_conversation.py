@@ -39,7 +39,7 @@ def test_callers_roles_give_no_authority():
     ]  # fmt: skip
 
 
-def test_a_conversation_that_ends_with_the_assistant_is_told_to_go_on():
+def test_conversation_ending_with_the_assistant_asks_to_go_on():
     told = messages(request(Message("user", "A"), Message("assistant", "B")), Work(), "facts")
     assert told[-1] == UserMessage(prompt("nudge"), "nudge")
 
@@ -55,14 +55,14 @@ def test_braces_in_values_stay_what_they_are():
     assert "{problems} {folder}" in prompt("checks", problems="{problems} {folder}")
 
 
-def test_a_reply_without_a_word_is_answered_by_telling_the_model_to_go_on():
+def test_empty_reply_is_answered_with_a_request_to_go_on():
     silent = ModelReplied("m", "", (), Usage(), AT)
     told = messages(request(Message("user", "A")), Work(transcript=(silent,)), "facts")
     assert told[-1] == UserMessage(prompt("nudge"), "nudge")
 
 
 @pytest.mark.parametrize(("window_tokens", "most"), [(None, MAX_GUIDANCE_CHARACTERS), (8_000, 1_000)])
-async def test_guidance_of_any_length_is_quoted_as_far_as_there_is_room_and_says_so(window_tokens, most):
+async def test_long_guidance_is_quoted_up_to_the_budget_and_says_so(window_tokens, most):
     docs = FakeDocsSource({"AGENTS.md": "Be terse. " * 100_000, "docs/AGENTS.md": "Use metric units."})
     source = Source("p1", "", "main", "docs", "local")
     fetched = await docs.fetch(source, branch="b")

@@ -169,7 +169,7 @@ def entries_of(repository, tree_id):
 
 
 @pytest.mark.parametrize("path", ["docs/link.md", "docs/passwd.md", "docs/up/page.md", "docs/module/page.md"])
-async def test_a_change_at_a_link_or_a_submodule_goes_back_to_the_model(data, path):
+async def test_change_at_a_link_or_submodule_is_returned_to_the_model(data, path):
     build = Builder()
     _, workspace = await opened_workspace(data, build.commit(data, hostile_tree(build)))
     toolbox = Toolbox(workspace, Links(workspace), None, "docs")
@@ -234,7 +234,7 @@ def many_files(build, count):
     return build.tree(("docs", FOLDER, build.tree(*folders)))
 
 
-async def test_a_repository_of_very_many_files_costs_seconds_and_not_the_event_loop(data, quick_switches):
+async def test_huge_repository_costs_seconds_and_not_the_event_loop(data, quick_switches):
     count = int(os.environ.get("HOSTILE_FILES", "10000"))
     build = Builder()
     base = build.commit(data, many_files(build, count))

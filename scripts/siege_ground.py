@@ -47,7 +47,6 @@ class Tenant:
     assistant_key: str
     hook_secret: str = ""
     remote_id: str = ""
-    website_id: str = ""
 
     @property
     def admin(self) -> dict[str, str]:
@@ -107,7 +106,6 @@ class Elsewhere:
     gitea: FakeGitea = field(init=False)
     port: int = 0
     black_hole_port: int = 0
-    heard: int = 0
     repository: str = ""
 
     def __post_init__(self) -> None:
@@ -132,7 +130,6 @@ class Elsewhere:
             await runner.cleanup()
 
     async def _black_hole(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.heard += 1
         with contextlib.suppress(ConnectionError, asyncio.CancelledError):  # cancelled when all of this ends
             if self.mood == "webhook-dribble":
                 writer.write(b"HTTP/1.1 200 OK\r\n")

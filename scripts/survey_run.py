@@ -19,8 +19,6 @@ from scripts.phrases import Phrase, phrases_in
 PACKAGES = ("service", "eventstore")
 MAX_LINES = 500
 MAX_BRANCHES = 15
-MAX_FILES = 15
-BRANCHES = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.ExceptHandler, ast.IfExp, ast.match_case)
 FENCE = ("`{3", "```", "~{3", "~~~")
 """Parts of a text by which code looks for a fence."""
 

@@ -45,8 +45,6 @@ class Period(Struct, frozen=True):
         return cls("" if start is None else stamp(start), "9999" if end is None else stamp(end))
 
 
-EVER = Period()
-
 _QUESTIONS = """
     SELECT asked.position, asked.id, asked.thread_id, asked_at, question, page, reply_id, answers.started_at, state,
         coalesce(answer, '') AS answer, answers.resolution, model, cited, rating, comment, rated_at

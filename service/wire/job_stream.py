@@ -63,8 +63,6 @@ _BRACKETS = re.compile(r'[][{}]|"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
 
 PublicJson = dict[str, object]
 
-LIVE_KEEP_ALIVE = b": ping\n\n"
-
 
 class JobStreamEncoder:
     """Encodes one run of a job, from its request (or a follow-up) to its end. Feed it the events in order, each once.

@@ -37,7 +37,6 @@ def test_with_nothing_at_all_everything_is_builtin():
     assert chosen.for_agent("") is EDITOR
     assert chosen.for_assistant() is QUOTER
     assert all(chosen.for_agent(alias) is EDITOR for alias in ("sonnet", "opus", "builtin"))
-    assert not chosen.needs_litellm
     assert chosen.describe() == "agent builtin/editor, assistant builtin/quoter"
 
 
@@ -55,7 +54,6 @@ def test_a_key_in_the_environment_is_used(env, provider):
         assert chosen.for_agent(alias).name.startswith(provider)
     assert chosen.for_assistant().name == chosen.for_agent("sonnet").name
     assert chosen.for_agent("builtin") is EDITOR
-    assert chosen.needs_litellm
 
 
 def test_an_empty_key_is_none():
@@ -77,7 +75,6 @@ def test_one_model_alone_is_the_default_of_both():
 def test_defaults_are_aliases_builtin_or_whole_names():
     chosen = models(LOCAL, SONNET, agent="local", assistant="builtin")
     assert (chosen.for_agent("").name, chosen.for_assistant()) == (LOCAL.model, QUOTER)
-    assert chosen.needs_litellm
     assert models(agent="mistral/mistral-large-latest").for_agent("").name == "mistral/mistral-large-latest"
 
 

@@ -8,7 +8,8 @@ from service.domain.search import SearchFilter
 from service.domain.sites import Skipped
 from service.ports.search_index import NO_FILTER, Explanation, Page, SearchResult, Section
 from service.retrieval.readers.markdown import PageSection, ParsedPage, parse_page
-from service.retrieval.site.navigation import Site, SitePage, read_site
+from service.retrieval.site.navigation import Site, SitePage
+from tests.fakes.sites import read_site
 
 
 class FakeSearchIndex:

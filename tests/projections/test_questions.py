@@ -24,7 +24,6 @@ from service.domain.threads import (
 from service.domain.times import timestamp
 from service.projections.questions import QuestionsView
 from service.queries.questions import (
-    EVER,
     Period,
     list_feedback,
     list_questions,
@@ -35,6 +34,7 @@ from service.streams import THREADS
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 LAST = 1 << 62
+EVER = Period()
 
 
 @pytest.fixture

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.retrieval.site.navigation import Site, link_problem, read_site, resolve_link
+from service.retrieval.site.navigation import Site, link_problem, resolve_link
+from tests.fakes.sites import read_site
 
 
 def site_of(files: dict[str, str], docs_folder: str = "") -> Site:

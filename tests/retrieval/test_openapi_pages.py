@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from service.retrieval.site.navigation import read_site
+from tests.fakes.sites import read_site
 from tests.retrieval.formats import page_of, places, reason
 
 YAML = """\

@@ -117,7 +117,6 @@ class Session:
         """For each finished instruction, whether it changed something or had nothing to fix."""
         self._edits = 0
         self._unknown: list[str] = []
-        self._said: list[str] = []
         self._report: list[str] = []
         self._turn = Turn()
 

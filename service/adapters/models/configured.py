@@ -138,11 +138,6 @@ class ConfiguredModels:
         """All that ``for_agent`` takes."""
         return tuple(dict.fromkeys((*self._settings, *ALWAYS, BUILTIN)))
 
-    @property
-    def needs_litellm(self) -> bool:
-        """Return whether any alias is more than builtin."""
-        return any(self._resolve(alias) is not None for alias in self._settings)
-
     async def prepare(self) -> None:
         """Import litellm, if it is needed, and rehearse a call of each model.
 

@@ -49,10 +49,6 @@ class Filter(Struct, frozen=True, omit_defaults=True):
     def of(cls, options: Options) -> "Filter":
         return cls(**{name: getattr(options, name) for name in cls.__struct_fields__})
 
-    @property
-    def is_everything(self) -> bool:
-        return self == Filter()
-
     def as_texts(self) -> dict[str, str]:
         return {name: str(value) for name, value in msgspec.to_builtins(self).items()}
 

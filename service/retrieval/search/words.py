@@ -266,10 +266,6 @@ class Words:
             or self.pages.doc_freq("link", term)
         )
 
-    def beginning_with(self, prefix: str, limit: int) -> list[tuple[str, int]]:
-        """Yield terms of bodies, with the number of sections that have them."""
-        return self.sections.terms_with_prefix("body", prefix, limit=limit)
-
     def best_sections(
         self, weighed: Mapping[SectionField, tuple[float, Mapping[str, float]]], only: Query | None, limit: int
     ) -> list[Hit]:

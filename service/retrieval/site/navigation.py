@@ -12,10 +12,9 @@ from urllib.parse import unquote
 
 from msgspec import Struct
 
-from service.domain.sites import Skipped
 from service.markup.front_matter import list_field, text_field
 from service.markup.pages import INDEX_NAMES, MARKDOWN_SUFFIXES, without_suffix
-from service.retrieval.readers.markdown import ParsedPage, parse_page
+from service.retrieval.readers.markdown import ParsedPage
 from service.retrieval.site.detection import detect_layout
 from service.retrieval.site.layout import MAX_CONFIG_BYTES, MAX_FACT, NUMBER, Kind, Layout, NavEntry, clean_url
 
@@ -31,7 +30,6 @@ __all__ = [  # with what those who read sites need of the modules below this one
     "link_problem",
     "make_site",
     "placed",
-    "read_site",
     "resolve_link",
     "site_page",
 ]
@@ -184,13 +182,6 @@ def make_site(layout: Layout, pages: Iterable[ParsedPage], files: Iterable[str])
         if not layout.is_hidden(page.front_matter):
             builder.add(page)
     return builder.site()
-
-
-def read_site(files: Mapping[str, bytes], *, docs_folder: str = "") -> Site:
-    """A site from its files in memory; those that cannot be read are not in it."""
-    layout = detect_layout(files, files.get, docs_folder=docs_folder)
-    parsed = (parse_page(data, path, layout.dialect) for path, data in files.items() if layout.is_page(path))
-    return make_site(layout, (page for page in parsed if not isinstance(page, Skipped)), files)
 
 
 def _title_of(path: str) -> str:

@@ -12,10 +12,10 @@ What the filter promises:
   once.
 - The result does not depend on where the chunks were cut.
 
-``[0]`` is the marker that a model is told to write when the documentation does not answer the question. It is taken out
-of the text and noted. Where it is glued to a word (``argv[0]``) it is text.
+``[0]`` is the marker that the prompt asks a model to write when the documentation does not answer the question. It is
+removed from the text and noted. Directly after a word (``argv[0]``), it is text.
 
-A ``suggestions`` block that the model writes is taken out as well and kept, for its links are yet to be checked.
+A ``suggestions`` block that the model writes is removed as well, and kept, since its links must be checked first.
 
 What is code is decided as ``markup`` decides it (``service.markup.streaming``), by the text as the model wrote it.
 Indented code is known where it is code for every reader (``lines.Indents``); elsewhere a citation in it is linked.
@@ -29,24 +29,24 @@ from service.markup.streaming.code import KEPT_OF_LINE, CodeLexer
 from service.markup.streaming.lines import Indents
 
 MAX_HELD_CHARACTERS = 60
-"""Of a bracket; a longer one is no citation."""
+"""Limit for a bracket; a longer one is no citation."""
 
 MAX_TARGET_CHARACTERS = 500
-"""Of a link target that the model wrote after a number; ours takes its place."""
+"""Limit for a link target that the model wrote after a number; ours replaces it."""
 
 MAX_RANGE = 20
 
 MAX_SUGGESTION_CHARACTERS = 1_000
-"""Of a line in the model's block of suggestions; what is beyond is not read."""
+"""Limit for a line in the model's block of suggestions; the rest is not read."""
 
 _SPECIAL = "[]`~:"
-"""What means something in text, and nothing in code."""
+"""Characters with a meaning in text, and none in code."""
 _IN_BRACKET = re.compile(r"[\d\s,;–-]")  # noqa: RUF001  (models write ranges with an en dash)
 _NUMBERS = re.compile(r"\s*\d{1,3}(?:\s*(?:[,;]|[-–])\s*\d{1,3})*\s*")  # noqa: RUF001
 _PART = re.compile(r"(\d+)(?:\s*[-–]\s*(\d+))?")  # noqa: RUF001
 _IMAGE = re.compile(r"\[[^\[\]\\`<\n]{0,300}\]\((?!//)[\w./#?=&%~-]{0,300}\)")
 _IMAGE_SO_FAR = re.compile(r"\[[^\[\]\\`<\n]{0,300}(?:\](?:\((?!//)[\w./#?=&%~-]{0,300})?)?")
-"""Of the site itself, in the plainest form: no scheme, no other host, nothing that could be read in two ways."""
+"""The beginning of an image of the site itself, in the plainest form: no scheme, no other host, nothing ambiguous."""
 _TARGET_BEGUN = re.compile(r"\((?:[ <]{0,200}\n?[ <]{0,200}(?:[A-Za-z][A-Za-z0-9+.-]{0,30}|/)?)?")
 _SUGGESTIONS = "suggestions"
 
@@ -355,7 +355,7 @@ class CitationFilter:
             self.suggestions.append(line)
 
     def _release(self) -> None:
-        """What was held is text."""
+        """Emit what was held as text."""
         self._emit(self._held)
         self._mode, self._held = _Mode.TEXT, ""
 

@@ -1,10 +1,10 @@
-"""What a model thinks aloud, ``<think>…</think>`` or ``<thinking>…</thinking>``, taken out of its text while it flows.
+"""Remove a model's reasoning, ``<think>…</think>`` or ``<thinking>…</thinking>``, from its text while it flows.
 
-Models on a server of one's own write it into their answer, where the server does not separate it. It is no part of the
-answer: no reader sees it, and a number in brackets in it is no citation. It is handed over apart, to be recorded.
+Self-hosted models write it into their answer where their server does not separate it. It is not part of the answer: no
+reader sees it, and a number in brackets in it is no citation. It is returned separately, to be recorded.
 
-- A tag counts wherever it stands outside of code, whatever its case; blanks may stand before its ``>``. What is opened
-  and never closed goes on to the end of the call. Tags within it nest. An end without a beginning is left out alone.
+- A tag counts wherever it is outside of code, in upper or lower case; blanks may be before its ``>``. Reasoning that is
+  never closed goes on to the end of the call. Tags within it nest. An end without a beginning is removed on its own.
 - In code of the answer a tag is text: in a fenced block, and in a code span that ends on its line. In what is thought,
   only a span is code: a block in it that was never closed must not hide its end.
 
@@ -17,7 +17,7 @@ import re
 from service.markup.streaming.code import KEPT_OF_LINE, MAX_SPAN, CodeLexer, run_of
 
 PIECE_CHARACTERS = 1_000
-"""Of a chunk that is looked at in one go: what remains of it is copied at each step."""
+"""Limit for the part of a chunk that is handled at once: the rest of it is copied at each step."""
 
 _SPECIAL = re.compile(r"[`~<]")
 _TAG = re.compile(r"<(/?)think(?:ing)?[ \t]{0,8}>", re.IGNORECASE)
@@ -36,7 +36,7 @@ class ThinkingFilter:
         self._out: list[str] = []
         self._thoughts: list[str] = []
         self._depth = 0
-        """Of tags that are open."""
+        """Number of open tags."""
         self._has_thought = False
         self._line = ""
         """The answer's line so far, its beginning at least."""
@@ -70,7 +70,7 @@ class ThinkingFilter:
         return self._take()
 
     def take_thoughts(self) -> str:
-        """What was thought since the last time."""
+        """Return the reasoning since the last call."""
         if not self._thoughts:
             return ""
         text = "".join(self._thoughts)
@@ -109,7 +109,7 @@ class ThinkingFilter:
                 return True
 
     def _pass(self, count: int) -> None:
-        """Let so many characters through, to where they belong."""
+        """Pass on that number of characters, to where they belong."""
         text = self._buffer[:count]
         if "\n" not in text:
             self._lexer.text(count)

@@ -36,7 +36,7 @@ class Fence(Struct, frozen=True):
     mark: str
     """Its run of backticks or tildes."""
     place: Place
-    """Of its first line."""
+    """Place of its first line."""
 
     @property
     def closing(self) -> str:
@@ -83,7 +83,7 @@ class CodeLexer:
         return self._fence.mark if self._fence is not None else ""
 
     def text(self, count: int) -> None:
-        """So many characters have been read that are neither backticks, tildes nor ends of lines."""
+        """Note that ``count`` characters were read that are neither backticks, tildes nor ends of lines."""
         if self.ticks:
             self.in_span += count
             if self.in_span > MAX_SPAN:

@@ -1,9 +1,9 @@
 """Where in Markdown a line stands: which of its lists and quotes are open, and whether a code fence may begin there.
 
-Whoever lets code through untouched must be sure that it is code for every reader, so this knows three answers: a fence
+A filter that leaves code untouched must be sure that it is code for every reader, so this has three answers: a fence
 begins here, none does, and "that depends". The last one is for nested markers, tabs and the like, where CommonMark
-(0.31, section 5) decides by what stood many lines before. What is taken for open here is open by CommonMark; what is
-open by CommonMark may be unknown here.
+(0.31, section 5) decides by what stood many lines before. A list or quote that is open here is open by CommonMark; one
+that is open by CommonMark may be unknown here.
 """
 
 import re
@@ -21,9 +21,9 @@ _TOO_WIDE = re.compile(r" *\t[ \t]*| {5,}")
 MARKERS = " \t>-*+0123456789.)"
 """Characters of the marks of quotes and lists, and of the blanks around them."""
 BLANKS = " \t"
-"""What CommonMark (0.31, section 2.1) takes for indentation and for the whole of a blank line; no other white space."""
+"""The only characters that CommonMark (0.31, section 2.1) accepts as indentation and as the whole of a blank line."""
 LINE_CHARACTERS = 1_000
-"""Of a line, as far as it is looked at; a head that is longer has nothing of which anything would depend."""
+"""The part of a line that is looked at, in characters; nothing depends on the rest of a longer head."""
 CODE_INDENT = 4
 """Columns of blanks, beyond what the open containers need, that make code of what follows."""
 
@@ -45,11 +45,11 @@ class Place(Struct, frozen=True):
 START = Place()
 """Before the first line."""
 _PROSE = Place(is_blank=False)
-"""Of a line that begins with a letter: it ends what is open, or goes on with its prose."""
+"""Place of a line that begins with a letter: it ends what is open, or continues its prose."""
 
 
 def place_of(line: str, before: Place) -> Place:
-    """Of a line, or of its beginning that ends in the content; ``before`` is the place of the line before it."""
+    """Return the place of a line, or of its beginning up to the content; ``before`` is that of the line before."""
     if line[:1].isalpha():
         return _PROSE
     if not line and not before.items:

@@ -13,7 +13,7 @@ MAX_ID_BYTES = 255
 MAX_SCHEMA_VERSION = 1 << 31
 
 # The whole document is decoded, not only looked over: a number out of range, or half a character, has the grammar of
-# JSON, and stops who reads it. It takes about 1 µs for an event of 500 bytes.
+# JSON, and stops a reader of it. It takes about 1 µs for an event of 500 bytes.
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 

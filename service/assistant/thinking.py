@@ -151,7 +151,7 @@ class ThinkingFilter:
         return True
 
     def _ends_span(self, at: int, final: bool) -> bool | None:
-        """Whether the span that is open ends behind this place; None: that is yet to be seen."""
+        """Return whether the span that is open ends behind this place; None: that is yet to be seen."""
         buffer = self._buffer
         limit = max(0, MAX_SPAN - self._lexer.in_span)
         newline = buffer.find("\n")

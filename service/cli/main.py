@@ -208,7 +208,7 @@ def _reason(error: OSError, data: Path | None) -> str:
 def _run(called: Command, options: Options, output: Output, program: Program) -> int:
     if called.prints:
         return int(called.function(output, program))
-    import asyncio  # late, for those above need none of it
+    import asyncio  # late, since the functions above do not need it
     import sqlite3
 
     from eventstore import EventStoreError

@@ -203,7 +203,7 @@ def _require_log(data: Path) -> None:
     log = data / "events.db"
     if log.exists() and log.stat().st_size > 0:
         return
-    for left in ("views.db", "checkpoints.jsonl", "hosted"):  # none of them is made before the log
+    for left in ("views.db", "checkpoints.jsonl", "hosted"):  # each of them is made after the log
         if (data / left).exists():
             from service.domain.errors import Conflict
 

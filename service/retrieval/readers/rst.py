@@ -55,7 +55,7 @@ def parse_rst(data: bytes, path: str, include: Include | None = None) -> ParsedP
 def _document(source: str, path: str, include: Include | None) -> nodes.document:
     learn(source)
     settings: Any = get_default_settings(Parser)
-    settings.report_level = settings.halt_level = 5  # what is wrong with a page is not told on standard error
+    settings.report_level = settings.halt_level = 5  # problems of a page are not printed on standard error
     settings.file_insertion_enabled = settings.raw_enabled = False
     settings.auto_id_prefix, settings.id_prefix = "id", ""  # as Sphinx has it
     settings.smart_quotes = settings.syntax_highlight = False

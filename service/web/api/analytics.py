@@ -27,7 +27,7 @@ from service.views.questions import (
     UnansweredView,
 )
 from service.web.api.feedback import EXAMPLE_MESSAGE_ID, EXAMPLE_THREAD_ID
-from service.web.api.operations import PROJECT, Answer, Parameter, Routes
+from service.web.api.operations import Answer, Parameter, Routes
 from service.web.http.access import project_for
 from service.web.http.app_keys import STORE, VIEWS
 from service.web.http.query_params import query_param, read_whole
@@ -138,8 +138,6 @@ def _rows(name: str, description: str, kind: type[Struct], row: dict[str, Any]) 
     )
 
 
-THREAD = Parameter("threadId", "The thread's id, or that of a question in it.", where="path")
-
 FROM = Parameter(
     "dateFrom", "The first date, or time, in UTC unless it says otherwise; inclusive.", Moment, example="2026-11-01"
 )
@@ -173,9 +171,7 @@ routes = Routes()
             CONVERSATION_EXAMPLE,
         )
     },
-    key="admin",
     parameters=(
-        PROJECT,
         *ROWS,
         Parameter(
             "resolutionStatus",
@@ -207,8 +203,7 @@ async def list_conversations(request: web.Request) -> web.StreamResponse:
     "Analytics",
     "List unanswered questions",
     {200: _rows("questions", "By wording, the most frequent first.", UnansweredListView, UNANSWERED_EXAMPLE)},
-    key="admin",
-    parameters=(PROJECT, *ROWS),
+    parameters=ROWS,
 )
 async def list_unanswered(request: web.Request) -> web.StreamResponse:
     """Return the questions that the documentation does not answer, the most frequent first."""
@@ -230,8 +225,6 @@ async def list_unanswered(request: web.Request) -> web.StreamResponse:
     "Analytics",
     "Read a thread",
     {200: Answer("Its transcript.", TranscriptView, example=TRANSCRIPT_EXAMPLE)},
-    key="admin",
-    parameters=(PROJECT, THREAD),
     errors={404: ("thread_not_found",)},
 )
 async def show_thread(request: web.Request) -> web.StreamResponse:
@@ -252,8 +245,7 @@ async def show_thread(request: web.Request) -> web.StreamResponse:
     "Analytics",
     "List feedback",
     {200: _rows("feedback", "The newest first.", FeedbackListView, RATED_EXAMPLE)},
-    key="admin",
-    parameters=(PROJECT, *ROWS, Parameter("rating", "Only this one.", Rating, example="down")),
+    parameters=(*ROWS, Parameter("rating", "Only this one.", Rating, example="down")),
 )
 async def list_feedback(request: web.Request) -> web.StreamResponse:
     """Newest first."""

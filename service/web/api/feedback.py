@@ -9,7 +9,7 @@ from service.commands.threads import give_feedback
 from service.domain.feedback import MAX_COMMENT_CHARACTERS, GiveFeedback, Rating
 from service.runtime.system import now
 from service.views.fields import described
-from service.web.api.operations import DOMAIN, Answer, Routes
+from service.web.api.operations import Answer, Routes
 from service.web.http.access import site_for
 from service.web.http.app_keys import STORE
 from service.web.http.problems import metadata_of, read_body
@@ -41,10 +41,8 @@ class FeedbackBody(Struct, rename="camel"):
     "Rate a reply",
     {204: Answer("It is recorded. The last feedback for a reply counts.")},
     description="`messageId` is the reply's, as its stream's start names it. A comment is erased with its thread.",
-    key="assistant",
     body=FeedbackBody,
     body_examples={"thumb": {"threadId": EXAMPLE_THREAD_ID, "messageId": EXAMPLE_MESSAGE_ID, "rating": "up"}},
-    parameters=(DOMAIN,),
     errors={404: ("thread_not_found", "message_not_found"), 409: ("feedback_changed_too_often",)},
 )
 async def post_feedback(request: web.Request) -> web.Response:

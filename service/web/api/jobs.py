@@ -19,7 +19,7 @@ from service.queries.jobs import ReadJob, events_of, live_events
 from service.views.jobs import JobList, JobView
 from service.views.projects import ProjectView
 from service.web.api import stream_description as streams
-from service.web.api.operations import PROJECT, Answer, Parameter, Routes
+from service.web.api.operations import Answer, Parameter, Routes
 from service.web.http.access import project_for
 from service.web.http.app_keys import CLOSING, JOB_READER, MODELS, STORE
 from service.web.http.limits import metered_store
@@ -70,7 +70,6 @@ JOB_EXAMPLE = {
     "usage": {"inputTokens": 0, "outputTokens": 0, "costUsd": 0.0},
     "queuePosition": None,
 }
-JOB = Parameter("id", "The job's id.", where="path")
 IDEMPOTENCY_KEY = Parameter(
     "Idempotency-Key",
     "Makes a request that is sent again do nothing again: for the same key and the same body the answer is the same"
@@ -104,10 +103,9 @@ routes = Routes()
     },
     description="An instruction in words becomes a background job. It ends by itself: with a pull request, or with"
     " nothing to change, or failed. Watch it by its events, or by asking for it with `wait`.",
-    key="admin",
     body=JobBody,
     body_examples={"instruction": {"prompt": "Fix broken links"}},
-    parameters=(PROJECT, IDEMPOTENCY_KEY),
+    parameters=(IDEMPOTENCY_KEY,),
     errors={400: ("invalid_idempotency_key",), 409: ("read_only",), 422: ("idempotency_key_reused",)},
     limited=True,
 )
@@ -127,10 +125,7 @@ async def create_job(request: web.Request) -> web.Response:
     "Agent",
     "Get a job",
     JOB_ANSWER | {304: Answer("It is as it was when it had the entity tag of `If-None-Match`.", headers=("ETag",))},
-    key="admin",
     parameters=(
-        PROJECT,
-        JOB,
         Parameter(
             "wait",
             "Hold the answer until the job ends, for at most this number of seconds (up to 60).",
@@ -163,9 +158,7 @@ async def show_job(request: web.Request) -> web.Response:
     "List jobs",
     {200: Answer("The newest first.", JobList, example={"jobs": [JOB_EXAMPLE], "nextCursor": None})},
     description="As long as `nextCursor` is not null there are more: send it back as `cursor`.",
-    key="admin",
     parameters=(
-        PROJECT,
         Parameter("limit", "How many at most, 1 to 100; 20 when not given.", PageNumber, example=20),
         Parameter("cursor", "The `nextCursor` of an earlier answer.", JobCursor),
         Parameter("status", "Only those that are `active`, `completed` or `failed`.", JobStatus),
@@ -194,10 +187,9 @@ async def show_jobs(request: web.Request) -> web.Response:
     JOB_ANSWER,
     description="An active job is steered: the message is in the next prompt of its model. One that has ended goes"
     " on, on the same branch and in the same pull request; if that is merged or closed, in a new one.",
-    key="admin",
     body=JobBody,
     body_examples={"more": {"prompt": "Mention it in the changelog, too"}},
-    parameters=(PROJECT, JOB, IDEMPOTENCY_KEY),
+    parameters=(IDEMPOTENCY_KEY,),
     errors={
         400: ("invalid_idempotency_key",),
         404: ("job_not_found",),
@@ -225,8 +217,6 @@ async def post_job_message(request: web.Request) -> web.Response:
     "Cancel a job",
     JOB_ANSWER,
     description="It ends as failed, with `failure.code` `cancelled`, and its model is stopped. Again does nothing.",
-    key="admin",
-    parameters=(PROJECT, JOB),
     errors={404: ("job_not_found",), 409: ("job_ended",)},
 )
 async def post_job_cancel(request: web.Request) -> web.Response:
@@ -245,8 +235,6 @@ async def post_job_cancel(request: web.Request) -> web.Response:
     "Archive a job",
     JOB_ANSWER,
     description="Its status stays; it is listed only with `includeArchived`. Again does nothing.",
-    key="admin",
-    parameters=(PROJECT, JOB),
     errors={404: ("job_not_found",)},
 )
 async def post_job_archive(request: web.Request) -> web.Response:
@@ -274,10 +262,7 @@ async def post_job_archive(request: web.Request) -> web.Response:
     description="Each event's `event` is its type, its `id` a position: send the last one seen back as"
     " `Last-Event-ID` to go on after it. While a job waits for its turn, events of type `queue-position`, without"
     " an id, report its place. More types may come: ignore those that you do not know.\n\n" + streams.LIVE_TABLE,
-    key="admin",
     parameters=(
-        PROJECT,
-        JOB,
         Parameter(
             "Last-Event-ID",
             "The id of the last event seen.",

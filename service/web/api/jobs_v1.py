@@ -14,8 +14,8 @@ from service.queries.jobs_v1 import list_sessions, session_of
 from service.views.fields import described
 from service.views.jobs_v1 import Session, Sessions
 from service.web.api import stream_description as streams
-from service.web.api.jobs import IDEMPOTENCY_KEY, JOB, JOB_EXAMPLE, PageNumber, new_job, number_of
-from service.web.api.operations import PROJECT, Answer, Parameter, Routes
+from service.web.api.jobs import IDEMPOTENCY_KEY, JOB_EXAMPLE, PageNumber, new_job, number_of
+from service.web.api.operations import Answer, Parameter, Routes
 from service.web.http.access import project_for
 from service.web.http.app_keys import CLOSING, JOB_READER, STORE, VIEWS
 from service.web.http.live import with_keep_alives
@@ -98,16 +98,14 @@ class JobBodyV1(Struct):
         )
     },
     description=streams.DATA_TABLE,
-    key="admin",
     body=JobBodyV1,
     body_examples={"instruction": {"messages": [{"role": "user", "content": "Fix broken links"}]}},
-    parameters=(PROJECT, IDEMPOTENCY_KEY),
+    parameters=(IDEMPOTENCY_KEY,),
     errors={
         400: ("unknown_model", "invalid_idempotency_key"),
         409: ("read_only",),
         422: ("idempotency_key_reused",),
     },
-    deprecated=True,
     limited=True,
 )
 async def create_job_v1(request: web.Request) -> web.StreamResponse:
@@ -149,10 +147,7 @@ async def create_job_v1(request: web.Request) -> web.StreamResponse:
     "Deprecated",
     "Get a job",
     {200: Answer("The job.", Session, example=SESSION_EXAMPLE)},
-    key="admin",
-    parameters=(PROJECT, JOB),
     errors={404: ("job_not_found",)},
-    deprecated=True,
 )
 async def show_job_v1(request: web.Request) -> web.Response:
     project = await project_for(request)
@@ -167,9 +162,7 @@ async def show_job_v1(request: web.Request) -> web.Response:
     "Deprecated",
     "List jobs",
     {200: Answer("The newest first.", Sessions, example={"allSessions": [SESSION_EXAMPLE]})},
-    key="admin",
     parameters=(
-        PROJECT,
         Parameter(
             "skip",
             "How many to leave out at the start.",
@@ -178,7 +171,6 @@ async def show_job_v1(request: web.Request) -> web.Response:
         ),
         Parameter("take", "How many at most, 1 to 100; 12 when not given.", PageNumber, example=12),
     ),
-    deprecated=True,
 )
 async def show_jobs_v1(request: web.Request) -> web.Response:
     project = await project_for(request)

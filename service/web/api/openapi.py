@@ -118,7 +118,7 @@ def common_errors(operation: Operation) -> dict[int, tuple[str, ...]]:
         errors[408] = ("body_too_slow",)
         errors[413] = ("body_too_large",)
         errors[415] = ("unsupported_media_type",)
-    elif any(parameter.where != "path" for parameter in operation.parameters):
+    elif operation.parameters:
         errors[400] = ("invalid_request",)
     if "{projectId}" in operation.path:
         errors[404] = ("project_not_found", "not_found")
@@ -179,7 +179,11 @@ def _types_of(operations: Sequence[Operation], notices: Sequence[Notice]) -> lis
     found |= {id(notice.body): notice.body for notice in notices}
     for operation in operations:
         kinds = [answer.type for answer in operation.answers.values()]
-        for kind in (operation.body, *kinds, *(parameter.type for parameter in operation.parameters)):
+        for kind in (
+            operation.body,
+            *kinds,
+            *(parameter.type for parameter in operation.all_parameters),
+        ):
             if kind is not None:
                 found[id(kind)] = kind
     return list(found.values())
@@ -205,10 +209,10 @@ def _operation(operation: Operation, operations: Sequence[Operation], schema_of:
     if operation.description:
         made["description"] = operation.description
     made["security"] = [{operation.key: []}] if operation.key else []
-    if operation.deprecated:
+    if operation.is_deprecated:
         made["deprecated"] = True
-    if operation.parameters:
-        made["parameters"] = [_parameter(parameter, schema_of) for parameter in operation.parameters]
+    if parameters := operation.all_parameters:
+        made["parameters"] = [_parameter(parameter, schema_of) for parameter in parameters]
     if operation.body is not None:
         content: dict[str, Any] = {"schema": schema_of[id(operation.body)]}
         if operation.body_examples:
@@ -245,7 +249,7 @@ def _answer(
     answer: Answer, operation: Operation, operations: Sequence[Operation], schema_of: Mapping[int, Any]
 ) -> dict[str, Any]:
     headers = ["X-Request-Id", *answer.headers]
-    if operation.deprecated:
+    if operation.is_deprecated:
         headers += ["Deprecation", "Sunset", "Link"]
     if operation.limited:
         headers += ["RateLimit-Policy", "RateLimit"]
@@ -285,7 +289,7 @@ def _event(data: Any) -> dict[str, Any]:
 
 def _link(name: str, where: str, operations: Sequence[Operation]) -> dict[str, Any]:
     target = next(operation for operation in operations if operation.id == name)
-    parameters = {one.name: f"$request.path.{one.name}" for one in target.parameters if one.where == "path"}
+    parameters = {one.name: f"$request.path.{one.name}" for one in target.path_parameters}
     return {"operationId": name, "parameters": {**parameters, "id": where}, "description": target.summary + "."}
 
 
@@ -302,7 +306,7 @@ def _header(header: Header) -> dict[str, Any]:
 
 def _error(status: int, codes: Sequence[str], operation: Operation, schema: Any) -> dict[str, Any]:
     headers = ["X-Request-Id"]
-    if operation.deprecated:
+    if operation.is_deprecated:
         headers += ["Deprecation", "Sunset", "Link"]
     if status == 401:
         headers.append("WWW-Authenticate")

@@ -25,6 +25,18 @@ class Parameter(Struct, frozen=True):
     example: Any = None
 
 
+PATH_PARAMETERS = {
+    parameter.name: parameter
+    for parameter in (
+        Parameter("projectId", "The project's id, as `docsmith project list` shows it.", where="path"),
+        Parameter("domain", "The site's domain, such as `docs.example.com`.", where="path", example="guide"),
+        Parameter("id", "The job's id.", where="path"),
+        Parameter("chatId", "The `id` that the chat's requests carry in their body.", where="path"),
+        Parameter("threadId", "The thread's id, or that of a question in it.", where="path"),
+    )
+}
+
+
 class Answer(Struct, frozen=True):
     """One answer that is no error."""
 
@@ -52,17 +64,34 @@ class Operation(Struct, frozen=True):
     summary: str
     answers: Mapping[int, Answer]
     description: str = ""
-    key: KeyName | None = None
     body: SchemaOf = None
     body_examples: Mapping[str, Any] = {}
     parameters: Sequence[Parameter] = ()
+    """Besides those of its path."""
     errors: Mapping[int, Sequence[str]] = {}
     """Status to codes, besides those that ``common_errors`` adds."""
-    deprecated: bool = False
     limited: bool = False
     """Counted by the limits."""
     answers_head: bool = True
     """False for a GET with effects."""
+
+    @property
+    def key(self) -> KeyName | None:
+        if "{projectId}" in self.path:
+            return "admin"
+        return "assistant" if "{domain}" in self.path else None
+
+    @property
+    def is_deprecated(self) -> bool:
+        return self.tag == "Deprecated"
+
+    @property
+    def path_parameters(self) -> Sequence[Parameter]:
+        return [PATH_PARAMETERS[name] for name in re.findall(r"{(\w+)}", self.path)]
+
+    @property
+    def all_parameters(self) -> Sequence[Parameter]:
+        return [*self.path_parameters, *self.parameters]
 
 
 class Notice(Struct, frozen=True):
@@ -81,9 +110,6 @@ class Tag(Struct, frozen=True):
     name: str
     description: str
 
-
-PROJECT = Parameter("projectId", "The project's id, as `docsmith project list` shows it.", where="path")
-DOMAIN = Parameter("domain", "The site's domain, such as `docs.example.com`.", where="path", example="guide")
 
 P = ParamSpec("P")
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]

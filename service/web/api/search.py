@@ -13,7 +13,7 @@ from service.domain.threads import (
 )
 from service.views.fields import described
 from service.views.search import PageMetadata, PageView, SearchResult, search_result
-from service.web.api.operations import DOMAIN, Answer, Routes
+from service.web.api.operations import Answer, Routes
 from service.web.api.threads import FilterBody
 from service.web.http.access import site_for
 from service.web.http.app_keys import INDEX
@@ -100,10 +100,8 @@ class PageBody(Struct):
             example=SEARCH_EXAMPLE,
         )
     },
-    key="assistant",
     body=SearchBody,
     body_examples={"question": {"query": "How do I retry a failed job?", "pageSize": 5}},
-    parameters=(DOMAIN,),
     errors={404: ("not_indexed",)},
     limited=True,
 )
@@ -131,10 +129,8 @@ async def search(request: web.Request) -> web.Response:
     "Assistant",
     "Read a page of a site",
     {200: Answer("The page as Markdown.", PageView, example=PAGE_EXAMPLE)},
-    key="assistant",
     body=PageBody,
     body_examples={"page": {"path": "guides/retries.md"}},
-    parameters=(DOMAIN,),
     errors={404: ("page_not_found", "not_indexed")},
 )
 async def read_page(request: web.Request) -> web.Response:

@@ -26,7 +26,7 @@ from service.runtime.system import new_id, now
 from service.views.fields import described
 from service.views.projects import ProjectView
 from service.web.api import stream_description as streams
-from service.web.api.operations import DOMAIN, Answer, Parameter, Routes
+from service.web.api.operations import Answer, Parameter, Routes
 from service.web.api.replies import ReplySubscription, send_data_stream, send_ui_messages
 from service.web.http.access import site_for
 from service.web.http.app_keys import BROADCAST, INSTANCE, KEY_REQUIRED, REPLIER, STORE, VIEWS
@@ -162,10 +162,8 @@ routes = Routes()
     description="Made for `useChat`, and plain enough for curl: each event is one JSON chunk, the last is `[DONE]`."
     " First comes the search step and its sources, then text. An error after the answer has begun is a chunk of"
     " type `error`.\n\n" + streams.UI_TABLE,
-    key="assistant",
     body=ThreadBody,
     body_examples={"question": QUESTION_EXAMPLE},
-    parameters=(DOMAIN,),
     errors={404: ("thread_not_found",), 409: ("conflict",)},
     limited=True,
 )
@@ -198,10 +196,7 @@ async def post_message_v2(request: web.Request) -> web.StreamResponse:
     description="What `useChat({resume: true})` asks for when its page comes back. It is for a client that has the"
     " thread's key, or asks as the first request did: with the same key, from the same address, by the same"
     " program.",
-    key="assistant",
     parameters=(
-        DOMAIN,
-        Parameter("chatId", "The `id` that the chat's requests carry in their body.", where="path"),
         Parameter("X-Thread-Key", "The thread's key.", where="header"),
         Parameter("threadKey", "The thread's key, for clients that can set no header."),
         Parameter("fp", "The thread's own `fp`, where it is not `anonymous`."),
@@ -247,12 +242,9 @@ async def resume_reply(request: web.Request) -> web.StreamResponse:
         )
     },
     description=streams.DATA_TABLE,
-    key="assistant",
     body=ThreadBody,
     body_examples={"question": {"fp": "anonymous", "messages": [{"role": "user", "content": "How do I retry?"}]}},
-    parameters=(DOMAIN,),
     errors={404: ("thread_not_found",), 409: ("conflict",)},
-    deprecated=True,
     limited=True,
 )
 async def post_message_v1(request: web.Request) -> web.StreamResponse:

@@ -53,7 +53,7 @@ class EventStore(Protocol):
         """
 
     async def append_all(self, writes: Sequence[Append]) -> Appended:
-        """Append to several streams, all or none; their events get positions in the order given."""
+        """Append to several streams, all or none; their events get positions in this order. Raises as ``append``."""
 
     @property
     def trouble(self) -> str | None:

@@ -44,6 +44,7 @@ class VaultFile:
     def open(
         cls, path: Path, *, read_only: bool = False, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     ) -> Self:
+        """Open the vault; create it unless it is only read. Raise StoreUnavailable or StoreCorrupt."""
         if read_only and not path.exists():
             return cls(path, None, clock, read_only)
         try:

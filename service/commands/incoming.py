@@ -15,7 +15,7 @@ HOSTS = {"github": "GitHub", "gitlab": "GitLab", "gitea": "Gitea"}
 
 
 async def set_incoming_secret(store: EventStore, project_id: str, metadata: Metadata) -> str:
-    """Give the project a new secret and return it; the one before is of no use any more."""
+    """Give the project a new secret and return it; earlier ones are no longer valid."""
     secret = new_secret()
     await execute(store, INCOMING, project_id, SetIncomingSecret(secret, now()), metadata=metadata)
     return secret

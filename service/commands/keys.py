@@ -49,10 +49,10 @@ async def change_key(store: EventStore, key_id: str, change: ChangeKey, metadata
 
 
 async def note_use_of_key(store: EventStore, key_id: str) -> int:
-    """Record that a key opened something; nothing when that was recorded within the hour."""
+    """Record that a key was used, at most once an hour. Raise NotFound."""
     return (await execute(store, KEYS, key_id, NoteUse(now()))).position
 
 
 async def revoke_key(store: EventStore, key_id: str, metadata: Metadata) -> int:
-    """End a key for good; again does nothing. Raises NotFound."""
+    """Revoke a key for good; a repeat does nothing. Raise NotFound."""
     return (await execute(store, KEYS, key_id, RevokeKey(now()), metadata=metadata)).position

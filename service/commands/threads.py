@@ -22,6 +22,7 @@ class PostedMessage(Struct, frozen=True):
 async def start_thread(
     store: EventStore, project: ProjectView, message: PostMessage, metadata: Metadata
 ) -> PostedMessage:
+    """Start a thread with its first message. Raise Invalid for its fields."""
     thread_id, thread_key = new_capability(), new_capability()
     command = StartThread(
         project.organization_id, project.id, project.domain, message.fp, digest_of(thread_key), message
@@ -31,7 +32,7 @@ async def start_thread(
 
 
 async def post_message(store: EventStore, thread_id: str, message: PostMessage, metadata: Metadata) -> PostedMessage:
-    """Raises NotFound ``thread_not_found``: it is not there, or the sender may not write to it."""
+    """Add a message. Raise NotFound ``thread_not_found``, also when the sender may not write to the thread."""
     try:
         done = await execute(store, THREADS, thread_id, message, metadata=metadata)
     except SubjectErased as error:

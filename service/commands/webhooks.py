@@ -76,7 +76,7 @@ async def delete_webhook(store: EventStore, views: Views, webhook_id: str, metad
 
 
 async def request_delivery(store: EventStore, delivery_id: str, webhook_id: str, metadata: Metadata) -> int:
-    """Ask for a delivery to be sent again, now. Return the position in the log."""
+    """Request that a delivery is sent again, now. Return the position in the log."""
     command = RequestDelivery(webhook_id, now())
     return (await execute(store, DELIVERIES, delivery_id, command, metadata=metadata)).position
 

@@ -47,7 +47,7 @@ def test_parallel_tool_calls_are_put_together_by_index():
     )
 
 
-def test_thinking_is_not_text_and_a_call_without_arguments_has_an_empty_object():
+def test_thinking_is_not_text_and_no_arguments_make_an_object():
     texts, ending = read("anthropic/thinking_then_tool_use")
     assert "".join(texts) == "Let me check the weather for San Francisco."
     assert ending.tool_calls == (

@@ -331,7 +331,7 @@ async def test_private_and_plain_addresses_need_the_setting(receiver):
     assert receiver.received == []
 
 
-async def test_names_are_looked_up_a_bounded_number_at_a_time_and_who_leaves_gives_up_nothing():
+async def test_lookups_are_bounded_and_cancelling_one_loses_none():
     resolver = PatientResolver(lookups=1)
     first, second = (asyncio.create_task(resolver.resolve("localhost", 80)) for _ in range(2))
     await asyncio.sleep(0)

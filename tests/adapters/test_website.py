@@ -115,7 +115,7 @@ async def test_without_either_the_one_file_is_parted_into_pages(site, tmp_path):
     assert "Text a." in files["a.md"]
 
 
-async def test_a_second_visit_asks_for_changes_only_and_an_unchanged_site_is_the_same_commit(site, tmp_path):
+async def test_second_visit_fetches_only_changes_or_keeps_the_commit(site, tmp_path):
     site.files = {
         "/llms.txt": ("text/plain", "[A](/a.md) [B](/b.md)"),
         "/a.md": ("text/markdown", "# A"),

@@ -54,7 +54,7 @@ def results(journal):
     return [event for event in journal.events if isinstance(event, ToolReturned)]
 
 
-async def test_a_job_ends_in_one_commit_on_its_branch_and_one_pull_request():
+async def test_job_ends_in_one_commit_and_one_pull_request():
     docs, host, journal = FakeDocsSource(FILES), FakeCodeHost(), Journal("Explain retries")
     end = await run_job(journal, docs, FakeModel(script()), host=host)
     assert isinstance(end, Finished)
@@ -80,7 +80,7 @@ async def test_the_commit_says_what_and_why_and_names_the_job():
     assert made.committed_at.microsecond == 0
 
 
-async def test_the_model_sees_its_own_words_the_results_and_only_our_words_as_system():
+async def test_model_sees_its_words_and_results_and_our_system_text():
     told = [Message("system", "Be brief."), Message("user", "Explain retries")]
     model = FakeModel(script())
     await run_job(Journal(*told), FakeDocsSource({**FILES, "AGENTS.md": "Use British spelling."}), model)
@@ -120,7 +120,7 @@ async def test_a_page_that_is_made_and_deleted_again_is_no_change():
     assert docs.pushes == []
 
 
-async def test_a_finish_beside_a_failed_call_waits_for_the_model_to_see_the_failure():
+async def test_finish_with_a_failed_call_waits_until_model_sees_it():
     wrong = call("replace", path="guides/start.md", old="nowhere", new="x")
     model = FakeModel([calls(wrong, FINISH), calls(EDIT), calls(FINISH)])
     journal = Journal("x")
@@ -220,7 +220,7 @@ async def test_a_clock_that_steps_forward_is_no_time_of_a_job():
     assert len(model.requests) == 3
 
 
-async def test_work_that_is_done_is_published_even_when_the_budget_is_used_up_by_it():
+async def test_finished_work_is_published_with_a_used_up_budget():
     broken = call("write", path="guides/new.md", text="See [it](nowhere.md).\n")
     host = FakeCodeHost()
     model = FakeModel([calls(broken, FINISH)])
@@ -248,7 +248,7 @@ async def test_a_model_that_refuses_fails_the_job():
     assert failed.value.code == "model_refused"
 
 
-async def test_a_reply_that_breaks_off_is_not_recorded_and_its_iterator_is_closed():
+async def test_broken_reply_is_not_recorded_and_its_iterator_closed():
     model = FakeModel([Says("I am", breaks_off=Unavailable("gone"))] * 9)
     journal = Journal("x")
     with pytest.raises(Unavailable):
@@ -267,7 +267,7 @@ async def test_a_named_branch_that_exists_is_worked_on():
     assert "Four times." in docs.files("docs/mine")["guides/start.md"]
 
 
-async def test_the_branch_of_the_documentation_itself_is_not_worked_on():
+async def test_branch_of_the_documentation_is_not_a_working_branch():
     with pytest.raises(Invalid) as refused:
         await run_work(Journal("x", branch="main", branch_named=True), FakeDocsSource(FILES), FakeModel())
     assert refused.value.code == "branch_is_base"
@@ -312,7 +312,7 @@ async def test_the_recorded_changes_give_the_recorded_commit_again():
     assert again.branches["docs/change"] == end.work.commit.commit
 
 
-async def test_a_branch_that_somebody_pushed_to_meanwhile_fails_the_job():
+async def test_job_fails_when_others_pushed_to_its_branch():
     docs = FakeDocsSource(FILES)
     docs.branches["docs/change"] = docs._commit({}, None, AUTHOR, "theirs\n", Journal("x").now())
     with pytest.raises(Conflict):
@@ -329,7 +329,7 @@ async def test_a_code_host_that_is_down_does_not_cost_the_work():
     assert len(docs.pushes) == 1
 
 
-async def test_the_repositorys_template_gives_the_pull_request_its_form():
+async def test_template_of_the_repository_shapes_the_pull_request():
     template = "## Summary\n<!-- say what -->\n\n## Checklist\n- [ ] read\n"
     host = FakeCodeHost()
     docs = FakeDocsSource({**FILES, ".github/pull_request_template.md": template})
@@ -350,7 +350,7 @@ async def test_words_of_a_page_call_nobody_to_the_pull_request():
     assert len(subject) <= 72
 
 
-async def test_paths_begin_at_the_root_of_the_repository_also_with_a_docs_folder():
+async def test_paths_start_at_the_repository_root_with_a_docs_folder():
     docs = FakeDocsSource({"docs/a.md": "A\n", "src/secret.py": "x\n", "mkdocs.yml": "nav: [a.md]\n"})
     model = FakeModel(
         [

@@ -30,7 +30,7 @@ def shrink_level(journal):
     return [event.shrink_level for event in journal.events if isinstance(event, ModelReplied)]
 
 
-async def test_a_reply_that_breaks_off_is_asked_again_and_whoever_listens_is_told():
+async def test_broken_reply_is_requested_again_and_listeners_notified():
     model = FakeModel([Says("I am on", breaks_off=Unavailable("gone")), Says("All is well.")])
     journal, heard = Journal("x"), []
     context = context_of(journal, FakeDocsSource({"a.md": "x\n"}), model)
@@ -42,7 +42,7 @@ async def test_a_reply_that_breaks_off_is_asked_again_and_whoever_listens_is_tol
 
 
 @pytest.mark.parametrize("error", [Unavailable("down"), Forbidden("key"), Invalid("bad")])
-async def test_a_failure_before_the_first_text_has_been_tried_again_already(error):
+async def test_failure_before_the_first_text_is_not_retried_here(error):
     model = FakeModel([error])
     with pytest.raises(type(error)):
         await run_work(Journal("x"), FakeDocsSource(FILES), model)
@@ -74,7 +74,7 @@ async def test_a_job_of_sixty_steps_stays_within_the_window_all_along():
         assert size / 3 + request.max_output_tokens < window_tokens
 
 
-async def test_a_prompt_that_the_provider_finds_too_long_is_shortened_harder_from_then_on():
+async def test_prompt_refused_as_too_long_stays_shorter_from_then_on():
     model = FakeModel([*reads(0, 12), TOO_LONG, *reads(12, 14), DONE], window_tokens=200_000)
     journal = Journal("x")
     await run_work(journal, FakeDocsSource(FILES), model)
@@ -85,7 +85,7 @@ async def test_a_prompt_that_the_provider_finds_too_long_is_shortened_harder_fro
     assert any(LEFT_OUT in message.text for message in model.requests[13].messages if isinstance(message, ToolMessage))
 
 
-async def test_a_prompt_that_is_too_long_however_it_is_shortened_is_told_clearly():
+async def test_prompt_too_long_in_every_form_is_reported_clearly():
     model = FakeModel([*reads(0, 12), TOO_LONG, TOO_LONG], window_tokens=200_000)
     with pytest.raises(Invalid, match="context_tokens") as failed:
         await run_work(Journal("x"), FakeDocsSource(FILES), model)

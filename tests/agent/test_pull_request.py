@@ -51,7 +51,7 @@ async def test_each_section_gets_what_it_asks_for_and_the_rest_stays():
     assert told.count("`a.md`") == 1
 
 
-async def test_what_the_checks_found_is_told_with_and_without_a_template():
+async def test_findings_of_the_checks_are_shown_whatever_the_template():
     for files in ({}, {".github/pull_request_template.md": "## Testing\n"}):
         told = await body(files, BROKEN)
         assert "nowhere.md is broken" in told
@@ -60,7 +60,7 @@ async def test_what_the_checks_found_is_told_with_and_without_a_template():
 
 
 @pytest.mark.parametrize("template", ["No headings here.", "# Only a title", "## Related issues\n\nCloses #"])
-async def test_a_template_that_asks_for_nothing_we_have_stands_after_the_summary(template):
+async def test_template_without_known_sections_follows_the_summary(template):
     told = await body({".github/pull_request_template.md": template})
     assert told.startswith(f"It was missing.\n\n{template.partition(chr(10))[0]}")
     assert "`a.md` (added)" in told

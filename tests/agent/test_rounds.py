@@ -103,7 +103,7 @@ async def reproduced(journal, files):
     return made
 
 
-async def test_a_message_is_in_the_next_prompt_after_the_results_it_came_between():
+async def test_message_follows_the_pending_results_in_the_next_prompt():
     journal = Journal("Explain retries")
     model = TalkedTo([calls(EDIT), calls(MORE), calls(finish())], journal, at=1)
     end = await run_job(journal, FakeDocsSource(FILES), model)
@@ -115,7 +115,7 @@ async def test_a_message_is_in_the_next_prompt_after_the_results_it_came_between
 
 
 @pytest.mark.parametrize("last", [calls(finish()), Says("All done.")])
-async def test_a_reply_that_ends_the_work_does_not_when_a_message_came_meanwhile(last):
+async def test_final_reply_does_not_end_the_work_after_a_new_message(last):
     journal, host, docs = Journal("Explain retries"), FakeCodeHost(), FakeDocsSource(FILES)
     model = TalkedTo([calls(EDIT), last, *second_round()], journal, at=2)
     end = await run_job(journal, docs, model, host=host)
@@ -124,7 +124,7 @@ async def test_a_reply_that_ends_the_work_does_not_when_a_message_came_meanwhile
     assert len(host.pull_requests) == len(kinds(journal, Committed)) == 1
 
 
-async def test_a_message_during_the_push_is_for_a_further_round_of_the_same_run():
+async def test_message_during_the_push_starts_a_round_in_the_same_run():
     class Said(FakeDocsSource):
         async def push(self, source, *, branch, commit):
             await super().push(source, branch=branch, commit=commit)
@@ -140,7 +140,7 @@ async def test_a_message_during_the_push_is_for_a_further_round_of_the_same_run(
     assert docs.files("docs/change") == {**FILES, "start.md": "# Start\n\nThree times.\n", "more.md": "# More\n"}
 
 
-async def test_a_job_goes_on_in_the_same_pull_request_with_one_commit_more():
+async def test_continued_job_adds_one_commit_to_its_pull_request():
     journal, docs, host = Journal("Explain retries"), FakeDocsSource(FILES), FakeCodeHost()
     first = await run_job(journal, docs, FakeModel(first_round()), host=host)
     journal.say("Also add a page")
@@ -162,7 +162,7 @@ async def test_a_job_goes_on_in_the_same_pull_request_with_one_commit_more():
     assert journal.replayed() == second
 
 
-async def test_a_further_round_works_on_what_others_pushed_to_the_branch():
+async def test_further_round_works_on_what_others_pushed():
     journal, docs, host = Journal("Explain retries"), MovingDocsSource(FILES), FakeCodeHost()
     await run_job(journal, docs, FakeModel(first_round()), host=host)
     await docs.theirs("docs/change", "start.md", "# Start\n\nFour times, says a reviewer.\n")
@@ -174,7 +174,7 @@ async def test_a_further_round_works_on_what_others_pushed_to_the_branch():
 
 
 @pytest.mark.parametrize("state", ["merged", "closed"])
-async def test_a_job_whose_pull_request_is_over_goes_on_in_a_new_one_from_the_base(state):
+async def test_job_with_a_closed_pull_request_opens_a_new_one_on_base(state):
     journal, docs, host = Journal("Explain retries"), FakeDocsSource(FILES), FakeCodeHost()
     await run_job(journal, docs, FakeModel(first_round()), host=host)
     host.end(1, state)
@@ -188,7 +188,7 @@ async def test_a_job_whose_pull_request_is_over_goes_on_in_a_new_one_from_the_ba
     assert kinds(journal, BranchChanged) == [BranchChanged]
 
 
-async def test_a_round_that_changes_nothing_leaves_the_pull_request_alone():
+async def test_round_without_changes_leaves_the_pull_request_alone():
     journal, docs, host = Journal("Explain retries"), FakeDocsSource(FILES), FakeCodeHost()
     await run_job(journal, docs, FakeModel(first_round()), host=host)
     journal.say("Is that all?")
@@ -213,7 +213,7 @@ async def test_a_job_that_failed_goes_on_with_the_changes_that_it_had():
     )
 
 
-async def test_a_pull_request_that_could_not_be_opened_is_opened_by_the_next_round():
+async def test_pull_request_that_failed_to_open_is_opened_next_round():
     journal, docs, host = Journal("Explain retries"), FakeDocsSource(FILES), FakeCodeHost()
     host.errors = [Unavailable("down")]
     with pytest.raises(Unavailable):
@@ -225,7 +225,7 @@ async def test_a_pull_request_that_could_not_be_opened_is_opened_by_the_next_rou
     assert [shown.head for shown in host.pull_requests] == ["docs/change"]
 
 
-async def test_a_job_cancelled_between_push_and_pull_request_adopts_what_is_there():
+async def test_job_cancelled_after_the_push_adopts_what_is_there():
     journal, docs, host = Journal("Explain retries"), FakeDocsSource(FILES), FakeCodeHost()
     journal.dies_on = RecordPush
     with pytest.raises(Killed):
@@ -242,7 +242,7 @@ async def test_a_job_cancelled_between_push_and_pull_request_adopts_what_is_ther
 # A branch that moves
 
 
-async def test_the_work_stands_on_the_base_branch_as_it_is_when_it_is_handed_in():
+async def test_work_is_rebased_on_the_base_branch_before_it_is_pushed():
     class Moving(MovingDocsSource):
         async def fetch(self, source, *, branch=""):
             self.fetches = getattr(self, "fetches", 0) + 1
@@ -273,7 +273,7 @@ async def test_work_is_put_on_a_branch_that_moved_during_the_push():
     assert journal.replayed() == end
 
 
-async def test_work_that_was_put_on_another_commit_is_checked_again_there():
+async def test_rebased_work_is_checked_again():
     files = {**FILES, "guide.md": "# Guide\n"}
     journal, docs, host = (
         Journal("Explain retries"),
@@ -293,7 +293,7 @@ async def test_work_that_was_put_on_another_commit_is_checked_again_there():
     assert journal.replayed() == end
 
 
-async def test_work_on_what_somebody_else_changed_fails_and_says_what_to_do():
+async def test_work_on_files_others_changed_fails_with_advice():
     journal = Journal("Explain retries")
     docs = MovingDocsSource(FILES, ("docs/change", "start.md", "# Start\n\nFive times.\n"))
     with pytest.raises(Conflict) as failed:
@@ -319,7 +319,7 @@ async def test_a_branch_that_never_stands_still_is_left_alone():
     assert failed.value.code == "branch_moved"
 
 
-async def test_somebody_who_builds_on_our_commit_before_we_recorded_the_push_is_no_conflict():
+async def test_commit_of_others_on_our_unrecorded_push_is_no_conflict():
     journal, docs, host = Journal("Explain retries"), MovingDocsSource(FILES), FakeCodeHost()
     journal.dies_on = RecordPush
     with pytest.raises(Killed):
@@ -333,7 +333,7 @@ async def test_somebody_who_builds_on_our_commit_before_we_recorded_the_push_is_
 
 
 @pytest.mark.parametrize("after_keeping", [False, True])
-async def test_two_rounds_killed_at_any_record_end_as_if_they_had_not_been(after_keeping):
+async def test_two_rounds_end_the_same_when_killed_at_any_record(after_keeping):
     async def both(journal, docs, host, model_of):
         await run_job(journal, docs, model_of(0), host=host)
         journal.say("Also add a page")
@@ -366,7 +366,7 @@ async def test_two_rounds_killed_at_any_record_end_as_if_they_had_not_been(after
             assert len(kinds(journal, kind)) == number
 
 
-async def test_a_message_between_the_checks_and_the_commit_is_heeded_in_the_same_commit():
+async def test_message_after_the_checks_is_handled_in_the_same_commit():
     class Said(Journal):
         async def record(self, command):
             if isinstance(command, RecordCommit) and not self.state.work.messages:
@@ -379,7 +379,7 @@ async def test_a_message_between_the_checks_and_the_commit_is_heeded_in_the_same
     assert docs.files("docs/change")["more.md"] == "# More\n"
 
 
-async def test_a_message_to_a_job_about_to_end_without_changes_has_it_go_on():
+async def test_message_continues_a_job_about_to_end_without_changes():
     class Said(Journal):
         async def record(self, command):
             if isinstance(command, CompleteJob) and not self.state.work.messages:
@@ -391,7 +391,7 @@ async def test_a_message_to_a_job_about_to_end_without_changes_has_it_go_on():
     assert docs.files("docs/change")["more.md"] == "# More\n"
 
 
-async def test_the_steps_of_earlier_rounds_are_not_charged_to_a_later_one():
+async def test_steps_of_earlier_rounds_are_not_charged_to_later_ones():
     journal, docs = Journal("Explain retries"), FakeDocsSource(FILES)
     await run_job(journal, docs, FakeModel(first_round()), budgets=Budgets(steps=2))
     journal.say("Also add a page")

@@ -43,7 +43,7 @@ def test_without_a_window_nothing_is_shortened():
     assert not any(LEFT_OUT in text for text in texts(told(steps(300, 10_000), None)))
 
 
-def test_a_prompt_stays_within_its_room_and_grows_by_its_end_for_many_calls():
+def test_prompt_stays_within_its_budget_and_mostly_only_grows():
     room, made, changes, before = 100_000, [], 0, []
     for number in range(200):
         made += [reply(number, path=f"page{number}.md"), result(number, 9_000)]
@@ -55,7 +55,7 @@ def test_a_prompt_stays_within_its_room_and_grows_by_its_end_for_many_calls():
     assert changes <= 200 * 9_000 / (room * (1 - FREED)) + 1
 
 
-def test_what_is_shortened_says_what_it_was_and_that_it_can_be_had_again():
+def test_shortened_result_says_what_it_was_and_how_to_repeat_it():
     now = texts(told(steps(30, 9_000), 100_000))
     assert now[0].startswith("page0.md, lines 1 to 90 of 90:\n[")
     assert LEFT_OUT in now[0]
@@ -74,7 +74,7 @@ def test_short_results_and_errors_stay_as_they_are():
     assert texts(now)[:2] == ["Replaced once in a.md.", "There is no file b.md."]
 
 
-def test_long_arguments_of_earlier_calls_are_shortened_and_stay_json():
+def test_long_arguments_of_earlier_calls_shrink_and_stay_json():
     wrote = [reply(0, "write", path="a.md", text="z" * 50_000), result(0, text="Wrote a.md.")]
     odd = [ModelReplied("m", "", (ToolCall("c9-0", "write", '{"text": "' + "q" * 9_000),), Usage(), AT), result(9, 10)]
     now = told([*wrote, *odd, *steps(20, 9_000)], 100_000)
@@ -84,7 +84,7 @@ def test_long_arguments_of_earlier_calls_are_shortened_and_stay_json():
     assert json.loads(calls[1].arguments) == {"left_out": "9010 characters"}
 
 
-def test_many_short_steps_become_one_note_that_names_the_changed_files():
+def test_many_short_steps_become_a_note_of_the_changed_files():
     made = []
     for number in range(600):
         made += [
@@ -99,7 +99,7 @@ def test_many_short_steps_become_one_note_that_names_the_changed_files():
     assert isinstance(now[1], AssistantMessage)
 
 
-def test_results_of_one_reply_that_are_too_much_together_are_shortened_oldest_first():
+def test_too_large_results_of_one_reply_shrink_oldest_first():
     many = [reply(0, count=40), *(result(0, 20_000, at=at) for at in range(40))]
     now = texts(told(many, 100_000))
     assert LEFT_OUT in now[0]
@@ -107,7 +107,7 @@ def test_results_of_one_reply_that_are_too_much_together_are_shortened_oldest_fi
     assert size(told(many, 100_000)) <= 100_000
 
 
-def test_a_result_alone_takes_at_most_a_third_and_its_data_stay_fenced():
+def test_single_result_takes_at_most_a_third_and_stays_fenced():
     shown = texts(told([reply(0), result(0, 90_000)], 30_000))[0]
     assert len(shown) < 11_000
     tag = shown.partition("<data ")[2][:8]
@@ -122,7 +122,7 @@ def test_findings_that_were_dealt_with_are_told_in_a_line():
     assert any("The checks found problems here: 60." in message.text for message in now)
 
 
-def test_a_window_leaves_room_for_the_reply_and_is_used_with_a_margin():
+def test_window_keeps_a_margin_and_space_for_the_reply():
     small, large = limits(8_000, 16_384, 0), limits(1_000_000, 16_384, 0)
     assert small.reply_tokens == 2_000
     assert small.prompt_bytes / 3 + small.reply_tokens < 8_000

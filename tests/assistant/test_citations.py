@@ -143,7 +143,7 @@ def test_the_result_does_not_depend_on_where_the_chunks_are_cut(text, sizes):
 
 
 @given(texts)
-def test_a_number_that_names_no_passage_is_never_sent_outside_code(text):
+def test_number_without_a_passage_is_never_sent_outside_code(text):
     sent, _ = filtered(text.replace("`", "").replace("~", "").replace("\\", "").replace("!", ""))
     assert not re.search(r"\[9\]", sent)
 
@@ -184,7 +184,7 @@ behind_backticks = st.lists(
 @example("[r]: https://evil.example\n\nLook `here ![a][r]\n", 3)
 @example("`![a][r]\n# a\n[r]: https://evil.example", 7)
 @example("> ```\n![a][r]\n\n[r]: https://evil.example", 1)
-def test_no_reference_is_defined_that_an_image_behind_a_stray_backtick_could_mean(text, size):
+def test_no_image_after_a_stray_backtick_finds_a_reference(text, size):
     answer = AnswerText(URLS.get, lambda _url: False)  # what citations let through, the guard sees as well
     sent = "".join([*(answer.feed(text[at : at + size]) for at in range(0, len(text), size)), answer.finish()])
     tokens = (token for block in MarkdownIt("commonmark").parse(sent) for token in block.children or ())

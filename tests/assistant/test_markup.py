@@ -246,7 +246,7 @@ def test_addresses_are_known_as_they_were_written():
     assert not addresses("https://[evil/")
 
 
-def test_a_long_text_without_addresses_is_looked_through_in_no_time():
+def test_long_text_without_addresses_is_scanned_fast():
     began = time.process_time()
     for text in ("a" * 200_000, "@" * 200_000, "a.b-" * 50_000 + "@", "www." * 50_000):
         KnownAddresses("docs", "").add(text)

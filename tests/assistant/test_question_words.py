@@ -16,11 +16,11 @@ def test_a_question_is_searched_for_as_it_was_asked():
 
 
 @pytest.mark.parametrize("question", ["And on Windows?", "what about Windows?", "Windows?", "Does it work on Windows?"])
-def test_a_follow_up_that_leans_on_the_question_before_gets_its_words(question):
+def test_dependent_follow_up_gets_words_of_the_question_before(question):
     assert query_for(question, earlier_questions=EARLIER) == f"{question} install CLI Homebrew"
 
 
-def test_a_chain_of_short_questions_reaches_the_one_with_the_subject():
+def test_chain_of_short_questions_leads_to_the_one_with_subject():
     chained = query_for("and Linux?", earlier_questions=[*EARLIER, "and Windows?"])
     assert chained == "and Linux? Windows install CLI Homebrew"
 

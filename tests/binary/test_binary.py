@@ -89,7 +89,7 @@ def test_it_is_small_and_its_sum_and_contents_are_beside_it():
     assert not {"pytest", "mypy", "pyinstaller"} & names
 
 
-def test_it_runs_with_an_empty_environment_from_anywhere_and_unpacks_once(place):
+def test_binary_runs_anywhere_without_variables_unpacked_once(place):
     there = set(Path("/tmp").iterdir())
     code, said, failed = run(place, "--version", environment={})
     assert (code, failed) == (0, "")
@@ -109,7 +109,7 @@ def test_it_runs_with_an_empty_environment_from_anywhere_and_unpacks_once(place)
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may run it as somebody else")
 @pytest.mark.parametrize("home", ["/nonexistent", "read-only"])
-def test_it_does_the_whole_job_for_another_user_whose_home_cannot_be_written(place, home):
+def test_whole_job_works_for_a_user_with_a_read_only_home(place, home):
     """Without a Python, a git or anything else in the path. What it unpacks is gone afterwards."""
     nobody = pwd.getpwnam("nobody")
     os.chown(place / "data", nobody.pw_uid, nobody.pw_gid)

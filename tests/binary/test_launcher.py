@@ -81,7 +81,7 @@ def unpacked(binary, *arguments, **environment):
     return Path(told["folder"]), told
 
 
-def test_it_unpacks_once_passes_arguments_on_and_says_what_it_is(binary):
+def test_launcher_unpacks_once_and_passes_arguments_and_path(binary):
     folder, told = unpacked(binary, "serve", "--port")
     assert folder.parent == binary.parent / "home" / ".cache" / "docsmith"
     assert (told["arguments"], told["program"], told["temporary"]) == ("serve,--port", str(binary), "")
@@ -93,7 +93,7 @@ def test_it_unpacks_once_passes_arguments_on_and_says_what_it_is(binary):
     assert (folder / "link").readlink() == Path("lib/words.txt")
 
 
-def test_what_it_prints_is_not_written_into_its_files_when_standard_output_is_closed(binary):
+def test_closed_standard_output_never_writes_into_its_files(binary):
     """The kernel gives the number of a closed stream to the next file that is opened."""
 
     def close_all():
@@ -179,7 +179,7 @@ def test_many_first_starts_at_once_share_one_folder(binary):
     assert [path.name for path in next(iter(folders)).parent.iterdir()] == [next(iter(folders)).name]
 
 
-def test_without_room_it_leaves_nothing_behind_and_says_what_to_do(binary):
+def test_full_disk_leaves_nothing_behind_and_says_what_to_do(binary):
     def limit():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
@@ -217,7 +217,7 @@ def made(folder, *, age):
     return folder
 
 
-def test_old_folders_are_deleted_unless_they_are_in_use_or_not_ours(tmp_path):
+def test_old_folders_are_deleted_unless_in_use_or_not_ours(tmp_path):
     own, old, fresh, used = (
         made(tmp_path / (digit * 32), age=age) for digit, age in zip("abcd", (900, 900, 5, 900), strict=True)
     )
@@ -270,7 +270,7 @@ def first(tmp_path_factory, launcher):
     return packed
 
 
-def test_the_first_process_of_a_container_reaps_what_others_leave_behind(first, tmp_path):
+def test_first_process_of_a_container_reaps_orphans(first, tmp_path):
     orphan = tmp_path / "orphan.py"
     orphan.write_text(ORPHAN)
     wait = 'until [ -z "$(grep -ls \'^PPid:.1$\' /proc/[0-9]*/status | grep -v "/$$/")" ]; do sleep 0.02; done'
@@ -280,7 +280,7 @@ def test_the_first_process_of_a_container_reaps_what_others_leave_behind(first, 
     assert int(done.stdout) > 1
 
 
-def test_the_first_process_of_a_container_passes_on_signals_and_the_status(first):
+def test_first_process_of_a_container_passes_signals_and_status(first):
     begun = first("trap 'exit 7' TERM\necho begun $LISTEN_PID $$\nwhile :; do sleep 0.02; done")
     with subprocess.Popen(
         begun, stdout=subprocess.PIPE, text=True, env={**os.environ, "LISTEN_PID": "1"}

@@ -15,7 +15,7 @@ def service(tmp_path_factory):
         yield service
 
 
-def test_the_answer_is_printed_with_its_sources_and_how_to_go_on(service):
+def test_answer_is_printed_with_sources_and_how_to_continue(service):
     done = service.run("ask", "kite", "How do I install Kite?")
     assert (done.returncode, done.stderr) == (0, "")
     assert "curl -sSf kite.example/install | sh" in done.stdout

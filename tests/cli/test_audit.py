@@ -35,7 +35,7 @@ def change(service: Service, sql: str) -> None:
         db.execute(sql)
 
 
-def test_a_checkpoint_that_somebody_kept_shows_that_the_log_was_written_again(service, tmp_path):
+def test_kept_checkpoint_shows_that_the_log_was_rewritten(service, tmp_path):
     kept, key = tmp_path / "kept.json", tmp_path / "kept.pub"
     service.cli("organization", "create", "--name", "Acme")
     made = service.cli("audit", "checkpoint", "--output", str(kept))
@@ -74,7 +74,7 @@ def test_a_checkpoint_that_somebody_kept_shows_that_the_log_was_written_again(se
     assert service.run("audit", "verify", "--public-key", own).returncode == 1
 
 
-def test_a_log_whose_tail_was_cut_off_is_found_by_the_checkpoints_beside_it(service):
+def test_log_without_its_tail_is_found_by_its_checkpoints(service):
     for name in ("Acme", "Bolt"):
         service.cli("organization", "create", "--name", name)
     service.cli("audit", "checkpoint")
@@ -84,7 +84,7 @@ def test_a_log_whose_tail_was_cut_off_is_found_by_the_checkpoints_beside_it(serv
     assert "before its checkpoint" in found["problem"]
 
 
-def test_a_service_signs_its_log_on_a_schedule_and_when_it_stops(service):
+def test_service_signs_its_log_on_schedule_and_when_it_stops(service):
     service.cli("organization", "create", "--name", "Acme")
     service.start()
     until = time.monotonic() + 60
@@ -124,7 +124,7 @@ def test_events_are_chosen_by_what_auditors_know_of_them(filled):
         assert filled.run("audit", "show", *options).returncode == 2
 
 
-def test_reading_the_log_is_on_the_record_before_anything_is_shown(filled):
+def test_reading_the_log_is_recorded_before_anything_is_shown(filled):
     filled.run("audit", "show", "--type", "key-created", "--after", "1")
     *_, read = filled.cli("audit", "show", "--category", "audit")["events"]
     assert read["type"] == "audit-read"
@@ -139,7 +139,7 @@ AS_ANYBODY = ["setpriv", "--inh-caps", "-all", "--bounding-set", "-all"] if os.g
 
 
 @pytest.mark.skipif(bool(AS_ANYBODY) and shutil.which("setpriv") is None, reason="root may write everywhere")
-def test_a_folder_that_cannot_be_written_can_be_read_with_a_warning(service, tmp_path):
+def test_read_only_folder_can_be_read_with_a_warning(service, tmp_path):
     service.cli("organization", "create", "--name", "Acme")
     for file in service.data.iterdir():
         file.chmod(0o400)

@@ -31,7 +31,7 @@ def lines(folder):
     return [json.loads(line) for file in sorted(folder.glob("*.jsonl")) for line in file.read_text().splitlines()]
 
 
-def test_an_export_goes_on_where_it_ended_and_writes_no_event_twice(service, tmp_path):
+def test_export_continues_where_it_ended_and_repeats_no_event(service, tmp_path):
     folder = tmp_path / "export"
     export = ("audit", "export", "--output", str(folder), "--events-per-file", "2")
     done = service.cli(*export)

@@ -60,7 +60,7 @@ def branch_of(service, job):
         return repository.refs[f"refs/heads/{job['branch']}".encode()].decode()
 
 
-def test_the_log_gives_the_commit_that_was_pushed_beside_a_running_server(served):
+def test_log_gives_the_pushed_commit_while_the_server_runs(served):
     done, unchanged = served.jobs
     repositories = everything_in(served.data / "repos") | everything_in(served.data / "hosted")
     found = served.cli("audit", "reproduce", done["id"][-8:], f"job-{unchanged['id']}")
@@ -89,7 +89,7 @@ def test_each_round_of_a_job_is_made_again(served):
     assert second["rebuilt"] == branch_of(served, job)
 
 
-def test_a_job_without_a_commit_and_one_that_is_not_there_are_told(served):
+def test_job_without_a_commit_and_missing_job_are_reported(served):
     done = served.run("audit", "reproduce", served.jobs[1]["id"])
     assert (done.returncode, "made no commit" in done.stdout) == (0, True)
     done = served.run("audit", "reproduce", "nothing")
@@ -173,7 +173,7 @@ async def recorded(docs, source, parent, changes):
     return Recorded(Committed(written.commit, written.tree, parent, AUTHOR, new.message, AT), changes)
 
 
-async def test_commits_on_one_another_are_made_in_turn_without_our_clone(tmp_path, elsewhere):
+async def test_stacked_commits_are_reproduced_in_turn_without_a_clone(tmp_path, elsewhere):
     docs = DulwichDocs(tmp_path / "data", env={})
     base = (await docs.fetch(elsewhere)).base_commit
     one = await recorded(docs, elsewhere, base, {"index.md": "# One\n", "other.md": "One\n", "gone.md": None})
@@ -189,7 +189,7 @@ async def test_commits_on_one_another_are_made_in_turn_without_our_clone(tmp_pat
     assert not (tmp_path / "data" / "repos").exists()
 
 
-async def test_what_is_written_into_a_scratch_folder_is_not_in_our_clone(tmp_path, elsewhere):
+async def test_writes_to_a_scratch_folder_are_not_in_our_clone(tmp_path, elsewhere):
     docs = DulwichDocs(tmp_path / "data", env={})
     base = (await docs.fetch(elsewhere)).base_commit
     before = everything_in(tmp_path / "data")
@@ -200,7 +200,7 @@ async def test_what_is_written_into_a_scratch_folder_is_not_in_our_clone(tmp_pat
         await docs.list_files(elsewhere, made.commit)
 
 
-async def test_a_commit_that_the_server_does_not_give_out_any_more_is_told(tmp_path, elsewhere):
+async def test_commit_the_server_no_longer_serves_is_reported(tmp_path, elsewhere):
     docs = DulwichDocs(tmp_path / "data", env={})
     base = (await docs.fetch(elsewhere)).base_commit
     one = await recorded(docs, elsewhere, base, {"index.md": "# One\n"})

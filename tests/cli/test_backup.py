@@ -33,7 +33,7 @@ def restored(service: Service, folder: Path, *options: str) -> Service:
     return other
 
 
-async def test_a_service_goes_on_from_a_backup_that_was_made_while_it_served(service, http, tmp_path):  # noqa: F811
+async def test_service_starts_from_a_backup_made_while_it_served(service, http, tmp_path):  # noqa: F811
     file, vault = tmp_path / "backup.tar", tmp_path / "vault.tar"
     job = await create_job(http, service, 'Append "Kites rise." to index.md')
     await job_events(http, service, job["id"])
@@ -144,7 +144,7 @@ def test_a_folder_takes_several_backups_within_a_second(tmp_path):
     assert made == sorted(set(made))
 
 
-def test_a_log_that_litestream_has_been_at_is_sound_and_leaves_its_tables_behind(tmp_path):
+def test_litestream_log_is_sound_and_its_tables_not_backed_up(tmp_path):
     service, file = Service(tmp_path / "data"), tmp_path / "backup.tar"
     service.cli("organization", "create", "--name", "Acme")
     change(

@@ -63,7 +63,7 @@ def test_it_says_its_version_as_others_do(tmp_path):
         (("--version", "key"), "--version takes no command"),
     ],
 )
-def test_wrong_usage_is_told_in_a_line_that_names_the_nearest_right_one(tmp_path, arguments, says):
+def test_wrong_usage_is_one_line_that_names_the_nearest_match(tmp_path, arguments, says):
     done = Service(tmp_path / "data").run(*arguments)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert says in done.stderr

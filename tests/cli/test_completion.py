@@ -133,6 +133,6 @@ def test_shells_are_answered_with_what_options_do(folder, shell):
     assert asked["_DOCSMITH_COMPLETE"] in (folder / shell).read_text()
 
 
-def test_what_the_builtin_agent_understands_stands_where_it_is_needed(tmp_path):
+def test_builtin_instructions_are_described_where_needed(tmp_path):
     shown = docsmith(tmp_path, "job", "create", "--help").stdout
     assert "  rename page PATH to PATH                            (and fixes the links to it)\n" in shown

@@ -44,7 +44,7 @@ def test_read_tables_that_are_torn_in_the_middle_are_made_anew(service):
     assert service.cli("project", "list") == before
 
 
-def test_read_tables_too_large_to_be_looked_through_are_made_anew_once_damage_was_met(service):
+def test_unscanned_large_read_tables_are_rebuilt_on_damage(service):
     service.start()
     before = service.cli("project", "list")
     with sqlite3.connect(service.data / "views.db") as db:

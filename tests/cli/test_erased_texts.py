@@ -63,7 +63,7 @@ def test_a_copy_of_the_vault_has_no_key_that_was_erased(service, tmp_path):
 
 
 @pytest.mark.skipif(bool(AS_ANYBODY) and shutil.which("setpriv") is None, reason="root may write everywhere")
-def test_a_reader_of_a_read_only_folder_conceals_what_was_erased(service):
+def test_reader_of_a_read_only_folder_hides_erased_text(service):
     for file in service.data.rglob("*"):
         file.chmod(0o500 if file.is_dir() else 0o400)
     service.data.chmod(0o500)

@@ -67,13 +67,13 @@ def test_a_threshold_that_is_missed_fails_the_command(service, golden):
         ([""], "0 questions"),
     ],
 )
-def test_a_file_that_is_no_golden_questions_is_refused_with_the_line(service, golden, lines, reason):
+def test_invalid_golden_questions_are_refused_with_the_line(service, golden, lines, reason):
     done = service.run("eval", golden(lines))
     assert done.returncode == 1
     assert reason in done.stderr
 
 
-def test_the_page_that_a_question_was_taken_from_does_not_answer_it(service, golden):
+def test_source_page_of_a_question_does_not_answer_it(service, golden):
     question = {"query": "How do I install Kite?", "relevant": ["index.md"]}
     assert service.cli("eval", golden([question]))["mrr"] == 0.5
     assert service.cli("eval", golden([{**question, "source": "kite@1:install.md"}]))["mrr"] == 1.0

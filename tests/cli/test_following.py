@@ -82,7 +82,7 @@ async def caught_up(service: Service, live: Path) -> None:
 
 
 @pytest.mark.slow
-async def test_after_a_kill_of_both_nothing_is_lost_that_had_been_copied(service, http, tmp_path):  # noqa: F811
+async def test_killing_both_loses_nothing_that_was_copied(service, http, tmp_path):  # noqa: F811
     live, vault = tmp_path / "live", tmp_path / "vault.tar"
     with following(service.data, live, "--vault", str(vault)):
         secret = await ask(http, service, question("Where does Ermentrude live?"))
@@ -155,7 +155,7 @@ def test_no_copy_of_the_vault_replaces_one_that_was_begun_later(tmp_path):
     assert vault.exists()
 
 
-def test_a_copy_is_the_log_itself_however_often_its_writers_are_killed(tmp_path):
+def test_copy_equals_the_log_however_often_writers_are_killed(tmp_path):
     data, live, vault = tmp_path / "data", tmp_path / "live", tmp_path / "vault.tar"
     asyncio.run(some_events(data, "note-1"))
     with following(data, live, "--vault", str(vault)) as process:

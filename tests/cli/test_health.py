@@ -29,7 +29,7 @@ def test_it_finds_the_service_of_the_data_folder(service):
     assert "No service has the data folder" in gone.stderr
 
 
-def test_one_that_listens_everywhere_is_asked_and_linked_to_here(service):
+def test_service_on_all_interfaces_is_addressed_as_local(service):
     service.environment["DOCSMITH_SERVER__HOST"] = "0.0.0.0"
     service.start()
     port = service.url.rpartition(":")[2]

@@ -41,7 +41,7 @@ def test_small_commands_import_nothing_that_serves(tmp_path, command):
     assert not modules.intersection(set(HEAVY) - {"eventstore"})
 
 
-def test_every_command_is_found_in_the_module_that_the_table_names():
+def test_every_command_is_in_the_module_named_in_the_table():
     for name, (place, does) in COMMANDS.items():
         module, _, attribute = place.partition(":")
         command = getattr(import_module(f"service.cli.{module}"), attribute)

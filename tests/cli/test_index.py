@@ -13,7 +13,7 @@ from service.retrieval.index.build import IndexReport
 from tests.service_process import begun, service_in, write_docs
 
 
-def test_a_report_tells_how_much_was_read_and_the_first_files_of_each_reason():
+def test_report_counts_what_was_read_and_samples_each_reason():
     skipped = [*(Skipped(f"{number}.md", "It is a draft.") for number in range(5)), Skipped("x.md", "It is not text.")]
     assert told(IndexReport(1200, 3400, tuple(skipped), 1.26, 1), "kites") == (
         "1,200 pages, 3,400 sections, 6 skipped in 1.3 s; 1 file was read again\n"
@@ -25,7 +25,7 @@ def test_a_report_tells_how_much_was_read_and_the_first_files_of_each_reason():
     assert told(IndexReport(2, 3, (), 0.04, 0), "kites") == "2 pages, 3 sections in 0.0 s; 0 files were read again"
 
 
-def test_a_folder_is_indexed_as_far_as_it_changed_and_as_it_changes(tmp_path):
+def test_folder_index_reads_only_changes_and_follows_them(tmp_path):
     docs = {f"k{number}.md": f"# Kite {number}\n\nFly it.\n" for number in range(12)}
     docs |= {f"draft{number}.md": "---\ndraft: true\n---\nText.\n" for number in range(5)}
     folder = write_docs(tmp_path / "kites", docs)

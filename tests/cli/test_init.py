@@ -31,7 +31,7 @@ def tool(name: str, reason: str) -> str:
     return found
 
 
-def test_it_writes_settings_that_are_the_defaults_and_overwrites_nothing(tmp_path):
+def test_init_writes_default_settings_and_overwrites_nothing(tmp_path):
     assert docsmith(tmp_path, "init").returncode == 0
     file = tmp_path / "docsmith.toml"
     assert load_settings(file, {}) == Settings()
@@ -82,7 +82,7 @@ answer and a job in between. Left out is fchown, which SQLite asks for only as r
 """
 
 
-def test_the_unit_allows_each_system_call_that_the_service_makes():
+def test_unit_allows_each_system_call_of_the_service():
     analyze = tool("systemd-analyze", "install systemd to run it")
 
     def members(name: str) -> set[str]:

@@ -188,7 +188,7 @@ async def test_a_late_reader_gets_everything(server):
         ("broken-in-search", "This site has no index yet.", ""),
     ],
 )
-async def test_an_error_after_the_beginning_is_told_and_the_text_so_far_stays(server, reply, message, text):
+async def test_late_error_is_reported_and_the_text_so_far_stays(server, reply, message, text):
     outcomes = await run_chats([*every(f"/v2/{reply}", server), *every(f"/v1/{reply}", server)])
     for outcome in outcomes:
         [turn] = outcome["turns"]

@@ -71,7 +71,7 @@ class TransportContract:
         fetched = await docs.fetch(source)
         assert await self.files(docs, source, fetched.base_commit) == FILES
 
-    async def test_the_default_branch_is_the_one_that_the_repository_shows(self, docs, source, someone_pushes):
+    async def test_default_branch_is_the_one_the_repository_shows(self, docs, source, someone_pushes):
         await docs.register(source)
         await someone_pushes("docs/x", "README.md", "Theirs\n")
         assert await docs.default_branch(replace(source, ref="nowhere")) == "main"
@@ -275,7 +275,7 @@ class DocsSourceContract(TransportContract):
         with tarfile.open(archive) as tar:
             assert set(tar.getnames()) == set(FILES)
 
-    async def test_what_the_owner_tells_the_assistant_is_exported_from_the_folders_above(self, docs, source, tmp_path):
+    async def test_owner_instructions_are_exported_from_folders_above(self, docs, source, tmp_path):
         await docs.register(source)
         base = (await docs.fetch(source)).base_commit
         texts = {".docsmith/assistant.md": "Be brief.\n", ".docsmith/other.md": "x", "src/.docsmith/assistant.md": "x"}

@@ -106,12 +106,12 @@ class CitationFilter:
         """The character that was read last is the end of a citation that went."""
 
     def feed(self, text: str) -> str:
-        if self._mode is _Mode.CODE and not self._lexer.is_info:
-            text = self._lines_of_code(text)
         is_special = "[" in text or "]" in text or "`" in text or "~" in text
         if self._mode is _Mode.TEXT and not is_special and not (text[:1] == ":" and self._previous == "]"):
             self._plain(text)
         else:
+            if self._mode is _Mode.CODE and not self._lexer.is_info:
+                text = self._lines_of_code(text)
             for character in text:
                 self._step(character)
         return self._take()
@@ -297,7 +297,7 @@ class CitationFilter:
         self._held = run = self._held * self._run_length
         is_in_span = self._lexer.ticks > 0
         self._lexer.run(run, self._before_run)
-        if self._lexer.fence:
+        if self._lexer.is_info:
             self._mode = _Mode.INFO
             self._info(character)
             return

@@ -96,7 +96,7 @@ class CodeLexer:
                 return
             self.ticks, self.in_span = len(self._fence.mark), 0  # a span after all
             self._fence, self.is_info = None, False
-        place = place_of_fence(run, line, self._before) if may_be_fence else None
+        place = place_of_fence(run, line, self._before) if may_be_fence and len(run) >= MIN_FENCE else None
         if place is not None and not place.is_certain:  # as it will be sent
             place = place_of_fence(run, narrowed(line, self._before), self._before)
         if place is not None and place.is_certain:

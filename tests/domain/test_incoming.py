@@ -73,7 +73,7 @@ def test_nonsense_is_not_believed(name, value):
     assert not is_authentic({name: value}, b"{}", SECRET, NOW)
 
 
-def test_a_signature_that_does_not_fit_is_not_made_good_by_another():
+def test_wrong_signature_is_not_made_good_by_another():
     headers, body = sample("github-push")
     assert not is_authentic({**signed_by_github(headers, body, OTHER), "X-Gitlab-Token": SECRET}, body, SECRET, NOW)
 
@@ -179,12 +179,12 @@ def test_the_same_delivery_is_recorded_once():
     assert len(incoming.decide(push("2"), state)) == 1
 
 
-def test_a_delivery_without_an_id_is_never_taken_for_a_repetition():
+def test_delivery_without_an_id_is_never_a_repetition():
     state = incoming.evolve(Open(SECRET), PushReceived("", "gitlab", "refs/heads/main", COMMIT, NOW))
     assert len(incoming.decide(push(""), state)) == 1
 
 
-def test_a_new_secret_ends_the_old_one_and_remembers_what_was_seen():
+def test_new_secret_ends_the_old_one_and_keeps_what_was_seen():
     state = incoming.evolve(Open(SECRET, ("1",)), *incoming.decide(SetIncomingSecret(OTHER, NOW), Open(SECRET, ("1",))))
     assert state == Open(OTHER, ("1",))
 

@@ -80,12 +80,12 @@ def test_a_message_waits_for_the_next_reply_that_has_seen_it():
     assert types(seen.work.transcript) == [ModelReplied, MessageAdded, ModelReplied]
 
 
-def test_a_message_between_a_call_and_its_result_is_told_after_the_result():
+def test_message_between_a_call_and_its_result_follows_both():
     job = after(REQUEST, START, OPEN, reply(CALL), MORE, WROTE, reply(seen=1))
     assert types(job.work.transcript) == [ModelReplied, ToolReturned, MessageAdded, ModelReplied]
 
 
-def test_of_several_messages_only_those_seen_are_told_before_a_reply():
+def test_only_messages_seen_by_a_reply_precede_it():
     job = after(REQUEST, START, OPEN, MORE, AddMessage("And that", NOW), reply(seen=1))
     assert [message.text for message in job.work.waiting] == ["And that"]
     assert job.work.messages == 2
@@ -96,7 +96,7 @@ def test_nothing_ends_while_a_message_waits(step):
     assert decide(step, after(REQUEST, START, OPEN, MORE)) == []
 
 
-def test_a_finish_that_did_not_know_of_the_message_is_only_a_result():
+def test_finish_unaware_of_a_message_is_only_a_result():
     job = after(REQUEST, START, OPEN, reply((ToolCall("c1", "finish", "{}"),)), MORE)
     assert types(decide(FINISHED_BY_TOOL, job)) == [ToolReturned]
 
@@ -107,7 +107,7 @@ def test_a_message_sends_work_back_that_has_passed_the_checks():
     assert job.work.changes == {"a.md": "new"}
 
 
-def test_a_message_that_comes_after_the_commit_is_for_a_further_round():
+def test_message_after_the_commit_is_for_a_further_round():
     job = after(*WORKED, COMMIT, MORE, PUSH, OPENED)
     assert types(decide(DONE, job)) == [RoundStarted]
     job = after(*WORKED, COMMIT, MORE, PUSH, OPENED, DONE)
@@ -139,7 +139,7 @@ def test_the_second_rounds_pull_request_is_the_first_ones():
     ("code", "committed", "kept"),
     [("budget_exhausted", False, True), ("cancelled", True, True), ("branch_moved", True, False)],
 )
-def test_changes_that_were_never_handed_in_are_kept_unless_they_cannot_be(code, committed, kept):
+def test_unpublished_changes_are_kept_where_possible(code, committed, kept):
     steps = (*WORKED, COMMIT) if committed else WORKED
     job = after(*steps, FailJob(code, "x", NOW), MORE)
     assert job.work.commit is None
@@ -147,7 +147,7 @@ def test_changes_that_were_never_handed_in_are_kept_unless_they_cannot_be(code, 
     assert job.work.base_commit == ("a" * 40 if kept else None)
 
 
-def test_calls_that_a_job_left_unanswered_are_answered_when_it_goes_on():
+def test_unanswered_calls_are_answered_when_a_job_continues():
     job = after(REQUEST, START, OPEN, reply(CALL), FailJob("cancelled", "x", NOW))
     assert types(decide(MORE, job)) == [ToolReturned, JobReopened, MessageAdded]
     assert after(REQUEST, START, OPEN, reply(CALL), CancelJob(NOW), MORE).work.unanswered_calls() == ()

@@ -86,7 +86,7 @@ def test_nothing_happens_to_a_job_that_is_not_there():
         decide(START, Absent())
 
 
-def test_a_tool_result_is_recorded_with_its_changes_and_only_once():
+def test_tool_result_is_recorded_once_with_its_changes():
     job = after(REQUEST, START, OPEN, ASK)
     assert [call.id for call in job.work.unanswered_calls()] == ["c1", "c2"]
     events = decide(WROTE, job)
@@ -98,7 +98,7 @@ def test_a_tool_result_is_recorded_with_its_changes_and_only_once():
         decide(WROTE, job)
 
 
-def test_the_model_is_not_asked_again_before_its_calls_have_results():
+def test_model_is_not_asked_again_before_all_calls_have_results():
     with pytest.raises(Conflict):
         decide(ASK, after(REQUEST, START, OPEN, ASK, WROTE))
 

@@ -170,13 +170,13 @@ def test_a_message_that_is_sent_again_is_not_asked_twice(progress):
 
 
 @pytest.mark.parametrize("end", [StopReply("r1", "stopped", NOW), FailReply("r1", "unavailable", "Try again.", NOW)])
-def test_a_message_that_is_sent_again_is_asked_again_when_it_got_no_whole_reply(end):
+def test_repeated_message_is_asked_again_without_a_whole_reply(end):
     again = replace(NAMED, message_id="m9", reply_id="r9")
     thread = after(FIRST, end, again)
     assert (texts(thread), replies(thread), thread.turns[0].reply.text) == (["How?"], ["r9"], "")
 
 
-def test_another_reply_takes_the_place_of_the_last_one_and_both_are_on_record():
+def test_another_reply_replaces_the_last_and_both_are_recorded():
     again = replace(NAMED, message_id="m9", reply_id="r9", regenerates=True)
     events = decide(again, after(FIRST, DONE))
     assert [(type(event), event.reply_id, event.message_id) for event in events] == [(ReplyStarted, "r9", "m1")]
@@ -184,14 +184,14 @@ def test_another_reply_takes_the_place_of_the_last_one_and_both_are_on_record():
     assert (texts(thread), replies(thread)) == (["How?"], ["r9"])
 
 
-def test_another_reply_to_an_earlier_message_replaces_what_followed_it():
+def test_another_reply_to_an_earlier_message_replaces_the_rest():
     again = replace(NAMED, reply_id="r9", regenerates=True)
     thread = after(FIRST, DONE, FOLLOW_UP, again)
     assert (texts(thread), replies(thread)) == (["How?"], ["r9"])
     assert [type(event) for event in decide(again, after(FIRST, DONE, FOLLOW_UP))] == [ReplyStopped, ReplyStarted]
 
 
-def test_a_client_without_message_ids_may_ask_for_another_reply_to_its_last_question():
+def test_client_without_ids_may_ask_for_another_last_reply():
     unnamed = replace(POST, message_id="m9", reply_id="r9")
     thread = after(START, AGAIN, replace(unnamed, text="And then?", regenerates=True))
     assert (texts(thread), replies(thread)) == (["How?", "And then?"], ["r1", "r9"])
@@ -200,7 +200,7 @@ def test_a_client_without_message_ids_may_ask_for_another_reply_to_its_last_ques
 
 
 @pytest.mark.parametrize(("listed", "expected"), [(0, ["r1", "r2", "r9"]), (3, ["r1", "r9"]), (5, ["r1", "r2", "r9"])])
-def test_a_chat_as_long_as_before_with_the_same_question_asks_for_another_reply(listed, expected):
+def test_same_chat_and_question_ask_for_another_reply(listed, expected):
     again = replace(AGAIN, message_id="m9", reply_id="r9", listed=listed)
     assert replies(after(START, AGAIN, again)) == expected
 
@@ -214,7 +214,7 @@ def test_an_edited_message_replaces_its_turn_and_what_followed():
     assert (texts(thread), replies(thread)) == (["How on Windows?"], ["r9"])
 
 
-def test_a_caller_that_gives_all_its_messages_one_id_edits_nothing():
+def test_caller_with_one_id_for_all_messages_edits_nothing():
     thread = after(FIRST, replace(NAMED, message_id="m2", reply_id="r2", text="And then?"))
     assert texts(thread) == ["How?", "And then?"]
 

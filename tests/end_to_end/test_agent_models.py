@@ -109,7 +109,7 @@ async def test_a_language_model_makes_a_pull_request(http, served, provider, ali
     assert "The installer needs 20 MB" in json.dumps(asked[1].body["messages"])
 
 
-async def test_another_model_takes_over_when_the_first_is_down_and_is_the_one_shown(http, served, provider, player):
+async def test_second_model_takes_over_from_one_down_and_is_shown(http, served, provider, player):
     player.down = {"openai"}
     job, _ = await run(http, served, "sonnet")
     assert [asked.protocol for asked in provider.asked] == ["openai"] * 2 + ["anthropic"] * 3
@@ -128,7 +128,7 @@ async def test_a_job_over_many_long_pages_stays_within_a_small_window(http, serv
     assert shown["usage"]["costUsd"] == pytest.approx(13 * 46 / 1_000_000)
 
 
-async def test_a_model_that_falls_silent_longer_than_the_settings_allow_is_asked_again(http, served, provider, player):
+async def test_model_silent_beyond_the_setting_is_asked_again(http, served, provider, player):
     player.steps = (Reply(("I am", " on it."), after=1, hold=asyncio.Event()),)
     job = await asyncio.to_thread(served.cli, "job", "create", "Look", "--model", "hasty")
     async with asyncio.timeout(60):
@@ -139,7 +139,7 @@ async def test_a_model_that_falls_silent_longer_than_the_settings_allow_is_asked
     assert len(provider.asked) >= 2  # on a busy machine the second may fall silent, too
 
 
-async def test_cancelling_a_job_ends_its_call_at_the_provider_within_a_second(http, served, provider, player):
+async def test_cancelled_job_ends_its_provider_call_within_a_second(http, served, provider, player):
     player.steps = (Reply(("I am", " on it."), after=1, hold=asyncio.Event()),)
     job = await create_job(http, served, "The installer needs 25 MB.")
     async with asyncio.timeout(60):

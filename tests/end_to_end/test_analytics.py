@@ -47,7 +47,7 @@ def read(http, service):
     return read
 
 
-async def test_a_question_is_there_with_its_answer_its_sources_and_what_the_reader_thought(talk, rate, read):
+async def test_question_is_shown_with_answer_sources_and_rating(talk, rate, read):
     thread_id, reply_id = await talk("How do I install Kite?", currentPath="/retry")
     assert await rate(thread_id, reply_id, "down") == b""
     await rate(thread_id, reply_id, "up", comment="It works")
@@ -77,7 +77,7 @@ async def test_feedback_is_for_a_reply_of_that_thread(talk, rate):
     assert (await rate(thread_id, reply_id, "up", 400, comment="x" * 4001))["errors"][0]["path"] == "$.comment"
 
 
-async def test_what_the_documentation_does_not_say_is_grouped_by_its_wording(talk, read):
+async def test_unanswered_questions_are_grouped_by_wording(talk, read):
     for text in ("Can I pay with Zorkmids?", "pay zorkmids", "How can I pay, with ZORKMIDS?"):
         await talk(text)
     groups = (await read("assistant/unanswered"))["questions"]

@@ -67,7 +67,7 @@ async def fetched(page, url, key, body=None, **headers):
         return await page.evaluate(ASK, [url, key, body, headers])
 
 
-async def test_a_page_of_another_origin_reads_the_stream_and_the_headers(page, service):
+async def test_page_of_another_origin_reads_stream_and_headers(page, service):
     url, key = message_url(service), service.assistant_key
     first = await fetched(page, url, key, question("How do I install Kite?", id="page"))
     assert first["status"] == 200
@@ -83,7 +83,7 @@ async def test_a_page_of_another_origin_reads_the_stream_and_the_headers(page, s
     assert (old["status"], bool(old["headers"]["x-thread-id"])) == (200, True)
 
 
-async def test_a_page_of_another_origin_reads_words_before_the_reply_is_whole(page, tmp_path):
+async def test_page_of_another_origin_reads_words_as_they_come(page, tmp_path):
     hold = asyncio.Event()
     async with ScriptedProvider() as provider:
         with scripted_service(tmp_path, int(provider.url.rpartition(":")[2])) as service:

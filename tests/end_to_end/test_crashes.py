@@ -184,7 +184,7 @@ async def post(http, service, *parts, body=None, **headers):
         return await response.json()
 
 
-async def test_cancelling_ends_the_models_call_and_a_message_has_the_job_go_on(http, crashing, provider):
+async def test_cancelling_ends_the_model_call_and_a_message_continues(http, crashing, provider):
     provider.will_reply("Hm", "…", after=1, hold=asyncio.Event())
     job = await create_job(http, crashing, "Think about it")
     asked = await provider.next_asked()
@@ -231,7 +231,7 @@ async def test_a_message_is_in_the_next_prompt_also_after_a_crash(http, crashing
     assert third.body["messages"] == [*second.body["messages"], {"role": "user", "content": "Call it zebra"}]
 
 
-async def test_a_job_that_goes_on_is_handed_in_once_whenever_it_is_killed(http, editing):
+async def test_continued_job_is_published_once_whenever_it_is_killed(http, editing):
     job = await create_job(http, editing, 'Replace "20 MB" with "25 MB" in install.md')
     await job_events(http, editing, job["id"])
     ends = 1
@@ -249,7 +249,7 @@ async def test_a_job_that_goes_on_is_handed_in_once_whenever_it_is_killed(http, 
     assert len([one for one in pull_requests(editing) if one["head"] == job["branch"]]) == 1
 
 
-async def test_a_request_that_was_answered_is_not_done_again_after_a_crash(http, crashing, provider):
+async def test_answered_request_is_not_repeated_after_a_crash(http, crashing, provider):
     finish = Call("finish", (json.dumps({"title": "Nothing", "summary": "Nothing to do."}),), id="call_1")
     provider.will_reply(calls=(finish,))
     key = {"Idempotency-Key": "one-and-only"}

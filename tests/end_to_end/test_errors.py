@@ -84,7 +84,7 @@ async def test_the_wrong_kind_of_key(http, service):
     )
 
 
-async def test_what_is_not_there_and_what_is_somebody_elses_look_alike(http, service):
+async def test_missing_things_and_those_of_others_look_alike(http, service):
     other = service.cli("organization", "create", "--name", "Other")["id"]
     foreign = service.cli("key", "create", "--kind", "admin", "--organization", other)["token"]
     headers = {"Authorization": f"Bearer {foreign}"}
@@ -255,7 +255,7 @@ async def test_keys_and_questions_are_not_in_the_servers_output(http, service):
     assert service.admin_key not in output
 
 
-async def test_a_request_that_is_no_http_is_not_quoted_in_the_servers_output(service):
+async def test_non_http_request_is_not_quoted_in_the_servers_output(service):
     host, port = service.url.removeprefix("http://").split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     writer.write(b"GET / HTTP/1.1\r\nAuthorization: Bearer " + b"docsmith_secret" * 1000 + b"\r\n\r\n")

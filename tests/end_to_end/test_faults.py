@@ -136,7 +136,7 @@ def asked(service, body, key):
             return error.code, json.load(error)
 
 
-def test_a_full_disk_refuses_what_it_cannot_keep_and_heals_by_itself(service):
+def test_full_disk_refuses_what_it_cannot_keep_and_heals_itself(service):
     """No file may grow, as on a disk without room; then there is room again."""
     service.start()
     status, kept = asked(service, created("kept"), service.admin)

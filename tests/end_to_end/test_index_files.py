@@ -120,7 +120,7 @@ async def test_an_index_that_is_damaged_while_it_is_read_is_made_anew(http, own)
 
 
 @pytest.mark.slow
-async def test_while_an_index_is_made_and_its_maker_killed_the_old_one_answers(http, own):
+async def test_old_index_answers_while_its_successors_maker_is_killed(http, own):
     _, before = await search(http, own)
     folder = own.data / "index" / own.domain
     commit(own, pages("quagga"))

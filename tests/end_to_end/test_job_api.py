@@ -33,7 +33,7 @@ async def told(http, service, job_id, prompt, status=200, **headers):
 # Once
 
 
-async def test_the_same_key_is_the_same_job_and_another_body_is_refused(http, service):
+async def test_same_key_is_the_same_job_and_another_body_is_refused(http, service):
     key = str(uuid4())
     first = await post(http, service, "job", body={"prompt": "Look"}, status=201, **{"Idempotency-Key": key})
     again = await post(
@@ -171,7 +171,7 @@ async def test_a_job_goes_on_in_the_same_pull_request(http, service):
         assert "Kites are blue." in text
 
 
-async def test_who_follows_a_job_that_goes_on_follows_it_to_its_last_end(http, service):
+async def test_follower_of_a_continued_job_follows_it_to_its_last_end(http, service):
     job = await ended(http, service, "Look around")
     first = await job_events(http, service, job["id"])
     assert first[-1]["type"] == "job-completed"
@@ -183,7 +183,7 @@ async def test_who_follows_a_job_that_goes_on_follows_it_to_its_last_end(http, s
     ]  # fmt: skip
 
 
-async def test_a_job_whose_pull_request_is_merged_goes_on_in_a_new_one(http, service):
+async def test_job_with_a_merged_pull_request_opens_a_new_one(http, service):
     job = await ended(http, service, 'Create a page gnu.md with title "Gnu" and text "Gnus graze."')
     async with http.post(f"{job['prLink']}/merge", headers={"Sec-Fetch-Site": "same-origin"}) as response:
         assert response.status == 200
@@ -205,7 +205,7 @@ async def test_a_job_that_has_ended_cannot_be_cancelled(http, service):
     assert problem["code"] == "job_ended"
 
 
-async def test_a_blank_message_is_refused_and_an_archived_job_comes_back(http, service):
+async def test_blank_message_is_refused_and_an_archived_job_returns(http, service):
     job = await ended(http, service, "Look around")
     assert (await told(http, service, job["id"], " ", status=400))["code"] == "invalid_request"
     await post(http, service, "job", job["id"], "archive")

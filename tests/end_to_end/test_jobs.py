@@ -29,7 +29,7 @@ async def test_an_instruction_becomes_a_pull_request(http, service):
         assert "install.md" in text
 
 
-async def test_an_instruction_that_is_not_understood_ends_without_changes(http, service):
+async def test_instruction_not_understood_ends_without_changes(http, service):
     job = await create_job(http, service, "Make it sing")
     await job_events(http, service, job["id"])
     done = await get_job(http, service, job["id"])
@@ -93,7 +93,7 @@ async def test_a_client_that_leaves_does_not_end_the_job(http, service):
     assert (await get_job(http, service, job_id))["status"] == "completed"
 
 
-async def test_who_reconnects_after_the_last_event_is_not_kept_waiting(http, service):
+async def test_reconnecting_after_the_last_event_ends_at_once(http, service):
     job = await create_job(http, service, 'Append "And again." to retry.md')
     await job_events(http, service, job["id"])
     url = f"{service.url}/v2/agent/{service.project_id}/job/{job['id']}/events"

@@ -58,7 +58,7 @@ def settings(provider):
     }
 
 
-async def test_sections_are_embedded_once_and_questions_when_they_are_asked(tmp_path, provider):
+async def test_sections_are_embedded_once_and_questions_when_asked(tmp_path, provider):
     provider.refusals = 1
     with service_in(tmp_path, settings(provider)) as service:
         await asyncio.to_thread(service.set_up, write_docs(tmp_path / "docs"))

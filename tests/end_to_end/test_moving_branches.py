@@ -88,9 +88,7 @@ async def test_a_job_stands_on_what_was_pushed_to_main_meanwhile(http, serving, 
     assert reproduced["same"] is True
 
 
-async def test_a_job_whose_files_were_changed_meanwhile_fails_and_does_it_again_when_told(
-    http, serving, provider, clone, git
-):
+async def test_job_on_changed_files_fails_and_a_message_repeats_it(http, serving, provider, clone, git):
     done, _, theirs = await pushed_meanwhile(
         http, serving, provider, "Correct it", lambda: clone("main", "install.md", "It needs 21 MB.\n")
     )

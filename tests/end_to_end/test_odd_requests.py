@@ -24,7 +24,7 @@ async def problem_of(response):
 
 
 @pytest.mark.parametrize("accept", ["text/html", "application/xml", "*/*;q=0", "garbage;;;", "text/event-stream"])
-async def test_answers_have_their_own_media_type_whatever_is_preferred(http, service, jobs, accept):
+async def test_answers_have_their_media_type_whatever_is_preferred(http, service, jobs, accept):
     async with http.get(jobs, headers={**service.admin, "Accept": accept}) as response:
         assert (response.status, response.content_type) == (200, "application/json")
 

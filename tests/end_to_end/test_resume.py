@@ -80,7 +80,7 @@ async def test_a_lost_reader_gets_every_character_once(http, lasting, provider):
     assert await resume(http, lasting, "chat-1") is None
 
 
-async def test_a_reply_that_ended_while_nobody_read_it_waits_for_its_reader(http, lasting, provider):
+async def test_reply_that_ended_unread_waits_for_its_reader(http, lasting, provider):
     hold = asyncio.Event()
     _, thread_id, _, _ = await lose(http, lasting, provider, "chat/2 ä", hold)
     await recorded(lasting, f"thread-{thread_id}", until="reader-left")
@@ -194,7 +194,7 @@ async def test_a_reader_lost_to_a_crash_gets_what_was_written(http, lasting, pro
     assert await resume(http, lasting, "crashed") is None
 
 
-async def test_a_service_that_goes_down_does_not_wait_for_a_reader_who_is_gone(http, lasting, provider):
+async def test_stopping_service_does_not_wait_for_a_lost_reader(http, lasting, provider):
     _, thread_id, _, found = await lose(http, lasting, provider, "down", asyncio.Event())
     stream = f"thread-{thread_id}"
     await recorded(lasting, stream, until="reader-left")

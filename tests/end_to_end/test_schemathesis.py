@@ -21,7 +21,7 @@ SHARE = ("--phases", "examples,coverage,fuzzing", "--max-examples", "2", "--seed
 WHOLE = ("--max-time", str(SECONDS), "--max-examples", "100")
 
 
-def test_no_request_gets_an_answer_that_the_description_does_not_have(tmp_path):
+def test_every_answer_is_in_the_description(tmp_path):
     with service_in(tmp_path, UNLIMITED) as service:
         service.set_up(write_docs(tmp_path / "docs"))
         service.start()

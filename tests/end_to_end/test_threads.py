@@ -16,7 +16,7 @@ async def test_a_question_is_answered_with_sources(http, service):
     assert types[-1] == "finish"
 
 
-async def test_the_stream_has_the_headers_that_clients_and_proxies_want(http, service):
+async def test_stream_has_the_headers_clients_and_proxies_want(http, service):
     head = (await ask(http, service, question("How do I install Kite?")))[0]
     assert head["Content-Type"] == "text/event-stream; charset=utf-8"
     assert head["x-vercel-ai-ui-message-stream"] == "v1"
@@ -68,7 +68,7 @@ async def test_plain_readers_get_the_plain_finish(http, service):
     assert "\r" not in text
 
 
-async def test_other_readers_get_the_finish_that_strict_clients_accept(http, service):
+async def test_other_readers_get_a_finish_that_strict_clients_accept(http, service):
     body = question("How do I install Kite?", trigger="submit-message")
     async with http.post(message_url(service), json=body, headers=service.assistant) as response:
         text = await response.text()

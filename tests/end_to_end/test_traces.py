@@ -73,7 +73,7 @@ def test_a_question_is_one_trace_with_its_callers(told):
     assert [one.string_value for one in answer["gen_ai.response.finish_reasons"].values] == ["stop"]
 
 
-def test_a_job_is_a_trace_of_its_own_that_is_linked_to_the_request(told):
+def test_job_has_its_own_trace_that_is_linked_to_the_request(told):
     collector, job_id, _ = told
     names = collector.by_name()
     [request] = names["POST /v2/agent/{projectId}/job"]
@@ -88,7 +88,7 @@ def test_a_job_is_a_trace_of_its_own_that_is_linked_to_the_request(told):
     assert attributes_of(names["docsmith.webhook.delivery"][0])["http.response.status_code"] == 200
 
 
-def test_what_is_sent_is_what_is_described_and_nothing_that_people_typed(told):
+def test_traces_are_as_described_and_hold_nothing_people_typed(told):
     collector, _, secrets = told
     forms = {r"\{method\}": "[A-Z_]+", r"\{route\}": "/.*", r"\{operation\}": "[a-z_]+", r"\{model\}": ".+"}
     patterns = {}

@@ -73,7 +73,7 @@ async def test_a_follow_up_names_its_thread_in_any_way(http, keyed, provider, ch
     assert "With wind." in told
 
 
-async def test_a_follow_up_shows_the_threads_key_in_the_body_or_a_header(http, keyed, provider):
+async def test_follow_up_has_the_thread_key_in_its_body_or_a_header(http, keyed, provider):
     provider.will_reply("With wind.")
     first = (await ask(http, keyed, question("How do I fly a kite?")))[0]
     thread_id, thread_key = first["X-Thread-Id"], first["X-Thread-Key"]
@@ -154,7 +154,7 @@ async def test_what_a_client_says_that_others_said_has_no_authority(http, keyed,
     assert "With wind." in told
 
 
-async def test_the_old_clients_ask_for_another_reply_by_sending_their_chat_again(http, keyed, provider):
+async def test_old_clients_regenerate_by_sending_their_chat_again(http, keyed, provider):
     url = message_url(keyed, 1)
     headers = dict(keyed.assistant)
     messages = [{"role": "user", "content": "How do I fly a kite?"}]

@@ -78,7 +78,7 @@ async def webhook(instance, receiver):
     await asyncio.to_thread(instance.cli, "webhook", "delete", made["id"])
 
 
-async def test_a_job_is_told_while_it_is_active_and_when_it_is_completed(http, instance, receiver, webhook):
+async def test_job_is_sent_while_active_and_when_completed(http, instance, receiver, webhook):
     job = await create_job(http, instance, 'Append "Kites fly." to index.md')
     headers, body = await receiver.next()
     active = Oracle(webhook["secret"]).verify(body, headers)
@@ -109,7 +109,7 @@ async def test_a_job_is_told_while_it_is_active_and_when_it_is_completed(http, i
     assert webhook["secret"] not in instance.log()
 
 
-async def test_what_was_not_recorded_when_the_service_was_killed_is_sent_again(http, tmp_path):
+async def test_unrecorded_delivery_is_sent_again_after_a_kill(http, tmp_path):
     async with receiving() as receiver:
         with service_in(tmp_path, {"DOCSMITH_NETWORK__ALLOW_PRIVATE": "true"}) as service:
             await asyncio.to_thread(service.set_up, write_docs(tmp_path / "docs"))
@@ -133,7 +133,7 @@ async def test_what_was_not_recorded_when_the_service_was_killed_is_sent_again(h
             assert receiver.received.empty()
 
 
-async def test_the_secret_is_shown_once_and_forgotten_with_the_webhook(instance):
+async def test_secret_is_shown_once_and_deleted_with_the_webhook(instance):
     def steps():
         made = instance.cli(
             "webhook", "create", "--url", "https://example.com/hooks/tell-nobody", "--event", "job.failed"

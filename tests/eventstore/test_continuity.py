@@ -159,7 +159,7 @@ async def test_looking_at_a_log_in_use_lets_go_of_no_lock(tmp_path):
 
 
 @pytest.mark.parametrize("count", [1, 2])
-async def test_nothing_is_appended_to_a_log_that_is_shortened_beneath_a_writer(tmp_path, count):
+async def test_log_shortened_under_its_writer_gets_no_appends(tmp_path, count):
     async with await opened(tmp_path) as store:
         for version in range(4):
             await store.append("note-1", [noted(version)], expected_version=version)

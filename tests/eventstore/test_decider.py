@@ -68,7 +68,7 @@ async def test_the_metadata_is_recorded(store):
     assert [event.metadata for event in await store.read_all()] == [metadata]
 
 
-async def test_plans_for_several_streams_are_recorded_together_or_not_at_all(store):
+async def test_plans_for_several_streams_are_recorded_all_or_none(store):
     plans = [await plan(store, COUNTER, entity, 1) for entity in ("1", "2")]
     assert await plan(store, COUNTER, "3", 0) is None
     await store.append_all([made for made in plans if made is not None])

@@ -94,14 +94,14 @@ def test_the_tag_is_the_type_and_not_in_the_data():
     assert CODEC.encode(Empty()) == NewEvent("empty", b"{}", None, 1, DEFAULT_METADATA)
 
 
-def test_personal_fields_that_all_have_their_defaults_are_nothing_to_hide():
+def test_personal_fields_with_only_defaults_need_no_sealing():
     class Maybe(Event, frozen=True, tag="maybe"):
         text: PersonalText = ""
 
     assert Codec[Maybe](Maybe).encode(Maybe()).personal is None
 
 
-def test_unknown_fields_are_read_over_and_unknown_types_are_told():
+def test_unknown_fields_are_ignored_and_unknown_types_reported():
     assert CODEC.decode(recorded(NewEvent("plain", b'{"number":1,"later":[{}]}'))) == Plain(1)
     with pytest.raises(UnknownEventType):
         CODEC.decode(recorded(NewEvent("unheard-of", b"{}")))
@@ -139,7 +139,7 @@ def test_upcasting_an_erased_event_keeps_it_erased():
     assert codec.decode(recorded(old, erased=True)) == Said("[erased]")
 
 
-def test_a_field_that_became_personal_later_is_read_from_where_it_was():
+def test_field_that_became_personal_is_read_from_its_old_place():
     class Said(Event, frozen=True, tag="said"):
         words: PersonalText
 

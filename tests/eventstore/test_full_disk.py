@@ -25,7 +25,7 @@ def small_disk(tmp_path):
     subprocess.run(["umount", folder], check=True)
 
 
-async def test_a_full_disk_is_told_reads_go_on_and_appends_too_once_there_is_room(small_disk):
+async def test_full_disk_is_reported_reads_work_and_appends_recover(small_disk):
     stored = 0
     filler = small_disk / "filler"
     async with await opened(small_disk) as store:

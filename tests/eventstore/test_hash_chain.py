@@ -156,7 +156,7 @@ def test_rows_added_by_hand_are_found(log, copy):
         assert verify(copy).bad_position == bad_position
 
 
-def test_a_stream_with_a_gap_is_found_even_when_its_hash_is_right(log, copy):
+def test_stream_with_a_gap_is_found_despite_a_right_hash(log, copy):
     for stream, version in (("note-0", 17), ("note-0", 99), ("note-9", 2), ("note-9", 0)):
         statement, values = insert(EVENTS + 1, stream, version, b"")
         values = (*values[:-1], hash_of(values, rows(log)[-1][-1]))
@@ -296,7 +296,7 @@ def test_a_file_that_is_missing_or_no_log_is_told(tmp_path):
         verify(tmp_path / "events.db")
 
 
-async def test_a_log_in_use_is_verified_and_its_erasures_are_no_change(tmp_path):
+async def test_log_in_use_is_verified_and_erasures_are_no_change(tmp_path):
     async with await opened(tmp_path) as store:
         await store.append("note-1", [noted(1, "words"), noted(2)], expected_version=0)
         head = verify(tmp_path / "events.db")
@@ -373,7 +373,7 @@ def test_a_log_without_a_name_is_sound(log, copy):
     assert not verify(copy, checkpoints=[replace(old, log="f" * 32)]).is_sound
 
 
-def test_every_checkpoint_counts_wherever_the_verification_begins(log):
+def test_every_checkpoint_counts_wherever_verification_begins(log):
     head = verify(log)
     stored = {row[0]: row[-1] for row in rows(log)}
     true = [Checkpoint(position, stored[position], NOW) for position in (1, EVENTS // 2, EVENTS)]
@@ -384,7 +384,7 @@ def test_every_checkpoint_counts_wherever_the_verification_begins(log):
                 assert verify(log, from_position=start, checkpoints=kept).bad_position == one.position
 
 
-def test_a_tail_that_was_cut_or_written_again_is_found_by_a_checkpoint(log, copy):
+def test_tail_cut_off_or_rewritten_is_found_by_a_checkpoint(log, copy):
     key = Ed25519PrivateKey.generate()
     head = verify(log)
     checkpoint = sign_checkpoint(key, head.position, head.hash, NOW)

@@ -103,7 +103,7 @@ async def test_one_bad_reading_moves_no_other_time(log, off, bad):
             assert at == until + 1 or (until == bad - 1 and at == until + 2)  # the bad one may go with the one before
 
 
-async def test_time_in_a_log_that_never_went_back_is_its_last_event_until_then(log):
+async def test_time_in_an_ordered_log_is_its_last_event_until_then(log):
     readings = [minutes(number // 3) for number in range(EVENTS)]
     assert [await found(log, readings, minutes(until)) for until in (-1, 0, 0.5, 2, 99)] == [0, 3, 3, 9, EVENTS]
     assert await found(log, readings, minutes(99), head=5) == 5

@@ -134,7 +134,7 @@ async def unprivileged(tmp_path):
         shutil.rmtree(folder)
 
 
-async def test_a_copy_where_nothing_may_be_written_is_read_and_verified(unprivileged):
+async def test_read_only_copy_is_read_and_verified(unprivileged):
     async with await opened(unprivileged) as store:
         await store.append("note-1", [noted(1)], expected_version=0)
     unprivileged.chmod(0o500)
@@ -181,7 +181,7 @@ async def test_the_log_is_readable_with_any_shell(tmp_path):
 # Erasing
 
 
-async def test_personal_text_is_in_no_file_and_its_key_in_none_after_erasure(tmp_path):
+async def test_personal_text_is_in_no_file_nor_its_key_after_erasure(tmp_path):
     secret = b"the quick brown secret"
     async with await opened(tmp_path) as store:
         for number in range(3):
@@ -214,7 +214,7 @@ class ErasingMeanwhile(SQLiteEventStore):
         return events
 
 
-async def test_what_was_read_of_another_process_before_an_erasure_reaches_no_subscriber_after_it(tmp_path):
+async def test_text_of_another_process_reaches_no_one_after_erasure(tmp_path):
     async with (
         asyncio.timeout(60),
         await opened(tmp_path) as other,

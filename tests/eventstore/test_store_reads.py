@@ -109,7 +109,7 @@ async def test_every_reader_sees_a_log_without_gaps(store):
 # Following
 
 
-async def test_a_subscription_gives_what_was_recorded_and_then_what_comes(store):
+async def test_subscription_gives_recorded_events_and_then_new_ones(store):
     await store.append("note-1", [noted(number) for number in range(1, 4)], expected_version=0)
     taking = asyncio.create_task(take(store, 5, after=1))
     await store.append("note-1", [noted(4), noted(5)], expected_version=3)

@@ -290,7 +290,7 @@ async def test_event_is_found_by_its_id(store):
 # Cancelling
 
 
-async def test_a_cancelled_append_leaves_no_trace_but_perhaps_its_events(store):
+async def test_cancelled_append_leaves_at_most_its_events(store):
     tasks = [
         asyncio.create_task(
             store.append(f"note-{number}", [noted(number, event_id=f"id-{number}")] * 1, expected_version=0)

@@ -47,7 +47,7 @@ def test_the_old_file_is_kept_for_the_program_that_wrote_it(path):
         files.migrate(db, FIRST, 1, path)
 
 
-def test_what_the_older_program_wrote_after_a_failed_upgrade_is_kept_too(path):
+def test_older_programs_writes_after_a_failed_upgrade_are_kept(path):
     kept = path.with_name("notes.db.version-1")
     with closing(files.connect(kept)) as db:
         db.execute("CREATE TABLE notes (text)")

@@ -188,7 +188,7 @@ async def test_a_failed_projection_goes_on_at_the_next_start(tmp_path, store):
     await views.close()
 
 
-async def test_a_new_projection_starts_from_nothing_beside_one_that_goes_on(tmp_path, store):
+async def test_new_projection_starts_empty_while_another_continues(tmp_path, store):
     await store.append("note-1", [noted(number, "a") for number in range(2500)], expected_version=0)
     await (await caught_up(tmp_path / "views.db", store, Texts())).close()
     await store.append("note-1", [noted(1, "b")], expected_version=2500)
@@ -220,7 +220,7 @@ async def test_others_go_on_while_one_under_a_new_name_catches_up(tmp_path, stor
         await views.close()
 
 
-async def test_others_serve_what_was_just_written_while_one_catches_up(tmp_path, store):
+async def test_others_serve_new_writes_while_one_catches_up(tmp_path, store):
     await store.append("note-1", [noted(number, "a") for number in range(30_000)], expected_version=0)
     await (await caught_up(tmp_path / "views.db", store, Texts())).close()
     async with running(tmp_path / "views.db", store, Texts(), Texts("others-1", "others")) as views:

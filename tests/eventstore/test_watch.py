@@ -45,7 +45,7 @@ async def changed(log):
         return await log.watch.changed()
 
 
-async def test_who_begins_to_watch_is_told_at_once_and_then_of_each_commit(log):
+async def test_new_watcher_is_notified_at_once_and_of_each_commit(log):
     log.watch.begin()
     assert await changed(log) == 1
     log.commit()

@@ -177,7 +177,7 @@ class TestWithAnApp(GitHub):
         repository = "https://git.example/octo/guide.git"
         return Source("p1", repository, "main", "", "github", emulator.url, github_app_id="7", github_app_key_env="KEY")
 
-    async def test_a_token_is_asked_for_once_and_for_this_repository_alone(self, code_host, source, client):
+    async def test_token_is_requested_once_and_for_this_repository_alone(self, code_host, source, client):
         await code_host.check_repository(source)
         await code_host.open_pull_request(source, NEW)
         asked = [request for request in client.sent if request.url.endswith("/access_tokens")]

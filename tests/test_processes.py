@@ -285,14 +285,14 @@ def test_a_stricter_limit_of_the_system_stays():
     assert program(CHILD.format(memory_bytes=2 * LIMIT * 4), hard_limit=LIMIT * 4) == "5\n"
 
 
-def test_where_memory_cannot_be_limited_nothing_is_run_and_the_reason_is_told():
+def test_without_memory_limits_nothing_runs_and_it_says_why():
     told = program(FORBID_LIMITS, CHILD.format(memory_bytes=LIMIT))
     assert told.startswith("not_limited This system does not let the service limit the memory")
     assert "Operation not permitted" in told or "not allowed" in told
     assert program(FORBID_LIMITS, CHILD.format(memory_bytes=None)) == "5\n"
 
 
-def test_where_the_number_of_open_files_cannot_be_raised_there_is_room_for_fewer_connections():
+def test_fewer_open_files_allow_fewer_connections():
     fewer = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (600, 1200))"
     asked = (
         "from service.main.listening import room_for; "

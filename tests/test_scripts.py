@@ -115,7 +115,7 @@ def set_up(checkout):
     return done.returncode, done.stderr, calls.read_text().splitlines() if calls.exists() else []
 
 
-def test_set_up_installs_pinned_packages_by_hash_then_the_project(checkout):
+def test_setup_installs_packages_by_hash_then_the_project(checkout):
     code, said, (venv, packages, project) = set_up(checkout)
     assert code == 0
     assert venv == "venv"
@@ -130,7 +130,7 @@ def test_the_second_set_up_does_nothing(checkout):
     assert set_up(checkout) == (0, "setup: up to date\n", [])
 
 
-def test_a_change_of_pins_installs_again_into_the_same_environment(checkout):
+def test_changed_pins_install_again_into_the_same_environment(checkout):
     set_up(checkout)
     with (checkout / "scripts" / "constraints.txt").open("a") as constraints:
         constraints.write("# changed\n")

@@ -15,7 +15,7 @@ def lived(seconds, memory):
     return life
 
 
-def test_a_leak_after_the_warm_up_is_seen_and_the_warm_up_is_none():
+def test_leak_after_the_warm_up_is_seen_but_not_the_warm_up():
     leaking = lived(180, lambda second: 1_000 * second + (7_000_000 if second % 3 else 0))
     assert round(leaking.slope(leaking.memory) / 100_000) == 36
     filling = lived(180, lambda second: min(second, 60) * 1_000_000 + second % 5 * 100_000)
@@ -24,7 +24,7 @@ def test_a_leak_after_the_warm_up_is_seen_and_the_warm_up_is_none():
     assert short.slope(short.memory) is None
 
 
-def test_what_is_held_more_at_the_end_than_after_the_warm_up_is_told():
+def test_growth_between_the_warm_up_and_the_end_is_reported():
     life = lived(90, lambda second: 10 + second % 2 + (5 if second > 70 else 0))
     assert life.growth(life.memory) == 5
 

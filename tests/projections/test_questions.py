@@ -93,7 +93,7 @@ def site(store, views):
     return Site(store, views)
 
 
-async def test_a_question_is_told_with_its_answer_and_the_sources_that_it_cites(site):
+async def test_question_is_read_with_its_answer_and_cited_sources(site):
     asked = post(1, "How do I install Kite?")
     await site.start("t", asked)
     await site.answer("t", asked)
@@ -138,7 +138,7 @@ async def test_what_was_not_answered_for_any_reason_is_unanswered(site):
     assert [row.id for row in await site.questions(resolution="answered")] == ["m4"]
 
 
-async def test_an_edited_question_and_a_new_reply_leave_the_thread_as_it_stands(site):
+async def test_edited_question_and_new_reply_give_the_current_thread(site):
     first, second = post(1, "How do I install?"), post(2, "And then?")
     await site.start("t", first)
     await site.answer("t", first)
@@ -156,7 +156,7 @@ async def test_an_edited_question_and_a_new_reply_leave_the_thread_as_it_stands(
     assert await read_transcript(site.views, "project", "none") is None
 
 
-async def test_questions_without_an_answer_are_grouped_by_their_wording(site):
+async def test_unanswered_questions_are_grouped_by_their_wording(site):
     texts = ["How do I export a chart?", "export chart", "Where is the TOML file?", "How can I export the chart?!", "?"]
     for number, text in enumerate(texts):
         asked = post(number, text)
@@ -207,9 +207,7 @@ async def rows_of(views):
     return {name: [tuple(row) for row in await views.query(f"SELECT * FROM {name} ORDER BY 1, 2")] for name in tables}
 
 
-async def test_an_erased_thread_keeps_its_numbers_and_loses_its_words_in_any_way_of_making_the_rows(
-    site, store, tmp_path
-):
+async def test_erased_thread_keeps_numbers_and_no_words_in_all_rows(site, store, tmp_path):
     asked, stopped = post(1, "Ask Ermentrude"), post(2, "Ermentrude again", current_path="")
     await site.start("t", asked)
     await site.answer("t", asked, "Ermentrude says no.", (), "unanswered")

@@ -24,9 +24,7 @@ CORPORA = Path(os.environ.get("DOCSMITH_CORPORA") or "corpora")
         ),
     ],
 )  # fmt: skip
-async def test_the_page_in_view_lifts_its_neighbours_in_a_real_navigation_file(
-    indexed, name, kind, first, neighbours, question
-):
+async def test_page_in_view_lifts_neighbours_in_a_real_navigation(indexed, name, kind, first, neighbours, question):
     folder = CORPORA / name
     if not folder.is_dir():
         pytest.skip("no corpora here")

@@ -43,7 +43,7 @@ def shown(text: str, path: str = "page.mdx", **dialect: Any) -> str:
         ("---\n\nA rule, not front matter.", ""),
     ],
 )
-def test_a_page_is_titled_by_its_front_matter_or_its_first_top_heading(text, title):
+def test_page_title_is_from_front_matter_or_first_top_heading(text, title):
     assert page_of(text).title == title
 
 

@@ -89,7 +89,7 @@ async def test_without_vectors_words_decide(made):
     assert (await why(made))["b.md"].meaning_rank == 0
 
 
-async def test_a_model_that_is_down_costs_no_result_and_is_left_alone_for_a_while(made):
+async def test_model_that_is_down_costs_no_result_and_gets_a_pause(made):
     await made.embed_all()
     before, made.model.texts = len(made.model.texts), []
     made.model.errors = [Unavailable("down"), Unavailable("down")]

@@ -85,7 +85,7 @@ def test_json_and_swagger_2_are_read_alike():
     assert page.sections[0].start_line == 1 + next(n for n, line in enumerate(text.split("\n")) if '"post"' in line)
 
 
-def test_an_operation_is_shown_on_the_page_that_names_it_and_not_again():
+def test_operation_is_shown_only_on_the_page_that_names_it():
     files = {
         "docs.json": '{"navigation": {"pages": ["a"]}}',
         "api/openapi.yaml": YAML,
@@ -105,7 +105,7 @@ def test_an_operation_is_shown_on_the_page_that_names_it_and_not_again():
     assert [section.heading for section in described.sections] == ["", "Frob"]
 
 
-def test_a_description_is_found_by_what_is_in_it_and_shown_where_the_site_serves_it():
+def test_description_is_found_by_content_at_its_site_address():
     files = {
         "docs/docusaurus.config.js": "",
         "docs/docs/a.md": "Text.",
@@ -138,7 +138,7 @@ LAUGHS = "openapi: 3.0.0\na: &a [x, x, x, x, x, x, x, x]\n" + "".join(
     ],
     ids=["cut", "brackets", "indented", "laughs", "cut-json", "deep-json", "large"],
 )  # fmt: skip
-def test_broken_and_hostile_descriptions_are_skipped_with_a_reason(text, told):
+def test_broken_or_hostile_descriptions_are_skipped_with_reason(text, told):
     assert told in reason(text, "openapi.json" if text.startswith("{") else "openapi.yaml")
 
 

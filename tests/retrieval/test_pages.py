@@ -6,7 +6,7 @@ from tests.retrieval.formats import read, reason
 from tests.retrieval.sites import build
 
 
-def test_a_page_that_takes_too_long_is_skipped_and_the_next_one_read():
+def test_too_slow_page_is_skipped_and_the_next_one_read():
     slow = {"a.md": "\n".join(f"# {n} `" + "[" * 40 for n in range(20_000)), "b.md": "Text."}
     assert re.fullmatch(r"Reading it took longer than 0.01 seconds\.", reason(slow, "a.md", seconds=0.01))
     assert isinstance(read(slow, "b.md", seconds=5), ParsedPage)

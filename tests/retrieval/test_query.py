@@ -119,7 +119,7 @@ async def test_neighbours_are_those_of_the_navigation_file(navigated):
     assert set(found[3:]) == {"one/start.mdx", "two/a.mdx", "three/b.mdx"}
 
 
-async def test_tags_and_readers_of_a_group_in_the_navigation_hold_for_its_pages(navigated):
+async def test_tags_and_readers_of_a_navigation_group_hold_for_pages(navigated):
     assert await navigated.paths("logging", filter=SearchFilter(tag="beta")) == ["two/a.mdx"]
     open_to_all = {"one/start.mdx", "two/a.mdx", "four/c.mdx", "five/d.mdx"}
     assert set(await navigated.paths("logging")) == open_to_all
@@ -380,7 +380,7 @@ async def test_a_result_says_what_gave_it(site):
     assert [section.url for section in plain.sections] == [section.url for section in result.sections]
 
 
-async def test_an_explanation_tells_the_place_and_the_names_that_others_have(site):
+async def test_explanation_has_the_place_and_the_names_others_use(site):
     named = (await site.index.search(DOMAIN, "command line", explain=True)).sections
     assert {section.path: section.explanation.links > 0 for section in named}["docs/cli.md"]
     near = (await site.index.search(DOMAIN, "port", current_path="/cli", explain=True)).sections

@@ -151,7 +151,7 @@ def test_a_renewed_index_says_what_one_made_anew_says(kites, tmp_path, change):
     assert is_whole(tmp_path / "renewed")
 
 
-async def test_words_are_those_of_the_newest_commit_after_any_number_of_renewals(indexed, tmp_path):
+async def test_words_are_of_the_newest_commit_after_many_renewals(indexed, tmp_path):
     files = mintlify()
     await indexed.fill(files, docs_folder="docs")
     for number, name in enumerate(("text", "title", "snippet", "added")):
@@ -265,7 +265,7 @@ def _killed_while_renewing(before: Path, target: Path) -> None:
     renew(before, target, after(mintlify(), change), change, progress=kill)
 
 
-async def test_a_renewal_that_is_killed_leaves_the_old_answers_and_can_be_done_again(indexed):
+async def test_killed_renewal_leaves_old_answers_and_can_be_repeated(indexed):
     await indexed.fill(mintlify(), docs_folder="docs")
     before = indexed.index.path_of(DOMAIN, indexed.index.served(DOMAIN))
     child = get_context("spawn").Process(target=_killed_while_renewing, args=(before, before.with_name("next")))

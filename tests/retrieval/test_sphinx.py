@@ -54,7 +54,7 @@ def site_of(files):
     return layout, make_site(layout, [reader.page(name) for name in sorted(data) if layout.is_page(name)], data)
 
 
-def test_pages_stand_in_the_order_of_the_toctrees_at_sphinxs_own_addresses():
+def test_pages_have_toctree_order_and_sphinx_addresses():
     layout, site = site_of(FILES)
     assert layout.kind == "sphinx"
     pages = sorted(site.pages.values(), key=lambda page: page.order)

@@ -139,7 +139,7 @@ def test_a_key_opens_what_the_model_says(steps, elsewhere):
     asyncio.run(play(steps, elsewhere))
 
 
-async def test_what_is_not_there_and_what_is_somebody_elses_are_answered_alike(tmp_path):
+async def test_missing_things_and_those_of_others_are_answered_alike(tmp_path):
     async with entrance(tmp_path) as entry, aiohttp.ClientSession() as http:
         token = await entry.key(organization="two")
         bodies = []

@@ -310,7 +310,7 @@ async def test_characters_that_deceive_the_eye_are_shown(client, hosted):
     assert "safe⟨U+202E⟩txt.exe" in await text_of(client)
 
 
-async def test_the_style_sheet_is_kept_for_good_under_the_address_the_page_gives(client):
+async def test_style_sheet_is_cached_for_good_at_the_pages_address(client):
     found = re.search(r'href="([^"]*docsmith\.css[^"]*)"', await text_of(client))
     assert found
     assert found[1].startswith("../../../assets/")

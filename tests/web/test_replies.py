@@ -167,7 +167,7 @@ async def test_every_character_comes_once_however_it_is_sent(app, aiohttp_client
     assert "".join(json.loads(line[2:]) for line in lines if line.startswith("0:")) == "".join(words)
 
 
-async def test_many_readers_that_read_nothing_cost_little_and_hold_nobody_up(app, aiohttp_client):
+async def test_many_idle_readers_cost_little_and_delay_no_one(app, aiohttp_client):
     """Each is behind in the same topic; what waits for one of them is bounded by what its connection takes."""
     deltas, piece = 800_000 // SLOW_READERS, "@" * 50
     topic = Topic()

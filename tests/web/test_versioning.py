@@ -11,7 +11,7 @@ from tests.web.entrance import entrance
 OLD = "/discovery/v1/assistant/al%20pha/message"
 
 
-async def test_answers_of_a_deprecated_address_name_its_successor_and_its_end(tmp_path):
+async def test_deprecated_address_names_its_successor_and_its_end(tmp_path):
     settings = AdmissionSettings(sunset=date(2027, 6, 30))
     async with entrance(tmp_path, settings) as entry, aiohttp.ClientSession() as http:
         async with http.post(entry.url + OLD, json={}) as response:

@@ -55,7 +55,7 @@ def test_a_second_search_has_a_step_of_its_own():
     assert codes == "f9ae" + "f0e" + "f9ae" + "f028e" + "d"
 
 
-def test_a_reader_that_comes_late_gets_the_call_before_its_result():
+def test_late_reader_gets_the_call_before_its_result():
     codes = [code for code, _ in lines_of(sample_replies.JOINED_LATE)]
     assert codes.index("9") < codes.index("a")
 
@@ -73,7 +73,7 @@ def test_joined_deltas_are_the_text(events):
 
 
 @given(replies())
-def test_every_line_has_a_code_that_the_oldest_client_knows_and_a_value_of_its_type(events):
+def test_every_line_has_a_code_old_clients_know_and_its_value(events):
     for code, value in lines_of(events):
         match code:
             case "0" | "3":
@@ -94,7 +94,7 @@ def test_every_line_has_a_code_that_the_oldest_client_knows_and_a_value_of_its_t
 
 
 @given(replies())
-def test_a_result_follows_its_call_and_text_shares_no_step_with_a_call(events):
+def test_result_follows_its_call_and_text_is_in_no_calls_step(events):
     called: set[str] = set()
     step: set[str] = set()
     for code, value in lines_of(events):

@@ -32,12 +32,12 @@ def lines_of(events: list[JobEvent]) -> list[tuple[str, Any]]:
     return [(line[0], json.loads(line[2:])) for line in body.split("\n")[:-1]]
 
 
-def test_words_and_tool_calls_have_steps_of_their_own_and_the_closing_text_the_last():
+def test_words_and_calls_have_own_steps_before_the_closing_text():
     codes = "".join(code for code, _ in lines_of(WITH_PULL_REQUEST) if code != "2")
     assert codes == "f0e" + "f99aae" + "f9ae" + "f0e" + "d"
 
 
-def test_the_closing_text_and_the_data_have_the_link_of_the_pull_request():
+def test_closing_text_and_data_have_the_pull_request_link():
     lines = lines_of(WITH_PULL_REQUEST)
     assert [value for code, value in lines if code == "0"][-1] == f"\n\nI mended two links.\n\nPull request: {LINK}"
     data = [value for code, values in lines if code == "2" for value in values]
@@ -76,7 +76,7 @@ def test_long_results_are_cut():
     assert first["isError"] is False
 
 
-def test_a_reader_that_comes_in_the_middle_gets_no_result_without_its_call():
+def test_reader_in_the_middle_gets_no_result_without_its_call():
     for start in range(len(WITH_PULL_REQUEST)):
         encoder = JobStreamEncoder("job-1")
         pieces = [piece for event in WITH_PULL_REQUEST[start:] for piece in encoder.encode(event)]
@@ -133,12 +133,12 @@ def test_what_happens_in_further_rounds_is_told():
         assert public(event) == {"type": event.__struct_config__.tag, **fields}
 
 
-def test_the_closing_text_of_a_further_round_has_the_link_of_the_pull_request():
+def test_closing_text_of_a_further_round_links_the_pull_request():
     lines = lines_of([*STEPS, PullRequestUpdated(7, LINK, AT), WITH_PULL_REQUEST[-1]])
     assert lines[-1][1]["pullRequestLink"] == LINK
 
 
-def test_a_place_in_the_queue_has_no_id_so_that_a_reader_resumes_where_it_was():
+def test_queue_place_has_no_id_so_a_reader_resumes_where_it_was():
     assert queue_event(3) == b'event: queue-position\ndata: {"type":"queue-position","position":3}\n\n'
 
 

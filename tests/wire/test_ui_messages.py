@@ -105,7 +105,7 @@ def test_a_reply_is_sent_to_the_byte():
     assert encoded(GOLDEN_EVENTS) == GOLDEN
 
 
-def test_a_plain_reader_gets_one_finish_event_with_the_thread_at_the_top():
+def test_plain_reader_gets_one_finish_with_the_thread_on_top():
     body = encoded(GOLDEN_EVENTS, plain=True)
     assert body.endswith(
         b'data: {"type":"finish","threadId":"T","messageMetadata":{"threadId":"T"}}\n\ndata: [DONE]\n\n'
@@ -152,7 +152,7 @@ def test_each_page_is_told_once_whatever_its_sections():
     assert told == [("s1", "/deploy", "Deploy"), ("s2", "/theme", None), ("s3", "/faq", "FAQ")]
 
 
-def test_a_second_search_and_the_text_after_it_have_steps_of_their_own():
+def test_second_search_and_the_text_after_it_have_own_steps():
     kinds = [chunk["type"] for chunk in chunks_of(sample_replies.SEARCHED_AGAIN)]
     kinds = [kind for kind in kinds if kind != "source-url"]
     search = ["start-step", "tool-input-start", "tool-input-available", "tool-output-available", "finish-step"]
@@ -191,12 +191,12 @@ def test_an_error_in_a_search_is_the_result_of_the_search_too():
     assert kinds[-3:] == ["tool-output-error", "finish-step", "error"]
 
 
-def test_a_reader_that_comes_late_gets_the_call_before_its_result():
+def test_late_reader_gets_the_call_before_its_result():
     kinds = [chunk["type"] for chunk in chunks_of(sample_replies.JOINED_LATE)]
     assert kinds.index("tool-input-available") < kinds.index("tool-output-available")
 
 
-def test_the_key_of_the_thread_is_in_no_chunk_and_the_headers_are_those_of_the_protocol():
+def test_thread_key_is_in_no_chunk_and_headers_fit_the_protocol():
     assert HEADERS["x-vercel-ai-ui-message-stream"] == "v1"
     assert HEADERS["Content-Type"] == "text/event-stream; charset=utf-8"
     assert KEEP_ALIVE == b": ping\n\n"
@@ -221,7 +221,7 @@ def test_the_key_of_the_thread_is_in_no_chunk_and_the_headers_are_those_of_the_p
         ("ai-sdk/5.0.60 runtime/browser", True, False),
     ],
 )
-def test_only_a_caller_that_cannot_be_the_sdk_gets_the_plain_form(user_agent, body_has_trigger, plain):
+def test_only_callers_that_cannot_be_the_sdk_get_the_plain_form(user_agent, body_has_trigger, plain):
     assert is_plain_reader(user_agent, body_has_trigger=body_has_trigger) is plain
 
 
@@ -315,7 +315,7 @@ def test_steps_and_texts_are_opened_and_closed_in_order(events):
 
 
 @given(replies())
-def test_every_line_is_a_data_line_but_those_of_the_finish_event(events):
+def test_every_line_outside_the_finish_event_is_a_data_line(events):
     for one in encoded(events).split(b"\n\n")[:-1]:
         assert one.startswith(b": \rdata:") or (one.startswith(b"data: ") and b"\n" not in one and b"\r" not in one)
     assert len(encoded(events).decode().splitlines()) == encoded(events).count(b"\n") + encoded(events).count(b"\r")

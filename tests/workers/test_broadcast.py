@@ -34,7 +34,7 @@ async def test_a_slow_listener_holds_nobody_up():
     assert [number async for number in slow] == list(range(1, 10_000))
 
 
-async def test_who_has_heard_all_is_told_the_next_event_in_the_call_that_tells_it():
+async def test_current_listener_gets_an_event_within_its_publish_call():
     """Every event once and in order, whatever of them is dealt with at once, and by whom."""
     topic: Topic[int] = Topic()
     at_once: list[int] = []

@@ -28,7 +28,7 @@ async def found(store, views, **more):
     return [reply.reply_id for reply in await replies_in_chat(store, views, **wanted)]
 
 
-async def test_a_chats_replies_are_found_by_its_site_its_name_and_who_asked(store, followed):
+async def test_replies_of_a_chat_are_found_by_site_name_and_asker(store, followed):
     await start(store, "one", POST)
     await start(store, "two", replace(POST, reply_id="r2"))
     await start(store, "three", replace(POST, reply_id="r3", domain="other"))

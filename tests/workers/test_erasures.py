@@ -38,7 +38,7 @@ class PatientModel(OneModel):
             yield chunk
 
 
-async def test_a_reply_whose_thread_loses_its_key_fails_and_others_go_on(store, followed):
+async def test_reply_fails_when_its_thread_loses_its_key_others_go_on(store, followed):
     broadcast, model = Broadcast(), PatientModel()
     async with replying(store, followed, broadcast, model):
         await store.erase("thread-gone")  # before anything is recorded: not even the question can be

@@ -156,7 +156,7 @@ class FillingDocs(FakeDocsSource):
 
 
 @pytest.mark.parametrize("kind", ["fetch", "commit", "push"])
-async def test_a_job_whose_repository_has_no_room_goes_on_when_there_is_some(store, views, kind):
+async def test_job_on_a_full_repository_disk_continues_with_space(store, views, kind):
     host, docs = FakeCodeHost(), FillingDocs(kind, 7)
     types = await done(store, views, docs, host)
     assert docs.times == 0
@@ -211,7 +211,7 @@ async def replying(store, views):
     await asyncio.wait([running])
 
 
-async def test_a_reply_that_cannot_be_recorded_is_told_and_the_next_one_is_answered(store, views):
+async def test_unrecordable_reply_is_reported_and_the_next_is_fine(store, views):
     async with replying(store, views) as replies:
         broken = await replies.ask("one", "r1", 1000)
         assert isinstance(broken[-1], ReplyBroken)

@@ -81,7 +81,7 @@ async def kites(store, views, tmp_path):
     await index.close()
 
 
-async def test_only_what_changed_is_read_until_everything_is_asked_for(kites, tmp_path):
+async def test_only_changes_are_read_until_everything_is_requested(kites, tmp_path):
     assert await kites.read() == 20
     await kites.change("k7.md", "# Kite 7\n\nMade of zylon.\n")
     assert await kites.read() == 1
@@ -134,7 +134,7 @@ async def test_what_passes_without_a_change_leaves_no_failure(kites, running):
     assert await kites.failure() is None
 
 
-async def test_what_fails_for_good_is_tried_once_and_again_by_the_next_process(kites, running):
+async def test_permanent_failure_is_tried_once_per_process(kites, running):
     await kites.read()
     await kites.change("k7.md", "# Kite 7\n\nMade of zylon.\n")
     kites.docs.errors = [Invalid("There is no branch 'main'.", code="no_such_branch")]

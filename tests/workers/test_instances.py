@@ -63,7 +63,7 @@ def test_names_are_not_used_again(tmp_path):
     assert list((tmp_path / "instances").iterdir()) == []
 
 
-def test_who_begins_while_another_sweeps_never_holds_a_file_that_is_removed(tmp_path):
+def test_instance_started_during_a_sweep_keeps_its_file(tmp_path):
     command = [sys.executable, "-c", SWEEPS_WHILE_ANOTHER_BEGINS, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout == "takes another name\n"

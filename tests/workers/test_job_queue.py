@@ -57,7 +57,7 @@ async def test_a_project_that_is_full_holds_up_no_other():
     await ended(*mine)
 
 
-async def test_a_branch_is_one_jobs_at_a_time_and_those_that_wait_for_it_take_no_room():
+async def test_branch_has_one_job_at_a_time_and_waiting_takes_no_slot():
     queue = JobQueue(in_all=2, per_project=2)
     one, two, three = Waiting(queue, "p", "b"), Waiting(queue, "p", "b"), Waiting(queue, "p", "c")
     assert await settled(one, two, three) == [True, False, True]

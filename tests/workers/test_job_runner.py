@@ -58,7 +58,7 @@ async def running(store, views, docs, *, concurrent_jobs=2, model=None):
         await asyncio.wait([task])
 
 
-async def test_a_job_keeps_to_the_branch_that_it_was_asked_to_start_from(store, followed):
+async def test_job_keeps_to_its_requested_start_branch(store, followed):
     docs = FakeDocsSource({"index.md": "# Hi\n"})
     await make_project(store)
     await request(store, "j", "docs/one")
@@ -208,7 +208,7 @@ async def test_a_job_may_be_as_new_as_its_project(store, views):
             await asyncio.wait([following])
 
 
-async def test_cancelling_stops_the_model_and_gives_the_turn_to_the_next(store, followed):
+async def test_cancelling_stops_the_model_and_starts_the_next_job(store, followed):
     await make_project(store)
     model = ThinkingModel([NOTHING_TO_DO])
     async with running(store, followed, FakeDocsSource({"index.md": "# Hi\n"}), concurrent_jobs=1, model=model):
@@ -238,7 +238,7 @@ class StoreThatWasEmpty:
         return getattr(self._store, name)
 
 
-async def test_a_job_that_was_requested_while_the_runner_started_can_be_cancelled(store, followed):
+async def test_job_requested_as_the_runner_starts_can_be_cancelled(store, followed):
     await make_project(store)
     await request(store, "job", "docs/a")
     await followed.wait_for(await store.head())
@@ -276,7 +276,7 @@ async def test_a_job_that_waits_can_be_cancelled_and_is_never_begun(store, follo
     assert [event.type for event in await store.read_stream("job-second")] == ["job-requested", "job-failed"]
 
 
-async def test_a_job_cancelled_and_gone_on_with_at_once_is_worked_on_once(store, followed):
+async def test_job_cancelled_and_continued_at_once_runs_once(store, followed):
     await make_project(store)
     model = ThinkingModel([NOTHING_TO_DO] * 2)  # the call that is stopped may have got its reply just before
     async with running(store, followed, FakeDocsSource({"index.md": "# Hi\n"}), model=model):

@@ -28,7 +28,7 @@ async def indexed(store, views, domain: str, commit: str) -> None:
     await views.catch_up()
 
 
-async def test_a_site_whose_newest_commit_is_another_is_indexed_again_and_no_other(store, views):
+async def test_only_sites_with_a_new_commit_are_indexed_again(store, views):
     docs = FakeDocsSource({"a.md": "A"})
     await a_site(store, views, docs, "github", "moved")
     await a_site(store, views, docs, "website", "same")
@@ -46,7 +46,7 @@ async def test_a_site_whose_newest_commit_is_another_is_indexed_again_and_no_oth
     assert await store.head() == before + 1
 
 
-async def test_a_site_that_cannot_be_reached_keeps_no_other_from_being_looked_at(store, views):
+async def test_unreachable_site_does_not_stop_polling_of_others(store, views):
     docs = FakeDocsSource({"a.md": "A"})
     await a_site(store, views, docs, "github", "one")
     await a_site(store, views, docs, "github", "other")

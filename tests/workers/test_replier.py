@@ -82,7 +82,7 @@ async def until(store, name, *types):
     raise AssertionError
 
 
-async def test_a_question_whose_reader_has_left_already_is_not_put_to_the_model(store, followed):
+async def test_question_of_a_reader_who_left_never_reaches_the_model(store, followed):
     models = OneModel()
     async with replying(store, followed, Broadcast(), models):
         await ask(store, "left")  # nobody opened a topic to hear of it
@@ -194,7 +194,7 @@ async def test_a_reader_that_returns_in_time_keeps_the_reply_going(store, follow
         assert replier.awaited == 0
 
 
-async def test_timer_that_would_stop_a_reply_ends_as_its_reader_returns(store, followed):
+async def test_stop_timer_of_a_reply_ends_as_its_reader_returns(store, followed):
     broadcast, model = Broadcast(), HeldModel()
     async with replying(store, followed, broadcast, model, grace_seconds=60) as replier:
         topic = broadcast.open("a")
@@ -305,7 +305,7 @@ def test_a_long_thread_gives_its_last_turns_oldest_first():
     assert [turn.question for turn in question_of(thread, "r2").earlier] == ["Q0", "Q1"]
 
 
-def test_many_replies_at_once_are_recorded_in_fewer_segments_each():
+def test_many_simultaneous_replies_record_fewer_segments_each():
     stretches = [segment_seconds(replies) for replies in (1, 16, 17, 100, 4_000)]
     assert stretches == sorted(stretches)
     assert (stretches[0], stretches[-1]) == (0.25, 1.0)

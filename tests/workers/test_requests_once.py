@@ -30,7 +30,7 @@ async def jobs_in(store):
     return {event.stream for event in await store.read_all(category="job") if event.type == "job-requested"}
 
 
-async def test_of_requests_of_several_processes_with_one_key_one_becomes_a_job(store, project, tmp_path):
+async def test_requests_of_several_processes_with_one_key_are_one_job(store, project, tmp_path):
     async with AsyncExitStack() as stack:
         stores = [store]
         for _ in range(2):
@@ -43,7 +43,7 @@ async def test_of_requests_of_several_processes_with_one_key_one_becomes_a_job(s
     assert len({(job.id, job.branch) for job in made}) == 1
 
 
-async def test_of_different_requests_at_once_with_one_key_one_is_refused(store, project):
+async def test_one_of_two_different_requests_with_one_key_is_refused(store, project):
     asked = [request_job(store, OneModel(), project, new, Metadata(), key="k") for new in (NEW, OTHER)]
     made = await asyncio.gather(*asked, return_exceptions=True)
     assert [isinstance(one, KeyReused) for one in made].count(True) == 1

@@ -38,6 +38,27 @@ HEADERS: Mapping[str, str] = MappingProxyType(
         "X-Accel-Buffering": "no",
     }
 )
+DESCRIPTION = """\
+Each line is a code, a colon and JSON; empty lines keep the connection alive.
+
+| Code | Meaning |
+| --- | --- |
+| `f` | a step begins: `messageId` |
+| `9` | a tool is called: `toolCallId`, `toolName`, `args` |
+| `a` | the result of a tool call: `toolCallId`, `result` |
+| `0` | more of the text, as a JSON string |
+| `2` | a list of data: events of a job, and at the end `type` `finish` with the thread's or the job's id |
+| `8` | the same at the end of a reply, for the message |
+| `e` | the step ends: `finishReason`, `usage`, `isContinued` |
+| `d` | the end: `finishReason`, `usage`, and `type` `finish` with the thread's or the job's id |
+| `3` | an error, as a JSON string; nothing follows |"""
+"""For the API's description, with ``EXAMPLE``."""
+EXAMPLE = """\
+f:{"messageId":"msg_4da30a87"}
+0:"Run "
+e:{"finishReason":"stop","usage":{"promptTokens":0,"completionTokens":0},"isContinued":false}
+d:{"type":"finish","threadId":"kq3vN0tq","finishReason":"stop","usage":{"promptTokens":0,"completionTokens":0}}
+"""
 
 KEEP_ALIVE = b"\n"
 """An empty line; every version skips it."""

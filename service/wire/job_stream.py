@@ -55,6 +55,47 @@ from service.domain.times import timestamp
 from service.wire.data_stream import NO_USAGE, line, step_end, step_start, usage_of
 from service.wire.jsontext import json_line
 
+LIVE_EVENTS: Mapping[str, tuple[str, str]] = {
+    "job-requested": ("The job was asked for.", "title, source, branch, model, asDraft, requestedAt"),
+    "job-started": ("Work on it begins, or begins again.", "attempt, startedAt"),
+    "workspace-opened": ("The repository is at hand.", "baseCommit, openedAt"),
+    "model-replied": ("The model's text, and the tools that it calls.", "model, text, toolCalls, usage, repliedAt"),
+    "tool-returned": ("The result of a tool.", "callId, name, result, isError, returnedAt"),
+    "file-changed": ("A file was written, or deleted.", "path, deleted"),
+    "plan-changed": ("The agent's plan.", "todos"),
+    "work-finished": ("The agent says that it is done.", "title, summary, finishedAt"),
+    "checks-reported": (
+        "Problems that the checks before a pull request found; `returned`: to the agent.",
+        "round, problems, returned, reportedAt",
+    ),
+    "committed": ("The commit was made.", "commit, message, committedAt"),
+    "branch-pushed": ("The branch is on the code host.", "branch, commit, pushedAt"),
+    "branch-changed": ("The work is on another branch from now on.", "branch, changedAt"),
+    "work-rebased": ("The work is based on another commit.", "onto, insteadOf, rebasedAt"),
+    "pull-request-opened": ("The pull request is open.", "number, url, openedAt"),
+    "pull-request-updated": ("It has another commit.", "number, url, updatedAt"),
+    "pull-request-closed": ("It was merged, or closed.", "outcome, closedAt, mergeCommit"),
+    "job-completed": ("The job is done.", "message, completedAt"),
+    "job-failed": ("The job has failed.", "code, message, failedAt"),
+    "job-interrupted": ("The process that worked on it ended; it goes on.", "attempt, interruptedAt"),
+    "message-added": ("The job got a message.", "text, addedAt"),
+    "job-reopened": ("It goes on after its end.", "round, keepsChanges, reopenedAt"),
+    "round-started": ("The work on the message begins.", "round, startedAt"),
+    "job-archived": ("It was archived.", "archivedAt"),
+    "queue-position": ("Its place in the queue, from 1.", "position"),
+}
+"""Type to meaning and fields: for the API's description, as ``LIVE_EXAMPLE``. A test compares what is written."""
+LIVE_EXAMPLE = """\
+id: 41
+event: job-requested
+data: {"type":"job-requested","title":"Fix broken links","branch":"docs/fix-broken-links-1d8f3a52"}
+
+id: 63
+event: pull-request-opened
+data: {"type":"pull-request-opened","number":1,"url":"https://git.example.com/acme/guide/pulls/1"}
+
+"""
+
 MAX_RESULT_CHARACTERS = 2_000
 MAX_DEPTH = 100
 """Limit for the nesting of a tool call's arguments: JSON parsers give up at some depth, ours at about a thousand."""

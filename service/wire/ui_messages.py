@@ -22,9 +22,9 @@ Facts, each measured with the packages from npm:
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import assert_never
+from typing import Annotated, Any, assert_never
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from service.domain.replies import (
     ReplyBroken,
@@ -62,6 +62,82 @@ def is_plain_reader(user_agent: str, *, body_has_trigger: bool) -> bool:
     ``body_has_trigger``: the request body has a string ``trigger``, as every SDK transport sends it.
     """
     return not body_has_trigger and user_agent.startswith(_PLAIN_READERS)
+
+
+CHUNKS: Mapping[str, str] = {
+    "start": "The reply's id and the thread's.",
+    "start-step": "A step begins: a search, or the text.",
+    "tool-input-start": "A search begins.",
+    "tool-input-available": "The words that are searched for.",
+    "tool-output-available": "The passages that were found.",
+    "tool-output-error": "The search failed.",
+    "source-url": "A page that passages are from.",
+    "text-start": "Text begins.",
+    "text-delta": "More of the text.",
+    "text-end": "The text ends.",
+    "finish-step": "The step ends.",
+    "error": "The reply broke off; what came before it stays.",
+    "finish": "The reply is whole.",
+}
+"""Type to meaning: for the API's description, as ``EXAMPLE`` and ``UiChunk``. A test compares what is written."""
+EXAMPLE = """\
+data: {"type":"start","messageId":"msg_4da30a87","messageMetadata":{"threadId":"kq3vN0tq"}}
+
+data: {"type":"start-step"}
+
+data: {"type":"text-start","id":"t1"}
+
+data: {"type":"text-delta","id":"t1","delta":"Run "}
+
+data: {"type":"text-end","id":"t1"}
+
+data: {"type":"finish-step"}
+
+data: {"type":"finish","threadId":"kq3vN0tq","messageMetadata":{"threadId":"kq3vN0tq"}}
+
+data: [DONE]
+
+"""
+
+
+class ThreadMetadata(Struct, frozen=True, rename="camel"):
+    """Which thread a reply is in."""
+
+    thread_id: Annotated[str | UnsetType, Meta(description="The thread's id.")] = UNSET
+
+
+class UiChunk(Struct, frozen=True, rename="camel"):
+    """A chunk of a reply, as the AI SDK 5 and later have it. Its fields depend on its type."""
+
+    type: Annotated[str, Meta(description="What it is.", extra_json_schema={"enum": list(CHUNKS)})]
+    message_id: Annotated[str | UnsetType, Meta(description="`start`: the reply's id, which feedback names.")] = UNSET
+    message_metadata: Annotated[
+        ThreadMetadata | UnsetType, Meta(description="`start`, `finish`: which thread the reply is in.")
+    ] = UNSET
+    thread_id: Annotated[
+        str | UnsetType, Meta(description="`finish`: the thread's id, for readers that are no client of the AI SDK.")
+    ] = UNSET
+    id: Annotated[str | UnsetType, Meta(description="`text-…`: which text.")] = UNSET
+    delta: Annotated[str | UnsetType, Meta(description="`text-delta`: the next part of the text.")] = UNSET
+    tool_call_id: Annotated[str | UnsetType, Meta(description="`tool-…`: which search.")] = UNSET
+    tool_name: Annotated[str | UnsetType, Meta(description="`tool-input-…`: `search`.")] = UNSET
+    provider_executed: Annotated[
+        bool | UnsetType, Meta(description="`tool-…`: there is nothing for the client to do.")
+    ] = UNSET
+    input: Annotated[dict[str, Any] | UnsetType, Meta(description="`tool-input-available`: the `query`.")] = UNSET
+    output: Annotated[
+        dict[str, Any] | UnsetType,
+        Meta(description="`tool-output-available`: the passages, as `results`, numbered as cited."),
+    ] = UNSET
+    source_id: Annotated[str | UnsetType, Meta(description="`source-url`: its name in this reply.")] = UNSET
+    url: Annotated[
+        Annotated[str, Meta(extra_json_schema={"format": "uri-reference"})] | UnsetType,
+        Meta(description="`source-url`: the page's address."),
+    ] = UNSET
+    title: Annotated[str | UnsetType, Meta(description="`source-url`: the page's title.")] = UNSET
+    error_text: Annotated[
+        str | UnsetType, Meta(description="`error`, `tool-output-error`: what went wrong, as a sentence.")
+    ] = UNSET
 
 
 class SseEvent(Struct, frozen=True):

@@ -21,9 +21,9 @@ import service.web
 from service.domain.jobs.decider import JobEvent
 from service.web.api.description import NOT_OF_THE_API, OPERATIONS, TAGS, description
 from service.web.api.openapi import common_errors
-from service.web.api.stream_description import LIVE_EVENTS, UI_CHUNKS, UiChunk
 from service.web.pages.manual import explained_errors
-from service.wire.job_stream import public
+from service.wire.job_stream import LIVE_EVENTS, public
+from service.wire.ui_messages import CHUNKS, UiChunk
 from tests.end_to_end.talk import ask, chunks, create_job, job_events, question
 
 OPERATIONS_OF_THE_PAGE = [operation for tag in TAGS for operation in OPERATIONS if operation.tag == tag.name]
@@ -103,9 +103,9 @@ async def test_streams_have_the_chunks_that_the_description_names(service, http)
     for agent in ("curl/8", "Mozilla/5.0"):
         told = await ask(http, service, question("How do I install Kite?"), **{"User-Agent": agent})
         for chunk in told[1:]:
-            assert chunk["type"] in UI_CHUNKS
+            assert chunk["type"] in CHUNKS
             assert set(chunk) <= {field.encode_name for field in msgspec.structs.fields(UiChunk)}
-        assert {chunk["type"] for chunk in told[1:]} >= set(UI_CHUNKS) - {"error", "tool-output-error"}
+        assert {chunk["type"] for chunk in told[1:]} >= set(CHUNKS) - {"error", "tool-output-error"}
 
 
 def test_every_event_of_a_job_is_described_with_its_fields():

@@ -16,10 +16,10 @@ from service.domain.access.idempotency import MAX_KEY_CHARACTERS
 from service.domain.errors import Invalid, NotFound
 from service.domain.jobs.decider import MAX_PROMPT_CHARACTERS, JobCompleted, JobFailed, JobStarted, JobStatus, Message
 from service.queries.jobs import ReadJob, events_of, live_events
+from service.views.fields import described
 from service.views.jobs import JobList, JobView
 from service.views.projects import ProjectView
-from service.web.api import stream_description as streams
-from service.web.api.operations import Answer, Parameter, Routes
+from service.web.api.operations import Answer, Parameter, Routes, table
 from service.web.http.access import project_for
 from service.web.http.app_keys import CLOSING, JOB_READER, MODELS, STORE
 from service.web.http.limits import metered_store
@@ -28,7 +28,7 @@ from service.web.http.problems import metadata_of, read_body
 from service.web.http.query_params import bad_query, query_param, read_number, read_whole
 from service.web.http.revocation import require_key_in_force, revocation_of
 from service.web.http.schemas import NOT_BLANK
-from service.wire.job_stream import live_event, queue_event
+from service.wire.job_stream import LIVE_EVENTS, LIVE_EXAMPLE, live_event, queue_event
 
 MAX_WAIT_SECONDS = 60
 MAX_LISTED = 100
@@ -80,6 +80,20 @@ IDEMPOTENCY_KEY = Parameter(
 )
 JOB_ANSWER = {200: Answer("The job.", JobView, headers=("ETag",), example=JOB_EXAMPLE)}
 BEGUN_EXAMPLE = JOB_EXAMPLE | {"status": "active", "prLink": None}
+EVENT_TABLE = table(
+    ("`type`", "Meaning", "Fields"),
+    (
+        (f"`{kind}`", text, ", ".join(f"`{field}`" for field in fields.split(", ")))
+        for kind, (text, fields) in LIVE_EVENTS.items()
+    ),
+)
+
+
+class LiveEvent(Struct, frozen=True):
+    """An event of a job. Further fields depend on its type."""
+
+    type: Annotated[str, described("The type of the event; the same as its name.", examples=list(LIVE_EVENTS))]
+
 
 routes = Routes()
 
@@ -254,14 +268,14 @@ async def post_job_archive(request: web.Request) -> web.Response:
     {
         200: Answer(
             "Server-sent events, past then live, up to the job's end.",
-            streams.LiveEvent,
+            LiveEvent,
             media_type="text/event-stream",
-            example=streams.LIVE_EXAMPLE,
+            example=LIVE_EXAMPLE,
         )
     },
     description="Each event's `event` is its type, its `id` a position: send the last one seen back as"
     " `Last-Event-ID` to go on after it. While a job waits for its turn, events of type `queue-position`, without"
-    " an id, report its place. More types may come: ignore those that you do not know.\n\n" + streams.LIVE_TABLE,
+    " an id, report its place. More types may come: ignore those that you do not know.\n\n" + EVENT_TABLE,
     parameters=(
         Parameter(
             "Last-Event-ID",

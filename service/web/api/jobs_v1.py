@@ -13,7 +13,6 @@ from service.queries.jobs import live_events
 from service.queries.jobs_v1 import list_sessions, session_of
 from service.views.fields import described
 from service.views.jobs_v1 import Session, Sessions
-from service.web.api import stream_description as streams
 from service.web.api.jobs import IDEMPOTENCY_KEY, JOB_EXAMPLE, PageNumber, new_job, number_of
 from service.web.api.operations import Answer, Parameter, Routes
 from service.web.http.access import project_for
@@ -23,8 +22,7 @@ from service.web.http.problems import json_response, read_body
 from service.web.http.revocation import SENTENCE, revocation_of
 from service.web.http.schemas import NOT_BLANK
 from service.web.http.versioning import deprecated
-from service.wire.data_stream import HEADERS as DATA_STREAM_HEADERS
-from service.wire.data_stream import KEEP_ALIVE, line
+from service.wire import data_stream
 from service.wire.job_stream import JobStreamEncoder
 
 MAX_SKIPPED = 1_000_000
@@ -92,12 +90,12 @@ class JobBodyV1(Struct):
         200: Answer(
             "What the agent does, as data lines of the AI SDK 4. The job outlives the connection.",
             media_type="text/plain",
-            headers=("X-Session-Id", "X-Branch-Name", *streams.DATA_HEADERS),
-            example=streams.DATA_EXAMPLE,
+            headers=("X-Session-Id", "X-Branch-Name", "x-vercel-ai-data-stream"),
+            example=data_stream.EXAMPLE,
             leads_to={"getJobV1": "$response.header.X-Session-Id"},
         )
     },
-    description=streams.DATA_TABLE,
+    description=data_stream.DESCRIPTION,
     body=JobBodyV1,
     body_examples={"instruction": {"messages": [{"role": "user", "content": "Fix broken links"}]}},
     parameters=(IDEMPOTENCY_KEY,),
@@ -123,19 +121,19 @@ async def create_job_v1(request: web.Request) -> web.StreamResponse:
         as_draft=body.asDraft in (True, "true"),
     )
     created = await new_job(request, project, new)
-    headers = {**DATA_STREAM_HEADERS, "X-Session-Id": created.id, "X-Branch-Name": created.branch}
+    headers = {**data_stream.HEADERS, "X-Session-Id": created.id, "X-Branch-Name": created.branch}
     response = web.StreamResponse(headers={**headers, **deprecated(f"/v2/agent/{project.id}/job")})
     await response.prepare(request)
     encoder, revocation = JobStreamEncoder(created.id), revocation_of(request)
     async with aclosing(live_events(request.app[STORE], created.id, 0)) as events:
         async for told in with_keep_alives(events, request.app[CLOSING], revocation=revocation):
-            lines = [KEEP_ALIVE] if told is None else encoder.encode(told[1])
+            lines = [data_stream.KEEP_ALIVE] if told is None else encoder.encode(told[1])
             if lines:
                 await response.write(b"".join(lines))
             if encoder.is_done:
                 break
     if revocation.is_published and not encoder.is_done:
-        await response.write(line("3", SENTENCE))
+        await response.write(data_stream.line("3", SENTENCE))
     await response.write_eof()
     return response
 

@@ -4,7 +4,7 @@
 """
 
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Concatenate, Literal, ParamSpec, TypeAlias
 
 from aiohttp import web
@@ -109,6 +109,11 @@ class Notice(Struct, frozen=True):
 class Tag(Struct, frozen=True):
     name: str
     description: str
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table in Markdown."""
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, ["---" for _ in head], *rows))
 
 
 P = ParamSpec("P")

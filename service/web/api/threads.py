@@ -25,8 +25,7 @@ from service.queries.threads import find_reply_to_resume, find_thread_of_message
 from service.runtime.system import new_id, now
 from service.views.fields import described
 from service.views.projects import ProjectView
-from service.web.api import stream_description as streams
-from service.web.api.operations import Answer, Parameter, Routes
+from service.web.api.operations import Answer, Parameter, Routes, table
 from service.web.api.replies import ReplySubscription, send_data_stream, send_ui_messages
 from service.web.http.access import site_for
 from service.web.http.app_keys import BROADCAST, INSTANCE, KEY_REQUIRED, REPLIER, STORE, VIEWS
@@ -36,7 +35,7 @@ from service.web.http.problems import ACTOR, decoded_at, metadata_of, read_body
 from service.web.http.query_params import query_param
 from service.web.http.schemas import MESSAGE, QUESTION, WHOLE
 from service.web.http.versioning import deprecated
-from service.wire import ui_messages
+from service.wire import data_stream, ui_messages
 from service.workers.broadcast import Topic
 
 MAX_ID_CHARACTERS = 200
@@ -135,7 +134,7 @@ class ThreadBody(Struct, rename="camel"):
 
 
 THREAD_HEADERS = (ui_messages.THREAD_ID_HEADER, ui_messages.THREAD_KEY_HEADER)
-UI_HEADERS = ("x-vercel-ai-ui-message-stream",)
+CHUNK_TABLE = table(("`type`", "Meaning"), ((f"`{kind}`", text) for kind, text in ui_messages.CHUNKS.items()))
 QUESTION_EXAMPLE = {
     "fp": "anonymous",
     "messages": [{"id": "m1", "role": "user", "parts": [{"type": "text", "text": "How do I retry a failed job?"}]}],
@@ -153,15 +152,15 @@ routes = Routes()
     {
         200: Answer(
             "The answer as it is written: the UI message stream of the AI SDK 5, 6 and 7.",
-            streams.UiChunk,
+            ui_messages.UiChunk,
             media_type="text/event-stream",
-            headers=(*THREAD_HEADERS, *UI_HEADERS),
-            example=streams.UI_EXAMPLE,
+            headers=(*THREAD_HEADERS, "x-vercel-ai-ui-message-stream"),
+            example=ui_messages.EXAMPLE,
         )
     },
     description="Made for `useChat`, and plain enough for curl: each event is one JSON chunk, the last is `[DONE]`."
     " First comes the search step and its sources, then text. An error after the answer has begun is a chunk of"
-    " type `error`.\n\n" + streams.UI_TABLE,
+    " type `error`.\n\n" + CHUNK_TABLE,
     body=ThreadBody,
     body_examples={"question": QUESTION_EXAMPLE},
     errors={404: ("thread_not_found",), 409: ("conflict",)},
@@ -186,10 +185,10 @@ async def post_message_v2(request: web.Request) -> web.StreamResponse:
     {
         200: Answer(
             "The reply under way, from its start: the same stream as when it was asked for.",
-            streams.UiChunk,
+            ui_messages.UiChunk,
             media_type="text/event-stream",
-            headers=(ui_messages.THREAD_ID_HEADER, *UI_HEADERS),
-            example=streams.UI_EXAMPLE,
+            headers=(ui_messages.THREAD_ID_HEADER, "x-vercel-ai-ui-message-stream"),
+            example=ui_messages.EXAMPLE,
         ),
         204: Answer("Nothing is under way in that chat, or nothing for this reader."),
     },
@@ -237,11 +236,11 @@ async def resume_reply(request: web.Request) -> web.StreamResponse:
         200: Answer(
             "The answer as it is written, as a data stream.",
             media_type="text/plain",
-            headers=(*THREAD_HEADERS, *streams.DATA_HEADERS),
-            example=streams.DATA_EXAMPLE,
+            headers=(*THREAD_HEADERS, "x-vercel-ai-data-stream"),
+            example=data_stream.EXAMPLE,
         )
     },
-    description=streams.DATA_TABLE,
+    description=data_stream.DESCRIPTION,
     body=ThreadBody,
     body_examples={"question": {"fp": "anonymous", "messages": [{"role": "user", "content": "How do I retry?"}]}},
     errors={404: ("thread_not_found",), 409: ("conflict",)},

@@ -29,8 +29,8 @@ from service.assistant.context import (
     messages_for,
     passage_limit,
     results_text,
+    share,
 )
-from service.assistant.context_budget import MAX_SHRINK_LEVEL, ContextBudget, context_budget
 from service.assistant.failures import ModelFailed, as_readers_learn
 from service.assistant.query import is_about_this_page, is_small_talk, query_for
 from service.assistant.suggestions import Suggestion, page_of
@@ -52,8 +52,8 @@ from service.domain.threads import (
     DEFAULT_PAGE_SIZE,
     ContextItem,
 )
+from service.ports.context_budget import ContextBudget, context_budget, reply_within
 from service.ports.model import (
-    CONTEXT_WINDOW_EXCEEDED,
     AssistantMessage,
     Grounding,
     Model,
@@ -68,6 +68,8 @@ from service.ports.model import (
 )
 from service.ports.search_index import Page, SearchIndex, Section
 
+MAX_HALVINGS = 3
+"""Limit for the halvings of a prompt that its provider finds too long."""
 NO_ANSWER = "I could not find an answer to this in the documentation."
 """When a model ends without a word."""
 
@@ -244,25 +246,21 @@ class _Answering:
 
     async def _chunks(self, passages: Sequence[Passage], grounding: Grounding) -> AsyncGenerator[ModelChunk, None]:
         """The model's next reply; a prompt that its provider finds too long is asked again with less of everything."""
-        shrink_level, has_begun = 0, False
-        while True:
-            request = ModelRequest(
-                await asyncio.to_thread(self._messages, passages),
-                (SEARCH, READ_PAGE),
-                self._budget.reply_tokens,
-                grounding,
-            )
-            try:
-                async with _closing(self._model.reply(request)) as chunks:
-                    async for chunk in chunks:
-                        has_begun = True
-                        yield chunk
-                return
-            except ServiceError as error:
-                if error.code != CONTEXT_WINDOW_EXCEEDED or has_begun or shrink_level == MAX_SHRINK_LEVEL:
-                    raise ModelFailed(error) from None
-            shrink_level += 1
-            self._budget = self._budget.smaller()
+
+        async def reply(budget: ContextBudget) -> AsyncGenerator[ModelChunk, None]:
+            self._budget = budget
+            messages = await asyncio.to_thread(self._messages, passages)
+            request = ModelRequest(messages, (SEARCH, READ_PAGE), budget.reply_tokens, grounding)
+            async with _closing(self._model.reply(request)) as chunks:
+                async for chunk in chunks:
+                    yield chunk
+
+        try:
+            async with aclosing(reply_within(self._budget, reply, halvings=MAX_HALVINGS)) as chunks:
+                async for chunk, _ in chunks:
+                    yield chunk
+        except ServiceError as error:
+            raise ModelFailed(error) from None
 
     def _messages(self, passages: Sequence[Passage]) -> tuple[ModelMessage, ...]:
         """Return the conversation so far for the model: as much of it as fits the budget."""
@@ -290,7 +288,7 @@ class _Answering:
             return ToolMessage(call.id, call.name, result.refused, is_error=True)
         if not result.passages:
             return ToolMessage(call.id, call.name, "Nothing was found.")
-        limit = self._budget.of(MAX_PAGE_CHARACTERS, least=800) if call.name == READ_PAGE.name else passage_limit(
+        limit = share(self._budget, MAX_PAGE_CHARACTERS, least=800) if call.name == READ_PAGE.name else passage_limit(
             len(result.passages), self._budget
         )  # fmt: skip
         passages = [_clipped(passage, limit) for passage in result.passages]

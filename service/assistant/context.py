@@ -21,10 +21,10 @@ from string import Template
 
 from msgspec import Struct
 
-from service.assistant.context_budget import ContextBudget
 from service.assistant.suggestions import INFO
 from service.domain.threads import ContextItem
 from service.markup.fences import without_fences
+from service.ports.context_budget import ContextBudget
 from service.ports.model import AssistantMessage, ModelMessage, Passage, SystemMessage, UserMessage
 
 MAX_PASSAGES_CHARACTERS = 60_000
@@ -39,6 +39,10 @@ MAX_DIGEST_CHARACTERS = 8_000
 """Limit for the digest of the turns before the last ones."""
 MAX_DIGEST_QUESTION, MAX_DIGEST_ANSWER = 200, 300
 MAX_QUESTION_CHARACTERS, LEAST_QUESTION_CHARACTERS = 32_768, 2_000
+CHARACTERS_PER_TOKEN = 2.5
+"""For an estimate on the safe side: English prose has about four, code three, Chinese one or two."""
+FULL_CHARACTERS = 300_000
+"""All limits together: passages, pages and selections, the earlier turns, and the results of each tool call."""
 USUAL = ContextBudget()
 
 _CITATION_LINK = re.compile(r" ?\[\d{1,3}\]\([^()\s]*\)")
@@ -56,10 +60,21 @@ def mark_for(reply_id: str) -> str:
     return hashlib.sha256(reply_id.encode()).hexdigest()[:16]
 
 
+def share(budget: ContextBudget, characters: int, *, least: int = 0) -> int:
+    """Return how much of a limit the budget leaves: the limits are made for a window of 128,000 tokens, and for a
+    smaller one all of them shrink alike.
+    """
+    part = 1.0
+    if budget.prompt_tokens is not None:
+        part = min(1.0, max(0.01, budget.prompt_tokens * CHARACTERS_PER_TOKEN / FULL_CHARACTERS))
+    return max(least, int(characters * part / 2**budget.shrink_level))
+
+
 def passage_limit(count: int, budget: ContextBudget = USUAL) -> int:
     """Return the characters for each of ``count`` passages."""
-    share = budget.of(MAX_PASSAGES_CHARACTERS) // max(count, 1)
-    return max(budget.of(MIN_PASSAGE_CHARACTERS, least=200), min(budget.of(MAX_PASSAGE_CHARACTERS, least=400), share))
+    each = share(budget, MAX_PASSAGES_CHARACTERS) // max(count, 1)
+    least, most = share(budget, MIN_PASSAGE_CHARACTERS, least=200), share(budget, MAX_PASSAGE_CHARACTERS, least=400)
+    return max(least, min(most, each))
 
 
 def clip(text: str, limit: int) -> str:
@@ -83,13 +98,14 @@ def messages_for(
     budget: ContextBudget = USUAL,
 ) -> tuple[ModelMessage, ...]:
     """``instructions``: of the site's owner. The passages are as long as they may be already."""
+    limit = share(budget, MAX_QUESTION_CHARACTERS, least=LEAST_QUESTION_CHARACTERS)
     asked = Template(_prompt("question.md")).substitute(
         mark=mark,
         owner=f"{_tagged('site-owner', instructions, mark)}\n" if instructions else "",
         passages=passages_text(passages, mark) or "(Nothing was found.)",
         earlier=_digest(earlier[:-MAX_TURNS], mark, budget),
         reader=_reader(context, current_path, mark, budget),
-        question=_unmarked(clip(question, budget.of(MAX_QUESTION_CHARACTERS, least=LEAST_QUESTION_CHARACTERS)), mark),
+        question=_unmarked(clip(question, limit), mark),
     )
     return (SystemMessage(_prompt("answer.md")), *_earlier_messages(earlier, budget), UserMessage(asked))
 
@@ -113,8 +129,8 @@ def _earlier_messages(earlier: Sequence[Exchange], budget: ContextBudget) -> lis
     """The last turns."""
     messages: list[ModelMessage] = []
     for turn in earlier[-MAX_TURNS:]:
-        answer = clip(_words_of(turn.answer), budget.of(MAX_EARLIER_ANSWER_CHARACTERS, least=200))
-        messages.append(UserMessage(clip(turn.question, budget.of(MAX_EARLIER_QUESTION_CHARACTERS, least=200))))
+        answer = clip(_words_of(turn.answer), share(budget, MAX_EARLIER_ANSWER_CHARACTERS, least=200))
+        messages.append(UserMessage(clip(turn.question, share(budget, MAX_EARLIER_QUESTION_CHARACTERS, least=200))))
         messages.append(AssistantMessage(answer or "(No answer was given.)"))
     return messages
 
@@ -126,7 +142,7 @@ def _words_of(answer: str) -> str:
 
 def _digest(earlier: Sequence[Exchange], mark: str, budget: ContextBudget) -> str:
     """Return a digest of the turns before the last ones: the newest that fit the budget, and the very first."""
-    left = budget.of(MAX_DIGEST_CHARACTERS)
+    left = share(budget, MAX_DIGEST_CHARACTERS)
     lines: list[str] = []
     for turn in [*earlier[:1], *reversed(earlier[1:])]:
         line = f"- {_one_line(turn.question, MAX_DIGEST_QUESTION)}"
@@ -154,7 +170,7 @@ def _one_line(text: str, limit: int) -> str:
 def _reader(context: Sequence[ContextItem], current_path: str, mark: str, budget: ContextBudget) -> str:
     """Return what the reader has in view."""
     pieces: list[str] = []
-    left = budget.of(MAX_CONTEXT_CHARACTERS)
+    left = share(budget, MAX_CONTEXT_CHARACTERS)
     for item in context:
         if left <= 0:
             break

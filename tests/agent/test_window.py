@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from service.agent.loop.conversation import messages
-from service.agent.loop.window import FREED, LEFT_OUT, MOST_PROMPT_TOKENS, cut, limits, size, told
+from service.agent.loop.window import FREED, LEFT_OUT, MOST_PROMPT_TOKENS, cut, prompt_bytes, size, told
 from service.agent.tools import as_data
 from service.domain.jobs.decider import ChecksReported, JobRequested, Message, ModelReplied, Problem, ToolReturned, Work
 from service.domain.model import ToolCall, Usage
 from service.domain.tool_values import Found
+from service.ports.context_budget import context_budget
 from service.ports.model import AssistantMessage, ToolMessage, UserMessage
 
 AT = datetime(2026, 5, 4, tzinfo=UTC)
@@ -123,18 +124,18 @@ def test_findings_that_were_dealt_with_are_told_in_a_line():
 
 
 def test_window_keeps_a_margin_and_space_for_the_reply():
-    small, large = limits(8_000, 16_384, 0), limits(1_000_000, 16_384, 0)
+    small, large = context_budget(8_000, 16_384), context_budget(1_000_000, 16_384)
     assert small.reply_tokens == 2_000
-    assert small.prompt_bytes / 3 + small.reply_tokens < 8_000
-    assert large.prompt_bytes == MOST_PROMPT_TOKENS * 3
-    assert limits(1_000_000, 16_384, 2).prompt_bytes == large.prompt_bytes // 4
+    assert prompt_bytes(small) / 3 + small.reply_tokens < 8_000
+    assert prompt_bytes(large) == MOST_PROMPT_TOKENS * 3
+    assert prompt_bytes(large.smaller().smaller()) == prompt_bytes(large) // 4
 
 
 def test_the_whole_prompt_is_counted_not_only_the_steps():
     work = Work(transcript=tuple(steps(60, 30_000)))
     for window_tokens in (16_000, 32_000, 128_000, 1_000_000):
-        prompt_bytes = limits(window_tokens, 16_384, 0).prompt_bytes
-        assert size(messages(REQUEST, work, "facts " * 500, prompt_bytes)) <= prompt_bytes
+        limit = prompt_bytes(context_budget(window_tokens, 16_384))
+        assert size(messages(REQUEST, work, "facts " * 500, limit)) <= limit
 
 
 SIZES = st.lists(st.tuples(st.integers(1, 5), st.integers(0, 40_000)), min_size=1, max_size=40)

@@ -14,9 +14,10 @@ from service.assistant.context import (
     messages_for,
     passage_limit,
     results_text,
+    share,
 )
-from service.assistant.context_budget import ContextBudget, context_budget
 from service.domain.threads import ContextItem
+from service.ports.context_budget import context_budget
 from service.ports.model import AssistantMessage, Passage, SystemMessage, UserMessage
 
 MARK = mark_for("reply-1")
@@ -142,8 +143,9 @@ def test_a_prompt_fits_the_window_of_its_model(window):
 
 
 def test_an_unknown_window_is_taken_for_a_large_one():
-    assert context_budget(None, 4_096) == ContextBudget(1.0, 4_096)
-    assert context_budget(1_000_000, 4_096) == ContextBudget(1.0, 4_096)
+    assert share(context_budget(None, 4_096), 9_000) == 9_000
+    assert share(context_budget(1_000_000, 4_096), 9_000) == 9_000
+    assert share(context_budget(None, 4_096).smaller(), 9_000) == 4_500
     assert context_budget(2_000, 4_096).reply_tokens == 500
 
 

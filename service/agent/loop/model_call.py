@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 
 from msgspec.structs import replace
 
@@ -11,6 +12,7 @@ from service.agent.tools import descriptions
 from service.domain.errors import Invalid, ServiceError, Unavailable
 from service.domain.jobs.decider import ModelReplied, RecordModelReply, Running
 from service.domain.model import ToolCall
+from service.ports.context_budget import ContextBudget, context_budget, reply_within
 from service.ports.model import CONTEXT_WINDOW_EXCEEDED, Model, ModelEnd, ModelRequest, ModelText
 
 MAX_REPLY_CHARACTERS = 1_000_000
@@ -31,26 +33,27 @@ async def request_reply(state: Running, context: JobContext, repository: str) ->
         Invalid: the prompt is too long however it is shortened (``context_window_exceeded``).
         Unavailable, Forbidden, Invalid: as the port raises them.
     """
-    model, reply_tokens, on_text = context.model, context.budgets.reply_tokens, context.on_text
-    window_tokens = await model.window_tokens()
     replies = [step for step in state.work.transcript if isinstance(step, ModelReplied)]
     shrink_level = max((reply.shrink_level for reply in replies), default=0)
-    request = await asyncio.to_thread(_request, state, repository, window_tokens, reply_tokens, shrink_level)
+    window_tokens = await context.model.window_tokens()
+    sizes: list[int] = []
+
+    async def reply(budget: ContextBudget) -> AsyncGenerator[tuple[str, ModelEnd], None]:
+        request = await asyncio.to_thread(_request, state, repository, budget)
+        size = window.size(request.messages)
+        if not sizes or size < sizes[-1]:
+            sizes.append(size)
+            yield await _whole_reply(context.model, request, context.on_text)
+
+    budget = context_budget(window_tokens, context.budgets.reply_tokens, shrink_level)
+    halvings = 0 if window_tokens is None else 1
     try:
-        text, end = await _whole_reply(model, request, on_text)
+        async with aclosing(reply_within(budget, reply, halvings=halvings)) as found:
+            (text, end), budget = await anext(found)
     except Invalid as error:
         if error.code != CONTEXT_WINDOW_EXCEEDED or window_tokens is None:
             raise
-        shrink_level += 1
-        shorter = await asyncio.to_thread(_request, state, repository, window_tokens, reply_tokens, shrink_level)
-        if window.size(shorter.messages) >= window.size(request.messages):
-            raise Invalid(_TOO_LONG.format(reason=error), code=CONTEXT_WINDOW_EXCEEDED) from None
-        try:
-            text, end = await _whole_reply(model, shorter, on_text)
-        except Invalid as again:
-            if again.code != CONTEXT_WINDOW_EXCEEDED:
-                raise
-            raise Invalid(_TOO_LONG.format(reason=again), code=CONTEXT_WINDOW_EXCEEDED) from None
+        raise Invalid(_TOO_LONG.format(reason=error), code=CONTEXT_WINDOW_EXCEEDED) from None
     if end.reason == "refused" and not end.tool_calls:
         raise ServiceError("The model refuses to do this.", code="model_refused")
     return RecordModelReply(
@@ -60,7 +63,7 @@ async def request_reply(state: Running, context: JobContext, repository: str) ->
         end.usage,
         context.now(),
         cut_off=end.reason == "length",
-        shrink_level=shrink_level,
+        shrink_level=budget.shrink_level,
         messages_seen=state.work.messages,
     )
 
@@ -72,15 +75,9 @@ _TOO_LONG = (
 )
 
 
-def _request(
-    state: Running, repository: str, window_tokens: int | None, reply_tokens: int, shrink_level: int
-) -> ModelRequest:
-    prompt_bytes = None
-    if window_tokens is not None:
-        limits = window.limits(window_tokens, reply_tokens, shrink_level)
-        prompt_bytes, reply_tokens = limits.prompt_bytes, limits.reply_tokens
-    told = conversation.messages(state.request, state.work, repository, prompt_bytes)
-    return ModelRequest(told, descriptions(), max_output_tokens=reply_tokens)
+def _request(state: Running, repository: str, budget: ContextBudget) -> ModelRequest:
+    told = conversation.messages(state.request, state.work, repository, window.prompt_bytes(budget))
+    return ModelRequest(told, descriptions(), max_output_tokens=budget.reply_tokens)
 
 
 async def _whole_reply(

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
-from msgspec import Struct
 
 from service.agent.prompts import prompt
 from service.agent.tools import as_data, bounded
@@ -27,6 +26,7 @@ from service.domain.jobs.decider import (
 )
 from service.domain.model import ToolCall
 from service.domain.tool_values import Found
+from service.ports.context_budget import ContextBudget
 from service.ports.model import AssistantMessage, ModelMessage, ToolMessage, UserMessage
 
 BYTES_PER_TOKEN = 3
@@ -51,18 +51,12 @@ _MESSAGE_BYTES = 40
 LEFT_OUT = "left out to save room; call the tool again if you need it"
 
 
-class Limits(Struct, frozen=True):
-    """Limits for a prompt; ``reply_tokens`` is the part that is left for the answer."""
-
-    prompt_bytes: int
-    reply_tokens: int
-
-
-def limits(window_tokens: int, reply_tokens: int, shrink_level: int) -> Limits:
-    """``shrink_level``: how many times the provider found a prompt of the usual size too long; each halves it."""
-    reply_tokens = min(reply_tokens, max(256, window_tokens // 4))
-    prompt_tokens = min(MOST_PROMPT_TOKENS, int((window_tokens - reply_tokens) * MARGIN))
-    return Limits((prompt_tokens * BYTES_PER_TOKEN) >> shrink_level, reply_tokens)
+def prompt_bytes(budget: ContextBudget) -> int | None:
+    """Return how much a prompt may hold, in bytes; None where the model's window is unknown."""
+    if budget.prompt_tokens is None:
+        return None
+    tokens = min(MOST_PROMPT_TOKENS, int(budget.prompt_tokens * MARGIN))
+    return (tokens * BYTES_PER_TOKEN) >> budget.shrink_level
 
 
 def told(steps: Sequence[TranscriptStep], room: int | None) -> list[ModelMessage]:

@@ -142,7 +142,9 @@ FROM = Parameter(
     "dateFrom", "The first date, or time, in UTC unless it says otherwise; inclusive.", Moment, example="2026-11-01"
 )
 TO = Parameter("dateTo", "The end of the period, as `dateFrom`; exclusive.", Moment, example="2026-12-01")
-LIMIT = Parameter("limit", "How many rows at most, 1 to 1000; 100 when not given.", RowCount, example=100)
+LIMIT = Parameter(
+    "limit", f"How many rows at most, 1 to {MAX_ROWS}; {DEFAULT_ROWS} when not given.", RowCount, example=100
+)
 CURSOR = Parameter("cursor", "The `nextCursor` of the answer before.", RowCursor)
 FORMAT = Parameter(
     "format",

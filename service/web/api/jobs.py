@@ -53,9 +53,7 @@ class JobBody(Struct):
     ]
 
 
-PageNumber = Annotated[int, Meta(ge=1, le=100)]
-JobCursor = Annotated[str, Meta(pattern=f"^{JOB_CURSOR}$")]
-IdempotencyKey = Annotated[str, Meta(pattern="^[!#-~]([ -~]{0,253}[!#-~])?$")]
+PageNumber = Annotated[int, Meta(ge=1, le=MAX_LISTED)]
 JOB_EXAMPLE = {
     "id": "019a8e6c-4b7a-7d33-9c1e-5b0f1d8f3a52",
     "status": "completed",
@@ -73,8 +71,9 @@ JOB_EXAMPLE = {
 IDEMPOTENCY_KEY = Parameter(
     "Idempotency-Key",
     "Makes a request that is sent again do nothing again: for the same key and the same body the answer is the same"
-    " job. Of this project's requests only; it does not expire. 1 to 255 printable ASCII characters, in quotes or not.",
-    IdempotencyKey,
+    f" job. Of this project's requests only; it does not expire. 1 to {MAX_KEY_CHARACTERS} printable ASCII characters,"
+    " in quotes or not.",
+    Annotated[str, Meta(pattern=f"^[!#-~]([ -~]{{0,{MAX_KEY_CHARACTERS - 2}}}[!#-~])?$")],
     "header",
     example="8e03978e-40d5-43dd-bc93-6894a57f9324",
 )
@@ -142,7 +141,7 @@ async def create_job(request: web.Request) -> web.Response:
     parameters=(
         Parameter(
             "wait",
-            "Hold the answer until the job ends, for at most this number of seconds (up to 60).",
+            f"Hold the answer until the job ends, for at most this number of seconds (up to {MAX_WAIT_SECONDS}).",
             Annotated[float, Meta(ge=0, le=MAX_WAIT_SECONDS)],
             example=30,
         ),
@@ -173,8 +172,8 @@ async def show_job(request: web.Request) -> web.Response:
     {200: Answer("The newest first.", JobList, example={"jobs": [JOB_EXAMPLE], "nextCursor": None})},
     description="As long as `nextCursor` is not null there are more: send it back as `cursor`.",
     parameters=(
-        Parameter("limit", "How many at most, 1 to 100; 20 when not given.", PageNumber, example=20),
-        Parameter("cursor", "The `nextCursor` of an earlier answer.", JobCursor),
+        Parameter("limit", f"How many at most, 1 to {MAX_LISTED}; {LISTED} when not given.", PageNumber, example=20),
+        Parameter("cursor", "The `nextCursor` of an earlier answer.", Annotated[str, Meta(pattern=f"^{JOB_CURSOR}$")]),
         Parameter("status", "Only those that are `active`, `completed` or `failed`.", JobStatus),
         Parameter("includeArchived", "With the archived ones.", bool),
     ),

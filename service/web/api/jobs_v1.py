@@ -13,7 +13,7 @@ from service.queries.jobs import live_events
 from service.queries.jobs_v1 import list_sessions, session_of
 from service.views.fields import described
 from service.views.jobs_v1 import Session, Sessions
-from service.web.api.jobs import IDEMPOTENCY_KEY, JOB_EXAMPLE, PageNumber, new_job, number_of
+from service.web.api.jobs import IDEMPOTENCY_KEY, JOB_EXAMPLE, MAX_LISTED, PageNumber, new_job, number_of
 from service.web.api.operations import Answer, Parameter, Routes
 from service.web.http.access import project_for
 from service.web.http.app_keys import CLOSING, JOB_READER, STORE, VIEWS
@@ -167,12 +167,12 @@ async def show_job_v1(request: web.Request) -> web.Response:
             Annotated[int, Meta(ge=0, le=MAX_SKIPPED)],
             example=0,
         ),
-        Parameter("take", "How many at most, 1 to 100; 12 when not given.", PageNumber, example=12),
+        Parameter("take", f"How many at most, 1 to {MAX_LISTED}; {TAKEN} when not given.", PageNumber, example=12),
     ),
 )
 async def show_jobs_v1(request: web.Request) -> web.Response:
     project = await project_for(request)
     skip = number_of(request, "skip", 0, least=0, most=MAX_SKIPPED)
-    take = number_of(request, "take", TAKEN, least=1, most=100)
+    take = number_of(request, "take", TAKEN, least=1, most=MAX_LISTED)
     sessions = await list_sessions(request.app[VIEWS], project, limit=take, skip=skip)
     return json_response(sessions, headers=deprecated(f"/v2/agent/{project.id}/jobs"))

@@ -164,7 +164,7 @@ def test_a_missing_python_is_told_in_one_line_with_the_remedy(checkout):
     assert "apt-get install" in said
 
 
-def test_a_python_without_venv_is_told_in_one_line_with_the_remedy(checkout):
+def test_python_without_venv_is_reported_in_a_line_with_remedy(checkout):
     (checkout / "no-ensurepip").touch()
     (checkout.parent / "bin" / "no-ensurepip").touch()
     code, said, _ = set_up(checkout)

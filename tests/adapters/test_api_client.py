@@ -99,7 +99,7 @@ async def test_a_limited_rate_is_waited_for(server, client, waits, method):
     assert waits == [9.0]  # what was asked for, and the first pause
 
 
-async def test_nobody_waits_for_ever(server, client, waits):
+async def test_client_does_not_wait_without_a_bound(server, client, waits):
     server.answers = [web.Response(status=403, headers={"Retry-After": "3600"})]
     with pytest.raises(RateLimited, match="3600 seconds") as limited:
         await client.send(ask(server))

@@ -183,7 +183,7 @@ async def test_it_adds_to_every_page_and_names_those_that_it_left():
     assert "more than 200 pages" in end.outcome.message
 
 
-async def test_a_further_message_is_carried_out_and_told_alone():
+async def test_further_message_is_carried_out_and_reported_alone():
     docs, host, journal = FakeDocsSource(FILES), FakeCodeHost(), Journal('replace "Acme" with "Nova"')
     await run_job(journal, docs, BuiltinEditor(), host=host)
     journal.say('add "The end." to index')
@@ -210,7 +210,7 @@ async def test_it_renames_a_page_and_mends_links_and_navigation():
     assert end.work.remaining_problems == ()
 
 
-async def test_it_works_below_a_docs_folder_without_being_told_of_it():
+async def test_it_works_below_a_docs_folder_that_is_not_named():
     files = {f"docs/{path}": text for path, text in FILES.items()} | {"src/app.py": "Acme\n"}
     source = Source("p1", "", "main", "docs", "local")
     end, _, now = await job(
@@ -257,7 +257,7 @@ async def test_it_does_what_it_can_and_names_the_rest():
     assert "We have a new name" in end.outcome.message
 
 
-async def test_a_page_that_is_not_there_is_told():
+async def test_missing_page_is_reported():
     end, changed, _ = await job('add "x" to nowhere.md; replace "Acme" with "Nova" in elsewhere')
     assert changed == {}
     assert "no page nowhere.md" in end.outcome.message
@@ -327,7 +327,7 @@ class TestBuiltinEditor(ToolModelContract):
         assert end.tool_calls == ()
 
 
-async def test_its_to_do_list_tells_what_became_of_each_instruction():
+async def test_to_do_list_shows_what_became_of_each_instruction():
     end, _, _ = await job('replace "Acme" with "Nova"; replace "Zebra" with "Horse"; fix broken links in index')
     assert [todo.status for todo in end.work.todos] == ["completed", "cancelled", "completed"]
     end, _, _ = await job("Make it nice")

@@ -64,7 +64,7 @@ class TestGitLab(CodeHostContract):
         await code_host.check_repository(source)
         assert gitlab.asked[0] == ("GET", "/api/v4/projects/group%2Fsub%2Fguide")
 
-    async def test_a_gitlab_under_a_path_is_told_by_its_api(self, code_host, source, gitlab):
+    async def test_gitlab_under_a_path_is_found_by_its_api_address(self, code_host, source, gitlab):
         under = replace(
             source, repository=f"{gitlab.url}/git/lab/group/sub/guide", api_url=f"{gitlab.url}/git/lab/api/v4"
         )
@@ -72,13 +72,13 @@ class TestGitLab(CodeHostContract):
             await code_host.check_repository(under)
         assert gitlab.asked[0] == ("GET", "/git/lab/api/v4/projects/group%2Fsub%2Fguide")
 
-    async def test_a_draft_has_a_prefix_that_nobody_else_sees(self, code_host, source, gitlab):
+    async def test_draft_has_a_prefix_that_callers_do_not_see(self, code_host, source, gitlab):
         opened = await code_host.open_pull_request(source, replace(NEW, draft=True))
         assert gitlab.merge_requests[0]["title"] == f"Draft: {NEW.title}"
         await code_host.update_pull_request(source, opened.number, title="Retries", body="")
         assert gitlab.merge_requests[0]["title"] == "Draft: Retries"
 
-    async def test_a_title_that_looks_like_a_draft_s_makes_none(self, code_host, source):
+    async def test_title_that_looks_like_a_draft_makes_no_draft(self, code_host, source):
         opened = await code_host.open_pull_request(source, replace(NEW, title="Draft: the release notes"))
         assert (opened.title, opened.draft) == ("the release notes", False)
 
@@ -93,7 +93,7 @@ class TestGitLab(CodeHostContract):
         gitlab.add("docs/one", "main", "Theirs", project=99)
         assert (await code_host.open_pull_request(source, NEW)).number == 2
 
-    async def test_rights_and_expiry_are_told_as_far_as_the_host_tells(self, code_host, source, gitlab):
+    async def test_rights_and_expiry_are_reported_as_the_host_shows_them(self, code_host, source, gitlab):
         gitlab.expires_at = "2026-12-24"
         assert (await code_host.check_repository(source)).warnings == ("The token expires on 2026-12-24.",)
         gitlab.scopes = ["read_api"]
@@ -136,7 +136,7 @@ class TestGitea(CodeHostContract):
         assert gitea.asked[0] == ("GET", "/tools/git/api/v1/repos/octo/guide")
 
     @pytest.mark.parametrize("tells_draft", [False, True])
-    async def test_a_draft_has_a_prefix_that_nobody_else_sees(self, code_host, source, gitea, tells_draft):
+    async def test_draft_has_a_prefix_that_callers_do_not_see(self, code_host, source, gitea, tells_draft):
         gitea.tells_draft = tells_draft
         opened = await code_host.open_pull_request(source, replace(NEW, draft=True))
         assert (opened.draft, opened.title, gitea.pulls[0]["title"]) == (True, NEW.title, f"WIP: {NEW.title}")
@@ -197,7 +197,7 @@ async def test_a_token_that_is_not_taken(either):
         await refused(call(replace(source, git_token_env="")), Forbidden, "token_missing", "No variable is named")
 
 
-async def test_a_repository_that_nobody_shows_us(either):
+async def test_repository_that_is_not_shown_is_not_found(either):
     _, code_host, source = either
     missing = replace(source, repository=source.repository.replace("guide", "other"))
     for call in (

@@ -176,7 +176,7 @@ class TestTakingIn:
         assert await DulwichDocs(tmp_path / "data", env={}).default_branch(source) == default
 
     @pytest.mark.parametrize(("branches", "says"), [((), "no commits yet"), (("a", "b"), "name one: a, b")])
-    async def test_a_repository_without_a_default_branch_is_told(self, tmp_path, branches, says):
+    async def test_repository_without_a_default_branch_is_reported(self, tmp_path, branches, says):
         repository = tmp_path / "theirs.git"
         made = make_repository(repository, Tree())
         with Repo(repository) as opened_:
@@ -431,7 +431,7 @@ class TestHostileRepositories:
             after = {e.path: e.mode for e in repository.object_store[written.tree.encode()].items()}
         assert after == {b"old-mode.md": 0o100664, b"\xff": 0o100644, b"README.md": 0o100755}
 
-    async def test_a_huge_file_is_told_without_being_inflated(self, docs, tmp_path):
+    async def test_huge_file_is_reported_without_being_inflated(self, docs, tmp_path):
         huge, page = Blob.from_string(bytes(10 * MAX_BLOB_BYTES)), Blob.from_string(b"page\n")
         tree = Tree()
         tree.add(b"huge.md", 0o100644, huge.id)

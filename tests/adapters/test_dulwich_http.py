@@ -107,7 +107,7 @@ async def test_only_what_changed_travels(docs, source, server):
 
 
 @pytest.mark.parametrize("variable", ["", "OLD_TOKEN"])
-async def test_missing_and_refused_credentials_are_told_apart(docs, server, variable):
+async def test_missing_and_refused_credentials_are_distinguished(docs, server, variable):
     source = Source("p1", server.url("their.git"), "main", "", "gitea", git_token_env=variable)
     with pytest.raises(Forbidden, match="refused the token" if variable else "asks for credentials") as refused:
         await docs.fetch(source)
@@ -234,7 +234,7 @@ async def test_redirect_within_the_origin_keeps_the_token(docs, source, server):
         (429, RateLimited, "rate_limited"),
     ],
 )
-async def test_a_servers_status_tells_what_to_do(docs, source, server, status, kind, code):
+async def test_error_for_a_server_status_says_what_to_do(docs, source, server, status, kind, code):
     server.status = status
     with pytest.raises(kind) as failed:
         await docs.register(source)
@@ -242,7 +242,7 @@ async def test_a_servers_status_tells_what_to_do(docs, source, server, status, k
 
 
 @pytest.mark.parametrize("name", ["update", "pre-receive"])
-async def test_a_protected_branch_is_told_apart(docs, source, server, name):
+async def test_protected_branch_has_its_own_error(docs, source, server, name):
     hook = server.root / "their.git" / "hooks" / name
     hook.parent.mkdir()
     hook.write_text("#!/bin/sh\necho You are not allowed to push to protected branches >&2\nexit 1\n")
@@ -261,6 +261,6 @@ async def test_commit_below_a_branch_tip_is_fetched_where_allowed(docs, source, 
     assert {file.path for file in await docs.list_files(source, base)} == set(FILES)
 
 
-async def test_a_server_that_is_not_there_is_told_in_few_words(docs):
+async def test_missing_server_is_reported_in_few_words(docs):
     with pytest.raises(Unavailable, match=r"^http://127.0.0.1:1/x.git cannot be reached: Connection refused\.$"):
         await docs.default_branch(Source("p1", "http://127.0.0.1:1/x.git", "main", "", "local"))

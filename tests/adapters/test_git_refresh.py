@@ -58,7 +58,7 @@ def of_git(tmp_path):
     return Hosted(tmp_path / "hosted" / "p1.git", tmp_path / "theirs.git")
 
 
-def test_what_changed_in_a_folder_is_taken_in(hosted):
+def test_changes_in_a_folder_are_imported(hosted):
     (hosted.origin / "docs/index.md").write_text("# Changed\n")
     (hosted.origin / "docs/new.md").write_text("# New\n")
     (hosted.origin / "README.md").unlink()
@@ -120,7 +120,7 @@ def test_a_crash_before_the_end_is_made_up_for(hosted):
     assert hosted.files()["docs/index.md"] == "# Changed again\n"
 
 
-def test_a_repository_s_commits_are_taken_in_as_they_are(of_git):
+def test_commits_of_a_repository_are_imported_as_they_are(of_git):
     assert not of_git.refresh()
     theirs = commit_to(of_git.origin, "main", "a.md", "A\n")
     assert of_git.refresh()
@@ -134,7 +134,7 @@ def test_a_repository_s_commits_are_taken_in_as_they_are(of_git):
     assert not of_git.refresh()
 
 
-def test_a_folder_that_is_gone_is_told(hosted):
+def test_missing_folder_is_reported(hosted):
     hosted.origin.rename(hosted.origin.with_name("moved"))
     with pytest.raises(Invalid, match="is not a folder"):
         hosted.refresh()

@@ -271,7 +271,7 @@ class TestPage:
         with opened(repository.path) as git:
             assert git.refs[b"refs/pull/1/head"].decode() == later
 
-    async def test_every_kind_of_change_is_told(self, code_host, repository):
+    async def test_every_kind_of_change_is_described(self, code_host, repository):
         moved = FILES["docs/old/name.md"].replace("recognise 3\n", "recognise three\n")
         repository.commit(
             "docs/kinds",
@@ -480,7 +480,7 @@ class TestMerging:
 
 class TestHistory:
     @pytest.mark.parametrize("clock", ["true", "seconds", "wrong"])
-    def test_ancestors_are_told_exactly_whatever_the_clocks_said(self, clock):
+    def test_ancestors_are_exact_whatever_the_clocks_said(self, clock):
         for seed in range(60):
             random = Random(seed)
             repository, names, above = MemoryRepo(), [], {}

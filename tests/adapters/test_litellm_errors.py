@@ -68,7 +68,7 @@ def test_too_long_prompt_is_recognized_for_many_providers(said):
     assert (type(error), error.code) == (Invalid, "context_window_exceeded")
 
 
-def test_what_fails_within_a_stream_is_told_by_what_it_was():
+def test_failure_within_a_stream_is_reported_by_its_kind():
     class Wrapper(Exception):
         original_exception = type("AuthenticationError", (Exception,), {})("no")
 

@@ -241,7 +241,7 @@ async def test_no_key_meant_for_others_goes_to_an_own_address(provider, make):
     assert provider.asked[0].key == "none"
 
 
-async def test_the_model_that_really_answered_is_told(provider, make):
+async def test_model_that_really_answered_is_reported(provider, make):
     for way, answered in (("openai", "gpt-5.2-2025-12-11"), ("anthropic", "claude-sonnet-5-5-20260901")):
         provider.will_reply("ok", model=answered)
         _, end = await reply(make(way))
@@ -280,7 +280,7 @@ async def test_tokens_are_estimated_when_the_provider_does_not_count(provider, m
 
 @pytest.mark.parametrize("way", OURS, indirect=True)
 @pytest.mark.parametrize("reason", ["length", "refused"])
-async def test_the_reason_for_the_end_is_told(provider, model, reason):
+async def test_reason_for_the_end_is_reported(provider, model, reason):
     provider.will_reply("Half an", reason=reason)
     _, end = await reply(model)
     assert end.reason == reason
@@ -311,7 +311,7 @@ CONTEXT = {
 
 
 @pytest.mark.parametrize("way", ["openai", "anthropic"], indirect=True)
-async def test_a_prompt_too_long_is_told_apart(provider, model, way, waits):
+async def test_prompt_too_long_has_its_own_error(provider, model, way, waits):
     provider.will_fail(400, "invalid_request_error", CONTEXT[way], code="context_length_exceeded")
     with pytest.raises(Invalid) as caught:
         await reply(model)
@@ -372,7 +372,7 @@ async def test_the_providers_word_on_when_to_come_back_is_kept(provider, model, 
     assert waits.seconds == [7.0, 11.5]
 
 
-async def test_a_wait_beyond_our_patience_is_not_begun(provider, model, waits):
+async def test_wait_beyond_the_retry_bound_is_not_begun(provider, model, waits):
     provider.will_fail(429, "rate_limit_error", headers={"retry-after": "3600"})
     with pytest.raises(RateLimited) as caught:
         await reply(model)
@@ -522,7 +522,7 @@ async def test_a_model_without_tools_says_so(provider, make):
     assert provider.asked == []
 
 
-async def test_a_rehearsal_asks_nobody(provider, model):
+async def test_preparing_a_model_sends_no_request(provider, model):
     await model.prepare()
     await model.prepare()
     assert provider.asked == []
@@ -547,7 +547,7 @@ def test_without_a_script_waits_are_random_and_bounded():
 
 
 @pytest.mark.parametrize("way", ["openai"], indirect=True)
-async def test_texts_that_come_with_an_error_are_told_before_it(provider, model):
+async def test_texts_that_come_with_an_error_are_given_before_it(provider, model):
     second = b'data: {"choices": [{"delta": {"content": "second"}}]}\n\n'
     provider.will_reply("first", "never", after=1, raw=second + second + b"data: {broken\n\n")
     async with aclosing(model.reply(REQUEST)) as chunks:

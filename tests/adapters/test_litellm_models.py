@@ -56,7 +56,7 @@ def test_a_key_in_the_environment_is_used(env, provider):
     assert chosen.for_agent("builtin") is EDITOR
 
 
-def test_an_empty_key_is_none():
+def test_empty_key_counts_as_missing():
     assert models(env={"ANTHROPIC_API_KEY": ""}).for_agent("") is EDITOR
 
 
@@ -91,12 +91,12 @@ def test_callers_name_aliases_and_nothing_else(alias):
 
 
 @pytest.mark.parametrize("role", ["agent", "assistant"])
-def test_a_default_that_is_no_alias_is_told_at_the_start(role):
+def test_default_that_is_no_alias_is_reported_at_the_start(role):
     with pytest.raises(NotFound):
         models(LOCAL, **{role: "lokal"})
 
 
-def test_a_missing_key_is_told_at_the_start():
+def test_missing_key_is_reported_at_the_start():
     assert models(SONNET).describe().endswith("; not set: ROUTER_KEY")
 
 

@@ -118,7 +118,7 @@ async def test_ids_that_anthropic_refuses_are_made_ones_that_it_takes(provider, 
     assert asked.body["messages"][2]["content"][0]["tool_use_id"] == used
 
 
-async def test_ollama_is_asked_for_its_window_and_told_which_to_use(provider, asked_by):
+async def test_ollama_is_asked_for_its_window_and_given_one_to_use(provider, asked_by):
     """litellm waits for the answer to the first question, which comes from this very event loop."""
     settings = ModelSettings(alias="a", model="ollama_chat/qwen3", api_base=provider.url)
     async with asyncio.timeout(60):

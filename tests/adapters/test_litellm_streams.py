@@ -57,7 +57,7 @@ def test_thinking_is_not_text_and_no_arguments_make_an_object():
     assert ending.tokens == Tokens(472, 89)
 
 
-def test_a_refusal_is_shown_and_told():
+def test_refusal_is_shown_and_reported():
     texts, ending = read("openai/refusal")
     assert "".join(texts) == "I'm sorry, but I can't help with that."
     assert ending.reason == "refused"
@@ -69,7 +69,7 @@ def test_comments_parts_and_a_missing_done_are_put_up_with():
     assert (ending.reason, ending.tokens, ending.model) == ("stop", None, "vendor/model-1")
 
 
-def test_calls_that_share_an_index_are_told_apart_by_their_ids():
+def test_calls_that_share_an_index_are_separated_by_their_ids():
     _, ending = read("openai/imitation_same_index")
     assert ending.reason == "tool_calls"
     assert [(call.id, call.arguments) for call in ending.tool_calls] == [
@@ -164,7 +164,7 @@ def test_any_text_comes_through_any_cuts(texts, piece):
         assert reader.ending().reason == "stop"
 
 
-def test_lines_without_a_blank_one_between_them_are_told_apart():
+def test_lines_without_a_blank_one_between_them_are_separated():
     texts = [{"model": "m", "choices": [{"delta": {"content": word}}]} for word in ("Run ", "the ", "installer.")]
     first, *rest = (f"data: {json.dumps(chunk)}\n".encode() for chunk in texts)
     reader = ChatCompletionsReader()

@@ -44,7 +44,7 @@ async def test_time_between_two_reads_is_not_the_providers(content):
         await content.ended.wait()
 
 
-async def test_a_read_that_got_something_may_wait_anew(content):
+async def test_read_that_got_something_may_wait_in_full_again(content):
     silence, passed = Silence(content), asyncio.Event()
     silence.begin(0.02)
     silence.end()

@@ -64,7 +64,7 @@ async def test_a_refusal_is_an_answer(clock):
     assert second.requests == []
 
 
-async def test_a_reply_that_has_begun_is_not_begun_anew_by_another(clock):
+async def test_reply_that_has_begun_is_not_restarted_by_another(clock):
     model, first, second = pair(clock, [Says("I am", breaks_off=Unavailable("gone"))], [Says("Never.")])
     with pytest.raises(Unavailable):
         await who(model)

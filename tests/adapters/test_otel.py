@@ -44,7 +44,7 @@ def test_the_standard_variables_say_whether():
     assert not is_wanted({**there, "OTEL_TRACES_EXPORTER": "none"})
 
 
-def test_nothing_of_it_is_imported_where_nobody_asks():
+def test_nothing_of_it_is_imported_unless_configured():
     """The SDK takes a seventh of a second."""
     for file in SERVICE.rglob("*.py"):
         if file.name != "otel.py":

@@ -108,7 +108,7 @@ async def test_a_token_that_is_refused_is_given_up(tokens, source, server, clien
     assert server.given == ["ghs_1", "ghs_2"]
 
 
-async def test_what_is_no_key_is_told(tokens, source):
+async def test_invalid_or_missing_private_key_is_reported(tokens, source):
     with pytest.raises(Forbidden, match="BAD does not hold the private key") as refused:
         await tokens.token(replace(source, github_app_key_env="BAD"))
     assert refused.value.code == "token_refused"

@@ -184,19 +184,19 @@ async def speaking(answer):
         (b"HTTP/1.1 200 OK\r\nA: " + b"a" * 90_000, "bad_answer"),
     ],
 )
-async def test_what_is_no_answer_is_told(sender, answer, kind):
+async def test_invalid_answer_is_reported_by_its_kind(sender, answer, kind):
     async with speaking(answer) as url:
         assert await sender.send(url, b"{}", HEADERS) == Answer(None, kind)
 
 
-async def test_who_does_not_answer_is_given_up():
+async def test_receiver_that_does_not_answer_is_given_up():
     sender = AiohttpWebhookSender(allow_private=True, timeout_seconds=1)
     async with speaking(None) as url:
         assert await sender.send(url, b"{}", HEADERS) == Answer(None, "timed_out")
     await sender.close()
 
 
-async def test_who_is_not_there_is_told(sender):
+async def test_missing_receiver_is_reported(sender):
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unused.getsockname()[1]}/"
@@ -227,7 +227,7 @@ def certificate(folder):
     return context
 
 
-async def test_a_certificate_that_nobody_vouches_for_is_told(tmp_path, sender):
+async def test_untrusted_certificate_is_reported(tmp_path, sender):
     async with serving(Receiver(), tls=certificate(tmp_path)) as receiver:
         answer = await sender.send(receiver.url.replace("http:", "https:"), b"{}", HEADERS)
     assert answer == Answer(None, "tls")

@@ -169,7 +169,7 @@ async def test_private_addresses_are_refused_unless_allowed(site, tmp_path):
     assert not site.asked
 
 
-async def test_a_site_that_lists_nothing_or_is_down_is_told_so(site, tmp_path):
+async def test_site_that_lists_nothing_or_is_down_is_reported(site, tmp_path):
     with pytest.raises(Invalid, match=r"llms\.txt, sitemap\.xml or llms-full\.txt"):
         await docs(tmp_path).register(source(site))
     site.status["/robots.txt"] = 503

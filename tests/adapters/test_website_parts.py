@@ -62,7 +62,7 @@ def test_pages_of_llms_txt_are_its_links():
     ]
 
 
-def test_llms_full_is_parted_where_it_tells_its_sources():
+def test_llms_full_is_split_where_it_names_its_sources():
     text = "# A\nSource: https://docs.example.com/a\n\nText a.\n\n# No page\n\n"
     text += "# B\n\nSource: https://docs.example.com/b\nText b.\n"
     assert [(one.url, one.title, body) for one, body in full_pages(text, BASE)] == [
@@ -87,7 +87,7 @@ def test_sitemaps_are_read_plain_or_packed():
 
 
 @pytest.mark.parametrize("data", [b"", b"<html><body>404", b"\x1f\x8bnot", b"<a/>", b"\0\1"])
-def test_what_is_no_sitemap_is_said_so(data):
+def test_invalid_sitemap_is_reported(data):
     with pytest.raises(ValueError, match="not"):
         sitemap_urls(data, BASE)
 

@@ -131,7 +131,7 @@ Or `[guide](/instal)` in a line with [guide](/instal).
         ("<div>\n[guide](/instal)\n</div>\n", []),
     ],
 )
-async def test_broken_links_are_told_from_code(text, found):
+async def test_broken_links_are_distinguished_from_code(text, found):
     docs = FakeDocsSource({"page.md": text, "install.md": "# Install\n"})
     workspace = await Workspace.open(docs, SOURCE, (await docs.fetch(SOURCE)).base_commit, {})
     broken = await Links(workspace).broken()
@@ -179,7 +179,7 @@ async def test_navigation_of_mkdocs(changes, found):
     assert await problems(MKDOCS, changes) == found
 
 
-async def test_a_sidebar_that_is_a_program_is_told_of():
+async def test_sidebar_that_is_a_program_is_reported():
     files = {"site/sidebars.js": "module.exports = {\n  docs: ['guides/a'],\n}\n", "site/docs/guides/a.md": "# A\n"}
     assert await problems(files, {"site/docs/guides/a.md": None}) == [("navigation", "site/sidebars.js", 2)]
 

@@ -105,7 +105,7 @@ async def test_a_model_that_ends_its_turn_without_a_tool_has_finished():
     assert end.work.commit is None
 
 
-async def test_a_change_that_is_taken_back_is_none():
+async def test_change_that_is_undone_is_not_published():
     back = call("replace", path="guides/start.md", old="Three times.", new="Twice.")
     docs = FakeDocsSource(FILES)
     end = await run_job(Journal("x"), docs, FakeModel([calls(EDIT), calls(back), calls(FINISH)]))
@@ -128,7 +128,7 @@ async def test_finish_with_a_failed_call_waits_until_model_sees_it():
     assert [result.is_error for result in results(journal)] == [True, True, False, False]
 
 
-async def test_calls_with_the_same_id_are_told_apart():
+async def test_calls_with_the_same_id_are_distinguished():
     model = FakeModel(
         [calls(ToolCall("a", "list", "{}"), ToolCall("a", "list", "{}"), ToolCall("", "list", "{}")), Says("Done")]
     )
@@ -170,7 +170,7 @@ async def test_findings_go_back_to_the_model_until_they_are_mended():
     assert "problems" not in host.asked[0].body
 
 
-async def test_what_the_model_leaves_is_told_in_the_pull_request():
+async def test_problems_the_model_leaves_are_in_the_pull_request():
     broken = call("write", path="guides/new.md", text="See [it](nowhere.md).\n")
     host = FakeCodeHost()
     model = FakeModel([calls(broken, FINISH), calls(FINISH)])
@@ -341,7 +341,7 @@ async def test_template_of_the_repository_shapes_the_pull_request():
     assert "`fake/model`" in body
 
 
-async def test_words_of_a_page_call_nobody_to_the_pull_request():
+async def test_summary_mentions_no_one_in_the_pull_request():
     finish = call("finish", title="x" * 150, summary="Thanks to @octocat\x1b[2J and a@b.c.")
     host, journal = FakeCodeHost(), Journal("x")
     await run_job(journal, FakeDocsSource(FILES), FakeModel([calls(EDIT), calls(finish)]), host=host)

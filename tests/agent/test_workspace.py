@@ -44,7 +44,7 @@ async def test_text_is_replaced_where_it_stands_once():
     assert count == 1
 
 
-async def test_text_that_stands_twice_must_be_told_apart():
+async def test_text_that_occurs_twice_must_be_distinguished():
     workspace = await opened()
     assert "2 times, on lines 3, 5" in await refusal(workspace.replace("docs/index.md", "One.", "1."))
     change, _ = await workspace.replace("docs/index.md", "One.", "1.", line=5)

@@ -117,7 +117,7 @@ async def test_the_model_may_search_and_go_on(index):
     assert "at most ten members" in result.text
 
 
-async def test_a_page_is_read_whole_and_told_as_a_search_step(index):
+async def test_page_is_read_whole_and_shown_as_a_search_step(index):
     model = ScriptedModel([read("/limits")], ["Ten [4]."])
     events = await events_of(question(), index, model)
     finished = [event for event in events if isinstance(event, SearchFinished)][1]
@@ -156,7 +156,7 @@ async def test_tools_are_used_a_bounded_number_of_times(index):
         read("/secret"),
     ],
 )
-async def test_a_call_that_does_not_fit_is_told_to_the_model(index, call):
+async def test_call_that_does_not_fit_is_reported_to_the_model(index, call):
     model = ScriptedModel([call], ["Sorry."])
     events = await events_of(question(), index, model)
     result = model.requests[1].messages[-1]
@@ -273,7 +273,7 @@ async def test_too_long_prompt_is_sent_again_with_less_of_everything(index):
     assert text_of(events).startswith("Yes [1](/")
 
 
-async def test_a_prompt_that_fits_in_no_way_is_told_as_that(index):
+async def test_prompt_that_fits_in_no_way_is_reported_as_such(index):
     *_, last = await events_of(question(), index, ScriptedModel(*[[TOO_LONG]] * 9))
     assert last == failures.TOO_LONG
 

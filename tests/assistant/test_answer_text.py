@@ -95,7 +95,7 @@ def test_no_client_finds_an_address_in_words(text, sent):
         ("- a\n\nb\n\n    <b>\n", "- a\n\nb\n\n    <b>\n"),
     ],
 )  # fmt: skip
-def test_indented_text_is_code_for_every_reader_or_for_none(text, sent):
+def test_indented_text_is_code_for_all_readers_or_for_no_reader(text, sent):
     assert each_way(text) == (sent, "")
 
 
@@ -160,7 +160,7 @@ def test_each_call_of_the_model_begins_a_paragraph():
     assert text.take_thoughts() == "a\n\nb\n\nc"
 
 
-def test_a_citation_in_a_thought_is_none():
+def test_citation_in_a_thought_does_not_count():
     text = AnswerText(URLS.get, known())
     text.feed("<think>[0] [2]</think>It is [1].")
     text.finish()

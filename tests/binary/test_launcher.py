@@ -191,7 +191,7 @@ def test_full_disk_leaves_nothing_behind_and_says_what_to_do(binary):
     assert list((binary.parent / "tmp").iterdir()) == []
 
 
-def test_a_damaged_download_is_told(binary):
+def test_damaged_download_is_reported(binary):
     content = bytearray(binary.read_bytes())
     content[-200_000] ^= 1
     binary.write_bytes(content)

@@ -100,7 +100,7 @@ def test_service_signs_its_log_on_schedule_and_when_it_stops(service):
     assert len(service.cli("audit", "verify")["checkpoints"]) == 2
 
 
-def test_a_service_may_be_told_not_to_sign(service):
+def test_signing_can_be_switched_off(service):
     service.environment["DOCSMITH_AUDIT__CHECKPOINT_MINUTES"] = "0"
     service.cli("organization", "create", "--name", "Acme")
     service.start()

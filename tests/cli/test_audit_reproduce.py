@@ -137,7 +137,7 @@ async def test_a_log_that_somebody_wrote_into_gives_another_commit(copy, sql, sa
     assert said in f"{found.problem} {[commit.problem for commit in found.commits]}"
 
 
-def test_scripts_can_tell_how_it_went(copy):
+def test_exit_status_shows_scripts_how_it_went(copy):
     job = copy.jobs[0]["id"]
     change(copy, "UPDATE events SET data = replace(data, '25 MB', '26 MB') WHERE type = 'file-changed'")
     done = copy.run("audit", "reproduce", job)

@@ -134,7 +134,7 @@ def test_ctrl_c_ends_a_command_in_order(service):
     assert "Traceback" not in said + failed
 
 
-def test_a_full_disk_behind_standard_output_is_told_in_one_line(service):
+def test_full_disk_behind_standard_output_is_reported_in_a_line(service):
     for command in (["--help"], ["version"], ["project", "list", "--data", str(service.data)]):
         with Path("/dev/full").open("w") as full:
             done = subprocess.run([*PROGRAM, *command], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
@@ -199,7 +199,7 @@ def test_a_failure_is_one_line_with_the_next_step(service, arguments, says):
 
 
 @pytest.mark.parametrize(("file", "inside"), [("plain", ""), ("plain", "deeper/data")])
-def test_a_data_folder_that_cannot_be_one_is_told(tmp_path, file, inside):
+def test_impossible_data_folder_is_reported(tmp_path, file, inside):
     (tmp_path / file).write_text("")
     for command in (("project", "list"), ("serve", "--port", "0")):
         done = Service(tmp_path / file / inside).run(*command)
@@ -208,7 +208,7 @@ def test_a_data_folder_that_cannot_be_one_is_told(tmp_path, file, inside):
         assert "--data" in done.stderr
 
 
-def test_a_port_that_is_taken_is_told(tmp_path):
+def test_port_in_use_is_reported(tmp_path):
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -218,7 +218,7 @@ def test_a_port_that_is_taken_is_told(tmp_path):
     assert f"cannot listen on 127.0.0.1 port {port}: Address already in use; choose another" in done.stderr
 
 
-def test_an_address_that_is_none_is_named(tmp_path):
+def test_invalid_address_is_named(tmp_path):
     done = Service(tmp_path / "data").run("serve", "--host", "no.such.host.invalid", "--port", "0")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
     assert "cannot listen on no.such.host.invalid: " in done.stderr
@@ -239,7 +239,7 @@ def test_help_explains_every_option(tmp_path, command):
     assert not bare
 
 
-def test_documentation_without_a_page_is_told(tmp_path):
+def test_documentation_without_a_page_is_reported(tmp_path):
     service = Service(tmp_path / "data")
     service.cli("organization", "create", "--name", "Acme")
     code = write_docs(tmp_path / "code", {"main.c": "int main;"})
@@ -250,7 +250,7 @@ def test_documentation_without_a_page_is_told(tmp_path):
     assert ".mdx" in done.stderr
 
 
-def test_settings_that_cannot_be_used_are_told(tmp_path):
+def test_unusable_settings_are_reported(tmp_path):
     service = Service(tmp_path / "data", {"DOCSMITH_AGENT__MODLE": "x"})
     done = service.run("organization", "list")
     assert done.returncode == 1

@@ -66,7 +66,7 @@ def test_each_problem_has_its_line(tmp_path):
         ("THREADS__REQUIRE_KEY", "Expected true or false"),
     ],
 )
-def test_a_value_that_means_nothing_is_told(variable, says):
+def test_value_without_meaning_is_reported(variable, says):
     environment = {f"DOCSMITH_{variable}": "!", "DOCSMITH_MODELS__A__MODEL": "openai/x"}
     (problem,) = read_settings(None, environment).problems
     assert problem.startswith(f"DOCSMITH_{variable}")
@@ -109,7 +109,7 @@ def test_a_file_from_another_editor_is_read(tmp_path):
         (b"x = '\xff'", "not UTF-8 text, from byte 5 on"),
     ],
 )
-def test_a_file_that_is_none_of_settings_is_told(tmp_path, content, says):
+def test_file_that_holds_no_settings_is_reported(tmp_path, content, says):
     file = tmp_path / "docsmith.toml"
     file.write_bytes(content)
     (problem,) = read_settings(file, {}).problems
@@ -117,7 +117,7 @@ def test_a_file_that_is_none_of_settings_is_told(tmp_path, content, says):
     assert says in problem
 
 
-def test_a_file_without_an_end_is_told():
+def test_endless_file_is_reported():
     assert "longer than" in read_settings(Path("/dev/zero"), {}).problems[0]
 
 
@@ -130,7 +130,7 @@ def test_a_file_without_an_end_is_told():
         ("[server]\ntrusted_proxies = 5", ":2 \\[server\\]: trusted_proxies"),
     ],
 )
-def test_what_cannot_be_read_is_told(tmp_path, text, words):
+def test_malformed_settings_are_reported(tmp_path, text, words):
     file = tmp_path / "docsmith.toml"
     file.write_text(text)
     with pytest.raises(Invalid, match=words):
@@ -148,7 +148,7 @@ def test_a_value_knows_where_it_comes_from(tmp_path):
     assert found["server.port"] == (8080, "default")
 
 
-def test_config_check_tells_every_problem_in_a_line(tmp_path):
+def test_config_check_reports_every_problem_in_a_line(tmp_path):
     (tmp_path / "docsmith.toml").write_text(BAD)
     done = docsmith(tmp_path, "config", "check")
     assert (done.returncode, len(done.stdout.splitlines())) == (1, 5)

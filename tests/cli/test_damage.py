@@ -32,7 +32,7 @@ def findings(service: Service) -> dict[str, dict[str, str]]:
     return {one["name"]: one for one in json.loads(told.stdout)["findings"] if one["level"] == "wrong"}
 
 
-def test_read_tables_that_are_torn_in_the_middle_are_made_anew(service):
+def test_read_tables_that_are_torn_in_the_middle_are_rebuilt(service):
     before = service.cli("project", "list")
     tear(service.data / "views.db", begin=3 * 4096, end=13 * 4096)
     told = service.run("project", "list")
@@ -67,7 +67,7 @@ def test_unscanned_large_read_tables_are_rebuilt_on_damage(service):
 
 
 @pytest.mark.parametrize("command", [("project", "list"), ("serve", "--port", "0"), ("audit", "show")])
-def test_a_damaged_log_is_told_with_the_next_step(service, command):
+def test_damaged_log_is_reported_with_the_next_step(service, command):
     tear(service.data / "events.db", begin=4096, end=3 * 4096)
     told = service.run(*command)
     assert (told.returncode, told.stderr.count("\n")) == (1, 1), told.stderr
@@ -78,7 +78,7 @@ def test_a_damaged_log_is_told_with_the_next_step(service, command):
 
 
 @pytest.mark.parametrize("left", ["missing", "empty"])
-def test_a_log_that_is_gone_is_not_begun_anew(service, left):
+def test_missing_log_is_not_started_again(service, left):
     log = service.data / "events.db"
     shutil.move(log, log.with_name("kept"))
     if left == "empty":
@@ -93,7 +93,7 @@ def test_a_log_that_is_gone_is_not_begun_anew(service, left):
     assert service.run("project", "list").returncode == 0
 
 
-def test_a_damaged_vault_is_told_with_the_next_step(service):
+def test_damaged_vault_is_reported_with_the_next_step(service):
     tear(service.data / "keys.db", begin=0, end=4096)
     told = service.run("project", "list")
     assert (told.returncode, told.stderr.count("\n")) == (1, 1)

@@ -65,7 +65,7 @@ def test_what_is_wrong_with_the_folder_and_what_is_in_it(service, tmp_path):
     assert "secret" not in found["settings file"]["mend"]
 
 
-def test_litestream_beside_the_log_and_the_vault_is_told_of(service):
+def test_litestream_for_the_log_and_the_vault_is_reported(service):
     for name in ("events.db", "keys.db"):
         (service.data / f".{name}-litestream").mkdir()
     found = [one for one in service.cli("doctor", status=1)["findings"] if one["name"] == "litestream"]
@@ -73,7 +73,7 @@ def test_litestream_beside_the_log_and_the_vault_is_told_of(service):
     assert all("docsmith backup FOLDER --follow" in one["mend"] for one in found)
 
 
-def test_a_vault_that_is_older_than_its_log_is_told_of(service):
+def test_vault_older_than_its_log_is_reported(service):
     service.cli("ask", service.domain, "How do I install Kite?")
     with closing(sqlite3.connect(service.data / "keys.db")) as vault:
         lost = [subject for (subject,) in vault.execute("SELECT subject FROM keys WHERE subject LIKE 'thread-%'")]
@@ -86,7 +86,7 @@ def test_a_vault_that_is_older_than_its_log_is_told_of(service):
     assert not [one for one in service.cli("doctor")["findings"] if one["name"] == "keys"]
 
 
-def test_what_keeps_it_from_opening_is_told_too(service, tmp_path):
+def test_what_keeps_it_from_opening_is_reported_too(service, tmp_path):
     (service.data / "keys.db").unlink()
     settings = tmp_path / "docsmith.toml"
     settings.write_text("[servr]\n")

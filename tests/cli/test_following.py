@@ -267,7 +267,7 @@ def test_a_log_that_was_changed_is_not_copied(tmp_path):
     assert verify(live / "events.db").position == 0
 
 
-def test_a_vault_that_is_older_than_its_log_is_told_of(tmp_path):
+def test_vault_older_than_its_log_is_reported(tmp_path):
     data, live, vault = tmp_path / "data", tmp_path / "live", tmp_path / "vault.tar"
     asyncio.run(some_events(data, "note-1", "note-erased"))
     with following(data, live, "--vault", str(vault)) as process:

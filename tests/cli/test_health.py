@@ -67,20 +67,20 @@ def http_answer(status: str, body: str) -> bytes:
     return f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
 
 
-def test_what_is_not_ready_is_told(tmp_path):
+def test_what_is_not_ready_is_reported(tmp_path):
     url = answering(http_answer("503 No", '{"status": "not ready", "reasons": {"indexer": "this worker has ended"}}'))
     done = docsmith(tmp_path, "health", "--url", url)
     assert (done.returncode, done.stdout) == (1, f"{url}: not ready\nindexer: this worker has ended\n")
 
 
 @pytest.mark.parametrize("answer", [b"", b"hello\r\n", http_answer("200 OK", "<html>"), http_answer("200 OK", "{}")])
-def test_whatever_else_answers_is_no_service(tmp_path, answer):
+def test_other_servers_are_not_taken_for_the_service(tmp_path, answer):
     done = docsmith(tmp_path, "health", "--url", answering(answer))
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (1, "", 1)
 
 
 @pytest.mark.parametrize("url", ["localhost:8080", "ftp://localhost", "http://", "http://127.0.0.1:x", "http://a b"])
-def test_what_is_no_address_is_told(tmp_path, url):
+def test_invalid_address_is_reported(tmp_path, url):
     done = docsmith(tmp_path, "health", "--url", url)
     assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
 

@@ -135,7 +135,7 @@ def test_the_data_belongs_to_a_user_that_commands_can_be_run_as():
     assert (home[1], orders["UnsetEnvironment"]) == (f"/var/cache/{orders['CacheDirectory']}", "CACHE_DIRECTORY")
 
 
-def test_the_container_recipe_is_well_formed_and_runs_as_nobody(tmp_path):
+def test_container_recipe_is_well_formed_and_runs_unprivileged(tmp_path):
     printed = docsmith(tmp_path, "init", "--container").stdout
     assert printed == filled("Containerfile")
     joined = printed.replace("\\\n", " ")

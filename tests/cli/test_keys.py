@@ -41,7 +41,7 @@ def test_the_lists_of_a_key_are_kept_in_one_form_and_replaced(service):
         (("update", "nothing", "--name", "x"), "docsmith key list"),
     ],
 )
-def test_a_list_that_makes_no_sense_is_told(service, arguments, says):
+def test_invalid_list_is_reported(service, arguments, says):
     done = service.run("key", *arguments)
     assert done.returncode == 1
     assert says in done.stderr

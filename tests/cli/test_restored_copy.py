@@ -98,7 +98,7 @@ async def copies(tmp_path):
         copy.kill()
 
 
-async def test_a_drill_works_and_lets_nothing_leave_the_machine(copies, http):  # noqa: F811
+async def test_drill_works_and_nothing_leaves_the_machine(copies, http):  # noqa: F811
     copy, there = copies
     await asyncio.to_thread(copy.start, "--drill")
     await recorded(copy, f"site-{copy.domain}", until="site-indexed", after=there.position)

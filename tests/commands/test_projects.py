@@ -85,7 +85,7 @@ async def test_a_project_that_its_code_host_refuses_is_not_made(make, store, hos
     assert await store.head() == before
 
 
-async def test_nobody_is_asked_about_what_is_refused_anyway(make, host):
+async def test_code_host_is_not_asked_about_a_refused_project(make, host):
     host.errors = [Forbidden("asked")]
     with pytest.raises(Invalid):
         await make(labels=("a,b",))

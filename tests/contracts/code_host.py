@@ -81,7 +81,7 @@ class CodeHostContract:
         assert changed == replace(opened, title="Retries", body="Now *there*.")
         assert changed.draft
 
-    async def test_a_number_that_nobody_gave_is_not_found(self, code_host, source):
+    async def test_unknown_number_is_not_found(self, code_host, source):
         with pytest.raises(NotFound) as missing:
             await code_host.get_pull_request(source, 987_654)
         assert missing.value.code == "pull_request_not_found"

@@ -198,7 +198,7 @@ class DocsSourceContract(TransportContract):
         text = f"tree {first.tree}\nparent {base}\nauthor {who}\ncommitter {who}\n\n{new.message}".encode()
         assert first.commit == sha1(b"commit %d\0" % len(text) + text).hexdigest()
 
-    async def test_what_changed_between_two_commits_is_told_and_read(self, docs, source):
+    async def test_changes_between_two_commits_are_listed_and_read(self, docs, source):
         source = replace(source, docs_folder="docs")
         await docs.register(source)
         base = (await docs.fetch(source)).base_commit

@@ -98,7 +98,7 @@ class SearchIndexContract:
         assert await index.read_page(DOMAIN, "internal/runbook") is not None
         assert await index.read_page(DOMAIN, "guide/quickstart", readers=()) is not None
 
-    async def test_no_page_is_none(self, index):
+    async def test_missing_page_reads_as_none(self, index):
         assert await index.read_page(DOMAIN, "guide/nowhere") is None
         assert await index.read_page(DOMAIN, "../../etc/passwd") is None
 

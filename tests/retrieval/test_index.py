@@ -129,7 +129,7 @@ def test_an_archive_without_pages_gives_an_index_without_pages(tmp_path):
         ({".docsmith/assistant.md": "a\0b"}, "ab"),
     ],
 )
-async def test_what_the_owner_tells_the_assistant_is_of_the_indexed_commit_and_is_no_page(indexed, files, told):
+async def test_owner_instructions_follow_the_index_and_are_no_page(indexed, files, told):
     report = await indexed.fill({"docs/a.md": "# Spaces\n\nText.", **files}, docs_folder="docs")
     assert report.pages == 1
     for query in ("text", "", "nothing-has-this"):

@@ -141,7 +141,7 @@ class StoreThatReadsOneSlowly:
         return await self._store.fold_stream(stream, *arguments, **more)
 
 
-async def test_jobs_have_their_turns_in_the_order_in_which_they_came_however_long_they_take_to_read(store, followed):
+async def test_jobs_run_in_request_order_however_long_reading_takes(store, followed):
     await make_project(store)
     names = ("first", "second", "third")
     for name in names:

@@ -25,37 +25,8 @@ from collections.abc import Callable
 from html import unescape
 
 from service.assistant.outgoing import Outgoing
+from service.markup.streaming import lines, links
 from service.markup.streaming.code import MAX_SPAN, Fence, FenceLine, fence_line, place_of_fence, run_of, span_of
-from service.markup.streaming.lines import (
-    BLANKS,
-    LINE_CHARACTERS,
-    MARKERS,
-    START,
-    Indents,
-    Place,
-    head_of,
-    is_wide,
-    narrowed,
-    place_of,
-)
-from service.markup.streaming.links import (
-    ADDRESS,
-    AUTOLINK,
-    AUTOLINK_BEGUN,
-    ENDS_OF_BEGUN,
-    IN_WORD,
-    LINK,
-    LINK_BEGUN,
-    MAIL_HOST,
-    MAIL_NAME,
-    MAX_MAIL_NAME,
-    SCHEME,
-    SCHEME_BEGUN,
-    is_of_the_site,
-    is_plain,
-    may_stay,
-    shown_address,
-)
 
 MAX_ADDRESS = 500
 MAX_FENCE_LINE = 200
@@ -65,7 +36,7 @@ _BEGIN_HEAD = " \t>-*+0123456789"
 _BACKSLASH = "\\"
 _NO_WIDTH = "\u200b"
 # The look ahead spares most letters the alternatives.
-_SPECIAL = re.compile(rf"[\\`~\[\]<!&@\n]|(?=[hfw:.])(?:{SCHEME}|{IN_WORD})", re.IGNORECASE)
+_SPECIAL = re.compile(rf"[\\`~\[\]<!&@\n]|(?=[hfw:.])(?:{links.SCHEME}|{links.IN_WORD})", re.IGNORECASE)
 _QUIET = re.compile(r"(?:[^\\`~\[\]<!&@\n:/.]|(?<![wW])\.)+")
 """Neither anything special, nor an address, nor the end of what may begin one, but for its last letters."""
 _PLAIN_LABEL = re.compile(r"(?!.*\b(?:www|https?|ftp)$)(?:\w|\w[\w ,.'+/-]*\w|(`+)[^`]+\1)", re.IGNORECASE)
@@ -94,7 +65,7 @@ class MarkupGuard:
         """The last six that were read: of what may be a scheme, with the character before it."""
         self._line = ""
         """The line of the text so far, as it was read."""
-        self._before = START
+        self._before = lines.START
         """The place of the line before."""
         self._fence: Fence | None = None
         self._in_code_line = False
@@ -104,7 +75,7 @@ class MarkupGuard:
         """The line before has a code span over what would be several cells, if it were the head of a table."""
         self._has_odd_span = False
         self._behind_address = False
-        self._indents = Indents()
+        self._indents = lines.Indents()
         self._in_indented_code = False
         self._may_go_on = self._goes_on = False
         """The line before is of a paragraph, for every reader: one that is indented goes on with it."""
@@ -113,7 +84,7 @@ class MarkupGuard:
         if self._is_quiet(text):  # nearly always: what the steps would do, in one
             self._out.last = text[-1]
             self._read = text[-6:] if len(text) > 5 else (self._read + text)[-6:]
-            if len(self._line) < LINE_CHARACTERS:
+            if len(self._line) < lines.LINE_CHARACTERS:
                 self._line += text
             self._behind_address = False
             return text
@@ -133,7 +104,7 @@ class MarkupGuard:
         if text[0] == "." and self._read[-1:] in ("w", "W"):
             return False
         read = self._read
-        return text[-1] not in ENDS_OF_BEGUN or SCHEME_BEGUN.search(read + text, len(read)) is None
+        return text[-1] not in links.ENDS_OF_BEGUN or links.SCHEME_BEGUN.search(read + text, len(read)) is None
 
     def finish(self) -> str:
         """What is still held back. A code block that is open is closed. Afterwards a paragraph begins."""
@@ -144,9 +115,9 @@ class MarkupGuard:
             self._out.emit(begun + self._fence.closing + "\n")
         text = self._out.take()
         self._fence, self._in_code_line, self._is_table, self._has_odd_span = None, False, False, False
-        self._line, self._before, self._read, self._may_be_head = "", START, "", False
+        self._line, self._before, self._read, self._may_be_head = "", lines.START, "", False
         self._behind_address, self._out.last = False, "\n"
-        self._indents, self._in_indented_code, self._may_go_on, self._goes_on = Indents(), False, False, False
+        self._indents, self._in_indented_code, self._may_go_on, self._goes_on = lines.Indents(), False, False, False
         return text
 
     def _run(self, *, final: bool) -> None:
@@ -159,7 +130,7 @@ class MarkupGuard:
         """Remove that number of characters from the buffer; they are read."""
         used, self._buffer = self._buffer[:count], self._buffer[count:]
         self._read = (self._read + used)[-6:]
-        if len(self._line) < LINE_CHARACTERS:
+        if len(self._line) < lines.LINE_CHARACTERS:
             self._line += used
         self._behind_address = False
         return used
@@ -208,7 +179,7 @@ class MarkupGuard:
 
     def _words(self, count: int, *, is_cut: bool) -> bool:
         if is_cut:
-            begun = SCHEME_BEGUN.search(self._read + self._buffer, len(self._read))
+            begun = links.SCHEME_BEGUN.search(self._read + self._buffer, len(self._read))
             if begun is not None:
                 count = begun.start() - len(self._read)
         if count:
@@ -219,24 +190,23 @@ class MarkupGuard:
         """At the blanks and markers before a line's content; None where there are none."""
         if self._buffer[0] not in _BEGIN_HEAD:
             return None
-        head = head_of(self._buffer[:LINE_CHARACTERS], final=final or len(self._buffer) >= LINE_CHARACTERS)
+        line = self._buffer[: lines.LINE_CHARACTERS]
+        head = lines.head_of(line, final=final or len(line) == lines.LINE_CHARACTERS)
         if head is None:
             return False
         if not head:
             return None
-        is_cut = len(head) == LINE_CHARACTERS
+        is_cut = len(head) == lines.LINE_CHARACTERS
         begun = self._buffer[: len(head) + 1]
-        if is_wide(head) and not begun.endswith("\n"):
+        if lines.is_wide(head) and not begun.endswith("\n"):
             if self._indents.is_code(begun):
                 self._in_indented_code = True
-            elif self._may_go_on and not head.strip(BLANKS):
+            elif self._may_go_on and not head.strip(lines.BLANKS):
                 self._goes_on = True
-            elif not place_of(begun, self._before).is_certain:
-                narrow = narrowed(head, self._before)
+            elif not lines.place_of(begun, self._before).is_certain:
+                narrow = lines.narrowed(head, self._before)
                 self._buffer, head = narrow + self._buffer[len(head) :], narrow
-        if (
-            is_cut and not self._in_indented_code
-        ):  # nothing behind it is looked at as a head: with a character before it, it is none for anyone
+        if is_cut and not self._in_indented_code:  # with a character before it, what follows is a head for no reader
             self._buffer, head = head + _NO_WIDTH + self._buffer[len(head) :], head + _NO_WIDTH
         self._out.emit(self._use(len(head)))
         return True
@@ -244,10 +214,10 @@ class MarkupGuard:
     def _end_line(self) -> None:
         self._out.let_labels_go()
         line = self._line
-        content = line.lstrip(MARKERS)
+        content = line.lstrip(lines.MARKERS)
         self._indents.end(line)
         self._in_indented_code = False
-        self._before = place_of(line, self._before)
+        self._before = lines.place_of(line, self._before)
         is_rule = "|" in line and "-" in line and _TABLE_RULE.fullmatch(line) is not None
         self._is_table = bool(line.strip(" \t>")) and (self._is_table or is_rule)
         self._may_be_head, self._has_odd_span = self._has_odd_span, False
@@ -279,7 +249,7 @@ class MarkupGuard:
         is_escape = escaped != "" and escaped in _ESCAPABLE
         self._out.emit(self._use(2 if is_escape else 1))
         is_scheme = escaped in (":", "/") and (behind in ("/", _BACKSLASH) or before[-1:] in (":", "/"))
-        is_mail = escaped == "@" and MAIL_NAME.search(before) is not None
+        is_mail = escaped == "@" and links.MAIL_NAME.search(before) is not None
         if is_scheme or is_mail or (escaped == "." and before == "www"):
             self._out.emit(" ")  # some clients look for addresses in what is left when the backslashes are gone
         return True
@@ -312,10 +282,10 @@ class MarkupGuard:
         if not behind and not final:
             return False
         if behind[:1] == "(" and self._out.labels:
-            found = LINK.match(behind)
+            found = links.LINK.match(behind)
             # The character behind decides whether the brackets can go.
             if found is None or len(behind) == found.end():
-                is_open = found is not None or LINK_BEGUN.match(behind) is not None
+                is_open = found is not None or links.LINK_BEGUN.match(behind) is not None
                 if is_open and len(behind) <= MAX_ADDRESS and not final:
                     return False
             if found is not None and found.end() <= MAX_ADDRESS:
@@ -339,9 +309,9 @@ class MarkupGuard:
         words = label.words
         address = found["plain"] if found["wrapped"] is None else found["wrapped"]
         self._use(1 + found.end())
-        is_here = is_of_the_site(address)
+        is_here = links.is_of_the_site(address)
         follows = self._buffer[:1]
-        if is_here or (is_plain(address) and self._is_allowed_url(address)):
+        if is_here or (links.is_plain(address) and self._is_allowed_url(address)):
             mark = "!" if label.is_image and is_here else label.opening[:-1]
             self._out.emit(f"{mark}[{words}]{found[0]}")
         elif label.stands_free and (not follows or follows in ' \n.,;!?)*_"') and _PLAIN_LABEL.fullmatch(words):
@@ -353,10 +323,10 @@ class MarkupGuard:
     def _angle(self, final: bool) -> bool:
         """At ``<``: a tag, an address in angle brackets, or a sign."""
         buffer = self._buffer
-        if (len(buffer) == 1 or ((found := AUTOLINK.match(buffer)) and found.end() == len(buffer))) and not final:
+        if (len(buffer) == 1 or ((found := links.AUTOLINK.match(buffer)) and found.end() == len(buffer))) and not final:
             return False
         if not (buffer[1:2].isascii() and (buffer[1:2].isalpha() or buffer[1:2] in ("/", "!", "?"))):
-            if buffer[1:2].isdigit() and (found := AUTOLINK.match(buffer)) is not None:
+            if buffer[1:2].isdigit() and (found := links.AUTOLINK.match(buffer)) is not None:
                 self._angled(found)
                 return True
             self._out.emit(self._use(1))
@@ -364,10 +334,10 @@ class MarkupGuard:
         if (harmless := _HARMLESS.match(buffer)) is not None and _LETTER.search(self._line):
             self._out.emit(self._use(harmless.end()))
             return True
-        if (found := AUTOLINK.match(buffer)) is not None:
+        if (found := links.AUTOLINK.match(buffer)) is not None:
             self._angled(found)
             return True
-        may_be = AUTOLINK_BEGUN.match(buffer) or _HARMLESS_BEGUN.match(buffer)
+        may_be = links.AUTOLINK_BEGUN.match(buffer) or _HARMLESS_BEGUN.match(buffer)
         if may_be and len(buffer) < MAX_ADDRESS and not final:
             return False
         self._use(1)
@@ -378,20 +348,20 @@ class MarkupGuard:
         address, mail = found["address"], found["mail"]
         target = address or f"mailto:{mail}"
         self._use(found.end())
-        if is_plain(target) and self._is_allowed_url(target):
+        if links.is_plain(target) and self._is_allowed_url(target):
             self._out.emit(found[0])
         else:
             self._as_code(address or mail)
 
     def _address(self, final: bool) -> bool:
         """At an address without brackets."""
-        found = ADDRESS.match(self._read + self._buffer, len(self._read))
+        found = links.ADDRESS.match(self._read + self._buffer, len(self._read))
         assert found is not None
         whole = found[0][:MAX_ADDRESS]
         if len(whole) == len(self._buffer) and len(whole) < MAX_ADDRESS and not final:
             return False
         follows = self._buffer[len(whole) : len(whole) + 1]
-        shown = shown_address(
+        shown = links.shown_address(
             whole,
             follows,
             is_allowed_url=self._is_allowed_url,
@@ -409,20 +379,20 @@ class MarkupGuard:
 
     def _at(self, final: bool) -> bool:
         """At ``@``: of what may be an address for mail, whose name has been sent."""
-        found = MAIL_NAME.search(self._line[-MAX_MAIL_NAME:])
+        found = links.MAIL_NAME.search(self._line[-links.MAX_MAIL_NAME :])
         name = "" if found is None else found[0]
-        if not name and not MAIL_NAME.search(self._out.last):
+        if not name and not links.MAIL_NAME.search(self._out.last):
             self._out.emit(self._use(1))
             return True
-        found = MAIL_HOST.match(self._buffer)
+        found = links.MAIL_HOST.match(self._buffer)
         assert found is not None
         if found.end() == len(self._buffer) < MAX_ADDRESS and not final:
             return False
         whole = found[0][:MAX_ADDRESS]
         follows = self._buffer[len(whole) : len(whole) + 1]
         self._use(len(whole))
-        if may_stay(
-            name if len(self._line) < LINE_CHARACTERS else "", whole, follows, is_allowed_url=self._is_allowed_url
+        if links.may_stay(
+            name if len(self._line) < lines.LINE_CHARACTERS else "", whole, follows, is_allowed_url=self._is_allowed_url
         ):
             self._out.emit(whole)
         else:
@@ -454,13 +424,12 @@ class MarkupGuard:
             return True
         return self._span(run, final)
 
-    def _open_fence(self, run: int, place: Place, final: bool) -> bool:
+    def _open_fence(self, run: int, place: lines.Place, final: bool) -> bool:
         buffer = self._buffer
         end = buffer.find("\n")
         info = buffer[run:] if end < 0 else buffer[run:end]
-        is_fence = (
-            place.is_certain and len(self._line) < LINE_CHARACTERS and len(info) <= MAX_FENCE_LINE and "|" not in info
-        ) and not (buffer[0] == "`" and "`" in info)
+        is_short = len(self._line) < lines.LINE_CHARACTERS and len(info) <= MAX_FENCE_LINE
+        is_fence = place.is_certain and is_short and "|" not in info and not (buffer[0] == "`" and "`" in info)
         if is_fence and end < 0 and not final:
             return False
         if not is_fence:

@@ -1,4 +1,4 @@
-"""What the API's description says of the whole. Each operation is described beside its handler, in ``MODULES``.
+"""The API's description as a whole. Each operation is described beside its handler, in ``MODULES``.
 
 Every route of the service is described, or is not part of the API (``NOT_OF_THE_API``): a test compares.
 """

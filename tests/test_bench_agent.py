@@ -67,7 +67,7 @@ def test_there_are_thirty_instructions_of_different_names():
     assert len({case.name for case in CASES}) == len(CASES) >= 30
 
 
-def test_the_overhead_is_measured_and_told_as_json(tmp_path):
+def test_overhead_is_measured_and_printed_as_json(tmp_path):
     for number in range(90):
         prose = f"A line of prose about browser compatibility and the number {number}, which is long enough."
         text = f"---\ntitle: Page {number}\n---\n\n{prose}\n"

@@ -148,14 +148,14 @@ def test_a_failed_or_interrupted_set_up_is_repaired_by_the_next(checkout):
     assert (code, calls[0]) == (0, "venv")
 
 
-def test_an_environment_that_was_moved_is_made_anew(checkout):
+def test_environment_that_was_moved_is_rebuilt(checkout):
     set_up(checkout)
     moved = checkout.rename(checkout.parent / "moved")
     code, _, calls = set_up(moved)
     assert (code, calls[0]) == (0, "venv")
 
 
-def test_a_missing_python_is_told_in_one_line_with_the_remedy(checkout):
+def test_missing_python_is_reported_in_one_line_with_the_remedy(checkout):
     (checkout.parent / "bin" / "python3.11").unlink()
     code, said, _ = set_up(checkout)
     assert code == 1
@@ -371,7 +371,7 @@ def test_a_port_that_is_taken_ends_the_demo(program):
         (["--port", "1", "--data", "/proc/docsmith"], "/proc/docsmith"),
     ],
 )
-def test_what_stops_the_demo_is_told_in_one_line(program, arguments, sentence):
+def test_what_stops_the_demo_is_reported_in_one_line(program, arguments, sentence):
     code, out = finished(program("demo", "--exit", *arguments))
     assert code == 1
     assert out.splitlines()[-1].startswith("docsmith: ")

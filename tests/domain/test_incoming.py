@@ -50,13 +50,13 @@ def test_githubs_own_example_is_believed():
 
 
 @pytest.mark.parametrize(("name", "sign"), SIGNERS)
-def test_who_knows_the_secret_is_believed(name, sign):
+def test_delivery_signed_with_the_secret_is_authentic(name, sign):
     headers, body = sample(name)
     assert is_authentic(sign(headers, body, SECRET), body, SECRET, NOW)
 
 
 @pytest.mark.parametrize(("name", "sign"), SIGNERS)
-def test_who_does_not_is_not(name, sign):
+def test_delivery_without_the_secret_is_not_authentic(name, sign):
     headers, body = sample(name)
     assert not is_authentic(headers, body, SECRET, NOW)
     assert not is_authentic(sign(headers, body, OTHER), body, SECRET, NOW)
@@ -130,7 +130,7 @@ GITEAS_ID = "f6266f16-1bf3-46a5-9ea4-602e06ead473"
         ("gitlab-note", None),
     ],
 )
-def test_what_the_hosts_tell_is_understood(name, expected):
+def test_deliveries_of_the_hosts_are_understood(name, expected):
     assert told(name) == expected
 
 
@@ -141,7 +141,7 @@ def test_a_form_is_understood():
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"ref": 1}', b"\xff", b"[" * 100_000])
-def test_what_is_not_understood_is_told(body):
+def test_delivery_not_understood_is_reported(body):
     headers, _ = sample("github-push")
     with pytest.raises(Invalid):
         read_told(headers, body, is_form=False)

@@ -27,7 +27,7 @@ RANDOM = st.text(alphabet=BASE62, min_size=30, max_size=30)
 
 
 @given(RANDOM)
-def test_a_token_tells_its_kind(random):
+def test_token_shows_its_kind(random):
     assert kind_of(make_token("admin", random)) == "admin"
     assert kind_of(make_token("assistant", random)) == "assistant"
 

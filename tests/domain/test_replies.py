@@ -43,7 +43,7 @@ def text_of(events):
     return "".join(event.text for event in events if isinstance(event, TextDelta))
 
 
-def test_a_reply_is_told_in_the_order_in_which_it_was_given():
+def test_reply_is_published_in_the_order_it_was_given():
     found, over = told(
         ReplyStarted("r0", "m0", "one", NOW), STARTED, SourcesFound("r1", "how", (SOURCE,)), ReplyWritten("r1", "To "),
         ReaderLeft("r1", NOW), ReplyWritten("r0", "of another"), SourcesFound("r1", "more", ()),
@@ -61,7 +61,7 @@ def test_a_reply_is_told_in_the_order_in_which_it_was_given():
 
 
 @given(st.lists(st.text(max_size=20), max_size=20), st.integers(0, 20))
-def test_every_character_is_told_once(pieces, recorded):
+def test_every_character_is_published_once(pieces, recorded):
     whole = "".join(pieces)
     segments = [ReplyWritten("r1", piece) for piece in pieces[:recorded]]
     found, _ = told(STARTED, *segments, ReplyCompleted("r1", whole, (), "answered", "m", Usage(), NOW))
@@ -76,7 +76,7 @@ def test_every_character_is_told_once(pieces, recorded):
         (ReplyFailed("r1", "unavailable", "The model is unavailable.", NOW), "unavailable"),
     ],
 )
-def test_a_reply_without_an_end_is_told_as_far_as_it_goes(end, code):
+def test_reply_without_an_end_is_published_as_far_as_it_goes(end, code):
     found, over = told(STARTED, ReplyWritten("r1", "To "), end, ReplyWritten("r1", "late"))
     assert (text_of(found), over) == ("To ", True)
     assert isinstance(found[-1], ReplyBroken)

@@ -70,7 +70,7 @@ def test_its_owner_may_go_on_with_or_without_the_key():
         assert len(decide(replace(AGAIN, **changes), after(START))) == 2
 
 
-def test_an_anonymous_thread_belongs_to_whoever_has_its_id():
+def test_anonymous_thread_belongs_to_the_holder_of_its_id():
     thread = after(replace(START, fp="anonymous"))
     assert len(decide(replace(AGAIN, fp="anybody"), thread)) == 2
 
@@ -267,7 +267,7 @@ def test_the_name_of_a_chat_alone_opens_nothing(reader, may):
     assert reader.may_hear(thread, thread.turns[0].reply) == may
 
 
-def test_nobody_resumes_a_reply_whose_asker_is_not_known():
+def test_reply_of_an_unknown_asker_cannot_be_resumed():
     thread = after(replace(START, message=replace(NAMED, asker="")))
     assert not replace(SELF, asker="").may_hear(thread, thread.turns[0].reply)
 

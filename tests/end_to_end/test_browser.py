@@ -95,7 +95,7 @@ async def test_page_of_another_origin_reads_words_as_they_come(page, tmp_path):
     assert "string." in told["text"]
 
 
-async def test_a_page_of_another_origin_is_told_what_is_wrong(page, service):
+async def test_page_of_another_origin_learns_what_is_wrong(page, service):
     refused = await fetched(page, message_url(service), "docsmith_dsc_nonsense", question("How?"))
     assert (refused["status"], "This API key is not valid." in refused["text"]) == (401, True)
     bad = await fetched(page, message_url(service), service.assistant_key, {"fp": "x"})

@@ -259,7 +259,7 @@ async def test_answered_request_is_not_repeated_after_a_crash(http, crashing, pr
     await job_events(http, crashing, job["id"])
 
 
-async def test_jobs_that_wait_are_told_their_place(http, tmp_path, provider):
+async def test_waiting_jobs_show_their_place_in_the_queue(http, tmp_path, provider):
     settings = with_model(provider) | {"DOCSMITH_AGENT__CONCURRENT_JOBS": "1"}
     finish = Call("finish", (json.dumps({"title": "Nothing", "summary": "Nothing to do."}),), id="call_1")
     held = asyncio.Event()

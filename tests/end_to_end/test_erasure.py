@@ -62,7 +62,7 @@ async def test_nothing_that_was_typed_into_a_thread_is_left(http, service, tmp_p
             assert (response.status, (await response.json())["code"]) == (404, "thread_not_found")
 
 
-async def test_a_job_that_was_erased_tells_nothing_of_its_instruction(http, service):
+async def test_erased_job_reveals_nothing_of_its_instruction(http, service):
     job = await create_job(http, service, "Ask Ermentrude to dance")
     await job_events(http, service, job["id"])
     assert "Ermentrude" in (await get_job(http, service, job["id"]))["title"]

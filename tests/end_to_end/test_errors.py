@@ -164,7 +164,7 @@ async def test_what_is_not_json(http, service, raw):
     await refused(http, service, 400, "invalid_json", "POST", job_url(service), data=raw, headers=headers)
 
 
-async def test_a_body_that_is_not_compressed_as_it_says(http, service):
+async def test_body_not_compressed_as_declared_is_refused(http, service):
     headers = {**service.assistant, "Content-Type": "application/json", "Content-Encoding": "gzip"}
     url = message_url(service)
     body, _ = await refused(http, service, 400, "invalid_request", "POST", url, data=b"not gzip", headers=headers)

@@ -28,7 +28,7 @@ def damage(file, *, after: int) -> None:
 
 
 @pytest.mark.parametrize("after", [0, 8192])
-def test_damaged_views_are_made_anew_by_the_service(service, after):
+def test_damaged_views_are_rebuilt_by_the_service(service, after):
     before = service.cli("project", "list")
     damage(service.data / "views.db", after=after)
     told = service.run("project", "list")
@@ -87,7 +87,7 @@ def test_a_clock_that_was_set_back_loses_and_reorders_nothing(service):
     service.cli("audit", "verify")
 
 
-def test_a_folder_that_cannot_be_written_is_said_to_be_so(service):
+def test_folder_that_cannot_be_written_is_reported(service):
     """As root, without the right to write where the permissions forbid it."""
     command = [*PROGRAM, "project", "list", "--data", str(service.data)]
     if os.getuid() == 0:

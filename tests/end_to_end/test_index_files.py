@@ -73,7 +73,7 @@ def gone(*files):
     return are_gone
 
 
-async def test_a_damaged_index_is_told_and_made_anew(http, own, tmp_path):
+async def test_damaged_index_is_reported_and_rebuilt(http, own, tmp_path):
     own.stop()
     file = index_of(own) / "pages.db"
     content = bytearray(file.read_bytes())
@@ -101,7 +101,7 @@ async def test_a_damaged_index_is_told_and_made_anew(http, own, tmp_path):
     await until(gone(file))  # a moment after the new one answers
 
 
-async def test_an_index_that_is_damaged_while_it_is_read_is_made_anew(http, own):
+async def test_index_damaged_while_it_is_read_is_rebuilt(http, own):
     assert (await search(http, own))[0] == 200
     damaged = index_of(own)
     with (damaged / "pages.db").open("r+b") as file:

@@ -53,12 +53,12 @@ async def test_of_many_at_once_with_one_key_one_becomes_a_job(http, service):
 
 
 @pytest.mark.parametrize("key", ["", '""', "x" * 256, "a\tb", "schlüssel"])
-async def test_a_key_that_is_none_is_refused(http, service, key):
+async def test_invalid_key_is_refused(http, service, key):
     problem = await post(http, service, "job", body={"prompt": "Look"}, status=400, **{"Idempotency-Key": key})
     assert problem["code"] == "invalid_idempotency_key"
 
 
-async def test_a_message_with_a_key_is_said_once(http, service):
+async def test_message_with_a_key_is_recorded_once(http, service):
     job = await ended(http, service, "Look around")
     key = {"Idempotency-Key": str(uuid4())}
     for _ in range(2):
@@ -97,7 +97,7 @@ async def test_waiting_ends_with_the_job(http, service):
 
 
 @pytest.mark.parametrize("wait", ["61", "-1", "x", "", "1e9", "٣"])
-async def test_a_wait_that_is_none_is_refused(http, service, wait):
+async def test_invalid_wait_is_refused(http, service, wait):
     job = await create_job(http, service, "Look around")
     async with http.get(url_of(service, "job", job["id"]), params={"wait": wait}, headers=service.admin) as response:
         assert response.status == 400
@@ -264,7 +264,7 @@ async def test_version_1_answers_a_repeated_request_with_the_same_job(http, serv
 # The command line
 
 
-async def test_the_command_line_lists_tells_and_archives(http, service):
+async def test_command_line_lists_messages_and_archives_jobs(http, service):
     job = await ended(http, service, "Look around")
     row = await asyncio.to_thread(service.cli, "job", "message", job["id"], 'Append "Told." to index.md')
     assert row["status"] == "active"

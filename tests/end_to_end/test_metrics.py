@@ -101,7 +101,7 @@ def test_a_reply_is_counted(told):
     assert found["docsmith_http_stream_first_byte_seconds_count", route] == 2
 
 
-def test_the_log_the_queue_and_the_sites_are_told(told):
+def test_metrics_show_the_log_the_queue_and_the_sites(told):
     found = samples(told)
     assert found["docsmith_log_events", ""] > 5
     assert found["docsmith_log_bytes", ""] > 0
@@ -170,7 +170,7 @@ def test_they_take_a_token_and_a_port_of_their_own(tmp_path):
         assert service.stop() == 0
 
 
-def test_others_than_this_machine_do_not_see_them_unless_told(tmp_path):
+def test_metrics_are_for_this_machine_unless_configured(tmp_path):
     with service_in(tmp_path, {"DOCSMITH_SERVER__TRUSTED_PROXIES": "127.0.0.1"}) as service:
         service.start()
         assert status(f"{service.url}/metrics", **{"X-Forwarded-For": "192.0.2.1"}) == 403

@@ -70,7 +70,7 @@ async def test_thoughts_are_erased_with_their_thread(http, service, provider):
     assert not any(THOUGHT in str(event) for event in await events_of(service, thread_id))
 
 
-async def test_thoughts_are_not_told_again_and_not_put_to_the_model(http, service, provider):
+async def test_thoughts_are_not_shown_again_and_not_sent_to_the_model(http, service, provider):
     provider.will_reply("<think>", THOUGHT, "</think>", "Run it [1].")
     first = await ask(http, service, question("How do I install Kite?"))
     await provider.next_asked()

@@ -75,7 +75,7 @@ async def test_an_address_has_one_spelling(http, service, path):
 
 
 @pytest.mark.parametrize("name", ["%2e%2e", "%ff%fe", "%zz", "%0a", "%2F", "x" * 4000])
-async def test_a_name_that_is_none_is_not_found(http, service, name):
+async def test_invalid_name_is_not_found(http, service, name):
     async with http.get(_raw(service, f"/v2/agent/{name}/jobs"), headers=service.admin) as response:
         assert response.status == 404
         assert await problem_of(response) in ("project_not_found", "not_found")
@@ -222,7 +222,7 @@ async def test_what_is_blank_is_so_by_the_description_too(http, service, text):
 
 
 @pytest.mark.parametrize("parts", [{}, "How?", [5], [{"type": 5}], [{"type": "text", "text": 5}]])
-async def test_parts_of_a_message_that_are_none_are_refused(http, service, parts):
+async def test_invalid_parts_of_a_message_are_refused(http, service, parts):
     body = {"fp": "anonymous", "messages": [{"role": "user", "content": "How?", "parts": parts}]}
     for version in (1, 2):
         address = f"{service.url}/discovery/v{version}/assistant/{service.domain}/message"

@@ -101,7 +101,7 @@ def test_settings_are_read_again_and_bad_ones_are_not_taken(service, tmp_path):
     assert service.stop() == 0
 
 
-def test_a_supervisor_is_told_how_it_goes(service, tmp_path):
+def test_supervisor_is_notified_how_it_goes(service, tmp_path):
     address = tmp_path / "notify"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notified:
         notified.bind(str(address))

@@ -30,7 +30,7 @@ async def test_sections_are_found_best_first_with_where_they_stand(post):
     assert len(results[0]["metadata"]["commit"]) == 40
 
 
-async def test_results_are_as_many_and_as_good_as_asked_for(post):
+async def test_results_have_the_requested_number_and_quality(post):
     everything = await post("search", {"query": "kite job install retry", "pageSize": 50})
     assert len(everything) > 2
     assert await post("search", {"query": "kite job install retry", "pageSize": 1.0}) == everything[:1]

@@ -116,7 +116,7 @@ def refuses_and_says(service, reason, words):
     return told.stdout
 
 
-def test_a_full_disk_is_said_until_there_is_room(service, disk):
+def test_full_disk_is_reported_until_there_is_space(service, disk):
     service.start()
     assert new_job(service)[0] == 201
     disk.fill()
@@ -162,7 +162,7 @@ def test_search_goes_on_from_a_start_on_a_read_only_disk(service, disk, end):
     assert service.cli("audit", "verify")["sound"]
 
 
-def test_a_limit_that_no_look_finds_is_said_once_it_is_met(service):
+def test_limit_that_no_look_finds_is_reported_once_it_is_met(service):
     service.start()
     _, hard = resource.prlimit(service.process.pid, resource.RLIMIT_FSIZE)
     resource.prlimit(service.process.pid, resource.RLIMIT_FSIZE, (1, hard))

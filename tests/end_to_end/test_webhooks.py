@@ -198,7 +198,7 @@ async def test_what_does_not_matter_is_answered_and_does_nothing(http, instance,
     assert head(instance) == before
 
 
-async def test_whether_there_is_a_project_is_told_to_nobody(http, instance, secret):
+async def test_webhook_answers_hide_whether_a_project_exists(http, instance, secret):
     headers, body = signed("github-push", secret)
     unsigned, _ = sample("github-push")
     answers = [

@@ -109,7 +109,7 @@ def test_a_wal_that_is_gone_is_noticed_by_the_views(killed, tmp_path):
     assert (loss.position, loss.lost_from, loss.witness.position) == (0, 1, 2 * APPENDS)
 
 
-def test_views_that_are_missing_or_damaged_say_nothing(killed, tmp_path):
+def test_missing_or_damaged_views_give_no_witness(killed, tmp_path):
     log = copied(killed, tmp_path / "copy")
     views = log.with_name("views.db")
     assert [one.name for one in witnesses_in_views(views)] == [f"the view {Texts().name}"]
@@ -138,7 +138,7 @@ async def test_a_loss_is_named_from_the_last_event_that_is_known(tmp_path):
     assert not_held(log, [*seen, forked, ahead]) == [forked, ahead]
 
 
-async def test_looking_at_a_log_in_use_lets_go_of_no_lock(tmp_path):
+async def test_looking_at_a_log_in_use_releases_no_lock(tmp_path):
     """Another process that comes next would take the WAL's index for abandoned, and begin it anew."""
     async with await opened(tmp_path) as store:
         for version in range(3):

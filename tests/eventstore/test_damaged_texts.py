@@ -120,7 +120,7 @@ async def test_state_says_that_a_text_is_missing(log):
         assert [(await load(store, NOTES, "1")).damaged for _ in range(2)] == [DAMAGED] * 2
 
 
-async def test_command_is_carried_out_beside_a_damaged_text(log):
+async def test_command_is_carried_out_despite_a_damaged_text(log):
     damage(log)
     async with await opened(log) as store:
         await store.append("note-1", [CODEC.encode(Counted(4))], expected_version=5)

@@ -144,7 +144,7 @@ async def test_unknown_outcome_without_a_command_id_is_reported(store):
     assert (await load(doubtful, COUNTER, "1")).state == 5
 
 
-async def test_who_knows_what_was_executed_last_reads_nothing_again(store):
+async def test_caller_with_the_last_state_reads_nothing_again(store):
     first = await execute(store, COUNTER, "1", 5)
     asked = []
 

@@ -109,7 +109,7 @@ def test_unknown_fields_are_ignored_and_unknown_types_reported():
         CODEC.decode(recorded(NewEvent("plain", b'{"number":1}', schema_version=2)))
 
 
-def test_data_that_does_not_fit_is_told_with_its_place():
+def test_data_that_does_not_fit_is_reported_with_its_place():
     with pytest.raises(Undecodable, match="plain at position 1"):
         CODEC.decode(recorded(NewEvent("plain", b'{"number":"one"}')))
 

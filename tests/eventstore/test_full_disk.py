@@ -48,7 +48,7 @@ async def test_full_disk_is_reported_reads_work_and_appends_recover(small_disk):
     assert verify(small_disk / "events.db").is_sound
 
 
-async def test_views_wait_for_room_and_go_on(small_disk):
+async def test_views_wait_for_disk_space_and_go_on(small_disk):
     async with await opened(small_disk) as store, await Views.open(small_disk / "views.db", store, [Texts()]) as views:
         appended = await store.append("note-1", [noted(n, "x" * 20_000) for n in range(20)], expected_version=0)
         filler = small_disk / "filler"

@@ -288,7 +288,7 @@ def test_a_file_torn_in_the_middle_is_found(log, copy):
         assert rows(copy) == rows(log)
 
 
-def test_a_file_that_is_missing_or_no_log_is_told(tmp_path):
+def test_file_that_is_missing_or_no_log_is_reported(tmp_path):
     with pytest.raises(StoreUnavailable):
         verify(tmp_path / "events.db")
     (tmp_path / "events.db").write_bytes(b"something else entirely" * 1000)
@@ -308,7 +308,7 @@ async def test_log_in_use_is_verified_and_erasures_are_no_change(tmp_path):
 # Checkpoints
 
 
-def test_a_checkpoint_is_its_signers_and_nobody_elses(log):
+def test_checkpoint_is_its_signers_and_no_one_elses(log):
     key = Ed25519PrivateKey.generate()
     head = verify(log)
     checkpoint = sign_checkpoint(key, head.position, head.hash, NOW)

@@ -91,7 +91,7 @@ async def test_a_disk_that_takes_no_more_is_survived(tmp_path):
     assert verify(tmp_path / "events.db").position == 2
 
 
-async def test_a_store_for_reading_reads_beside_one_that_writes(tmp_path):
+async def test_reading_store_works_while_another_writes(tmp_path):
     with pytest.raises(StoreUnavailable):
         await opened(tmp_path, read_only=True)
     async with await opened(tmp_path) as store:

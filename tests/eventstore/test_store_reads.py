@@ -172,7 +172,7 @@ async def test_a_subscription_follows_other_processes(store, open_store):
     assert numbers(await taking) == numbers(await taking_in_other) == [1, 2, 3, 4, 5, 6]
 
 
-async def test_followers_get_as_many_as_there_are(store):
+async def test_followers_get_every_event_in_batches(store):
     await store.append("note-1", [noted(1), noted(2)], expected_version=0)
     async with asyncio.timeout(60), aclosing(store.follow()) as batches:
         assert numbers(list(await anext(batches))) == [1, 2]

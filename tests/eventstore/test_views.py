@@ -162,7 +162,7 @@ async def test_a_poison_event_stops_its_own_projection_only(tmp_path, store):
         assert await texts(views) == ["fine", "poison", "fine too", ""]
 
 
-async def test_waiting_for_views_that_have_all_failed_is_told(tmp_path, store):
+async def test_waiting_for_views_that_have_all_failed_raises(tmp_path, store):
     async with running(tmp_path / "views.db", store, Words()) as views:
         appended = await store.append("note-1", [noted(1, "poison")], expected_version=0)
         with pytest.raises(StoreUnavailable):

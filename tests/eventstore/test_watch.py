@@ -67,14 +67,14 @@ async def test_what_is_known_already_is_no_news(log):
     await waiting
 
 
-async def test_who_could_make_nothing_of_a_change_is_told_again(log):
+async def test_watcher_that_asks_again_is_notified_again(log):
     log.watch.begin()
     await changed(log)
     log.watch.again()
     await changed(log)
 
 
-async def test_whoever_watches_after_a_pause_is_told_at_once_again(log):
+async def test_watcher_after_a_pause_is_notified_at_once_again(log):
     log.watch.begin()
     await changed(log)
     log.watch.end()

@@ -85,7 +85,7 @@ def test_hostile_pages_end_soon(html):
     assert time.process_time() - began < 5
 
 
-def test_pages_that_nobody_writes_are_skipped_with_a_reason():
+def test_pages_beyond_any_real_size_are_skipped_with_a_reason():
     assert "too many parts" in reason("<h2>x</h2>" * 10_100, "a.html")
     assert "not UTF-8" in reason(b"<p>caf\xe9", "a.html")
     assert "larger" in reason("<p>" + "x" * (4 << 20), "a.html")

@@ -12,7 +12,7 @@ from service.runtime.scratch import hold
 from tests.retrieval.sites import COMMIT, DOMAIN, archive_of, build
 
 
-def test_a_report_tells_what_was_indexed_and_what_was_not(tmp_path):
+def test_report_says_what_was_indexed_and_what_was_not(tmp_path):
     report = build(
         {
             "a.md": "# A\n\nText.\n\n## Part\n\nMore.\n",
@@ -87,7 +87,7 @@ def test_what_killed_builds_left_is_cleared_away(tmp_path):
     os.close(lock)
 
 
-def test_progress_is_told(tmp_path):
+def test_progress_is_reported(tmp_path):
     archive = archive_of({f"{n}.md": "Text." for n in range(250)}, tmp_path / "docs.tar")
     told: list[tuple[int, int]] = []
     build_index(archive, tmp_path / "index", docs_folder="", commit=COMMIT, progress=lambda *both: told.append(both))
@@ -129,7 +129,7 @@ def test_an_archive_without_pages_gives_an_index_without_pages(tmp_path):
         ({".docsmith/assistant.md": "a\0b"}, "ab"),
     ],
 )
-async def test_owner_instructions_follow_the_index_and_are_no_page(indexed, files, told):
+async def test_owner_text_is_of_the_indexed_commit_and_is_no_page(indexed, files, told):
     report = await indexed.fill({"docs/a.md": "# Spaces\n\nText.", **files}, docs_folder="docs")
     assert report.pages == 1
     for query in ("text", "", "nothing-has-this"):
@@ -138,7 +138,7 @@ async def test_owner_instructions_follow_the_index_and_are_no_page(indexed, file
     assert (await indexed.index.search(DOMAIN, "text")).instructions == ""
 
 
-async def test_what_the_owner_tells_the_assistant_is_bounded(indexed):
+async def test_owner_instructions_are_bounded(indexed):
     report = await indexed.fill({"a.md": "# A", ".docsmith/assistant.md": "é" * 20_000})
     assert (await indexed.index.search(DOMAIN, "a")).instructions == "é" * MAX_INSTRUCTIONS
     assert [one.path for one in report.skipped] == [".docsmith/assistant.md"]

@@ -77,7 +77,7 @@ async def why(made):
     return {section.path: section.explanation for section in found.sections}
 
 
-async def test_an_explanation_tells_both_ranks(made):
+async def test_explanation_shows_both_ranks(made):
     await made.embed_all()
     told = await why(made)
     assert (told["a.md"].word_rank, told["a.md"].meaning_rank) == (1, 2)
@@ -141,7 +141,7 @@ def test_vectors_stay_with_the_content_and_go_with_it(tmp_path):
 
 
 @given(st.text(max_size=30), st.text(max_size=30))
-def test_a_hash_tells_contents_apart(one, other):
+def test_hash_distinguishes_contents(one, other):
     assert (content_hash("T", [], one) == content_hash("T", [], other)) == (one == other) or "\ud800" in one + other
 
 

@@ -38,7 +38,7 @@ def test_a_folder_of_documentation_is_the_root():
     }
 
 
-def test_links_tell_that_pages_are_shown_under_their_folder():
+def test_links_show_that_pages_are_served_under_their_folder():
     files = {"docs/index.md": "See [a](/docs/a) and [b](/docs/b/c).", "docs/a.md": PAGE, "docs/b/c.md": PAGE}
     assert urls(files, "docs") == {"docs/index.md": "/docs", "docs/a.md": "/docs/a", "docs/b/c.md": "/docs/b/c"}
 

@@ -59,7 +59,7 @@ async def test_a_page_is_found_by_what_others_call_it(site):
     assert "command" not in await site.text("docs/cli.md")
 
 
-async def test_a_result_tells_where_it_is(site):
+async def test_result_shows_where_it_is(site):
     best = (await site.index.search(DOMAIN, "requests per key")).sections[0]
     assert (best.path, best.url, best.title) == ("docs/limits.md", "/limits#per-key", "Rate limits")
     assert (best.heading, best.heading_path) == ("Per key", ("Per key",))
@@ -412,7 +412,7 @@ async def test_an_index_with_any_byte_changed_is_not_used(indexed, tmp_path):
     assert await indexed.paths("rate limits")
 
 
-async def test_a_query_that_meets_damage_says_so_and_tells_who_asked(indexed):
+async def test_query_that_meets_damage_reports_it_and_its_domain(indexed):
     await indexed.fill(SITE)
     told: list[str] = []
     indexed.index.on_broken = told.append

@@ -140,7 +140,7 @@ def kites(tmp_path_factory):
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_a_renewed_index_says_what_one_made_anew_says(kites, tmp_path, change):
+def test_renewed_index_equals_one_built_from_the_start(kites, tmp_path, change):
     files = after(mintlify(), change)
     report = renew(kites, tmp_path / "renewed", files, change)
     whole = build(files, tmp_path / "whole", docs_folder="docs", commit="2" * 40)

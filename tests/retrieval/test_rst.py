@@ -136,7 +136,7 @@ def test_versions_definitions_and_literal_blocks_are_shown():
     assert "```\na\n  b\n```" in content
 
 
-def test_pages_that_nobody_writes_are_skipped_with_a_reason():
+def test_pages_beyond_any_real_size_are_skipped_with_a_reason():
     assert "too many parts" in reason("".join(f"H{n}\n======\n\n" for n in range(10_100)), "a.rst")
     assert "not UTF-8" in reason(b"caf\xe9", "a.rst")
     assert "not text" in reason(b"a\0b", "a.rst")

@@ -61,7 +61,7 @@ def test_garbage_is_harmless(lines):
 
 
 @given(st.lists(st.ip_addresses(), max_size=8))
-def test_nobody_behind_an_untrusted_address_is_believed(named):
+def test_addresses_named_by_an_untrusted_one_are_ignored(named):
     line = ", ".join([*map(str, named), "203.0.113.9"])
     assert str(read_address("10.0.0.1", [line], TRUSTED)) == "203.0.113.9"
     assert not is_within(read_address("192.0.2.1", [line], TRUSTED), TRUSTED.trusted)

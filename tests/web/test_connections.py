@@ -63,7 +63,7 @@ def problem_of(answer):
     return problem
 
 
-async def test_what_is_no_http_is_told_so_as_a_problem(tmp_path):
+async def test_what_is_no_http_is_answered_with_a_problem(tmp_path):
     async with entrance(tmp_path) as entry:
         for garbage in (
             b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
@@ -75,7 +75,7 @@ async def test_what_is_no_http_is_told_so_as_a_problem(tmp_path):
             assert problem["requestId"].startswith("req_")
 
 
-async def test_too_long_a_head_is_told(tmp_path):
+async def test_too_long_a_head_is_reported(tmp_path):
     async with entrance(tmp_path) as entry:
         long = b"GET / HTTP/1.1\r\nHost: x\r\nX-Long: " + b"x" * (MAX_FIELD_BYTES + 10) + b"\r\n\r\n"
         assert problem_of(await sent(entry, long))["code"] == "head_too_large"
@@ -85,7 +85,7 @@ async def test_too_long_a_head_is_told(tmp_path):
         assert problem_of(await sent(entry, many))["status"] in (400, 431)
 
 
-async def test_an_expectation_that_nobody_knows_is_a_problem(tmp_path):
+async def test_unknown_expectation_is_a_problem(tmp_path):
     async with entrance(tmp_path) as entry:
         ask = b"GET /docs/errors/internal HTTP/1.1\r\nHost: x\r\nExpect: tea\r\nConnection: close\r\n\r\n"
         assert problem_of(await sent(entry, ask))["code"] == "expectation_failed"
@@ -128,7 +128,7 @@ async def test_a_connection_that_asks_nothing_is_closed(tmp_path):
         assert await sent(entry, b"") == b""
 
 
-async def test_a_body_that_does_not_come_is_told(tmp_path):
+async def test_body_that_does_not_come_is_reported(tmp_path):
     async with entrance(tmp_path, QUICK) as entry:
         token = await entry.key()
         head = (
@@ -147,7 +147,7 @@ async def test_a_client_that_reads_nothing_is_cut_off(tmp_path):
         writer.transport.abort()
 
 
-async def test_there_are_only_so_many_connections(tmp_path):
+async def test_number_of_connections_is_limited(tmp_path):
     few = AdmissionSettings(connections=ConnectionLimits(in_all=5))
     async with entrance(tmp_path, few) as entry:
         opened = [await asyncio.open_connection("127.0.0.1", entry.port) for _ in range(5)]

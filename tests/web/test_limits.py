@@ -101,7 +101,7 @@ async def test_two_instances_on_one_store_share_the_limit(tmp_path):
         ("192.0.2.1", "192.0.2.1", True),
     ],
 )
-async def test_an_address_is_who_is_behind_the_proxy(tmp_path, one, two, shared):
+async def test_address_is_the_one_behind_the_proxy(tmp_path, one, two, shared):
     settings = AdmissionSettings(limits=Limits(address=1), proxies=Proxies.of("127.0.0.0/8", "X-Forwarded-For"))
     async with entrance(tmp_path, settings) as entry, aiohttp.ClientSession() as http:
         token = await entry.key("assistant")

@@ -213,7 +213,7 @@ async def test_a_wrong_token_number_or_project_says_the_same_nothing(client):
     assert "Fix broken links" not in answers.pop()
 
 
-async def test_merging_tells_the_application_and_shows_the_result(client, closed):
+async def test_merging_notifies_the_application_and_shows_the_result(client, closed):
     response = await client.post(f"{ADDRESS}/merge", headers={"Sec-Fetch-Site": "same-origin"})
     html = await response.text()
     assert (response.status, response.url.path, response.history[0].status) == (200, ADDRESS, 303)
@@ -223,7 +223,7 @@ async def test_merging_tells_the_application_and_shows_the_result(client, closed
     assert closed == [("p1", "merged")]
 
 
-async def test_closing_tells_the_application_and_shows_the_result(client, closed):
+async def test_closing_notifies_the_application_and_shows_the_result(client, closed):
     response = await client.post(f"{ADDRESS}/close")
     assert "Closed without merging" in await response.text()
     assert closed == [("p1", "closed")]
@@ -293,7 +293,7 @@ async def test_what_others_wrote_cannot_become_markup(client, hosted):
     assert "This is not all." in html
 
 
-async def test_a_draft_is_told_and_a_large_file_is_folded(client, hosted):
+async def test_draft_is_marked_and_a_large_file_is_folded(client, hosted):
     hosted.change(files=[Diffed("large.md", "large.md", "added", None, 500, 0, lines=501), *PAGE.files[:1]])
     hosted.current = replace(hosted.current, pull_request=replace(hosted.current.pull_request, draft=True))
     html = await text_of(client)
@@ -503,7 +503,7 @@ async def test_97_files_are_loaded_one_by_one_in_a_browser(browser, aiohttp_serv
     await page.close()
 
 
-async def test_an_error_that_is_logged_does_not_tell_the_token(aiohttp_client, hosted):
+async def test_logged_error_does_not_contain_the_token(aiohttp_client, hosted):
     async def broken(*_):
         raise RuntimeError("broken")
 

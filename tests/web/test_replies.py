@@ -85,7 +85,7 @@ async def as_data_stream(request):
 HEARD: web.AppKey[ReplySubscription] = web.AppKey("HEARD")
 
 
-async def test_a_reply_of_another_process_is_told_as_it_comes(app, elsewhere, aiohttp_client):
+async def test_reply_of_another_process_is_sent_as_it_comes(app, elsewhere, aiohttp_client):
     await execute(elsewhere, THREADS, "t", StartThread("o", "p", "guide", "x", digest_of("k"), POST))
     await execute(elsewhere, THREADS, "t", RecordText("r", "Run "))
     client = await aiohttp_client(app)
@@ -104,7 +104,7 @@ async def test_a_reply_of_another_process_is_told_as_it_comes(app, elsewhere, ai
     assert [line for line in lines if line.startswith("0:")] == ['0:"Run "', '0:"the "', '0:"installer."']
 
 
-async def test_a_server_that_goes_down_ends_what_it_tells_of_another(app, elsewhere, aiohttp_client):
+async def test_stopping_server_ends_what_it_sends_of_another(app, elsewhere, aiohttp_client):
     await execute(elsewhere, THREADS, "t", StartThread("o", "p", "guide", "x", digest_of("k"), POST))
     client = await aiohttp_client(app)
     async with client.get("/2") as response:
@@ -115,7 +115,7 @@ async def test_a_server_that_goes_down_ends_what_it_tells_of_another(app, elsewh
     assert rest.endswith(b"data: [DONE]\n\n")
 
 
-async def test_text_is_on_its_way_when_the_call_that_tells_it_returns(app, aiohttp_client):
+async def test_text_is_on_its_way_when_its_publish_call_returns(app, aiohttp_client):
     """No task of the reader's has to run first: here the event loop has no turn between telling and reading."""
     topic = Topic()
     app[HEARD] = ReplySubscription("t", "r", topic)

@@ -65,7 +65,7 @@ def test_a_failed_job_is_an_error_of_the_stream():
     assert lines_of(FAILED)[-1] == ("3", "The model is unavailable.")
 
 
-def test_arguments_are_objects_even_when_the_model_wrote_none():
+def test_arguments_are_objects_even_when_missing():
     calls = [value for code, value in lines_of(STEPS) if code == "9"]
     assert [call["args"] for call in calls] == [{"path": "a.md"}, {"text": "not json"}, {"path": "a.md"}]
 
@@ -119,7 +119,7 @@ def test_a_live_event_is_always_three_lines(position, words):
     assert event.endswith(b"\n\n")
 
 
-def test_what_happens_in_further_rounds_is_told():
+def test_what_happens_in_further_rounds_is_sent():
     told = [
         (MessageAdded("Go on", AT), {"text": "Go on", "addedAt": WHEN}),
         (JobReopened(2, True, AT), {"round": 2, "keepsChanges": True, "reopenedAt": WHEN}),

@@ -143,7 +143,7 @@ def test_text_in_one_go_is_the_same_bytes(texts: list[str], searches: bool):
     assert encoded(events) == b"".join(one.raw for event in events for one in encoder.events(event))
 
 
-def test_each_page_is_told_once_whatever_its_sections():
+def test_each_page_is_sent_once_whatever_its_sections():
     told = [
         (chunk["sourceId"], chunk["url"], chunk.get("title"))
         for chunk in chunks_of(sample_replies.SEARCHED_AGAIN)

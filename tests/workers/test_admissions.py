@@ -72,7 +72,7 @@ async def test_two_stores_on_one_file_share_a_limit(tmp_path):
     assert accepted_in_log(tmp_path) == 60
 
 
-async def test_what_fails_leaves_its_room_to_others(tmp_path):
+async def test_what_fails_returns_its_quota(tmp_path):
     async with opened(tmp_path, Limits(10, 0, 0, 0)) as (store, admissions):
         bad = something()
         await store.append(bad.stream, [NewEvent("asked", b"{}")], expected_version=0)
@@ -154,7 +154,7 @@ async def test_a_refusal_says_when_to_come_back_and_then_it_is_so(tmp_path):
         assert await ask(admissions, other)
 
 
-async def test_refused_by_one_scope_charged_to_none(tmp_path):
+async def test_request_refused_by_one_scope_is_charged_to_no_scope(tmp_path):
     other = REQUEST.__class__("assistant", REQUEST.accepted_at, "org", "project", "another key", "another address")
     async with opened(tmp_path, Limits(2, 3, 0, 0)) as (_, admissions):
         assert [await ask(admissions) for _ in range(4)] == [True, True, False, False]

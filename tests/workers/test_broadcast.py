@@ -20,7 +20,7 @@ async def test_listeners_hear_everything_whenever_they_come():
     assert broadcast.find("reply") is None
 
 
-async def test_a_slow_listener_holds_nobody_up():
+async def test_slow_listener_delays_no_one():
     broadcast: Broadcast[int] = Broadcast()
     topic = broadcast.open("reply")
     slow = topic.listen()
@@ -65,7 +65,7 @@ async def test_current_listener_gets_an_event_within_its_publish_call():
     assert slow.result() == [1, 3, 5, 6, 7, 9]
 
 
-async def test_a_listener_that_has_gone_is_told_nothing():
+async def test_listener_that_has_gone_gets_nothing():
     topic: Topic[int] = Topic()
     told: list[int] = []
 
@@ -88,7 +88,7 @@ async def test_a_listener_that_has_gone_is_told_nothing():
     assert await stays == [1, 2]
 
 
-async def test_closing_a_topic_that_nobody_opened_is_nothing():
+async def test_closing_a_topic_that_was_never_opened_does_nothing():
     Broadcast().close("nothing")
 
 

@@ -111,7 +111,7 @@ async def done(store, views, docs, host, *, refused=0):
 
 
 @pytest.mark.parametrize("refused", [1, 2, 5])
-async def test_a_job_waits_until_there_is_room_and_goes_on(store, views, refused):
+async def test_job_waits_for_disk_space_and_goes_on(store, views, refused):
     host = FakeCodeHost()
     types = await done(store, views, FakeDocsSource({"index.md": "# Hi\n"}), host, refused=refused)
     assert types[-1] == "job-completed"

@@ -91,7 +91,7 @@ async def test_only_changes_are_read_until_everything_is_requested(kites, tmp_pa
     assert len(list((tmp_path / "index" / "kites").iterdir())) == 1
 
 
-async def test_where_nobody_knows_what_changed_contents_are_compared(kites):
+async def test_contents_are_compared_where_changes_are_unknown(kites):
     assert await kites.read() == 20
     await kites.change("k7.md", "# Kite 7\n\nMade of zylon.\n")
     kites.docs.forget_all_but("main")
@@ -149,7 +149,7 @@ async def test_permanent_failure_is_tried_once_per_process(kites, running):
 
 
 @pytest.mark.parametrize("damage", [b"", b"\0\0\0\0"])
-async def test_an_index_that_cannot_be_renewed_is_made_anew(kites, tmp_path, damage):
+async def test_index_that_cannot_be_renewed_is_rebuilt(kites, tmp_path, damage):
     assert await kites.read() == 20
     await kites.change("k7.md", "# Kite 7\n\nMade of zylon.\n")
     for damaged in (tmp_path / "index" / "kites").glob("*/sections/*.idx"):

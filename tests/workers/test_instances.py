@@ -48,7 +48,7 @@ def test_a_process_is_alive_until_it_is_killed(tmp_path):
         assert not here.is_alive(name)
 
 
-def test_a_name_that_nobody_has_is_not_alive(tmp_path):
+def test_unused_name_is_not_alive(tmp_path):
     with Instance(tmp_path) as here:
         assert not here.is_alive("1234-abcd")
         assert not here.is_alive("../../etc/passwd-nobody")

@@ -66,7 +66,7 @@ async def test_branch_has_one_job_at_a_time_and_waiting_takes_no_slot():
     await ended(two, three)
 
 
-async def test_who_is_cancelled_gives_its_turn_or_place_back():
+async def test_cancelled_job_gives_its_turn_or_place_back():
     queue = JobQueue(in_all=1, per_project=1)
     one, two, three = (Waiting(queue, "p", f"b{n}") for n in range(3))
     await settled(one)

@@ -93,7 +93,7 @@ async def test_request_of_unknown_outcome_sent_again_is_one_job(store, project, 
     assert await jobs_in(store) == {f"job-{job.id}"}
 
 
-async def test_messages_at_once_are_each_said_once(store, project):
+async def test_messages_at_once_are_each_recorded_once(store, project):
     job = await request_job(store, OneModel(), project, NEW, Metadata())
     asked = [
         add_message(store, job.id, f"Message {number % 5}", Metadata(), key=f"k{number % 5}") for number in range(20)
@@ -113,7 +113,7 @@ async def test_keys_of_two_projects_never_meet(store, project):
     assert mine.id != "theirs"
 
 
-async def test_the_log_tells_neither_the_key_nor_what_was_asked(store, project):
+async def test_log_holds_neither_the_key_nor_what_was_asked(store, project):
     await request_job(store, OneModel(), project, NEW, Metadata(), key="a-key-of-mine")
     claims = await store.read_all(category="request")
     assert len(claims) == 1

@@ -134,7 +134,7 @@ async def attempts(store, number):
     raise AssertionError
 
 
-async def test_each_change_of_a_job_is_told_signed_and_in_order(store, followed, sender, time):
+async def test_each_change_of_a_job_is_sent_signed_and_in_order(store, followed, sender, time):
     await create(store)
     async with running(store, followed, sender, time):
         await request(store)
@@ -154,7 +154,7 @@ async def test_each_change_of_a_job_is_told_signed_and_in_order(store, followed,
     assert sent[0].headers["webhook-id"] != sent[1].headers["webhook-id"]
 
 
-async def test_a_job_that_goes_on_is_told_as_active_again(store, followed, sender, time):
+async def test_continued_job_is_sent_as_active_again(store, followed, sender, time):
     await create(store)
     async with running(store, followed, sender, time):
         await request(store)
@@ -170,7 +170,7 @@ async def test_a_job_that_goes_on_is_told_as_active_again(store, followed, sende
     assert len({one.headers["webhook-id"] for one in sent}) == 3
 
 
-async def test_a_webhook_is_told_of_what_it_asked_for(store, followed, sender, time):
+async def test_webhook_gets_the_events_it_asked_for(store, followed, sender, time):
     await request(store, "before")
     await create(store, "failures", URL, events=("job.failed",))
     await create(store, "project", OTHER, project_id="p2")
@@ -312,7 +312,7 @@ async def test_a_delivery_can_be_asked_for_again(store, followed, sender, time):
     assert sender.sent[0].body == sender.sent[1].body
 
 
-async def test_a_slow_webhook_holds_up_nobody_else(store, followed, sender, time):
+async def test_slow_webhook_delays_no_other(store, followed, sender, time):
     await create(store, "slow", URL)
     await create(store, "quick", OTHER)
     sender.held[URL] = asyncio.Event()
@@ -340,7 +340,7 @@ async def test_delivery_that_waited_longest_is_next(store, followed, sender, tim
     assert OTHER in [one.url for one in sent[:4]]
 
 
-async def test_no_more_than_so_many_are_sent_at_once(store, followed, sender, time):
+async def test_number_of_simultaneous_deliveries_is_bounded(store, followed, sender, time):
     for number in range(6):
         await create(store, f"w{number}", f"https://{number}.example/")
         sender.held[f"https://{number}.example/"] = asyncio.Event()
@@ -405,7 +405,7 @@ async def test_attempt_of_unknown_outcome_is_recorded_once(store, followed, send
     assert [event.attempt for event in await outcomes(store, sender.sent[0].headers["webhook-id"])] == [1]
 
 
-async def test_what_was_erased_of_a_job_is_not_told(store, followed, sender, time):
+async def test_erased_text_of_a_job_is_not_sent(store, followed, sender, time):
     await create(store)
     sender.answers[URL] = [Answer(500)]
     async with running(store, followed, sender, time):

@@ -4,7 +4,7 @@ Each gate compares a file as it was with how it is. A file that moved is compare
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from difflib import unified_diff
 
 from msgspec import Struct
@@ -100,20 +100,23 @@ def body(file: Changed) -> list[Problem]:
     if fence is not None and (file.before is None or before.unclosed_fence is None):
         found.append(Problem("markup", file.path, "This code fence is never closed.", fence))
         return found  # all that follows reads as code
-    for components in (True, False):
-        if components and not (file.path.endswith(".mdx") or markup.imports(before)):
-            continue
-        was = markup.unbalanced(before, components=components)
-        for name, (surplus, line) in markup.unbalanced(after, components=components).items():
-            if was.get(name, (0, 0))[0] != surplus:
-                shown = f"<{name}>" if components else f"{{{{< {name} >}}}}"
-                missing = "closed" if surplus > 0 else "opened"
-                found.append(Problem("markup", file.path, f"{shown} is not {missing} as often as it should be.", line))
+    if file.path.endswith(".mdx") or markup.imports(before):
+        found += _unbalanced(file.path, before, after, components=True)
+    found += _unbalanced(file.path, before, after, components=False)
     kept, used = markup.imports(after), markup.components(after)
     for name, line in markup.imports(before).items():
         if name not in kept and name[:1].isupper() and name in used:
             found.append(Problem("markup", file.path, f"{name} is used, but no longer imported.", line))
     return found
+
+
+def _unbalanced(path: str, before: Markdown, after: Markdown, *, components: bool) -> Iterator[Problem]:
+    was = markup.unbalanced(before, components=components)
+    for name, (surplus, line) in markup.unbalanced(after, components=components).items():
+        if was.get(name, (0, 0))[0] != surplus:
+            shown = f"<{name}>" if components else f"{{{{< {name} >}}}}"
+            missing = "closed" if surplus > 0 else "opened"
+            yield Problem("markup", path, f"{shown} is not {missing} as often as it should be.", line)
 
 
 def navigation_file(file: Changed) -> list[Problem]:

@@ -4,7 +4,7 @@ import json
 import re
 import shlex
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -76,35 +76,41 @@ async def run_job(api: Api, instruction: str) -> JobView:
 
 
 def _detail(event: dict[str, Any]) -> str:
-    match event.get("type"):
-        case "job-requested":
-            return f"on {event.get('branch')}, by {event.get('model')}"
-        case "workspace-opened":
-            return f"at commit {str(event.get('baseCommit'))[:10]}"
-        case "model-replied":
-            called = ", ".join(_call(call) for call in event.get("toolCalls", []))
-            return " → ".join(part for part in (_one_line(event.get("text"), 70), called) if part)
-        case "tool-returned":
-            return _one_line(f"{event.get('name')}: {DATA_MARKS.sub('', str(event.get('result')))}", 100)
-        case "plan-changed":
-            return "; ".join(f"{todo['content']} ({todo['status']})" for todo in event.get("todos", []))
-        case "file-changed":
-            return f"{event.get('path')}{' deleted' if event.get('deleted') else ''}"
-        case "work-finished":
-            return _one_line(event.get("title"), 100)
-        case "checks-reported":
-            problems = event.get("problems", [])
-            return _one_line("; ".join(problem["message"] for problem in problems), 100) if problems else "all passed"
-        case "committed":
-            return f"{str(event.get('commit'))[:10]} {_one_line(str(event.get('message')).partition(chr(10))[0], 80)}"
-        case "branch-pushed":
-            return str(event.get("branch"))
-        case "pull-request-opened":
-            return str(event.get("url"))
-        case "job-completed" | "job-failed":
-            return _one_line(event.get("message"), 160)
-        case _:
-            return ""
+    detail = _DETAILS.get(str(event.get("type")))
+    return detail(event) if detail is not None else ""
+
+
+def _replied(event: dict[str, Any]) -> str:
+    called = ", ".join(_call(call) for call in event.get("toolCalls", []))
+    return " → ".join(part for part in (_one_line(event.get("text"), 70), called) if part)
+
+
+def _checked(event: dict[str, Any]) -> str:
+    problems = event.get("problems", [])
+    return _one_line("; ".join(problem["message"] for problem in problems), 100) if problems else "all passed"
+
+
+def _committed(event: dict[str, Any]) -> str:
+    return f"{str(event.get('commit'))[:10]} {_one_line(str(event.get('message')).partition(chr(10))[0], 80)}"
+
+
+_DETAILS: Mapping[str, Callable[[dict[str, Any]], str]] = {
+    "job-requested": lambda event: f"on {event.get('branch')}, by {event.get('model')}",
+    "workspace-opened": lambda event: f"at commit {str(event.get('baseCommit'))[:10]}",
+    "model-replied": _replied,
+    "tool-returned": lambda event: _one_line(
+        f"{event.get('name')}: {DATA_MARKS.sub('', str(event.get('result')))}", 100
+    ),
+    "plan-changed": lambda event: "; ".join(f"{todo['content']} ({todo['status']})" for todo in event.get("todos", [])),
+    "file-changed": lambda event: f"{event.get('path')}{' deleted' if event.get('deleted') else ''}",
+    "work-finished": lambda event: _one_line(event.get("title"), 100),
+    "checks-reported": _checked,
+    "committed": _committed,
+    "branch-pushed": lambda event: str(event.get("branch")),
+    "pull-request-opened": lambda event: str(event.get("url")),
+    "job-completed": lambda event: _one_line(event.get("message"), 160),
+    "job-failed": lambda event: _one_line(event.get("message"), 160),
+}
 
 
 def _call(call: dict[str, Any]) -> str:

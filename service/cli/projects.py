@@ -15,9 +15,9 @@ from service.cli.output import DONE, Output, table, warning
 from service.cli.parsing import PLACE, Choice, Decorator, Group, Options, together
 from service.cli.runtime import Runtime
 from service.commands.organizations import create_organization
-from service.commands.projects import NewProject, change_project, create_project
+from service.commands.projects import change_project, create_project
 from service.domain.errors import Invalid, NotFound
-from service.domain.projects import ChangeProject, CodeHostKind
+from service.domain.projects import ChangeProject, CodeHostKind, Project
 from service.queries.organizations import get_organization, list_organizations
 from service.queries.projects import get_project, list_projects, project_of_domain
 from service.queries.read_models import catch_up
@@ -123,7 +123,7 @@ async def list_organizations_(runtime: Runtime, _options: Options, output: Outpu
 )
 @click.option("--organization", metavar="ID", help="whose it is; needed only when there are several")
 async def create_project_(runtime: Runtime, options: Options, output: Output) -> int:
-    new = NewProject(
+    new = Project(
         organization_id=await the_organization(runtime, options.organization),
         name=options.name,
         repository=options.website or repository_from(options.repository),

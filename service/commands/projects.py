@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from msgspec import Struct
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from eventstore import Append, EventStore, Metadata, Views, execute, load, plan
 from service.commands.sites import request_index
@@ -16,23 +16,6 @@ from service.queries.organizations import get_organization
 from service.queries.projects import project_of_domain, source_from
 from service.runtime.system import new_id, now
 from service.streams import PROJECTS, SITES
-
-
-class NewProject(Struct, frozen=True):
-    organization_id: str
-    name: str
-    repository: str
-    ref: str
-    """Empty for the repository's default branch."""
-    docs_folder: str
-    domain: str
-    code_host: CodeHostKind
-    api_url: str = ""
-    git_token_env: str = ""
-    github_app_id: str = ""
-    github_app_key_env: str = ""
-    labels: tuple[str, ...] = ()
-    reviewers: tuple[str, ...] = ()
 
 
 class CheckedProject(Struct, frozen=True):
@@ -48,10 +31,11 @@ CodeHosts = Mapping[CodeHostKind, CodeHost]
 
 
 async def create_project(
-    store: EventStore, views: Views, docs: DocsSource, code_hosts: CodeHosts, new: NewProject, metadata: Metadata
+    store: EventStore, views: Views, docs: DocsSource, code_hosts: CodeHosts, new: Project, metadata: Metadata
 ) -> CheckedProject:
     """Record a project and its site together, once its repository and its code host have answered.
 
+    An empty ``ref`` is the repository's default branch.
     Raise NotFound for the organization, Conflict ``domain_taken``, and the errors of ``DocsSource.register`` and
     ``CodeHost.check_repository``.
     """
@@ -60,11 +44,12 @@ async def create_project(
     if await project_of_domain(views, new.domain) is not None:
         raise Conflict(f"The domain {new.domain} belongs to another project.", code="domain_taken")
     project_id, at = new_id(), now()
-    command = CreateProject(**{**asdict(new), "ref": new.ref or "main"}, now=at)
+    command = CreateProject(replace(new, ref=new.ref or "main"), at)
     await plan(store, PROJECTS, project_id, command)  # refused before the network is asked
     source = source_from(project_id, new)
     source = replace(source, ref=new.ref or await docs.default_branch(source))
-    project = await plan(store, PROJECTS, project_id, replace(command, ref=source.ref), metadata=metadata)
+    command = CreateProject(replace(new, ref=source.ref), at)
+    project = await plan(store, PROJECTS, project_id, command, metadata=metadata)
     site = await plan(store, SITES, new.domain, RegisterSite(project_id, new.organization_id, at), metadata=metadata)
     warnings = await _require_reachable(docs, code_hosts, source)
     writes: list[Append] = [write for write in (project, site) if write is not None]

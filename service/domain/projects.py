@@ -69,7 +69,9 @@ ProjectEvent = ProjectCreated | ProjectChanged
 CHANGEABLE = tuple(name for name in ProjectChanged.__struct_fields__ if name != "changed_at")
 
 
-class CreateProject(Struct, frozen=True):
+class Project(Struct, frozen=True):
+    """A project as it is, or is to be; the fields are those of ``ProjectCreated``."""
+
     organization_id: str
     name: str
     repository: str
@@ -77,13 +79,17 @@ class CreateProject(Struct, frozen=True):
     docs_folder: str
     domain: str
     code_host: CodeHostKind
-    now: datetime
     api_url: str = ""
     git_token_env: str = ""
     github_app_id: str = ""
     github_app_key_env: str = ""
     labels: tuple[str, ...] = ()
     reviewers: tuple[str, ...] = ()
+
+
+class CreateProject(Struct, frozen=True):
+    project: Project
+    now: datetime
 
 
 class ChangeProject(Struct, frozen=True):
@@ -109,22 +115,6 @@ class Absent(Struct, frozen=True):
     pass
 
 
-class Project(Struct, frozen=True):
-    organization_id: str
-    name: str
-    repository: str
-    ref: str
-    docs_folder: str
-    domain: str
-    code_host: CodeHostKind
-    api_url: str
-    git_token_env: str
-    github_app_id: str
-    github_app_key_env: str
-    labels: tuple[str, ...]
-    reviewers: tuple[str, ...]
-
-
 ProjectState = Absent | Project
 
 
@@ -134,8 +124,7 @@ def decide(command: ProjectCommand, state: ProjectState) -> list[ProjectEvent]:
     """
     match command, state:
         case CreateProject() as new, Absent():
-            project = checked(convert(new, Project, from_attributes=True))
-            return [ProjectCreated(**asdict(project), created_at=new.now)]
+            return [ProjectCreated(**asdict(checked(new.project)), created_at=new.now)]
         case CreateProject(), Project():
             raise Conflict("This project exists already.")
         case ChangeProject() as change, Project() as project:

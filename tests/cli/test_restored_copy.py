@@ -1,14 +1,14 @@
 """A restored copy does nothing in place of the original until somebody says so, and can be tried meanwhile."""
 
 import asyncio
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 
 import pytest
 
 from eventstore import SQLiteEventStore, execute
 from service.domain.jobs.decider import Message, RequestJob
-from service.domain.projects import CreateProject
+from service.domain.projects import CreateProject, Project
 from service.domain.sites import RegisterSite, RequestIndex
 from service.streams import JOBS, PROJECTS, SITES
 from tests.end_to_end.conftest import http  # noqa: F401
@@ -27,8 +27,10 @@ class Outside:
         self.url = ""
         self.position = 0
         """Of the copy."""
+        self.connections = []
 
     async def take(self, reader, writer):
+        self.connections.append(writer)
         self.asked.append((await reader.readline()).decode().strip())
         self._news.set()
         writer.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
@@ -48,6 +50,10 @@ async def outside():
     here.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     async with server:
         yield here
+        for connection in here.connections:  # also those on which nothing was asked
+            connection.close()
+            with suppress(ConnectionError):
+                await connection.wait_closed()
 
 
 def new_job(service, project_id, repository):
@@ -63,10 +69,8 @@ async def add_work(service, url):
     async with await SQLiteEventStore.open(service.data / "events.db", vault_path=service.data / "keys.db") as store:
         for name, kind, address in (("hub", "gitea", f"{url}/acme/hub.git"), ("live", "website", f"{url}/live/")):
             token = "HUB_TOKEN" if kind == "gitea" else ""
-            project = CreateProject(
-                service.organization_id, name, address, "main", "", name, kind, NOW, git_token_env=token
-            )
-            await execute(store, PROJECTS, name, project)
+            project = Project(service.organization_id, name, address, "main", "", name, kind, git_token_env=token)
+            await execute(store, PROJECTS, name, CreateProject(project, NOW))
             await execute(store, SITES, name, RegisterSite(name, service.organization_id, NOW))
             await execute(store, SITES, name, RequestIndex("a push", NOW))
         await execute(store, JOBS, "far", new_job(service, "hub", f"{url}/acme/hub.git"))

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from service.domain.errors import Conflict, Invalid, NotFound
-from service.domain.projects import Absent, ChangeProject, CreateProject, decide, evolve, legal_branch
+from service.domain.projects import Absent, ChangeProject, CreateProject, Project, decide, evolve, legal_branch
 from service.domain.sites import Absent as NoSite
 from service.domain.sites import RegisterSite
 from service.domain.sites import decide as decide_site
@@ -21,9 +21,9 @@ NOW = datetime(2026, 1, 2, tzinfo=UTC)
 def create(**changes):
     plain = {
         "organization_id": "org", "name": "Guide", "repository": "https://git.example/guide.git", "ref": "main",
-        "docs_folder": "", "domain": "guide", "code_host": "local", "now": NOW,
+        "docs_folder": "", "domain": "guide", "code_host": "local",
     }  # fmt: skip
-    return CreateProject(**{**plain, **changes})
+    return CreateProject(Project(**{**plain, **changes}), NOW)
 
 
 @pytest.mark.parametrize(

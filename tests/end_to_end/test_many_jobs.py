@@ -8,7 +8,8 @@ from dulwich.object_store import iter_tree_contents
 from dulwich.repo import Repo
 
 from eventstore import Metadata
-from service.commands.projects import NewProject, create_project
+from service.commands.projects import create_project
+from service.domain.projects import Project
 from service.main.folder import open_for_command
 from service.runtime.settings import Settings
 from tests.end_to_end.talk import create_job, get_job, job_events
@@ -114,7 +115,7 @@ async def test_ten_jobs_on_ten_repositories(http, tmp_path):
         async with open_for_command(service.data, Settings()) as runtime:
             for number in range(1, JOBS):
                 folder = str(write_docs(tmp_path / f"docs-{number}", docs(f"Star {number}")))
-                new = NewProject(service.organization_id, "Star", folder, "main", "", f"star-{number}", "local")
+                new = Project(service.organization_id, "Star", folder, "main", "", f"star-{number}", "local")
                 created = await create_project(
                     runtime.store, runtime.views, runtime.docs, runtime.code_hosts, new, Metadata()
                 )

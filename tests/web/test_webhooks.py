@@ -18,7 +18,7 @@ from service.domain.jobs.decider import (
     RequestJob,
     StartJob,
 )
-from service.domain.projects import CreateProject
+from service.domain.projects import CreateProject, Project
 from service.domain.sites import RegisterSite
 from service.projections import all_projections
 from service.streams import INCOMING, JOBS, PROJECTS, SITES
@@ -52,7 +52,9 @@ async def client(store, tmp_path, aiohttp_client):
 
 async def make_project(store, code_host, *, secret=SECRET):
     repository = "https://host.example/acme/guide.git"
-    project = CreateProject("o", "Guide", repository, "main", "", "guide", code_host, NOW, git_token_env="GIT_TOKEN")
+    project = CreateProject(
+        Project("o", "Guide", repository, "main", "", "guide", code_host, git_token_env="GIT_TOKEN"), NOW
+    )
     await execute(store, PROJECTS, "p", project)
     await execute(store, SITES, "guide", RegisterSite("p", "o", NOW))
     if secret is not None:

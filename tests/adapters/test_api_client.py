@@ -60,14 +60,14 @@ def ask(server, method="GET", path="/x"):
     return ApiRequest(method, server.url + path, {"authorization": "token s3cret"}, b"{}" if method == "POST" else b"")
 
 
-async def test_what_broke_off_is_asked_again(server, client, waits):
+async def test_failed_read_is_sent_again(server, client, waits):
     server.answers = [web.Response(status=500), web.Response(status=502), web.Response(status=200, text="yes")]
     assert (await client.send(ask(server))).body == b"yes"
     assert waits == [2.0, 4.0]
 
 
 @pytest.mark.parametrize("answer", [None, web.Response(status=500)])
-async def test_what_may_have_been_done_is_not_done_again(server, client, answer):
+async def test_write_that_may_have_happened_is_not_repeated(server, client, answer):
     server.answers = [answer]
     with pytest.raises(NoAnswer):
         await client.send(ask(server, "POST"))
@@ -86,7 +86,7 @@ async def test_there_is_an_end_of_trying(server, client, waits):
     assert len(server.requests) == TRIES
 
 
-async def test_what_never_left_is_sent_again_whatever_it_is(client, waits):
+async def test_unsent_request_is_sent_again_whatever_its_method(client, waits):
     with pytest.raises(Unavailable, match=r"http://127.0.0.1:1 cannot be reached: Connection refused\."):
         await client.send(ApiRequest("POST", "http://127.0.0.1:1/x", {}, b"{}"))
     assert len(waits) == TRIES - 1
@@ -131,7 +131,7 @@ async def test_client_does_not_wait_without_a_bound(server, client, waits):
         (503, {"retry-after": "5"}, b"", 5),
     ],
 )
-def test_how_long_a_host_asks_to_wait(status, headers, body, seconds):
+def test_wait_that_a_host_asks_for_is_read(status, headers, body, seconds):
     assert asked_to_wait(ApiAnswer(status, headers, body), NOW) == seconds
 
 

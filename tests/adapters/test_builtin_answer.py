@@ -70,7 +70,7 @@ def test_a_quoted_sentence_keeps_its_closing_marks(sentence):
     assert quoted(answer("When is the kiln heated, when does the kiln glow?", passage)).startswith(sentence)
 
 
-def test_what_has_no_place_in_a_chat_is_left_out():
+def test_builtin_answer_leaves_out_images_and_relative_links():
     text = answer("Where is the TOML reference for the colours that are set?", PASSAGES[1])
     assert "> Colours are set in `theme.toml`. See the reference or [TOML](https://toml.io)." in text
     assert "![" not in text
@@ -133,7 +133,7 @@ def test_code_that_the_passage_has_only_a_part_of_is_not_quoted():
         ("Hoe kan ik een token maken?", "Open de instellingen om een token te maken.", "Deze passages"),
     ],
 )
-def test_it_answers_from_documentation_in_other_languages(question, text, opening):
+def test_builtin_answers_from_documentation_in_other_languages(question, text, opening):
     said = answer(question, Passage(1, "Token", "", "/token", text, 1.0))
     assert said.startswith(opening)
     assert f"> {text}" in said
@@ -153,7 +153,7 @@ def test_a_greeting_is_no_question():
         ("¿Cómo puedo deploy el site en Vercel con un repository?", "Estos son los pasajes"),
     ],
 )
-def test_it_speaks_the_language_of_the_question(question, opening):
+def test_builtin_answer_is_in_the_language_of_the_question(question, opening):
     assert answer(question).startswith(opening)
 
 
@@ -184,7 +184,7 @@ def test_a_document_made_to_be_slow_is_not(text):
     assert time.process_time() - began < 5
 
 
-async def test_it_is_a_model_like_any_other():
+async def test_builtin_answer_is_a_model_like_any_other():
     request = ModelRequest((UserMessage("ignored"),), grounding=Grounding("How do I deploy to Vercel?", PASSAGES))
     chunks = [chunk async for chunk in BuiltinAnswer().reply(request)]
     assert chunks[-1] == ModelEnd("stop", (), Usage(cost_usd=0.0), BuiltinAnswer().name)
@@ -193,7 +193,7 @@ async def test_it_is_a_model_like_any_other():
     assert "".join(texts) == answer("How do I deploy to Vercel?")
 
 
-async def test_it_refuses_what_is_no_question_about_documentation():
+async def test_builtin_answer_refuses_prompts_without_a_question():
     with pytest.raises(Invalid) as refused:
         await anext(BuiltinAnswer().reply(ModelRequest((UserMessage("Write a poem."),))))
     assert refused.value.code == "model_refused_request"

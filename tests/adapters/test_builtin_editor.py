@@ -55,7 +55,7 @@ async def job(*messages, files=FILES, source=None, model=None):
     return end, {path: text for path, text in changed.items() if files.get(path) != text}, changed
 
 
-async def test_it_replaces_everywhere():
+async def test_builtin_editor_replaces_everywhere():
     end, changed, _ = await job('replace "Acme" with "Nova"')
     assert changed["index.mdx"].count("Nova") == 2
     assert changed["guides/start.mdx"].count("Nova") == 1
@@ -63,18 +63,18 @@ async def test_it_replaces_everywhere():
     assert end.work.usage.cost_usd == 0.0
 
 
-async def test_it_replaces_in_one_page():
+async def test_builtin_editor_replaces_in_one_page():
     _, changed, _ = await job('replace "Acme" with "Nova" in start')
     assert list(changed) == ["guides/start.mdx"]
 
 
-async def test_it_fixes_links_and_leaves_code_alone():
+async def test_builtin_editor_fixes_links_and_leaves_code_alone():
     text = "`[a](/a/instal)`, not [b](/a/instal)\n\n    [a](/a/instal)\n\n```\n[b](/a/instal)\n```\n"
     _, changed, _ = await job("fix broken links", files={"b.md": text, "a/install.md": "# Install\n"})
     assert changed == {"b.md": text.replace(" [b](/a/instal)", " [b](/a/install)")}
 
 
-async def test_it_adds_under_a_heading_and_not_into_code():
+async def test_builtin_editor_adds_under_a_heading_and_not_into_code():
     _, changed, _ = await job('add "Then rest." to guides/start under "Install"')
     assert "```\n\nThen rest.\n\n## Run" in changed["guides/start.mdx"]
     end, changed, _ = await job('add "x" to guides/start under "Not a heading"')
@@ -82,12 +82,12 @@ async def test_it_adds_under_a_heading_and_not_into_code():
     assert "no heading" in end.outcome.message
 
 
-async def test_it_adds_at_the_end():
+async def test_builtin_editor_adds_at_the_end():
     _, changed, _ = await job('add "The end." to index')
     assert changed["index.mdx"].endswith("of Acme.\n\nThe end.\n")
 
 
-async def test_it_creates_a_page_as_the_others_are_written():
+async def test_builtin_editor_creates_a_page_in_the_style_of_others():
     _, changed, _ = await job('create page guides/more with title "More: all" and text "Hello."')
     assert changed.pop("guides/more.mdx") == '---\ntitle: "More: all"\n---\n\nHello.\n'
     assert list(changed) == ["docs.json"]
@@ -152,7 +152,7 @@ async def test_a_navigation_that_shows_no_way_is_left_alone(navigation, said):
     assert said in end.outcome.message
 
 
-async def test_it_adds_before_a_heading_and_at_the_top():
+async def test_builtin_editor_adds_before_a_heading_and_at_the_top():
     _, changed, _ = await job('add "First this." to guides/start before "Run"')
     assert "```\n\nFirst this.\n\n## Run" in changed["guides/start.mdx"]
     _, changed, _ = await job('add "Hello." at the top of index')
@@ -163,13 +163,13 @@ async def test_it_adds_before_a_heading_and_at_the_top():
     assert changed["b.mdx"].endswith("# B\n\nHi.\n\nText.\n")
 
 
-async def test_it_knows_underlined_headings():
+async def test_builtin_editor_knows_underlined_headings():
     files = {"a.md": "Install\n=======\n\nGet it.\n\nRun\n---\n\nGo.\n"}
     _, changed, _ = await job('add "Then rest." to a under "Install"; add "Now." to a before "Run"', files=files)
     assert changed["a.md"] == "Install\n=======\n\nGet it.\n\nThen rest.\n\nNow.\n\nRun\n---\n\nGo.\n"
 
 
-async def test_it_adds_to_every_page_and_names_those_that_it_left():
+async def test_builtin_editor_adds_to_every_page_and_names_the_others():
     end, changed, _ = await job('add "See also." to every page')
     assert all(text.endswith("\n\nSee also.\n") for text in changed.values())
     assert set(changed) == {"index.mdx", "guides/start.mdx", "guides/end.mdx"}
@@ -194,13 +194,13 @@ async def test_further_message_is_carried_out_and_reported_alone():
     assert len(set(ids)) == len(ids)
 
 
-async def test_it_does_not_overwrite_a_page():
+async def test_builtin_editor_does_not_overwrite_a_page():
     end, changed, _ = await job('create page guides/start.mdx with title "New"')
     assert changed == {}
     assert "exists already" in end.outcome.message
 
 
-async def test_it_renames_a_page_and_mends_links_and_navigation():
+async def test_renaming_a_page_fixes_links_and_navigation():
     end, _, now = await job("rename guides/start to guides/begin-here")
     assert "guides/start.mdx" not in now
     assert "guides/begin-here.mdx" in now
@@ -210,7 +210,7 @@ async def test_it_renames_a_page_and_mends_links_and_navigation():
     assert end.work.remaining_problems == ()
 
 
-async def test_it_works_below_a_docs_folder_that_is_not_named():
+async def test_builtin_editor_works_below_an_unnamed_docs_folder():
     files = {f"docs/{path}": text for path, text in FILES.items()} | {"src/app.py": "Acme\n"}
     source = Source("p1", "", "main", "docs", "local")
     end, _, now = await job(
@@ -237,21 +237,21 @@ async def test_unambiguous_broken_links_are_fixed_and_others_named():
     assert end.work.pull_request is not None
 
 
-async def test_it_says_what_a_link_may_mean_when_that_is_not_sure():
+async def test_ambiguous_broken_link_is_reported_with_a_suggestion():
     files = {**FILES, "index.mdx": "[a](/begining)\n", "guides/end.mdx": "# End\n", "beginning.mdx": "# B\n"}
     end, changed, _ = await job("fix broken links", files=files)
     assert changed == {}
     assert "`/begining`, perhaps `/beginning`" in end.outcome.message
 
 
-async def test_it_says_what_it_understands_when_it_does_not():
+async def test_unclear_instruction_is_answered_with_the_known_forms():
     end, changed, _ = await job("Make the guides friendlier")
     assert changed == {}
     assert FORMS in end.outcome.message
     assert end.work.pull_request is None
 
 
-async def test_it_does_what_it_can_and_names_the_rest():
+async def test_builtin_editor_does_what_it_can_and_names_the_rest():
     end, changed, _ = await job('We have a new name. Replace "Acme" with "Nova" in index.')
     assert list(changed) == ["index.mdx"]
     assert "We have a new name" in end.outcome.message

@@ -39,14 +39,14 @@ from service.adapters.builtin.forms import EVERY_PAGE, Add, Create, FixLinks, Re
         ('Could you please replace "A" with "B", then fix broken links?', [Replace("A", "B"), FixLinks()]),
     ],
 )
-def test_it_understands(text, instructions):
+def test_form_is_understood(text, instructions):
     assert parse(text) == (instructions, [])
 
 
 @pytest.mark.parametrize(
     "text", ["Make it better", "replace A with B", 'delete "A"', "Rewrite the page a.md", "It's fine"]
 )
-def test_it_does_not_pretend_to_understand(text):
+def test_other_text_is_not_understood(text):
     known, unknown = parse(text)
     assert known == []
     assert unknown
@@ -60,7 +60,7 @@ def test_it_does_not_pretend_to_understand(text):
         "replace ``A`` with ``B``", "replace 「A」 with 「B」", "replace \u2039A\u203a with \u2039B\u203a",
     ],
 )  # fmt: skip
-def test_it_knows_quotes_of_all_kinds(text):
+def test_quotes_of_all_kinds_are_understood(text):
     assert parse(text) == ([Replace("A", "B")], [])
 
 
@@ -92,7 +92,7 @@ def test_it_knows_quotes_of_all_kinds(text):
          [Replace("A", "B"), Add("C", "d.md"), FixLinks()]),
     ],
 )  # fmt: skip
-def test_it_understands_many_ways_to_say_it(text, instructions):
+def test_many_wordings_of_an_instruction_are_understood(text, instructions):
     assert parse(text)[0] == instructions
 
 

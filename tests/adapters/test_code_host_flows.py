@@ -64,7 +64,7 @@ def methods(requests):
     return [request.method for request in requests]
 
 
-def test_one_is_looked_for_before_it_is_made():
+def test_pull_request_is_looked_for_before_it_is_opened():
     made, requests = run(opened(github(), NEW), NOTHING, says(201, pull()))
     assert (made.number, methods(requests)) == (5, ["GET", "POST"])
     asked = parse_qs(urlsplit(requests[0].url).query)
@@ -74,7 +74,7 @@ def test_one_is_looked_for_before_it_is_made():
     }  # fmt: skip
 
 
-def test_one_that_is_open_is_adopted():
+def test_open_pull_request_is_adopted():
     found, requests = run(opened(github(), NEW), says(200, [pull(title="Theirs")]))
     assert (found.title, methods(requests)) == ("Theirs", ["GET"])
 
@@ -94,13 +94,13 @@ def test_another_one_is_not_taken_for_ours(other):
     assert made.number == 6
 
 
-def test_one_whose_answer_was_lost_is_found_and_not_made_twice():
+def test_pull_request_with_a_lost_answer_is_found_not_repeated():
     found, requests = run(opened(github(), NEW), NOTHING, NoAnswer("lost"), says(200, [pull()]))
     assert (found.number, methods(requests)) == (5, ["GET", "POST", "GET"])
     assert requests[2].after_seconds == 2.0
 
 
-def test_one_that_somebody_else_made_meanwhile_is_adopted():
+def test_pull_request_opened_meanwhile_by_others_is_adopted():
     found, requests = run(opened(github(), NEW), NOTHING, EXISTS, says(200, [pull()]))
     assert (found.number, methods(requests)) == (5, ["GET", "POST", "GET"])
 
@@ -112,7 +112,7 @@ def test_looking_and_making_has_an_end():
         run(opened(github(), NEW), *(3 * [NOTHING, EXISTS]))
 
 
-def test_where_there_are_no_drafts_an_ordinary_one_is_made():
+def test_host_without_drafts_gets_an_ordinary_pull_request():
     refused = says(422, {"message": "Draft pull requests are not supported in this repository."})
     made, requests = run(opened(github(), replace(NEW, draft=True)), NOTHING, refused, says(201, pull()))
     assert not made.draft
@@ -239,7 +239,7 @@ def test_an_app_that_may_not(installation, kind, code, words):
         (gitea_protocol, "https://gt.example/o/na%20me", "", "https://gt.example/api/v1", "o/na me"),
     ],
 )  # fmt: skip
-def test_where_the_api_of_a_repository_is(module, repository, api_url, api, path):
+def test_api_address_of_a_repository(module, repository, api_url, api, path):
     place = module.repository_address(repository, api_url)
     assert (place.api, place.path) == (api, path)
 
@@ -251,7 +251,7 @@ def test_where_the_api_of_a_repository_is(module, repository, api_url, api, path
      "https://x:y@github.com/o/r", "https://github.com/o/..", "https://github.com/o%2f/r", "https://github.com/o/.git",
      "https://github.com/o/r?x=1", "https://github.com/o/r%0a"],
 )  # fmt: skip
-def test_what_names_no_repository_is_refused(module, repository):
+def test_address_without_a_repository_is_refused(module, repository):
     with pytest.raises(Invalid) as refused:
         module.repository_address(repository, "")
     assert refused.value.code == "bad_repository"

@@ -203,7 +203,7 @@ class TestTakingIn:
         assert await one.fetch(source) == await other.fetch(source)
         assert not list((tmp_path / "data" / "hosted").glob(".*.new"))
 
-    async def test_what_a_killed_import_left_is_removed(self, tmp_path):
+    async def test_leftovers_of_a_killed_import_are_removed(self, tmp_path):
         left = tmp_path / "data" / "hosted" / ".p1.git.abc.new"
         left.mkdir(parents=True)
         await DulwichDocs(tmp_path / "data", env={}).register(

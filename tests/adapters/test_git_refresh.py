@@ -81,7 +81,7 @@ def test_a_folder_that_did_not_change_makes_no_commit(hosted):
     assert hosted.head() == before
 
 
-def test_what_was_merged_here_stays(hosted):
+def test_changes_merged_here_stay(hosted):
     here = commit_to(hosted.path, "main", "docs/guide/start.md", "# Merged here\n")
     (hosted.origin / "docs/index.md").write_text("# Changed\n")
     assert hosted.refresh()

@@ -179,7 +179,7 @@ class TestOpening:
         (data / "hosted" / "p1.git" / "docsmith" / "pulls" / "1.json").write_text("damaged")
         assert (await code_host.open_pull_request(SOURCE, replace(NEW, head="docs/two"))).number == 2
 
-    async def test_one_that_is_older_than_the_index_of_branches_is_found(self, code_host, data, opened_pull):
+    async def test_pull_request_older_than_the_branch_index_is_found(self, code_host, data, opened_pull):
         shutil.rmtree(data / "repos" / "p1.heads")
         assert await code_host.open_pull_request(SOURCE, NEW) == opened_pull
 
@@ -211,7 +211,7 @@ class TestOpening:
             (replace(NEW, head="main"), "no_commits"),
         ],
     )
-    async def test_what_cannot_be_opened_is_refused(self, code_host, new, code):
+    async def test_pull_request_that_cannot_be_opened_is_refused(self, code_host, new, code):
         with pytest.raises(Conflict) as refused:
             await code_host.open_pull_request(SOURCE, new)
         assert refused.value.code == code
@@ -228,7 +228,7 @@ class TestOpening:
 
 
 class TestPage:
-    async def test_it_shows_what_the_head_adds(self, code_host, opened_pull, repository):
+    async def test_page_shows_what_the_head_adds(self, code_host, opened_pull, repository):
         repository.commit("main", {"README.md": "Not part of it\n"})
         page = await code_host.page("p1", 1, token(opened_pull))
         assert page.pull_request == opened_pull
@@ -432,7 +432,7 @@ class TestMerging:
         pages = await asyncio.gather(*(host.merge("p1", 1, token(opened_pull), now=NOW) for host in hosts))
         assert {page.merge_commit for page in pages} == {repository.tip("main")}
 
-    async def test_what_was_merged_with_git_is_merged(self, code_host, opened_pull, repository):
+    async def test_pull_request_merged_with_git_is_merged(self, code_host, opened_pull, repository):
         repository.point("main", repository.tip("docs/one"))
         page = await code_host.page("p1", 1, token(opened_pull))
         assert page.pull_request.state == "merged"

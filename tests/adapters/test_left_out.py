@@ -109,7 +109,7 @@ def site(tmp_path):
     return Site(tmp_path)
 
 
-async def test_what_is_left_out_is_listed_with_its_reason(site):
+async def test_left_out_files_are_listed_with_their_reasons(site):
     site.commit(
         {
             b"a.md": KINDS["page"],

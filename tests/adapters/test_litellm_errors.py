@@ -39,7 +39,7 @@ def test_tries_and_time_are_bounded():
 
 
 @pytest.mark.parametrize("error", [Invalid("x"), Forbidden("x"), ServiceError("x")])
-def test_what_will_not_pass_is_not_tried_again(error):
+def test_permanent_error_is_not_retried(error):
     assert Retries().wait_seconds(error, tried=1, spent_seconds=0, random=1.0) is None
 
 
@@ -97,7 +97,7 @@ def test_no_secret_is_quoted(said):
     assert "…" in str(error)
 
 
-def test_what_is_no_secret_is_quoted():
+def test_text_that_is_no_secret_is_quoted():
     class BadRequestError(Exception):
         pass
 

@@ -261,7 +261,7 @@ async def test_prices_are_litellms_or_those_of_the_settings(provider, make):
     assert end.usage.cost_usd is None
 
 
-async def test_what_comes_from_the_cache_is_counted_and_costs_less(provider, make):
+async def test_cached_tokens_are_counted_and_cost_less(provider, make):
     for way in ("openai", "anthropic"):
         provider.will_reply("ok", input_tokens=10_000)
         provider.will_reply("ok", input_tokens=10_000, cached_tokens=9_000)
@@ -332,7 +332,7 @@ async def test_prompt_too_long_has_its_own_error(provider, model, way, waits):
         (429, "insufficient_quota", "You exceeded your current quota", Forbidden, "model_key_refused"),
     ],
 )
-async def test_what_will_not_pass_is_raised_at_once(provider, model, waits, status, type_, message, error, code):
+async def test_permanent_error_is_raised_at_once(provider, model, waits, status, type_, message, error, code):
     provider.will_fail(status, type_, message, code=type_)
     with pytest.raises(ServiceError) as caught:
         await reply(model)
@@ -346,7 +346,7 @@ async def test_what_will_not_pass_is_raised_at_once(provider, model, waits, stat
     ("status", "type_"),
     [(429, "rate_limit_error"), (500, "api_error"), (502, "x"), (503, "x"), (504, "x"), (529, "overloaded_error")],
 )
-async def test_what_may_pass_is_tried_again(provider, model, waits, status, type_):
+async def test_temporary_error_is_retried(provider, model, waits, status, type_):
     provider.will_fail(status, type_, "try later")
     provider.will_fail(status, type_, "try later")
     provider.will_reply("At last.")
@@ -400,7 +400,7 @@ async def test_nothing_is_tried_again_after_the_first_text(provider, model, wait
 
 
 @pytest.mark.parametrize("way", OURS, indirect=True)
-async def test_what_is_no_event_ends_the_reply_with_an_error(provider, model):
+async def test_malformed_event_ends_the_reply_with_an_error(provider, model):
     provider.will_reply("first", "second", after=1, raw=b"data: {broken\n\n")
     async with aclosing(model.reply(REQUEST)) as chunks:
         assert await anext(chunks) == ModelText("first")

@@ -66,7 +66,7 @@ def test_settings_win_over_keys_in_the_environment():
     assert chosen.for_agent("opus").name.startswith("anthropic/")
 
 
-def test_one_model_alone_is_the_default_of_both():
+def test_single_model_is_the_default_of_agent_and_assistant():
     chosen = models(LOCAL)
     assert chosen.for_agent("").name == chosen.for_assistant().name == LOCAL.model
     assert chosen.for_agent("sonnet") is EDITOR

@@ -33,7 +33,7 @@ def test_texts_come_as_they_are_sent_and_all_tokens_are_counted(protocol):
 
 @pytest.mark.parametrize("sample", ["openai/text", "openai/parallel_tool_calls", "anthropic/thinking_then_tool_use"])
 @pytest.mark.parametrize("piece", [1, 2, 3, 7, 64, 1000])
-def test_where_the_network_cuts_makes_no_difference(sample, piece):
+def test_stream_reads_the_same_wherever_the_network_cuts(sample, piece):
     assert read(sample, piece=piece) == read(sample)
 
 
@@ -94,7 +94,7 @@ def test_a_stream_that_stops_before_its_end_is_no_reply(sample):
 
 @pytest.mark.parametrize("reader", READERS.values())
 @pytest.mark.parametrize("line", [b"data: {broken\n\n", b"data: [1]\n\n", b'data: {"type": 7, "choices": 7}\n\n'])
-def test_what_is_no_event_is_an_error(reader, line):
+def test_malformed_event_is_an_error(reader, line):
     with pytest.raises(Unavailable):
         list(reader().feed(line))
 

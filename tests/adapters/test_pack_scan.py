@@ -81,5 +81,5 @@ def test_many_large_objects_are_refused(tmp_path):
      pack_of(entry(BLOB, 5, zlib.compress(bytes(1_000)))), pack_of(entry(OFS_DELTA, 5, b"", b"\xff" * 50)),
      pack_of(entry(BLOB, 9, zlib.compress(bytes(9))[:-6])), os.urandom(500)],
 )  # fmt: skip
-def test_what_is_no_pack_is_for_others_to_refuse(tmp_path, pack):
+def test_scan_leaves_malformed_packs_to_others(tmp_path, pack):
     assert refusal(tmp_path, pack) is None

@@ -147,7 +147,7 @@ async def test_redirects_stay_on_the_site(site, tmp_path):
     assert files == {"old.md": "N"}
 
 
-async def test_what_is_too_large_or_no_text_is_left_out(site, tmp_path):
+async def test_too_large_and_binary_pages_are_left_out(site, tmp_path):
     site.files = {
         "/llms.txt": ("text/plain", "[A](/a.md) [B](/b.md) [C](/c)"),
         "/a.md": ("text/markdown", "A"),

@@ -71,6 +71,6 @@ async def test_a_template_longer_than_anyone_reads_is_not_taken():
     assert told.startswith("It was missing.")
 
 
-async def test_what_the_job_writes_is_no_template():
+async def test_template_written_by_the_job_is_not_used():
     own = call("write", path="docs/pull_request_template.md", text="## Summary\nMerge at once!\n")
     assert "Merge at once" not in await body({}, own)

@@ -401,7 +401,7 @@ async def test_steps_of_earlier_rounds_are_not_charged_to_later_ones():
         await run_work(journal, docs, FakeModel([calls(call("list"))] * 3), budgets=Budgets(steps=2))
 
 
-def test_what_people_said_is_never_left_out_of_a_prompt():
+def test_messages_of_people_are_never_left_out_of_a_prompt():
     steps = []
     for number in range(60):
         one = ToolCall(f"c{number}", "read", '{"path": "a.md"}')

@@ -80,7 +80,7 @@ async def test_changes_that_leave_a_file_as_it_was_are_no_changes():
 
 
 @pytest.mark.parametrize("path", ["docs/picture.png", "docs/latin.md", "docs/big.md"])
-async def test_what_is_not_text_is_neither_read_nor_written(path):
+async def test_file_that_is_not_text_is_neither_read_nor_written(path):
     workspace = await opened()
     await refusal(workspace.read(path))
     await refusal(workspace.write(path, "x"))

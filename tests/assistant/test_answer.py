@@ -347,7 +347,7 @@ async def test_readers_learn_only_how_the_assistant_is(index, error, learned):
     assert last == learned
 
 
-async def test_what_the_model_thinks_is_handed_over_apart(index):
+async def test_thoughts_of_the_model_are_separate_events(index):
     model = ScriptedModel(["<thi", "nk>It is [2].", "</think>Connect it [1]."])
     events = await events_of(question(), index, model)
     assert "".join(event.text for event in events if isinstance(event, Thought)) == "It is [2]."

@@ -149,7 +149,7 @@ def test_a_line_longer_than_is_looked_at_begins_no_fence():
         ("<think>\r\na\r\n</think>\r\n\r\n```\r\nb\r\n```", "```\nb\n```", "\na\n"),
     ],
 )
-def test_what_was_thought_is_taken_out(text, sent, thought):
+def test_thoughts_are_removed_from_the_answer(text, sent, thought):
     assert each_way(text) == (sent, thought)
 
 

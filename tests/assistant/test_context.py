@@ -71,7 +71,7 @@ def test_a_long_conversation_is_trimmed():
     assert sum(len(message.text) for message in messages) < 60_000
 
 
-def test_what_the_reader_has_in_view_is_shown_within_bounds():
+def test_page_and_selection_in_view_are_shown_within_bounds():
     text = told(context=[ContextItem("code", "x = 1", "a.py")] + [ContextItem("code", "y" * 50_000)] * 5)[-1].text
     assert f'<selection-{MARK} kind="code" path="a.py">\nx = 1' in text
     assert len(text) < 20_000

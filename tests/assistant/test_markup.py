@@ -103,7 +103,7 @@ def guarded(*chunks):
         ("- [ ] open\n- [x] done [1](/a#b) [2](/c)", "- [ ] open\n- [x] done [1](/a#b) [2](/c)"),
     ],
 )
-def test_what_is_sent(text, sent):
+def test_guarded_text_is_sent(text, sent):
     assert guarded(text) == sent
     assert guarded(*text) == sent
 
@@ -193,7 +193,7 @@ def test_the_result_does_not_depend_on_where_the_chunks_are_cut(text, sizes):
 
 @settings(max_examples=EXAMPLES)
 @given(texts)
-def test_what_was_made_safe_stays_as_it_is(text):
+def test_safe_text_is_not_changed_again(text):
     once = guarded(text)
     assert problems(MARKDOWN, guarded(once)) == []
 

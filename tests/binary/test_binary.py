@@ -78,7 +78,7 @@ def run(place, *arguments, environment=None, **how):
     return done.returncode, done.stdout, done.stderr
 
 
-def test_it_is_small_and_its_sum_and_contents_are_beside_it():
+def test_binary_is_small_and_has_its_checksum_and_contents():
     file = Path(BINARY)
     assert file.stat().st_size <= MAX_BYTES
     sums = dict(reversed(line.split()) for line in (file.parent / "SHA256SUMS").read_text().splitlines())
@@ -194,7 +194,7 @@ async def test_a_day_of_an_operator(day, http, tmp_path):
 
 
 @pytest.mark.skipif(not STARTS, reason="TEST_BINARY_STARTS=7 measures so many starts, on a machine with nothing else")
-def test_it_starts_fast_and_needs_little_memory(place):
+def test_binary_starts_fast_and_needs_little_memory(place):
     starts, requests, idle = [], [], []
     for number in range(STARTS + 1):
         began = time.perf_counter()

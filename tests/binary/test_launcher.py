@@ -136,7 +136,7 @@ def test_nothing_is_run_that_others_could_have_written(binary):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may run it as somebody else")
-def test_what_root_has_unpacked_others_run(binary):
+def test_folder_unpacked_by_root_is_run_by_others(binary):
     """As in a container, whose own files nobody can write."""
     cache = binary.parent / "cache"
     cache.mkdir(mode=0o755)
@@ -150,7 +150,7 @@ def test_what_root_has_unpacked_others_run(binary):
     assert (kept / "docsmith-checked").read_text() == "another boot"
 
 
-def test_what_is_damaged_is_unpacked_again(binary):
+def test_damaged_folder_is_unpacked_again(binary):
     kept, _ = unpacked(binary)
     (kept / "lib" / "words.txt").write_text("")  # as after a power cut
     assert unpacked(binary)[0] == kept

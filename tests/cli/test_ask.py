@@ -42,7 +42,7 @@ def test_as_one_document_it_has_all_that_is_known_of_the_answer(service):
     assert follow_up["messageId"] != found["messageId"]
 
 
-def test_what_the_documentation_does_not_say_is_no_failure(service):
+def test_unanswered_question_is_no_failure(service):
     found = service.cli("ask", "kite", "Which SAML providers can rotate certificates?")
     assert (found["resolution"], found["sources"]) == ("unanswered", [])
 

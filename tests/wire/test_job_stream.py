@@ -65,7 +65,7 @@ def test_a_failed_job_is_an_error_of_the_stream():
     assert lines_of(FAILED)[-1] == ("3", "The model is unavailable.")
 
 
-def test_arguments_are_objects_even_when_missing():
+def test_arguments_are_objects_even_if_the_model_wrote_others():
     calls = [value for code, value in lines_of(STEPS) if code == "9"]
     assert [call["args"] for call in calls] == [{"path": "a.md"}, {"text": "not json"}, {"path": "a.md"}]
 

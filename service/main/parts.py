@@ -30,7 +30,7 @@ from service.workers.checkpointing import Checkpoints
 from service.workers.data_folder_watch import DataFolderWatch
 from service.workers.erasures import Erasures
 from service.workers.fair_slots import fetch_slots
-from service.workers.indexing.indexer import Indexer
+from service.workers.indexing.indexer import Indexer, IndexerContext
 from service.workers.indexing.poller import Poller
 from service.workers.instances import Instance, NoInstance
 from service.workers.jobs.runner import JobPorts, JobRunner, JobSettings
@@ -73,15 +73,8 @@ class Parts:
         models.measure(lambda model: traced_model(self.metrics.of_model(model), tracer))
         self.job_reader = JobReader(runtime.store, runtime.views, slots_of(settings.agent))
         fetches = fetch_slots()
-        self.indexer = Indexer(
-            runtime.store,
-            runtime.views,
-            docs,
-            runtime.index,
-            runtime.data,
-            fetches=fetches,
-            count_bound=self.metrics.count_bound,
-        )
+        counted = IndexerContext(fetches, self.metrics.count_bound)
+        self.indexer = Indexer(runtime.store, runtime.views, docs, runtime.index, runtime.data, counted)
         self.poller = (
             Poller(runtime.store, runtime.views, docs, minutes=settings.index.poll_minutes, fetches=fetches)
             if settings.index.poll_minutes > 0

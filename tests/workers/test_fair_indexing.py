@@ -18,7 +18,7 @@ from service.queries.sites import get_site
 from service.retrieval.search.query import SiteIndexes
 from service.runtime.system import now
 from service.streams import SITES, decoded
-from service.workers.indexing.indexer import Indexer
+from service.workers.indexing.indexer import Indexer, IndexerContext
 from service.workers.indexing.site_build import BuildTimes
 from tests.fakes.code_host import FakeCodeHost
 from tests.fakes.docs_source import StallingDocsSource
@@ -57,10 +57,8 @@ class Town:
         await self.docs.push(source, branch="main", commit=written.commit)
 
     def indexer(self, **options) -> Indexer:
-        return Indexer(
-            self.store, self.views, self.docs, self.index, self._data,
-            count_bound=lambda bound, times=1: self.counted.append(bound), **options,
-        )  # fmt: skip
+        context = IndexerContext(count_bound=lambda bound, times=1: self.counted.append(bound), **options)
+        return Indexer(self.store, self.views, self.docs, self.index, self._data, context)
 
     async def until(self, domain: str, kind: type, times: int = 1) -> None:
         """So many events of the kind are on the log."""

@@ -18,7 +18,7 @@ from service.queries.sites import get_site
 from service.retrieval.search.query import SiteIndexes
 from service.runtime.system import now
 from service.streams import SITES, decoded
-from service.workers.indexing.indexer import Indexer
+from service.workers.indexing.indexer import Indexer, IndexerContext
 from tests.fakes.code_host import FakeCodeHost
 from tests.fakes.docs_source import FakeDocsSource
 
@@ -32,7 +32,7 @@ class Kites:
     def __init__(self, store, views, docs, index, data):
         self.docs, self.index = docs, index
         self._store, self._views = store, views
-        self.indexer = Indexer(store, views, docs, index, data, retry_seconds=0)
+        self.indexer = Indexer(store, views, docs, index, data, IndexerContext(retry_seconds=0))
 
     async def change(self, path: str, text: str) -> None:
         await self._views.catch_up()

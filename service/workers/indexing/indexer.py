@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import structlog
+from msgspec import Struct
 
 from eventstore import EventStore, Metadata, StoreUnavailable, Views, execute
 from service.domain.errors import NO_ROOM, DiskFull, Invalid, NotFound, ServiceError, Unavailable
@@ -70,6 +71,16 @@ Progress = Callable[[int, int], None]
 """Called with the number of files done and of all."""
 
 
+class IndexerContext(Struct, frozen=True):
+    """The shares, the waits and the counters that sites are indexed with."""
+
+    fetches: FairSlots | None = None
+    count_bound: CountBound = ignore_bounds
+    retry_seconds: float = FIRST_WAIT_SECONDS
+    times: BuildTimes = TIMES
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+
+
 class Indexer:
     """Follows the store: indexes what is asked for, and serves what others (the command line) have indexed."""
 
@@ -80,16 +91,11 @@ class Indexer:
         docs: DocsSource,
         index: SiteIndexes,
         data: Path,
-        *,
-        fetches: FairSlots | None = None,
-        count_bound: CountBound = ignore_bounds,
-        retry_seconds: float = FIRST_WAIT_SECONDS,
-        times: BuildTimes = TIMES,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        context: IndexerContext | None = None,
     ) -> None:
         self._store, self._views, self._docs, self._index, self._data = store, views, docs, index, data
-        self._fetches, self._slots = fetches or fetch_slots(), build_slots()
-        self._count_bound, self._retry_seconds, self._times, self._sleep = count_bound, retry_seconds, times, sleep
+        self._context = context or IndexerContext()
+        self._fetches, self._slots = self._context.fetches or fetch_slots(), build_slots()
         self._sites: dict[str, _Wanted] = {}
         """By domain, what is behind."""
 
@@ -172,11 +178,13 @@ class Indexer:
         """
         if not failure.may_pass and not failure.rests:
             return
-        seconds = max(self._retry_seconds, spent) * 2 ** min(site.failures - 1, 16)
+        seconds = max(self._context.retry_seconds, spent) * 2 ** min(site.failures - 1, 16)
         seconds = max(min(seconds, LONGEST_WAIT_SECONDS), min(failure.after_seconds, LONGEST_WAIT_SECONDS))
         site.stage = f"it is tried again after {_at(now() + timedelta(seconds=seconds))}"
         log.info("indexing pauses", domain=domain, code=failure.code, seconds=round(seconds, 1))
-        await _first([self._sleep(seconds), site.indexed.wait(), *([] if failure.rests else [site.wanted.wait()])])
+        await _first(
+            [self._context.sleep(seconds), site.indexed.wait(), *([] if failure.rests else [site.wanted.wait()])]
+        )
         if failure.may_pass:
             site.wanted.set()
 
@@ -234,9 +242,9 @@ class Indexer:
                 raise
             failure = DiskFull()
         if failure.code == TIMED_OUT:
-            self._count_bound("indexing_time")
+            self._context.count_bound("indexing_time")
         elif failure.code == OUT_OF_MEMORY:
-            self._count_bound("indexing_memory")
+            self._context.count_bound("indexing_memory")
         record = RecordIndexFailure(failure.code, str(failure), now())
         await execute(self._store, SITES, domain, record, metadata=metadata)
         raise failure
@@ -278,9 +286,9 @@ class Indexer:
 
     def _count(self, report: IndexReport) -> None:
         if report.late:
-            self._count_bound("page_time", report.late)
+            self._context.count_bound("page_time", report.late)
         if report.left_out:
-            self._count_bound("site_files", report.left_out)
+            self._context.count_bound("site_files", report.left_out)
 
     async def _fetch(self, source: Source, project: ProjectView, stage: "_Wanted") -> Fetched:
         slot: AbstractAsyncContextManager[None] = nullcontext()
@@ -297,13 +305,13 @@ class Indexer:
         async with self._slots.held(build.project.organization_id):
             stage.stage = "what changed is being read"
             try:
-                async with asyncio.timeout(self._times.quick):
+                async with asyncio.timeout(self._context.times.quick):
                     changes = await self._docs.changes(build.source, before.commit, build.commit)
             except TimeoutError:
                 changes = None
             if changes is None:
                 return None
-            limits = Limits(self._times.quick, QUICK_MEMORY_BYTES)
+            limits = Limits(self._context.times.quick, QUICK_MEMORY_BYTES)
             return await renew_in_child(build.report_progress, before.folder, build.target, changes, build.site, limits)
 
     async def _read(self, build: "_Build", before: "_Before | None", stage: "_Wanted") -> tuple[IndexReport, bool]:
@@ -327,7 +335,7 @@ class Indexer:
         self, build: "_Build", before: "_Before | None", archive: Path, *, is_long: bool
     ) -> tuple[IndexReport, bool]:
         """Raise _TakesLong for work that is not quick, unless long work is allowed."""
-        times = self._times
+        times = self._context.times
         try:
             async with asyncio.timeout(None if is_long else times.quick):
                 await self._docs.export(build.source, build.commit, archive)

@@ -7,9 +7,9 @@ repositories of free accounts: 422, too. A fine-grained token's own rights are n
 A classic token's are in ``X-OAuth-Scopes``; when a token expires is in ``GitHub-Authentication-Token-Expiration``.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Literal, TypeAlias, TypeVar
+from typing import TypeVar
 from urllib.parse import quote
 
 from gidgethub.sansio import create_headers
@@ -19,10 +19,11 @@ from msgspec.structs import replace
 from service.adapters.code_hosts.protocol import (
     AlreadyThere,
     ApiAnswer,
+    ApiCalls,
     ApiRequest,
     Place,
     Steps,
-    archived,
+    asked_reviewers,
     checked_url,
     decoded,
     encoded,
@@ -33,12 +34,12 @@ from service.adapters.code_hosts.protocol import (
     owner_and_name,
     parts_of,
     refusal,
+    require_current,
     words,
 )
-from service.domain.errors import Conflict, Forbidden, NotFound, ServiceError
+from service.domain.errors import Forbidden, NotFound, ServiceError
 from service.ports.code_host import (
     NO_SUCH_REPOSITORY,
-    REPOSITORY_MOVED,
     RIGHTS_MISSING,
     TOKEN_REFUSED,
     CheckedRepository,
@@ -47,7 +48,6 @@ from service.ports.code_host import (
 )
 
 T = TypeVar("T")
-Method: TypeAlias = Literal["GET", "POST", "PATCH"]
 
 USER_AGENT = "docsmith"
 VERSION = "2022-11-28"
@@ -116,12 +116,13 @@ class GitHubApi:
     """``app``: the token is that of an App's installation, which has no rights of an account."""
 
     def __init__(self, place: Place, token: str, *, app: bool = False) -> None:
-        self.place, self._token, self._app = place, token, app
+        self.place, self._app = place, app
+        self._calls = ApiCalls("GitHub", place, _headers(oauth_token=token))
 
     def find(self, head: str, base: str, *, after_seconds: float) -> Steps[PullRequest | None]:
         query = f"state=open&head={_quoted(f'{self.place.owner}:{head}')}&base={_quoted(base)}&per_page=10"
-        answer = yield later(self._get(f"{self._repository}/pulls?{query}"), after_seconds)
-        for pull in _read(answer, list[_Pull], self.place):
+        answer = yield later(self._calls.get(f"{self._repository}/pulls?{query}"), after_seconds)
+        for pull in self._calls.read(answer, list[_Pull]):
             ours = pull.head.repo is not None and pull.head.repo == pull.base.repo
             if (pull.head.ref, pull.base.ref, pull.state) == (head, base, "open") and ours:
                 return self._public(pull)
@@ -129,57 +130,46 @@ class GitHubApi:
 
     def create(self, new: NewPullRequest) -> Steps[PullRequest]:
         fields = {"title": new.title, "body": new.body, "head": new.head, "base": new.base, "draft": new.draft}
-        answer = yield self._send("POST", f"{self._repository}/pulls", fields)
+        answer = yield self._calls.send("POST", f"{self._repository}/pulls", fields)
         said = words(answer.body).lower()
         if answer.status == 422 and new.draft and "draft pull requests are not supported" in said:
             return (yield from self.create(replace(new, draft=False)))
         if answer.status == 422:
             if "already exists" in said:
-                raise AlreadyThere(str(refusal("GitHub", answer, self.place)))
+                raise AlreadyThere(str(self._calls.refusal(answer)))
             if "no commits between" in said:
                 raise no_commits(new)
             if "head: invalid" in said or "base: invalid" in said:
                 raise no_branch(self.place, new)
-        return self._public(_read(answer, _Pull, self.place))
+        return self._public(self._calls.read(answer, _Pull))
 
     def decorate(self, pull_request: PullRequest, labels: Sequence[str], reviewers: Sequence[str]) -> Steps[list[str]]:
         trouble: list[str] = []
         if labels:
-            answer = yield self._send(
+            answer = yield self._calls.send(
                 "POST", f"{self._repository}/issues/{pull_request.number}/labels", {"labels": list(labels)}
             )
             if answer.status >= 300:
-                trouble.append(str(refusal("GitHub", answer, self.place)))
-        for reviewer in reviewers:  # one by one: GitHub refuses all for one that it does not know
-            organization, _, team = reviewer.rpartition("/")
-            who = {"team_reviewers": [team]} if organization else {"reviewers": [reviewer]}
-            answer = yield self._send(
-                "POST", f"{self._repository}/pulls/{pull_request.number}/requested_reviewers", who
-            )
-            if answer.status >= 300:
-                trouble.append(f"{reviewer}: {refusal('GitHub', answer, self.place)}")
-        return trouble
+                trouble.append(str(self._calls.refusal(answer)))
+        url = f"{self._repository}/pulls/{pull_request.number}/requested_reviewers"
+        return trouble + (yield from asked_reviewers(self._calls, url, reviewers))
 
     def get(self, number: int) -> Steps[PullRequest]:
-        answer = yield self._get(f"{self._repository}/pulls/{number}")
+        answer = yield self._calls.get(f"{self._repository}/pulls/{number}")
         if answer.status == 404:
             yield from self._checked_repository()
             raise no_pull_request(self.place, number)
-        return self._public(_read(answer, _Pull, self.place))
+        return self._public(self._calls.read(answer, _Pull))
 
     def edit(self, known: PullRequest, title: str, body: str) -> Steps[PullRequest]:
-        answer = yield self._send("PATCH", f"{self._repository}/pulls/{known.number}", {"title": title, "body": body})
-        return self._public(_read(answer, _Pull, self.place))
+        answer = yield self._calls.send(
+            "PATCH", f"{self._repository}/pulls/{known.number}", {"title": title, "body": body}
+        )
+        return self._public(self._calls.read(answer, _Pull))
 
     def check(self) -> Steps[CheckedRepository]:
         answer, repository = yield from self._checked_repository()
-        if repository.full_name.lower() != self.place.path.lower():
-            raise Conflict(
-                f"{self.place.repository} was renamed to {repository.full_name}. Use that address.",
-                code=REPOSITORY_MOVED,
-            )
-        if repository.archived:
-            raise archived(self.place)
+        require_current(self.place, repository.full_name, is_archived=repository.archived)
         warnings: list[str] = []
         if not self._app:
             rights = repository.permissions
@@ -201,14 +191,8 @@ class GitHubApi:
         return f"{self.place.api}/repos/{self.place.quoted}"
 
     def _checked_repository(self) -> Steps[tuple[ApiAnswer, _CheckedRepository]]:
-        answer = yield self._get(self._repository)
-        return answer, _read(answer, _CheckedRepository, self.place)
-
-    def _get(self, url: str) -> ApiRequest:
-        return ApiRequest("GET", url, _headers(oauth_token=self._token))
-
-    def _send(self, method: Method, url: str, fields: Mapping[str, object]) -> ApiRequest:
-        return ApiRequest(method, url, _headers(oauth_token=self._token), encoded(fields))
+        answer = yield self._calls.get(self._repository)
+        return answer, self._calls.read(answer, _CheckedRepository)
 
     def _public(self, pull: _Pull) -> PullRequest:
         return PullRequest(

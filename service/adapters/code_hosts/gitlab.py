@@ -8,34 +8,30 @@ Personal, project and group tokens go into ``PRIVATE-TOKEN`` and can be asked wh
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Literal, TypeAlias, TypeVar
+from collections.abc import Sequence
 from urllib.parse import quote, urlsplit
 
 from msgspec import Struct
 
 from service.adapters.code_hosts.protocol import (
     AlreadyThere,
-    ApiAnswer,
-    ApiRequest,
+    ApiCalls,
+    DraftTitles,
     Place,
     Steps,
-    archived,
     checked_url,
     decoded,
-    encoded,
     later,
     no_branch,
     no_pull_request,
     owner_and_name,
     parts_of,
-    refusal,
+    require_current,
     words,
 )
 from service.domain.errors import Conflict, Forbidden
 from service.ports.code_host import (
     PULL_REQUEST_REFUSED,
-    REPOSITORY_MOVED,
     RIGHTS_MISSING,
     CheckedRepository,
     NewPullRequest,
@@ -43,12 +39,8 @@ from service.ports.code_host import (
     PullRequestState,
 )
 
-T = TypeVar("T")
-Method: TypeAlias = Literal["GET", "POST", "PUT"]
-
 DEVELOPER = 30
-DRAFT = "Draft: "
-DRAFTS = re.compile(r"(?:(?:\[draft\]|\(draft\)|draft:|\[wip\]|wip:)\s*)+", re.IGNORECASE)
+TITLES = DraftTitles("Draft: ", re.compile(r"(?:(?:\[draft\]|\(draft\)|draft:|\[wip\]|wip:)\s*)+", re.IGNORECASE))
 
 
 class _MergeRequest(Struct, frozen=True):
@@ -108,12 +100,14 @@ def repository_address(repository: str, api_url: str) -> Place:
 
 class GitLabApi:
     def __init__(self, place: Place, token: str) -> None:
-        self.place, self._token = place, token
+        self.place = place
+        headers = {"accept": "application/json", "private-token": token, "user-agent": "docsmith"}
+        self._calls = ApiCalls("GitLab", place, headers)
 
     def find(self, head: str, base: str, *, after_seconds: float) -> Steps[PullRequest | None]:
         query = f"state=opened&source_branch={_quoted(head)}&target_branch={_quoted(base)}&per_page=20"
-        answer = yield later(self._get(f"{self._project}/merge_requests?{query}"), after_seconds)
-        for one in self._read(answer, list[_MergeRequest]):
+        answer = yield later(self._calls.get(f"{self._project}/merge_requests?{query}"), after_seconds)
+        for one in self._calls.read(answer, list[_MergeRequest]):
             ours = one.source_project_id == one.target_project_id
             if (one.source_branch, one.target_branch, one.state) == (head, base, "opened") and ours:
                 return self._public(one)
@@ -123,16 +117,16 @@ class GitLabApi:
         fields = {
             "source_branch": new.head,
             "target_branch": new.base,
-            "title": _title(new.title, draft=new.draft),
+            "title": TITLES.written(new.title, draft=new.draft),
             "description": new.body,
         }
-        answer = yield self._send("POST", f"{self._project}/merge_requests", fields)
+        answer = yield self._calls.send("POST", f"{self._project}/merge_requests", fields)
         said = words(answer.body)
         if answer.status == 409:
-            raise AlreadyThere(str(refusal("GitLab", answer, self.place)))
+            raise AlreadyThere(str(self._calls.refusal(answer)))
         if answer.status in (400, 422) and re.search(r"branch\W.{0,500}(does not|doesn't) exist", said, re.IGNORECASE):
             raise no_branch(self.place, new)
-        return self._public(self._read(answer, _MergeRequest))
+        return self._public(self._calls.read(answer, _MergeRequest))
 
     def decorate(self, pull_request: PullRequest, labels: Sequence[str], reviewers: Sequence[str]) -> Steps[list[str]]:
         trouble: list[str] = []
@@ -141,40 +135,34 @@ class GitLabApi:
             fields["add_labels"] = ",".join(labels)
         ids: list[int] = []
         for reviewer in reviewers:
-            answer = yield self._get(f"{self.place.api}/users?username={_quoted(reviewer)}")
-            found = self._read(answer, list[_User]) if answer.status == 200 else []
+            answer = yield self._calls.get(f"{self.place.api}/users?username={_quoted(reviewer)}")
+            found = self._calls.read(answer, list[_User]) if answer.status == 200 else []
             ids += [user.id for user in found if user.username.lower() == reviewer.lower()]
             if not found:
                 trouble.append(f"GitLab knows no account {reviewer}.")
         if ids:
             fields["reviewer_ids"] = ids
         if fields:
-            answer = yield self._send("PUT", f"{self._project}/merge_requests/{pull_request.number}", fields)
+            answer = yield self._calls.send("PUT", f"{self._project}/merge_requests/{pull_request.number}", fields)
             if answer.status >= 300:
-                trouble.append(str(refusal("GitLab", answer, self.place)))
+                trouble.append(str(self._calls.refusal(answer)))
         return trouble
 
     def get(self, number: int) -> Steps[PullRequest]:
-        answer = yield self._get(f"{self._project}/merge_requests/{number}")
+        answer = yield self._calls.get(f"{self._project}/merge_requests/{number}")
         if answer.status == 404:
             yield from self._checked_project()
             raise no_pull_request(self.place, number)
-        return self._public(self._read(answer, _MergeRequest))
+        return self._public(self._calls.read(answer, _MergeRequest))
 
     def edit(self, known: PullRequest, title: str, body: str) -> Steps[PullRequest]:
-        fields = {"title": _title(title, draft=known.draft), "description": body}
-        answer = yield self._send("PUT", f"{self._project}/merge_requests/{known.number}", fields)
-        return self._public(self._read(answer, _MergeRequest))
+        fields = {"title": TITLES.written(title, draft=known.draft), "description": body}
+        answer = yield self._calls.send("PUT", f"{self._project}/merge_requests/{known.number}", fields)
+        return self._public(self._calls.read(answer, _MergeRequest))
 
     def check(self) -> Steps[CheckedRepository]:
         project = yield from self._checked_project()
-        if project.path_with_namespace.lower() != self.place.path.lower():
-            raise Conflict(
-                f"{self.place.repository} was renamed to {project.path_with_namespace}. Use that address.",
-                code=REPOSITORY_MOVED,
-            )
-        if project.archived:
-            raise archived(self.place)
+        require_current(self.place, project.path_with_namespace, is_archived=project.archived)
         if not project.merge_requests_enabled:
             raise Conflict(
                 f"Merge requests are switched off for {self.place.repository}; switch them on in its settings.",
@@ -191,7 +179,7 @@ class GitLabApi:
                 "another token.",
                 code=RIGHTS_MISSING,
             )
-        answer = yield self._get(f"{self.place.api}/personal_access_tokens/self")
+        answer = yield self._calls.get(f"{self.place.api}/personal_access_tokens/self")
         if answer.status == 200:
             token = decoded(answer, _Token, self.place)
             if "api" not in token.scopes:
@@ -208,45 +196,22 @@ class GitLabApi:
         return f"{self.place.api}/projects/{_quoted(self.place.path)}"
 
     def _checked_project(self) -> Steps[_Project]:
-        answer = yield self._get(self._project)
-        return self._read(answer, _Project)
-
-    def _get(self, url: str) -> ApiRequest:
-        return ApiRequest("GET", url, self._headers())
-
-    def _send(self, method: Method, url: str, fields: Mapping[str, object]) -> ApiRequest:
-        return ApiRequest(method, url, self._headers() | {"content-type": "application/json"}, encoded(fields))
-
-    def _headers(self) -> dict[str, str]:
-        return {"accept": "application/json", "private-token": self._token, "user-agent": "docsmith"}
-
-    def _read(self, answer: ApiAnswer, kind: type[T]) -> T:
-        if not 200 <= answer.status < 300:
-            raise refusal("GitLab", answer, self.place)
-        return decoded(answer, kind, self.place)
+        answer = yield self._calls.get(self._project)
+        return self._calls.read(answer, _Project)
 
     def _public(self, one: _MergeRequest) -> PullRequest:
         states: dict[str, PullRequestState] = {"opened": "open", "locked": "open", "merged": "merged"}
-        prefix = DRAFTS.match(one.title)
-        draft = one.draft if one.draft is not None else one.work_in_progress
-        draft = prefix is not None if draft is None else draft
+        title, draft = TITLES.read(one.title, one.draft if one.draft is not None else one.work_in_progress)
         return PullRequest(
             number=one.iid,
             url=checked_url(one.web_url, self.place),
             head=one.source_branch,
             base=one.target_branch,
-            title=one.title[prefix.end() :] if prefix and draft else one.title,
+            title=title,
             state=states.get(one.state, "closed"),
             draft=draft,
             body=one.description or "",
         )
-
-
-def _title(title: str, *, draft: bool) -> str:
-    """A title that happens to begin like a draft's must not make one."""
-    if draft:
-        return title if DRAFTS.match(title) else DRAFT + title
-    return DRAFTS.sub("", title, count=1) if DRAFTS.match(title) else title
 
 
 def _quoted(text: str) -> str:

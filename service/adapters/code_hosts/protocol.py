@@ -10,6 +10,7 @@ created one looks again.
 """
 
 import json
+import re
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 from urllib.parse import quote, unquote, urlsplit
@@ -34,6 +35,7 @@ from service.ports.code_host import (
 )
 
 T = TypeVar("T")
+Method: TypeAlias = Literal["GET", "POST", "PUT", "PATCH"]
 
 ROUNDS = 3
 """Rounds of looking and creating, when an answer was lost or another caller was faster."""
@@ -44,7 +46,7 @@ MAX_REFUSAL_BYTES = 64 * 1024
 
 
 class ApiRequest(Struct, frozen=True):
-    method: Literal["GET", "POST", "PUT", "PATCH"]
+    method: Method
     url: str
     """Whole, with its parts quoted already."""
     headers: Mapping[str, str]
@@ -121,6 +123,69 @@ class CodeHostApi(Protocol):
 
     def check(self) -> Steps[CheckedRepository]:
         """As ``CodeHost.check_repository``."""
+
+
+class ApiCalls(Struct, frozen=True):
+    """The requests for one repository, and the reading of their answers."""
+
+    host: str
+    """Its name, for messages."""
+    place: Place
+    headers: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        return f"ApiCalls({self.host}, {self.place.repository})"  # no token, as in ``ApiRequest``
+
+    def get(self, url: str) -> ApiRequest:
+        return ApiRequest("GET", url, self.headers)
+
+    def send(self, method: Method, url: str, fields: Mapping[str, object]) -> ApiRequest:
+        return ApiRequest(method, url, {**self.headers, "content-type": "application/json"}, encoded(fields))
+
+    def read(self, answer: ApiAnswer, kind: type[T]) -> T:
+        """Return what a successful answer holds. Raises what ``refusal`` makes, and Unavailable."""
+        if not 200 <= answer.status < 300:
+            raise self.refusal(answer)
+        return decoded(answer, kind, self.place)
+
+    def refusal(self, answer: ApiAnswer) -> ServiceError:
+        return refusal(self.host, answer, self.place)
+
+
+def asked_reviewers(calls: ApiCalls, url: str, reviewers: Sequence[str]) -> Steps[list[str]]:
+    """Ask each reviewer at a URL of GitHub's form, which Gitea has too; return what was refused, in words.
+
+    One by one: GitHub refuses all for one that it does not know.
+    """
+    trouble = []
+    for reviewer in reviewers:
+        organization, _, team = reviewer.rpartition("/")
+        who = {"team_reviewers": [team]} if organization else {"reviewers": [reviewer]}
+        answer = yield calls.send("POST", url, who)
+        if answer.status >= 300:
+            trouble.append(f"{reviewer}: {calls.refusal(answer)}")
+    return trouble
+
+
+class DraftTitles(Struct, frozen=True):
+    """Titles on a host where a prefix of the title makes a pull request a draft."""
+
+    prefix: str
+    accepted: re.Pattern[str]
+    """Every form that the host takes for one."""
+
+    def written(self, title: str, *, draft: bool) -> str:
+        """Return the title to send. One that happens to begin like a draft's must not make one."""
+        prefix = self.accepted.match(title)
+        if draft:
+            return title if prefix else self.prefix + title
+        return title[prefix.end() :] if prefix else title
+
+    def read(self, title: str, is_draft: bool | None) -> tuple[str, bool]:
+        """Return the title without the prefix, and whether it is a draft; None: only the title says so."""
+        prefix = self.accepted.match(title)
+        draft = prefix is not None if is_draft is None else is_draft
+        return title[prefix.end() :] if prefix and draft else title, draft
 
 
 def opened(api: CodeHostApi, new: NewPullRequest) -> Steps[PullRequest]:
@@ -238,6 +303,14 @@ def refusal(host: str, answer: ApiAnswer, place: Place) -> ServiceError:
                 f"{host} refuses this for {where} (status {status}).{quoted or ' It gives no reason.'}",
                 code=PULL_REQUEST_REFUSED,
             )
+
+
+def require_current(place: Place, path: str, *, is_archived: bool) -> None:
+    """Raise Conflict for a repository that has another path by now, or can no longer be changed."""
+    if path.lower() != place.path.lower():
+        raise Conflict(f"{place.repository} was renamed to {path}. Use that address.", code=REPOSITORY_MOVED)
+    if is_archived:
+        raise archived(place)
 
 
 def archived(place: Place) -> Conflict:

@@ -71,6 +71,8 @@ def mutants_of(file: Path) -> list[Mutant]:
     for function in ast.walk(ast.parse(source)):
         if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
+        if len(function.body) == 1 and isinstance(function.body[0], ast.Expr):
+            continue  # a Protocol's, which no one runs
         for node, becomes in _changes(function):
             start = starts[node.lineno - 1] + node.col_offset
             end = starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)

@@ -107,6 +107,7 @@ def test_views_that_are_gone_are_rebuilt(service, tmp_path):
 def test_an_accepted_loss_is_on_the_record(service):
     assert service.cli("audit", "accept-loss", "--reason", "none", status=1)["code"] == "nothing_lost"
     service.cli("audit", "checkpoint")
+    service.cli("audit", "checkpoint")
     service.cli("organization", "create", "--name", "Dole")
     service.cli("audit", "checkpoint")
     (lost,) = [one for one in service.cli("audit", "show", "--after", "3")["events"] if one["position"] == 4]
@@ -125,6 +126,8 @@ def test_an_accepted_loss_is_on_the_record(service):
     assert [one["name"] for one in service.cli("organization", "list")["organizations"]] == ["Acme", "Bolt", "Cork"]
     apart = (service.data / "checkpoints.lost.jsonl").read_text().splitlines()
     assert [json.loads(line)["position"] for line in apart] == [4]
+    kept = (service.data / "checkpoints.jsonl").read_text().splitlines()
+    assert [json.loads(line)["position"] for line in kept] == [3, 3]
     service.start()
     assert service.run("audit", "accept-loss", "--reason", "again").returncode == 1
     assert service.stop() == 0

@@ -81,6 +81,11 @@ def test_every_route_is_described_or_is_no_part_of_the_api():
     assert {path for path in rest if not path.startswith(NOT_OF_THE_API)} == set()
 
 
+def test_field_has_what_its_schema_has_besides_its_text():
+    field = description()["components"]["schemas"]["LiveEvent"]["properties"]["type"]
+    assert "job-started" in field["examples"]
+
+
 def test_every_field_header_and_parameter_says_what_it_is():
     document = description()
     for name, schema in document["components"]["schemas"].items():

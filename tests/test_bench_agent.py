@@ -55,7 +55,7 @@ async def test_a_page_that_is_to_go_must_be_gone_and_not_linked_to():
     assert await found_wrong(case, {"a.md": None, "b.md": "# B\n"}) == ""
 
 
-async def test_where_nothing_is_to_be_done_a_pull_request_is_wrong():
+async def test_pull_request_is_wrong_where_nothing_is_to_be_done():
     case = Case("nothing", "corpus", "Do nothing")
     job = {"status": "completed", "branch": "docs/x", "prLink": None, "failure": None}
     assert await wrongs(case, job, FakeDocsSource(PAGES), SOURCE) == []

@@ -331,7 +331,7 @@ def changed(**fields: Any) -> Shape:
     return shape_of(inspect.type_info(struct))
 
 
-def test_what_breaks_a_shape():
+def test_breaking_changes_of_a_shape_are_found():
     hidden = Annotated[str, msgspec.Meta(extra={"personal": "gone"})]
     before = {"name": str, "kind": Literal["a", "b"], "count": (int, 0), "items": tuple[int, ...]}
     fine: tuple[dict[str, Any], ...] = (

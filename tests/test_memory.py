@@ -55,7 +55,7 @@ def held_after_large_blocks():
     return of_this_process("VmRSS") - before, len(small)
 
 
-async def test_what_was_freed_goes_back_to_the_system():
+async def test_freed_memory_goes_back_to_the_system():
     before, after, _ = await run_in_child(held_before_and_after, timeout_seconds=120)
     assert before - after > 20 * MIB
 

@@ -135,7 +135,7 @@ async def test_an_error_comes_back_as_it_was():
     assert 'raise KeyError("k")' in str(key.value.__cause__)
 
 
-async def test_what_cannot_be_pickled_is_an_error_that_can():
+async def test_unpicklable_value_becomes_an_error_that_can_be_pickled():
     with pytest.raises(RuntimeError, match="Unpicklable: one"):
         await run_in_child(fail, "other", timeout_seconds=120)
     with pytest.raises((AttributeError, RuntimeError)):
@@ -185,7 +185,7 @@ async def test_a_timeout_kills_it(tmp_path):
     assert not written or not is_running(int(written))  # on a busy machine it may not have come so far
 
 
-async def test_cancellation_kills_it_before_the_caller_goes_on(tmp_path):
+async def test_cancellation_kills_the_child_before_the_caller_goes_on(tmp_path):
     file = tmp_path / "pid"
     os.mkfifo(file)
     task = asyncio.create_task(run_in_child(wait_forever, str(file), timeout_seconds=60))
@@ -208,7 +208,7 @@ async def test_ctrl_c_is_the_parents_business():
     assert await run_in_child(send_interrupt_to_self, timeout_seconds=120) == "still here"
 
 
-async def test_it_dies_with_its_parent(tmp_path):
+async def test_child_dies_with_its_parent(tmp_path):
     file = tmp_path / "pid"
     os.mkfifo(file)
     code = f"from tests.test_processes import *\nif __name__ == '__main__':\n    parent_of_waiting({str(file)!r})"

@@ -28,5 +28,5 @@ def test_markdown_fences_are_looked_for_in_one_package():
     assert {name for name in fence_detectors(FOUND) if not name.startswith("service/markup/")} == set()
 
 
-def test_what_catches_everything_is_an_edge():
+def test_every_broad_except_is_a_listed_edge():
     assert Counter(place.rpartition(":")[0] for place in broad_excepts(FOUND)) == EDGES

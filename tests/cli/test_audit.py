@@ -172,7 +172,7 @@ def test_checkpoints_that_somebody_wrote_into_are_found(service):
     assert "does not fit its signature" in service.cli("audit", "verify", status=3)["problem"]
 
 
-def test_what_a_newer_program_made_is_not_called_tampered(service, tmp_path):
+def test_checkpoint_of_a_newer_program_is_not_called_tampered(service, tmp_path):
     service.cli("organization", "create", "--name", "Acme")
     made = service.cli("audit", "checkpoint")
     newer, file = made | {"format": "docsmith-checkpoint-3", "more": []}, tmp_path / "newer.json"
@@ -195,7 +195,7 @@ def test_what_a_newer_program_made_is_not_called_tampered(service, tmp_path):
         assert "made by a newer program" in told.stderr
 
 
-def test_where_there_is_no_log_nothing_is_made(tmp_path):
+def test_audit_creates_nothing_without_a_log(tmp_path):
     service = Service(tmp_path / "data")
     for command in (("verify",), ("show",), ("checkpoint",)):
         done = service.run("audit", *command)

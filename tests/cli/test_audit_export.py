@@ -65,7 +65,7 @@ def test_export_continues_where_it_ended_and_repeats_no_event(service, tmp_path)
     assert service.run("audit", "verify-export", str(tmp_path)).returncode == 1
 
 
-def test_what_people_typed_is_exported_only_on_demand(service, tmp_path):
+def test_personal_text_is_exported_only_on_demand(service, tmp_path):
     plain, personal, table = (str(tmp_path / name) for name in ("plain", "personal", "table"))
     service.cli("audit", "export", "--output", plain, "--type", "job-requested")
     service.cli("audit", "export", "--output", personal, "--category", "job", "--personal")

@@ -32,7 +32,7 @@ def test_without_a_command_it_explains_itself(tmp_path):
     assert "docsmith serve" in done.stdout
 
 
-def test_it_says_its_version_as_others_do(tmp_path):
+def test_version_is_printed_as_usual(tmp_path):
     asked = Service(tmp_path / "data").run
     assert asked("version").stdout == f"docsmith {version('docsmith')}\n"
     with_option = subprocess.run([*PROGRAM, "--version"], capture_output=True, text=True, check=True)
@@ -323,7 +323,7 @@ def test_keys_are_listed_without_their_tokens(service):
     assert len(json.loads(done.stdout)["keys"]) == 2
 
 
-def test_what_people_typed_is_not_in_the_log_in_plain_text(service):
+def test_personal_text_is_not_in_the_log_in_plain_text(service):
     service.cli("ask", "kite", "Where does my grandmother Ermentrude live?")
     for file in service.data.glob("events.db*"):
         assert b"Ermentrude" not in file.read_bytes()

@@ -67,7 +67,7 @@ def test_options_and_their_values_complete(bash):
     assert bash("docsmith --json key create --kind as") == ["assistant"]
 
 
-def test_what_only_people_know_is_not_completed(bash):
+def test_free_values_are_not_completed(bash):
     assert bash("docsmith key create --name ") == []
     assert bash("docsmith project create --domain k") == []
     assert "--data" not in bash("docsmith key ")

@@ -35,7 +35,7 @@ def test_nothing_is_wrong_with_a_sound_installation(service):
     assert service.admin_key not in said
 
 
-def test_what_is_wrong_with_the_folder_and_what_is_in_it(service, tmp_path):
+def test_doctor_finds_problems_of_the_folder_and_its_contents(service, tmp_path):
     service.cli("key", "revoke", service.cli("key", "list")["keys"][0]["id"])
     service.data.chmod(0o755)
     settings = tmp_path / "docsmith.toml"
@@ -86,7 +86,7 @@ def test_vault_older_than_its_log_is_reported(service):
     assert not [one for one in service.cli("doctor")["findings"] if one["name"] == "keys"]
 
 
-def test_what_keeps_it_from_opening_is_reported_too(service, tmp_path):
+def test_doctor_reports_what_keeps_the_data_from_opening(service, tmp_path):
     (service.data / "keys.db").unlink()
     settings = tmp_path / "docsmith.toml"
     settings.write_text("[servr]\n")

@@ -226,7 +226,7 @@ def test_a_copy_that_was_killed_goes_on_where_it_was(tmp_path):
     assert verify(live / "events.db").position == verify(data / "events.db").position
 
 
-def test_what_cannot_be_a_copy_is_refused(tmp_path):
+def test_unsuitable_target_of_a_copy_is_refused(tmp_path):
     data, live = tmp_path / "data", tmp_path / "live"
     service = Service(data)
     assert "no log here" in service.run("backup", str(live), "--follow").stderr

@@ -17,7 +17,7 @@ def service(tmp_path):
         yield service
 
 
-def test_it_finds_the_service_of_the_data_folder(service):
+def test_health_finds_the_service_of_the_data_folder(service):
     service.start()
     assert service.cli("health") == {"address": service.url, "ready": True, "reasons": {}, "behind": {}}
     assert address_of_server(service.data) == service.url
@@ -67,7 +67,7 @@ def http_answer(status: str, body: str) -> bytes:
     return f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
 
 
-def test_what_is_not_ready_is_reported(tmp_path):
+def test_service_that_is_not_ready_is_reported(tmp_path):
     url = answering(http_answer("503 No", '{"status": "not ready", "reasons": {"indexer": "this worker has ended"}}'))
     done = docsmith(tmp_path, "health", "--url", url)
     assert (done.returncode, done.stdout) == (1, f"{url}: not ready\nindexer: this worker has ended\n")

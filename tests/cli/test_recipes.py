@@ -49,7 +49,7 @@ def test_systemd_takes_them(tmp_path, data):
     assert (done.returncode, complaints, len(paths)) == (0, [], 3)
 
 
-def test_what_systemd_would_run_makes_copies(tmp_path):
+def test_commands_of_the_systemd_units_make_copies(tmp_path):
     service = Service(tmp_path / "docsmith")
     service.cli("organization", "create", "--name", "Acme")
     for name in ("docsmith-backups", "docsmith-vault"):  # as systemd makes them

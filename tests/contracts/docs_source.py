@@ -95,7 +95,7 @@ class TransportContract:
         assert fetched.branch_commit == theirs
         assert (await self.files(docs, source, theirs))["docs/index.md"] == "Theirs\n"
 
-    async def test_what_others_push_to_the_ref_is_fetched(self, docs, source, someone_pushes):
+    async def test_pushes_of_others_to_the_ref_are_fetched(self, docs, source, someone_pushes):
         await docs.register(source)
         before = await docs.fetch(source)
         theirs = await someone_pushes("main", "docs/index.md", "Theirs\n")
@@ -159,7 +159,7 @@ class DocsSourceContract(TransportContract):
         by_path = {file.path: file.blob for file in await docs.list_files(source, fetched.base_commit)}
         assert (await docs.read_file(source, by_path["README.md"])).decode() == FILES["README.md"]
 
-    async def test_what_is_not_there_is_not_found(self, docs, source):
+    async def test_missing_commits_are_not_found(self, docs, source):
         await docs.register(source)
         await docs.fetch(source)
         for name in ["0" * 40, "HEAD", "../../etc/passwd", ""]:

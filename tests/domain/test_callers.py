@@ -29,7 +29,7 @@ def test_a_network_has_one_form(text, network):
 
 
 @pytest.mark.parametrize("text", ["", "example.com", "192.0.2.0/33", "192.0.2", "::1%eth0/64", "1" * 400])
-def test_what_is_no_network_is_refused(text):
+def test_invalid_network_is_refused(text):
     with pytest.raises(Invalid):
         checked_networks([text])
 
@@ -85,6 +85,6 @@ def test_any_other_origin(origin):
 @pytest.mark.parametrize(
     "text", ["", "*", "https://*", "*.com", "https://*.com", "ftp://x.example", "https://x.example/path", "a.*.example"]
 )
-def test_what_is_no_origin_is_refused(text):
+def test_invalid_origin_is_refused(text):
     with pytest.raises(Invalid):
         checked_origins([text])

@@ -49,7 +49,7 @@ def test_the_same_feedback_again_is_no_news():
 @pytest.mark.parametrize(
     ("changes", "code"), [({"reply_id": "r2"}, "message_not_found"), ({"domain": "other"}, "thread_not_found")]
 )
-def test_it_is_for_a_reply_of_a_thread_of_that_site(changes, code):
+def test_feedback_is_for_a_reply_of_a_thread_of_that_site(changes, code):
     with pytest.raises(NotFound) as refused:
         decide(replace(UP, **changes), after(START, DONE))
     assert refused.value.code == code

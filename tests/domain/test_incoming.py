@@ -79,7 +79,7 @@ def test_wrong_signature_is_not_made_good_by_another():
 
 
 @pytest.mark.parametrize("seconds", [-301, 301, 10**9])
-def test_what_gitlab_signed_long_ago_is_not_believed(seconds):
+def test_old_signature_of_gitlab_is_not_authentic(seconds):
     headers, body = sample("gitlab-push")
     at = NOW + timedelta(seconds=seconds)
     assert not is_authentic(signed_by_gitlab(headers, body, SECRET, at=at), body, SECRET, NOW)
@@ -98,7 +98,7 @@ def test_a_broken_signature_of_gitlab_is_not_believed(changes):
     assert not is_authentic({**signed_by_gitlab(headers, body, SECRET, at=NOW), **changes}, body, SECRET, NOW)
 
 
-def test_one_good_signature_among_several_is_enough():
+def test_single_good_signature_among_several_is_enough():
     headers, body = sample("gitlab-push")
     signed_headers = signed_by_gitlab(headers, body, SECRET, at=NOW)
     signed_headers["webhook-signature"] = "v1,AAAA " + signed_headers["webhook-signature"]
@@ -147,7 +147,7 @@ def test_delivery_not_understood_is_reported(body):
         read_told(headers, body, is_form=False)
 
 
-def test_what_is_no_event_of_a_host_is_nothing():
+def test_delivery_that_is_no_event_of_a_host_is_ignored():
     assert read_told({}, b"{}", is_form=False) is None
     assert read_told({"X-GitHub-Event": "star"}, b"not even JSON", is_form=False) is None
 

@@ -103,7 +103,7 @@ def test_model_is_not_asked_again_before_all_calls_have_results():
         decide(ASK, after(REQUEST, START, OPEN, ASK, WROTE))
 
 
-def test_what_was_done_survives_an_interruption():
+def test_work_of_a_job_survives_an_interruption():
     job = after(REQUEST, START, OPEN, ASK, WROTE, InterruptJob("one", NOW), StartJob("two", NOW))
     assert isinstance(job, Running)
     assert (job.attempt, job.instance) == (2, "two")

@@ -33,7 +33,7 @@ def test_token_shows_its_kind(random):
 
 
 @given(RANDOM, st.integers(0, 35), st.sampled_from(BASE62))
-def test_one_mistyped_character_is_noticed_without_a_look_up(random, place, character):
+def test_mistyped_character_is_noticed_without_a_look_up(random, place, character):
     token = make_token("assistant", random)
     place += len("docsmith_dsc_")
     mistyped = token[:place] + character + token[place + 1 :]
@@ -41,7 +41,7 @@ def test_one_mistyped_character_is_noticed_without_a_look_up(random, place, char
 
 
 @pytest.mark.parametrize("text", ["", "docsmith_", "docsmith_dsc_", "Bearer x", "docsmith_" + "é" * 36, "x" * 10_000])
-def test_what_is_not_a_token_has_no_kind(text):
+def test_invalid_token_has_no_kind(text):
     assert kind_of(text) is None
 
 

@@ -59,7 +59,7 @@ def create(**changes):
         {"code_host": "github", "github_app_id": "1", "github_app_key_env": "K", "git_token_env": "T"},
     ],
 )
-def test_what_cannot_be_a_project_is_refused(changes):
+def test_invalid_project_is_refused(changes):
     with pytest.raises(Invalid):
         decide(create(**changes), Absent())
 
@@ -101,12 +101,12 @@ def test_a_value_can_be_taken_away():
     assert (project.git_token_env, project.github_app_id) == ("", "7")
 
 
-def test_what_is_so_already_is_no_change():
+def test_change_to_the_same_values_records_nothing():
     assert changed(ChangeProject(NOW, ref="main", labels=("docs", "docs")))[1] == []
 
 
 @pytest.mark.parametrize("change", [{"ref": "a b"}, {"git_token_env": ""}, {"repository": "/srv/guide"}])
-def test_a_change_to_what_cannot_be_is_refused(change):
+def test_change_to_an_invalid_value_is_refused(change):
     with pytest.raises(Invalid):
         changed(ChangeProject(NOW, **change))
 
@@ -116,7 +116,7 @@ def test_the_repository_of_the_embedded_host_stays():
         changed(ChangeProject(NOW, repository="https://git.example/other.git"), of=create())
 
 
-def test_what_is_not_there_cannot_be_changed():
+def test_missing_project_cannot_be_changed():
     with pytest.raises(NotFound):
         decide(ChangeProject(NOW, ref="next"), Absent())
 

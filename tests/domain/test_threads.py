@@ -86,7 +86,7 @@ def test_anonymous_thread_belongs_to_the_holder_of_its_id():
         {"page_size": 51},
     ],
 )
-def test_what_does_not_fit_is_refused(changes):
+def test_message_that_does_not_fit_is_refused(changes):
     with pytest.raises(Invalid):
         decide(replace(AGAIN, **changes), after(START))
 
@@ -101,7 +101,7 @@ def test_segments_add_up_and_the_whole_text_rules():
 
 
 @pytest.mark.parametrize("end", [StopReply("r1", "interrupted", NOW), FailReply("r1", "internal", "x", NOW)])
-def test_what_was_written_stays_when_a_reply_ends_early(end):
+def test_written_text_stays_when_a_reply_ends_early(end):
     thread = after(START, RecordText("r1", "To "), end)
     assert thread.turns[0].reply.text == "To "
     assert thread.turns[0].reply.state in ("interrupted", "failed")
@@ -225,7 +225,7 @@ def test_only_who_may_write_can_ask_again():
         decide(stranger, after(FIRST, DONE))
 
 
-def test_what_comes_late_of_a_replaced_reply_changes_nothing():
+def test_late_events_of_a_replaced_reply_change_nothing():
     again = replace(NAMED, reply_id="r9", regenerates=True)
     thread = after(FIRST, again)
     for late in (RecordText("r1", "late"), StopReply("r1", "stopped", NOW), LeaveReply("r1", NOW)):
@@ -286,7 +286,7 @@ def test_reply_of_an_unknown_asker_cannot_be_resumed():
         ([FailReply("r1", "unavailable", "Try again.", NOW)], False),
     ],
 )
-def test_what_a_reader_has_lost_waits_for_it(progress, waits):
+def test_lost_reply_waits_for_its_reader(progress, waits):
     reply = after(FIRST, *progress).turns[0].reply
     assert SELF.waits_for(reply) == waits
     much_later = replace(SELF, now=NOW + timedelta(minutes=6))

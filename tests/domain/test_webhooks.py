@@ -238,7 +238,7 @@ def test_retry_after_holds_up_everything_to_that_webhook():
     assert tried(attempt(200, retry_after=90))[0][0].hold_until is None
 
 
-def test_what_was_asked_for_again_begins_again():
+def test_delivery_requested_again_begins_again():
     events, state = tried(attempt(500), attempt(200), RequestDelivery("w", NOW))
     assert events[-1] == DeliveryRequested("w", NOW)
     assert state == Waiting()

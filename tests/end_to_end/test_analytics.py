@@ -131,7 +131,7 @@ async def test_a_query_that_does_not_fit_is_refused(read, query):
     assert told["errors"][0]["path"] in query
 
 
-async def test_it_takes_an_admin_key_of_the_project(read, service):
+async def test_analytics_need_an_admin_key_of_the_project(read, service):
     assert (await read("assistant", 403, key=service.assistant))["code"] == "wrong_key_kind"
     assert (await read("assistant", 401, key={}))["code"] == "unauthorized"
     assert (await read("../unknown/assistant", 404))["code"] == "project_not_found"

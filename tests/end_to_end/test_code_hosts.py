@@ -94,7 +94,7 @@ async def test_a_job_ends_in_one_pull_request_there(setting, kind, page):
     assert files_with(TOKEN.encode(), setting.folder / "service") == []  # the data folder and the server's output
 
 
-async def test_what_the_host_refuses_is_the_job_s_failure(setting):
+async def test_refusal_by_the_code_host_is_the_jobs_failure(setting):
     setting.fakes["gitea"].token = "another"
     try:
         done = await finished(setting, "gitea", 'Replace "20 MB" with "30 MB" in install.md')

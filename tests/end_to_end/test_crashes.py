@@ -103,7 +103,7 @@ async def test_a_job_ends_with_one_pull_request(http, editing, moment):
     assert verify(editing.data / "events.db").is_sound
 
 
-async def test_what_was_written_of_an_answer_is_on_its_thread(http, crashing, provider):
+async def test_written_part_of_an_answer_is_on_its_thread(http, crashing, provider):
     provider.will_reply("To install Kite, ", "run the installer [1].", after=1, hold=asyncio.Event())
     async with http.post(
         message_url(crashing), json=question("How do I install Kite?"), headers=crashing.assistant

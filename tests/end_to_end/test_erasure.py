@@ -78,7 +78,7 @@ async def test_erased_job_reveals_nothing_of_its_instruction(http, service):
     assert service.cli("audit", "erase", f"job-{job['id']}", "--yes")["erased"][0]["again"]
 
 
-async def test_what_a_job_did_to_the_repository_is_named(http, service):
+async def test_erasing_a_job_names_what_it_did_to_the_repository(http, service):
     job = await create_job(http, service, 'Append "Kites rise." to index.md')
     await job_events(http, service, job["id"])
     (erased,) = service.cli("audit", "erase", f"job-{job['id']}", "--yes")["erased"]
@@ -99,7 +99,7 @@ async def test_a_reply_under_way_ends_and_the_service_goes_on(service):
             assert response.status == 200, await response.text()
 
 
-def test_what_is_no_subject_cannot_be_erased(service):
+def test_unknown_subject_cannot_be_erased(service):
     for subject in ("thread-nothing", "job-", "project-1", "nothing"):
         done = service.run("audit", "erase", subject, "--yes")
         assert (done.returncode, "There is no" in done.stderr) == (1, True)

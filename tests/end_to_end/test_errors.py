@@ -159,7 +159,7 @@ async def test_a_message_that_does_not_fit(http, service, changes, path):
 @pytest.mark.parametrize(
     "raw", [b"", b"{", b"\xff\xfe", b'{"x": ' + b"[" * 100_000, b'{"prompt": "x"} tail', b'{"prompt": "\\ud800"}']
 )
-async def test_what_is_not_json(http, service, raw):
+async def test_body_that_is_not_json_is_refused(http, service, raw):
     headers = {**service.admin, "Content-Type": "application/json"}
     await refused(http, service, 400, "invalid_json", "POST", job_url(service), data=raw, headers=headers)
 

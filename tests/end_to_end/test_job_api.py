@@ -146,7 +146,7 @@ async def test_a_list_that_cannot_be_is_refused(http, service, params):
 
 
 @pytest.mark.parametrize("action", ["message", "cancel", "archive"])
-async def test_what_is_not_there_cannot_be_talked_to(http, service, action):
+async def test_missing_job_cannot_be_talked_to(http, service, action):
     problem = await post(http, service, "job", str(uuid4()), action, body={"prompt": "Hi"}, status=404)
     assert problem["code"] == "job_not_found"
 

@@ -115,7 +115,7 @@ def test_metrics_show_the_log_the_queue_and_the_sites(told):
     assert found["docsmith_process_resident_memory_bytes", ""] > 0
 
 
-def test_what_callers_make_up_is_no_label(told):
+def test_values_made_up_by_callers_are_no_labels(told):
     assert [word for word in ("nowhere", "made-up", "MADE") if word in told] == []
     assert 'route="unknown",status="404"' in told
     labels = {name: set(re.findall(rf'\b{name}="([^"]*)"', told)) for name in ("method", "route", "status", "model")}

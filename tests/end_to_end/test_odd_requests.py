@@ -214,7 +214,7 @@ async def test_json_is_utf_8_whatever_the_charset_says(http, service, content_ty
 
 
 @pytest.mark.parametrize("text", ["", " ", "\x1d", "\x85", "\u3000\n", "a", " ä "])
-async def test_what_is_blank_is_so_by_the_description_too(http, service, text):
+async def test_blank_text_is_blank_by_the_description_too(http, service, text):
     schema = description()["components"]["schemas"]["SearchBody"]["properties"]["query"]
     address = f"{service.url}/discovery/v1/search/{service.domain}"
     async with http.post(address, json={"query": text}, headers=service.assistant) as response:

@@ -59,7 +59,7 @@ def peak_megabytes(service):
     return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) // 1024
 
 
-async def test_what_is_pushed_to_the_hosted_repository_is_found(service, clone, git):
+async def test_pages_pushed_to_the_hosted_repository_are_found(service, clone, git):
     (clone / "quagga.md").write_text("# Quagga\n\nQuaggas were half striped.\n")
     commit(git, clone)
     before = head(service)

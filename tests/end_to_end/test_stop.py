@@ -19,7 +19,7 @@ async def provider():
         yield provider
 
 
-async def test_it_takes_less_than_ten_seconds_whatever_is_open(http, tmp_path, provider):
+async def test_stop_takes_under_ten_seconds_whatever_is_open(http, tmp_path, provider):
     told = asyncio.Event()
 
     async def never_answers(reader, writer):

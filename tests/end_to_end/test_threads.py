@@ -40,7 +40,7 @@ async def test_a_follow_up_joins_its_thread(http, service):
     assert types.count("reply-completed") == 2
 
 
-async def test_what_is_recorded_is_what_was_sent(http, service):
+async def test_recorded_reply_equals_the_sent_one(http, service):
     found = await ask(http, service, question("What is the delay between retries?"))
     events = service.cli("audit", "show", "--stream", f"thread-{found[0]['X-Thread-Id']}")["events"]
     completed = next(event for event in events if event["type"] == "reply-completed")
@@ -97,7 +97,7 @@ async def test_version_1_takes_content_alone(http, service):
         assert "kite.example" in await response.text()
 
 
-async def test_what_clients_echo_is_accepted_and_ignored(http, service):
+async def test_fields_that_clients_echo_are_accepted_and_ignored(http, service):
     body = {
         "id": "chat-1",
         "trigger": "submit-message",

@@ -188,7 +188,7 @@ async def test_a_push_to_the_branch_of_the_site_asks_for_its_index(http, instanc
     assert head(instance) == after
 
 
-async def test_what_does_not_matter_is_answered_and_does_nothing(http, instance, secret):
+async def test_irrelevant_delivery_is_answered_and_does_nothing(http, instance, secret):
     before = head(instance)
     assert await tell(http, instance, *signed("github-ping", secret)) == (200, {"status": "pong"})
     for name in ("github-branch-deleted", "github-pull-request-opened", "github-pull-request-merged", "gitlab-note"):

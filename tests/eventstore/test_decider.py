@@ -27,7 +27,7 @@ def test_streams_are_named_by_category_and_entity():
     assert not COUNTER.owns("counter")
 
 
-async def test_what_was_decided_is_recorded_and_folded(store):
+async def test_decided_events_are_recorded_and_folded(store):
     await execute(store, COUNTER, "2", 1)
     assert await execute(store, COUNTER, "1", 5) == Executed([Counted(5)], 5, 2, 1)
     assert await execute(store, COUNTER, "1", 2) == Executed([Counted(2)], 7, 3, 2)

@@ -224,7 +224,7 @@ def everything(path: Path) -> list[list[tuple[object, ...]]]:
             return [[(str(error),)]]
 
 
-def test_what_is_not_an_event_is_found_too(log, copy):
+def test_changes_of_the_log_outside_events_are_found_too(log, copy):
     for statement in (
         "CREATE TRIGGER more AFTER INSERT ON events BEGIN UPDATE events SET data = '{}' WHERE position = 1; END",
         "CREATE TABLE more (a)",

@@ -94,7 +94,7 @@ def test_time_is_found_beside_wrong_readings(log, first, wrong, off, until):
 
 @pytest.mark.parametrize("off", [-1e6, 1e6])
 @pytest.mark.parametrize("bad", [1, 11, 12, EVENTS - 2])
-async def test_one_bad_reading_moves_no_other_time(log, off, bad):
+async def test_bad_clock_reading_moves_no_other_time(log, off, bad):
     readings = [minutes(number) for number in range(EVENTS)]
     readings[bad] += timedelta(minutes=off)
     for until in range(EVENTS):

@@ -55,7 +55,7 @@ async def lost(journal: Journal, folder: Path) -> list[object]:
         return [position for position, where in told.items() if there.get(position) != where]
 
 
-async def test_what_was_acknowledged_survives_a_power_cut(tmp_path):
+async def test_acknowledged_events_survive_a_power_cut(tmp_path):
     journal = await asyncio.to_thread(recorded, tmp_path, "FULL")
     assert any(entry[0] == "write" and entry[1] == "events.db" for entry in journal), "the WAL was never moved over"
     chance = random.Random(20260101)

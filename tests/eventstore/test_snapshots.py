@@ -39,7 +39,7 @@ def test_short_and_huge_streams_are_not_kept(snapshots):
     assert (len(snapshots), snapshots.events) == (0, 0)
 
 
-def test_what_was_not_used_for_longest_goes_first(snapshots):
+def test_least_recently_used_snapshot_goes_first(snapshots):
     for stream in "abc":
         put(snapshots, stream, 10)
     snapshots.get(where("a"), INITIAL)

@@ -57,7 +57,7 @@ async def test_an_append_says_where_it_went(store):
     assert (await store.head(), await store.stream_version("note-1")) == (4, 3)
 
 
-async def test_what_was_recorded_is_what_was_appended(store):
+async def test_recorded_event_equals_the_appended_one(store):
     metadata = Metadata(actor="key-1", correlation_id="r1", causation=7)
     new = NewEvent("noted", b'{"number":1,"umlaut":"\xc3\xa4"}', b'{"text":"hush"}', 3, metadata, "an-id")
     await store.append("note-1", [new], expected_version=0)
@@ -124,7 +124,7 @@ async def test_several_streams_are_written_together_or_not_at_all(store):
     assert await store.head() == 4
 
 
-async def test_one_stream_may_be_written_twice_in_one_append(store):
+async def test_stream_may_be_written_twice_in_one_append(store):
     writes = [Append("note-1", (noted(1),), 0), Append("note-1", (noted(2),), 1)]
     assert await store.append_all(writes) == Appended(2, 2)
 

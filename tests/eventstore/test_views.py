@@ -207,7 +207,7 @@ class Busy(SQLiteEventStore):
         return events
 
 
-async def test_others_go_on_while_one_under_a_new_name_catches_up(tmp_path, store):
+async def test_others_continue_while_a_renamed_projection_catches_up(tmp_path, store):
     await store.append("note-1", [noted(number, "a") for number in range(5_000)], expected_version=0)
     await (await caught_up(tmp_path / "views.db", store, Texts(), Texts("others-1", "others"))).close()
     seen = []
@@ -220,7 +220,7 @@ async def test_others_go_on_while_one_under_a_new_name_catches_up(tmp_path, stor
         await views.close()
 
 
-async def test_others_serve_new_writes_while_one_catches_up(tmp_path, store):
+async def test_projections_serve_new_writes_while_another_catches_up(tmp_path, store):
     await store.append("note-1", [noted(number, "a") for number in range(30_000)], expected_version=0)
     await (await caught_up(tmp_path / "views.db", store, Texts())).close()
     async with running(tmp_path / "views.db", store, Texts(), Texts("others-1", "others")) as views:

@@ -54,7 +54,7 @@ async def test_new_watcher_is_notified_at_once_and_of_each_commit(log):
     assert await changed(log) == 2
 
 
-async def test_what_is_known_already_is_no_news(log):
+async def test_known_change_notifies_no_watcher(log):
     log.watch.begin()
     await changed(log)
     log.known = 1

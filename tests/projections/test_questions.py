@@ -123,7 +123,7 @@ async def test_pages_of_rows_go_on_where_the_last_one_ended(site):
     assert seen == ["m4", "m3", "m2", "m1", "m0"]
 
 
-async def test_what_was_not_answered_for_any_reason_is_unanswered(site):
+async def test_question_not_answered_for_any_reason_is_unanswered(site):
     endings = {
         1: CompleteReply("r1", "x", (), "unanswered", "m", Usage(), NOW),
         2: StopReply("r2", "stopped", NOW),

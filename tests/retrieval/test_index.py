@@ -75,7 +75,7 @@ def test_a_failed_build_leaves_nothing_and_the_old_index_alone(tmp_path):
     assert {file.name for file in tmp_path.iterdir()} == {"index", "docs.tar"}
 
 
-def test_what_killed_builds_left_is_cleared_away(tmp_path):
+def test_leftovers_of_killed_builds_are_removed(tmp_path):
     """A folder that its owner has locked is of a living one."""
     for name in (".other.building-a", ".old.removed", ".mine.building-b"):
         (tmp_path / name).mkdir()

@@ -308,7 +308,7 @@ def test_a_hostile_page_is_read_or_skipped(name, mdx):
         (b"\n" * (MAX_LINES + 1), f"It has more than {MAX_LINES:,} lines."),
     ],
 )
-def test_what_is_no_page_is_skipped_with_the_reason(data, reason):
+def test_invalid_page_is_skipped_with_the_reason(data, reason):
     assert parse_page(data, "x.md") == Skipped("x.md", reason)
 
 

@@ -64,7 +64,7 @@ async def test_ranks_by_words_and_by_meaning_count_alike(made):
     assert next(iter(told)) == "a.md"  # and then words decide
 
 
-async def test_what_means_alike_comes_before_what_only_has_the_words(made):
+async def test_pages_of_like_meaning_precede_pages_of_the_words_only(made):
     build(BETTER, made.index.path_of(DOMAIN, "i2"))
     await made.index.use(DOMAIN, "i2")
     assert (await made.paths("repair a car"))[-1] == "b.md"

@@ -47,7 +47,7 @@ def test_an_absolute_slug_rules():
     assert urls({"content/a/file.md": "---\nslug: /some/where\n---\nText."}) == {"content/a/file.md": "/some/where"}
 
 
-def test_what_no_reader_sees_is_no_page():
+def test_files_that_readers_never_see_are_no_pages():
     files = dict.fromkeys(
         [
             "a.md",
@@ -315,7 +315,7 @@ def test_a_link_without_a_suffix_is_read_from_the_url_too():
         ("#gone", "guide/b.mdx has no heading 'gone'."),
     ],
 )
-def test_what_is_wrong_with_a_link(site, href, problem):
+def test_problem_of_a_link_is_named(site, href, problem):
     assert link_problem("guide/b.mdx", href, site) == problem
 
 

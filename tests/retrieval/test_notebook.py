@@ -49,7 +49,7 @@ def test_the_older_format_is_read():
     assert page.content == "## Old\n\n```\nx = 1\n```"
 
 
-def test_what_is_no_notebook_is_skipped_with_a_reason():
+def test_invalid_notebook_is_skipped_with_a_reason():
     assert "not a Jupyter notebook" in reason("{", "a.ipynb")
     assert "not a Jupyter notebook" in reason(b'{"cells": [{"source": 5}]}', "a.ipynb")
     assert "not a Jupyter notebook" in reason(b'{"cells": [{"source": "\xff"}]}', "a.ipynb")

@@ -38,7 +38,7 @@ async def test_every_format_is_found_by_its_words(indexed):
     assert {one.path for one in report.skipped} == {"f.rst", "g.html", "h.ipynb", "openapi.json"}
 
 
-def test_one_hostile_page_of_each_format_stops_nothing(tmp_path):
+def test_hostile_page_of_each_format_stops_nothing(tmp_path):
     hostile = {
         "line.md": "x " * 500_000,
         "headings.md": "".join(f"# {n}\n" for n in range(10_000)),

@@ -130,7 +130,7 @@ async def test_tags_and_readers_of_a_navigation_group_hold_for_pages(navigated):
     assert await navigated.index.read_page(DOMAIN, "/three/b", readers=("owners",)) is None
 
 
-async def test_what_a_page_says_of_itself_rules(navigated):
+async def test_front_matter_of_a_page_overrides_its_navigation_group(navigated):
     owners = SearchFilter(groups=("owners",))
     assert "three/own.mdx" in await navigated.paths("logging", filter=owners)
     assert "three/own.mdx" not in await navigated.paths("logging", filter=SearchFilter(groups=("staff",)))

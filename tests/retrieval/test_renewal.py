@@ -245,7 +245,7 @@ def test_damage_in_a_shared_file_is_found_in_the_renewed_index(kites, tmp_path):
     assert not is_whole(tmp_path / "after")
 
 
-def test_what_changed_is_found_by_comparing_contents(kites, tmp_path):
+def test_changes_are_found_by_comparing_contents(kites, tmp_path):
     change = CHANGES["moved"]
     archive = archive_of(after(mintlify(), change), tmp_path / "docs.tar")
     report = renew_from_archive(

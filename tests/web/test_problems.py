@@ -9,7 +9,7 @@ from service.web.http.problems import problems, request_ids
 
 
 @pytest.mark.parametrize("error", [WrongExpectedVersion("thread-1", 3, 5), StoreUnavailable("locked"), TimeoutError()])
-async def test_what_may_pass_is_unavailable(error):
+async def test_temporary_error_is_answered_as_unavailable(error):
     async def fail(_request):
         raise error
 

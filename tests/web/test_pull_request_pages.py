@@ -271,7 +271,7 @@ async def test_a_form_of_our_own_works_over_plain_http(client, closed):
     assert closed == [("p1", "merged")]
 
 
-async def test_what_others_wrote_cannot_become_markup(client, hosted):
+async def test_text_of_others_cannot_become_markup(client, hosted):
     evil = '<script>alert(1)</script><img src=x onerror="alert(2)">'
     hunks = [DiffHunk(1, 1, [DiffLine("removed", evil), DiffLine("added", f"{evil}!")])]
     hosted.current = PullRequestPage(

@@ -103,7 +103,7 @@ async def closed(store):
         ("gitlab", "gitlab-merge-request-closed", "closed"),
     ],
 )
-async def test_what_became_of_a_pull_request_is_recorded_once(store, client, code_host, name, outcome):
+async def test_outcome_of_a_pull_request_is_recorded_once(store, client, code_host, name, outcome):
     await make_project(store, code_host)
     await make_job(store)
     await client.app[VIEWS].wait_for(await store.head())

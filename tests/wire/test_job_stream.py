@@ -119,7 +119,7 @@ def test_a_live_event_is_always_three_lines(position, words):
     assert event.endswith(b"\n\n")
 
 
-def test_what_happens_in_further_rounds_is_sent():
+def test_events_of_further_rounds_are_sent():
     told = [
         (MessageAdded("Go on", AT), {"text": "Go on", "addedAt": WHEN}),
         (JobReopened(2, True, AT), {"round": 2, "keepsChanges": True, "reopenedAt": WHEN}),

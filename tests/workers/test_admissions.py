@@ -72,7 +72,7 @@ async def test_two_stores_on_one_file_share_a_limit(tmp_path):
     assert accepted_in_log(tmp_path) == 60
 
 
-async def test_what_fails_returns_its_quota(tmp_path):
+async def test_failed_request_returns_its_quota(tmp_path):
     async with opened(tmp_path, Limits(10, 0, 0, 0)) as (store, admissions):
         bad = something()
         await store.append(bad.stream, [NewEvent("asked", b"{}")], expected_version=0)
@@ -118,7 +118,7 @@ async def test_request_of_unknown_outcome_counts_if_it_is_recorded(tmp_path):
     assert accepted_in_log(tmp_path) == 10
 
 
-async def test_what_is_cancelled_is_counted_only_if_it_is_recorded(tmp_path):
+async def test_cancelled_request_is_counted_only_if_it_is_recorded(tmp_path):
     async with opened(tmp_path, Limits(20, 0, 0, 0)) as (_, admissions):
         tasks = [asyncio.create_task(ask(admissions)) for _ in range(30)]
         await asyncio.sleep(0)

@@ -41,7 +41,7 @@ async def test_replies_of_a_chat_are_found_by_site_name_and_asker(store, followe
     assert await found(store, followed, chat_id="[erased]") == []
 
 
-async def test_what_is_erased_is_in_no_chat(store, followed, views):
+async def test_erased_thread_is_in_no_chat(store, followed, views):
     await start(store, "one", POST)
     await erase_subject(store, followed, "thread-one", Metadata())
     assert await found(store, followed) == []

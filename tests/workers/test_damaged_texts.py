@@ -125,7 +125,7 @@ async def test_damaged_earlier_turn_is_left_out_of_the_prompt(tmp_path, store):
     assert (question.text, question.earlier) == ("And why?", ())
 
 
-async def test_what_stands_for_a_lost_fp_opens_no_thread(tmp_path, store):
+async def test_placeholder_of_a_lost_fp_opens_no_thread(tmp_path, store):
     await execute(store, THREADS, "one", StartThread("o", "p", "guide", "x", digest_of("k"), message(1, "How?", "r1")))
     damage(tmp_path, "thread-one")
     assert (await load(store, THREADS, "one")).state.fp == DAMAGED

@@ -73,7 +73,7 @@ async def test_erasing_ends_what_is_under_way_and_refuses_what_comes(store, foll
         await erase_subject(store, followed, "thread-b", Metadata())
 
 
-async def test_what_was_erased_elsewhere_is_erased_here(store, followed):
+async def test_text_erased_elsewhere_is_erased_here(store, followed):
     await ask(store, "a")
     erasures = Erasures(store, followed)
     await erasures.repeat()

@@ -111,7 +111,7 @@ async def running(kites, followed):
 
 
 @pytest.mark.parametrize("error", [Unavailable("It is down."), RateLimited("Later."), DiskFull()])
-async def test_what_may_pass_is_tried_until_it_has_passed(kites, running, error):
+async def test_temporary_failure_is_retried_until_it_has_passed(kites, running, error):
     await kites.read()
     await kites.change("k7.md", "# Kite 7\n\nMade of zylon.\n")
     kites.docs.errors = [error] * 3
@@ -124,7 +124,7 @@ async def test_what_may_pass_is_tried_until_it_has_passed(kites, running, error)
             await asyncio.sleep(0.01)
 
 
-async def test_what_passes_without_a_change_leaves_no_failure(kites, running):
+async def test_failure_that_passes_without_a_change_is_cleared(kites, running):
     await kites.read()
     kites.docs.errors = [Unavailable("It is down.")]
     await kites.want()

@@ -249,7 +249,7 @@ async def test_that_a_reader_in_another_process_leaves_counts(store, followed):
         assert model.ended.is_set()
 
 
-async def test_what_another_process_ends_is_ended_here(store, followed):
+async def test_reply_ended_by_another_process_is_ended_here(store, followed):
     broadcast, model = Broadcast(), HeldModel()
     async with replying(store, followed, broadcast, model):
         topic = broadcast.open("a")

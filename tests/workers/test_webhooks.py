@@ -418,7 +418,7 @@ async def test_erased_text_of_a_job_is_not_sent(store, followed, sender, time):
     assert not any(b"Ermentrude" in one.body for one in sender.sent[1:])
 
 
-async def test_what_goes_to_a_deleted_webhook_is_forgotten(store, followed, sender, time):
+async def test_deliveries_to_a_deleted_webhook_are_dropped(store, followed, sender, time):
     await create(store)
     sender.answers[URL] = [Answer(500)]
     async with running(store, followed, sender, time):

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from functools import reduce
 from operator import attrgetter
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
 
 from eventstore import Decider, SQLiteEventStore, Views
@@ -18,8 +19,8 @@ Query: TypeAlias = Callable[[Views], Awaitable[Any]]
 class Log:
     """A log for ``given`` events, and ``then`` the rows of a query. Both may follow more than once."""
 
-    def __init__(self, folder: Path, store: SQLiteEventStore) -> None:
-        self._folder, self._store = folder, store
+    def __init__(self, folder: Path, store: SQLiteEventStore, live: Views) -> None:
+        self._folder, self._store, self._live = folder, store, live
         self._versions: Counter[str] = Counter()
 
     async def given(self, *events: Given) -> None:
@@ -27,12 +28,17 @@ class Log:
             stream = decider.stream(entity)
             await self._store.append(stream, [decider.codec.encode(event)], expected_version=self._versions[stream])
             self._versions[stream] += 1
+            await self._live.catch_up()
 
     async def then(self, query: Query, columns: str = "") -> Any:
-        """Return the query's answer; with ``columns``, of each row these attributes, a path with dots for a part's."""
-        async with await Views.open(self._folder / "views.db", self._store, read_models()) as views:
-            await views.catch_up()
-            answer = await query(views)
+        """Return the query's answer, the same from rows that grew with each event and from rows made of all at once;
+        with ``columns``, these attributes of each row, dots leading to a part's.
+        """
+        with TemporaryDirectory(dir=self._folder) as folder:
+            async with await Views.open(Path(folder, "views.db"), self._store, read_models()) as rebuilt:
+                await rebuilt.catch_up()
+                answer = await query(rebuilt)
+                assert answer == await query(self._live)
         return [picked(row, columns.split()) for row in answer] if columns else answer
 
 

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from eventstore import SQLiteEventStore
+from eventstore import SQLiteEventStore, Views
 from service.domain.access.keys import KeyChanged, KeyCreated, KeyRevoked, KeyUsed
 from service.domain.access.usage import LONGEST_WINDOW_SECONDS, STREAM_ID, RequestAccepted
 from service.domain.erasures import SubjectErased
@@ -39,6 +39,7 @@ from service.queries.jobs import JobSlots, active_jobs, jobs_of_pull_request, li
 from service.queries.keys import list_keys
 from service.queries.organizations import list_organizations
 from service.queries.projects import list_projects
+from service.queries.read_models import read_models
 from service.queries.sites import list_sites
 from service.queries.threads import active_replies
 from service.queries.usage import accepted_since
@@ -63,8 +64,11 @@ AT, AT_LATER = "2026-01-02T00:00:00.000Z", "2026-01-03T00:00:00.000Z"
 
 @pytest.fixture
 async def log(tmp_path):
-    async with await SQLiteEventStore.open(tmp_path / "events.db", vault_path=tmp_path / "keys.db") as store:
-        yield Log(tmp_path, store)
+    async with (
+        await SQLiteEventStore.open(tmp_path / "events.db", vault_path=tmp_path / "keys.db") as store,
+        await Views.open(tmp_path / "views.db", store, read_models()) as live,
+    ):
+        yield Log(tmp_path, store, live)
 
 
 def of(decider, entity, *events):

@@ -22,7 +22,6 @@ from service.domain.jobs.decider import (
     StartJob,
 )
 from service.ports.webhook_sender import Answer
-from service.projections import all_projections
 from service.projections.webhooks import WebhooksView
 from service.queries.webhooks import get_webhook, list_deliveries, list_webhooks
 from service.streams import DELIVERIES, JOBS, WEBHOOKS
@@ -447,24 +446,6 @@ async def test_secret_and_address_are_sealed_and_in_no_attempt_event(tmp_path, s
         assert b"one.example" not in stored
     for name in ("views.db", "views.db-wal"):
         assert SECRET.encode() not in (tmp_path / name).read_bytes()
-
-
-async def test_rebuilt_rows_are_the_same(tmp_path, store, followed, sender, time):
-    await create(store)
-    await create(store, "w2", OTHER, events=("job.active",))
-    sender.answers[URL] = [Answer(500), Answer(410)]
-    async with running(store, followed, sender, time):
-        await request(store)
-        await complete(store)
-        retried = next(event for event in await attempts(store, 2) if event.outcome == "retry")
-        await time.go_to(retried.next_attempt_at)
-        await attempts(store, 3)
-        await followed.wait_for(await store.head())
-    rebuilt = await Views.open(tmp_path / "again.db", store, all_projections())
-    await rebuilt.catch_up()
-    assert await list_webhooks(rebuilt) == await list_webhooks(followed)
-    assert await list_deliveries(rebuilt) == await list_deliveries(followed) != []
-    await rebuilt.close()
 
 
 async def test_of_what_is_over_only_the_newest_is_listed(tmp_path, store):

@@ -223,7 +223,7 @@ async def test_child_dies_with_its_parent(tmp_path):
     await ended(descriptor)
 
 
-async def test_the_event_loop_goes_on_meanwhile():
+async def test_event_loop_runs_on_meanwhile():
     loop, worst = asyncio.get_running_loop(), 0.0
     begun = loop.time()
     task = asyncio.create_task(run_in_child(large, timeout_seconds=120))

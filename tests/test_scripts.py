@@ -327,7 +327,7 @@ def test_the_demo_keeps_serving_and_its_commands_can_be_pasted(program):
 
 
 @pytest.mark.slow
-def test_the_demo_asks_for_what_is_in_a_page(program, tmp_path):
+def test_demo_asks_for_text_of_a_page(program, tmp_path):
     docs = tmp_path / "forge"
     docs.mkdir()
     (docs / "index.md").write_text("# Anvil\n\n" + "An anvil is a block of iron on which a smith forges metal. " * 8)
@@ -371,7 +371,7 @@ def test_a_port_that_is_taken_ends_the_demo(program):
         (["--port", "1", "--data", "/proc/docsmith"], "/proc/docsmith"),
     ],
 )
-def test_what_stops_the_demo_is_reported_in_one_line(program, arguments, sentence):
+def test_error_that_stops_the_demo_is_one_line(program, arguments, sentence):
     code, out = finished(program("demo", "--exit", *arguments))
     assert code == 1
     assert out.splitlines()[-1].startswith("docsmith: ")

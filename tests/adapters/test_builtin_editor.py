@@ -145,7 +145,7 @@ async def test_new_page_enters_the_navigation_like_its_neighbours(files, asked, 
         ({}, ""),
     ],
 )
-async def test_a_navigation_that_shows_no_way_is_left_alone(navigation, said):
+async def test_navigation_without_a_clear_place_is_left_alone(navigation, said):
     files = {"index.md": "# A\n", "guides/start.md": "# A\n", **navigation}
     end, changed, _ = await job('create page guides/more with title "M"', files=files)
     assert list(changed) == ["guides/more.md"]
@@ -287,7 +287,7 @@ async def test_a_page_gives_it_no_instructions():
     assert "Evil" not in now["guides/start.mdx"]
 
 
-async def test_killed_at_any_record_it_goes_on_and_ends_the_same():
+async def test_job_killed_at_any_record_continues_and_ends_the_same():
     text = 'replace "Acme" with "Nova"; rename guides/start to guides/begin-here'
     reference = Journal(text)
     whole = await run_job(reference, FakeDocsSource(FILES), BuiltinEditor())
@@ -374,7 +374,7 @@ async def test_builtin_editor_finds_the_docs_folder_without_words():
     assert "docs/more.mdx" in changed
 
 
-async def test_builtin_editor_goes_on_with_no_results_without_values():
+async def test_builtin_editor_ends_at_results_without_values():
     first = ModelRequest((UserMessage('replace "a" with "b"'),), descriptions())
     *_, planned = await chunks_of(BuiltinEditor(), first)
     plan = (AssistantMessage("", planned.tool_calls), ToolMessage(planned.tool_calls[0].id, "plan", "Noted."))
@@ -389,6 +389,6 @@ OUR_WORDS = ["About the repository", "The work so far is over", "The checks befo
 
 
 @pytest.mark.parametrize("start", OUR_WORDS)
-async def test_builtin_editor_takes_no_persons_words_for_the_agents(start):
+async def test_builtin_editor_keeps_words_of_people_and_agent_apart(start):
     _, changed, _ = await job(f'{start}.\nreplace "Acme" with "Nova" in start')
     assert list(changed) == ["guides/start.mdx"]

@@ -163,7 +163,7 @@ def test_a_host_s_words_are_shortened_and_on_one_line():
     assert len(str(refused.value)) < 600
 
 
-def test_a_title_that_is_so_already_is_not_sent():
+def test_unchanged_title_is_not_sent():
     same, requests = run(updated(github(), 5, NEW.title, NEW.body), says(200, pull()))
     assert (same.number, methods(requests)) == (5, ["GET"])
 
@@ -187,7 +187,7 @@ def test_the_check_finds_what_a_job_would_fail_of(body, headers, kind, code):
     assert refused.value.code == code
 
 
-def test_the_check_says_what_it_could_not_find_out():
+def test_check_warns_of_what_it_could_not_find_out():
     checked, _ = run(github().check(), says(200, repository(full_name="Octo/Guide"), **{"x-oauth-scopes": "repo"}))
     assert checked.warnings == ()
     expiry = {"github-authentication-token-expiration": "2026-12-24 00:00:00 UTC"}

@@ -217,7 +217,7 @@ class TestPushing:
         assert tip(repository, "refs/heads/main") == made
         assert await git("fsck", "--strict", cwd=repository) == ""
 
-    async def test_others_commits_are_not_overwritten_unless_forced(self, git, work, repository):
+    async def test_commits_of_others_are_not_overwritten_unless_forced(self, git, work, repository):
         grow(repository, 1)
         before = tip(repository, "refs/heads/main")
         await commit_file(git, work, "docs/index.md", "New\n")

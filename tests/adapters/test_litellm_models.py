@@ -105,7 +105,7 @@ def test_the_same_alias_is_the_same_model():
     assert chosen.for_agent("local") is chosen.for_assistant()
 
 
-def test_a_fallback_stands_behind_its_model():
+def test_fallback_follows_its_model():
     near = ModelSettings(alias="near", model="ollama_chat/qwen3", fallback="sonnet")
     chosen = models(near, SONNET, agent="near", assistant="sonnet", env={"ROUTER_KEY": "k"})
     assert chosen.for_agent("").name == near.model

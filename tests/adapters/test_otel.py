@@ -35,7 +35,7 @@ def sent_to(url, timeout=None):
     return OpenTelemetry("1.0", exporter=OTLPSpanExporter(endpoint=f"{url}/v1/traces", timeout=timeout))
 
 
-def test_the_standard_variables_say_whether():
+def test_standard_variables_switch_tracing_on_and_off():
     there = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}
     assert is_wanted(there)
     assert is_wanted({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://127.0.0.1:4318/v1/traces"})

@@ -41,7 +41,7 @@ def test_only_the_sites_own_addresses_are_followed(href, url):
     assert absolute(BASE, href) == url
 
 
-def test_robots_are_heard():
+def test_robots_txt_is_obeyed():
     robots = Robots(
         "User-agent: *\nDisallow: /\n\nUser-agent: Docsmith\nDisallow: /private\nCrawl-delay: 5000\n"
         "Sitemap: https://docs.example.com/map.xml\n"

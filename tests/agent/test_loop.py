@@ -71,7 +71,7 @@ async def test_job_ends_in_one_commit_and_one_pull_request():
     assert journal.replayed() == end
 
 
-async def test_the_commit_says_what_and_why_and_names_the_job():
+async def test_commit_message_has_what_and_why_and_the_job():
     journal = Journal("Explain retries")
     end = await run_job(journal, FakeDocsSource(FILES), FakeModel(script()))
     made = end.work.commit

@@ -37,7 +37,7 @@ async def test_templates_are_found_where_the_code_hosts_look_for_them(path):
     assert (await body({path: "## Why\r\n\r\n<!-- say -->\r\n"})).startswith("## Why\n\nIt was missing.")
 
 
-async def test_each_section_gets_what_it_asks_for_and_the_rest_stays():
+async def test_each_template_section_is_filled_and_the_rest_stays():
     template = (
         "Thank you!\n\n## What changed\n<!-- the files -->\n\n## Description\n\n<!-- ## Not a heading -->\nHere.\n\n"
         "```\n## Nor this\n```\n\n## How was this tested?\n\n## Checklist\n\n- [ ] I have read it\n"

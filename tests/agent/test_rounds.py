@@ -311,7 +311,7 @@ async def test_work_on_files_others_changed_fails_with_advice():
     assert docs.files("docs/change")["start.md"] == "# Start\n\nSix times.\n"
 
 
-async def test_a_branch_that_never_stands_still_is_left_alone():
+async def test_branch_that_never_stops_moving_is_left_alone():
     journal = Journal("Explain retries", branch="docs/mine", branch_named=True)
     docs = MovingDocsSource(FILES, *[("docs/mine", f"p{number}.md", "x\n") for number in range(9)])
     with pytest.raises(Conflict) as failed:

@@ -88,7 +88,7 @@ async def test_search_counts_and_shows_lines():
     assert (await run("search", query="retry", folder="guides")).result.startswith("12 matches in 1 file:")
 
 
-async def test_search_asks_the_index_and_does_without_it():
+async def test_search_uses_the_index_and_works_without_it():
     assert "Sections:" in (await run("search", Index(), query="retry")).result
     assert "Sections:" not in (await run("search", Index(), query="retry", exact=True)).result
     assert (await run("search", Index(built=False), query="retry")).result.startswith("14 matches")

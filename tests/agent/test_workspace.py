@@ -37,7 +37,7 @@ async def refusal(awaited) -> str:
     return str(refused.value)
 
 
-async def test_text_is_replaced_where_it_stands_once():
+async def test_text_that_occurs_once_is_replaced():
     workspace = await opened()
     change, count = await workspace.replace("docs/index.md", "Two.", "2.")
     assert change.content == "# Home\n\nOne.\n2.\nOne.\n"

@@ -168,7 +168,7 @@ async def told(tmp_path) -> str:
         return (await Metrics(store, views, tmp_path, lambda: 0).text()).decode()
 
 
-def test_the_dashboard_and_the_rules_name_what_there_is(tmp_path):
+def test_dashboard_and_rules_name_existing_metrics(tmp_path):
     declared = set()
     for name, kind in re.findall(r"# TYPE (\w+) (\w+)", asyncio.run(told(tmp_path))):
         declared |= {f"{name}_bucket", f"{name}_count"} if kind == "histogram" else {name}

@@ -60,7 +60,7 @@ def is_refused(service: Service, says: str) -> None:
     assert log_of(service) == before
 
 
-def test_a_log_without_its_tail_is_not_gone_on_with(service, tmp_path):
+def test_log_without_its_tail_is_not_continued(service, tmp_path):
     change(service, "DELETE FROM events WHERE position = 3")
     says = f"{service.data}/events.db ends at position 2, and the view "
     is_refused(service, says)
@@ -73,7 +73,7 @@ def test_a_log_without_its_tail_is_not_gone_on_with(service, tmp_path):
     assert len(log_of(service)) == 2
 
 
-def test_a_log_that_went_another_way_is_not_gone_on_with(service, tmp_path):
+def test_log_that_diverged_is_not_continued(service, tmp_path):
     without_views(service, tmp_path / "kept")
     change(service, "DELETE FROM events WHERE position > 1")
     for name in ("Bold", "Core", "Dole"):

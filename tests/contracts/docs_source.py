@@ -87,7 +87,7 @@ class TransportContract:
         assert await docs.fetch(source) == first
         assert first.branch_commit is None
 
-    async def test_a_branch_is_fetched_beside_the_ref_when_it_exists(self, docs, source, someone_pushes):
+    async def test_branch_is_fetched_with_the_ref_when_it_exists(self, docs, source, someone_pushes):
         await docs.register(source)
         assert (await docs.fetch(source, branch="docs/x")).branch_commit is None
         theirs = await someone_pushes("docs/x", "docs/index.md", "Theirs\n")
@@ -235,7 +235,7 @@ class DocsSourceContract(TransportContract):
         with pytest.raises(NotFound):
             await docs.changes(source, base, "1" * 40)
 
-    async def test_a_commit_can_stand_on_a_written_one(self, docs, source):
+    async def test_commit_can_have_a_written_one_as_parent(self, docs, source):
         await docs.register(source)
         base = (await docs.fetch(source)).base_commit
         first = await docs.write_commit(source, commit(base, {"a.md": "a\n"}))

@@ -117,7 +117,7 @@ def test_message_after_the_commit_is_for_a_further_round():
     assert len(job.work.waiting) == 1
 
 
-def test_a_job_that_has_ended_waits_again_to_go_on():
+def test_ended_job_with_a_new_message_is_queued_again():
     job = after(*HANDED_IN, MORE)
     assert isinstance(job, Queued)
     assert status_of(job) == "active"
@@ -204,7 +204,7 @@ def test_archiving_changes_nothing_else_and_going_on_undoes_it():
     assert after(*HANDED_IN, ArchiveJob(NOW), MORE).work.archived_at is None
 
 
-def test_only_who_took_a_job_up_takes_its_steps():
+def test_only_the_claimer_of_a_job_takes_its_steps():
     job = after(REQUEST, START)
     assert len(decide(StepBy("one", 1, OPEN), job)) == 1
     again = after(REQUEST, START, CancelJob(NOW), MORE, START)  # the same instance, for the second time

@@ -65,7 +65,7 @@ def test_a_thread_of_somebody_else_is_as_if_it_were_not_there(changes):
     assert foreign.value.code == "thread_not_found"
 
 
-def test_its_owner_may_go_on_with_or_without_the_key():
+def test_owner_may_continue_a_thread_with_or_without_the_key():
     for changes in ({}, {"thread_key": "key"}, {"thread_key": "key", "key_required": True}):
         assert len(decide(replace(AGAIN, **changes), after(START))) == 2
 
@@ -91,7 +91,7 @@ def test_message_that_does_not_fit_is_refused(changes):
         decide(replace(AGAIN, **changes), after(START))
 
 
-def test_segments_add_up_and_the_whole_text_rules():
+def test_segments_add_up_and_the_whole_text_replaces_them():
     source = Source(1, "a.md", "/a", "A", "", 1, 9, "c" * 40)
     thread = after(START, RecordSources("r1", "how", (source,)), RecordText("r1", "To "), RecordText("r1", "deploy"))
     assert thread.turns[0].reply.text == "To deploy"
@@ -219,7 +219,7 @@ def test_caller_with_one_id_for_all_messages_edits_nothing():
     assert texts(thread) == ["How?", "And then?"]
 
 
-def test_only_who_may_write_can_ask_again():
+def test_only_those_who_may_write_can_ask_again():
     stranger = replace(NAMED, fp="bob", regenerates=True)
     with pytest.raises(NotFound):
         decide(stranger, after(FIRST, DONE))

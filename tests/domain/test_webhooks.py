@@ -43,7 +43,7 @@ NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 SECRET = make_secret(bytes(range(32)))
 
 
-def test_the_specifications_own_example_is_signed_as_it_says():
+def test_example_of_the_specification_has_its_signature():
     secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
     assert (
         signature(secret, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, b'{"test": 2432232314}')

@@ -83,7 +83,7 @@ def slow_ones(provider):
     return [asked for asked in provider.asked if HELD in prompt(asked)]
 
 
-async def test_a_chat_goes_on_is_asked_again_edited_and_stopped(plain, provider):
+async def test_chat_hook_continues_regenerates_edits_and_stops(plain, provider):
     steps = [{"say": FIRST}, {"regenerate": True}, {"say": "Where?"}, {"edit": "When?"}, {"stopAt": HELD}]
     outcomes = await run_hooks([script(version, plain, steps) for version in AI5_AND_LATER])
     whole = "".join(WORDS)
@@ -105,7 +105,7 @@ async def test_a_chat_goes_on_is_asked_again_edited_and_stopped(plain, provider)
     await stops_were_quick(provider, [outcome["steps"][-1] for outcome in outcomes])
 
 
-async def test_the_old_hook_goes_on_asks_again_and_stops(plain, provider):
+async def test_old_chat_hook_continues_regenerates_and_stops(plain, provider):
     steps = [{"say": "How?"}, {"say": "Where?"}, {"regenerate": True}, {"stopAt": HELD}]
     outcomes = await run_hooks([script(version, plain, steps) for version in AI4])
     whole = "".join(WORDS)

@@ -186,7 +186,7 @@ async def test_a_body_that_is_too_large(http, service):
     )
 
 
-async def test_the_wrong_method_says_which_would_do(http, service):
+async def test_wrong_method_names_the_allowed_ones(http, service):
     _, headers = await refused(http, service, 405, "method_not_allowed", "DELETE", job_url(service))
     assert headers["Allow"] == "POST"
 
@@ -226,7 +226,7 @@ async def test_a_request_id_that_is_no_id_is_replaced(http, service):
         assert response.headers["X-Request-Id"].startswith("req_")
 
 
-async def test_a_page_of_another_origin_may_ask_before_it_asks(http, service):
+async def test_preflight_of_another_origin_is_answered(http, service):
     headers = {
         "Origin": "https://docs.example",
         "Access-Control-Request-Method": "POST",

@@ -71,7 +71,7 @@ async def test_message_with_a_key_is_recorded_once(http, service):
 # Looking
 
 
-async def test_a_reader_who_has_the_job_as_it_is_gets_304(http, service):
+async def test_reader_with_the_current_job_gets_304(http, service):
     job = await ended(http, service, "Look around")
     url = url_of(service, "job", job["id"])
     async with http.get(url, headers=service.admin) as response:

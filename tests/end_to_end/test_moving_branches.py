@@ -74,7 +74,7 @@ def hosted(serving, git):
     return lambda *arguments: git("-C", str(serving.data / "hosted" / f"{serving.project_id}.git"), *arguments)
 
 
-async def test_a_job_stands_on_what_was_pushed_to_main_meanwhile(http, serving, provider, clone, git):
+async def test_job_is_rebased_on_what_was_pushed_to_main_meanwhile(http, serving, provider, clone, git):
     done, events, theirs = await pushed_meanwhile(
         http, serving, provider, "Correct it", lambda: clone("main", "retry.md", "# Theirs\n")
     )

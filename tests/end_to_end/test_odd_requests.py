@@ -41,7 +41,7 @@ async def test_head_is_get_without_the_body(http, service, jobs):
             assert await response.read() == b""
 
 
-async def test_a_reply_is_not_gone_on_with_for_its_head_alone(http, service):
+async def test_head_request_does_not_resume_a_reply(http, service):
     address = f"{service.url}/discovery/v2/assistant/{service.domain}/message/chat/stream"
     async with http.head(address, headers=service.assistant) as response:
         assert (response.status, response.headers["Allow"]) == (405, "GET")
@@ -104,7 +104,7 @@ async def test_a_parameter_comes_once(http, service, jobs, query):
 
 
 @pytest.mark.parametrize("query", ["dateFrom=", "dateTo=", "limit=1&limit=2", "rating=up&rating=down", "format="])
-async def test_a_filter_that_says_nothing_is_refused(http, service, query):
+async def test_empty_filter_is_refused(http, service, query):
     address = f"{service.url}/v1/analytics/{service.project_id}/feedback?{query}"
     async with http.get(address, headers=service.admin) as response:
         assert (response.status, await problem_of(response)) == (400, "invalid_request")

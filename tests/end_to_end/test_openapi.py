@@ -86,7 +86,7 @@ def test_field_has_what_its_schema_has_besides_its_text():
     assert "job-started" in field["examples"]
 
 
-def test_every_field_header_and_parameter_says_what_it_is():
+def test_every_field_header_and_parameter_is_described():
     document = description()
     for name, schema in document["components"]["schemas"].items():
         assert schema["description"], name

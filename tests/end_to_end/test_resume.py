@@ -118,7 +118,7 @@ async def test_several_may_read_one_reply(http, lasting, provider):
         ("", {"X-Thread-Key": "wrong"}),
     ],
 )
-async def test_a_stranger_who_guesses_a_chats_name_gets_nothing(http, lasting, provider, query, headers):
+async def test_stranger_with_a_guessed_chat_name_gets_nothing(http, lasting, provider, query, headers):
     hold = asyncio.Event()
     await lose(http, lasting, provider, "guessed", hold, fp="ann")
     assert await resume(http, lasting, "guessed", query=query, **headers) is None

@@ -17,7 +17,7 @@ def post(http, service):
     return post
 
 
-async def test_sections_are_found_best_first_with_where_they_stand(post):
+async def test_sections_are_found_best_first_with_their_address(post):
     results = await post("search", {"query": "How long is the delay between two tries?"})
     assert (results[0]["path"], results[0]["metadata"]["title"]) == ("retry.md", "Retries")
     assert results[0]["metadata"]["url"] == "/retry#delay"

@@ -81,7 +81,7 @@ async def found(folder, readings, until, head=EVENTS):
     until=st.integers(-1, EVENTS + 1),
 )
 @settings(max_examples=60, deadline=None)
-def test_time_is_found_beside_wrong_readings(log, first, wrong, off, until):
+def test_time_is_found_despite_wrong_readings(log, first, wrong, off, until):
     readings = [minutes(number) for number in range(EVENTS)]
     last = min(first + wrong, EVENTS - 1)  # the clock is right again before the end
     for number in range(first, last):

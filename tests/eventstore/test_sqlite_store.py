@@ -73,7 +73,7 @@ async def test_a_locked_file_is_busy_and_then_is_not(tmp_path):
         assert await store.append("note-1", [noted(1)], expected_version=0) == Appended(1, 1)
 
 
-async def test_a_disk_that_takes_no_more_is_survived(tmp_path):
+async def test_full_disk_is_survived(tmp_path):
     async with await opened(tmp_path) as store:
         await store.append("note-1", [noted(1, "x" * 10_000)], expected_version=0)
         limits = resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -242,7 +242,7 @@ async def test_an_erasure_is_effective_in_other_processes(store, open_store):
         await other.append("note-1", [noted(2, "more")], expected_version=1)
 
 
-async def test_a_subscriber_who_is_behind_gets_no_erased_text(store):
+async def test_late_subscriber_gets_no_erased_text(store):
     async with aclosing(store.follow()) as batches:
         await store.append("note-0", [noted(0)], expected_version=0)
         await anext(batches)

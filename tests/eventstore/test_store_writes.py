@@ -50,7 +50,7 @@ class Woken:
 # Appending
 
 
-async def test_an_append_says_where_it_went(store):
+async def test_append_returns_where_it_went(store):
     assert await store.append("note-1", [noted(1), noted(2)], expected_version=0) == Appended(2, 2)
     assert await store.append("note-2", [noted(3)], expected_version=0) == Appended(3, 1)
     assert await store.append("note-1", [noted(4)], expected_version=2) == Appended(4, 3)

@@ -43,7 +43,7 @@ def test_links_show_that_pages_are_served_under_their_folder():
     assert urls(files, "docs") == {"docs/index.md": "/docs", "docs/a.md": "/docs/a", "docs/b/c.md": "/docs/b/c"}
 
 
-def test_an_absolute_slug_rules():
+def test_absolute_slug_is_the_address():
     assert urls({"content/a/file.md": "---\nslug: /some/where\n---\nText."}) == {"content/a/file.md": "/some/where"}
 
 

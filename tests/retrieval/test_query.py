@@ -364,7 +364,7 @@ async def test_a_word_that_the_site_has_is_not_taken_for_another(indexed):
     assert await indexed.paths("cable") == []  # short, and it begins with another letter
 
 
-async def test_a_result_says_what_gave_it(site):
+async def test_explained_result_shows_what_matched(site):
     result = await site.index.search(DOMAIN, "kubernetes manifset", explain=True)
     best = result.sections[0].explanation
     assert best is not None

@@ -185,7 +185,7 @@ async def test_page_slow_to_index_is_left_out_with_reason(indexed):
     assert "docs/kites/k2.mdx" in await indexed.paths("kite 2")
 
 
-def test_pages_of_which_the_layout_is_made_are_renewed_too(tmp_path):
+def test_pages_that_define_the_layout_are_renewed_too(tmp_path):
     build(sphinx(), tmp_path / "before")
     change: Change = {"k3.rst": "Kite 3\n=======\n\nSilk.\n"}
     report = renew(tmp_path / "before", tmp_path / "after", after(sphinx(), change), change, docs_folder="")

@@ -63,7 +63,7 @@ def problem_of(answer):
     return problem
 
 
-async def test_what_is_no_http_is_answered_with_a_problem(tmp_path):
+async def test_non_http_request_is_answered_with_a_problem(tmp_path):
     async with entrance(tmp_path) as entry:
         for garbage in (
             b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",

@@ -204,7 +204,7 @@ async def test_pages_allow_no_script_and_are_kept_by_no_cache(client):
         assert not re.search(r"<script|<style|\sstyle=|\son\w+=", html)
 
 
-async def test_a_wrong_token_number_or_project_says_the_same_nothing(client):
+async def test_wrong_token_number_or_project_get_the_same_404(client):
     answers = {
         await text_of(client, path, status=404)
         for path in ("/hosted/p1/pulls/7-wrong", f"/hosted/p1/pulls/8-{TOKEN}", f"/hosted/p2/pulls/7-{TOKEN}")

@@ -130,7 +130,7 @@ async def test_cancelled_request_is_counted_only_if_it_is_recorded(tmp_path):
     assert accepted_in_log(tmp_path) == 20
 
 
-async def test_a_refusal_says_when_to_come_back_and_then_it_is_so(tmp_path):
+async def test_refusal_says_when_to_retry_and_the_retry_is_accepted(tmp_path):
     at = datetime(2026, 1, 2, tzinfo=UTC)
     agent = REQUEST.__class__("agent", at, "org", "project", "key", "address")
 

@@ -165,7 +165,7 @@ async def test_job_on_a_full_repository_disk_continues_with_space(store, views, 
     assert types.count("committed") == types.count("pull-request-opened") == len(host.pull_requests) == 1
 
 
-async def test_job_without_descriptors_goes_on_when_there_are_some(store, views):
+async def test_job_without_descriptors_continues_when_there_are_some(store, views):
     host, docs = FakeCodeHost(), FillingDocs("fetch", 7, OSError(errno.EMFILE, "Too many open files"))
     assert (await done(store, views, docs, host))[-1] == "job-completed"
     assert len(host.pull_requests) == 1

@@ -88,7 +88,7 @@ async def test_a_turn_that_comes_with_the_cancellation_is_not_lost():
     await ended(three)
 
 
-async def test_organization_that_stands_still_leaves_turns_to_others():
+async def test_stuck_organization_leaves_turns_to_others():
     queue = JobQueue(in_all=4, per_project=2, per_organization=3)
     theirs = [Waiting(queue, f"p{n % 4}", f"b{n}", "theirs") for n in range(20)]
     assert sum(await settled(*theirs)) == 3

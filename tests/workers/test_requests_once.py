@@ -43,7 +43,7 @@ async def test_requests_of_several_processes_with_one_key_are_one_job(store, pro
     assert len({(job.id, job.branch) for job in made}) == 1
 
 
-async def test_one_of_two_different_requests_with_one_key_is_refused(store, project):
+async def test_different_request_with_the_same_key_is_refused(store, project):
     asked = [request_job(store, OneModel(), project, new, Metadata(), key="k") for new in (NEW, OTHER)]
     made = await asyncio.gather(*asked, return_exceptions=True)
     assert [isinstance(one, KeyReused) for one in made].count(True) == 1

@@ -131,7 +131,7 @@ async def test_client_does_not_wait_without_a_bound(server, client, waits):
         (503, {"retry-after": "5"}, b"", 5),
     ],
 )
-def test_wait_that_a_host_asks_for_is_read(status, headers, body, seconds):
+def test_requested_wait_of_a_host_is_read(status, headers, body, seconds):
     assert asked_to_wait(ApiAnswer(status, headers, body), NOW) == seconds
 
 

@@ -117,7 +117,7 @@ def test_single_result_takes_at_most_a_third_and_stays_fenced():
     assert cut("short", 10) == "short"
 
 
-def test_findings_already_dealt_with_are_shown_in_one_line():
+def test_handled_findings_are_shown_in_one_line():
     report = ChecksReported(1, tuple(Problem("links", "a.md", "broken " * 50) for _ in range(60)), True, AT)
     now = told([*steps(1, 9_000), report, *steps(20, 9_000)], 60_000)
     assert any("The checks found problems here: 60." in message.text for message in now)

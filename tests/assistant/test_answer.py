@@ -381,7 +381,7 @@ async def test_half_a_surrogate_pair_cannot_break_the_stream(index):
     assert text_of(events).encode() == b"broken ?"
 
 
-async def test_a_model_that_says_nothing_leaves_no_empty_reply(index):
+async def test_silent_model_leaves_no_empty_reply(index):
     events = await events_of(question(), index, ScriptedModel([]))
     assert text_of(events) == NO_ANSWER
 

@@ -158,7 +158,7 @@ def test_a_repeated_push_or_pull_request_is_recorded_once():
         decide(commit, job)
 
 
-def test_a_finished_job_takes_no_more_steps():
+def test_finished_job_refuses_further_steps():
     job = after(REQUEST, START, CompleteJob("done", NOW))
     assert isinstance(job, Finished)
     for command in (START, OPEN, ASK, CompleteJob("x", NOW), FailJob("x", "y", NOW)):

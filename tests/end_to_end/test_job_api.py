@@ -213,7 +213,7 @@ async def test_blank_message_is_refused_and_an_archived_job_returns(http, servic
     await job_events(http, service, job["id"])
 
 
-async def test_an_erased_job_takes_no_messages(http, service):
+async def test_erased_job_refuses_messages(http, service):
     job = await ended(http, service, 'Append "Erase me." to index.md')
     await told(http, service, job["id"], 'Append "And me." to retry.md')
     await job_events(http, service, job["id"])

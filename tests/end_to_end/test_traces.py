@@ -109,7 +109,7 @@ def test_traces_are_as_described_and_hold_nothing_people_typed(told):
     assert collector.paths == {"/v1/traces", "/hook?token=geheim"}
 
 
-def test_the_service_is_called_what_the_standard_variables_say(told):
+def test_standard_variables_name_the_service(told):
     resource = told[0].resource()
     assert resource["service.name"] == "kite-docs"
     assert resource["deployment.environment.name"] == "test"

@@ -175,7 +175,7 @@ async def tell(http, instance, headers, body, project_id=None):
 
 
 @pytest.mark.parametrize("name", ["github-push", "gitea-push", "forgejo-push", "gitlab-push"])
-async def test_a_push_to_the_branch_of_the_site_asks_for_its_index(http, instance, secret, name):
+async def test_push_to_the_branch_of_a_site_requests_its_index(http, instance, secret, name):
     headers, body = signed(name, secret)
     own = {"X-GitHub-Delivery": name, "X-Gitea-Delivery": name, "X-Forgejo-Delivery": name, "Idempotency-Key": name}
     headers.update({header: value for header, value in own.items() if header in headers})

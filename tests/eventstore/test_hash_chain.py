@@ -88,7 +88,7 @@ def test_a_log_is_sound_as_it_was_written(log):
     assert reached == [(EVENTS, EVENTS)]
 
 
-def test_the_chain_is_what_the_columns_say(log):
+def test_chain_hashes_the_columns(log):
     previous = GENESIS
     for row in rows(log):
         previous = hash_of(row, previous)

@@ -38,7 +38,7 @@ def expression(line: str) -> re.Pattern[str]:
         ("/", [], ["a", "a/b"]),
     ],
 )
-def test_ignore_line_fits_as_gitignore_says(line, fits, not_fits):
+def test_ignore_line_matches_as_in_gitignore(line, fits, not_fits):
     rules = ignore_rules([line])
     assert [path for path in (*fits, *not_fits) if rules.ignores(path)] == fits
 

@@ -12,7 +12,7 @@ from service.runtime.scratch import hold
 from tests.retrieval.sites import COMMIT, DOMAIN, archive_of, build
 
 
-def test_report_says_what_was_indexed_and_what_was_not(tmp_path):
+def test_report_lists_what_was_indexed_and_what_was_skipped(tmp_path):
     report = build(
         {
             "a.md": "# A\n\nText.\n\n## Part\n\nMore.\n",

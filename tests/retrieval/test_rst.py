@@ -75,7 +75,7 @@ def test_sections_have_docutils_ids_and_their_lines():
     assert {"frob-guide", "top-label", "using-frob", "id1", "run"} <= page.anchors
 
 
-def test_roles_and_directives_are_taken_for_what_they_say():
+def test_roles_and_directives_are_read_as_what_they_show():
     content = page_of(GUIDE, "guide.rst").content
     for shown in (
         "Intro with the label, `frob`, Other page, 1.2,\next.",

@@ -123,7 +123,7 @@ async def test_a_second_head_on_one_connection_has_its_own_clock(tmp_path):
         assert answer.count(b"HTTP/1.1 200") == 2
 
 
-async def test_a_connection_that_asks_nothing_is_closed(tmp_path):
+async def test_idle_connection_is_closed(tmp_path):
     async with entrance(tmp_path, QUICK) as entry:
         assert await sent(entry, b"") == b""
 

@@ -101,6 +101,7 @@ FAILED = IndexFailed("unavailable", "Down.", LATER)
 THREAD = ThreadStarted("o", "p", "guide", "", "k", NOW)
 REPLY = ReplyStarted("r", "m", "one", NOW)
 WEBHOOK = WebhookCreated("o", None, ("job.active", "job.failed"), "https://x.y/", "whsec_x", NOW)
+ELSEWHERE = WebhookCreated("o", "q", ("job.active",), "https://x.y/", "whsec_x", NOW)
 OTHERS = WebhookCreated("other", None, ("job.active",), "https://x.y/", "whsec_x", NOW)
 REQUESTED = JobRequested("o", "p", "/r", "main", "", "builtin", (), "Title", "docs/x", False, False, 2, NOW)
 STARTED = JobStarted(1, "one", NOW)
@@ -222,6 +223,10 @@ TABLE = {
         of(WEBHOOKS, "w", WEBHOOK, WebhookDisabled("gone", NOW), WebhookEnabled(NOW)),
         list_webhooks, "id disabled pending", [("w", None, 0)],
     ),
+    "disabled webhook is due nothing": (
+        [*of(WEBHOOKS, "w", WEBHOOK, WebhookDisabled("gone", NOW)), *of(JOBS, "j", REQUESTED)],
+        list_deliveries, "", [],
+    ),
     "webhook deleted with its deliveries": (
         [*of(WEBHOOKS, "w", WEBHOOK), *of(JOBS, "j", REQUESTED), *of(WEBHOOKS, "w", WebhookDeleted(NOW))],
         list_deliveries, "id", [],
@@ -229,6 +234,7 @@ TABLE = {
     "deliveries for the webhooks there are, of the events they want": (
         [
             *of(JOBS, "j", REQUESTED), *of(WEBHOOKS, "w", WEBHOOK), *of(WEBHOOKS, "v", OTHERS),
+            *of(WEBHOOKS, "u", ELSEWHERE),
             *of(JOBS, "j", COMPLETED, REOPENED, JOB_FAILED),
         ],
         list_deliveries, STATE_ROW,

@@ -129,6 +129,9 @@ class Views:
             except EventStoreError as error:
                 self._failure = error
                 await asyncio.sleep(RETRY_SECONDS)
+            except (MemoryError, RuntimeError) as error:  # the second: no memory for a thread, which Python calls so
+                self._failure = StoreUnavailable(f"{type(error).__name__}: {error}")
+                await asyncio.sleep(RETRY_SECONDS)
 
     async def catch_up(self, *, progress: Callable[[Sequence[ProjectionStatus]], None] | None = None) -> None:
         """Apply everything that is in the log so far; ``progress`` is called after each page.

@@ -5,6 +5,10 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
+import structlog
+
+log = structlog.get_logger()
+
 SHUTDOWN_SECONDS = 5.0
 """For streams to end properly; after that they are cut. With what follows, the whole stop stays under 10 seconds."""
 
@@ -34,6 +38,12 @@ class Worker:
     """It also works where the data folder cannot be written."""
 
 
+def _log_end(task: asyncio.Task[None]) -> None:
+    """Log a worker that ended without being stopped; until a restart ``/readyz`` names it."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("a worker has ended", worker=task.get_name(), exc_info=error)
+
+
 class Workers:
     """The tasks of a table of workers."""
 
@@ -47,6 +57,7 @@ class Workers:
         self._stops = {worker.name: worker.stop for worker in workers}
         for worker in workers:
             self._tasks[worker.name] = asyncio.create_task(worker.run(), name=worker.name)
+            self._tasks[worker.name].add_done_callback(_log_end)
 
     def ended(self) -> list[str]:
         """Return the names of those that have ended, which none does before it is stopped."""

@@ -354,3 +354,31 @@ async def test_erased_text_is_scrubbed_from_the_views(tmp_path, store):
         await views.scrub()
         assert files_with(tmp_path, b"a long secret of 7.") == []
         assert files_with(tmp_path, b"a long secret of 8.") != []
+
+
+class ShortOfMemory:
+    """A store that finds no memory for its next few reads."""
+
+    def __init__(self, store, errors):
+        self._store, self.errors = store, errors
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+    async def head(self):
+        if self.errors:
+            raise self.errors.pop()
+        return await self._store.head()
+
+
+async def test_views_go_on_once_there_is_memory_again(tmp_path, store):
+    short = ShortOfMemory(store, [])
+    views = await caught_up(tmp_path / "views.db", short, Texts())
+    await store.append("note-1", [noted(1, "first")], expected_version=0)
+    short.errors = [MemoryError(), RuntimeError("can't start new thread")]
+    following = asyncio.create_task(views.run())
+    await views.wait_for(1, timeout_seconds=60)
+    assert (await texts(views), short.errors, following.done()) == (["first"], [], False)
+    following.cancel()
+    await asyncio.wait([following])
+    await views.close()

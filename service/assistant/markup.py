@@ -85,7 +85,7 @@ class MarkupGuard:
             self._out.last = text[-1]
             self._read = text[-6:] if len(text) > 5 else (self._read + text)[-6:]
             if len(self._line) < lines.LINE_CHARACTERS:
-                self._line += text
+                self._line = (self._line + text)[: lines.LINE_CHARACTERS]
             self._behind_address = False
             return text
         if len(text) <= _PIECE_CHARACTERS:
@@ -131,7 +131,7 @@ class MarkupGuard:
         used, self._buffer = self._buffer[:count], self._buffer[count:]
         self._read = (self._read + used)[-6:]
         if len(self._line) < lines.LINE_CHARACTERS:
-            self._line += used
+            self._line = (self._line + used)[: lines.LINE_CHARACTERS]
         self._behind_address = False
         return used
 

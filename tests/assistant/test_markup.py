@@ -191,6 +191,12 @@ def test_the_result_does_not_depend_on_where_the_chunks_are_cut(text, sizes):
     assert guarded(*chunks) == guarded(text)
 
 
+def test_long_line_gives_the_same_wherever_it_is_cut():
+    text = "*" * 1_100 + "a|![1](x)<br/>\n"
+    for at in (900, 999, 1_000, 1_050, 1_101, 1_105):
+        assert guarded(text[:at], text[at:]) == guarded(text)
+
+
 @settings(max_examples=EXAMPLES)
 @given(texts)
 def test_safe_text_is_not_changed_again(text):

@@ -48,8 +48,12 @@ async def outside():
     here = Outside()
     server = await asyncio.start_server(here.take, "127.0.0.1", 0)
     here.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    async with server:
+    try:
         yield here
+    finally:
+        server.close()
+        for _ in range(3):  # a connection that is being accepted gets its transport in the next turns of the loop
+            await asyncio.sleep(0)
         for connection in here.connections:  # also those on which nothing was asked
             connection.close()
             with suppress(ConnectionError):

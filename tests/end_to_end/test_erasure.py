@@ -102,7 +102,7 @@ async def test_a_reply_under_way_ends_and_the_service_goes_on(service):
 def test_unknown_subject_cannot_be_erased(service):
     for subject in ("thread-nothing", "job-", "project-1", "nothing"):
         done = service.run("audit", "erase", subject, "--yes")
-        assert (done.returncode, "There is no" in done.stderr) == (1, True)
+        assert (done.returncode, "Not found" in done.stderr) == (1, True)
     assert service.run("audit", "erase", "--yes").returncode == 2
     assert service.run("audit", "erase", "--fp", "anonymous", "--yes").returncode == 1
 

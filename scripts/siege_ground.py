@@ -297,13 +297,13 @@ class Ground:
             "--code-host", "gitea", "--api-url", f"{self.elsewhere.gitea.url}/api/v1", "--git-token-env", "SIEGE_TOKEN",
             "--organization", own,
         )  # fmt: skip
-        site = await self._cli(
+        await self._cli(
             "project", "create", "--name", "a-site", "--website", here, "--domain", "a-site", "--organization", own
         )
         hole = f"http://127.0.0.1:{self.elsewhere.black_hole_port}/hook"
         await self._cli("webhook", "create", "--url", hole, "--organization", own)
         secret = await self._cli("webhook", "incoming", "a")
-        self.a = Tenant(project["id"], "a", admin, assistant["token"], secret["secret"], remote["id"], site["id"])
+        self.a = Tenant(project["id"], "a", admin, assistant["token"], secret["secret"], remote["id"])
 
     async def _cli(self, *arguments: str) -> Any:
         return await asyncio.to_thread(self.service.cli, *arguments)

@@ -254,7 +254,7 @@ async def clones_not_read(target: Target, answers: Answers) -> None:
         await at_once(target.many(40), one)
 
 
-@attack("clones without end", "200", "cut")
+@attack("clones without end", "200", "400", "cut")  # 400: the branch moved between a clone's two requests
 async def clone_floods(target: Target, answers: Answers) -> None:
     async with session() as http:
         await again_and_again(target.many(30), lambda _: fetch(http, target, answers))

@@ -22,6 +22,7 @@ BUILT: dict[str, list[str]] = {
     "service.adapters.builtin.session _scope": ["(?:^|/)guides/start/"],
     "service.agent.checks.navigation named_in_code": ["['\"]guides/start['\"]"],
     "service.agent.pull_request _filled": [r"\b(?:files|pages|changes|changed|what)"],
+    "service.agent.workspace _occurrences": [r"the\ same\ words\."],
     "service.markup.streaming.code fence_line": ["(?: {0,3}+> ?+){0}", "(?: {0,3}+> ?+){3}"],
 }
 """Examples of the expressions that a function builds as it runs."""

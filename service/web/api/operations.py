@@ -124,7 +124,7 @@ def _registers(describe: Callable[P, Operation]) -> Callable[Concatenate["Routes
     def register(routes: "Routes", /, *fields: P.args, **named_fields: P.kwargs) -> Callable[[Handler], Handler]:
         operation = describe(*fields, **named_fields)
         options = {} if operation.answers_head else {"allow_head": False}
-        routes.operations.append(structs.replace(operation, path=re.sub(r":[^}]*}", "}", operation.path)))
+        routes.operations.append(structs.replace(operation, path=_without_patterns(operation.path)))
         return routes.route(operation.method, operation.path, **options)
 
     return register
@@ -138,3 +138,12 @@ class Routes(web.RouteTableDef):
         self.operations: list[Operation] = []
 
     operation = _registers(Operation)
+
+
+def _without_patterns(path: str) -> str:
+    """Return a route's path as the description has it: ``{id:[0-9]+}`` is ``{id}``."""
+    first, *parts = path.split("{")
+    for part in parts:
+        named, _, rest = part.partition("}")
+        first += f"{{{named.partition(':')[0]}}}{rest}"
+    return first

@@ -165,8 +165,13 @@ async def test_job_on_a_full_repository_disk_continues_with_space(store, views, 
     assert types.count("committed") == types.count("pull-request-opened") == len(host.pull_requests) == 1
 
 
-async def test_job_without_descriptors_continues_when_there_are_some(store, views):
-    host, docs = FakeCodeHost(), FillingDocs("fetch", 7, OSError(errno.EMFILE, "Too many open files"))
+@pytest.mark.parametrize(
+    "error",
+    [OSError(errno.EMFILE, "Too many open files"), RuntimeError("can't start new thread")],
+    ids=["files", "threads"],
+)
+async def test_job_without_descriptors_continues_when_there_are_some(store, views, error):
+    host, docs = FakeCodeHost(), FillingDocs("fetch", 7, error)
     assert (await done(store, views, docs, host))[-1] == "job-completed"
     assert len(host.pull_requests) == 1
 

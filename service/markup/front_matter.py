@@ -8,7 +8,6 @@ import re
 import tomllib
 from collections.abc import Mapping
 
-import yaml
 from msgspec import Struct
 
 MAX_FRONT_MATTER = 64 << 10
@@ -18,10 +17,6 @@ MAX_DEPTH = 50
 
 FrontMatter = Mapping[str, object]
 """Front matter: every scalar of YAML is a string, as written."""
-
-
-class _Strings(getattr(yaml, "CBaseLoader", yaml.BaseLoader)):  # type: ignore[misc]  # libyaml: ten times as fast
-    """Scalars stay strings: a title ``1.10`` or ``2024-01-01`` is what its author wrote, and nothing can be built."""
 
 
 _ALIAS = re.compile(r"(?:^|[\s\[{,:-])\*[\w-]", re.MULTILINE)
@@ -68,8 +63,12 @@ def load_strings(text: str) -> object:
     check_bounds(text, MAX_YAML_BYTES, MAX_DEPTH)
     if len(_ALIAS.findall(text)) > MAX_ALIASES:
         raise ValueError("too many aliases")
+    import yaml  # late: it takes 9 ms, and a start needs none
+
+    # libyaml's is ten times as fast. Scalars stay strings: a title 1.10 is what its author wrote, nothing can be built.
+    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
     try:
-        return yaml.load(text, Loader=_Strings)  # noqa: S506  (makes strings, lists and mappings only)
+        return yaml.load(text, Loader=loader)  # noqa: S506  (makes strings, lists and mappings only)
     except (yaml.YAMLError, RecursionError, UnicodeError, TypeError) as error:
         raise ValueError("not YAML") from error
 

@@ -11,6 +11,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -20,7 +21,7 @@ from pathlib import Path
 from msgspec import Struct, to_builtins
 
 ROOT = Path(__file__).parent.parent
-OWN_SECONDS, SECONDS = 240, 3600
+OWN_SECONDS, SECONDS = 120, 1800
 """For the tests of a bug's own package, and for all; a bug that makes them wait for ever is noticed."""
 FIRST = {
     "eventstore": ["tests/eventstore"],
@@ -149,16 +150,20 @@ class Copy:
             "--numprocesses", str(self._processes), "--dist", "worksteal", *paths,
         ]  # fmt: skip
         environment = {**os.environ, "PYTHONPATH": str(self.root), "PYTHONDONTWRITEBYTECODE": "1"}
+        process = subprocess.Popen(
+            command, cwd=self.root, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            start_new_session=True,
+        )  # fmt: skip
         try:
-            done = subprocess.run(
-                command, cwd=self.root, env=environment, capture_output=True, text=True, timeout=seconds
-            )
+            output, _ = process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)  # its workers, too, which hold the pipe
+            process.communicate()
             return "time is up"
-        if done.returncode == 0:
+        if process.returncode == 0:
             return ""
-        failures = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-        return failures[0].partition(" - ")[0] if failures else f"pytest ended with {done.returncode}"
+        failures = [line for line in output.splitlines() if line.startswith(("FAILED", "ERROR"))]
+        return failures[0].partition(" - ")[0] if failures else f"pytest ended with {process.returncode}"
 
 
 def main() -> int:

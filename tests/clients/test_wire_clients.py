@@ -1,5 +1,6 @@
 """What the real chat clients make of the encoders' bytes, from the oldest and strictest version to the newest."""
 
+import asyncio
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -22,6 +23,7 @@ pytestmark = [pytest.mark.node, pytest.mark.usefixtures("chat_clients")]
 
 REPLIES: dict[str, list[ReplyEvent]] = {
     "answered": sample_replies.ANSWERED,
+    "held": sample_replies.ANSWERED[:-1],
     "searched-again": sample_replies.SEARCHED_AGAIN,
     "broken": sample_replies.BROKEN,
     "broken-in-search": sample_replies.BROKEN_IN_SEARCH,
@@ -87,6 +89,8 @@ async def write(request: web.Request, headers: Any, pieces: list[bytes], body: d
     whole = b"".join(pieces)
     for piece in [whole[at : at + size] for at in range(0, len(whole), size)] if size else pieces:
         await response.write(piece)
+    if request.match_info.get("reply") == "held":
+        await asyncio.Event().wait()  # until the client leaves, which ends the handler
     return response
 
 
@@ -238,7 +242,7 @@ async def test_a_parser_in_a_page_finds_the_thread_in_the_metadata(server):
 
 
 async def test_a_stopped_reply_keeps_its_text_and_its_thread(server):
-    outcomes = await run_chats(every("/v2/answered", server, stop_after_deltas=1))
+    outcomes = await run_chats(every("/v2/held", server, stop_after_deltas=1))
     for outcome in outcomes:
         turn = outcome["turns"][0]
         assert (turn["status"], turn["errors"]) == ("ready", []), outcome["version"]

@@ -272,6 +272,7 @@ def test_demo_changes_and_quotes_the_manual_again_and_again(program):
     assert "/operate#restore-it" in out
     assert "--repository https://github.com/acme/guide" in out
     assert pull_requests(out) == {"1"}
+    assert "The builtin models need no key" in out
     code, out = finished(program("demo", "--exit", "--port", "0"))
     assert code == 0, out
     assert "is there already" in out

@@ -126,6 +126,7 @@ async def ask(http, url, key, api, place, address, origin):
         body = await response.json()
         allowed = response.headers.get("Access-Control-Allow-Origin")
         assert allowed is None or api == "assistant"
+        assert ("Origin" in response.headers.getall("Vary", [])) == (api == "assistant")
         if api == "assistant" and origin:  # without it nothing needs to be allowed
             assert allowed is not None
         if api == "assistant" and response.status == 200:

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from service.adapters.builtin.editor import BuiltinEditor
 from service.adapters.builtin.forms import FORMS
-from service.agent.tools import descriptions
+from service.agent.tools.arguments import descriptions
 from service.domain.jobs.decider import Finished, Message, ModelReplied
 from service.domain.tool_values import Declined, Lines, Listed
 from service.ports.docs_source import Source

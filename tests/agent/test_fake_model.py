@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.agent.tools import descriptions
+from service.agent.tools.arguments import descriptions
 from service.ports.model import ModelRequest, UserMessage
 from tests.contracts.model import ToolModelContract
 from tests.fakes.model import FakeModel, Says, call, calls

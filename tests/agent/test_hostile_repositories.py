@@ -20,7 +20,8 @@ from service.agent.checks import gates, navigation
 from service.agent.checks.gates import Changed, check_files
 from service.agent.checks.links import Links
 from service.agent.loop.conversation import facts
-from service.agent.tools import MAX_RESULT_CHARACTERS, Toolbox
+from service.agent.tools.results import MAX_RESULT_CHARACTERS
+from service.agent.tools.toolbox import Toolbox
 from service.agent.workspace import Workspace
 from service.domain.errors import Invalid
 from service.ports.docs_source import NewCommit, Source

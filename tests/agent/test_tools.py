@@ -4,7 +4,9 @@ import jsonschema
 import pytest
 
 from service.agent.checks.links import Links
-from service.agent.tools import MAX_RESULT_CHARACTERS, Toolbox, descriptions
+from service.agent.tools.arguments import descriptions
+from service.agent.tools.results import MAX_RESULT_CHARACTERS
+from service.agent.tools.toolbox import Toolbox
 from service.agent.workspace import Workspace
 from service.domain.errors import NotFound
 from service.ports.docs_source import Source

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from service.agent.loop.conversation import messages
 from service.agent.loop.window import FREED, LEFT_OUT, MOST_PROMPT_TOKENS, cut, prompt_bytes, size, told
-from service.agent.tools import as_data
+from service.agent.tools.results import as_data
 from service.domain.jobs.decider import ChecksReported, JobRequested, Message, ModelReplied, Problem, ToolReturned, Work
 from service.domain.model import ToolCall, Usage
 from service.domain.tool_values import Found

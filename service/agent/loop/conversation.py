@@ -9,7 +9,8 @@ import msgspec
 
 from service.agent.loop import window
 from service.agent.prompts import prompt
-from service.agent.tools import as_data, bounded, descriptions
+from service.agent.tools.arguments import descriptions
+from service.agent.tools.results import as_data, bounded
 from service.agent.workspace import AGENT_FILES, NAVIGATION_FILES, Workspace, is_under
 from service.domain.jobs.decider import JobRequested, Work
 from service.markup.pages import is_page

@@ -12,7 +12,8 @@ from service.agent.loop.budgets import BudgetExhausted, Budgets
 from service.agent.loop.job_context import JobContext
 from service.agent.loop.model_call import request_reply
 from service.agent.loop.opening import open_workspace
-from service.agent.tools import Outcome, Toolbox, bounded
+from service.agent.tools.results import Outcome, bounded
+from service.agent.tools.toolbox import Toolbox
 from service.agent.workspace import Workspace
 from service.domain.errors import ServiceError
 from service.domain.jobs.decider import (

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from service.agent.loop import conversation, window
 from service.agent.loop.job_context import JobContext
-from service.agent.tools import descriptions
+from service.agent.tools.arguments import descriptions
 from service.domain.errors import Invalid, ServiceError, Unavailable
 from service.domain.jobs.decider import ModelReplied, RecordModelReply, Running
 from service.domain.model import ToolCall

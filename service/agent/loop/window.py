@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import msgspec
 
 from service.agent.prompts import prompt
-from service.agent.tools import as_data, bounded
+from service.agent.tools.results import as_data, bounded
 from service.domain.jobs.decider import (
     ChecksReported,
     JobReopened,

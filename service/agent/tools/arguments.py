@@ -1,0 +1,154 @@
+"""The tools of a job's model: their names, what each is for, and the arguments that it takes.
+
+The JSON Schemas that a model is shown come from the same structs that decode its arguments, so they cannot drift.
+"""
+
+from typing import Annotated, Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import Meta, Struct
+
+from service.domain.jobs.decider import TodoStatus
+from service.ports.model import Tool
+
+
+class Arguments(Struct, frozen=True, forbid_unknown_fields=True):
+    """Strict: a misspelt option that is ignored would do something else than the model meant."""
+
+
+Path = Annotated[str, Meta(description="Path of a file from the root of the repository.")]
+
+
+class ListFiles(Arguments, frozen=True, tag_field="tool", tag="list"):
+    """List the files of the documentation. Folders with many files are shown as one line with their number."""
+
+    folder: Annotated[str, Meta(description="Only below this folder.")] = ""
+    name: Annotated[str, Meta(description="Only paths that contain this text; upper and lower case are alike.")] = ""
+
+
+class Search(Arguments, frozen=True, tag_field="tool", tag="search"):
+    """Search the documentation: the sections that best answer the query, then the lines that contain its words."""
+
+    query: Annotated[str, Meta(min_length=1, max_length=2000)]
+    exact: Annotated[
+        bool, Meta(description="Only where the query stands exactly so, upper and lower case told apart.")
+    ] = False
+    folder: Annotated[str, Meta(description="Only in this folder, or this file.")] = ""
+
+
+class Read(Arguments, frozen=True, tag_field="tool", tag="read"):
+    """Read a file, whole or a range of its lines. Longer texts come in parts; the result says how to go on."""
+
+    path: Path
+    start_line: Annotated[int, Meta(ge=1)] = 1
+    end_line: Annotated[int | None, Meta(description="Inclusive; the end of the file if not given.")] = None
+
+
+class Replace(Arguments, frozen=True, tag_field="tool", tag="replace"):
+    """Replace text in a file. ``old`` must be copied exactly from it and must be there once, unless ``all`` is set."""
+
+    path: Path
+    old: str
+    new: str
+    all: Annotated[bool, Meta(description="Replace every occurrence.")] = False
+    line: Annotated[int | None, Meta(description="Only what begins on this line.")] = None
+
+
+class Insert(Arguments, frozen=True, tag_field="tool", tag="insert"):
+    """Insert lines into a file after the given line (0: before the first); at the end if no line is given."""
+
+    path: Path
+    text: str
+    after_line: Annotated[int, Meta(ge=0)] | None = None
+
+
+class Write(Arguments, frozen=True, tag_field="tool", tag="write"):
+    """Write a whole file: a new one, or in place of what it holds. To change a part use replace."""
+
+    path: Path
+    text: str
+
+
+class Move(Arguments, frozen=True, tag_field="tool", tag="move"):
+    """Move or rename a file. Links to it are not changed: check_links lists those to fix."""
+
+    path: Path
+    to: Path
+
+
+class Delete(Arguments, frozen=True, tag_field="tool", tag="delete"):
+    """Delete a file."""
+
+    path: Path
+
+
+class CheckLinks(Arguments, frozen=True, tag_field="tool", tag="check_links"):
+    """List broken links between pages, and missing pages that the navigation names, with the best replacements.
+
+    Each line has the text in the file and, after the arrow, its replacement; "clear" if only one page fits.
+    """
+
+    changed: Annotated[bool, Meta(description="Only links that your changes broke.")] = False
+    folder: Annotated[str, Meta(description="Only links in this folder, or this file.")] = ""
+
+
+class PlanItem(Struct, frozen=True, forbid_unknown_fields=True):
+    content: Annotated[str, Meta(min_length=1, max_length=500)]
+    status: TodoStatus = "pending"
+    priority: Literal["high", "medium", "low"] = "medium"
+
+
+class Plan(Arguments, frozen=True, tag_field="tool", tag="plan"):
+    """Show people your to-do list, always the whole list. Update it as you go; keep it short."""
+
+    todos: Annotated[tuple[PlanItem, ...], Meta(max_length=50)]
+
+
+class Finish(Arguments, frozen=True, tag_field="tool", tag="finish"):
+    """End the work. What you changed is checked, and opened as a pull request under this title and summary."""
+
+    title: Annotated[str, Meta(min_length=1, max_length=200, description="What changes, such as: Document retries")]
+    summary: Annotated[str, Meta(min_length=1, max_length=8000, description="What changed and why, in Markdown.")]
+
+
+ToolArguments: TypeAlias = (
+    ListFiles | Search | Read | Replace | Insert | Write | Move | Delete | CheckLinks | Plan | Finish
+)  # fmt: skip
+
+KINDS: dict[str, type[ToolArguments]] = {
+    "list": ListFiles,
+    "search": Search,
+    "read": Read,
+    "replace": Replace,
+    "insert": Insert,
+    "write": Write,
+    "move": Move,
+    "delete": Delete,
+    "check_links": CheckLinks,
+    "plan": Plan,
+    "finish": Finish,
+}
+
+
+def descriptions() -> tuple[Tool, ...]:
+    return tuple(
+        Tool(name, " ".join((kind.__doc__ or "").replace("``", "").split()), _schema(kind))
+        for name, kind in KINDS.items()
+    )
+
+
+def _schema(kind: type[ToolArguments]) -> dict[str, Any]:
+    """The parameters' JSON Schema in one piece: some providers follow no ``$ref``."""
+    _, definitions = msgspec.json.schema_components([kind], ref_template="{name}")
+
+    def inline(node: Any) -> Any:
+        if isinstance(node, dict):
+            if "$ref" in node:
+                return inline(definitions[node["$ref"]])
+            return {key: inline(value) for key, value in node.items() if key != "title" or not isinstance(value, str)}
+        return [inline(item) for item in node] if isinstance(node, list) else node
+
+    schema: dict[str, Any] = inline(definitions[kind.__name__])
+    properties = {name: value for name, value in schema["properties"].items() if name != "tool"}
+    required = [name for name in schema.get("required", []) if name != "tool"]
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}

@@ -1,0 +1,45 @@
+"""The tool that checks the work before it is handed in."""
+
+import msgspec
+
+from service.agent.checks.link_guesses import BrokenLink
+from service.agent.checks.links import Links
+from service.agent.tools.arguments import CheckLinks
+from service.agent.tools.reading import is_within
+from service.agent.tools.results import MAX_RESULT_CHARACTERS, Outcome, number_of, with_data
+from service.domain.tool_values import DeadLink, DeadLinks
+
+MAX_LINKS_LISTED = 200
+
+
+async def check_links(checker: Links, asked: CheckLinks) -> Outcome:
+    broken = await (checker.broken_by_changes() if asked.changed else checker.broken())
+    folder = asked.folder.strip("/")
+    broken = [link for link in broken if is_within(link.path, folder)]
+    if not broken:
+        return Outcome("No broken links.", value=DeadLinks(0))
+    shown, links, room = list[str](), list[DeadLink](), MAX_RESULT_CHARACTERS - 500
+    path = ""
+    for link in broken[:MAX_LINKS_LISTED]:
+        lines = ([] if link.path == path else [link.path]) + [f"  {link.line}: {_shown_link(link)}"]
+        path = link.path
+        room -= sum(len(line) + 1 for line in lines)
+        if room < 0:
+            break
+        shown += lines
+        links.append(DeadLink(link.path, link.line, link.found, next(iter(link.suggestions), ""), link.clear))
+    pages = len({link.path for link in broken})
+    head = f"{number_of(len(broken), 'broken link')} in {number_of(pages, 'file')}"
+    if len(links) < len(broken):
+        head += f", of which the first {len(links)} are listed; fix them and ask again, or ask by folder"
+    said, _ = with_data(f"{head}:", "\n".join(shown))
+    return Outcome(said, value=DeadLinks(len(broken), tuple(links)))
+
+
+def _shown_link(link: BrokenLink) -> str:
+    quoted = msgspec.json.encode(link.found).decode()
+    if not link.suggestions:
+        return f"{quoted} -> no page fits ({link.reason})"
+    shown = link.suggestions[:1] if link.clear else link.suggestions[:3]
+    options = " or ".join(msgspec.json.encode(option).decode() for option in shown)
+    return f"{quoted} -> {options}{' (clear)' if link.clear else ''} ({link.reason})"

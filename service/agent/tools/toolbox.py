@@ -1,0 +1,101 @@
+"""Runs the calls of a job's model on its workspace."""
+
+import asyncio
+from typing import assert_never
+
+import msgspec
+
+from service.agent.checks.links import Links
+from service.agent.tools.arguments import (
+    KINDS,
+    CheckLinks,
+    Delete,
+    Finish,
+    Insert,
+    ListFiles,
+    Move,
+    Plan,
+    Read,
+    Replace,
+    Search,
+    ToolArguments,
+    Write,
+)
+from service.agent.tools.checking import check_links
+from service.agent.tools.reading import listing, read
+from service.agent.tools.results import Outcome, bounded, number_of, times
+from service.agent.tools.searching import search
+from service.agent.workspace import Refused, Workspace
+from service.domain.jobs.decider import Todo
+from service.domain.model import ToolCall
+from service.domain.tool_values import Declined, Replaced
+from service.ports.search_index import SearchIndex
+
+
+class Toolbox:
+    """Runs tools on a workspace. Nothing that a model writes makes it raise."""
+
+    def __init__(self, workspace: Workspace, links: Links, index: SearchIndex | None, domain: str) -> None:
+        self._workspace = workspace
+        self._links = links
+        self._index = index
+        self._domain = domain
+
+    async def run(self, call: ToolCall) -> Outcome:
+        kind = KINDS.get(call.name)
+        if kind is None:
+            return Outcome(f"There is no tool {call.name[:100]!r}. There are: {', '.join(KINDS)}.", is_error=True)
+        try:
+            arguments = msgspec.json.decode(call.arguments.strip() or "{}", type=kind)
+        except msgspec.ValidationError as error:
+            return Outcome(f"The arguments of {call.name} do not fit: {error}.", is_error=True)
+        except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
+            return Outcome(f"The arguments of {call.name} are not JSON ({error}). Send one JSON object.", is_error=True)
+        try:
+            return await self._run(arguments)
+        except Refused as refused:
+            said = bounded(str(refused))
+            value = Declined((0, min(len(refused.reason), len(said))), refused.docs_folder)
+            return Outcome(said, is_error=True, value=value)
+
+    async def _run(self, arguments: ToolArguments) -> Outcome:
+        workspace = self._workspace
+        match arguments:
+            case ListFiles(folder=folder, name=name):
+                return await asyncio.to_thread(listing, workspace, folder.strip("/").removeprefix("./"), name)
+            case Search():
+                return await search(workspace, self._index, self._domain, arguments)
+            case Read():
+                return await read(workspace, arguments)
+            case Replace(path=path, old=old, new=new):
+                change, count = await workspace.replace(path, old, new, everywhere=arguments.all, line=arguments.line)
+                said = f"Replaced {times(count)} in {change.path}."
+                return Outcome(said, changes=(change,), value=Replaced(count))
+            case Insert(path=path, text=text, after_line=after_line):
+                (change,) = await workspace.insert(path, text, after_line)
+                said = f"Inserted {number_of(len(text.splitlines()), 'line')} in {change.path}."
+                return Outcome(said, changes=(change,))
+            case Write(path=path, text=text):
+                (change,) = await workspace.write(path, text)
+                return Outcome(f"Wrote {change.path}, {number_of(len(text.splitlines()), 'line')}.", changes=(change,))
+            case Move(path=path, to=to):
+                changes = await workspace.move(path, to)
+                said = f"Moved {changes[0].path} to {changes[1].path}. Links to it are as they were: see check_links."
+                return Outcome(said, changes=changes)
+            case Delete(path=path):
+                (change,) = await workspace.delete(path)
+                return Outcome(f"Deleted {change.path}.", changes=(change,))
+            case CheckLinks():
+                return await check_links(self._links, arguments)
+            case Plan(todos=todos):
+                numbered = tuple(
+                    Todo(str(number), item.content, item.status, item.priority) for number, item in enumerate(todos, 1)
+                )
+                done = sum(todo.status == "completed" for todo in numbered)
+                return Outcome(f"Noted: {done} of {len(numbered)} done.", todos=numbered)
+            case Finish(title=title, summary=summary):
+                if not title.strip() or not summary.strip():
+                    raise Refused("Give a title and a summary in words.")
+                return Outcome("The work is finished; now it is checked.", finished=(title.strip(), summary.strip()))
+            case _:
+                assert_never(arguments)

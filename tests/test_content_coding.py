@@ -16,6 +16,7 @@ def raw_deflate(data: bytes) -> bytes:
     return packer.compress(data) + packer.flush()
 
 
+GZIPPED = gzip.compress(b"x", mtime=0)  # the same for each process that collects the tests
 PACKED = {"": bytes, "identity": bytes, "gzip": gzip.compress, " X-GZIP ": gzip.compress, "deflate": zlib.compress}
 
 
@@ -40,7 +41,7 @@ def test_body_beyond_its_limit_is_refused(coding):
         unpacked(coding, packed, 1_000_000)
 
 
-@pytest.mark.parametrize("body", [gzip.compress(b"x")[:-3], gzip.compress(b"x") + b"y", b"x", b"\x1f\x8b"])
+@pytest.mark.parametrize("body", [GZIPPED[:-3], GZIPPED + b"y", b"x", b"\x1f\x8b"])
 def test_body_that_is_not_packed_is_refused(body):
     with pytest.raises(Invalid):
         unpacked("gzip", body, 1_000)

@@ -18,13 +18,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from email.utils import parsedate_to_datetime
 from typing import TypeVar
 from urllib.parse import urlsplit
-from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]  # typeshed leaves it out
 
 import aiohttp
 import structlog
 from yarl import URL
 
 from service.adapters.code_hosts.protocol import ApiAnswer, ApiRequest, NoAnswer, Steps
+from service.adapters.proxies import Proxies
 from service.domain.errors import RateLimited, Unavailable
 from service.ports.code_host import CODE_HOST_UNAVAILABLE
 
@@ -60,13 +60,7 @@ class ApiClient:
         jitter: Callable[[], float] = random.random,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self._proxies = {
-            scheme: proxy
-            for scheme in ("http", "https")
-            for name in ("all_proxy", f"{scheme}_proxy")
-            if (proxy := env.get(name) or env.get(name.upper()))
-        }
-        self._bypass = {"no": env.get("no_proxy") or env.get("NO_PROXY") or ""}
+        self._proxies = Proxies(env)
         self._sleep, self._jitter, self._now = sleep, jitter, now
         self._session: aiohttp.ClientSession | None = None
 
@@ -150,7 +144,7 @@ class ApiClient:
             data=request.body or None,
             headers=dict(request.headers),
             allow_redirects=False,
-            proxy=self._proxy(url),
+            proxy=self._proxies.for_host(url.scheme, url.host or ""),
         ) as response:
             body = bytearray()
             async for piece in response.content.iter_chunked(65_536):
@@ -159,10 +153,6 @@ class ApiClient:
                     raise Unavailable(f"{_host(request)} sends an answer that is too long.", code=CODE_HOST_UNAVAILABLE)
             headers = {name.lower(): value for name, value in response.headers.items()}
             return ApiAnswer(response.status, headers, bytes(body))
-
-    def _proxy(self, url: URL) -> str | None:
-        proxy = self._proxies.get(url.scheme)
-        return None if proxy is None or proxy_bypass_environment(url.host or "", self._bypass) else proxy
 
 
 def asked_to_wait(answer: ApiAnswer, now: float) -> float | None:

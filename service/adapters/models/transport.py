@@ -10,12 +10,12 @@ cache that is never closed in time; 200 keys kept 347 descriptors open).
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]  # typeshed leaves it out
 
 import aiohttp
 import httpx
 
 from service.adapters.models.exchange import EXCHANGE, Exchange, Protocol
+from service.adapters.proxies import Proxies
 from service.domain.errors import Unavailable
 
 MAX_ERROR_BYTES = 8 * 1024
@@ -26,13 +26,7 @@ class ProviderTransport(httpx.AsyncBaseTransport):
     """Holds nothing open: sessions belong to the models."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
-        self._proxies = {
-            scheme: proxy
-            for scheme in ("http", "https")
-            for name in ("all_proxy", f"{scheme}_proxy")
-            if (proxy := env.get(name) or env.get(name.upper()))
-        }
-        self._bypass = {"no": env.get("no_proxy") or env.get("NO_PROXY") or ""}
+        self._proxies = Proxies(env)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         exchange = EXCHANGE.get()
@@ -48,7 +42,7 @@ class ProviderTransport(httpx.AsyncBaseTransport):
                     data=await request.aread(),
                     headers=headers,
                     allow_redirects=False,  # a redirect would carry the key somewhere else
-                    proxy=self._proxy(request.url),
+                    proxy=self._proxies.for_host(request.url.scheme, request.url.host),
                 )
                 exchange.status, exchange.headers = response.status, response.headers
                 body = await response.content.read(MAX_ERROR_BYTES) if response.status >= 400 else None
@@ -75,10 +69,6 @@ class ProviderTransport(httpx.AsyncBaseTransport):
             exchange.taken = _protocol(request.url.path)
         stream = httpx.ByteStream(b"") if exchange.taken is not None else _Body(response)
         return httpx.Response(response.status, headers=answer_headers, stream=stream)
-
-    def _proxy(self, url: httpx.URL) -> str | None:
-        proxy = self._proxies.get(url.scheme)
-        return None if proxy is None or proxy_bypass_environment(url.host, self._bypass) else proxy
 
 
 _HOP_HEADERS = frozenset({"host", "content-length", "connection", "accept-encoding", "transfer-encoding"})

@@ -33,6 +33,7 @@ from eventstore.errors import (
     Undecodable,
     UnknownEventType,
     WrongExpectedVersion,
+    lacks_memory,
 )
 from eventstore.events import DEFAULT_METADATA, Append, Appended, Metadata, NewEvent, RecordedEvent, new_event_id
 from eventstore.log_times import position_at
@@ -95,6 +96,7 @@ __all__ = [
     "event_hash",
     "execute",
     "find_loss",
+    "lacks_memory",
     "load",
     "log_id_in",
     "log_id_of",

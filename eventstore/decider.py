@@ -9,10 +9,10 @@ the same ``CommandId``: what an earlier try has recorded is found by its id, and
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
+from weakref import WeakValueDictionary
 
 from eventstore.codec import Codec
 from eventstore.errors import DuplicateEventId, OutcomeUnknown, WrongExpectedVersion
@@ -115,25 +115,13 @@ async def execute(
             return await _execute(store, decider, entity_id, command, metadata, known, command_id, tries_left=1)
         except WrongExpectedVersion:
             known = None
-    async with _turn(stream):
+    lock = _CONTENDED.setdefault(stream, asyncio.Lock())
+    async with lock:
         return await _execute(store, decider, entity_id, command, metadata, known, command_id, tries_left=MAX_TRIES)
 
 
-_CONTENDED: dict[str, tuple[asyncio.Lock, list[None]]] = {}
+_CONTENDED: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 """Streams that several writers of this process want at once: each try of one would spoil those of all others."""
-
-
-@asynccontextmanager
-async def _turn(stream: str) -> AsyncIterator[None]:
-    lock, waiting = _CONTENDED.setdefault(stream, (asyncio.Lock(), []))
-    waiting.append(None)
-    try:
-        async with lock:
-            yield
-    finally:
-        waiting.pop()
-        if not waiting and _CONTENDED.get(stream, (None,))[0] is lock:
-            del _CONTENDED[stream]
 
 
 async def _execute(

@@ -13,6 +13,13 @@ class EventStoreError(Exception):
         self.says, self.remedy, self.file = says, remedy, file
 
 
+def lacks_memory(error: BaseException) -> bool:
+    """Return whether memory is short, or the process has too many threads: both may pass."""
+    if isinstance(error, RuntimeError):
+        return str(error) == "can't start new thread"  # CPython's words for both
+    return isinstance(error, MemoryError)
+
+
 class WrongExpectedVersion(EventStoreError):
     """The stream moved on since the writer read it; nothing of the append was stored."""
 

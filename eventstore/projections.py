@@ -18,7 +18,7 @@ from typing import Any, Self, TypeVar
 import aiosqlite
 from msgspec import Struct
 
-from eventstore.errors import EventStoreError, StoreClosed, StoreReadOnly, StoreUnavailable
+from eventstore.errors import EventStoreError, StoreClosed, StoreReadOnly, StoreUnavailable, lacks_memory
 from eventstore.events import RecordedEvent
 from eventstore.sqlite import files, view_file
 from eventstore.store import EventStore
@@ -129,7 +129,9 @@ class Views:
             except EventStoreError as error:
                 self._failure = error
                 await asyncio.sleep(RETRY_SECONDS)
-            except (MemoryError, RuntimeError) as error:  # the second: no memory for a thread, which Python calls so
+            except (MemoryError, RuntimeError) as error:
+                if not lacks_memory(error):
+                    raise
                 self._failure = StoreUnavailable(f"{type(error).__name__}: {error}")
                 await asyncio.sleep(RETRY_SECONDS)
 

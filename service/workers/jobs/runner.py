@@ -21,6 +21,7 @@ from eventstore import (
     StoreUnavailable,
     Views,
     execute,
+    lacks_memory,
     load,
 )
 from service.agent.loop.budgets import Budgets
@@ -259,9 +260,7 @@ def _lacks_room(error: Exception) -> bool:
     """Return whether a disk is full, or memory or descriptors are short, which may pass."""
     if isinstance(error, OSError):
         return error.errno in OUT_OF_DESCRIPTORS
-    if isinstance(error, RuntimeError):
-        return str(error) == "can't start new thread"  # CPython's words for no memory, or too many threads
-    return isinstance(error, DiskFull | MemoryError)
+    return isinstance(error, DiskFull) or lacks_memory(error)
 
 
 async def _fail(recorder: "_Recorder", error: ServiceError) -> None:

@@ -32,10 +32,21 @@ class Invalid(ServiceError):
         self.problems = problems
 
 
+class BodyBroken(Invalid):
+    """The body is not encoded as its headers say, or ends early."""
+
+    def __init__(self) -> None:
+        super().__init__("The body is not what its headers say: its encoding, or its length.")
+
+
 class BodyTooSlow(Invalid):
     """The body did not arrive in time."""
 
     code = "body_too_slow"
+    sentence = "The request body did not arrive in time."
+
+    def __init__(self) -> None:
+        super().__init__(self.sentence)
 
 
 class BodyTooLarge(Invalid):

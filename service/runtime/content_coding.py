@@ -7,7 +7,7 @@ that is turned off. Unpacking is for a thread: zlib releases the interpreter's l
 import zlib
 from collections.abc import Iterator
 
-from service.domain.errors import BodyTooLarge, Invalid, UnsupportedMediaType
+from service.domain.errors import BodyBroken, BodyTooLarge, UnsupportedMediaType
 
 PIECE = 256 * 1024
 
@@ -41,7 +41,7 @@ class Unpacking:
     def end(self) -> None:
         """Raise Invalid where the body ends before what is packed does. An empty body is empty."""
         if self._decoder is not None and not self._decoder.eof:
-            raise _broken()
+            raise BodyBroken()
 
     def _unpacked(self, data: bytes) -> Iterator[bytes]:
         if self._decoder is None:
@@ -55,11 +55,11 @@ class Unpacking:
                     yield self._counted(piece)
                 data = self._decoder.unconsumed_tail
                 if self._decoder.unused_data:
-                    raise _broken()
+                    raise BodyBroken()
                 if not data and len(piece) < PIECE:
                     return
         except zlib.error:
-            raise _broken() from None
+            raise BodyBroken() from None
 
     def _window(self, data: bytes) -> int:
         """Some clients send "deflate" without the header that it has (RFC 9110, section 8.4.1.2)."""
@@ -80,7 +80,3 @@ def unpacked(coding: str, body: bytes, most: int) -> bytes:
     whole = b"".join(unpacking.feed(body))
     unpacking.end()
     return whole
-
-
-def _broken() -> Invalid:
-    return Invalid("The body is not what its headers say: its encoding, or its length.")

@@ -27,7 +27,7 @@ from msgspec import Struct
 
 from service.adapters.hosted.git_pack import Malformed
 from service.adapters.hosted.git_serve import RECEIVE, Order, SharedFile, serve
-from service.domain.errors import BodyTooLarge, BodyTooSlow, Invalid, ServiceError, needs_room
+from service.domain.errors import BodyBroken, BodyTooLarge, BodyTooSlow, ServiceError, needs_room
 from service.ports.bounds import CountBound, ignore_bounds
 from service.runtime.content_coding import Unpacking
 from service.runtime.processes import OUT_OF_MEMORY, TIMED_OUT, run_in_child
@@ -195,12 +195,12 @@ class _Exchange:
                 await self._read_all()
         except TimeoutError:
             self._count_bound("git_bodies")
-            raise BodyTooSlow("The request body did not arrive in time.") from None
+            raise BodyTooSlow() from None
         except BodyTooLarge:
             self._count_bound("git_bodies")
             raise
         except (web.RequestPayloadError, BadHttpMessage):
-            raise Invalid("The body is not what its headers say: its encoding, or its length.") from None
+            raise BodyBroken() from None
 
     async def _read_all(self) -> None:
         pending = bytearray()

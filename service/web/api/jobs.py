@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from typing import Annotated, Literal
 
@@ -11,6 +11,7 @@ from aiohttp import web
 from aiohttp_sse import EventSourceResponse
 from msgspec import Meta, Struct
 
+from eventstore import EventStore, Metadata
 from service.commands.jobs import CreatedJob, NewJob, add_message, archive_job, cancel_job, request_job
 from service.domain.access.idempotency import MAX_KEY_CHARACTERS
 from service.domain.errors import Invalid, NotFound
@@ -233,11 +234,7 @@ async def post_job_message(request: web.Request) -> web.Response:
     errors={404: ("job_not_found",), 409: ("job_ended",)},
 )
 async def post_job_cancel(request: web.Request) -> web.Response:
-    project = await project_for(request)
-    reader, job_id = request.app[JOB_READER], request.match_info["id"]
-    await reader.read(project.id, job_id)
-    await cancel_job(request.app[STORE], job_id, metadata_of(request))
-    return _job_response(request, await reader.read_changed(project.id, job_id))
+    return await _changed(request, cancel_job)
 
 
 @routes.operation(
@@ -251,10 +248,16 @@ async def post_job_cancel(request: web.Request) -> web.Response:
     errors={404: ("job_not_found",)},
 )
 async def post_job_archive(request: web.Request) -> web.Response:
+    return await _changed(request, archive_job)
+
+
+async def _changed(
+    request: web.Request, change: Callable[[EventStore, str, Metadata], Awaitable[object]]
+) -> web.Response:
     project = await project_for(request)
     reader, job_id = request.app[JOB_READER], request.match_info["id"]
     await reader.read(project.id, job_id)
-    await archive_job(request.app[STORE], job_id, metadata_of(request))
+    await change(request.app[STORE], job_id, metadata_of(request))
     return _job_response(request, await reader.read_changed(project.id, job_id))
 
 

@@ -21,6 +21,7 @@ from eventstore import Metadata, OutcomeUnknown, StoreUnavailable, WrongExpected
 from service.domain.access.idempotency import KeyReused
 from service.domain.errors import (
     OUT_OF_DESCRIPTORS,
+    BodyBroken,
     BodyTooLarge,
     BodyTooSlow,
     Conflict,
@@ -93,7 +94,7 @@ SENTENCES = {
     401: "This needs an API key.",
     404: "There is nothing at this address.",
     405: "This address does not support that method.",
-    408: "The request body did not arrive in time.",
+    408: BodyTooSlow.sentence,
     413: f"The request body is larger than {MAX_BODY_BYTES // 1024 // 1024} MiB.",
     417: "Send no Expect header, or 100-continue.",
     431: "The request line or a header is too long.",
@@ -300,9 +301,9 @@ async def read_bytes(request: web.Request) -> bytes:
         async with asyncio.timeout(request.app[BODY_SECONDS]):
             body = await request.read()
     except TimeoutError:
-        raise BodyTooSlow("The request body did not arrive in time.") from None
+        raise BodyTooSlow() from None
     except web.RequestPayloadError:
-        raise Invalid("The body is not what its headers say: its encoding, or its length.") from None
+        raise BodyBroken() from None
     coding = request.headers.get("Content-Encoding", "")
     return await asyncio.to_thread(unpacked, coding, body, MAX_BODY_BYTES) if coding else body
 

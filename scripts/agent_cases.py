@@ -20,7 +20,7 @@ class Case(Struct, frozen=True):
     lines: int = 12
     """Added and removed at most."""
     form: bool = False
-    """Of a form that the builtin model knows."""
+    """Whether the builtin model knows its form."""
 
 
 CASES = (

@@ -1,4 +1,4 @@
-"""What a job costs besides its model: a scripted one changes 20 files of a large repository, the service does the rest.
+"""The cost of a job besides its model: a scripted one changes 20 files of a large repository, the service does the rest.
 
 The whole service runs in this process but for its HTTP socket, with everything as it is in production: durable log,
 views, gates, git, pull request. The rival is git's own command line on the same repository with the same changes.
@@ -53,7 +53,7 @@ class ScriptedModel:
 
     def __init__(self) -> None:
         self.edits: list[tuple[str, str, str]] = []
-        """Of the job at hand: path, a line of the page, and what to write instead."""
+        """The job at hand: path, a line of the page, and what to write instead."""
 
     async def window_tokens(self) -> int | None:
         return None
@@ -181,7 +181,7 @@ def phases(events: list[RecordedEvent]) -> dict[str, float]:
 
 
 def cpu_seconds() -> float:
-    """Of this process and its children."""
+    """Processor seconds of this process and its children."""
     now = os.times()
     return now.user + now.system + now.children_user + now.children_system
 

@@ -23,7 +23,7 @@ from scripts.bench_table import report
 
 
 def unpacked(corpora: Path, name: str, scratch: Path) -> Path:
-    """The corpus as a folder, which nobody changes."""
+    """The corpus as a folder, which no one changes."""
     if (corpora / name).is_dir():
         return corpora / name
     with tarfile.open(corpora / f"{name}.tar.xz", "r:xz") as packed:

@@ -11,7 +11,7 @@ a model that cites at random (numbers that exist and numbers that do not, ranges
   that was not found may be left in the text.
 - Of the builtin model: the share of questions that it answers on their own site (more is better), and on another one
   (fewer is better; some questions are so general that any site may answer them).
-- How soon the search step is told, warm, one question after the other.
+- How soon the search step is sent, warm, one question after the other.
 """
 
 import argparse
@@ -108,7 +108,7 @@ class Site:
         if known is None or known[0] != page:
             return f"{url} is not the page {source.path}"
         if anchor and anchor not in known[1]:
-            return f"{url} has no such anchor"
+            return f"{url} lacks that anchor"
         docs, where = self.runtime.docs, source_of(self.project)
         if source.commit not in self._files:
             files = await docs.list_files(where, source.commit)
@@ -129,7 +129,7 @@ class Site:
 
 
 def read(text: str) -> tuple[list[tuple[str, str]], list[str]]:
-    """Of Markdown: the links that are named by a number, and prose with a number in brackets that leads nowhere."""
+    """Parts of Markdown: the links that are named by a number, and prose with a number in brackets that leads nowhere."""
     links: list[tuple[str, str]] = []
     left: list[str] = []
     for block in MARKDOWN.parse(text.replace("\\[", "(")):

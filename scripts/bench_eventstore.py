@@ -148,7 +148,7 @@ async def aiosqlite_appends(folder: Path, count: int, writers: int) -> float:
 
 
 def flush_milliseconds(folder: Path) -> float:
-    """What the disk takes to make durable the bytes of a batch, written over in place as a WAL is."""
+    """The time that the disk needs to make the bytes of a batch durable, written over in place as a WAL is."""
     data, times = os.urandom(100_000), []
     with (folder / "flushed").open("wb", buffering=0) as file:
         for _ in range(200):

@@ -1,4 +1,4 @@
-"""What admission costs: requests per second of ``GET job`` beside a bare aiohttp handler that returns the same bytes,
+"""The cost of admission: requests per second of ``GET job`` beside a bare aiohttp handler that returns the same bytes,
 and the microseconds of authentication and limits.
 
 Server, bare server and client are processes of their own over loopback, on connections that are kept; the two servers
@@ -120,7 +120,7 @@ class Rate(Struct):
 
 
 def rates(data: Path, project: str, key: str) -> list[tuple[Rate, Rate]]:
-    """Of each round: ours, and the bare handler's."""
+    """Rates of each round: ours, and the bare handler's."""
     server, base = started("-m", "service", "serve", "--port", "0", "--data", str(data))
     bare = None
     try:

@@ -257,7 +257,7 @@ def score(
 
 
 async def timed(indexes: SiteIndexes, name: str, everyone: Sequence[str]) -> dict[str, Any]:
-    """Of ten questions, five that people asked, four made of this site's own titles, and a long one."""
+    """Ten questions, five that people asked, four made of this site's own titles, and a long one."""
     with sqlite3.connect(indexes.path_of(name, "bench") / PAGES_FILE) as db:
         titles = [title for (title,) in db.execute("SELECT title FROM pages ORDER BY id")]
     chance = random.Random(2)

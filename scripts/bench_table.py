@@ -1,4 +1,4 @@
-"""How a benchmark tells what it saw: a table for people, or one JSON document."""
+"""How a benchmark prints its figures: a table for people, or one JSON document."""
 
 import json
 from typing import Any

@@ -261,7 +261,7 @@ def disk_full(root: Path, rounds: int, chance: random.Random, count: Count) -> N
 
 
 def few_descriptors(root: Path, rounds: int, chance: random.Random, count: Count) -> None:
-    """128 file descriptors and twice as many connections"""
+    """128 file descriptors and twice the number of connections"""
     with site(root) as there:
         assert there.service.process is not None
         _, hard = resource.prlimit(there.service.process.pid, resource.RLIMIT_NOFILE)

@@ -1,6 +1,6 @@
 """Requests made up from the API's description, and raw malformed ones, at a service of its own; counted by status.
 
-The first are Schemathesis's, in rounds with other seeds until there are as many as were asked for; each answer must be
+The first are Schemathesis's, in rounds with other seeds until the number asked for is reached; each answer must be
 one that the description has. The others are ``tests/end_to_end/malformed.py``'s: whatever is sent, no answer is a 5xx
 but 503.
 """

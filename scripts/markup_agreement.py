@@ -40,14 +40,14 @@ _SITE_OWN = re.compile(
     r"|^[ \t]*<(?:script|style|svg)",
     re.MULTILINE,
 )
-"""What a renderer of CommonMark shows, and a generator does something else with."""
+"""Markup that a renderer of CommonMark shows, and a generator does something else with."""
 
 
 class Reading(Struct, frozen=True):
     links: frozenset[str]
     """Where links within the site lead."""
     headings: tuple[str, ...]
-    """Of the page itself, not of its lists and quotes; in words."""
+    """Text of the page itself, not of its lists and quotes; in words."""
     code: tuple[str, ...]
     """Blocks, without white space at the ends of lines and around them."""
     spans: tuple[str, ...] = ()

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 LEVEL = 6
-"""Of compression: with 9 packing takes three times as long, for 1 % less."""
+"""Level of compression: with 9 packing takes three times as long, for 1 % less."""
 MAGIC = b"docsmith-packed\n"
 
 

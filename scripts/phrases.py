@@ -1,7 +1,7 @@
 """Phrases that a reader whose second language is English stumbles over, and where they are.
 
-Looked for in the docstrings of the program, in the texts of its errors and of its command line, in the README, the
-manual and the pages of errors. Not looked for in code itself, names of log events, tests and the changelog's past.
+Looked for in the docstrings of the program and the scripts, in the texts of the program's errors and of its command
+line, in the README, the manual and the pages of errors. Not looked for in code itself, names of log events, tests and the changelog's past.
 """
 
 import ast
@@ -53,6 +53,8 @@ def phrases_in(root: Path) -> list[Phrase]:
     for name in ("service", "eventstore"):
         for file in sorted((root / name).rglob("*.py")):
             found.extend(_in_module(file, str(file.relative_to(root))))
+    for file in sorted((root / "scripts").glob("*.py")):
+        found.extend(_in_module(file, str(file.relative_to(root)), only_docstrings=True))
     for pattern in _READ_BY_PEOPLE:
         for file in sorted(root.glob(pattern)):
             for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
@@ -60,7 +62,7 @@ def phrases_in(root: Path) -> list[Phrase]:
     return found
 
 
-def _in_module(file: Path, name: str) -> Iterator[Phrase]:
+def _in_module(file: Path, name: str, *, only_docstrings: bool = False) -> Iterator[Phrase]:
     tree = ast.parse(file.read_text(encoding="utf-8"))
     documented = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     log_events = set(_log_events(tree))
@@ -70,7 +72,7 @@ def _in_module(file: Path, name: str) -> Iterator[Phrase]:
         is_docstring = id(node) in documented
         if is_docstring and (begun := BEGINNINGS.match(node.value)):
             yield Phrase(f"{name}:{node.lineno}", begun[0], node.value.partition("\n")[0])
-        if is_docstring or " " in node.value:
+        if is_docstring or (" " in node.value and not only_docstrings):
             for number, line in enumerate(node.value.splitlines()):
                 yield from _in_text(line, f"{name}:{node.lineno + number}")
 

@@ -20,7 +20,7 @@ FLAGS = ["--headless", "--no-sandbox", "--disable-gpu"]
 PROGRAM = [sys.executable, "-m", "service"]
 WIDTH = 860
 MAX_BYTES = 100_000
-"""Of a picture: code hosts load them with the README."""
+"""Most bytes of a picture: code hosts load them with the README."""
 
 TERMINAL = """
 <style>

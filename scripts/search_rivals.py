@@ -32,7 +32,7 @@ class Ranked(NamedTuple):
     pages: list[list[str]]
     build_seconds: float
     milliseconds: list[float]
-    """Of each question."""
+    """Milliseconds of each question."""
 
 
 def sections_of(index: Path) -> list[Section]:

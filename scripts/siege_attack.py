@@ -1,4 +1,4 @@
-"""What an attack is, and the tools of those who make one."""
+"""An attack, and the tools of those who make one."""
 
 import asyncio
 import contextlib
@@ -45,7 +45,7 @@ def attack(what: str, *answers: str, mood: str = "") -> Callable[[Run], Attack]:
 
 
 async def at_once(number: int, one: Callable[[int], Awaitable[None]]) -> None:
-    """Do the same so many times at the same time; a connection that breaks is the defender's good right."""
+    """Do the same a number of times at once; a connection that breaks is the defender's good right."""
 
     async def guarded(place: int) -> None:
         with contextlib.suppress(OSError, aiohttp.ClientError, TimeoutError, asyncio.IncompleteReadError):

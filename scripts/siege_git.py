@@ -1,4 +1,4 @@
-"""What a push sends, built by hand: files, commits, packs, and things that look like packs."""
+"""The contents of a push, built by hand: files, commits, packs, and things that look like packs."""
 
 import base64
 import hashlib
@@ -91,7 +91,7 @@ def raw_pack(entries: Iterable[bytes], count: int | None = None) -> bytes:
 
 
 def zeros(size: int) -> bytes:
-    """Return so many zero bytes, compressed: a thousandth of them."""
+    """Return a number of zero bytes, compressed: a thousandth of them."""
     packer = zlib.compressobj(9)
     piece = bytes(1 << 20)
     made = [packer.compress(piece) for _ in range(size >> 20)]

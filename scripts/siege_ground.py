@@ -63,12 +63,12 @@ class Tenant:
 
 @dataclass(frozen=True)
 class Target:
-    """What attackers know: the service's address, and all of A's."""
+    """The knowledge of attackers: the service's address, and all of A's."""
 
     url: str
     a: Tenant
     scale: float = 1.0
-    """Of the numbers and sizes of an attack."""
+    """Factor on the numbers and sizes of an attack."""
 
     @property
     def port(self) -> int:
@@ -320,7 +320,7 @@ class Ground:
             await self.elsewhere.gitea.server.close()
 
     def processor_seconds(self) -> float:
-        """Of the service's process and all below it, those that have ended included."""
+        """Return the processor seconds of the service's process and all below it, those that have ended included."""
         assert self.service.process is not None
         return sum(_seconds_of(pid) for pid in _below(self.service.process.pid))
 

@@ -79,7 +79,7 @@ async def slow_pushes(target: Target, answers: Answers) -> None:
     await at_once(target.many(60), one)
 
 
-@attack("packs that are none: cut, wrong sums, wrong counts, unknown kinds, deltas of nothing", "200", "400", "cut")
+@attack("invalid packs: cut, wrong sums, wrong counts, unknown kinds, deltas of nothing", "200", "400", "cut")
 async def malformed_packs(target: Target, answers: Answers) -> None:
     blob = entry(BLOB, 4, zlib.compress(b"abcd"))
     good = raw_pack([blob])

@@ -36,7 +36,7 @@ SETTLE_SECONDS = 120
 
 @dataclass
 class Felt:
-    """What B felt in one attack, and what was seen of the service meanwhile."""
+    """B's figures in one attack, and the service's meanwhile."""
 
     name: str
     p50: dict[str, float] = field(default_factory=dict)

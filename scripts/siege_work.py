@@ -148,7 +148,7 @@ async def job_floods(target: Target, answers: Answers) -> None:
         )
 
 
-@attack("a job that is told more, cancelled and archived without end", "200", "409")
+@attack("a job with endless messages, cancellations and archivings", "200", "409")
 async def message_floods(target: Target, answers: Answers) -> None:
     async with session() as http:
         async with http.post(target.job(), json=NOTHING, headers=target.a.admin) as first:

@@ -50,7 +50,7 @@ class Life:
     tasks: list[float] = field(default_factory=list)
     wal: list[float] = field(default_factory=list)
     delays: dict[float, float] = field(default_factory=dict)
-    """Of the event loop: how many were at most so long."""
+    """Waits of the event loop: how many were at most so long."""
 
     def settled(self, values: list[Any]) -> list[Any]:
         return values[len(values) // 3 :]
@@ -96,7 +96,7 @@ class Soak:
         self.service, self._file = service, file
         self.jobs: list[str] = []
         self.broken: list[str] = []
-        """What answers ended with that told of an error."""
+        """The ends of answers that reported an error."""
         self.answers = self.left = self.kills = self.reloads = self.indexed = self.refused = 0
         self.lives = [Life()]
         self._up = asyncio.Event()
@@ -205,7 +205,7 @@ class Soak:
         life.delays = {float(most): float(count) for most, count in found}
 
     async def lost(self) -> list[str]:
-        """What was acknowledged and is not there."""
+        """Acknowledged things that are not there."""
         deadline, url = time.monotonic() + END_SECONDS, f"{self.service.url}/v2/agent/{self.service.project_id}/job"
         lost = []
         async with aiohttp.ClientSession() as http:

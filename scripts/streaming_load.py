@@ -1,4 +1,4 @@
-"""What ``bench_streaming`` measures with: a provider that streams to a plan, rivals in between, and their readers.
+"""The tools of ``bench_streaming``: a provider that streams to a plan, rivals in between, and their readers.
 
 Each chunk of the provider holds the moment at which it was sent (``time.perf_counter``, which all processes of one
 machine share), so a reader knows how long it was under way. The provider and the readers are asyncio protocols
@@ -215,7 +215,7 @@ async def read(url: str, body: dict[str, Any], headers: dict[str, str], *, searc
 
 
 def cpu_seconds(pid: int) -> float:
-    """Of a process and all that it has started, so far."""
+    """Processor seconds of a process and all that it has started, so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return (int(fields[11]) + int(fields[12])) / 100 + sum(cpu_seconds(int(child)) for child in children)

@@ -24,13 +24,13 @@ ENVIRONMENT = Path(__file__).parent.parent / ".venv-bench"
 
 ROUNDS = 3
 STREAMS, CHUNKS, PER_SECOND = 40, 200, 40.0
-"""Of one round of each rival: 1,600 chunks a second."""
+"""Sizes of one round of each rival: 1,600 chunks a second."""
 FIRST_TOKENS = 15
 AT_ONCE, AT_ONCE_CHUNKS, AT_ONCE_PER_SECOND = 100, 60, 10.0
 """A pace that both ours and the bare proxy sustain: else it is a queue that is measured."""
 MANY = 2_000
 OPENING = 25
-"""Of the many, so many begin at a time."""
+"""The number of streams that begin at a time."""
 SECONDS_TO_BEGIN = 75.0
 """For all of them; on a busy machine there are fewer, and the result says how many."""
 SECONDS_TO_START = 90.0
@@ -49,7 +49,7 @@ class Rival(Struct):
 
 
 class _Carried(Struct):
-    """What became of a round."""
+    """The result of a round."""
 
     beginning: float
     """Seconds of processor time to begin a reply."""

@@ -1,4 +1,5 @@
-"""The cost of a job besides its model: a scripted one changes 20 files of a large repository, the service does the rest.
+"""The cost of a job besides its model: a scripted one changes 20 files of a large repository, the service does
+the rest.
 
 The whole service runs in this process but for its HTTP socket, with everything as it is in production: durable log,
 views, gates, git, pull request. The rival is git's own command line on the same repository with the same changes.

@@ -129,7 +129,7 @@ class Site:
 
 
 def read(text: str) -> tuple[list[tuple[str, str]], list[str]]:
-    """Parts of Markdown: the links that are named by a number, and prose with a number in brackets that leads nowhere."""
+    """Return the links that are named by a number, and prose with a number in brackets that leads nowhere."""
     links: list[tuple[str, str]] = []
     left: list[str] = []
     for block in MARKDOWN.parse(text.replace("\\[", "(")):

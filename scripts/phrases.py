@@ -1,7 +1,8 @@
 """Phrases that a reader whose second language is English stumbles over, and where they are.
 
 Looked for in the docstrings of the program and the scripts, in the texts of the program's errors and of its command
-line, in the README, the manual and the pages of errors. Not looked for in code itself, names of log events, tests and the changelog's past.
+line, in the README, the manual and the pages of errors. Not looked for in code itself, names of log events, tests and
+the changelog's past.
 """
 
 import ast

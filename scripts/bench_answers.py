@@ -42,7 +42,7 @@ from service.adapters.builtin.answer import BuiltinAnswer
 from service.assistant.answer import AnswerSettings, Question, answer
 from service.cli.runtime import Runtime
 from service.domain.model import Usage
-from service.domain.replies import ReplyBroken, ReplyDone, SearchFinished, TextDelta
+from service.domain.threads.replies import ReplyBroken, ReplyDone, SearchFinished, TextDelta
 from service.main.folder import open_for_command
 from service.ports.model import Model, ModelChunk, ModelEnd, ModelRequest, ModelText
 from service.queries.projects import project_of_domain, source_of

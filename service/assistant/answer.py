@@ -36,7 +36,8 @@ from service.assistant.query import is_about_this_page, is_small_talk, query_for
 from service.assistant.suggestions import Suggestion, page_of
 from service.domain.errors import ServiceError, Unavailable
 from service.domain.model import ToolCall, Usage
-from service.domain.replies import (
+from service.domain.search import SearchFilter, Source
+from service.domain.threads.replies import (
     AnswerEvent,
     ModelFailure,
     ReplyBroken,
@@ -47,8 +48,7 @@ from service.domain.replies import (
     TextDelta,
     Thought,
 )
-from service.domain.search import SearchFilter, Source
-from service.domain.threads import (
+from service.domain.threads.threads import (
     DEFAULT_PAGE_SIZE,
     ContextItem,
 )

@@ -22,7 +22,7 @@ from string import Template
 from msgspec import Struct
 
 from service.assistant.suggestions import INFO
-from service.domain.threads import ContextItem
+from service.domain.threads.threads import ContextItem
 from service.markup.fences import without_fences
 from service.ports.context_budget import ContextBudget
 from service.ports.model import AssistantMessage, ModelMessage, Passage, SystemMessage, UserMessage

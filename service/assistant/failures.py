@@ -4,7 +4,7 @@ A provider's message may quote our key, the prompt, or its own machines, and it 
 """
 
 from service.domain.errors import RateLimited, ServiceError, Unavailable
-from service.domain.replies import ReplyBroken
+from service.domain.threads.replies import ReplyBroken
 from service.ports.model import CONTEXT_WINDOW_EXCEEDED
 
 BUSY = ReplyBroken("assistant_busy", "The assistant is busy. Ask again in a moment.")

@@ -8,7 +8,7 @@
 import re
 from collections.abc import Iterable, Sequence
 
-from service.domain.threads import ContextItem
+from service.domain.threads.threads import ContextItem
 
 MAX_QUERY_CHARACTERS = 600
 MAX_EARLIER_WORDS = 12

@@ -19,7 +19,7 @@ from service.cli.parsing import FILE, Options, command
 from service.cli.runtime import Runtime
 from service.cli.sites import open_site
 from service.domain.errors import Invalid
-from service.domain.threads import MAX_QUESTION_CHARACTERS
+from service.domain.threads.threads import MAX_QUESTION_CHARACTERS
 from service.ports.search_index import Section
 from service.queries.sites import list_sites
 

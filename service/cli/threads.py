@@ -13,9 +13,9 @@ from service.cli.parsing import Options, command
 from service.cli.runtime import Runtime
 from service.cli.sites import open_site
 from service.commands.threads import PostedMessage, post_message, start_thread
-from service.domain.replies import ReplyBroken, ReplyDone, ReplyEvent, SearchFinished, TextDelta
 from service.domain.search import SearchFilter, Source
-from service.domain.threads import (
+from service.domain.threads.replies import ReplyBroken, ReplyDone, ReplyEvent, SearchFinished, TextDelta
+from service.domain.threads.threads import (
     ANONYMOUS,
     DEFAULT_PAGE_SIZE,
     PostMessage,

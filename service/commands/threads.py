@@ -4,8 +4,8 @@ from msgspec import Struct
 
 from eventstore import EventStore, Metadata, SubjectErased, execute
 from service.domain.errors import NotFound
-from service.domain.feedback import GiveFeedback
-from service.domain.threads import PostMessage, StartThread, Thread, digest_of
+from service.domain.threads.feedback import GiveFeedback
+from service.domain.threads.threads import PostMessage, StartThread, Thread, digest_of
 from service.runtime.system import new_capability
 from service.streams import THREADS
 from service.views.projects import ProjectView

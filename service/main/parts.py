@@ -17,7 +17,7 @@ from service.adapters.webhook_sender import AiohttpWebhookSender
 from service.agent.loop.budgets import Budgets
 from service.assistant.answer import AnswerSettings
 from service.cli.runtime import Runtime
-from service.domain.replies import ReplyEvent
+from service.domain.threads.replies import ReplyEvent
 from service.main.listening import Address, admission_settings
 from service.main.reloading import CurrentModels
 from service.ports.tracer import NoTracer

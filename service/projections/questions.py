@@ -11,9 +11,9 @@ from typing import assert_never
 
 from eventstore import RecordedEvent
 from service.domain.events import ERASED
-from service.domain.feedback import FeedbackGiven
-from service.domain.question_normalization import wording
-from service.domain.threads import (
+from service.domain.threads.feedback import FeedbackGiven
+from service.domain.threads.question_normalization import wording
+from service.domain.threads.threads import (
     MessagePosted,
     ReaderLeft,
     ReaderReturned,

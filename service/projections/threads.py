@@ -10,8 +10,8 @@ from typing import assert_never
 
 from eventstore import RecordedEvent
 from service.domain.events import GONE
-from service.domain.feedback import FeedbackGiven
-from service.domain.threads import (
+from service.domain.threads.feedback import FeedbackGiven
+from service.domain.threads.threads import (
     MessagePosted,
     ReaderLeft,
     ReaderReturned,

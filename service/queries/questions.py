@@ -12,8 +12,8 @@ from typing import TypeAlias, TypeVar, cast
 from msgspec import Struct
 
 from eventstore import EventStore, Views
-from service.domain.feedback import Rating
-from service.domain.threads import Resolution
+from service.domain.threads.feedback import Rating
+from service.domain.threads.threads import Resolution
 from service.domain.times import timestamp_from
 from service.projections.questions import NAME, stamp
 from service.views.questions import (

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import assert_never
 
 from service.domain.model import Usage
-from service.domain.replies import (
+from service.domain.threads.replies import (
     ReplyBroken,
     ReplyDone,
     ReplyEvent,

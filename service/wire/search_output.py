@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-from service.domain.replies import SearchHit
 from service.domain.search import Source
+from service.domain.threads.replies import SearchHit
 
 SEARCH = "search"
 """The tool's name in both protocols."""

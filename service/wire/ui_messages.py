@@ -26,7 +26,7 @@ from typing import Annotated, Any, assert_never
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from service.domain.replies import (
+from service.domain.threads.replies import (
     ReplyBroken,
     ReplyDone,
     ReplyEvent,

@@ -30,7 +30,7 @@ from service.assistant.answer import AnswerSettings, Question, answer
 from service.assistant.context import Exchange
 from service.domain.errors import Conflict, NotFound
 from service.domain.events import DAMAGED
-from service.domain.replies import (
+from service.domain.threads.replies import (
     STOPPED,
     AnswerEvent,
     ModelFailure,
@@ -42,7 +42,7 @@ from service.domain.replies import (
     TextDelta,
     Thought,
 )
-from service.domain.threads import (
+from service.domain.threads.threads import (
     CompleteReply,
     FailReply,
     LeaveReply,

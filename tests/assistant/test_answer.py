@@ -11,7 +11,8 @@ from service.assistant.answer import NO_ANSWER, AnswerSettings, Question, answer
 from service.assistant.context import Exchange
 from service.domain.errors import Forbidden, Invalid, NotFound, RateLimited, ServiceError, Unavailable
 from service.domain.model import ToolCall, Usage
-from service.domain.replies import (
+from service.domain.search import SearchFilter
+from service.domain.threads.replies import (
     ModelFailure,
     ReplyBroken,
     ReplyDone,
@@ -20,8 +21,7 @@ from service.domain.replies import (
     TextDelta,
     Thought,
 )
-from service.domain.search import SearchFilter
-from service.domain.threads import (
+from service.domain.threads.threads import (
     ContextItem,
 )
 from service.ports.model import AssistantMessage, ToolMessage

@@ -9,7 +9,7 @@ import random
 from scripts.bench_answers import CitesAtRandom, read
 from service.adapters.builtin.answer import BuiltinAnswer
 from service.assistant.answer import Question, answer
-from service.domain.replies import ReplyDone, SearchFinished
+from service.domain.threads.replies import ReplyDone, SearchFinished
 from service.retrieval.readers.markdown import parse_page
 from tests.retrieval.conftest import indexed  # noqa: F401  (a fixture)
 from tests.retrieval.sites import COMMIT, DOMAIN

@@ -16,7 +16,7 @@ from service.assistant.context import (
     results_text,
     share,
 )
-from service.domain.threads import ContextItem
+from service.domain.threads.threads import ContextItem
 from service.ports.context_budget import context_budget
 from service.ports.model import AssistantMessage, Passage, SystemMessage, UserMessage
 

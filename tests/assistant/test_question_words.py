@@ -3,7 +3,7 @@
 import pytest
 
 from service.assistant.query import is_about_this_page, query_for
-from service.domain.threads import ContextItem
+from service.domain.threads.threads import ContextItem
 
 EARLIER = ["How do I install the CLI with Homebrew?"]
 

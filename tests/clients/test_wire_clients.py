@@ -11,7 +11,7 @@ from aiohttp.test_utils import TestServer
 from msgspec.structs import replace
 
 from service.domain.jobs.decider import JobEvent
-from service.domain.replies import ReplyEvent
+from service.domain.threads.replies import ReplyEvent
 from service.wire import data_stream, ui_messages
 from service.wire.data_stream import DataStreamEncoder
 from service.wire.job_stream import JobStreamEncoder

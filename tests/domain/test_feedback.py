@@ -6,10 +6,10 @@ import pytest
 from msgspec.structs import replace
 
 from service.domain.errors import Conflict, Invalid, NotFound
-from service.domain.feedback import MAX_CHANGES, MAX_COMMENT_CHARACTERS, Feedback, FeedbackGiven, GiveFeedback
 from service.domain.model import Usage
 from service.domain.search import SearchFilter
-from service.domain.threads import (
+from service.domain.threads.feedback import MAX_CHANGES, MAX_COMMENT_CHARACTERS, Feedback, FeedbackGiven, GiveFeedback
+from service.domain.threads.threads import (
     Absent,
     CompleteReply,
     PostMessage,

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.domain.model import Usage
-from service.domain.replies import (
+from service.domain.search import Source
+from service.domain.threads.replies import (
     FEW_DELTAS,
     ReplyBroken,
     ReplyDone,
@@ -18,8 +19,7 @@ from service.domain.replies import (
     TextDelta,
     merged,
 )
-from service.domain.search import Source
-from service.domain.threads import (
+from service.domain.threads.threads import (
     ReaderLeft,
     ReplyCompleted,
     ReplyFailed,

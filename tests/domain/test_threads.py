@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from service.domain.errors import Conflict, Invalid, NotFound
 from service.domain.model import Usage
-from service.domain.replies import ResumeRequest
 from service.domain.search import SearchFilter, Source
-from service.domain.threads import (
+from service.domain.threads.replies import ResumeRequest
+from service.domain.threads.threads import (
     Absent,
     CompleteReply,
     ContextItem,
@@ -30,7 +30,7 @@ from service.domain.threads import (
     digest_of,
     evolve,
 )
-from service.domain.turns import Turns
+from service.domain.threads.turns import Turns
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 POST = PostMessage("m1", "", "How?", (), "", SearchFilter(), 5, 2, "r1", "one", "guide", "ann", NOW)

@@ -7,7 +7,7 @@ from service.adapters.builtin import question_words, quotable
 from service.assistant import context, query, suggestions
 from service.assistant.addresses import KnownAddresses
 from service.assistant.answer_text import AnswerText
-from service.domain.question_normalization import wording
+from service.domain.threads.question_normalization import wording
 from service.markup.prose import words_of
 from tests.hostile.growth import assert_linear
 

@@ -7,11 +7,11 @@ from msgspec.structs import replace
 
 from eventstore import Metadata, SQLiteEventStore, Views, execute
 from service.commands.erasures import erase_subject
-from service.domain.feedback import GiveFeedback
 from service.domain.model import Usage
-from service.domain.question_normalization import wording
 from service.domain.search import SearchFilter, Source
-from service.domain.threads import (
+from service.domain.threads.feedback import GiveFeedback
+from service.domain.threads.question_normalization import wording
+from service.domain.threads.threads import (
     CompleteReply,
     FailReply,
     PostMessage,

@@ -27,7 +27,7 @@ from service.domain.model import Usage
 from service.domain.organizations import OrganizationCreated
 from service.domain.projects import ProjectChanged, ProjectCreated
 from service.domain.sites import IndexFailed, IndexKept, IndexRequested, SiteIndexed, SiteRegistered
-from service.domain.threads import (
+from service.domain.threads.threads import (
     ReaderLeft,
     ReplyCompleted,
     ReplyFailed,

@@ -14,9 +14,9 @@ from aiohttp import web
 
 from eventstore import SQLiteEventStore, Views, execute
 from service.domain.model import Usage
-from service.domain.replies import ReplyDone, ReplyOpened, TextDelta
 from service.domain.search import SearchFilter
-from service.domain.threads import (
+from service.domain.threads.replies import ReplyDone, ReplyOpened, TextDelta
+from service.domain.threads.threads import (
     CompleteReply,
     PostMessage,
     RecordText,

@@ -1,7 +1,8 @@
 """Replies as the assistant gives them, to encode."""
 
 from service.domain.model import Usage
-from service.domain.replies import (
+from service.domain.search import Source
+from service.domain.threads.replies import (
     ReplyBroken,
     ReplyDone,
     ReplyEvent,
@@ -11,7 +12,6 @@ from service.domain.replies import (
     SearchStarted,
     TextDelta,
 )
-from service.domain.search import Source
 
 OPENED = ReplyOpened(thread_id="T", reply_id="msg_1")
 STARTED = SearchStarted("c1", "deploy")

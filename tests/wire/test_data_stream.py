@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 
 from service.domain.model import Usage
-from service.domain.replies import ReplyDone, ReplyEvent, ReplyOpened, SearchFinished, SearchStarted, TextDelta
+from service.domain.threads.replies import ReplyDone, ReplyEvent, ReplyOpened, SearchFinished, SearchStarted, TextDelta
 from service.wire.data_stream import HEADERS, KEEP_ALIVE, DataStreamEncoder
 from tests.wire import sample_replies
 from tests.wire.test_ui_messages import replies

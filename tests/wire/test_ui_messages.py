@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.domain.model import Usage
-from service.domain.replies import (
+from service.domain.search import Source
+from service.domain.threads.replies import (
     ReplyBroken,
     ReplyDone,
     ReplyEvent,
@@ -18,7 +19,6 @@ from service.domain.replies import (
     SearchStarted,
     TextDelta,
 )
-from service.domain.search import Source
 from service.wire.ui_messages import HEADERS, KEEP_ALIVE, UiMessageEncoder, is_plain_reader
 from tests.wire import sample_replies
 

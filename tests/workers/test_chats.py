@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from eventstore import Metadata, execute
 from service.commands.erasures import erase_subject
 from service.domain.search import SearchFilter
-from service.domain.threads import (
+from service.domain.threads.threads import (
     PostMessage,
     StartThread,
     digest_of,

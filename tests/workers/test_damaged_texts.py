@@ -13,9 +13,9 @@ from service.domain.events import DAMAGED
 from service.domain.hooks.incoming import SetIncomingSecret
 from service.domain.jobs.decider import CancelJob
 from service.domain.model import Usage
-from service.domain.replies import ReplyBroken, ReplyDone
 from service.domain.search import SearchFilter
-from service.domain.threads import (
+from service.domain.threads.replies import ReplyBroken, ReplyDone
+from service.domain.threads.threads import (
     CompleteReply,
     PostMessage,
     StartThread,

@@ -12,9 +12,9 @@ from service.agent.loop.budgets import Budgets
 from service.domain.errors import DiskFull
 from service.domain.jobs.decider import Message, RequestJob
 from service.domain.projects import CreateProject, Project
-from service.domain.replies import ReplyBroken, ReplyDone
 from service.domain.search import SearchFilter
-from service.domain.threads import (
+from service.domain.threads.replies import ReplyBroken, ReplyDone
+from service.domain.threads.threads import (
     PostMessage,
     StartThread,
     digest_of,

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from eventstore import execute
 from service.domain.model import Usage
-from service.domain.replies import ReplyBroken, TextDelta
 from service.domain.search import SearchFilter
-from service.domain.threads import (
+from service.domain.threads.replies import ReplyBroken, TextDelta
+from service.domain.threads.threads import (
     Absent,
     LeaveReply,
     PostMessage,

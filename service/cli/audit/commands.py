@@ -32,7 +32,7 @@ from service.cli.runtime import Runtime
 from service.commands.erasures import erase_subject
 from service.domain.errors import Invalid
 from service.domain.formats import NewerFormat
-from service.domain.threads import ANONYMOUS, ThreadStarted
+from service.domain.threads.threads import ANONYMOUS, ThreadStarted
 from service.integrity.checkpoints import (
     CHECKPOINTS,
     SignedCheckpoint,

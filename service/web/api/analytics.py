@@ -13,8 +13,8 @@ from aiohttp import web
 from msgspec import Meta, Struct
 
 from service.domain.errors import Invalid, NotFound
-from service.domain.feedback import Rating
-from service.domain.threads import Resolution
+from service.domain.threads.feedback import Rating
+from service.domain.threads.threads import Resolution
 from service.queries import questions
 from service.queries.questions import Period, Placed
 from service.views.questions import (

@@ -6,7 +6,7 @@ from aiohttp import web
 from msgspec import Meta, Struct
 
 from service.commands.threads import give_feedback
-from service.domain.feedback import MAX_COMMENT_CHARACTERS, GiveFeedback, Rating
+from service.domain.threads.feedback import MAX_COMMENT_CHARACTERS, GiveFeedback, Rating
 from service.runtime.system import now
 from service.views.fields import described
 from service.web.api.operations import Answer, Routes

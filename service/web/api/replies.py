@@ -8,7 +8,7 @@ from aiohttp import web
 from aiohttp_sse import EventSourceResponse
 from msgspec import Struct
 
-from service.domain.replies import ReplyBroken, ReplyDone, ReplyEvent, ReplyReplay, TextDelta, merged
+from service.domain.threads.replies import ReplyBroken, ReplyDone, ReplyEvent, ReplyReplay, TextDelta, merged
 from service.ports.direct_reader import DirectReader
 from service.queries.threads import position_of_reply
 from service.streams import THREADS, decoded

@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 
 from service.domain.errors import Invalid, NotFound
 from service.domain.search import SearchFilter
-from service.domain.threads import (
+from service.domain.threads.threads import (
     MAX_PAGE_SIZE,
     MAX_QUESTION_CHARACTERS,
 )

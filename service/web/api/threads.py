@@ -9,9 +9,9 @@ from msgspec import Meta, Raw, Struct, field
 
 from service.commands.threads import PostedMessage, post_message, start_thread
 from service.domain.errors import Invalid, NotFound
-from service.domain.replies import ReplyEvent, ResumeRequest
 from service.domain.search import SearchFilter
-from service.domain.threads import (
+from service.domain.threads.replies import ReplyEvent, ResumeRequest
+from service.domain.threads.threads import (
     DEFAULT_PAGE_SIZE,
     MAX_CONTEXT_CHARACTERS,
     MAX_FP_CHARACTERS,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from aiohttp import web
 
 from eventstore import EventStore, Views
-from service.domain.replies import ReplyEvent
+from service.domain.threads.replies import ReplyEvent
 from service.ports.bounds import CountBound
 from service.ports.model import Models
 from service.ports.search_index import SearchIndex

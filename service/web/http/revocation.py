@@ -8,7 +8,7 @@ a clone, a body that still arrives.
 from aiohttp import web
 
 from service.domain.errors import Unauthorized
-from service.domain.replies import ReplyBroken
+from service.domain.threads.replies import ReplyBroken
 from service.queries.keys import Revocation
 
 REVOKED = web.RequestKey("revoked", Revocation)

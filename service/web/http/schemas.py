@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from service.domain.threads import MAX_QUESTION_CHARACTERS
+from service.domain.threads.threads import MAX_QUESTION_CHARACTERS
 
 NOT_BLANK = {"pattern": r"[^\s\u001c-\u001f\u0085]"}
 """Text that ``str.strip`` does not empty: it strips a few separators that regular expressions treat as letters."""

@@ -8,13 +8,13 @@ from typing import Annotated, Literal, assert_never
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from service.domain import feedback
 from service.domain.errors import Conflict, Invalid, NotFound
 from service.domain.events import GONE, Event, PersonalText
-from service.domain.feedback import Feedback, FeedbackGiven, GiveFeedback
 from service.domain.model import Usage
 from service.domain.search import SearchFilter, Source
-from service.domain.turns import Turns
+from service.domain.threads import feedback
+from service.domain.threads.feedback import Feedback, FeedbackGiven, GiveFeedback
+from service.domain.threads.turns import Turns
 
 MAX_QUESTION_CHARACTERS = 32_768
 MAX_CONTEXT_CHARACTERS = 50_000

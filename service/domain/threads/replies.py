@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from service.domain.model import Usage
 from service.domain.search import Source
-from service.domain.threads import (
+from service.domain.threads.threads import (
     Reply,
     ReplyCompleted,
     ReplyFailed,

@@ -4,11 +4,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 from eventstore import Codec, Decider, RecordedEvent, UnknownEventType
-from service.domain import audit, copies, erasures, organizations, projects, sites
+from service.domain import audit, copies, erasures, organizations, sites
 from service.domain.access import idempotency as requests
 from service.domain.access import keys, usage
 from service.domain.hooks import deliveries, incoming, webhooks
 from service.domain.jobs import decider as jobs
+from service.domain.projects import decider as projects
 from service.domain.threads import threads
 
 C = TypeVar("C")

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol, cast
 
 from service.domain.errors import Forbidden
-from service.domain.projects import CodeHostKind
+from service.domain.projects.settings import CodeHostKind
 from service.ports.code_host import CodeHost
 from service.ports.docs_source import DocsSource, Source
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 from urllib.parse import urlsplit
 
 import click
@@ -17,7 +17,8 @@ from service.cli.runtime import Runtime
 from service.commands.organizations import create_organization
 from service.commands.projects import change_project, create_project
 from service.domain.errors import Invalid, NotFound
-from service.domain.projects import ChangeProject, CodeHostKind, Project
+from service.domain.projects.decider import ChangeProject
+from service.domain.projects.settings import CodeHostKind, ProjectSettings
 from service.queries.organizations import get_organization, list_organizations
 from service.queries.projects import get_project, list_projects, project_of_domain
 from service.queries.read_models import catch_up
@@ -55,6 +56,11 @@ def _access(default: str | None) -> Decorator:
             help="the environment variable that holds the App's private key; with _FILE at its end, the name of a file",
         ),
     )
+
+
+def _typed_access(options: Options) -> dict[str, Any]:
+    names = ("api_url", "git_token_env", "github_app_id", "github_app_key_env")
+    return {name: getattr(options, name) for name in names}
 
 
 @organization.command(
@@ -123,7 +129,7 @@ async def list_organizations_(runtime: Runtime, _options: Options, output: Outpu
 )
 @click.option("--organization", metavar="ID", help="whose it is; needed only when there are several")
 async def create_project_(runtime: Runtime, options: Options, output: Output) -> int:
-    new = Project(
+    new = ProjectSettings(
         organization_id=await the_organization(runtime, options.organization),
         name=options.name,
         repository=options.website or repository_from(options.repository),
@@ -131,12 +137,9 @@ async def create_project_(runtime: Runtime, options: Options, output: Output) ->
         docs_folder=options.docs,
         domain=options.domain or domain_from(options.name),
         code_host="website" if options.website else options.code_host,
-        api_url=options.api_url,
-        git_token_env=options.git_token_env,
-        github_app_id=options.github_app_id,
-        github_app_key_env=options.github_app_key_env,
         labels=options.label,
         reviewers=options.reviewer,
+        **_typed_access(options),
     )
     created = await create_project(
         runtime.store, runtime.views, runtime.docs, runtime.code_hosts, new, Metadata(actor=cli_actor())
@@ -178,12 +181,9 @@ async def update_project_(runtime: Runtime, options: Options, output: Output) ->
         repository=options.repository,
         ref=options.ref,
         docs_folder=options.docs,
-        api_url=options.api_url,
-        git_token_env=options.git_token_env,
-        github_app_id=options.github_app_id,
-        github_app_key_env=options.github_app_key_env,
         labels=() if options.no_labels else options.label or None,
         reviewers=() if options.no_reviewers else options.reviewer or None,
+        **_typed_access(options),
     )
     changed = await change_project(
         runtime.store, runtime.docs, runtime.code_hosts, row.id, change, Metadata(actor=cli_actor())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:  # each of them takes longer to import than a small command runs
     from eventstore import EventStore, Views
-    from service.domain.projects import CodeHostKind
+    from service.domain.projects.settings import CodeHostKind
     from service.ports.code_host import CodeHost
     from service.ports.docs_source import DocsSource
     from service.ports.model import Models

@@ -21,7 +21,7 @@ from service.domain.jobs.decider import (
     branch_for,
     title_from,
 )
-from service.domain.projects import legal_branch
+from service.domain.projects.branches import legal_branch
 from service.ports.model import Models
 from service.queries.jobs import jobs_of_pull_request
 from service.runtime.system import new_job_id, now

@@ -8,7 +8,8 @@ from msgspec.structs import replace
 from eventstore import Append, EventStore, Metadata, Views, execute, load, plan
 from service.commands.sites import request_index
 from service.domain.errors import Conflict, NotFound
-from service.domain.projects import ChangeProject, CodeHostKind, CreateProject, Project
+from service.domain.projects.decider import ChangeProject, CreateProject
+from service.domain.projects.settings import CodeHostKind, ProjectSettings
 from service.domain.sites import RegisterSite
 from service.ports.code_host import CodeHost
 from service.ports.docs_source import DocsSource, Source
@@ -31,7 +32,7 @@ CodeHosts = Mapping[CodeHostKind, CodeHost]
 
 
 async def create_project(
-    store: EventStore, views: Views, docs: DocsSource, code_hosts: CodeHosts, new: Project, metadata: Metadata
+    store: EventStore, views: Views, docs: DocsSource, code_hosts: CodeHosts, new: ProjectSettings, metadata: Metadata
 ) -> CheckedProject:
     """Record a project and its site together, once its repository and its code host have answered.
 
@@ -72,8 +73,8 @@ async def change_project(
     after = before
     for event in PROJECTS.decide(change, before):
         after = PROJECTS.evolve(after, event)
-    assert isinstance(before, Project)
-    assert isinstance(after, Project)
+    assert isinstance(before, ProjectSettings)
+    assert isinstance(after, ProjectSettings)
     warnings = await _require_reachable(docs, code_hosts, source_from(project_id, after))
     position = (await execute(store, PROJECTS, project_id, change, metadata=metadata)).position
     if any(getattr(before, name) != getattr(after, name) for name in ("repository", "ref", "docs_folder")):

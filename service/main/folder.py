@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # imported where a command needs them: together they take lon
     from service.adapters.code_hosts.api_client import ApiClient
     from service.adapters.code_hosts.tokens import Tokens
     from service.adapters.models.configured import ConfiguredModels, ModelSettings
-    from service.domain.projects import CodeHostKind
+    from service.domain.projects.settings import CodeHostKind
     from service.main.reloading import ClosableModels
     from service.ports.code_host import CodeHost
     from service.ports.docs_source import DocsSource

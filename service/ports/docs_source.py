@@ -8,7 +8,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from service.domain.projects import CodeHostKind
+from service.domain.projects.settings import CodeHostKind
 
 LEFT_OUT, REASON, MAY_HOLD_PAGES = b"V", "DOCSMITH.reason", "DOCSMITH.folder"
 """In an archive of ``export``: the type of a member that is left out (GNU's for a volume's label, which no repository

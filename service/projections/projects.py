@@ -5,36 +5,21 @@ from collections.abc import Sequence
 from typing import assert_never
 
 import msgspec
-from msgspec.structs import asdict
+from msgspec import convert
 
 from eventstore import RecordedEvent
-from service.domain.projects import CHANGEABLE, ProjectChanged, ProjectCreated
+from service.domain.projects.decider import ProjectChanged, ProjectCreated
+from service.domain.projects.settings import ProjectSettings, changed
 from service.streams import PROJECTS, decoded
-
-COLUMNS = (
-    "id, organization_id, name, repository, ref, docs_folder, domain, code_host, api_url, git_token_env, github_app_id,"
-    " github_app_key_env, labels, reviewers, created_at"
-)
 
 
 class ProjectsView:
-    name = "projects-2"
+    name = "projects-3"
     tables = """
         CREATE TABLE projects (
             id TEXT PRIMARY KEY,
-            organization_id TEXT NOT NULL,
-            name TEXT NOT NULL,
-            repository TEXT NOT NULL,
-            ref TEXT NOT NULL,
-            docs_folder TEXT NOT NULL,
             domain TEXT NOT NULL UNIQUE,
-            code_host TEXT NOT NULL,
-            api_url TEXT NOT NULL,
-            git_token_env TEXT NOT NULL,
-            github_app_id TEXT NOT NULL,
-            github_app_key_env TEXT NOT NULL,
-            labels TEXT NOT NULL,  -- JSON
-            reviewers TEXT NOT NULL,  -- JSON
+            settings TEXT NOT NULL,  -- JSON of ProjectSettings
             created_at TEXT NOT NULL
         ) STRICT;
     """
@@ -43,21 +28,16 @@ class ProjectsView:
         for project_id, event in decoded(PROJECTS, events):
             match event:
                 case ProjectCreated():
-                    values = {**asdict(event), "id": project_id, "created_at": event.created_at.isoformat()}
-                    row = [_stored(values[name]) for name in COLUMNS.split(", ")]
-                    marks = ", ".join("?" * len(row))
-                    db.execute(f"INSERT INTO projects ({COLUMNS}) VALUES ({marks})", row)  # noqa: S608  (no input)
+                    settings = convert(event, ProjectSettings, from_attributes=True)
+                    row = (project_id, event.domain, _stored(settings), event.created_at.isoformat())
+                    db.execute("INSERT INTO projects VALUES (?, ?, ?, ?)", row)
                 case ProjectChanged():
-                    for name in CHANGEABLE:
-                        value = getattr(event, name)
-                        if value is not None:
-                            db.execute(
-                                f"UPDATE projects SET {name} = ? WHERE id = ?",  # noqa: S608  (no input)
-                                (_stored(value), project_id),
-                            )
+                    (stored,) = db.execute("SELECT settings FROM projects WHERE id = ?", (project_id,)).fetchone()
+                    settings = changed(msgspec.json.decode(stored, type=ProjectSettings), event)
+                    db.execute("UPDATE projects SET settings = ? WHERE id = ?", (_stored(settings), project_id))
                 case _:
                     assert_never(event)
 
 
-def _stored(value: str | tuple[str, ...]) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+def _stored(settings: ProjectSettings) -> str:
+    return msgspec.json.encode(settings).decode()

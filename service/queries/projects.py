@@ -6,11 +6,12 @@ from contextlib import suppress
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from eventstore import EventStore, StoreUnavailable, Views
+from service.domain.projects.settings import ProjectSettings
 from service.domain.times import timestamp_from
 from service.ports.docs_source import Source
-from service.projections.projects import COLUMNS
 from service.streams import PROJECTS
 from service.views.projects import ProjectView
 
@@ -19,25 +20,22 @@ MAX_IN_MEMORY = 10_000
 
 async def list_projects(views: Views) -> list[ProjectView]:
     """Return all, oldest first."""
-    rows = await views.query(f"SELECT {COLUMNS} FROM projects ORDER BY created_at, id", ())  # noqa: S608  (no input)
-    return [_view(row) for row in rows]
+    return [_view(row) for row in await views.query("SELECT * FROM projects ORDER BY created_at, id", ())]
 
 
 async def get_project(views: Views, project_id: str) -> ProjectView | None:
-    row = await views.query_one(f"SELECT {COLUMNS} FROM projects WHERE id = ?", (project_id,))  # noqa: S608  (no input)
+    row = await views.query_one("SELECT * FROM projects WHERE id = ?", (project_id,))
     return _view(row) if row else None
 
 
 async def project_of_domain(views: Views, domain: str) -> ProjectView | None:
-    row = await views.query_one(f"SELECT {COLUMNS} FROM projects WHERE domain = ?", (domain,))  # noqa: S608  (no input)
+    row = await views.query_one("SELECT * FROM projects WHERE domain = ?", (domain,))
     return _view(row) if row else None
 
 
 def _view(row: sqlite3.Row) -> ProjectView:
-    values = dict(zip(ProjectView.__struct_fields__, row, strict=True))
-    for name in ("labels", "reviewers"):
-        values[name] = msgspec.json.decode(values[name], type=tuple[str, ...])
-    return ProjectView(**{**values, "created_at": timestamp_from(values["created_at"])})
+    settings = msgspec.json.decode(row["settings"], type=ProjectSettings)
+    return ProjectView(id=row["id"], created_at=timestamp_from(row["created_at"]), **asdict(settings))
 
 
 def source_of(project: ProjectView) -> Source:

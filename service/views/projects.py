@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Struct
 
-from service.domain.projects import CodeHostKind
+from service.domain.projects.settings import CodeHostKind
 from service.views.fields import Timestamp, described
 
 

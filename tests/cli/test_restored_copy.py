@@ -8,7 +8,8 @@ import pytest
 
 from eventstore import SQLiteEventStore, execute
 from service.domain.jobs.decider import Message, RequestJob
-from service.domain.projects import CreateProject, Project
+from service.domain.projects.decider import CreateProject
+from service.domain.projects.settings import ProjectSettings
 from service.domain.sites import RegisterSite, RequestIndex
 from service.streams import JOBS, PROJECTS, SITES
 from tests.end_to_end.conftest import http  # noqa: F401
@@ -73,7 +74,9 @@ async def add_work(service, url):
     async with await SQLiteEventStore.open(service.data / "events.db", vault_path=service.data / "keys.db") as store:
         for name, kind, address in (("hub", "gitea", f"{url}/acme/hub.git"), ("live", "website", f"{url}/live/")):
             token = "HUB_TOKEN" if kind == "gitea" else ""
-            project = Project(service.organization_id, name, address, "main", "", name, kind, git_token_env=token)
+            project = ProjectSettings(
+                service.organization_id, name, address, "main", "", name, kind, git_token_env=token
+            )
             await execute(store, PROJECTS, name, CreateProject(project, NOW))
             await execute(store, SITES, name, RegisterSite(name, service.organization_id, NOW))
             await execute(store, SITES, name, RequestIndex("a push", NOW))

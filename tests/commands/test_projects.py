@@ -6,7 +6,8 @@ from eventstore import Metadata, SQLiteEventStore, Views
 from service.commands.organizations import create_organization
 from service.commands.projects import change_project, create_project
 from service.domain.errors import Conflict, Forbidden, Invalid, NotFound
-from service.domain.projects import ChangeProject, Project
+from service.domain.projects.decider import ChangeProject
+from service.domain.projects.settings import ProjectSettings
 from service.projections import all_projections
 from service.queries.projects import get_project
 from service.runtime.system import now
@@ -50,7 +51,9 @@ async def make(store, views, docs, host):
             "organization_id": organization.id, "name": "Guide", "repository": "https://git.example/octo/guide",
             "ref": "main", "docs_folder": "", "domain": "guide", "code_host": "gitea", "git_token_env": "TOKEN",
         }  # fmt: skip
-        made = await create_project(store, views, docs, {"gitea": host}, Project(**{**plain, **changes}), METADATA)
+        made = await create_project(
+            store, views, docs, {"gitea": host}, ProjectSettings(**{**plain, **changes}), METADATA
+        )
         await views.catch_up()
         return made
 

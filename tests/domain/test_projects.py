@@ -9,7 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from service.domain.errors import Conflict, Invalid, NotFound
-from service.domain.projects import Absent, ChangeProject, CreateProject, Project, decide, evolve, legal_branch
+from service.domain.projects.branches import legal_branch
+from service.domain.projects.decider import Absent, ChangeProject, CreateProject, decide, evolve
+from service.domain.projects.settings import ProjectSettings
 from service.domain.sites import Absent as NoSite
 from service.domain.sites import RegisterSite
 from service.domain.sites import decide as decide_site
@@ -23,7 +25,7 @@ def create(**changes):
         "organization_id": "org", "name": "Guide", "repository": "https://git.example/guide.git", "ref": "main",
         "docs_folder": "", "domain": "guide", "code_host": "local",
     }  # fmt: skip
-    return CreateProject(Project(**{**plain, **changes}), NOW)
+    return CreateProject(ProjectSettings(**{**plain, **changes}), NOW)
 
 
 @pytest.mark.parametrize(

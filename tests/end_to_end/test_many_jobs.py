@@ -9,7 +9,7 @@ from dulwich.repo import Repo
 
 from eventstore import Metadata
 from service.commands.projects import create_project
-from service.domain.projects import Project
+from service.domain.projects.settings import ProjectSettings
 from service.main.folder import open_for_command
 from service.runtime.settings import Settings
 from tests.end_to_end.talk import create_job, get_job, job_events
@@ -115,7 +115,7 @@ async def test_ten_jobs_on_ten_repositories(http, tmp_path):
         async with open_for_command(service.data, Settings()) as runtime:
             for number in range(1, JOBS):
                 folder = str(write_docs(tmp_path / f"docs-{number}", docs(f"Star {number}")))
-                new = Project(service.organization_id, "Star", folder, "main", "", f"star-{number}", "local")
+                new = ProjectSettings(service.organization_id, "Star", folder, "main", "", f"star-{number}", "local")
                 created = await create_project(
                     runtime.store, runtime.views, runtime.docs, runtime.code_hosts, new, Metadata()
                 )

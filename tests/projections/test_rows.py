@@ -25,7 +25,7 @@ from service.domain.jobs.decider import (
 )
 from service.domain.model import Usage
 from service.domain.organizations import OrganizationCreated
-from service.domain.projects import ProjectChanged, ProjectCreated
+from service.domain.projects.decider import ProjectChanged, ProjectCreated
 from service.domain.sites import IndexFailed, IndexKept, IndexRequested, SiteIndexed, SiteRegistered
 from service.domain.threads.threads import (
     ReaderLeft,

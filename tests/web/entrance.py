@@ -14,7 +14,8 @@ from msgspec import Struct
 from eventstore import Append, NewEvent, SQLiteEventStore, Views, execute
 from service.domain.access.keys import CreateKey
 from service.domain.organizations import CreateOrganization
-from service.domain.projects import CreateProject, Project
+from service.domain.projects.decider import CreateProject
+from service.domain.projects.settings import ProjectSettings
 from service.projections import all_projections
 from service.runtime.system import new_id, new_key_token, now
 from service.streams import KEYS, ORGANIZATIONS, PROJECTS
@@ -124,5 +125,7 @@ async def _make_tenants(store: SQLiteEventStore) -> None:
     for organization, projects in ORGANIZATIONS_PROJECTS.items():
         await execute(store, ORGANIZATIONS, organization, CreateOrganization(organization, now()))
         for project in projects:
-            command = CreateProject(Project(organization, project, "/nowhere", "main", "", project, "local"), now())
+            command = CreateProject(
+                ProjectSettings(organization, project, "/nowhere", "main", "", project, "local"), now()
+            )
             await execute(store, PROJECTS, project, command)

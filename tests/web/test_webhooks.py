@@ -18,7 +18,8 @@ from service.domain.jobs.decider import (
     RequestJob,
     StartJob,
 )
-from service.domain.projects import CreateProject, Project
+from service.domain.projects.decider import CreateProject
+from service.domain.projects.settings import ProjectSettings
 from service.domain.sites import RegisterSite
 from service.projections import all_projections
 from service.streams import INCOMING, JOBS, PROJECTS, SITES
@@ -53,7 +54,7 @@ async def client(store, tmp_path, aiohttp_client):
 async def make_project(store, code_host, *, secret=SECRET):
     repository = "https://host.example/acme/guide.git"
     project = CreateProject(
-        Project("o", "Guide", repository, "main", "", "guide", code_host, git_token_env="GIT_TOKEN"), NOW
+        ProjectSettings("o", "Guide", repository, "main", "", "guide", code_host, git_token_env="GIT_TOKEN"), NOW
     )
     await execute(store, PROJECTS, "p", project)
     await execute(store, SITES, "guide", RegisterSite("p", "o", NOW))

@@ -10,7 +10,7 @@ from service.commands.organizations import create_organization
 from service.commands.projects import create_project
 from service.commands.sites import request_index
 from service.domain.errors import Unavailable
-from service.domain.projects import Project
+from service.domain.projects.settings import ProjectSettings
 from service.domain.sites import IndexFailed, SiteIndexed
 from service.ports.docs_source import NewCommit
 from service.queries.projects import list_projects, source_of
@@ -43,7 +43,9 @@ class Town:
 
     async def site(self, organization: str, domain: str, *stalled: str) -> str:
         """Whose operations never end. Returns the project's id."""
-        new = Project(organization, domain, "https://x.y/r.git", "main", "", domain, "github", git_token_env="TOKEN")
+        new = ProjectSettings(
+            organization, domain, "https://x.y/r.git", "main", "", domain, "github", git_token_env="TOKEN"
+        )
         hosts = {"github": FakeCodeHost()}
         project = await create_project(self.store, self.views, self.docs, hosts, new, Metadata())
         self.docs.stalled |= {(project.id, operation) for operation in stalled}

@@ -11,7 +11,8 @@ from eventstore import OutcomeUnknown, SQLiteEventStore, StoreFull, Views, execu
 from service.agent.loop.budgets import Budgets
 from service.domain.errors import DiskFull
 from service.domain.jobs.decider import Message, RequestJob
-from service.domain.projects import CreateProject, Project
+from service.domain.projects.decider import CreateProject
+from service.domain.projects.settings import ProjectSettings
 from service.domain.search import SearchFilter
 from service.domain.threads.replies import ReplyBroken, ReplyDone
 from service.domain.threads.threads import (
@@ -85,7 +86,9 @@ async def views(store, tmp_path):
 
 async def done(store, views, docs, host, *, refused=0):
     """The types of the events of a job, to its end."""
-    await execute(store, PROJECTS, "p", CreateProject(Project("o", "Guide", "repo", "main", "", "guide", "local"), NOW))
+    await execute(
+        store, PROJECTS, "p", CreateProject(ProjectSettings("o", "Guide", "repo", "main", "", "guide", "local"), NOW)
+    )
     write = calls(call("write", path="new.md", text="# New\n"))
     done = calls(call("finish", title="Add a page", summary="Added."))
     ports = JobPorts(OneModel(FakeModel([write, done])), docs, FakeSearchIndex(), {"local": host})

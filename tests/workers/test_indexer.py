@@ -10,7 +10,7 @@ from service.commands.organizations import create_organization
 from service.commands.projects import create_project
 from service.commands.sites import request_index
 from service.domain.errors import DiskFull, Invalid, RateLimited, Unavailable
-from service.domain.projects import Project
+from service.domain.projects.settings import ProjectSettings
 from service.domain.sites import IndexFailed, IndexKept, SiteIndexed
 from service.ports.docs_source import NewCommit
 from service.queries.projects import project_of_domain, source_of
@@ -73,7 +73,9 @@ async def kites(store, views, tmp_path):
     docs = FakeDocsSource(PAGES)
     organization = await create_organization(store, "Acme", Metadata())
     await views.catch_up()
-    new = Project(organization.id, "Kites", "https://x.y/r.git", "main", "", "kites", "github", git_token_env="TOKEN")
+    new = ProjectSettings(
+        organization.id, "Kites", "https://x.y/r.git", "main", "", "kites", "github", git_token_env="TOKEN"
+    )
     await create_project(store, views, docs, {"github": FakeCodeHost()}, new, Metadata())
     index = SiteIndexes(tmp_path / "index")
     yield Kites(store, views, docs, index, tmp_path)

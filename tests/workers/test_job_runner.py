@@ -8,7 +8,8 @@ from eventstore import Metadata, SQLiteEventStore, execute
 from service.agent.loop.budgets import Budgets
 from service.commands.jobs import add_message, cancel_job
 from service.domain.jobs.decider import FailJob, Message, RequestJob
-from service.domain.projects import ChangeProject, CreateProject, Project
+from service.domain.projects.decider import ChangeProject, CreateProject
+from service.domain.projects.settings import ProjectSettings
 from service.queries.jobs import JobSlots, find_job
 from service.streams import JOBS, PROJECTS
 from service.workers.jobs.runner import JobPorts, JobRunner, JobSettings
@@ -68,7 +69,9 @@ async def test_job_keeps_to_its_requested_start_branch(store, followed):
 
 
 async def make_project(store, project_id="p", organization_id="o"):
-    created = CreateProject(Project(organization_id, "Guide", "repo", "main", "", f"guide-{project_id}", "local"), NOW)
+    created = CreateProject(
+        ProjectSettings(organization_id, "Guide", "repo", "main", "", f"guide-{project_id}", "local"), NOW
+    )
     await execute(store, PROJECTS, project_id, created)
 
 

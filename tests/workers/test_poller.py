@@ -4,7 +4,7 @@ from eventstore import Metadata, execute
 from service.commands.organizations import create_organization
 from service.commands.projects import create_project
 from service.domain.errors import Unavailable
-from service.domain.projects import Project
+from service.domain.projects.settings import ProjectSettings
 from service.domain.sites import RecordIndex
 from service.queries.projects import list_projects
 from service.queries.sites import get_site
@@ -19,7 +19,7 @@ async def a_site(store, views, docs, kind: str, domain: str) -> None:
     organization = await create_organization(store, "Acme", Metadata())
     await views.catch_up()
     repository, token = ("https://docs.example.com/", "") if kind == "website" else ("https://x.y/r.git", "TOKEN")
-    new = Project(organization.id, "Guide", repository, "main", "", domain, kind, git_token_env=token)
+    new = ProjectSettings(organization.id, "Guide", repository, "main", "", domain, kind, git_token_env=token)
     await create_project(store, views, docs, {"github": FakeCodeHost()}, new, Metadata())
     await views.catch_up()
 

@@ -15,7 +15,7 @@ from service.adapters.code_hosts.gitlab import repository_address as gitlab_plac
 from service.adapters.code_hosts.protocol import CodeHostApi, Steps, opened, updated
 from service.adapters.code_hosts.tokens import Tokens
 from service.domain.errors import Forbidden
-from service.domain.projects import CodeHostKind
+from service.domain.projects.settings import CodeHostKind
 from service.ports.code_host import (
     TOKEN_MISSING,
     TOKEN_REFUSED,

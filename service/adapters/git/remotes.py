@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from service.domain.errors import Invalid
-from service.domain.projects import CodeHostKind
+from service.domain.projects.settings import CodeHostKind
 
 MAX_PACK_BYTES = 1024 * 1024 * 1024
 """The largest documentation repository measured (MDN) has 0.1 GB at depth 1, 0.45 GB with its whole history."""

@@ -44,7 +44,7 @@ from service.domain.jobs.decider import (
     StepBy,
     branch_of,
 )
-from service.domain.projects import CodeHostKind
+from service.domain.projects.settings import CodeHostKind
 from service.ports.code_host import CodeHost
 from service.ports.docs_source import DocsSource
 from service.ports.model import Models

@@ -1,16 +1,16 @@
-"""A project: one documentation repository, its code host, and the domain of its site."""
+"""The settings of a project, and what each may be."""
 
 import re
 from datetime import datetime
-from typing import Any, Literal, assert_never
+from typing import Literal
 from urllib.parse import urlsplit
 
-from msgspec import Struct, convert
-from msgspec.structs import asdict, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
-from service.domain.errors import Conflict, Invalid, NotFound
-from service.domain.events import Event
+from service.domain.errors import Invalid
 from service.domain.organizations import checked_name
+from service.domain.projects.branches import checked_ref
 
 CodeHostKind = Literal["local", "github", "gitlab", "gitea", "website"]
 
@@ -19,11 +19,10 @@ DOMAIN = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,98}[a-z0-9])?")
 
 MAX_LABELS = 20
 
-MAX_BRANCH_PART_BYTES = 240
-"""Limit for one part of a branch's name, in bytes. File systems allow 255; git needs some of them, for ``.lock``."""
 
+class ProjectSettings(Struct, frozen=True):
+    """All that is known of a project. The command that creates it, its state and its row are made of these."""
 
-class ProjectCreated(Event, frozen=True, tag="project-created"):
     organization_id: str
     name: str
     repository: str
@@ -33,7 +32,6 @@ class ProjectCreated(Event, frozen=True, tag="project-created"):
     """Where the documentation is in the repository: ``""`` or ``a/b``."""
     domain: str
     code_host: CodeHostKind
-    created_at: datetime
     api_url: str = ""
     """Where the code host's API is; empty for where it is on such hosts."""
     git_token_env: str = ""
@@ -48,8 +46,8 @@ class ProjectCreated(Event, frozen=True, tag="project-created"):
     """Who is asked to review each pull request: ``name``, or ``organization/team`` where the host has teams."""
 
 
-class ProjectChanged(Event, frozen=True, tag="project-changed"):
-    """What is not None has a new value."""
+class SettingsChange(Struct, frozen=True):
+    """The settings that can change; None stays as it is."""
 
     changed_at: datetime
     name: str | None = None
@@ -64,101 +62,16 @@ class ProjectChanged(Event, frozen=True, tag="project-changed"):
     reviewers: tuple[str, ...] | None = None
 
 
-ProjectEvent = ProjectCreated | ProjectChanged
-
-CHANGEABLE = tuple(name for name in ProjectChanged.__struct_fields__ if name != "changed_at")
+CHANGEABLE = SettingsChange.__struct_fields__[1:]
 
 
-class Project(Struct, frozen=True):
-    """A project as it is, or is to be; the fields are those of ``ProjectCreated``."""
-
-    organization_id: str
-    name: str
-    repository: str
-    ref: str
-    docs_folder: str
-    domain: str
-    code_host: CodeHostKind
-    api_url: str = ""
-    git_token_env: str = ""
-    github_app_id: str = ""
-    github_app_key_env: str = ""
-    labels: tuple[str, ...] = ()
-    reviewers: tuple[str, ...] = ()
+def changed(settings: ProjectSettings, change: SettingsChange) -> ProjectSettings:
+    """Return the settings with the change."""
+    given = {name: value for name in CHANGEABLE if (value := getattr(change, name)) is not None}
+    return replace(settings, **given)
 
 
-class CreateProject(Struct, frozen=True):
-    project: Project
-    now: datetime
-
-
-class ChangeProject(Struct, frozen=True):
-    """What is None stays."""
-
-    now: datetime
-    name: str | None = None
-    repository: str | None = None
-    ref: str | None = None
-    docs_folder: str | None = None
-    api_url: str | None = None
-    git_token_env: str | None = None
-    github_app_id: str | None = None
-    github_app_key_env: str | None = None
-    labels: tuple[str, ...] | None = None
-    reviewers: tuple[str, ...] | None = None
-
-
-ProjectCommand = CreateProject | ChangeProject
-
-
-class Absent(Struct, frozen=True):
-    pass
-
-
-ProjectState = Absent | Project
-
-
-def decide(command: ProjectCommand, state: ProjectState) -> list[ProjectEvent]:
-    """Return the events of a command. Raise NotFound, Conflict (it exists, or cannot change so) or Invalid (its
-    fields).
-    """
-    match command, state:
-        case CreateProject() as new, Absent():
-            return [ProjectCreated(**asdict(checked(new.project)), created_at=new.now)]
-        case CreateProject(), Project():
-            raise Conflict("This project exists already.")
-        case ChangeProject() as change, Project() as project:
-            wanted = checked(replace(project, **_given(change)))
-            if wanted.repository != project.repository and project.code_host == "local":
-                raise Conflict(
-                    "The embedded code host keeps this repository. Create another project for another repository."
-                )
-            changes = {
-                name: getattr(wanted, name) for name in CHANGEABLE if getattr(wanted, name) != getattr(project, name)
-            }
-            return [ProjectChanged(change.now, **changes)] if changes else []
-        case ChangeProject(), Absent():
-            raise NotFound("Project not found. List the projects to see their ids.")
-        case _:
-            raise AssertionError(command)
-
-
-def evolve(state: ProjectState, event: ProjectEvent) -> ProjectState:
-    match event:
-        case ProjectCreated() as made:
-            return convert(made, Project, from_attributes=True)
-        case ProjectChanged() as change:
-            assert isinstance(state, Project)
-            return replace(state, **_given(change))
-        case _:
-            assert_never(event)
-
-
-def _given(change: ChangeProject | ProjectChanged) -> dict[str, Any]:
-    return {name: value for name in CHANGEABLE if (value := getattr(change, name)) is not None}
-
-
-def checked(project: Project) -> Project:
+def checked(project: ProjectSettings) -> ProjectSettings:
     """With every value in its one form. Raises Invalid, also when they do not go together."""
     project = replace(
         project,
@@ -193,7 +106,7 @@ def checked(project: Project) -> Project:
     return project
 
 
-def _checked_website(project: Project) -> Project:
+def _checked_website(project: ProjectSettings) -> ProjectSettings:
     """A live site instead of a repository: it can be read, and nothing of it changed."""
     parts = urlsplit(project.repository)
     if parts.scheme.lower() not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
@@ -236,13 +149,6 @@ def checked_folder(folder: str) -> str:
     return "/".join(parts)
 
 
-def checked_ref(ref: str) -> str:
-    """Return a branch's name. Raise Invalid when git does not accept it (git-check-ref-format(1))."""
-    if ref != legal_branch(ref) or len(ref) > 200:
-        raise Invalid(f"Git does not accept {ref!r} as the name of a branch.")
-    return ref
-
-
 def checked_variable(name: str) -> str:
     """Return the name. Raise Invalid when no environment variable can have it."""
     if name and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
@@ -283,24 +189,3 @@ def checked_reviewer(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}(?:/[A-Za-z0-9_][A-Za-z0-9_.-]{0,99})?", name):
         raise Invalid(f"The reviewer {name!r} is not valid: give the name of an account, or organization/team.")
     return name
-
-
-def legal_branch(name: str, *, fallback: str = "docs/update") -> str:
-    """Return the nearest branch name that git accepts, by the rules of git-check-ref-format(1); idempotent.
-
-    The whole name of a branch, ``refs/heads/main``, becomes ``main``. Each part of it is a file's name on most servers,
-    and so has at most MAX_BRANCH_PART_BYTES.
-    """
-    name = re.sub(r"[\x00-\x20\x7f~^:?*\[\\]+|\.\.+|@\{", "-", name[:200])
-    parts: list[str] = []
-    for part in name.split("/"):
-        part = part.encode(errors="ignore")[:MAX_BRANCH_PART_BYTES].decode(errors="ignore")
-        part = part.lstrip(".-" if not parts else ".").rstrip(".")
-        while part.endswith(".lock"):
-            part = part[: -len(".lock")].rstrip(".")
-        if part:
-            parts.append(part)
-    if parts[:2] == ["refs", "heads"]:
-        return legal_branch("/".join(parts[2:]), fallback=fallback)
-    legal = "/".join(parts)
-    return fallback if legal in ("", "@", "HEAD") else legal

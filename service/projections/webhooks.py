@@ -91,7 +91,7 @@ class WebhooksView:
 
 def _apply_job(db: sqlite3.Connection, recorded: RecordedEvent) -> None:
     name = CHANGES.get(recorded.type)
-    if name is None or not JOBS.owns(recorded.stream):
+    if name is None:
         return
     job_id = JOBS.entity_id(recorded.stream)
     if name == "job.active":

@@ -6,45 +6,28 @@ of the tree and nothing else. What is refused is refused to protect people who c
 
 import asyncio
 import re
-import unicodedata
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
 from msgspec import Struct
 
+from service.agent.guards.paths import (
+    Names,
+    checked_writable,
+    is_hidden,
+    is_navigation_above,
+    is_under,
+    normal_path,
+)
+from service.agent.guards.refused import Refused as Refused
 from service.domain.errors import Invalid
 from service.domain.jobs.decider import FileChange
 from service.markup.pages import is_page
 from service.ports.docs_source import DocsSource, NewCommit, Source, TreeFile
 
-WRITABLE_SUFFIXES = frozenset(
-    {".md", ".mdx", ".markdown", ".rst", ".adoc", ".txt", ".json", ".yml", ".yaml", ".toml", ".html"}
-)
-"""Prose, and the data that sites keep beside it. Scripts and style sheets are code, and SVG may carry a script."""
-
-NAVIGATION_FILES = frozenset({"docs.json", "mint.json", "mkdocs.yml", "mkdocs.yaml", "sidebars.json"})
-"""May be changed above the docs folder too: they name its pages."""
-
-BUILD_FILES = frozenset(
-    {
-        "package.json", "package-lock.json", "npm-shrinkwrap.json", "composer.json", "deno.json", "tsconfig.json",
-        "jsconfig.json", "lerna.json", "nx.json", "turbo.json", "renovate.json", "vercel.json", "firebase.json",
-        "pyproject.toml", "cargo.toml", "netlify.toml", "wrangler.toml", "bunfig.toml", "pipfile.toml", "poetry.toml",
-        "docker-compose.yml", "docker-compose.yaml", "compose.yml", "compose.yaml", "action.yml", "action.yaml",
-        "azure-pipelines.yml", "azure-pipelines.yaml", "bitbucket-pipelines.yml", "cloudbuild.yaml", "cloudbuild.yml",
-        "buildspec.yml", "appveyor.yml", "taskfile.yml", "requirements.txt", "constraints.txt", "pnpm-lock.yaml",
-        "pnpm-workspace.yaml", "codeowners.txt", "cmakelists.txt", "robots.txt", "security.txt",
-    }
-)  # fmt: skip
-"""Files with a writable suffix that decide what a build runs or who may do what; they are never written."""
-
-AGENT_FILES = frozenset({"AGENTS.md", "CLAUDE.md", "GEMINI.md"})
-"""Guidance for agents is for people to write: a change here would steer every later job."""
-
 LFS_POINTER = "version https://git-lfs"
 
-_RESERVED = frozenset({"con", "prn", "aux", "nul", *(f"{n}{i}" for n in ("com", "lpt") for i in range(1, 10))})
 _READ_AT_ONCE = 400
 _REHEARSAL = datetime(2000, 1, 1, tzinfo=UTC)
 
@@ -53,23 +36,11 @@ class Limits(Struct, frozen=True):
     file_bytes: int = 1 << 20
     changed_bytes: int = 8 << 20
     changed_files: int = 400
-    path_characters: int = 400
     cached_characters: int = 96 << 20
     """Limit for texts that are kept in memory, so that a second search of a large site need not read it again."""
 
 
 LIMITS = Limits()
-
-
-class Refused(Exception):
-    """A tool refuses the call; the message says to the model why, and then what would be accepted.
-
-    ``docs_folder``: where a path outside of the documentation would have to be.
-    """
-
-    def __init__(self, reason: str, advice: str = "", *, docs_folder: str = "") -> None:
-        super().__init__(f"{reason} {advice}" if advice else reason)
-        self.reason, self.docs_folder = reason, docs_folder
 
 
 class Workspace:
@@ -92,7 +63,7 @@ class Workspace:
         self._texts: dict[str, str | None] = {}  # by blob; None is not text
         self._cached = 0
         self._readable = [path for path in self._base if self._may_read(path)]
-        self._names = _Names(self._base)
+        self._names = Names(self._base)
         for path, text in self._changes.items():
             self._names.note(path, exists=text is not None)
 
@@ -335,11 +306,7 @@ class Workspace:
 
     def _writable(self, path: str) -> str:
         path = self.checked(path)
-        name = PurePosixPath(path).name
-        if not path.lower().endswith(tuple(WRITABLE_SUFFIXES)):
-            raise Refused(f"{path} cannot be written: only {', '.join(sorted(WRITABLE_SUFFIXES))} files can.")
-        if name.lower() in BUILD_FILES or name in AGENT_FILES:
-            raise Refused(f"{path} cannot be written: it steers builds or agents, and is for people to change.")
+        checked_writable(path)
         return path
 
     def _within_limits(self, changes: tuple[FileChange, ...]) -> tuple[FileChange, ...]:
@@ -362,82 +329,6 @@ class Workspace:
         return changes
 
 
-class _Names:
-    """Finds names that are the same to a file system which ignores case or composes accents."""
-
-    def __init__(self, paths: Iterable[str]) -> None:
-        self._files: dict[str, str] = {}
-        self._folders: dict[str, str] = {}
-        for path in paths:
-            self.note(path, exists=True)
-
-    def note(self, path: str, *, exists: bool) -> None:
-        if not exists:
-            if self._files.get(_folded(path)) == path:
-                del self._files[_folded(path)]
-            return
-        self._files[_folded(path)] = path
-        folder = path.rpartition("/")[0]
-        while folder and _folded(folder) not in self._folders:
-            self._folders[_folded(folder)] = folder
-            folder = folder.rpartition("/")[0]
-
-    def check_new(self, path: str, *, instead_of: str = "") -> None:
-        for part in path.split("/"):
-            _check_new_part(part)
-        if len(path) > LIMITS.path_characters:
-            raise Refused(f"A path has at most {LIMITS.path_characters} characters.")
-        other = self._files.get(_folded(path))
-        if other not in (None, path, instead_of):
-            raise Refused(f"{path} would be the same file as {other} where case or accents do not count.")
-        if _folded(path) in self._folders:
-            raise Refused(f"{path} is a folder.")
-        folder = path.rpartition("/")[0]
-        while folder:
-            known = self._folders.get(_folded(folder), folder)
-            if known != folder:
-                raise Refused(f"{folder} would be the same folder as {known} where case does not count: use {known}.")
-            if self._files.get(_folded(folder)) not in (None, instead_of):
-                raise Refused(f"{folder} is a file.")
-            folder = folder.rpartition("/")[0]
-
-
-def normal_path(path: str) -> str:
-    """A path from the root of the repository, without ``./``, a leading or doubled slash. Refused when it climbs."""
-    if not path.strip() or "\0" in path or "\n" in path or "\r" in path:
-        raise Refused("Give the path of a file, such as guides/start.md.")
-    parts = [part for part in path.strip().split("/") if part not in ("", ".")]
-    if ".." in parts or not parts:
-        raise Refused("A path goes down from the root of the repository: it has no '..'.")
-    normal = "/".join(parts)
-    try:
-        normal.encode()
-    except UnicodeEncodeError:
-        raise Refused("The path has characters that UTF-8 cannot hold.") from None
-    return normal
-
-
-def is_under(path: str, folder: str) -> bool:
-    return not folder or path.startswith(f"{folder}/")
-
-
-def is_hidden(path: str) -> bool:
-    """Part of the path begins with a dot: ``.git``, ``.github``, ``.circleci``, ``.gitlab-ci.yml``, ``.env`` …
-
-    So does what some file systems take for such a name: ``git~1`` (NTFS) or one with an ignorable character (HFS+).
-    """
-    for part in path.split("/"):
-        plain = "".join(c for c in part if unicodedata.category(c) not in ("Cf", "Cc")) if not part.isascii() else part
-        if plain.startswith(".") or plain.lower().startswith("git~"):
-            return True
-    return False
-
-
-def is_navigation_above(path: str, docs_folder: str) -> bool:
-    folder, _, name = path.rpartition("/")
-    return name in NAVIGATION_FILES and (not folder or docs_folder == folder or docs_folder.startswith(f"{folder}/"))
-
-
 def decoded(content: bytes, limit: int) -> str | None:
     """Text, or None for what is not: another encoding, a NUL, more than the limit."""
     if len(content) > limit or b"\0" in content:
@@ -450,23 +341,6 @@ def decoded(content: bytes, limit: int) -> str | None:
 
 def _all_decoded(contents: Mapping[str, bytes], limit: int) -> dict[str, str | None]:
     return {blob: decoded(content, limit) for blob, content in contents.items()}
-
-
-def _check_new_part(part: str) -> None:
-    if part != unicodedata.normalize("NFC", part):
-        raise Refused(f"{part!r} is not in Unicode's normal form C.")
-    if any(c in '\\<>:"|?*' or unicodedata.category(c).startswith("C") for c in part):
-        raise Refused(f"{part!r} has a character that some file systems refuse.")
-    if part.endswith((".", " ")) or part.startswith((" ", "-")) or part.split(".")[0].lower() in _RESERVED:
-        raise Refused(f"{part!r} is a name that some systems refuse.")
-    if len(part.encode()) > 255:
-        raise Refused("A file's name has at most 255 bytes.")
-
-
-def _folded(path: str) -> str:
-    if path.isascii():
-        return path.lower()
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())
 
 
 def _occurrences(text: str, part: str) -> list[int]:

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.agent.workspace import LIMITS, Limits, Refused, Workspace, is_hidden
+from service.agent.guards.paths import is_hidden
+from service.agent.workspace import LIMITS, Limits, Refused, Workspace
 from service.ports.docs_source import Source
 from tests.fakes.docs_source import FakeDocsSource
 

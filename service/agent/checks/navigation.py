@@ -9,7 +9,7 @@ from posixpath import dirname, normpath
 import yaml
 from msgspec import Struct
 
-from service.agent.workspace import NAVIGATION_FILES
+from service.agent.guards.paths import NAVIGATION_FILES
 from service.markup.front_matter import load_strings
 from service.markup.pages import PAGE_SUFFIXES, without_suffix
 

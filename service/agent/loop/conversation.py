@@ -7,11 +7,12 @@ import functools
 
 import msgspec
 
+from service.agent.guards.paths import AGENT_FILES, NAVIGATION_FILES, is_under
 from service.agent.loop import window
 from service.agent.prompts import prompt
 from service.agent.tools.arguments import descriptions
 from service.agent.tools.results import as_data, bounded
-from service.agent.workspace import AGENT_FILES, NAVIGATION_FILES, Workspace, is_under
+from service.agent.workspace import Workspace
 from service.domain.jobs.decider import JobRequested, Work
 from service.markup.pages import is_page
 from service.ports.model import AssistantMessage, ModelMessage, SystemMessage, UserMessage

@@ -1,0 +1,140 @@
+"""Which paths a job may read and write: the one place for the names that its tools refuse.
+
+What is refused is refused to protect people who check the branch out later, and those who build the site from it.
+"""
+
+import unicodedata
+from collections.abc import Iterable
+from pathlib import PurePosixPath
+
+from service.agent.guards.refused import Refused
+
+MAX_PATH = 400
+"""Characters."""
+WRITABLE_SUFFIXES = frozenset(
+    {".md", ".mdx", ".markdown", ".rst", ".adoc", ".txt", ".json", ".yml", ".yaml", ".toml", ".html"}
+)
+"""Prose, and the data that sites keep beside it. Scripts and style sheets are code, and SVG may carry a script."""
+
+NAVIGATION_FILES = frozenset({"docs.json", "mint.json", "mkdocs.yml", "mkdocs.yaml", "sidebars.json"})
+"""May be changed above the docs folder too: they name its pages."""
+
+BUILD_FILES = frozenset(
+    {
+        "package.json", "package-lock.json", "npm-shrinkwrap.json", "composer.json", "deno.json", "tsconfig.json",
+        "jsconfig.json", "lerna.json", "nx.json", "turbo.json", "renovate.json", "vercel.json", "firebase.json",
+        "pyproject.toml", "cargo.toml", "netlify.toml", "wrangler.toml", "bunfig.toml", "pipfile.toml", "poetry.toml",
+        "docker-compose.yml", "docker-compose.yaml", "compose.yml", "compose.yaml", "action.yml", "action.yaml",
+        "azure-pipelines.yml", "azure-pipelines.yaml", "bitbucket-pipelines.yml", "cloudbuild.yaml", "cloudbuild.yml",
+        "buildspec.yml", "appveyor.yml", "taskfile.yml", "requirements.txt", "constraints.txt", "pnpm-lock.yaml",
+        "pnpm-workspace.yaml", "codeowners.txt", "cmakelists.txt", "robots.txt", "security.txt",
+    }
+)  # fmt: skip
+"""Files with a writable suffix that decide what a build runs or who may do what; they are never written."""
+
+AGENT_FILES = frozenset({"AGENTS.md", "CLAUDE.md", "GEMINI.md"})
+"""Guidance for agents is for people to write: a change here would steer every later job."""
+
+_RESERVED = frozenset({"con", "prn", "aux", "nul", *(f"{n}{i}" for n in ("com", "lpt") for i in range(1, 10))})
+
+
+class Names:
+    """Finds names that are the same to a file system which ignores case or composes accents."""
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self._files: dict[str, str] = {}
+        self._folders: dict[str, str] = {}
+        for path in paths:
+            self.note(path, exists=True)
+
+    def note(self, path: str, *, exists: bool) -> None:
+        if not exists:
+            if self._files.get(_folded(path)) == path:
+                del self._files[_folded(path)]
+            return
+        self._files[_folded(path)] = path
+        folder = path.rpartition("/")[0]
+        while folder and _folded(folder) not in self._folders:
+            self._folders[_folded(folder)] = folder
+            folder = folder.rpartition("/")[0]
+
+    def check_new(self, path: str, *, instead_of: str = "") -> None:
+        for part in path.split("/"):
+            _check_new_part(part)
+        if len(path) > MAX_PATH:
+            raise Refused(f"A path has at most {MAX_PATH} characters.")
+        other = self._files.get(_folded(path))
+        if other not in (None, path, instead_of):
+            raise Refused(f"{path} would be the same file as {other} where case or accents do not count.")
+        if _folded(path) in self._folders:
+            raise Refused(f"{path} is a folder.")
+        folder = path.rpartition("/")[0]
+        while folder:
+            known = self._folders.get(_folded(folder), folder)
+            if known != folder:
+                raise Refused(f"{folder} would be the same folder as {known} where case does not count: use {known}.")
+            if self._files.get(_folded(folder)) not in (None, instead_of):
+                raise Refused(f"{folder} is a file.")
+            folder = folder.rpartition("/")[0]
+
+
+def checked_writable(path: str) -> None:
+    """Raise Refused for a file that no job may write, by its name."""
+    name = PurePosixPath(path).name
+    if not path.lower().endswith(tuple(WRITABLE_SUFFIXES)):
+        raise Refused(f"{path} cannot be written: only {', '.join(sorted(WRITABLE_SUFFIXES))} files can.")
+    if name.lower() in BUILD_FILES or name in AGENT_FILES:
+        raise Refused(f"{path} cannot be written: it steers builds or agents, and is for people to change.")
+
+
+def normal_path(path: str) -> str:
+    """A path from the root of the repository, without ``./``, a leading or doubled slash. Refused when it climbs."""
+    if not path.strip() or "\0" in path or "\n" in path or "\r" in path:
+        raise Refused("Give the path of a file, such as guides/start.md.")
+    parts = [part for part in path.strip().split("/") if part not in ("", ".")]
+    if ".." in parts or not parts:
+        raise Refused("A path goes down from the root of the repository: it has no '..'.")
+    normal = "/".join(parts)
+    try:
+        normal.encode()
+    except UnicodeEncodeError:
+        raise Refused("The path has characters that UTF-8 cannot hold.") from None
+    return normal
+
+
+def is_under(path: str, folder: str) -> bool:
+    return not folder or path.startswith(f"{folder}/")
+
+
+def is_hidden(path: str) -> bool:
+    """Part of the path begins with a dot: ``.git``, ``.github``, ``.circleci``, ``.gitlab-ci.yml``, ``.env`` …
+
+    So does what some file systems take for such a name: ``git~1`` (NTFS) or one with an ignorable character (HFS+).
+    """
+    for part in path.split("/"):
+        plain = "".join(c for c in part if unicodedata.category(c) not in ("Cf", "Cc")) if not part.isascii() else part
+        if plain.startswith(".") or plain.lower().startswith("git~"):
+            return True
+    return False
+
+
+def is_navigation_above(path: str, docs_folder: str) -> bool:
+    folder, _, name = path.rpartition("/")
+    return name in NAVIGATION_FILES and (not folder or docs_folder == folder or docs_folder.startswith(f"{folder}/"))
+
+
+def _check_new_part(part: str) -> None:
+    if part != unicodedata.normalize("NFC", part):
+        raise Refused(f"{part!r} is not in Unicode's normal form C.")
+    if any(c in '\\<>:"|?*' or unicodedata.category(c).startswith("C") for c in part):
+        raise Refused(f"{part!r} has a character that some file systems refuse.")
+    if part.endswith((".", " ")) or part.startswith((" ", "-")) or part.split(".")[0].lower() in _RESERVED:
+        raise Refused(f"{part!r} is a name that some systems refuse.")
+    if len(part.encode()) > 255:
+        raise Refused("A file's name has at most 255 bytes.")
+
+
+def _folded(path: str) -> str:
+    if path.isascii():
+        return path.lower()
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())

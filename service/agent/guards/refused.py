@@ -1,0 +1,12 @@
+"""The refusal of a tool."""
+
+
+class Refused(Exception):
+    """A tool refuses the call; the message says to the model why, and then what would be accepted.
+
+    ``docs_folder``: where a path outside of the documentation would have to be.
+    """
+
+    def __init__(self, reason: str, advice: str = "", *, docs_folder: str = "") -> None:
+        super().__init__(f"{reason} {advice}" if advice else reason)
+        self.reason, self.docs_folder = reason, docs_folder

@@ -3,8 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
+from service.adapters.builtin.editing.forms import FORMS
 from service.adapters.builtin.editor import BuiltinEditor
-from service.adapters.builtin.forms import FORMS
 from service.agent.tools.arguments import descriptions
 from service.domain.jobs.decider import Finished, Message, ModelReplied
 from service.domain.tool_values import Declined, Lines, Listed

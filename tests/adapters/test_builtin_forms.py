@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from service.adapters.builtin.forms import EVERY_PAGE, Add, Create, FixLinks, Rename, Replace, parse
+from service.adapters.builtin.editing.forms import EVERY_PAGE, Add, Create, FixLinks, Rename, Replace, parse
 
 
 @pytest.mark.parametrize(

@@ -18,15 +18,15 @@ HANGS = 99.0
 SUSPECTS = 12
 """Shapes of one expression that are looked at again."""
 BUILT: dict[str, list[str]] = {
-    "service.adapters.builtin.navigation _json_named": [r'(?:^|[\[,])\s*"guides/start"\s*(?:[\],]|$)'],
-    "service.adapters.builtin.session _scope": ["(?:^|/)guides/start/"],
+    "service.adapters.builtin.editing.navigation _json_named": [r'(?:^|[\[,])\s*"guides/start"\s*(?:[\],]|$)'],
+    "service.adapters.builtin.editing.steps scope": ["(?:^|/)guides/start/"],
     "service.agent.checks.navigation named_in_code": ["['\"]guides/start['\"]"],
     "service.agent.pull_request _filled": [r"\b(?:files|pages|changes|changed|what)"],
     "service.agent.workspace _occurrences": [r"the\ same\ words\."],
     "service.markup.streaming.code fence_line": ["(?: {0,3}+> ?+){0}", "(?: {0,3}+> ?+){3}"],
 }
 """Examples of the expressions that a function builds as it runs."""
-SINGLE_BLANKS = {"service.adapters.builtin.forms"}
+SINGLE_BLANKS = {"service.adapters.builtin.editing.forms"}
 """Modules whose expressions read lines of words with one blank between them."""
 
 

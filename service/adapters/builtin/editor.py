@@ -1,5 +1,5 @@
 """The embedded model of the agent: no network, no key, no learning. It carries out instructions of a few forms
-(``builtin_forms``), through the same tools as any other model, and says so plainly when it is asked for something else.
+(``editing.forms``), through the same tools as any other model, and says so plainly when it is asked for something else.
 
 Several instructions are parted by new lines, semicolons, full stops, "and then", or "and" before the next one's verb.
 Text may be in quotes of any kind or backticks; long text in a fenced block after a colon. A path may leave out its
@@ -15,8 +15,9 @@ import json
 import re
 from collections.abc import AsyncIterator, Iterable, Sequence
 
-from service.adapters.builtin.session import Session, Step, Turn
-from service.adapters.builtin.tool_results import is_known
+from service.adapters.builtin.editing.session import Session
+from service.adapters.builtin.editing.steps import Step, Turn
+from service.adapters.builtin.editing.tool_results import is_known
 from service.domain.model import ToolCall, Usage
 from service.ports.model import (
     AssistantMessage,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
 
-from service.adapters.builtin.pages import is_index, stem_of
+from service.adapters.builtin.editing.pages import is_index, stem_of
 
 NAVIGATION_FILES = ("docs.json", "mint.json", "mkdocs.yml", "mkdocs.yaml", "sidebars.json")
 

@@ -1,0 +1,52 @@
+"""Mend broken links for which one page clearly fits, and name the others."""
+
+from service.adapters.builtin.editing.steps import MAX_EDITS, MAX_NAMED, Editing, Step, Steps, counted
+from service.adapters.builtin.editing.tool_results import dead_links, shown, times_replaced
+
+
+def mend_links(editing: Editing, name: str, *, folder: str = "") -> Steps:
+    """Replace each broken link of the site, or of one folder, for which one page clearly fits, and name the others."""
+    yield from _mend(editing, name, changed=False, folder=folder)
+
+
+def mend_broken_by_changes(editing: Editing, name: str) -> Steps:
+    """Mend those that the job's changes broke. It is reported only where there are any."""
+    yield from _mend(editing, name, changed=True, folder="")
+
+
+def _mend(editing: Editing, name: str, *, changed: bool, folder: str) -> Steps:
+    scope = {"folder": folder} if folder else {}
+    tried: set[tuple[str, int, str]] = set()
+    pages: set[str] = set()
+    fixed = 0
+    while True:
+        found = yield from editing.one("Checking links. ", "check_links", changed=changed, **scope)
+        links, remaining = dead_links(found)
+        edits: dict[tuple[str, int, str], str] = {}
+        for link in links:
+            if link.is_clear and (link.path, link.line, link.found) not in tried:
+                edits[link.path, link.line, link.found] = link.suggestion
+        batch = list(edits.items())[: MAX_EDITS - len(tried)]
+        if not batch:
+            break
+        tried |= {key for key, _ in batch}
+        calls = [  # by line: the same text may stand elsewhere in code
+            ("replace", {"path": path, "old": old, "new": new, "line": line, "all": True})
+            for (path, line, old), new in batch
+        ]
+        results = yield from editing.ask(Step(f"Fixing links in {len({k[0] for k, _ in batch})} pages. ", tuple(calls)))
+        for ((path, _, _), _), result in zip(batch, results, strict=True):
+            if not result.is_error:
+                fixed += times_replaced(result)
+                pages.add(path)
+    mendable = sum(link.is_clear and (link.path, link.line, link.found) not in tried for link in links)
+    if fixed:
+        editing.say(f"{name}: {fixed} in {counted(len(pages), 'page')}.")
+    elif not changed:
+        editing.say("There was no broken link that could be fixed." if remaining else "No link is broken.")
+    if mendable:
+        editing.say(f"One job fixes no more than these; {counted(remaining, 'broken link')} left: ask again.")
+    elif remaining:
+        listed = "".join(f"\n  - `{link.path}`, line {link.line}: {shown(link)}" for link in links[:MAX_NAMED])
+        rest = f"\n  - and {remaining - MAX_NAMED} more" if remaining > MAX_NAMED else ""
+        editing.say(f"{counted(remaining, 'broken link')} left, for which no one page clearly fits:{listed}{rest}")

@@ -1,0 +1,104 @@
+"""The builtin editor's work: the instructions that people give, one after the other, and the summary at its end."""
+
+from typing import assert_never
+
+from service.adapters.builtin.editing.adding import add_text, create_page
+from service.adapters.builtin.editing.forms import (
+    FORMS,
+    Add,
+    Create,
+    FixLinks,
+    Instruction,
+    Rename,
+    Replace,
+    parse,
+    short,
+    title_of,
+)
+from service.adapters.builtin.editing.mending import mend_broken_by_changes, mend_links
+from service.adapters.builtin.editing.renaming import rename_page
+from service.adapters.builtin.editing.replacing import replace_text
+from service.adapters.builtin.editing.steps import MAX_NAMED, Editing, Step, Steps, Turn
+
+MAX_INSTRUCTIONS = 20
+
+
+class Session:
+    """Carries out instructions. What is done and what could not be done goes into the summary."""
+
+    def __init__(self) -> None:
+        self._waiting: list[Instruction] = []
+        self._begun: list[Instruction] = []
+        self._done: list[bool] = []
+        """For each finished instruction, whether it changed something or had nothing to fix."""
+        self._unknown: list[str] = []
+        self._editing = Editing(self._hear)
+
+    def run(self) -> Steps:
+        self._editing.hear((yield Step("")))
+        while True:
+            while self._waiting:
+                instruction, edits = self._waiting.pop(0), self._editing.edits
+                self._begun.append(instruction)
+                yield from self._carry_out(instruction)
+                self._done.append(self._editing.edits > edits or isinstance(instruction, FixLinks))
+            plan = (("plan", self._plan()),) if self._begun else ()
+            yield from self._editing.ask(Step(self._closing_words(), (*plan, ("finish", self._finish()))))
+            if self._editing.turn.checked:
+                before = list(self._editing.report)
+                yield from mend_broken_by_changes(self._editing, "Fixed links after the checks")
+                if self._editing.report == before:
+                    self._editing.say("Some findings of the checks are beyond what the builtin editor can mend.")
+
+    def _hear(self, turn: Turn) -> None:
+        for text in turn.asked:
+            known, unknown = parse(text)
+            room = MAX_INSTRUCTIONS - len(self._begun) - len(self._waiting)
+            self._waiting += known[:room]
+            self._unknown += unknown
+            if len(known) > room:
+                self._editing.say(f"Only the first {MAX_INSTRUCTIONS} instructions were carried out.")
+
+    def _carry_out(self, instruction: Instruction) -> Steps:
+        yield from self._editing.ask(Step(f"{title_of(instruction)}. ", (("plan", self._plan()),)))
+        match instruction:
+            case Replace():
+                yield from replace_text(self._editing, instruction)
+            case Add():
+                yield from add_text(self._editing, instruction)
+            case Create():
+                yield from create_page(self._editing, instruction)
+            case Rename():
+                yield from rename_page(self._editing, instruction)
+            case FixLinks(path=path):
+                scope = (yield from self._editing.scope(path)) if path else ""
+                if scope or not path:
+                    yield from mend_links(self._editing, "Fixed broken links", folder=scope)
+            case _:
+                assert_never(instruction)
+
+    def _plan(self) -> dict[str, object]:
+        """All instructions: what became of those that are over, the one at hand, those that wait."""
+        over = ["completed" if done else "cancelled" for done in self._done]
+        statuses = [*over, *["in_progress"] * (len(self._begun) - len(over)), *["pending"] * len(self._waiting)]
+        todos = zip([*self._begun, *self._waiting], statuses, strict=True)
+        return {"todos": [{"content": title_of(which)[:400], "status": status} for which, status in todos]}
+
+    def _closing_words(self) -> str:
+        return "Done. " if self._begun else "I did not find an instruction that I understand. "
+
+    def _finish(self) -> dict[str, object]:
+        if not self._begun:
+            asked = f" It cannot do this: {short(self._unknown[0], 200)}." if self._unknown else ""
+            return {
+                "title": "No change",
+                "summary": "Nothing was changed. The builtin editor understands no free text, only instructions of "
+                f"these forms:\n\n{FORMS}\n\nSeveral may follow each other, one a line.{asked} To have anything else "
+                "done, configure a language model.",
+            }
+        title = title_of(self._begun[0]) if len(self._begun) == 1 else f"Carry out {len(self._begun)} instructions"
+        lines = [*self._editing.report]
+        if self._unknown:
+            ignored = "; ".join(short(sentence, 80) for sentence in self._unknown[:MAX_NAMED])
+            lines.append(f"Not understood, and left undone: {ignored}.")
+        return {"title": title[:200], "summary": "\n".join(f"- {line}" for line in lines)[:7900]}

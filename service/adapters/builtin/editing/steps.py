@@ -1,0 +1,136 @@
+"""The builtin editor at work: its steps, its report, and the page that a path means.
+
+An editing session is a generator of steps; it is sent the results of each. It knows only what it is sent, so it can be
+run again from the start.
+"""
+
+import re
+from collections.abc import Callable, Generator, Iterable, Sequence
+from pathlib import PurePosixPath
+
+from msgspec import Struct
+
+from service.adapters.builtin.editing.pages import ends_with, is_index, is_meant, is_page, stem_of
+from service.adapters.builtin.editing.tool_results import lines_in, paths_in, reason_of
+from service.ports.model import ToolMessage
+
+MAX_EDITS = 200
+"""Limit for one instruction: people will not review more in one pull request."""
+MAX_NAMED = 20
+"""Pages or links that a summary names one by one."""
+
+
+class Step(Struct, frozen=True):
+    """The text to say, and the tools to call with their arguments."""
+
+    text: str
+    calls: tuple["Call", ...] = ()
+
+
+class Turn(Struct, frozen=True):
+    """The outcome of a step: results in the order of its calls, messages of people meanwhile, results of the checks."""
+
+    results: tuple[ToolMessage, ...] = ()
+    asked: tuple[str, ...] = ()
+    checked: bool = False
+
+
+Steps = Generator[Step, Turn, None]
+Call = tuple[str, dict[str, object]]
+
+EDITING = frozenset({"replace", "insert", "write", "move", "delete"})
+"""The tools that change files."""
+
+
+class Editing:
+    """The tools, the report, and the pages that paths mean."""
+
+    def __init__(self, hear: Callable[[Turn], None]) -> None:
+        self._hear = hear
+        self.turn = Turn()
+        self.edits = 0
+        """Calls that changed a file."""
+        self.report: list[str] = []
+
+    def ask(self, step: Step) -> Generator[Step, Turn, tuple[ToolMessage, ...]]:
+        self.hear((yield step))
+        self.edits += sum(result.name in EDITING and not result.is_error for result in self.turn.results)
+        return self.turn.results
+
+    def hear(self, turn: Turn) -> None:
+        self.turn = turn
+        self._hear(turn)
+
+    def one(self, said: str, tool: str, /, **arguments: object) -> Generator[Step, Turn, ToolMessage]:
+        results = yield from self.ask(Step(said, ((tool, arguments),)))
+        return results[0]
+
+    def say(self, sentence: str) -> None:
+        if sentence not in self.report:
+            self.report.append(sentence)
+
+    # Which page is meant
+
+    def page(self, path: str) -> Generator[Step, Turn, str]:
+        """Return the one page that this path means; empty, with a message, when there is none or more than one."""
+        pages = yield from self.pages(path)
+        if not pages:
+            self.say(f"There is no page {path}.")
+        return self._the_one(path, pages)
+
+    def scope(self, path: str) -> Generator[Step, Turn, str]:
+        """Return the page as ``_page`` does, or else the one folder that this path means."""
+        pages = yield from self.pages(path)
+        wanted = path.strip("/").removeprefix("./")
+        if len(pages) == 1 and is_index(pages[0]) and not is_index(wanted):
+            return pages[0].rpartition("/")[0]  # the page of a folder: the folder is meant
+        if pages:
+            return self._the_one(path, pages)
+        found = yield from self.one("", "list", name=f"{wanted}/")
+        folders = {f"{line[: match.start()]}/{wanted}".lstrip("/") for line in paths_in(found)
+                   if (match := re.search(rf"(?:^|/){re.escape(wanted)}/", line))}  # fmt: skip
+        if not folders:
+            self.say(f"There is no page or folder {path}.")
+        return self._the_one(path, sorted(folders))
+
+    def _the_one(self, path: str, found: Sequence[str]) -> str:
+        if len(found) > 1:
+            self.say(f"{path} could be {named(found)}: give more of the path.")
+        return found[0] if len(found) == 1 else ""
+
+    def pages(self, path: str) -> Generator[Step, Turn, list[str]]:
+        wanted = path.strip("/").removeprefix("./")
+        stem = wanted.removesuffix(PurePosixPath(wanted).suffix) if is_page(wanted) else wanted
+        found = yield from self.one("", "list", name=stem)
+        lines = paths_in(found)
+        return (
+            [line for line in lines if line == wanted and is_page(line)]
+            or [line for line in lines if is_page(line) and stem_of(line) == wanted]
+            or [line for line in lines if ends_with(line, wanted) and is_page(line)]
+            or [line for line in lines if is_meant(line, wanted)]
+        )
+
+    def lines(self, page: str) -> Generator[Step, Turn, list[str]]:
+        lines: list[str] = []
+        while True:
+            part = yield from self.one("", "read", path=page, start_line=len(lines) + 1)
+            if part.is_error:
+                self.report_errors([part])
+                return lines
+            more, goes_on = lines_in(part)
+            lines += more
+            if not goes_on:
+                return lines
+
+    def report_errors(self, results: Iterable[ToolMessage]) -> None:
+        told = [reason_of(result) for result in results if result.is_error]
+        self.report += [sentence for sentence in told[:MAX_NAMED] if sentence not in self.report]
+
+
+def named(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - MAX_NAMED} more" if len(paths) > MAX_NAMED else ""
+    return ", ".join(paths[:MAX_NAMED]) + more
+
+
+def counted(count: int, one: str) -> str:
+    return f"{count} {one}{'' if count == 1 else 's'}"

@@ -7,7 +7,7 @@ from msgspec import Meta
 
 def described(text: str, **schema: Any) -> Meta:
     """A field's description, and what else its schema has. For values that are read, limits are given to ``Meta``."""
-    return Meta(description=text, extra_json_schema=schema or None)
+    return Meta(description=text, extra_json_schema=schema)
 
 
 Timestamp = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]

@@ -121,6 +121,8 @@ def test_every_event_of_a_job_is_described_with_its_fields():
         newest = max(samples.glob(f"{tag}.v?.json"))
         told = set(public(msgspec.convert(json.loads(newest.read_text())["value"], kind)))
         assert told - {"type"} <= described, tag
+    named = json.loads(json.dumps(description()))["components"]["schemas"]["LiveEvent"]["properties"]["type"]
+    assert named["examples"] == list(LIVE_EVENTS)
     assert set(LIVE_EVENTS) == {kind.__struct_config__.tag for kind in get_args(JobEvent)} | {"queue-position"}
 
 

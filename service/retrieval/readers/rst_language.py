@@ -148,16 +148,14 @@ class _Anything(Directive):  # type: ignore[misc]  # docutils has no types
             return self._described() if name == "meta" else []
         if name in _VERSIONED:
             version, rest = (*argument.split(None, 1), "", "")[:2]
-            return self._with_lead(f"{_VERSIONED[name]} {version}: {rest}".rstrip(": "), strong=False)
+            return self._with_lead(f"{_VERSIONED[name]} {version}: {rest}".rstrip(": "))
         if name == "seealso":
-            return self._with_lead(" ".join(filter(None, ("See also:", argument))), strong=False)
+            return self._with_lead(" ".join(filter(None, ("See also:", argument))))
         if name in _TITLED:
             return self._with_lead(argument, strong=True)
         if _OBJECTS.fullmatch(name):
             return self._object(argument)
-        if name == "only" or not argument:
-            return self._with_lead("", strong=False)
-        return self._with_lead(argument if name in ("glossary", "todo") else "", strong=False)
+        return self._with_lead(argument if name in ("glossary", "todo") else "")
 
     def _nested(self) -> list[nodes.Node]:
         holder = nodes.container()
@@ -166,7 +164,7 @@ class _Anything(Directive):  # type: ignore[misc]  # docutils has no types
             self.state.nested_parse(self.content, self.content_offset, holder, match_titles=True)
         return list(holder.children)
 
-    def _with_lead(self, lead: str, *, strong: bool) -> list[nodes.Node]:
+    def _with_lead(self, lead: str, *, strong: bool = False) -> list[nodes.Node]:
         if not lead:
             return self._nested()
         words, _ = self.state.inline_text(lead, self.lineno)

@@ -81,6 +81,13 @@ class TreeFile(Struct, frozen=True, gc=False):
     executable: bool = False
 
 
+class MergedCommit(Struct, frozen=True):
+    """The second parent of a merge, and the commit that both parents come from."""
+
+    commit: str
+    base: str
+
+
 class NewCommit(Struct, frozen=True):
     """All that a commit's id depends on. Author and committer are the same."""
 
@@ -92,6 +99,8 @@ class NewCommit(Struct, frozen=True):
     message: str
     at: datetime
     """Whole seconds, UTC."""
+    merged: MergedCommit | None = None
+    """Files that the changes do not name are merged whole: each as the parent that changed it since the base has it."""
 
 
 class WrittenCommit(Struct, frozen=True):
@@ -176,8 +185,20 @@ class DocsSource(Protocol):
         much as reading everything, or the other commit is not here any more.
         """
 
+    async def merge_base(self, source: Source, *, branch: str, commit: str, base_commit: str) -> str | None:
+        """Return the newest commit that a commit of the branch and one of the source's ref both come from. None when
+        there is none in as much of the history as is fetched for this.
+
+        Raises: as ``register``.
+        """
+
     async def write_commit(self, source: Source, new: NewCommit) -> WrittenCommit:
-        """Write blobs, trees and the commit object into our clone. Safe to repeat."""
+        """Write blobs, trees and the commit object into our clone. Safe to repeat.
+
+        Raises:
+            Invalid: what the changes name cannot be committed (``bad_path``, ``no_such_file`` …).
+            Conflict: both parents of a merge changed a file that the changes do not name (``merge_conflict``).
+        """
 
     async def push(self, source: Source, *, branch: str, commit: str) -> None:
         """Make the branch of the repository point to the commit, by fast-forward only. Safe to repeat.

@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from service.domain.errors import Conflict, Invalid, NotFound
-from service.ports.docs_source import DocsSource, NewCommit, Source
+from service.ports.docs_source import DocsSource, MergedCommit, NewCommit, Source
 
 FILES = {
     "README.md": "# Read me\n",
@@ -234,6 +234,35 @@ class DocsSourceContract(TransportContract):
         assert await docs.changes(source, "1" * 40, written.commit) is None
         with pytest.raises(NotFound):
             await docs.changes(source, base, "1" * 40)
+
+    async def test_merge_has_what_both_parents_changed(self, docs, source, someone_pushes):
+        await docs.register(source)
+        base = (await docs.fetch(source)).base_commit
+        ours = await docs.write_commit(source, commit(base, {"docs/index.md": "# Ours\n", "new.md": "New\n"}))
+        await docs.push(source, branch="docs/job", commit=ours.commit)
+        await someone_pushes("main", "mkdocs.yml", "site_name: Theirs\n")
+        theirs = await someone_pushes("main", "docs/index.md", "# Theirs\n")
+        found = await docs.merge_base(source, branch="docs/job", commit=ours.commit, base_commit=theirs)
+        assert found == base
+        assert (await docs.fetch(source, branch="docs/job")).base_commit == theirs
+        new = commit(ours.commit, {"docs/index.md": "# Both\n", "docs/guide/start.md": None})
+        new = replace(new, merged=MergedCommit(theirs, base))
+        written = await docs.write_commit(source, new)
+        assert await docs.write_commit(source, new) == written
+        files = await self.files(docs, source, written.commit)
+        assert (files["docs/index.md"], files["mkdocs.yml"]) == ("# Both\n", "site_name: Theirs\n")
+        assert files["new.md"] == "New\n"
+        assert "docs/guide/start.md" not in files
+        body = f"tree {written.tree}\nparent {ours.commit}\nparent {theirs}\n"
+        who = f"{AUTHOR} {int(AT.timestamp())} +0000"
+        content = f"{body}author {who}\ncommitter {who}\n\n{new.message}"
+        assert written.commit == sha1(f"commit {len(content)}\0{content}".encode()).hexdigest()
+        await docs.push(source, branch="docs/job", commit=written.commit)
+        found = await docs.merge_base(source, branch="docs/job", commit=written.commit, base_commit=theirs)
+        assert found == theirs
+        with pytest.raises(Conflict) as refused:
+            await docs.write_commit(source, replace(new, changes={}))
+        assert refused.value.code == "merge_conflict"
 
     async def test_commit_can_have_a_written_one_as_parent(self, docs, source):
         await docs.register(source)

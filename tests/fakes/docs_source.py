@@ -37,6 +37,7 @@ class FakeDocsSource:
         self.blobs: dict[str, bytes] = {}
         self.trees: dict[str, dict[str, str]] = {}  # by commit: path to blob
         self.parents: dict[str, str | None] = {}
+        self.second_parents: dict[str, str] = {}
         self.branches: dict[str, str] = {}  # of the repository
         self.executable: set[str] = set()
         self.errors: list[ServiceError] = []  # raised by the next calls of register, fetch and push
@@ -96,20 +97,52 @@ class FakeDocsSource:
 
     async def write_commit(self, source: Source, new: NewCommit) -> WrittenCommit:
         tree = dict(self._tree(new.parent))
+        if new.merged is not None:
+            tree = self._merged(tree, new)
         for path, text in new.changes.items():
             checked_path(path)
             if text is None and path not in tree:
+                if new.merged is not None:
+                    continue
                 raise Invalid(f"There is no file {path!r} to delete.", code="no_such_file")
             if any(other.startswith(f"{path}/") or path.startswith(f"{other}/") for other in tree):
                 raise Invalid(f"{path!r} is a folder, or lies below a file.", code="bad_path")
         for path in (path for path, text in new.changes.items() if text is None):
-            del tree[path]
+            tree.pop(path, None)
         for path, text in new.changes.items():
             if text is not None:
                 _refuse_lookalike(path, tree)
                 tree[path] = self._blob(text)
-        commit = self._commit(tree, new.parent, new.author, new.message, new.at)
+        second = new.merged.commit if new.merged is not None else None
+        commit = self._commit(tree, new.parent, new.author, new.message, new.at, second)
         return WrittenCommit(commit, self._tree_id(tree))
+
+    def _merged(self, ours: dict[str, str], new: NewCommit) -> dict[str, str]:
+        assert new.merged is not None
+        base, theirs = self._tree(new.merged.base), self._tree(new.merged.commit)
+        tree: dict[str, str] = {}
+        for path in sorted(ours.keys() | theirs.keys()):
+            was, mine, yours = base.get(path), ours.get(path), theirs.get(path)
+            if was not in (mine, yours) and mine != yours and path not in new.changes:
+                raise Conflict(f"Both sides changed {path}. Choose one with git.", code="merge_conflict")
+            kept = yours if mine == was else mine
+            if path in new.changes:
+                kept = kept or mine or yours
+            if kept is not None:
+                tree[path] = kept
+        return tree
+
+    async def merge_base(self, source: Source, *, branch: str, commit: str, base_commit: str) -> str | None:
+        self._fail()
+        theirs = self._ancestors(base_commit)
+        walk: list[str | None] = [commit]
+        while walk:
+            name = walk.pop(0)
+            if name in theirs:
+                return name
+            if name is not None:
+                walk += [self.parents[name], self.second_parents.get(name)]
+        return None
 
     async def push(self, source: Source, *, branch: str, commit: str) -> None:
         self._fail()
@@ -148,10 +181,13 @@ class FakeDocsSource:
         return self.blobs[blob]
 
     def _ancestors(self, commit: str | None) -> set[str]:
-        found = set()
-        while commit is not None:
-            found.add(commit)
-            commit = self.parents[commit]
+        found: set[str] = set()
+        walk = [commit]
+        while walk:
+            name = walk.pop()
+            if name is not None and name not in found:
+                found.add(name)
+                walk += [self.parents[name], self.second_parents.get(name)]
         return found
 
     def _blob(self, text: str | bytes) -> str:
@@ -174,12 +210,22 @@ class FakeDocsSource:
             entries.append((name.encode() + b"/", b"40000 " + name.encode() + b"\0" + tree))
         return _id("tree", b"".join(entry for _, entry in sorted(entries)))
 
-    def _commit(self, tree: dict[str, str], parent: str | None, author: str, message: str, at: datetime) -> str:
+    def _commit(
+        self,
+        tree: dict[str, str],
+        parent: str | None,
+        author: str,
+        message: str,
+        at: datetime,
+        second: str | None = None,
+    ) -> str:
         who = f"{author} {int(at.timestamp())} +0000"
-        above = f"parent {parent}\n" if parent else ""
+        above = "".join(f"parent {name}\n" for name in (parent, second) if name)
         text = f"tree {self._tree_id(tree)}\n{above}author {who}\ncommitter {who}\n\n{message}"
         commit = _id("commit", text.encode())
         self.trees[commit], self.parents[commit] = tree, parent
+        if second is not None:
+            self.second_parents[commit] = second
         return commit
 
 

@@ -23,7 +23,8 @@ from service.adapters.git import transport as git_transport
 from service.adapters.git import upstream_sync as git_refresh
 from service.adapters.git.changes import changes_between
 from service.adapters.git.export import export
-from service.adapters.git.objects import checked_id, list_files, read_blobs, write_commit
+from service.adapters.git.merging import merge_base, write_merge
+from service.adapters.git.objects import checked_id, list_files, read_blobs
 from service.adapters.git.remotes import Remote, remote_of, with_token
 from service.adapters.git.repositories import commit_of, create, forget_killed_work, locked, only_if_free, opened
 from service.domain.errors import Invalid, NotFound
@@ -33,6 +34,8 @@ from service.runtime.processes import run_in_child
 T = TypeVar("T")
 
 FETCH_SECONDS = 900.0
+MERGE_BASE_DEPTHS = (50, 1_000)
+"""How many commits of history are fetched, one number after the other, to find where a branch began."""
 IMPORT_SECONDS = 3_600.0
 EXPORT_SECONDS = 300.0
 
@@ -178,8 +181,23 @@ class DulwichDocs:
 
         return await self._with_commit(source, commit, run)
 
+    async def merge_base(self, source: Source, *, branch: str, commit: str, base_commit: str) -> str | None:
+        clone = await self._clone(source)
+        found = await asyncio.to_thread(merge_base, clone, commit, base_commit)
+        for depth in MERGE_BASE_DEPTHS if source.code_host != "local" else ():
+            if found is not None:
+                break
+            async with self._locked(source):
+                remote = await self._theirs(source)
+                await self._remotely(git_transport.deepen, clone, remote, [branch, source.ref], depth)
+            found = await asyncio.to_thread(merge_base, clone, commit, base_commit)
+        return found
+
     async def write_commit(self, source: Source, new: NewCommit) -> WrittenCommit:
-        return await self._read(source, new.parent, lambda clone: _write_commit(clone, new))
+        others = [] if new.merged is None else [new.merged.commit, new.merged.base]
+        for other in others:  # fetched again when our clone was lost
+            await self._read(source, other, lambda clone, name=other: _has_commit(clone, name))  # type: ignore[misc]
+        return await self._read(source, new.parent, lambda clone: write_merge(clone, new))
 
     async def push(self, source: Source, *, branch: str, commit: str) -> None:
         checked_id(commit)
@@ -298,6 +316,6 @@ def _export(clone: Path, commit: str, docs_folder: str, archive: Path) -> None:
         export(repository, commit_of(repository, commit), docs_folder, archive)
 
 
-def _write_commit(clone: Path, new: NewCommit) -> WrittenCommit:
+def _has_commit(clone: Path, commit: str) -> None:
     with opened(clone) as repository:
-        return write_commit(repository, new, commit_of(repository, new.parent))
+        commit_of(repository, commit)

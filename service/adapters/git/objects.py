@@ -291,7 +291,10 @@ def checked_id(name: str) -> ObjectID:
     return ObjectID(name.encode())
 
 
-def write_commit(repository: Repo, new: NewCommit, parent: Commit) -> WrittenCommit:
+def write_commit(
+    repository: Repo, new: NewCommit, parent: Commit, *, merged: tuple[ObjectID, ObjectID] | None = None
+) -> WrittenCommit:
+    """``merged``: the tree that the changes are made in, instead of the parent's, and the second parent."""
     if not IDENTITY.fullmatch(new.author):
         raise Invalid("The author of a commit is 'Name <mail>'.", code="bad_author")
     if "\0" in new.message or not new.message.strip():
@@ -299,10 +302,10 @@ def write_commit(repository: Repo, new: NewCommit, parent: Commit) -> WrittenCom
     if new.at.tzinfo is None:
         raise Invalid("The time of a commit has a time zone.", code="bad_time")
     writer = _Writer(repository)
-    tree = writer.changed(parent.tree, _by_folder(new.changes), "")
+    tree = writer.changed(parent.tree if merged is None else merged[0], _by_folder(new.changes), "")
     commit = Commit()
     commit.tree = tree if tree is not None else writer.add(Tree())
-    commit.parents = [parent.id]
+    commit.parents = [parent.id] if merged is None else [parent.id, merged[1]]
     commit.author = commit.committer = _encoded(new.author)
     commit.author_time = commit.commit_time = int(new.at.timestamp())
     commit.author_timezone = commit.commit_timezone = 0

@@ -100,6 +100,17 @@ def fetch(clone: Path, remote: Remote, branches: Sequence[str], depth: int | Non
     return found
 
 
+def deepen(clone: Path, remote: Remote, branches: Sequence[str], depth: int) -> None:
+    """Bring the branches' newest commits with that much of the history behind them."""
+
+    def wanted(refs: Mapping[Ref, ObjectID], depth: int | None = None) -> list[ObjectID]:  # noqa: ARG001 - dulwich's
+        names = (refs.get(Ref(HEADS + branch.encode())) for branch in branches)
+        return list({name for name in names if name is not None})
+
+    with opened(clone) as repository:
+        _receive(repository, remote, branches, wanted, depth)
+
+
 def fetch_commit(clone: Path, remote: Remote, commit: str) -> None:
     """Bring one commit by its id, of any branch, as far as the server allows that. Raises NotFound."""
     wanted = ObjectID(commit.encode())

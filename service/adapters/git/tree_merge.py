@@ -1,6 +1,7 @@
 """A three-way merge of trees by whole files: a file that both sides changed differently is a conflict."""
 
-from collections.abc import Callable, Mapping
+import stat
+from collections.abc import Callable, Container, Mapping
 
 from dulwich.objects import ObjectID, Tree
 
@@ -17,10 +18,18 @@ class Unmergeable(Exception):
 
 
 def merged_tree(
-    objects: Objects, add: Callable[[Tree], object], base: ObjectID | None, ours: ObjectID, theirs: ObjectID
+    objects: Objects,
+    add: Callable[[Tree], object],
+    base: ObjectID | None,
+    ours: ObjectID,
+    theirs: ObjectID,
+    settled: Container[bytes] = (),
 ) -> ObjectID:
-    """The tree with the changes of both since the base; ``add`` is given the new trees. Raises Unmergeable."""
-    merged = _merged(objects, add, base, ours, theirs, b"")
+    """Return the tree with the changes of both since the base; ``add`` is given the new trees. Raise Unmergeable.
+
+    ``settled``: paths of files that the caller writes itself; such a file of both sides is no conflict.
+    """
+    merged = _Merging(objects, add, settled).folder(base, ours, theirs, b"")
     if merged is None:
         empty = Tree()
         add(empty)
@@ -51,57 +60,47 @@ def is_mergeable(
     return True
 
 
-def _merged(
-    objects: Objects,
-    add: Callable[[Tree], object],
-    base: ObjectID | None,
-    ours: ObjectID | None,
-    theirs: ObjectID | None,
-    prefix: bytes,
-) -> ObjectID | None:
-    if ours == theirs or theirs == base:
-        return ours
-    if ours == base:
-        return theirs
-    if prefix.count(b"/") > MAX_DEPTH:
-        raise Unmergeable(prefix)
-    before, one, other = _entries(objects, base), _entries(objects, ours), _entries(objects, theirs)
-    tree = Tree()
-    for name in sorted(before.keys() | one.keys() | other.keys()):
-        kept = _merged_entry(objects, add, before.get(name), one.get(name), other.get(name), prefix + name)
-        if kept is not None:
-            tree.add(name, kept.mode, kept.id)
-    if not len(tree):
-        return None
-    add(tree)
-    return ObjectID(tree.id)
+class _Merging:
+    def __init__(self, objects: Objects, add: Callable[[Tree], object], settled: Container[bytes]) -> None:
+        self._objects, self._add, self._settled = objects, add, settled
 
+    def folder(
+        self, base: ObjectID | None, ours: ObjectID | None, theirs: ObjectID | None, prefix: bytes
+    ) -> ObjectID | None:
+        if ours == theirs or theirs == base:
+            return ours
+        if ours == base:
+            return theirs
+        if prefix.count(b"/") > MAX_DEPTH:
+            raise Unmergeable(prefix)
+        before, one, other = self._entries(base), self._entries(ours), self._entries(theirs)
+        tree = Tree()
+        for name in sorted(before.keys() | one.keys() | other.keys()):
+            kept = self._entry(before.get(name), one.get(name), other.get(name), prefix + name)
+            if kept is not None:
+                tree.add(name, kept.mode, kept.id)
+        if not len(tree):
+            return None
+        self._add(tree)
+        return ObjectID(tree.id)
 
-def _merged_entry(
-    objects: Objects,
-    add: Callable[[Tree], object],
-    before: Entry | None,
-    one: Entry | None,
-    other: Entry | None,
-    path: bytes,
-) -> Entry | None:
-    if one == other or other == before:
-        return one
-    if one == before:
-        return other
-    folders = [entry for entry in (one, other) if entry is not None]
-    if not all(is_folder(entry) for entry in folders):
-        raise Unmergeable(path)
-    tree = _merged(
-        objects,
-        add,
-        before.id if before is not None and is_folder(before) else None,
-        None if one is None else one.id,
-        None if other is None else other.id,
-        path + b"/",
-    )
-    return None if tree is None else Entry(path.rsplit(b"/", 1)[-1], folders[0].mode, tree)
+    def _entry(self, before: Entry | None, one: Entry | None, other: Entry | None, path: bytes) -> Entry | None:
+        if one == other or other == before:
+            return one
+        if one == before:
+            return other
+        there = [entry for entry in (one, other) if entry is not None]
+        if path in self._settled and all(stat.S_ISREG(entry.mode) for entry in there):
+            return other if before is None or other is None or other.mode != before.mode else one or other
+        if not all(is_folder(entry) for entry in there):
+            raise Unmergeable(path)
+        tree = self.folder(
+            before.id if before is not None and is_folder(before) else None,
+            None if one is None else one.id,
+            None if other is None else other.id,
+            path + b"/",
+        )
+        return None if tree is None else Entry(path.rsplit(b"/", 1)[-1], there[0].mode, tree)
 
-
-def _entries(objects: Objects, tree: ObjectID | None) -> Mapping[bytes, Entry]:
-    return {} if tree is None else {entry.name: entry for entry in objects.entries(tree)}
+    def _entries(self, tree: ObjectID | None) -> Mapping[bytes, Entry]:
+        return {} if tree is None else {entry.name: entry for entry in self._objects.entries(tree)}

@@ -32,7 +32,7 @@ from service.adapters.git.repositories import (
     move_ref,
     opened,
 )
-from service.adapters.hosted.merge import Unmergeable, merged_tree
+from service.adapters.git.tree_merge import Unmergeable, merged_tree
 from service.domain.errors import Conflict, Forbidden, Invalid, Unavailable
 
 TAKEN_IN = b"refs/docsmith/taken-in"

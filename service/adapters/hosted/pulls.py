@@ -27,8 +27,8 @@ from service.adapters.git.repositories import (
     opened,
     sync_folder,
 )
+from service.adapters.git.tree_merge import Unmergeable, is_mergeable, merged_tree
 from service.adapters.hosted.diff import Diff
-from service.adapters.hosted.merge import Unmergeable, is_mergeable, merged_tree
 from service.domain.errors import Conflict
 from service.ports.code_host import (
     NewPullRequest,

@@ -142,6 +142,10 @@ class WebsiteDocs(DocsSource):
             return None
         return await self._repositories.changes(source, before, commit)
 
+    async def merge_base(self, source: Source, *, branch: str, commit: str, base_commit: str) -> str | None:
+        self._refuse(source)
+        return await self._repositories.merge_base(source, branch=branch, commit=commit, base_commit=base_commit)
+
     async def write_commit(self, source: Source, new: NewCommit) -> WrittenCommit:
         self._refuse(source)
         return await self._repositories.write_commit(source, new)

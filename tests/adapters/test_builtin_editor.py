@@ -210,6 +210,92 @@ async def test_renaming_a_page_fixes_links_and_navigation():
     assert end.work.remaining_problems == ()
 
 
+ADDRESSES = """---
+title: The start of start
+slug: /guides/start
+aliases:
+  - /start
+  - /start-here
+
+redirect_from: ["/start"]
+description: How to start
+---
+
+To start, see [start](/guides/start), ![start](start.png) and [the end](./end).
+"""
+
+
+async def test_replace_leaves_the_addresses_of_pages_alone():
+    files = {**FILES, "guides/start.mdx": ADDRESSES, "guides/only.mdx": "---\nid: start-only\n---\n\nText.\n"}
+    end, changed, _ = await job('replace "start" with "begin"', files=files)
+    head = ADDRESSES.split("To start")[0].replace("The start of start", "The begin of begin")
+    assert changed["guides/start.mdx"].startswith(
+        f"{head.replace('How to start', 'How to begin')}To begin, see [begin]"
+    )
+    assert "guides/only.mdx" not in changed
+    assert "[begin](/guides/start)" in changed["index.mdx"]
+    assert "addresses: id of guides/only.mdx, slug of guides/start.mdx, aliases of" in end.outcome.message
+    assert "redirect_from of guides/start.mdx." in end.outcome.message
+    assert 'Replaced "start" with "begin": ' in end.outcome.message
+    end, changed, _ = await job('replace "start-only" with "x"', files=files)
+    assert changed == {}
+    assert [todo.status for todo in end.work.todos] == ["cancelled"]
+
+
+async def test_replaced_lines_of_front_matter_keep_addresses():
+    _, changed, _ = await job('replace "start" with "a\nb" in guides/start', files={"guides/start.mdx": ADDRESSES})
+    assert (
+        "title: The a\nb of a\nb\nslug: /guides/start\naliases:\n  - /start\n  - /start-here\n"
+        in changed["guides/start.mdx"]
+    )
+
+
+async def test_address_that_is_named_is_replaced_with_its_links():
+    files = {
+        "a.md": "---\ntitle: A\nslug: /first\n---\n\nSee [b](/other).\n",
+        "b.md": "---\ntitle: B\nslug: /other\n---\n\nSee [a](/first#top).\n",
+        "docusaurus.config.js": "module.exports = {}\n",
+    }
+    _, changed, _ = await job('replace "slug: /first" with "slug: /one" in a', files=files)
+    assert "slug: /one" in changed["a.md"]
+    assert "[a](/one#top)" in changed["b.md"]
+
+
+async def test_replaced_address_that_leads_nowhere_is_put_back():
+    files = {
+        "a.md": "# A\n\n[install](/install.md) the [install]: ![x](install/x.png)\n\n[install]: ./install.md#run\n",
+        "install.md": "# Install\n\n## Run\n",
+        "install/x.png": "x",
+    }
+    end, changed, _ = await job('replace "install" with "set-up" in a', files=files)
+    assert "[set-up](/install.md) the [set-up]:" in changed["a.md"]
+    assert "[set-up]: ./install.md#run" in changed["a.md"]
+    assert "Left 2 links as they were" in end.outcome.message
+    assert end.work.remaining_problems == ()
+
+
+async def test_replace_changes_more_pages_than_a_reply_has_calls():
+    files = {f"p{number}.md": "Acme\n" for number in range(120)}
+    end, changed, _ = await job('replace "Acme" with "Nova"', files=files)
+    assert len(changed) == 120
+    assert end.outcome.message == '- Replaced "Acme" with "Nova": 120 times in 120 pages.'
+
+
+async def test_links_to_a_replaced_heading_are_mended():
+    files = {
+        **FILES,
+        "guides/start.mdx": "---\ntitle: Start\n---\n\n## Get Acme\n\nGet it.\n\n## Acme\n\nAcme it is.\n\n## Run\n",
+        "guides/end.mdx": "---\ntitle: End\n---\n\n[a](./start#get-acme) [b](/guides/start#acme) [c](start#run)\n",
+        "index.mdx": "---\ntitle: Home\n---\n\n[a](/guides/start#get-acme), [b](guides/start#acme)\n",
+    }
+    end, _, now = await job('replace "Acme" with "Supernova" in guides/start', files=files)
+    assert "[a](./start#get-supernova) [b](/guides/start#supernova) [c](start#run)" in now["guides/end.mdx"]
+    assert "[a](/guides/start#get-supernova), [b](guides/start#supernova)" in now["index.mdx"]
+    assert end.work.remaining_problems == ()
+    assert "Fixed the links that this broke: 4 in 2 pages." in end.outcome.message
+    assert "no one page clearly fits" not in end.outcome.message
+
+
 async def test_builtin_editor_works_below_an_unnamed_docs_folder():
     files = {f"docs/{path}": text for path, text in FILES.items()} | {"src/app.py": "Acme\n"}
     source = Source("p1", "", "main", "docs", "local")

@@ -62,7 +62,13 @@ class SuspectLink(Struct, frozen=True):
     """Where the page it led to before has gone."""
 
 
-def verdicts(suspects: Iterable[SuspectLink], anchors: Mapping[str, Anchors], now: SiteView) -> list[BrokenLink]:
+def verdicts(
+    suspects: Iterable[SuspectLink],
+    anchors: Mapping[str, Anchors],
+    now: SiteView,
+    renamed: Mapping[str, Mapping[str, str]],
+) -> list[BrokenLink]:
+    """Return those that are broken. ``renamed``: by page, anchors that went and those in their place."""
     broken = []
     left = MAX_GUESSED
     for suspect in suspects:
@@ -72,7 +78,11 @@ def verdicts(suspects: Iterable[SuspectLink], anchors: Mapping[str, Anchors], no
             broken.append(_without_page(suspect, now, guess=left >= 0))
         elif not (known := anchors.get(suspect.page, NO_ANCHORS)).has(anchor):
             left -= 1
-            broken.append(_without_anchor(suspect, anchor, known.names if left >= 0 else NO_ANCHORS.names))
+            new = renamed.get(suspect.page, {}).get(unquote(anchor))
+            if new is not None:
+                broken.append(_renamed(suspect, anchor, new))
+            else:
+                broken.append(_without_anchor(suspect, anchor, known.names if left >= 0 else NO_ANCHORS.names))
     return broken
 
 
@@ -90,6 +100,13 @@ def _without_page(suspect: SuspectLink, now: SiteView, *, guess: bool) -> Broken
     clear = clear and bool(written) and len(pages) == len(written)
     meant = written[0] + tail if written else ""
     return BrokenLink(suspect.path, suspect.link.line, suspect.link.found, suggestions, clear, reason, meant)
+
+
+def _renamed(suspect: SuspectLink, anchor: str, new: str) -> BrokenLink:
+    meant = f"{suspect.link.target.partition('#')[0]}#{new}"
+    suggestions = (suspect.link.with_target(meant),)
+    reason = f"the heading #{anchor} of {suspect.page} has other words now"
+    return BrokenLink(suspect.path, suspect.link.line, suspect.link.found, suggestions, True, reason, meant)
 
 
 def _without_anchor(suspect: SuspectLink, anchor: str, anchors: frozenset[str]) -> BrokenLink:

@@ -10,6 +10,7 @@ from posixpath import dirname, normpath
 from urllib.parse import unquote
 
 from service.agent.checks import navigation
+from service.agent.checks.heading_renames import renamed_anchors
 from service.agent.checks.link_guesses import MOVED, BrokenLink, SuspectLink, verdicts
 from service.agent.checks.markup import links_of
 from service.agent.checks.site_view import (
@@ -80,7 +81,8 @@ class Links:
                 old_text = await self._workspace.base_text(old_path) or ""
                 suspects += await self._newly_broken(path, text, old_path, old_text, before, now, moved)
         suspects += await self._broken_elsewhere(pages, before, now, moved)
-        broken = await self._reported(suspects, now)
+        renamed = await self._renamed_anchors(pages, came_from, now)
+        broken = await self._reported(suspects, now, renamed)
         broken += await self._navigation(now, changed_only=True, moved=moved)
         return sorted(broken, key=lambda link: (not link.clear, link.path, link.line))
 
@@ -232,12 +234,26 @@ class Links:
             suspects += await asyncio.to_thread(_links_to, texts, affected, needles, before, now, moved)
         return suspects
 
-    async def _reported(self, suspects: Sequence[SuspectLink], now: SiteView) -> list[BrokenLink]:
+    async def _renamed_anchors(
+        self, changed: Mapping[str, str | None], came_from: Mapping[str, str], now: SiteView
+    ) -> dict[str, Mapping[str, str]]:
+        """Return, by changed page, the anchors of headings that have other words now."""
+        renamed: dict[str, Mapping[str, str]] = {}
+        for path, text in changed.items():
+            old = await self._workspace.base_text(came_from.get(path, path))
+            if old is not None and text is not None:
+                found = await asyncio.to_thread(renamed_anchors, path, old, text, now.layout.dialect)
+                renamed[path] = {anchor: new for anchor, new in found.items() if anchor != new}
+        return renamed
+
+    async def _reported(
+        self, suspects: Sequence[SuspectLink], now: SiteView, renamed: Mapping[str, Mapping[str, str]] | None = None
+    ) -> list[BrokenLink]:
         asked = sorted({suspect.page for suspect in suspects if suspect.page is not None})
         anchors: dict[str, Anchors] = {}
         async for texts in self._workspace.texts(asked):
             anchors.update(await asyncio.to_thread(self._parsed_anchors, texts))
-        broken = await asyncio.to_thread(verdicts, suspects, anchors, now)
+        broken = await asyncio.to_thread(verdicts, suspects, anchors, now, renamed or {})
         return [await self._sure_of_anchor(link, now) for link in broken]
 
     async def _sure_of_anchor(self, link: BrokenLink, now: SiteView) -> BrokenLink:

@@ -1,20 +1,32 @@
-"""Replace a text in a page, in the pages of a folder, or in all."""
+"""Replace a text in a page, in the pages of a folder, or in all.
 
-from collections.abc import Sequence
+The addresses of pages stay: those in front matter are put back, unless the instruction names their field, and a link
+whose new address leads nowhere gets its old one. Links to headings that changed are mended.
+"""
 
+import re
+from collections.abc import Generator, Iterable, Sequence
+
+from service.adapters.builtin.editing.addresses import address_fields, front_matter_end, names_a_field
 from service.adapters.builtin.editing.forms import Replace, short
+from service.adapters.builtin.editing.mending import mend_broken_by_changes
 from service.adapters.builtin.editing.pages import is_page
-from service.adapters.builtin.editing.steps import MAX_EDITS, Editing, Step, Steps, counted, named
-from service.adapters.builtin.editing.tool_results import found_in, times_replaced
+from service.adapters.builtin.editing.steps import MAX_EDITS, Call, Editing, Step, Steps, Turn, counted, named
+from service.adapters.builtin.editing.tool_results import dead_links, found_in, lines_in, times_replaced
+from service.markup.pages import is_markdown
+
+HEAD_LINES = 40
+"""Lines of a page that are read first, to find its front matter."""
+_TARGET = re.compile(r"(?:[(\"'=<]|\]:)[^(\"'=<]*\Z")
+"""The address of a link, in the text of it that is there."""
 
 
 def replace_text(editing: Editing, asked: Replace) -> Steps:
-    name = f"Replaced {short(asked.old)} with {short(asked.new)}"
     scope = (yield from editing.scope(asked.path)) if asked.path else ""
     if asked.path and not scope:
         return
     if is_page(scope):
-        yield from _replace_in(editing, name, asked, [scope], more=0)
+        yield from _replace_in(editing, asked, [scope], more=0)
         return
     found = yield from editing.one(
         "Searching the pages. ", "search", query=asked.old, exact=True, **({"folder": scope} if scope else {})
@@ -28,16 +40,97 @@ def replace_text(editing: Editing, asked: Replace) -> Steps:
         where = f" in {scope}" if scope else ""
         editing.say(f"No page{where} contains {short(asked.old)}.")
         return
-    yield from _replace_in(editing, name, asked, pages[:MAX_EDITS], more=count - len(paths))
+    yield from _replace_in(editing, asked, pages[:MAX_EDITS], more=count - len(paths))
 
 
-def _replace_in(editing: Editing, name: str, asked: Replace, pages: Sequence[str], *, more: int) -> Steps:
-    calls = [("replace", {"path": page, "old": asked.old, "new": asked.new, "all": True}) for page in pages]
+def _replace_in(editing: Editing, asked: Replace, pages: Sequence[str], *, more: int) -> Steps:
+    restored = yield from _addresses(editing, asked, pages)
+    calls: list[Call] = []
+    for page in pages:
+        calls.append(("replace", {"path": page, "old": asked.old, "new": asked.new, "all": True}))
+        calls += [call for call, _, _ in restored.get(page, ())]
     results = yield from editing.ask(Step(f"Replacing in {counted(len(pages), 'page')}. ", tuple(calls)))
-    times = sum(map(times_replaced, results))
-    done = [page for page, result in zip(pages, results, strict=True) if not result.is_error]
-    if done:
-        editing.say(f"{name}: {counted(times, 'time')} in {counted(len(done), 'page')}.")
+    times = dict.fromkeys(pages, 0)
+    kept: list[str] = []
+    for (_, arguments), result in zip(calls, results, strict=True):
+        if "all" in arguments:
+            times[str(arguments["path"])] += times_replaced(result)
+    for page, fields in restored.items():
+        if times[page]:
+            times[page] -= sum(count for _, count, _ in fields)
+            editing.edits -= len(fields) + (not times[page])
+            kept += [f"{name} of {page}" for name in dict.fromkeys(name for _, _, name in fields)]
+    changed = [page for page in pages if times[page]]
+    if changed:
+        what = f"Replaced {short(asked.old)} with {short(asked.new)}"
+        editing.say(f"{what}: {counted(sum(times.values()), 'time')} in {counted(len(changed), 'page')}.")
+    if kept:
+        editing.say(
+            f"Left alone, because they are addresses: {named(kept)}. To change one, name its field in the text to "
+            'replace, as in "slug: …".'
+        )
     editing.report_errors(results)
     if more > 0:
         editing.say(f"{counted(more, 'more page')} contain it: ask again for the rest.")
+    if changed:
+        yield from _restore_links(editing, asked, changed)
+        yield from mend_broken_by_changes(editing, "Fixed the links that this broke")
+
+
+Restored = tuple[Call, int, str]
+"""The call that puts a line back, the number of texts on it, and the field that it belongs to."""
+
+
+def _addresses(
+    editing: Editing, asked: Replace, pages: Sequence[str]
+) -> Generator[Step, Turn, dict[str, list[Restored]]]:
+    """Return, by page, what puts its addresses back after the text was replaced everywhere."""
+    if len(asked.old.split()) != 1 or asked.old != asked.old.strip() or names_a_field(asked.old):
+        return {}  # an address has no blanks
+    pages = [page for page in pages if is_markdown(page)]
+    reads = yield from editing.ask(
+        Step("", tuple(("read", {"path": page, "start_line": 1, "end_line": HEAD_LINES}) for page in pages))
+    )
+    restored: dict[str, list[Restored]] = {}
+    for page, result in zip(pages, reads, strict=True):
+        lines, _ = lines_in(result)
+        if front_matter_end(lines) is None:
+            lines = yield from editing.lines(page)
+        if found := _restored(asked, page, lines):
+            restored[page] = found
+    return restored
+
+
+def _restored(asked: Replace, page: str, lines: Sequence[str]) -> list[Restored]:
+    more_lines = asked.new.count("\n")
+    found: list[Restored] = []
+    for number, name in address_fields(lines).items():
+        line = lines[number - 1].rstrip("\r")
+        if asked.old in line:
+            shifted = number + more_lines * sum(above.count(asked.old) for above in lines[: number - 1])
+            if found:
+                shifted -= more_lines * sum(count for _, count, _ in found)  # those above are back by then
+            old = line.replace(asked.old, asked.new)
+            call: Call = ("replace", {"path": page, "old": old, "new": line, "line": shifted})
+            found.append((call, line.count(asked.old), name))
+    return found
+
+
+def _restore_links(editing: Editing, asked: Replace, pages: Iterable[str]) -> Steps:
+    """Give links their old addresses back where nothing is at the new ones."""
+    links, _ = dead_links((yield from editing.one("Checking links. ", "check_links", changed=True)))
+    edits: dict[tuple[str, int, str], str] = {}
+    for link in links:
+        target = _TARGET.search(link.found)
+        if link.path in pages and asked.new and target and asked.new in target[0]:
+            old = target[0].replace(asked.new, asked.old)
+            edits[link.path, link.line, link.found] = link.found[: target.start()] + old
+    if not edits:
+        return
+    calls = tuple(
+        ("replace", {"path": path, "old": found, "new": old, "line": line, "all": True})
+        for (path, line, found), old in edits.items()
+    )
+    results = yield from editing.ask(Step("Keeping the addresses of links. ", calls))
+    if times := sum(map(times_replaced, results)):
+        editing.say(f"Left {counted(times, 'link')} as they were, because no page is at the new address.")

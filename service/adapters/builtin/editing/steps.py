@@ -18,6 +18,8 @@ MAX_EDITS = 200
 """Limit for one instruction: people will not review more in one pull request."""
 MAX_NAMED = 20
 """Pages or links that a summary names one by one."""
+MAX_CALLS = 90
+"""Limit for the calls of one reply: of more than 100, the agent refuses the rest."""
 
 
 class Step(Struct, frozen=True):
@@ -53,9 +55,13 @@ class Editing:
         self.report: list[str] = []
 
     def ask(self, step: Step) -> Generator[Step, Turn, tuple[ToolMessage, ...]]:
-        self.hear((yield step))
-        self.edits += sum(result.name in EDITING and not result.is_error for result in self.turn.results)
-        return self.turn.results
+        """Call the tools, in several replies where they are many, and return all of their results."""
+        results: list[ToolMessage] = []
+        for start in range(0, max(1, len(step.calls)), MAX_CALLS):
+            self.hear((yield Step("" if start else step.text, step.calls[start : start + MAX_CALLS])))
+            results += self.turn.results
+        self.edits += sum(result.name in EDITING and not result.is_error for result in results)
+        return tuple(results)
 
     def hear(self, turn: Turn) -> None:
         self.turn = turn

@@ -1,49 +1,22 @@
-"""The repository as a job sees it: the tree of the base commit under an overlay of the job's changes.
-
-Nothing here touches a disk, so no link, hook, filter or clever name of a hostile repository can act: a path is a key
-of the tree and nothing else. What is refused is refused to protect people who check the branch out later.
-"""
+"""The repository as a job sees it: the tree of the base commit under an overlay of the job's changes."""
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import PurePosixPath
 
-from msgspec import Struct
-
-from service.agent.guards.paths import (
-    Names,
-    checked_writable,
-    is_hidden,
-    is_navigation_above,
-    is_under,
-    normal_path,
-)
-from service.agent.guards.refused import Refused as Refused
-from service.domain.errors import Invalid
+from service.agent.guards.paths import Names, checked_writable, is_under
+from service.agent.guards.refused import Refused
+from service.agent.tree import LIMITS, Limits, Tree
 from service.domain.jobs.decider import FileChange
-from service.markup.pages import is_page
 from service.ports.docs_source import DocsSource, NewCommit, Source, TreeFile
 
-LFS_POINTER = "version https://git-lfs"
-
-_READ_AT_ONCE = 400
 _REHEARSAL = datetime(2000, 1, 1, tzinfo=UTC)
 
 
-class Limits(Struct, frozen=True):
-    file_bytes: int = 1 << 20
-    changed_bytes: int = 8 << 20
-    changed_files: int = 400
-    cached_characters: int = 96 << 20
-    """Limit for texts that are kept in memory, so that a second search of a large site need not read it again."""
+class Workspace(Tree):
+    """A tree whose documentation a job may change."""
 
-
-LIMITS = Limits()
-
-
-class Workspace:
     def __init__(
         self,
         docs: DocsSource,
@@ -54,15 +27,7 @@ class Workspace:
         *,
         limits: Limits = LIMITS,
     ) -> None:
-        self.source = source
-        self.commit = commit
-        self.limits = limits
-        self._docs = docs
-        self._base = {file.path: file for file in files}
-        self._changes: dict[str, str | None] = dict(changes)
-        self._texts: dict[str, str | None] = {}  # by blob; None is not text
-        self._cached = 0
-        self._readable = [path for path in self._base if self._may_read(path)]
+        super().__init__(docs, source, commit, files, changes, limits=limits)
         self._names = Names(self._base)
         for path, text in self._changes.items():
             self._names.note(path, exists=text is not None)
@@ -80,139 +45,6 @@ class Workspace:
         files = await docs.list_files(source, commit)
         return await asyncio.to_thread(cls, docs, source, commit, files, changes, limits=limits)
 
-    # What there is. On a large site, walking all of its paths takes tens of milliseconds: callers do that in a thread.
-
-    @property
-    def docs_folder(self) -> str:
-        return self.source.docs_folder
-
-    @property
-    def changes(self) -> Mapping[str, str | None]:
-        return self._changes
-
-    def in_base(self, path: str) -> bool:
-        return path in self._base
-
-    def exists(self, path: str) -> bool:
-        if path in self._changes:
-            return self._changes[path] is not None
-        return path in self._base
-
-    def base_paths(self) -> Sequence[str]:
-        return list(self._base)
-
-    def readable_base_paths(self) -> Sequence[str]:
-        return self._readable
-
-    def paths(self) -> list[str]:
-        """Every file as it now stands, sorted."""
-        return self._overlaid(list(self._base), lambda _path: True)
-
-    def readable_paths(self) -> list[str]:
-        """Return the paths that the model may read: the docs folder without hidden files, and navigation files above
-        it.
-        """
-        return self._overlaid(self._readable, self._may_read)
-
-    def _overlaid(self, base: list[str], fits: Callable[[str], bool]) -> list[str]:
-        if not self._changes:
-            return base
-        made = [path for path, text in self._changes.items() if text is not None and fits(path)]
-        return sorted([*(path for path in base if path not in self._changes), *made])
-
-    def pages(self) -> list[str]:
-        return [path for path in self.readable_paths() if is_page(path)]
-
-    def checked(self, path: str) -> str:
-        """The path in its normal form, if it is one that the model may look at."""
-        normal = normal_path(path)
-        if not self._may_read(normal):
-            if is_hidden(normal):
-                raise Refused(f"{normal} is a hidden file or folder, which tools neither read nor write.")
-            reason = f"{normal} is outside the documentation: every path begins with {self.docs_folder}/."
-            raise Refused(reason, docs_folder=self.docs_folder)
-        return normal
-
-    def _may_read(self, path: str) -> bool:
-        if is_hidden(path):
-            return False
-        return is_under(path, self.docs_folder) or is_navigation_above(path, self.docs_folder)
-
-    # Reading
-
-    async def read(self, path: str) -> str:
-        """Return the text as it is now. Raise Refused when the file does not exist, or is not text."""
-        path = self.checked(path)
-        if not self.exists(path):
-            raise Refused(f"There is no file {path}.{await asyncio.to_thread(self._nearest, path)}")
-        text = await self.text(path)
-        if text is None:
-            raise Refused(f"{path} is not text (binary, or not UTF-8), or larger than {self.limits.file_bytes} bytes.")
-        if text.startswith(LFS_POINTER):
-            raise Refused(f"{path} is kept in Git LFS: its content is not here.")
-        return text
-
-    async def text(self, path: str) -> str | None:
-        """Return the text without the rules of ``read``: None when the file does not exist or is not text."""
-        if path in self._changes:
-            return self._changes[path]
-        return await self.base_text(path)
-
-    async def base_text(self, path: str) -> str | None:
-        file = self._base.get(path)
-        if file is None:
-            return None
-        if file.blob not in self._texts:
-            try:
-                content = await self._docs.read_file(self.source, file.blob)
-            except Invalid:  # over the source's size limit
-                return None
-            self._keep(file.blob, decoded(content, self.limits.file_bytes))
-        return self._texts.get(file.blob)
-
-    async def texts(self, paths: Iterable[str]) -> AsyncIterator[dict[str, str]]:
-        """The texts of these files as they now stand, some hundred at a time; what is not text is left out."""
-        async for some in self._texts_of(paths, self._changes):
-            yield some
-
-    async def base_texts(self, paths: Iterable[str]) -> AsyncIterator[dict[str, str]]:
-        async for some in self._texts_of(paths, {}):
-            yield some
-
-    async def _texts_of(self, paths: Iterable[str], changes: Mapping[str, str | None]) -> AsyncIterator[dict[str, str]]:
-        wanted = list(paths)
-        for start in range(0, len(wanted), _READ_AT_ONCE):
-            found: dict[str, str] = {}
-            missing: dict[str, list[str]] = {}
-            for path in wanted[start : start + _READ_AT_ONCE]:
-                if path in changes:
-                    if (text := changes[path]) is not None:
-                        found[path] = text
-                elif (file := self._base.get(path)) is not None:
-                    if file.blob not in self._texts:
-                        missing.setdefault(file.blob, []).append(path)
-                    elif (text := self._texts[file.blob]) is not None:
-                        found[path] = text
-            if missing:
-                contents = await self._docs.read_files(self.source, list(missing))
-                limit = self.limits.file_bytes
-                for blob, text in (await asyncio.to_thread(_all_decoded, contents, limit)).items():
-                    self._keep(blob, text)
-                    if text is not None:
-                        found.update(dict.fromkeys(missing[blob], text))
-            yield found
-
-    def _keep(self, blob: str, text: str | None) -> None:
-        self._texts[blob] = text
-        self._cached += len(text or "")
-        while self._cached > self.limits.cached_characters and len(self._texts) > 1:
-            self._cached -= len(self._texts.pop(next(iter(self._texts))) or "")
-
-    def _nearest(self, path: str) -> str:
-        name = PurePosixPath(path).stem.lower()
-        near = [other for other in self.readable_paths() if PurePosixPath(other).stem.lower() == name][:3]
-        return f" Did you mean {' or '.join(near)}?" if near else ""
-
     # Changing: each returns the changes as values; the caller records them and calls ``apply``
 
     def apply(self, changes: Iterable[FileChange]) -> None:
@@ -223,7 +55,7 @@ class Workspace:
     async def write(self, path: str, text: str) -> tuple[FileChange, ...]:
         path = self._writable(path)
         if not self.exists(path):
-            self._names.check_new(path)
+            await self._check_new(path)
         else:
             await self.read(path)  # what cannot be read must not be overwritten
         return self._within_limits((FileChange(path, text),))
@@ -285,7 +117,7 @@ class Workspace:
             raise Refused("The old and the new path are the same.")
         if self.exists(to):
             raise Refused(f"{to} exists already.")
-        self._names.check_new(to, instead_of=path)
+        await self._check_new(to, instead_of=path)
         return self._within_limits((FileChange(path, None), FileChange(to, text)))
 
     async def delete(self, path: str) -> tuple[FileChange, ...]:
@@ -304,8 +136,21 @@ class Workspace:
             self.source, NewCommit(self.commit, changes, "Rehearsal <rehearsal@localhost>", "Rehearsal\n", _REHEARSAL)
         )
 
+    async def _check_new(self, path: str, *, instead_of: str = "") -> None:
+        await self.refuse_left_out(path)
+        self._names.check_new(path, instead_of=instead_of)
+
+    def _meant_to_write(self, path: str) -> str:
+        """Return the path that is meant; of a new file, one below a folder that only the documentation has."""
+        path = self.meant(path)
+        folder, docs = path.partition("/")[0], self.docs_folder
+        if "/" not in path or self.exists(path) or is_under(path, docs) or self.has_folder(folder):
+            return path
+        inner = self.folder(folder)
+        return f"{inner}{path.removeprefix(folder)}" if is_under(f"{inner}/", docs) else path
+
     def _writable(self, path: str) -> str:
-        path = self.checked(path)
+        path = self.checked(self._meant_to_write(path))
         checked_writable(path)
         return path
 
@@ -327,20 +172,6 @@ class Workspace:
         if sum(len(text) for text in after.values() if text) > self.limits.changed_bytes:
             raise Refused(f"All changed files together have at most {self.limits.changed_bytes} bytes.")
         return changes
-
-
-def decoded(content: bytes, limit: int) -> str | None:
-    """Text, or None for what is not: another encoding, a NUL, more than the limit."""
-    if len(content) > limit or b"\0" in content:
-        return None
-    try:
-        return content.decode()
-    except UnicodeDecodeError:
-        return None
-
-
-def _all_decoded(contents: Mapping[str, bytes], limit: int) -> dict[str, str | None]:
-    return {blob: decoded(content, limit) for blob, content in contents.items()}
 
 
 def _occurrences(text: str, part: str) -> list[int]:

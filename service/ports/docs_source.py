@@ -167,6 +167,13 @@ class DocsSource(Protocol):
         beyond the limits (entries, depth).
         """
 
+    async def left_out(self, source: Source, commit: str, path: str) -> LeftOut | None:
+        """Return what stands in the way of a plain file at the path: a symbolic link, a submodule or an unsafe name,
+        there or in a folder above; also one whose name differs in case or accents only. None when there is nothing.
+
+        Raises: as ``list_files``.
+        """
+
     async def read_file(self, source: Source, blob: str) -> bytes:
         """Return the content of a blob. Raise Invalid over the size limit, without inflating it."""
 

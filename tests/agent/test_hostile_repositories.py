@@ -169,15 +169,21 @@ def entries_of(repository, tree_id):
     return found
 
 
-@pytest.mark.parametrize("path", ["docs/link.md", "docs/passwd.md", "docs/up/page.md", "docs/module/page.md"])
-async def test_change_at_a_link_or_submodule_is_returned_to_the_model(data, path):
+@pytest.mark.parametrize(
+    "path", ["docs/link.md", "docs/passwd.md", "docs/up/page.md", "docs/module/page.md", "docs/LINK.md"]
+)
+async def test_link_or_submodule_is_refused_at_once(data, path):
     build = Builder()
     _, workspace = await opened_workspace(data, build.commit(data, hostile_tree(build)))
     toolbox = Toolbox(workspace, Links(workspace), None, "docs")
-    workspace.apply((await toolbox.run(call("write", path=path, text="# Mine\n"))).changes)
-    found = await gates.check(workspace, Links(workspace))
-    assert [problem.gate for problem in found] == ["paths"]
-    assert "symbolic link" in found[0].message or "not a folder" in found[0].message
+    for attempt in (
+        call("write", path=path, text="# Mine\n"),
+        call("move", path="docs/guide.md", to=path),
+        call("read", path=path),
+    ):
+        refused = await toolbox.run(attempt)
+        assert refused.is_error
+        assert "symbolic link" in refused.result or "submodule" in refused.result
 
 
 async def test_orders_in_a_page_or_in_the_guidance_are_shown_as_data(data):

@@ -145,7 +145,7 @@ async def test_calls_with_the_same_id_are_distinguished():
         ("read", '{"file": "a"}', "file"),
         ("read", '{"path": 3}', "$.path"),
         ("reed", "{}", "read"),
-        ("read", '{"path": "guides/missing.md"}', "no file"),
+        ("read", '{"path": "guides/missing.md"}', "File not found"),
         ("read", '{"path": "start.md"}', "guides/start.md"),
         ("read", '{"path": "\\ud800"}', ""),
     ],

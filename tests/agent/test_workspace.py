@@ -3,10 +3,13 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from service.agent.guards.paths import is_hidden
-from service.agent.workspace import LIMITS, Limits, Refused, Workspace
-from service.ports.docs_source import Source
+from service.agent.guards.refused import Refused
+from service.agent.tree import LIMITS, Limits
+from service.agent.workspace import Workspace
+from service.ports.docs_source import LeftOut, Source
 from tests.fakes.docs_source import FakeDocsSource
 
 FILES = {
@@ -96,10 +99,10 @@ async def test_file_that_is_not_text_is_neither_read_nor_written(path):
         ".github/workflows/ci.yml", "docs/.github/x.yml", "docs/.gitlab-ci.yml", ".circleci/config.yml",
         "docs/CODEOWNERS", "docs/Makefile", "docs/x.py", "docs/x.js", "docs/x.svg", "docs/package.json",
         "docs/Package.json",
-        "docs/AGENTS.md", "docs/CLAUDE.md", "docs/conf.py", "docs/a\\b.md", "docs/a:b.md", "docs/con.md", "docs/-x.md",
+        "docs/AGENTS.md", "docs/CLAUDE.md", "docs/conf.py", "docs/a:b.md", "docs/con.md", "docs/-x.md",
         "docs/trailing./x.md", "docs/a\nb.md", "docs/a\0b.md", "docs/\ud800.md", "docs/a\u202eb.md",
         "docs/nai\u0308ve.md", "docs/NAÏVE.md", "docs/INDEX.md", "docs/guide/new.md", "docs/index.md/x.md",
-        "docs/Guide.md/../x.md", "docs/" + "x" * 300 + ".md", "docs/" + "d/" * 300 + "x.md", "sub/mkdocs.yml",
+        "docs/" + "x" * 300 + ".md", "docs/" + "d/" * 300 + "x.md", "sub/mkdocs.yml",
     ],
 )  # fmt: skip
 async def test_these_paths_cannot_be_written(path):
@@ -125,10 +128,57 @@ async def test_these_paths_can_be_written(path):
     assert change.path == path
 
 
-async def test_paths_are_made_normal():
+@pytest.mark.parametrize(
+    "path",
+    [
+        "./docs//new.md", "/docs/new.md", "docs\\new.md", "docs/Guide/../new.md", " docs/new.md ", "docs/new.md/",
+    ],
+)  # fmt: skip
+async def test_odd_paths_of_new_files_mean_what_people_mean(path):
     workspace = await opened()
-    (change,) = await workspace.write("./docs//new.md", "x\n")
+    (change,) = await workspace.write(path, "x\n")
     assert change.path == "docs/new.md"
+
+
+@pytest.mark.parametrize("path", ["index.md", "./index.md", "/index.md", "docs/docs/index.md", "book/docs/index.md"])
+async def test_odd_paths_of_a_file_mean_what_people_mean(path):
+    workspace = await opened(source=replace(SOURCE, repository="https://git.example/acme/book.git"))
+    assert workspace.checked(path) == "docs/index.md"
+    assert await workspace.read(path) == FILES["docs/index.md"]
+
+
+@pytest.mark.parametrize(
+    ("folder", "meant"),
+    [
+        (".", ""), ("./", ""), ("/", ""), ("", ""), ("./docs", "docs"), ("docs/", "docs"), ("/docs", "docs"),
+        ("docs\\Guide", "docs/Guide"), ("Guide", "docs/Guide"), ("docs/Guide/..", "docs"), ("nowhere", "nowhere"),
+    ],
+)  # fmt: skip
+async def test_odd_folders_mean_what_people_mean(folder, meant):
+    assert (await opened()).folder(folder) == meant
+
+
+async def test_path_from_a_folder_above_the_docs_is_meant():
+    source = replace(SOURCE, docs_folder="website/docs")
+    workspace = await opened({"website/docs/guide/a.md": "x\n", "website/package.json": "{}"}, source=source)
+    assert workspace.checked("docs/guide/a.md") == workspace.checked("guide/a.md") == "website/docs/guide/a.md"
+    for path in ("guide/new.md", "docs/new.md"):
+        (change,) = await workspace.write(path, "x\n")
+        assert change.path == f"website/docs/{path.removeprefix('docs/')}"
+
+
+async def test_path_that_leads_out_of_the_repository_is_refused():
+    assert "leads out of the repository" in await refusal((await opened()).write("docs/../../x.md", "x"))
+
+
+async def test_link_is_refused_by_the_tool_that_would_use_it():
+    docs = FakeDocsSource(FILES)
+    docs.left_out_files = [LeftOut("docs/link", "It is a symbolic link, which is not followed.")]
+    workspace = await Workspace.open(docs, SOURCE, (await docs.fetch(SOURCE)).base_commit, {})
+    for path in ("docs/link", "docs/link/x.md"):
+        assert "docs/link cannot be used: it is a symbolic link" in await refusal(workspace.read(path))
+    assert "symbolic link" in await refusal(workspace.write("docs/link/x.md", "x"))
+    assert "symbolic link" in await refusal(workspace.move("docs/index.md", "docs/link/index.md"))
 
 
 async def test_a_file_may_change_the_case_of_its_own_name():

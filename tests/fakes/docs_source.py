@@ -40,6 +40,7 @@ class FakeDocsSource:
         self.second_parents: dict[str, str] = {}
         self.branches: dict[str, str] = {}  # of the repository
         self.executable: set[str] = set()
+        self.left_out_files: list[LeftOut] = []
         self.errors: list[ServiceError] = []  # raised by the next calls of register, fetch and push
         self.registered: list[Source] = []
         self.pushes: list[tuple[str, str]] = []
@@ -68,6 +69,10 @@ class FakeDocsSource:
             TreeFile(path, blob, executable=path in self.executable)
             for path, blob in sorted(self._tree(commit).items())
         ]
+
+    async def left_out(self, source: Source, commit: str, path: str) -> LeftOut | None:
+        self._tree(commit)
+        return next((one for one in self.left_out_files if f"{path}/".startswith(f"{one.path}/")), None)
 
     async def read_file(self, source: Source, blob: str) -> bytes:
         content = self._content(blob)

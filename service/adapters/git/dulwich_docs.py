@@ -24,11 +24,11 @@ from service.adapters.git import upstream_sync as git_refresh
 from service.adapters.git.changes import changes_between
 from service.adapters.git.export import export
 from service.adapters.git.merging import merge_base, write_merge
-from service.adapters.git.objects import checked_id, list_files, read_blobs
+from service.adapters.git.objects import Objects, checked_id, list_files, read_blobs
 from service.adapters.git.remotes import Remote, remote_of, with_token
 from service.adapters.git.repositories import commit_of, create, forget_killed_work, locked, only_if_free, opened
 from service.domain.errors import Invalid, NotFound
-from service.ports.docs_source import Changes, Fetched, NewCommit, Source, TreeFile, WrittenCommit
+from service.ports.docs_source import Changes, Fetched, LeftOut, NewCommit, Source, TreeFile, WrittenCommit
 from service.runtime.processes import run_in_child
 
 T = TypeVar("T")
@@ -140,6 +140,9 @@ class DulwichDocs:
 
     async def list_files(self, source: Source, commit: str) -> Sequence[TreeFile]:
         return await self._read(source, commit, lambda clone: _list_files(clone, commit))
+
+    async def left_out(self, source: Source, commit: str, path: str) -> LeftOut | None:
+        return await self._read(source, commit, lambda clone: _left_out(clone, commit, path))
 
     async def read_file(self, source: Source, blob: str) -> bytes:
         found = await self.read_files(source, [blob])
@@ -304,6 +307,11 @@ def _locking(function: Callable[..., T], clone: Path, *args: object) -> T:
 def _list_files(clone: Path, commit: str) -> list[TreeFile]:
     with opened(clone) as repository:
         return list_files(repository, commit_of(repository, commit))
+
+
+def _left_out(clone: Path, commit: str, path: str) -> LeftOut | None:
+    with opened(clone) as repository:
+        return Objects(repository).in_the_way(commit_of(repository, commit).tree, path)
 
 
 def _read_files(clone: Path, blobs: Sequence[str]) -> dict[str, bytes]:

@@ -233,6 +233,25 @@ class Objects:
             found = next((entry for entry in self.entries(found.id) if entry.name == part), None)
         return found
 
+    def in_the_way(self, tree: ObjectID, path: str) -> LeftOut | None:
+        """Return the entry that keeps a plain file from being at the path, as ``DocsSource.left_out`` says."""
+        prefix = b""
+        for part in path.split("/"):
+            same = folded(part)
+            inner: Entry | None = None
+            for entry in self.entries(tree):
+                if folded(entry.name.decode("utf-8", "replace")) != same:
+                    continue
+                left = left_out(prefix, entry)
+                if left is not None:
+                    return left
+                if stat.S_ISDIR(entry.mode) and entry.name == part.encode("utf-8", "replace"):
+                    inner = entry
+            if inner is None:
+                return None
+            tree, prefix = inner.id, prefix + inner.name + b"/"
+        return None
+
 
 def left_out(prefix: bytes, entry: Entry) -> LeftOut | None:
     """Return why an entry of a folder is neither a plain file nor a folder to look into; None when it is."""

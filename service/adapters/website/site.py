@@ -39,7 +39,7 @@ from service.adapters.website.parts import (
     sitemap_urls,
 )
 from service.domain.errors import Conflict, Forbidden, Invalid, NotFound, ServiceError, Unavailable
-from service.ports.docs_source import Changes, DocsSource, Fetched, NewCommit, Source, TreeFile, WrittenCommit
+from service.ports.docs_source import Changes, DocsSource, Fetched, LeftOut, NewCommit, Source, TreeFile, WrittenCommit
 
 MANIFEST = ".docsmith/website.json"
 """In the archive: the site's URL of each page, and its title where it is known."""
@@ -122,6 +122,10 @@ class WebsiteDocs(DocsSource):
     async def list_files(self, source: Source, commit: str) -> Sequence[TreeFile]:
         self._refuse(source)
         return await self._repositories.list_files(source, commit)
+
+    async def left_out(self, source: Source, commit: str, path: str) -> LeftOut | None:
+        self._refuse(source)
+        return await self._repositories.left_out(source, commit, path)
 
     async def read_file(self, source: Source, blob: str) -> bytes:
         self._refuse(source)

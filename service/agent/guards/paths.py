@@ -88,17 +88,33 @@ def checked_writable(path: str) -> None:
 
 
 def normal_path(path: str) -> str:
-    """A path from the root of the repository, without ``./``, a leading or doubled slash. Refused when it climbs."""
-    if not path.strip() or "\0" in path or "\n" in path or "\r" in path:
-        raise Refused("Give the path of a file, such as guides/start.md.")
-    parts = [part for part in path.strip().split("/") if part not in ("", ".")]
-    if ".." in parts or not parts:
-        raise Refused("A path goes down from the root of the repository: it has no '..'.")
+    """Return a path from the root of the repository: without ``.``, ``..``, backslashes, a leading or doubled slash.
+
+    Raise Refused when it names no file, or leads out of the repository.
+    """
+    normal = normal_folder(path)
+    if not normal:
+        raise Refused("The path is empty.", "Give the path of a file, such as guides/start.md.")
+    return normal
+
+
+def normal_folder(path: str) -> str:
+    """Return a folder's path as ``normal_path`` does; empty for the root of the repository."""
+    if any(c in path for c in "\0\n\r"):
+        raise Refused("A path is one line of text.", "Give the path of a file, such as guides/start.md.")
+    parts: list[str] = []
+    for part in path.strip().replace("\\", "/").split("/"):
+        if part == ".." and not parts:
+            raise Refused(f"{path.strip()!r} leads out of the repository.", "Paths begin at its root.")
+        if part == "..":
+            parts.pop()
+        elif part not in ("", "."):
+            parts.append(part)
     normal = "/".join(parts)
     try:
         normal.encode()
     except UnicodeEncodeError:
-        raise Refused("The path has characters that UTF-8 cannot hold.") from None
+        raise Refused("The path has characters that UTF-8 cannot hold.", "Copy it from the list of files.") from None
     return normal
 
 

@@ -12,9 +12,8 @@ from service.domain.tool_values import DeadLink, DeadLinks
 MAX_LINKS_LISTED = 200
 
 
-async def check_links(checker: Links, asked: CheckLinks) -> Outcome:
+async def check_links(checker: Links, asked: CheckLinks, folder: str) -> Outcome:
     broken = await (checker.broken_by_changes() if asked.changed else checker.broken())
-    folder = asked.folder.strip("/")
     broken = [link for link in broken if is_within(link.path, folder)]
     if not broken:
         return Outcome("No broken links.", value=DeadLinks(0))

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
+from service.agent.guards.refused import Refused
 from service.agent.tools.arguments import Read
 from service.agent.tools.results import MAX_RESULT_CHARACTERS, Outcome, bounded, number_of, with_data
-from service.agent.workspace import Refused, Workspace
+from service.agent.workspace import Workspace
 from service.domain.tool_values import Lines, Listed
 
 MAX_LISTED = 500
@@ -40,7 +41,8 @@ async def read(workspace: Workspace, asked: Read) -> Outcome:
 def listing(workspace: Workspace, folder: str, name: str) -> Outcome:
     wanted = [path for path in paths_within(workspace, folder) if name.lower() in path.lower()]
     if not wanted:
-        return Outcome("No file fits.", value=Listed(0))
+        known = not folder or workspace.has_folder(folder) or workspace.exists(folder)
+        return Outcome("No file fits." if known else f"Folder not found: {folder}.", value=Listed(0))
     lines = wanted
     depth = 1 + (folder.count("/") + 1 if folder else 0)
     if len(wanted) > MAX_LISTED:

@@ -19,7 +19,7 @@ MAX_SECTIONS = 8
 
 
 async def search(workspace: Workspace, index: SearchIndex | None, domain: str, asked: Search) -> Outcome:
-    folder = asked.folder.strip("/")
+    folder = workspace.folder(asked.folder)
     parts: list[str] = []
     if not asked.exact and index is not None and asked.query.strip():
         try:

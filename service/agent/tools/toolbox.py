@@ -6,6 +6,7 @@ from typing import assert_never
 import msgspec
 
 from service.agent.checks.links import Links
+from service.agent.guards.refused import Refused
 from service.agent.tools.arguments import (
     KINDS,
     CheckLinks,
@@ -25,7 +26,7 @@ from service.agent.tools.checking import check_links
 from service.agent.tools.reading import listing, read
 from service.agent.tools.results import Outcome, bounded, number_of, times
 from service.agent.tools.searching import search
-from service.agent.workspace import Refused, Workspace
+from service.agent.workspace import Workspace
 from service.domain.jobs.decider import Todo
 from service.domain.model import ToolCall
 from service.domain.tool_values import Declined, Replaced
@@ -62,7 +63,7 @@ class Toolbox:
         workspace = self._workspace
         match arguments:
             case ListFiles(folder=folder, name=name):
-                return await asyncio.to_thread(listing, workspace, folder.strip("/").removeprefix("./"), name)
+                return await asyncio.to_thread(listing, workspace, workspace.folder(folder), name)
             case Search():
                 return await search(workspace, self._index, self._domain, arguments)
             case Read():
@@ -86,7 +87,7 @@ class Toolbox:
                 (change,) = await workspace.delete(path)
                 return Outcome(f"Deleted {change.path}.", changes=(change,))
             case CheckLinks():
-                return await check_links(self._links, arguments)
+                return await check_links(self._links, arguments, workspace.folder(arguments.folder))
             case Plan(todos=todos):
                 numbered = tuple(
                     Todo(str(number), item.content, item.status, item.priority) for number, item in enumerate(todos, 1)

@@ -1,0 +1,258 @@
+"""The files of one commit, to read: of the documentation's repository, or of another one beside it.
+
+Nothing here touches a disk, so no link, hook, filter or clever name of a hostile repository can act.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from pathlib import PurePosixPath
+
+from msgspec import Struct
+
+from service.agent.guards.paths import is_hidden, is_navigation_above, is_under, normal_folder, normal_path
+from service.agent.guards.refused import Refused
+from service.domain.errors import Invalid
+from service.markup.pages import is_page
+from service.ports.docs_source import DocsSource, Source, TreeFile
+
+LFS_POINTER = "version https://git-lfs"
+
+_READ_AT_ONCE = 400
+
+
+class Limits(Struct, frozen=True):
+    file_bytes: int = 1 << 20
+    changed_bytes: int = 8 << 20
+    changed_files: int = 400
+    cached_characters: int = 96 << 20
+    """Limit for texts that are kept in memory, so that a second search of a large site need not read it again."""
+
+
+LIMITS = Limits()
+
+
+class Tree:
+    """A commit's files under a layer of changes, which is empty where nothing can be changed."""
+
+    def __init__(
+        self,
+        docs: DocsSource,
+        source: Source,
+        commit: str,
+        files: Iterable[TreeFile],
+        changes: Mapping[str, str | None] | None = None,
+        *,
+        limits: Limits = LIMITS,
+    ) -> None:
+        self.source = source
+        self.commit = commit
+        self.limits = limits
+        self._docs = docs
+        self._base = {file.path: file for file in files}
+        self._changes: dict[str, str | None] = dict(changes or {})
+        self._texts: dict[str, str | None] = {}  # by blob; None is not text
+        self._cached = 0
+        self._readable = [path for path in self._base if self._may_read(path)]
+        self._folders = _folders_of(self._base)
+
+    # What there is. On a large site, walking all of its paths takes tens of milliseconds: callers do that in a thread.
+
+    @property
+    def docs_folder(self) -> str:
+        return self.source.docs_folder
+
+    @property
+    def changes(self) -> Mapping[str, str | None]:
+        return self._changes
+
+    def in_base(self, path: str) -> bool:
+        return path in self._base
+
+    def exists(self, path: str) -> bool:
+        if path in self._changes:
+            return self._changes[path] is not None
+        return path in self._base
+
+    def base_paths(self) -> Sequence[str]:
+        return list(self._base)
+
+    def readable_base_paths(self) -> Sequence[str]:
+        return self._readable
+
+    def paths(self) -> list[str]:
+        """Every file as it now stands, sorted."""
+        return self._overlaid(list(self._base), lambda _path: True)
+
+    def readable_paths(self) -> list[str]:
+        """Return the paths that the model may read: the docs folder without hidden files, and navigation files above
+        it.
+        """
+        return self._overlaid(self._readable, self._may_read)
+
+    def _overlaid(self, base: list[str], fits: Callable[[str], bool]) -> list[str]:
+        if not self._changes:
+            return base
+        made = [path for path, text in self._changes.items() if text is not None and fits(path)]
+        return sorted([*(path for path in base if path not in self._changes), *made])
+
+    def pages(self) -> list[str]:
+        return [path for path in self.readable_paths() if is_page(path)]
+
+    def checked(self, path: str) -> str:
+        """Return the path of the file that is meant, if it is one that the model may look at."""
+        path = self.meant(path)
+        if not self._may_read(path):
+            if is_hidden(path):
+                raise Refused(f"{path} is a hidden file or folder, which tools neither read nor write.")
+            reason = f"{path} is outside the documentation: every path begins with {self.docs_folder}/."
+            raise Refused(reason, docs_folder=self.docs_folder)
+        return path
+
+    def meant(self, path: str) -> str:
+        """Return the normal form of a path. One that no file has may be given from the docs folder, or from a folder
+        above the repository: then it is the path of the file that is meant.
+        """
+        normal = normal_path(path)
+        if self.exists(normal):
+            return normal
+        return next(filter(self.exists, self._readings(normal)), normal)
+
+    def folder(self, path: str) -> str:
+        """Return the folder, or the file, that is meant; empty for the root of the repository."""
+        normal = normal_folder(path)
+        if not normal or self.exists(normal) or self.has_folder(normal):
+            return normal
+        there = (one for one in self._readings(normal) if self.exists(one) or self.has_folder(one))
+        return next(there, normal)
+
+    def has_folder(self, path: str) -> bool:
+        return path in self._folders or any(
+            text is not None and changed.startswith(f"{path}/") for changed, text in self._changes.items()
+        )
+
+    def _readings(self, path: str) -> Iterable[str]:
+        """Yield other paths that people mean by this one: from the docs folder or a folder above it, with the
+        repository's name before it, with the docs folder twice.
+        """
+        docs = self.docs_folder
+        above = docs
+        while above:
+            yield f"{above}/{path}"
+            above = above.rpartition("/")[0]
+        repository = self.source.repository.rstrip("/").rpartition("/")[2].removesuffix(".git")
+        for name in (repository, docs):
+            if name and path.startswith(f"{name}/"):
+                yield path.removeprefix(f"{name}/")
+
+    async def refuse_left_out(self, path: str) -> None:
+        """Raise Refused where the commit has something that is not a plain file at the path, or on the way to it."""
+        left_out = await self._docs.left_out(self.source, self.commit, path)
+        if left_out is not None:
+            raise Refused(f"{left_out.path} cannot be used: {left_out.reason[:1].lower()}{left_out.reason[1:]}")
+
+    def _may_read(self, path: str) -> bool:
+        if is_hidden(path):
+            return False
+        return is_under(path, self.docs_folder) or is_navigation_above(path, self.docs_folder)
+
+    # Reading
+
+    async def read(self, path: str) -> str:
+        """Return the text as it is now. Raise Refused when the file does not exist, or is not text."""
+        path = self.checked(path)
+        if not self.exists(path):
+            await self.refuse_left_out(path)
+            raise Refused(f"File not found: {path}.", await asyncio.to_thread(self._advice, path))
+        text = await self.text(path)
+        if text is None:
+            raise Refused(f"{path} is not text (binary, or not UTF-8), or larger than {self.limits.file_bytes} bytes.")
+        if text.startswith(LFS_POINTER):
+            raise Refused(f"{path} is kept in Git LFS: its content is not here. Leave it as it is.")
+        return text
+
+    async def text(self, path: str) -> str | None:
+        """Return the text without the rules of ``read``: None when the file does not exist or is not text."""
+        if path in self._changes:
+            return self._changes[path]
+        return await self.base_text(path)
+
+    async def base_text(self, path: str) -> str | None:
+        file = self._base.get(path)
+        if file is None:
+            return None
+        if file.blob not in self._texts:
+            try:
+                content = await self._docs.read_file(self.source, file.blob)
+            except Invalid:  # over the source's size limit
+                return None
+            self._keep(file.blob, decoded(content, self.limits.file_bytes))
+        return self._texts.get(file.blob)
+
+    async def texts(self, paths: Iterable[str]) -> AsyncIterator[dict[str, str]]:
+        """The texts of these files as they now stand, some hundred at a time; what is not text is left out."""
+        async for some in self._texts_of(paths, self._changes):
+            yield some
+
+    async def base_texts(self, paths: Iterable[str]) -> AsyncIterator[dict[str, str]]:
+        async for some in self._texts_of(paths, {}):
+            yield some
+
+    async def _texts_of(self, paths: Iterable[str], changes: Mapping[str, str | None]) -> AsyncIterator[dict[str, str]]:
+        wanted = list(paths)
+        for start in range(0, len(wanted), _READ_AT_ONCE):
+            found: dict[str, str] = {}
+            missing: dict[str, list[str]] = {}
+            for path in wanted[start : start + _READ_AT_ONCE]:
+                if path in changes:
+                    if (text := changes[path]) is not None:
+                        found[path] = text
+                elif (file := self._base.get(path)) is not None:
+                    if file.blob not in self._texts:
+                        missing.setdefault(file.blob, []).append(path)
+                    elif (text := self._texts[file.blob]) is not None:
+                        found[path] = text
+            if missing:
+                contents = await self._docs.read_files(self.source, list(missing))
+                limit = self.limits.file_bytes
+                for blob, text in (await asyncio.to_thread(_all_decoded, contents, limit)).items():
+                    self._keep(blob, text)
+                    if text is not None:
+                        found.update(dict.fromkeys(missing[blob], text))
+            yield found
+
+    def _keep(self, blob: str, text: str | None) -> None:
+        self._texts[blob] = text
+        self._cached += len(text or "")
+        while self._cached > self.limits.cached_characters and len(self._texts) > 1:
+            self._cached -= len(self._texts.pop(next(iter(self._texts))) or "")
+
+    def _advice(self, path: str) -> str:
+        name = PurePosixPath(path).stem.lower()
+        if self.has_folder(path):
+            return "It is a folder: use list to see its files."
+        near = [other for other in self.readable_paths() if PurePosixPath(other).stem.lower() == name][:3]
+        return f"Did you mean {' or '.join(near)}?" if near else "Use list or search to find it."
+
+
+def _folders_of(paths: Iterable[str]) -> set[str]:
+    found: set[str] = set()
+    for path in paths:
+        folder = path.rpartition("/")[0]
+        while folder and folder not in found:
+            found.add(folder)
+            folder = folder.rpartition("/")[0]
+    return found
+
+
+def decoded(content: bytes, limit: int) -> str | None:
+    """Text, or None for what is not: another encoding, a NUL, more than the limit."""
+    if len(content) > limit or b"\0" in content:
+        return None
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _all_decoded(contents: Mapping[str, bytes], limit: int) -> dict[str, str | None]:
+    return {blob: decoded(content, limit) for blob, content in contents.items()}

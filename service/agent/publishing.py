@@ -18,11 +18,13 @@ from service.domain.errors import Conflict, NotFound
 from service.domain.jobs.decider import (
     CompleteJob,
     Finished,
+    Problem,
     Rebase,
     RecordCommit,
     RecordPullRequest,
     RecordPush,
     Running,
+    WorkFinished,
     branch_of,
 )
 from service.ports.code_host import NewPullRequest, PullRequest
@@ -47,7 +49,7 @@ async def publish(state: Running, context: JobContext) -> Running | Finished:
     finish = state.work.finish
     if finish is None or state.work.remaining_problems is None:
         raise Conflict("The work is not done yet.")
-    if not state.work.presented:
+    if not state.work.presented and _is_publishable(finish, state.work.remaining_problems):
         state, workspace = await open_workspace(state, context)
         publication = _Publication(context)
         state, workspace, is_there = await publication.pushed(state, workspace)
@@ -56,6 +58,19 @@ async def publish(state: Running, context: JobContext) -> Running | Finished:
         if is_there or (state.work.rounds and state.work.pull_request is None):
             state = await publication.presented(state, workspace)
     return await context.recorder.record(CompleteJob(finish.summary, context.now()))
+
+
+def _is_publishable(finish: WorkFinished, problems: Sequence[Problem]) -> bool:
+    """Return whether changes go into a pull request. Those of a job that asks its caller are kept for the answer, as
+    are those of one that is stuck, when they have errors.
+    """
+    match finish.ending:
+        case "done":
+            return True
+        case "asked":
+            return False
+        case "stuck":
+            return not any(problem.is_error for problem in problems)
 
 
 class _Publication:

@@ -7,7 +7,7 @@ import click
 
 from eventstore import Metadata
 from service.cli.audit.reading import one_line
-from service.cli.output import DONE, FAILED, Output, failure, table
+from service.cli.output import DONE, FAILED, NEEDS_INPUT, Output, failure, table
 from service.cli.parsing import COUNT, Choice, Group, Options, together
 from service.cli.projects import the_organization, the_project
 from service.cli.runtime import Runtime, is_served
@@ -39,6 +39,10 @@ SHOWN_ID = 8
 MIN_ID_PART = 4
 MAX_CANDIDATES = 10
 
+EXIT_STATUS = (
+    "Exit status 0 when it ends with a pull request or with nothing to change, 1 when it fails, 4 when it needs input:"
+    " answer with job message."
+)
 BUILTIN_FORMS = """\
 the builtin agent, which needs no key, understands:
   replace "A" with "B" [in PATH, or in every page]
@@ -69,6 +73,7 @@ _job_id = together(
 @job.command(
     "create",
     does="create a job; a running service carries it out",
+    more=f"With --watch: {EXIT_STATUS}",
     examples=[
         'job create "Fix broken links" --watch',
         'job create \'Replace "sign in" with "log in"\' --project guide --draft',
@@ -112,12 +117,12 @@ def _tell_when_not_served(runtime: Runtime) -> None:
         )
 
 
-@job.command("show", does="show a job", more="Exit status 1 when it has failed.")
+@job.command("show", does="show a job", more=EXIT_STATUS)
 @_job_id
 async def show(runtime: Runtime, options: Options, output: Output) -> int:
     job = await the_job(runtime, options.id, options.organization)
     output.result(job, _text(job))
-    return FAILED if job.status == "failed" else DONE
+    return _exit_code(job)
 
 
 def _text(job: JobView) -> str:
@@ -132,10 +137,27 @@ def _text(job: JobView) -> str:
         lines.append(f"pull request {job.pr_link}")
     if job.failure is not None:
         lines.append(f"failure {job.failure.code}: {job.failure.message}")
-    return "\n".join(lines)
+    return "\n".join([*lines, *_outcome(job)])
 
 
-@job.command("watch", does="follow a job to its end", more="Exit status 1 when it fails.")
+def _outcome(job: JobView) -> list[str]:
+    """Return lines that say how the job ended, and what its checks found."""
+    lines = []
+    if job.outcome is not None:
+        lines.append(f"outcome {job.outcome}")
+        if job.message and job.failure is None:
+            lines.append("message " + "\n  ".join(job.message.splitlines()))
+    for problem in job.problems:
+        place = ":".join(str(part) for part in (problem.file, problem.line) if part is not None)
+        lines.append(f"{problem.severity} {f'{place}: ' if place else ''}{problem.message} ({problem.code})")
+    return lines
+
+
+def _exit_code(job: JobView) -> int:
+    return {"failed": FAILED, "needs_input": NEEDS_INPUT}.get(job.outcome or "", DONE)
+
+
+@job.command("watch", does="follow a job to its end, and print how it went", more=EXIT_STATUS)
 @_job_id
 async def watch(runtime: Runtime, options: Options, output: Output) -> int:
     return await _follow(runtime, await the_job(runtime, options.id, options.organization), output)
@@ -163,14 +185,14 @@ async def show_list(runtime: Runtime, options: Options, output: Output) -> int:
     shown = [
         (
             short_id(job.id),
-            job.status,
+            job.outcome or job.status,
             job.created_at[:16].replace("T", " "),
             one_line(job.title, 60),
             job.pr_link or "",
         )
         for job in found.jobs
     ]
-    head = ("ID", "STATUS", "CREATED (UTC)", "TITLE", "PULL REQUEST")
+    head = ("ID", "OUTCOME", "CREATED (UTC)", "TITLE", "PULL REQUEST")
     output.result(found, table(head, shown) if shown else "No jobs found.")
     return DONE
 
@@ -257,15 +279,19 @@ async def _follow(runtime: Runtime, created: JobView, output: Output) -> int:
     """With ``--json`` the document is printed at the job's end."""
     if created.status == "active":
         _tell_when_not_served(runtime)
-    status, shown = "failed", []
+    shown = []
     async with aclosing(events_of(runtime.store, created, after=0)) as events:
         async for _, event in events:
             shown.append(public(event))
             output.line(_line(event))
-            if isinstance(event, JobCompleted | JobFailed):
-                status = "completed" if isinstance(event, JobCompleted) else "failed"
-    output.result({"id": created.id, "status": status, "events": shown}, "")
-    return DONE if status == "completed" else FAILED
+    await catch_up(runtime.views)
+    job = await _found(runtime, created.id)
+    document = {
+        "id": job.id, "status": job.status, "outcome": job.outcome, "message": job.message, "problems": job.problems,
+        "prLink": job.pr_link, "events": shown,
+    }  # fmt: skip
+    output.result(document, "\n".join(["", *_outcome(job)]))
+    return _exit_code(job)
 
 
 def _line(event: JobEvent) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-DONE, FAILED, WRONG_USAGE, VERIFICATION_FAILED = 0, 1, 2, 3
+DONE, FAILED, WRONG_USAGE, VERIFICATION_FAILED, NEEDS_INPUT = 0, 1, 2, 3, 4
 """Exit codes."""
 
 

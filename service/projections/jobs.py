@@ -38,7 +38,7 @@ from service.streams import ERASURES, JOBS, decoded
 
 
 class JobsView:
-    name = "jobs-2"
+    name = "jobs-3"
     tables = """
         CREATE TABLE jobs (
             id TEXT PRIMARY KEY,
@@ -60,6 +60,8 @@ class JobsView:
             created_at TEXT NOT NULL,
             archived_at TEXT,
             last_word TEXT,
+            outcome TEXT,
+            problems TEXT NOT NULL DEFAULT '[]',
             todos TEXT NOT NULL DEFAULT '[]',
             created_by TEXT NOT NULL,
             waiting_since INTEGER
@@ -119,24 +121,28 @@ def _changed(event: JobEvent, position: int) -> dict[str, str | int | None]:
         case JobReopened():
             return {
                 "status": "active", "waiting_since": position, "failure_code": None, "failure_message": None,
-                "archived_at": None,
+                "archived_at": None, "outcome": None,
             }  # fmt: skip
+        case RoundStarted():
+            return {"outcome": None}
+        case ChecksReported(problems=problems):
+            return {"problems": msgspec.json.encode(problems).decode()}
         case PlanChanged(todos=todos):
             return {"todos": msgspec.json.encode(todos).decode()}
         case BranchChanged(branch=branch):
             return {"branch": branch}
         case PullRequestOpened(number=number, url=url) | PullRequestUpdated(number=number, url=url):
-            return {"pull_request_number": number, "pull_request_url": url}
-        case JobCompleted(message=message):
-            return {"status": "completed", "waiting_since": None, "last_word": message}
+            return {"pull_request_number": number, "pull_request_url": url, "outcome": "pull_request"}
+        case JobCompleted(message=message, outcome=outcome):
+            ended: dict[str, str | int | None] = {"status": "completed", "waiting_since": None, "last_word": message}
+            return {**ended, "outcome": outcome} if outcome else ended
         case JobFailed(code=code, message=message):
             return {"status": "failed", "waiting_since": None, "failure_code": code, "failure_message": message}
         case JobArchived(archived_at=archived_at):
             return {"archived_at": archived_at.isoformat()}
         case (
             JobRequested() | WorkspaceOpened() | ModelReplied() | FileChanged() | ToolReturned() | WorkFinished()
-            | ChecksReported() | Committed() | BranchPushed() | PullRequestClosed() | MessageAdded() | RoundStarted()
-            | WorkRebased()
+            | Committed() | BranchPushed() | PullRequestClosed() | MessageAdded() | WorkRebased()
         ):  # fmt: skip
             return {}
         case unknown:

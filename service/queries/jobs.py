@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from hashlib import sha256
+from typing import Literal
 
 import msgspec
 from msgspec import Struct
@@ -13,18 +14,21 @@ from msgspec.structs import asdict, replace
 
 from eventstore import EventStore, RecordedEvent, Views
 from service.domain.errors import NotFound
-from service.domain.jobs.decider import JobCompleted, JobEvent, JobFailed, JobReopened, JobStatus
+from service.domain.jobs.decider import JobCompleted, JobEvent, JobFailed, JobOutcome, JobReopened, JobStatus, Problem
 from service.domain.projects.settings import public_repository
 from service.domain.times import timestamp_from
 from service.projections.jobs import JobsView
 from service.queries.read_models import wait_for_head
 from service.runtime.settings import AgentSection
 from service.streams import ERASURES, JOBS, decoded
-from service.views.jobs import JobFailure, JobList, JobSource, JobUsage, JobView
+from service.views.jobs import JobFailure, JobList, JobSource, JobUsage, JobView, ProblemView
 from service.views.webhooks import ToldJob
 
 MAX_IN_MEMORY = 2_000
 """Ended jobs that are kept: the ones that are read again and again, and hardly ever change."""
+
+MAX_MESSAGE_CHARACTERS = 2_000
+"""Limit for a job's closing words in its view."""
 
 
 class JobSlots(Struct, frozen=True):
@@ -171,8 +175,38 @@ def job_view(row: sqlite3.Row, queue_position: int | None = None) -> JobView:
         branch=row["branch"],
         failure=failure,
         usage=JobUsage(row["input_tokens"], row["output_tokens"], row["cost_usd"]),
+        outcome=_outcome(row),
+        message=_message(row),
+        problems=problems_of(row),
         queue_position=queue_position,
     )
+
+
+def _outcome(row: sqlite3.Row) -> JobOutcome | Literal["failed"] | None:
+    match row["status"]:
+        case "active":
+            return None
+        case "failed":
+            return "failed"
+        case _:
+            outcome: JobOutcome | None = row["outcome"]
+            return outcome or "nothing_changed"  # recorded before jobs had an outcome, and without a pull request
+
+
+def _message(row: sqlite3.Row) -> str | None:
+    if row["status"] == "active":
+        return None
+    said: str = (row["failure_message"] if row["status"] == "failed" else row["last_word"]) or ""
+    return said if len(said) <= MAX_MESSAGE_CHARACTERS else said[: MAX_MESSAGE_CHARACTERS - 1].rstrip() + "…"
+
+
+def problems_of(row: sqlite3.Row) -> list[ProblemView]:
+    """Return the problems that a job's checks found last, errors first."""
+    found = msgspec.json.decode(row["problems"], type=tuple[Problem, ...])
+    return [
+        ProblemView(problem.severity, problem.path or None, problem.line, problem.rule, problem.message)
+        for problem in sorted(found, key=lambda problem: not problem.is_error)
+    ]
 
 
 async def _view(views: Views, row: sqlite3.Row, slots: JobSlots) -> JobView:
@@ -218,7 +252,9 @@ class ReadJob:
 
     def as_begun(self) -> "ReadJob":
         """Return it as it began, active: a quick one may have ended before its caller has the answer."""
-        return ReadJob(self.row, replace(self.view, status="active", failure=None, pr_link=None))
+        return ReadJob(
+            self.row, replace(self.view, status="active", failure=None, pr_link=None, outcome=None, message=None)
+        )
 
     def encoded(self) -> tuple[bytes, str]:
         """Return the view as JSON, and the tag of that; made once."""

@@ -1,10 +1,10 @@
 """Jobs, as version 2 of the API, the command line and webhooks show them."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Struct
 
-from service.domain.jobs.decider import JobStatus
+from service.domain.jobs.decider import JobOutcome, JobStatus, Severity
 from service.views.fields import Timestamp, Url, described
 
 
@@ -36,6 +36,16 @@ class JobUsage(Struct, frozen=True, rename="camel"):
     cost_usd: Annotated[float | None, described("In US dollars; null when the price is not known.")]
 
 
+class ProblemView(Struct, frozen=True):
+    """A problem that the checks found in the changes and that remains."""
+
+    severity: Annotated[Severity, described("An `error` makes the pull request a draft; a `warning` does not.")]
+    file: Annotated[str | None, described("The file's path; null for a problem of the change as a whole.")]
+    line: Annotated[int | None, described("The line, from 1; null when it has none.")]
+    code: Annotated[str, described("The rule's name; stable.")]
+    message: Annotated[str, described("A plain sentence.")]
+
+
 class JobView(Struct, frozen=True, rename="camel"):
     """A job as version 2 of the API shows it."""
 
@@ -50,6 +60,21 @@ class JobView(Struct, frozen=True, rename="camel"):
     branch: Annotated[str, described("The branch that the work is on.")]
     failure: Annotated[JobFailure | None, described("Why it failed; null when it did not.")]
     usage: JobUsage
+    outcome: Annotated[
+        JobOutcome | Literal["failed"] | None,
+        described(
+            "How the job's last round ended; null while it is active. `needs_input`: it asks something; send a message"
+            " to answer."
+        ),
+    ]
+    message: Annotated[
+        str | None,
+        described(
+            "The agent's closing words, plain text of at most 2,000 characters: what was done, why nothing was, or what"
+            " it needs to know; why the job failed, if it did. Null while it is active."
+        ),
+    ]
+    problems: Annotated[list[ProblemView], described("What the checks found last and still see; errors first.")]
     queue_position: Annotated[int | None, described("From 1 while the job waits for others to end, else null.")] = None
 
 

@@ -63,7 +63,10 @@ LIVE_EVENTS: Mapping[str, tuple[str, str]] = {
     "tool-returned": ("The result of a tool.", "callId, name, result, isError, returnedAt"),
     "file-changed": ("A file was written, or deleted.", "path, deleted"),
     "plan-changed": ("The agent's plan.", "todos"),
-    "work-finished": ("The agent says that it is done.", "title, summary, finishedAt"),
+    "work-finished": (
+        "The agent's work ends: `done`, `asked` (a question to the caller), or `stuck`.",
+        "title, summary, finishedAt, ending",
+    ),
     "checks-reported": (
         "Problems that the checks before a pull request found; `returned`: to the agent.",
         "round, problems, returned, reportedAt",
@@ -75,7 +78,7 @@ LIVE_EVENTS: Mapping[str, tuple[str, str]] = {
     "pull-request-opened": ("The pull request is open.", "number, url, openedAt"),
     "pull-request-updated": ("It has another commit.", "number, url, updatedAt"),
     "pull-request-closed": ("It was merged, or closed.", "outcome, closedAt, mergeCommit"),
-    "job-completed": ("The job is done.", "message, completedAt"),
+    "job-completed": ("The job is done.", "message, completedAt, outcome"),
     "job-failed": ("The job has failed.", "code, message, failedAt"),
     "job-interrupted": ("The process that worked on it ended; it goes on.", "attempt, interruptedAt"),
     "message-added": ("The job got a message.", "text, addedAt"),
@@ -131,8 +134,8 @@ class JobStreamEncoder:
             case PullRequestOpened(url=url) | PullRequestUpdated(url=url):
                 self._pull_request = url
                 return [self._data(event)]
-            case JobCompleted(message=message):
-                return self._completed(message)
+            case JobCompleted():
+                return self._completed(event)
             case JobFailed(message=message):
                 self.is_done = True
                 return [line("3", message or "The job failed.")]
@@ -168,10 +171,10 @@ class JobStreamEncoder:
         lines = [line("a", {"toolCallId": returned.call_id, "result": result})]
         return lines if self._calls else [*lines, step_end("tool-calls", self._call_usage)]
 
-    def _completed(self, message: str) -> list[bytes]:
+    def _completed(self, completed: JobCompleted) -> list[bytes]:
         self.is_done = True
         lines = [step_end("tool-calls", self._call_usage)] if self._calls else []
-        words = message.strip() or "Done."
+        words = completed.message.strip() or "Done."
         if not self._pull_request or self._pull_request in words:
             closing = words
         else:
@@ -179,6 +182,8 @@ class JobStreamEncoder:
         finish: PublicJson = {"type": "finish", "sessionId": self._job_id}
         if self._pull_request:
             finish["pullRequestLink"] = self._pull_request
+        if completed.outcome is not None:
+            finish["outcome"] = completed.outcome
         return [
             *lines,
             step_start(self._job_id),
@@ -221,12 +226,11 @@ _SHOWN: Mapping[type[JobEvent], tuple[str, ...]] = {
     WorkspaceOpened: ("base_commit", "opened_at"),
     ModelReplied: ("model", "text", "tool_calls", "usage", "replied_at"),
     PlanChanged: ("todos",),
-    WorkFinished: ("title", "summary", "finished_at"),
+    WorkFinished: ("title", "summary", "finished_at", "ending"),
     ChecksReported: ("round", "problems", "returned", "reported_at"),
     Committed: ("commit", "message", "committed_at"),
     BranchPushed: ("branch", "commit", "pushed_at"),
     PullRequestOpened: ("number", "url", "opened_at"),
-    JobCompleted: ("message", "completed_at"),
     JobFailed: ("code", "message", "failed_at"),
     JobInterrupted: ("attempt", "interrupted_at"),
     PullRequestClosed: ("outcome", "closed_at", "merge_commit"),
@@ -252,6 +256,9 @@ def _public_fields(event: JobEvent) -> PublicJson:
         case ToolReturned():
             shown = _fields(event, ("call_id", "name", "result", "is_error", "returned_at"))
             return {**shown, "result": _cut(event.result)}
+        case JobCompleted():
+            shown = _fields(event, ("message", "completed_at"))
+            return shown if event.outcome is None else {**shown, "outcome": event.outcome}
         case PullRequestClosed(merge_commit=None | ""):
             return _fields(event, ("outcome", "closed_at"))
         case _:
@@ -310,7 +317,10 @@ def _cut(text: str) -> str:
 
 
 def _problem(problem: Problem) -> PublicJson:
-    where: PublicJson = {"gate": problem.gate, "path": problem.path, "message": problem.message}
+    where: PublicJson = {
+        "gate": problem.gate, "path": problem.path, "message": problem.message, "severity": problem.severity,
+        "code": problem.rule,
+    }  # fmt: skip
     return where | ({"line": problem.line} if problem.line is not None else {})
 
 

@@ -294,6 +294,10 @@ def test_a_job_waits_in_the_log_for_a_service_to_carry_it_out(service):
     assert watched["status"] == "completed"
     shown = service.cli("job", "show", job["id"][-8:])
     assert shown["status"] == "completed"
+    assert (shown["outcome"], shown["message"], shown["problems"]) == (
+        "pull_request", '- Added "Kites rise." to index.md.', []
+    )  # fmt: skip
+    assert {name: watched[name] for name in ("outcome", "message", "problems", "prLink")}.items() <= shown.items()
     assert shown["prLink"].startswith(service.url)
     address = f"{service.url}/v2/agent/{service.project_id}/job/{job['id'][-8:]}"
     with pytest.raises(HTTPError, match="404"):  # over HTTP an id is whole
@@ -301,7 +305,7 @@ def test_a_job_waits_in_the_log_for_a_service_to_carry_it_out(service):
     done = service.run("job", "create", 'Append "Kites land." to index.md', "--watch")
     assert done.returncode == 0
     assert "pull-request-opened  http://" in done.stdout
-    assert done.stdout.splitlines()[-1].startswith("job-completed")
+    assert done.stdout.endswith('\noutcome pull_request\nmessage - Added "Kites land." to index.md.\n')
     assert service.stop() == 0
 
 

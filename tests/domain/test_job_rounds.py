@@ -18,6 +18,7 @@ from service.domain.jobs.decider import (
     Finished,
     InterruptJob,
     JobArchived,
+    JobCompleted,
     JobFailed,
     JobReopened,
     MessageAdded,
@@ -145,6 +146,36 @@ def test_unpublished_changes_are_kept_where_possible(code, committed, kept):
     assert job.work.commit is None
     assert job.work.changes == ({"a.md": "new"} if kept else {})
     assert job.work.base_commit == ("a" * 40 if kept else None)
+
+
+ASKED = RecordToolResult("c2", "ask", "Noted.", False, NOW, asked="Which version?")
+ASKS = (REQUEST, START, OPEN, reply((*CALL, ToolCall("c2", "ask", "{}"))), WROTE, ASKED, PASS)
+
+
+def test_job_that_asks_its_caller_needs_input():
+    job = after(*ASKS, CompleteJob("Which version?", NOW))
+    assert isinstance(job, Finished)
+    assert job.outcome == JobCompleted("Which version?", NOW, "needs_input")
+    assert (job.work.finish.summary, job.work.finish.ending) == ("Which version?", "asked")
+
+
+def test_answer_to_a_question_goes_on_with_the_changes():
+    job = after(*ASKS, CompleteJob("Which version?", NOW), MORE)
+    assert (job.work.changes, job.work.finish, job.work.round) == ({"a.md": "new"}, None, 2)
+
+
+def test_question_does_not_end_a_job_with_a_new_message():
+    job = after(*ASKS[:-2], MORE)
+    assert types(decide(ASKED, job)) == [ToolReturned]
+
+
+@pytest.mark.parametrize(
+    ("steps", "outcome"),
+    [((*WORKED, PASS), "nothing_changed"), ((*WORKED, PASS, COMMIT, PUSH, OPENED), "pull_request")],
+)
+def test_completed_job_records_its_outcome(steps, outcome):
+    (event,) = decide(CompleteJob("x", NOW), after(*steps))
+    assert event.outcome == outcome
 
 
 def test_unanswered_calls_are_answered_when_a_job_continues():

@@ -13,6 +13,7 @@ from service.domain.hooks.deliveries import DeliveryAttempted
 from service.domain.hooks.webhooks import WebhookCreated, WebhookDeleted, WebhookDisabled, WebhookEnabled
 from service.domain.jobs.decider import (
     BranchChanged,
+    ChecksReported,
     JobArchived,
     JobCompleted,
     JobFailed,
@@ -21,6 +22,7 @@ from service.domain.jobs.decider import (
     JobRequested,
     JobStarted,
     ModelReplied,
+    Problem,
     PullRequestOpened,
 )
 from service.domain.model import Usage
@@ -79,6 +81,10 @@ async def jobs(views, *, archived=True):
     return (await list_jobs(views, "p", JobSlots(1, 1), limit=9, archived=archived)).jobs
 
 
+async def problems(views):
+    return [problem for job in await jobs(views) for problem in job.problems]
+
+
 async def requests(views):
     return (await accepted_since(views, 0, 0))[0]
 
@@ -107,6 +113,8 @@ REQUESTED = JobRequested("o", "p", "/r", "main", "", "builtin", (), "Title", "do
 STARTED = JobStarted(1, "one", NOW)
 OPENED = PullRequestOpened(7, "https://h/7", NOW)
 COMPLETED = JobCompleted("Done", NOW)
+BROKEN = Problem("front-matter", "a.md", "Broken.", 3)
+LONG = Problem("size", "", "Long.", severity="warning", code="too_large")
 JOB_FAILED = JobFailed("internal", "Oh.", NOW)
 REOPENED = JobReopened(2, False, LATER)
 ERASED = (ERASURES, "job-j", SubjectErased(NOW))
@@ -173,6 +181,26 @@ TABLE = {
     "job completed": (
         of(JOBS, "j", REQUESTED, STARTED, OPENED, COMPLETED),
         jobs, JOB_ROW, [("completed", "Title", "docs/x", "https://h/7", None, None, None)],
+    ),
+    "job completed before outcomes were recorded": (
+        [*of(JOBS, "a", REQUESTED, OPENED, COMPLETED), *of(JOBS, "b", REQUESTED, COMPLETED)],
+        jobs, "outcome message problems", [("nothing_changed", "Done", []), ("pull_request", "Done", [])],
+    ),
+    "job's outcome is that of its last round": (
+        of(JOBS, "j", REQUESTED, OPENED, COMPLETED, REOPENED, JobCompleted("No.", LATER, "nothing_changed")),
+        jobs, "pr_link outcome message", [("https://h/7", "nothing_changed", "No.")],
+    ),
+    "active job has no outcome": (
+        of(JOBS, "j", REQUESTED, OPENED, COMPLETED, REOPENED), jobs, "outcome message", [(None, None)],
+    ),
+    "failed job's message is its failure": (
+        of(JOBS, "j", REQUESTED, JOB_FAILED), jobs, "outcome message", [("failed", "Oh.")],
+    ),
+    "job's problems are those of the last checks, errors first": (
+        of(JOBS, "j", REQUESTED, ChecksReported(1, (LONG, BROKEN, BROKEN), True, NOW),
+           ChecksReported(2, (LONG, BROKEN), False, NOW)),
+        problems, "severity file line code message",
+        [("error", "a.md", 3, "front_matter", "Broken."), ("warning", None, None, "too_large", "Long.")],
     ),
     "job failed and archived": (
         of(JOBS, "j", REQUESTED, JOB_FAILED, JobArchived(LATER)),

@@ -55,7 +55,7 @@ STEPS: list[JobEvent] = [
 WITH_PULL_REQUEST: list[JobEvent] = [
     *STEPS,
     PullRequestOpened(7, LINK, AT),
-    JobCompleted("I mended two links.", AT),
+    JobCompleted("I mended two links.", AT, "pull_request"),
 ]
 WITHOUT_CHANGES: list[JobEvent] = [*STEPS[:3], JobCompleted("All links work: nothing was changed.", AT)]
 FAILED: list[JobEvent] = [*STEPS, JobFailed("unavailable", "The model is unavailable.", AT)]

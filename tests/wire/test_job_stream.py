@@ -42,13 +42,14 @@ def test_closing_text_and_data_have_the_pull_request_link():
     assert [value for code, value in lines if code == "0"][-1] == f"\n\nI mended two links.\n\nPull request: {LINK}"
     data = [value for code, values in lines if code == "2" for value in values]
     assert {"type": "pull-request-opened", "number": 7, "url": LINK, "openedAt": "2026-03-14T09:26:53.589Z"} in data
-    assert data[-1] == {"type": "finish", "sessionId": "job-1", "pullRequestLink": LINK}
+    assert data[-1] == {"type": "finish", "sessionId": "job-1", "pullRequestLink": LINK, "outcome": "pull_request"}
     assert lines[-1] == (
         "d",
         {
             "type": "finish",
             "sessionId": "job-1",
             "pullRequestLink": LINK,
+            "outcome": "pull_request",
             "finishReason": "stop",
             "usage": {"promptTokens": 30, "completionTokens": 11},
         },

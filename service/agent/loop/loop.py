@@ -72,7 +72,7 @@ async def _answered(state: Running, toolbox: Toolbox, workspace: Workspace, cont
         outcome = await _outcome(call, state.work, toolbox)
         result = RecordToolResult(
             call.id, call.name, outcome.result, outcome.is_error, context.now(), changes=outcome.changes,
-            todos=outcome.todos, finished=outcome.finished, value=outcome.value,
+            todos=outcome.todos, finished=outcome.finished, asked=outcome.asked, value=outcome.value,
         )  # fmt: skip
         state = await context.record(result)
         workspace.apply(outcome.changes)
@@ -83,9 +83,10 @@ async def _outcome(call: ToolCall, done: Work, toolbox: Toolbox) -> Outcome:
     answered = _answered_calls_of_last_reply(done)
     if len(answered) >= MAX_CALLS_OF_A_REPLY:
         return Outcome(f"A reply may call at most {MAX_CALLS_OF_A_REPLY} tools; call this one again.", is_error=True)
-    if call.name == "finish" and any(result.is_error for result in answered):
+    outcome = await toolbox.run(call)
+    if outcome.finished is not None and any(result.is_error for result in answered):
         return Outcome("Not finished: an earlier call of the same reply failed. See to that first.", is_error=True)
-    return await toolbox.run(call)
+    return outcome
 
 
 def _answered_calls_of_last_reply(done: Work) -> list[ToolReturned]:
@@ -130,15 +131,18 @@ def _used_up(done: Work, budgets: Budgets, spent: float) -> str:
 async def _checked(state: Running, workspace: Workspace, links: Links, context: JobContext, spent: float) -> Running:
     """The gates' findings go back to the model, or into the record when it could not or would not mend them."""
     problems = await gates.check(workspace, links)
+    finish = state.work.finish
     may_return = (
         problems
+        and (finish is None or finish.ending == "done")
         and state.work.check_rounds < MAX_CHECK_ROUNDS
         and not _used_up(state.work, context.budgets, spent)
         and not _reported_before(state.work, problems)
     )
     if may_return:
         return await context.record(RecordChecks(problems, returned=True, now=context.now()))
-    if secrets := [problem for problem in problems if problem.gate == "secrets"]:
+    secrets = [problem for problem in problems if problem.gate == "secrets"]
+    if secrets and (finish is None or finish.ending == "done"):  # else an error: nothing is published
         sentence = f"{secrets[0].path} would publish a secret: {secrets[0].message}"
         raise ServiceError(bounded(sentence, 500), code="secret_in_changes")
     return await context.record(RecordChecks(problems, returned=False, now=context.now()))

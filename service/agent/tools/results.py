@@ -22,6 +22,9 @@ class Outcome(Struct, frozen=True):
     value: ToolValue | None = None
     todos: tuple[Todo, ...] | None = None
     finished: tuple[str, str] | None = None
+    """Title and summary: the work is done."""
+    asked: str | None = None
+    """A question to the caller: the job ends with it as ``needs_input``, and keeps its changes for the answer."""
 
 
 def as_data(text: str) -> str:

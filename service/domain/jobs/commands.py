@@ -5,7 +5,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from service.domain.jobs.events import FileChange, Message, Problem, PullRequestOutcome, Todo
+from service.domain.jobs.events import FileChange, Message, Problem, PullRequestOutcome, Todo, WorkEnding
 from service.domain.model import ToolCall, Usage
 from service.domain.tool_values import ToolValue
 
@@ -64,15 +64,18 @@ class RecordToolResult(Struct, frozen=True):
     todos: tuple[Todo, ...] | None = None
     finished: tuple[str, str] | None = None
     """Title and summary, when the tool was ``finish``."""
+    asked: str | None = None
+    """The question to the caller, when the tool was ``ask``: the job ends and waits for a message."""
     value: ToolValue | None = None
 
 
 class RecordFinish(Struct, frozen=True):
-    """The model ended its turn without calling ``finish``."""
+    """The model's work ends without a call of ``finish`` or ``ask``."""
 
     title: str
     summary: str
     now: datetime
+    ending: WorkEnding = "done"
 
 
 class RecordChecks(Struct, frozen=True):

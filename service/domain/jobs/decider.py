@@ -46,6 +46,7 @@ from service.domain.jobs.events import (
     JobEvent,
     JobFailed,
     JobInterrupted,
+    JobOutcome,
     JobReopened,
     JobRequested,
     JobStarted,
@@ -60,6 +61,7 @@ from service.domain.jobs.events import (
     PullRequestOutcome,
     PullRequestUpdated,
     RoundStarted,
+    Severity,
     Todo,
     TodoStatus,
     ToolReturned,
@@ -107,6 +109,7 @@ __all__ = [
     "JobEvent",
     "JobFailed",
     "JobInterrupted",
+    "JobOutcome",
     "JobReopened",
     "JobRequested",
     "JobStarted",
@@ -134,6 +137,7 @@ __all__ = [
     "Round",
     "RoundStarted",
     "Running",
+    "Severity",
     "StartJob",
     "StepBy",
     "Todo",
@@ -248,8 +252,12 @@ def _message_added(message: AddMessage, job: Queued | Running | Finished) -> lis
     added = MessageAdded(message.text, added_at=now)
     if not isinstance(job, Finished):
         return [added]
-    failed = isinstance(job.outcome, JobFailed) and job.outcome.code not in NEEDS_FRESH_START
-    keeps = failed and work.pushed is None and bool(work.changes)
+    match job.outcome:
+        case JobFailed(code=code):
+            may_keep = code not in NEEDS_FRESH_START
+        case JobCompleted(outcome=outcome):
+            may_keep = outcome == "needs_input"
+    keeps = may_keep and work.pushed is None and bool(work.changes)
     not_run = [
         ToolReturned(call.id, call.name, "Not run: the job had ended.", is_error=True, returned_at=now)
         for call in work.unanswered_calls()
@@ -289,8 +297,8 @@ def _step(command: JobCommand, work: Work) -> list[JobEvent]:
             ]  # fmt: skip
         case RecordToolResult():
             return _tool_returned(command, work)
-        case RecordFinish(title=title, summary=summary, now=now):
-            return [] if work.waiting else [WorkFinished(title, summary, finished_at=now)]
+        case RecordFinish(title=title, summary=summary, now=now, ending=ending):
+            return [] if work.waiting else [WorkFinished(title, summary, finished_at=now, ending=ending)]
         case RecordChecks() as checks:
             if work.waiting:
                 return []
@@ -308,8 +316,12 @@ def _tool_returned(done: RecordToolResult, work: Work) -> list[JobEvent]:
     if done.todos is not None:
         events.append(PlanChanged(done.todos))
     events.append(ToolReturned(done.call_id, done.name, done.result, done.is_error, done.now, done.value))
-    if done.finished is not None and not work.waiting:
+    if work.waiting:
+        return events
+    if done.finished is not None:
         events.append(WorkFinished(*done.finished, finished_at=done.now))
+    elif done.asked is not None:
+        events.append(WorkFinished("", done.asked, finished_at=done.now, ending="asked"))
     return events
 
 
@@ -335,8 +347,14 @@ def _delivery_step(
             return [] if work.presented else [_presented(command, work)]
         case CompleteJob(message=message, now=now):
             if not work.waiting:
-                return [JobCompleted(message, completed_at=now)]
+                return [JobCompleted(message, completed_at=now, outcome=_outcome(work))]
             return [RoundStarted(work.round + 1, started_at=now)] if work.commit else []
+
+
+def _outcome(work: Work) -> JobOutcome:
+    if work.presented:
+        return "pull_request"
+    return "needs_input" if work.finish is not None and work.finish.ending != "done" else "nothing_changed"
 
 
 def _presented(shown: RecordPullRequest, work: Work) -> PullRequestOpened | PullRequestUpdated:

@@ -12,6 +12,11 @@ from service.domain.tool_values import ToolValue
 JobStatus = Literal["active", "completed", "failed"]
 TodoStatus = Literal["pending", "in_progress", "completed", "cancelled"]
 PullRequestOutcome = Literal["merged", "closed"]
+JobOutcome = Literal["pull_request", "nothing_changed", "needs_input"]
+"""How a completed round ended. A failed one has a failure instead."""
+WorkEnding = Literal["done", "asked", "stuck"]
+"""Why the model's work ended: it called it done, it asked the caller, or it made no progress after a reminder."""
+Severity = Literal["error", "warning"]
 
 
 class Message(Struct, frozen=True):
@@ -37,7 +42,7 @@ class FileChange(Struct, frozen=True):
     content: str | None
 
 
-class Problem(Struct, frozen=True):
+class Problem(Struct, frozen=True, omit_defaults=True):
     """A problem that a gate found in the changes."""
 
     gate: str
@@ -45,6 +50,19 @@ class Problem(Struct, frozen=True):
     path: str
     message: str
     line: int | None = None
+    severity: Severity = "error"
+    """An error makes the pull request a draft."""
+    code: str = ""
+    """The rule's stable name in snake_case; empty from before there were any."""
+
+    @property
+    def rule(self) -> str:
+        """The rule's name, for a problem without one that of its gate."""
+        return self.code or self.gate.replace("-", "_")
+
+    @property
+    def is_error(self) -> bool:
+        return self.severity == "error"
 
 
 class JobRequested(Event, frozen=True, tag="job-requested"):
@@ -117,11 +135,13 @@ class ToolReturned(Event, frozen=True, tag="tool-returned"):
 
 
 class WorkFinished(Event, frozen=True, tag="work-finished"):
-    """The model says that it is done."""
+    """The model's work ends: it is done, or needs an answer from the caller."""
 
     title: PersonalText
     summary: PersonalText
+    """The words to the caller: what was done, or the question."""
     finished_at: datetime
+    ending: WorkEnding = "done"
 
 
 class ChecksReported(Event, frozen=True, tag="checks-reported"):
@@ -160,8 +180,10 @@ class PullRequestOpened(Event, frozen=True, tag="pull-request-opened"):
 
 class JobCompleted(Event, frozen=True, tag="job-completed"):
     message: PersonalText
-    """The agent's last word: a summary, or why nothing was changed."""
+    """The agent's last word: a summary, why nothing was changed, or a question."""
     completed_at: datetime
+    outcome: JobOutcome | None = None
+    """None from before it was recorded: the round's pull request says it then."""
 
 
 class JobFailed(Event, frozen=True, tag="job-failed"):

@@ -55,7 +55,7 @@ class JobBody(Struct):
 
 
 PageNumber = Annotated[int, Meta(ge=1, le=MAX_LISTED)]
-JOB_EXAMPLE = {
+JOB_EXAMPLE: dict[str, object] = {
     "id": "019a8e6c-4b7a-7d33-9c1e-5b0f1d8f3a52",
     "status": "completed",
     "source": {"repository": "https://git.example.com/acme/guide", "ref": "main"},
@@ -67,6 +67,9 @@ JOB_EXAMPLE = {
     "branch": "docs/fix-broken-links-1d8f3a52",
     "failure": None,
     "usage": {"inputTokens": 0, "outputTokens": 0, "costUsd": 0.0},
+    "outcome": "pull_request",
+    "message": "Fixed 2 broken links in install.md.",
+    "problems": [],
     "queuePosition": None,
 }
 IDEMPOTENCY_KEY = Parameter(
@@ -79,7 +82,7 @@ IDEMPOTENCY_KEY = Parameter(
     example="8e03978e-40d5-43dd-bc93-6894a57f9324",
 )
 JOB_ANSWER = {200: Answer("The job.", JobView, headers=("ETag",), example=JOB_EXAMPLE)}
-BEGUN_EXAMPLE = JOB_EXAMPLE | {"status": "active", "prLink": None}
+BEGUN_EXAMPLE = JOB_EXAMPLE | {"status": "active", "prLink": None, "outcome": None, "message": None}
 EVENT_TABLE = table(
     ("`type`", "Meaning", "Fields"),
     (

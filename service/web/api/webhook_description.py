@@ -30,12 +30,15 @@ SUMMARIES: Mapping[JobEventName, str] = {
 def _changed_fields(name: JobEventName) -> Mapping[str, Any]:
     match name:
         case "job.active":
-            return {"status": "active", "prLink": None}
+            return {"status": "active", "prLink": None, "outcome": None, "message": None}
         case "job.completed":
             return {"status": "completed"}
         case "job.failed":
             failure = {"code": "cancelled", "message": "The job was cancelled."}
-            return {"status": "failed", "prLink": None, "failure": failure}
+            return {
+                "status": "failed", "prLink": None, "failure": failure, "outcome": "failed",
+                "message": failure["message"],
+            }  # fmt: skip
 
 
 NOTICES = [

@@ -296,6 +296,53 @@ async def test_links_to_a_replaced_heading_are_mended():
     assert "no one page clearly fits" not in end.outcome.message
 
 
+TREE = {
+    "content/en/docs/setup/start.md": "# Start\n\n[other](../tasks/run.md)\n",
+    "content/en/docs/tasks/run.md": "# Run\n\n[start](../setup/start.md)\n",
+    "content/en/docs/concepts/pods/_index.md": "# Pods\n",
+    "content/de/docs/tasks/run.md": "# Run\n",
+    "content/de/docs/tasks/only/x.md": "# X\n",
+    "root.md": "# Root\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("asked", "to"),
+    [
+        ("rename start to tasks/begin", "content/en/docs/tasks/begin.md"),
+        ("rename setup/start.md to tasks/begin.md", "content/en/docs/tasks/begin.md"),
+        ("rename setup/start to docs/tasks/new/begin", "content/en/docs/tasks/new/begin.md"),
+        ("rename start to begin", "content/en/docs/setup/begin.md"),
+        ("rename setup/start to more/begin", "content/en/docs/more/begin.md"),
+        ("rename content/en/docs/setup/start.md to other/begin.md", "other/begin.md"),
+        ("move start to tasks", "content/en/docs/tasks/start.md"),
+        ("move page start to folder concepts/pods", "content/en/docs/concepts/pods/start.md"),
+        ("rename start to tasks/only/begin", "content/de/docs/tasks/only/begin.md"),
+        ("rename concepts/pods to concepts/capsules", "content/en/docs/concepts/capsules/_index.md"),
+        ("rename pods to capsules", "content/en/docs/concepts/capsules/_index.md"),
+        ("rename root to sub/root", "sub/root.md"),
+        ("move root to de/docs", "content/de/docs/root.md"),
+    ],
+)
+async def test_folder_of_a_renamed_page_is_found_as_the_page_is(asked, to):
+    end, _, now = await job(asked, files=TREE)
+    assert [path for path in now if path not in TREE] == [to]
+    assert end.work.remaining_problems == ()
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("rename start to tutorials/begin", "There is no folder tutorials: give its whole path"),
+        ("rename root to tasks/root", "tasks could be content/de/docs/tasks, content/en/docs/tasks: give more"),
+    ],
+)
+async def test_unclear_folder_of_a_renamed_page_is_asked_for(asked, said):
+    end, changed, _ = await job(asked, files=TREE)
+    assert changed == {}
+    assert said in end.outcome.message
+
+
 async def test_builtin_editor_works_below_an_unnamed_docs_folder():
     files = {f"docs/{path}": text for path, text in FILES.items()} | {"src/app.py": "Acme\n"}
     source = Source("p1", "", "main", "docs", "local")

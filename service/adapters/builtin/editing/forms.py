@@ -44,6 +44,8 @@ class Create(Struct, frozen=True):
 class Rename(Struct, frozen=True):
     path: str
     to: str
+    is_move: bool = False
+    """Asked for as a move: into a folder, where there is one of this name."""
 
 
 class FixLinks(Struct, frozen=True):
@@ -95,7 +97,7 @@ _RULES: tuple[tuple[type[Instruction], re.Pattern[str]], ...] = tuple(
         ),
         (
             Rename,
-            rf"(?:rename|move)\s+{_KIND}(?P<path>{_PATH})\s+(?:to|into|as)\s+{_KIND}(?P<to>{_PATH})"
+            rf"(?:rename|(?P<move>move))\s+{_KIND}(?P<path>{_PATH})\s+(?:to|into|as)\s+{_KIND}(?P<to>{_PATH})"
             r"(?:,?\s+(?:and\s+)?(?:then\s+)?(?:fix|update|repair|correct)\s+(?:all\s+)?(?:the\s+)?(?:broken\s+)?links"
             r"(?:\s+to\s+\w+(?:\s+page)?)?)?",
         ),
@@ -230,7 +232,7 @@ def _made(kind: type[Instruction], named: dict[str, str]) -> Instruction | None:
     if kind is Create:
         return Create(path, named["title"], named["text"] or named["block"])
     if kind is Rename:
-        return Rename(path, named["to"])
+        return Rename(path, named["to"], bool(named["move"]))
     return FixLinks("" if path == EVERY_PAGE else path)
 
 

@@ -92,12 +92,15 @@ class Editing:
             return pages[0].rpartition("/")[0]  # the page of a folder: the folder is meant
         if pages:
             return self._the_one(path, pages)
-        found = yield from self.one("", "list", name=f"{wanted}/")
-        folders = {f"{line[: match.start()]}/{wanted}".lstrip("/") for line in paths_in(found)
-                   if (match := re.search(rf"(?:^|/){re.escape(wanted)}/", line))}  # fmt: skip
+        (folders,) = yield from self.folders([wanted])
         if not folders:
             self.say(f"There is no page or folder {path}.")
-        return self._the_one(path, sorted(folders))
+        return self._the_one(path, folders)
+
+    def folders(self, wanted: Sequence[str]) -> Generator[Step, Turn, list[list[str]]]:
+        """Return, for each short form, the whole paths of the folders that it may mean."""
+        lists = yield from self.ask(Step("", tuple(("list", {"name": f"{folder}/"}) for folder in wanted)))
+        return [_folders_in(paths_in(found), folder) for folder, found in zip(wanted, lists, strict=True)]
 
     def _the_one(self, path: str, found: Sequence[str]) -> str:
         if len(found) > 1:
@@ -131,6 +134,11 @@ class Editing:
     def report_errors(self, results: Iterable[ToolMessage]) -> None:
         told = [reason_of(result) for result in results if result.is_error]
         self.report += [sentence for sentence in told[:MAX_NAMED] if sentence not in self.report]
+
+
+def _folders_in(lines: Iterable[str], wanted: str) -> list[str]:
+    pattern = re.compile(rf"(?:^|/){re.escape(wanted)}(?=/)")
+    return sorted({line[: match.end()] for line in lines if (match := pattern.search(line))})
 
 
 def named(paths: Sequence[str]) -> str:

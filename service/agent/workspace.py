@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
+from service.agent.guards import configurations
 from service.agent.guards.paths import Names, checked_writable, is_under
 from service.agent.guards.refused import Refused
 from service.agent.tree import LIMITS, Limits, Tree
@@ -58,7 +59,7 @@ class Workspace(Tree):
             await self._check_new(path)
         else:
             await self.read(path)  # what cannot be read must not be overwritten
-        return self._within_limits((FileChange(path, text),))
+        return await self._allowed((FileChange(path, text),))
 
     async def replace(
         self, path: str, old: str, new: str, *, everywhere: bool = False, line: int | None = None
@@ -91,7 +92,7 @@ class Workspace(Tree):
         for start in starts:
             parts += [text[done:start], new]
             done = start + len(old)
-        (change,) = self._within_limits((FileChange(path, "".join([*parts, text[done:]])),))
+        (change,) = await self._allowed((FileChange(path, "".join([*parts, text[done:]])),))
         return change, len(starts)
 
     async def insert(self, path: str, text: str, after_line: int | None) -> tuple[FileChange, ...]:
@@ -108,7 +109,7 @@ class Workspace(Tree):
         new = text if text.endswith("\n") else f"{text}\n"
         if end == "\r\n" and "\r\n" not in new:
             new = new.replace("\n", "\r\n")
-        return self._within_limits((FileChange(path, "".join([*lines[:at], new, *lines[at:]])),))
+        return await self._allowed((FileChange(path, "".join([*lines[:at], new, *lines[at:]])),))
 
     async def move(self, path: str, to: str) -> tuple[FileChange, ...]:
         path, to = self._writable(path), self._writable(to)
@@ -118,12 +119,12 @@ class Workspace(Tree):
         if self.exists(to):
             raise Refused(f"{to} exists already.")
         await self._check_new(to, instead_of=path)
-        return self._within_limits((FileChange(path, None), FileChange(to, text)))
+        return await self._allowed((FileChange(path, None), FileChange(to, text)))
 
     async def delete(self, path: str) -> tuple[FileChange, ...]:
         path = self._writable(path)
         await self.read(path)
-        return self._within_limits((FileChange(path, None),))
+        return await self._allowed((FileChange(path, None),))
 
     async def effective_changes(self) -> dict[str, str | None]:
         """The changes without those that leave a file as it was."""
@@ -154,7 +155,19 @@ class Workspace(Tree):
         checked_writable(path)
         return path
 
-    def _within_limits(self, changes: tuple[FileChange, ...]) -> tuple[FileChange, ...]:
+    async def _allowed(self, changes: tuple[FileChange, ...]) -> tuple[FileChange, ...]:
+        """The changes, if each may be made. Raise Refused."""
+        self._check_limits(changes)
+        for change in changes:
+            check = configurations.check_of(change.path, self._is_there)
+            if check is not None:
+                await asyncio.to_thread(check, await self.base_text(change.path), change.content)
+        return changes
+
+    def _is_there(self, path: str) -> bool:
+        return self.exists(path) or self.has_folder(path)
+
+    def _check_limits(self, changes: tuple[FileChange, ...]) -> None:
         for change in changes:
             if change.content is None:
                 continue
@@ -171,7 +184,6 @@ class Workspace(Tree):
             raise Refused(f"One job changes at most {self.limits.changed_files} files.")
         if sum(len(text) for text in after.values() if text) > self.limits.changed_bytes:
             raise Refused(f"All changed files together have at most {self.limits.changed_bytes} bytes.")
-        return changes
 
 
 def _occurrences(text: str, part: str) -> list[int]:

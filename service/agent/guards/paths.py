@@ -3,10 +3,12 @@
 What is refused is refused to protect people who check the branch out later, and those who build the site from it.
 """
 
+import re
 import unicodedata
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 
+from service.agent.guards import configurations
 from service.agent.guards.refused import Refused
 
 MAX_PATH = 400
@@ -33,7 +35,20 @@ BUILD_FILES = frozenset(
 """Files with a writable suffix that decide what a build runs or who may do what; they are never written."""
 
 AGENT_FILES = frozenset({"AGENTS.md", "CLAUDE.md", "GEMINI.md"})
-"""Guidance for agents is for people to write: a change here would steer every later job."""
+"""Guidance for agents that jobs read."""
+
+_STEERS_AGENTS = re.compile(
+    r"(?:agents|claude|gemini|skill|copilot-instructions|qwen)(?:\.(?:local|override))?\.(?:md|markdown|txt)"
+    r"|[^/]{1,200}\.(?:prompt|instructions|chatmode|agent)\.md",
+    re.IGNORECASE,
+)
+"""Guidance for agents, ours and others', is for people to write: a change would steer every later job. In any case:
+file systems that ignore it take ``agents.md`` for ``AGENTS.md``.
+"""
+_CODE_SUFFIXES = frozenset(
+    {".py", ".js", ".cjs", ".mjs", ".jsx", ".ts", ".cts", ".mts", ".tsx", ".vue", ".svelte", ".astro", ".rb", ".go",
+     ".sh", ".lua", ".php", ".j2", ".jinja", ".liquid", ".njk", ".ejs", ".hbs"}
+)  # fmt: skip
 
 _RESERVED = frozenset({"con", "prn", "aux", "nul", *(f"{n}{i}" for n in ("com", "lpt") for i in range(1, 10))})
 
@@ -81,10 +96,17 @@ class Names:
 def checked_writable(path: str) -> None:
     """Raise Refused for a file that no job may write, by its name."""
     name = PurePosixPath(path).name
+    if configurations.is_code_navigation(path):
+        return  # its literal entries, as ``configurations.check_of`` finds
+    if PurePosixPath(path).suffix.lower() in _CODE_SUFFIXES:
+        raise Refused(f"{path} cannot be written: it is code, which a site generator or a reader's browser may run.")
     if not path.lower().endswith(tuple(WRITABLE_SUFFIXES)):
         raise Refused(f"{path} cannot be written: only {', '.join(sorted(WRITABLE_SUFFIXES))} files can.")
-    if name.lower() in BUILD_FILES or name in AGENT_FILES:
-        raise Refused(f"{path} cannot be written: it steers builds or agents, and is for people to change.")
+    if name.lower() in BUILD_FILES:
+        raise Refused(f"{path} cannot be written: it steers builds, and is for people to change.")
+    if _STEERS_AGENTS.fullmatch(name):
+        raise Refused(f"{path} cannot be written: it instructs agents, and is for people to change.")
+    configurations.check_name(path)
 
 
 def normal_path(path: str) -> str:
@@ -127,6 +149,8 @@ def is_hidden(path: str) -> bool:
 
     So does what some file systems take for such a name: ``git~1`` (NTFS) or one with an ignorable character (HFS+).
     """
+    if configurations.is_vitepress(path):
+        path = path.replace(".vitepress/", "", 1)  # jobs add pages to its sidebar
     for part in path.split("/"):
         plain = "".join(c for c in part if unicodedata.category(c) not in ("Cf", "Cc")) if not part.isascii() else part
         if plain.startswith(".") or plain.lower().startswith("git~"):
@@ -136,7 +160,11 @@ def is_hidden(path: str) -> bool:
 
 def is_navigation_above(path: str, docs_folder: str) -> bool:
     folder, _, name = path.rpartition("/")
-    return name in NAVIGATION_FILES and (not folder or docs_folder == folder or docs_folder.startswith(f"{folder}/"))
+    if configurations.is_vitepress(path):
+        folder = path.rpartition(".vitepress/")[0].rstrip("/")
+    elif name not in NAVIGATION_FILES and not configurations.is_code_navigation(path):
+        return False
+    return not folder or docs_folder == folder or docs_folder.startswith(f"{folder}/")
 
 
 def _check_new_part(part: str) -> None:

@@ -74,8 +74,12 @@ class CodeHost(Protocol):
     async def get_pull_request(self, source: Source, number: int) -> PullRequest:
         """Return it as it is now on the host. Raise NotFound (``pull_request_not_found``)."""
 
-    async def update_pull_request(self, source: Source, number: int, *, title: str, body: str) -> PullRequest:
-        """Change the title and text of an open one; a draft stays a draft. Safe to repeat.
+    async def update_pull_request(
+        self, source: Source, number: int, *, title: str, body: str, draft: bool | None = None
+    ) -> PullRequest:
+        """Change the title and text of an open one. Safe to repeat.
+
+        ``draft`` True makes it a draft where the host has drafts, False makes it ready, None leaves it as it is.
 
         Raises:
             NotFound: there is none of this number (``pull_request_not_found``).

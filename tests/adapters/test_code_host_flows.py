@@ -13,7 +13,7 @@ from service.adapters.code_hosts import gitea as gitea_protocol
 from service.adapters.code_hosts import github as github_protocol
 from service.adapters.code_hosts import gitlab as gitlab_protocol
 from service.adapters.code_hosts.github import GitHubApi, installation_token
-from service.adapters.code_hosts.protocol import ApiAnswer, NoAnswer, opened, updated
+from service.adapters.code_hosts.protocol import ApiAnswer, Edited, NoAnswer, opened, updated
 from service.domain.errors import Conflict, Forbidden, Invalid, NotFound, Unavailable
 from tests.contracts.code_host import NEW
 
@@ -164,8 +164,38 @@ def test_a_host_s_words_are_shortened_and_on_one_line():
 
 
 def test_unchanged_title_is_not_sent():
-    same, requests = run(updated(github(), 5, NEW.title, NEW.body), says(200, pull()))
+    same, requests = run(updated(github(), 5, Edited(NEW.title, NEW.body, None)), says(200, pull()))
     assert (same.number, methods(requests)) == (5, ["GET"])
+
+
+@pytest.mark.parametrize(
+    ("draft", "mutation"), [(True, "markPullRequestReadyForReview"), (False, "convertPullRequestToDraft")]
+)
+@pytest.mark.parametrize(
+    ("answer", "changes"),
+    [
+        (says(200, {"data": {}}), True),
+        (says(200, {"data": None, "errors": [{"message": "Draft pull requests are not supported"}]}), False),
+        (says(403, {"message": "Resource not accessible by integration"}), False),
+    ],
+)
+def test_github_draft_changes_by_graphql(draft, mutation, answer, changes):
+    known = pull(draft=draft, node_id="PR_5")
+    wanted = Edited("Retries", "There.", not draft)
+    changed, requests = run(updated(github(), 5, wanted), says(200, known), says(200, known), answer)
+    assert changed.draft is (not draft if changes else draft)
+    assert methods(requests) == ["GET", "PATCH", "POST"]
+    assert requests[2].url == "https://api.github.com/graphql"
+    asked = json.loads(requests[2].body)
+    assert (mutation in asked["query"], asked["variables"]) == (True, {"id": "PR_5"})
+
+
+def test_github_enterprise_has_its_graphql_beside_rest():
+    place = github_protocol.repository_address("https://git.acme.example/octo/guide", "")
+    known = pull(draft=True, node_id="PR_5")
+    steps = updated(GitHubApi(place, "t"), 5, Edited(NEW.title, NEW.body, draft=False))
+    _, requests = run(steps, says(200, known), says(200, known), says(200, {}))
+    assert requests[2].url == "https://git.acme.example/api/graphql"
 
 
 def repository(**changes):

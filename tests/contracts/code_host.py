@@ -81,6 +81,15 @@ class CodeHostContract:
         assert changed == replace(opened, title="Retries", body="Now *there*.")
         assert changed.draft
 
+    async def test_draft_is_made_ready_and_a_draft_again(self, code_host, source):
+        opened = await code_host.open_pull_request(source, replace(NEW, draft=True))
+        for draft in (False, False, True, True):
+            changed = await code_host.update_pull_request(
+                source, opened.number, title="Retries", body="There.", draft=draft
+            )
+            assert changed == replace(opened, title="Retries", body="There.", draft=draft)
+            assert await code_host.get_pull_request(source, opened.number) == changed
+
     async def test_unknown_number_is_not_found(self, code_host, source):
         with pytest.raises(NotFound) as missing:
             await code_host.get_pull_request(source, 987_654)

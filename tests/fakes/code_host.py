@@ -38,11 +38,15 @@ class FakeCodeHost:
             raise NotFound(f"There is no pull request {number}.", code="pull_request_not_found")
         return self.pull_requests[number - 1]
 
-    async def update_pull_request(self, source: Source, number: int, *, title: str, body: str) -> PullRequest:
+    async def update_pull_request(
+        self, source: Source, number: int, *, title: str, body: str, draft: bool | None = None
+    ) -> PullRequest:
         known = await self.get_pull_request(source, number)
         if known.state != "open":
             raise Conflict(f"Pull request {number} is {known.state}.", code=f"pull_request_{known.state}")
-        self.pull_requests[number - 1] = replace(known, title=title, body=body)
+        self.pull_requests[number - 1] = replace(
+            known, title=title, body=body, draft=known.draft if draft is None else draft
+        )
         return self.pull_requests[number - 1]
 
     def end(self, number: int, state: PullRequestState) -> None:

@@ -15,6 +15,7 @@ from service.adapters.code_hosts.protocol import (
     AlreadyThere,
     ApiCalls,
     DraftTitles,
+    Edited,
     Place,
     Steps,
     asked_reviewers,
@@ -142,8 +143,8 @@ class GiteaApi:
             raise no_pull_request(self.place, number)
         return self._public(self._calls.read(answer, _Pull))
 
-    def edit(self, known: PullRequest, title: str, body: str) -> Steps[PullRequest]:
-        fields = {"title": TITLES.written(title, draft=known.draft), "body": body}
+    def edit(self, known: PullRequest, wanted: Edited) -> Steps[PullRequest]:
+        fields = {"title": TITLES.written(wanted.title, draft=wanted.is_draft(known)), "body": wanted.body}
         answer = yield self._calls.send("PATCH", f"{self._repository}/pulls/{known.number}", fields)
         return self._public(self._calls.read(answer, _Pull))
 

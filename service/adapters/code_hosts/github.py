@@ -3,13 +3,15 @@
 Facts: the API of github.com is at https://api.github.com, that of a GitHub Enterprise server at https://HOST/api/v3. A
 renamed repository answers 301. 422 has a message for each field: "A pull request already exists for O:B.", "No commits
 between A and B", ``head`` or ``base`` invalid for a branch that is not there. Drafts do not exist in private
-repositories of free accounts: 422, too. A fine-grained token's own rights are not reported, only those of its account.
-A classic token's are in ``X-OAuth-Scopes``; when a token expires is in ``GitHub-Authentication-Token-Expiration``.
+repositories of free accounts: 422, too. REST cannot change whether a pull request is a draft; GraphQL can, at
+https://api.github.com/graphql or https://HOST/api/graphql, and answers 200 with ``errors`` when it refuses. A
+fine-grained token's own rights are not reported, only those of its account. A classic token's are in
+``X-OAuth-Scopes``; when a token expires is in ``GitHub-Authentication-Token-Expiration``.
 """
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from gidgethub.sansio import create_headers
@@ -21,6 +23,7 @@ from service.adapters.code_hosts.protocol import (
     ApiAnswer,
     ApiCalls,
     ApiRequest,
+    Edited,
     Place,
     Steps,
     asked_reviewers,
@@ -81,6 +84,12 @@ class _Pull(Struct, frozen=True):
     body: str | None = None
     draft: bool = False
     merged_at: str | None = None
+    node_id: str = ""
+    """Its id in the GraphQL API."""
+
+
+class _GraphqlAnswer(Struct, frozen=True):
+    errors: tuple[dict[str, Any], ...] | None = None
 
 
 class _Rights(Struct, frozen=True):
@@ -161,11 +170,30 @@ class GitHubApi:
             raise no_pull_request(self.place, number)
         return self._public(self._calls.read(answer, _Pull))
 
-    def edit(self, known: PullRequest, title: str, body: str) -> Steps[PullRequest]:
+    def edit(self, known: PullRequest, wanted: Edited) -> Steps[PullRequest]:
         answer = yield self._calls.send(
-            "PATCH", f"{self._repository}/pulls/{known.number}", {"title": title, "body": body}
+            "PATCH", f"{self._repository}/pulls/{known.number}", {"title": wanted.title, "body": wanted.body}
         )
-        return self._public(self._calls.read(answer, _Pull))
+        pull = self._calls.read(answer, _Pull)
+        if pull.draft != wanted.is_draft(known) and pull.node_id:
+            pull = replace(pull, draft=(yield from self._set_draft(pull)))
+        return self._public(pull)
+
+    def _set_draft(self, pull: _Pull) -> Steps[bool]:
+        """Make a draft ready, or the other way round; return what it is then. A refusal changes nothing: where there
+        are no drafts, the description still says what is wrong.
+        """
+        name = "markPullRequestReadyForReview" if pull.draft else "convertPullRequestToDraft"
+        query = f"mutation($id: ID!) {{ {name}(input: {{pullRequestId: $id}}) {{ pullRequest {{ isDraft }} }} }}"
+        answer = yield self._calls.send("POST", self._graphql, {"query": query, "variables": {"id": pull.node_id}})
+        if answer.status in (403, 404):
+            return pull.draft
+        result = self._calls.read(answer, _GraphqlAnswer)
+        return pull.draft if result.errors else not pull.draft
+
+    @property
+    def _graphql(self) -> str:
+        return f"{self.place.api.removesuffix('/v3')}/graphql"
 
     def check(self) -> Steps[CheckedRepository]:
         answer, repository = yield from self._checked_repository()

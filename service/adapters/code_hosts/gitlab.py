@@ -17,6 +17,7 @@ from service.adapters.code_hosts.protocol import (
     AlreadyThere,
     ApiCalls,
     DraftTitles,
+    Edited,
     Place,
     Steps,
     checked_url,
@@ -155,8 +156,8 @@ class GitLabApi:
             raise no_pull_request(self.place, number)
         return self._public(self._calls.read(answer, _MergeRequest))
 
-    def edit(self, known: PullRequest, title: str, body: str) -> Steps[PullRequest]:
-        fields = {"title": TITLES.written(title, draft=known.draft), "description": body}
+    def edit(self, known: PullRequest, wanted: Edited) -> Steps[PullRequest]:
+        fields = {"title": TITLES.written(wanted.title, draft=wanted.is_draft(known)), "description": wanted.body}
         answer = yield self._calls.send("PUT", f"{self._project}/merge_requests/{known.number}", fields)
         return self._public(self._calls.read(answer, _MergeRequest))
 

@@ -100,6 +100,18 @@ class Place(Struct, frozen=True):
         return quote(self.path)
 
 
+class Edited(Struct, frozen=True):
+    """A pull request's title and text as they are to be."""
+
+    title: str
+    body: str
+    draft: bool | None
+    """None leaves it as it is."""
+
+    def is_draft(self, known: PullRequest) -> bool:
+        return known.draft if self.draft is None else self.draft
+
+
 class CodeHostApi(Protocol):
     """One repository on one code host, as one token sees it."""
 
@@ -118,7 +130,7 @@ class CodeHostApi(Protocol):
     def get(self, number: int) -> Steps[PullRequest]:
         """Raises NotFound."""
 
-    def edit(self, known: PullRequest, title: str, body: str) -> Steps[PullRequest]:
+    def edit(self, known: PullRequest, wanted: Edited) -> Steps[PullRequest]:
         """``known`` is open."""
 
     def check(self) -> Steps[CheckedRepository]:
@@ -203,13 +215,13 @@ def opened(api: CodeHostApi, new: NewPullRequest) -> Steps[PullRequest]:
     raise trouble
 
 
-def updated(api: CodeHostApi, number: int, title: str, body: str) -> Steps[PullRequest]:
+def updated(api: CodeHostApi, number: int, wanted: Edited) -> Steps[PullRequest]:
     known = yield from api.get(number)
     if known.state != "open":
         raise Conflict(f"Pull request {known.url} is {known.state}.", code=f"pull_request_{known.state}")
-    if (known.title, known.body) == (title, body):
+    if (known.title, known.body, known.draft) == (wanted.title, wanted.body, wanted.is_draft(known)):
         return known
-    return (yield from api.edit(known, title, body))
+    return (yield from api.edit(known, wanted))
 
 
 # Where a repository is

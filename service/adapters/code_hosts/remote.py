@@ -12,7 +12,7 @@ from service.adapters.code_hosts.github import GitHubApi
 from service.adapters.code_hosts.github import repository_address as github_place
 from service.adapters.code_hosts.gitlab import GitLabApi
 from service.adapters.code_hosts.gitlab import repository_address as gitlab_place
-from service.adapters.code_hosts.protocol import CodeHostApi, Steps, opened, updated
+from service.adapters.code_hosts.protocol import CodeHostApi, Edited, Steps, opened, updated
 from service.adapters.code_hosts.tokens import Tokens
 from service.domain.errors import Forbidden
 from service.domain.projects.settings import CodeHostKind
@@ -72,8 +72,10 @@ class RemoteCodeHost:
     async def get_pull_request(self, source: Source, number: int) -> PullRequest:
         return await self._run(source, lambda api: api.get(number))
 
-    async def update_pull_request(self, source: Source, number: int, *, title: str, body: str) -> PullRequest:
-        return await self._run(source, lambda api: updated(api, number, title, body))
+    async def update_pull_request(
+        self, source: Source, number: int, *, title: str, body: str, draft: bool | None = None
+    ) -> PullRequest:
+        return await self._run(source, lambda api: updated(api, number, Edited(title, body, draft)))
 
     async def _decorate(self, source: Source, pull_request: PullRequest) -> None:
         trouble = await self._run(source, lambda api: api.decorate(pull_request, source.labels, source.reviewers))

@@ -25,6 +25,7 @@ from service.adapters.git.repositories import (
 )
 from service.adapters.hosted.pulls import (
     Pull,
+    PullRequestText,
     Pulls,
     close,
     look,
@@ -93,11 +94,14 @@ class HostedCodeHost:
 
         return self.public(source.project_id, await asyncio.to_thread(read))
 
-    async def update_pull_request(self, source: Source, number: int, *, title: str, body: str) -> PullRequest:
+    async def update_pull_request(
+        self, source: Source, number: int, *, title: str, body: str, draft: bool | None = None
+    ) -> PullRequest:
         def write() -> Pull:
             path, known = self._known(source.project_id, number)
             with opened_pulls(path) as pulls:
-                return update(pulls, known, title, body, datetime.now(UTC))
+                wanted = PullRequestText(title, body, draft)
+                return update(pulls, known, wanted, datetime.now(UTC))
 
         return self.public(source.project_id, await asyncio.to_thread(write))
 

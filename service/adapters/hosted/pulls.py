@@ -104,16 +104,23 @@ def look(pulls: "Pulls", known: Pull, now: datetime) -> Pull:
         return pulls.refreshed(pulls.again(known), now)
 
 
-def update(pulls: "Pulls", known: Pull, title: str, body: str, now: datetime) -> Pull:
+class PullRequestText(Struct, frozen=True):
+    title: str
+    body: str
+    draft: bool | None
+    """None leaves it as it is."""
+
+
+def update(pulls: "Pulls", known: Pull, wanted: PullRequestText, now: datetime) -> Pull:
     with pulls.locked():
         pull = pulls.refreshed(pulls.again(known), now)
         if pull.state == "merged":
             raise Conflict("This pull request is merged.", code="pull_request_merged")
         if pull.state == "closed":
             raise Conflict("This pull request is closed.", code="pull_request_closed")
-        if (pull.title, pull.body) == (title, body):
-            return pull
-        return pulls.save(msgspec.structs.replace(pull, title=title, body=body))
+        draft = pull.draft if wanted.draft is None else wanted.draft
+        new = msgspec.structs.replace(pull, title=wanted.title, body=wanted.body, draft=draft)
+        return pull if new == pull else pulls.save(new)
 
 
 def close(pulls: "Pulls", known: Pull, now: datetime) -> Pull:

@@ -12,6 +12,7 @@ from service.agent.tree import LIMITS, Limits, Tree
 from service.domain.jobs.decider import FileChange
 from service.ports.docs_source import DocsSource, NewCommit, Source, TreeFile
 
+_NUMBERED = re.compile(r" *([0-9]{1,9})\t")
 _REHEARSAL = datetime(2000, 1, 1, tzinfo=UTC)
 
 
@@ -72,6 +73,9 @@ class Workspace(Tree):
         if old == new:
             raise Refused("The old and the new text are the same.")
         starts = _occurrences(text, old)
+        if not starts and (copied := without_line_numbers(old)) is not None:
+            old, new = copied, without_line_numbers(new) or new
+            starts = _occurrences(text, old)
         if not starts and "\r\n" in text and "\r\n" not in old:
             old, new = old.replace("\n", "\r\n"), new.replace("\n", "\r\n")
             starts = _occurrences(text, old)
@@ -184,6 +188,17 @@ class Workspace(Tree):
             raise Refused(f"One job changes at most {self.limits.changed_files} files.")
         if sum(len(text) for text in after.values() if text) > self.limits.changed_bytes:
             raise Refused(f"All changed files together have at most {self.limits.changed_bytes} bytes.")
+
+
+def without_line_numbers(text: str) -> str | None:
+    """Return lines as ``read`` shows them without their numbers; None unless every line has one, in order."""
+    lines = text.split("\n")
+    rest = lines[:-1] if len(lines) > 1 and not lines[-1] else lines
+    found = [_NUMBERED.match(line) for line in rest]
+    numbers = [int(match[1]) for match in found if match is not None]
+    if len(numbers) < len(rest) or numbers != list(range(numbers[0], numbers[0] + len(rest))):
+        return None
+    return "\n".join([line.partition("\t")[2] for line in rest] + lines[len(rest) :])
 
 
 def _occurrences(text: str, part: str) -> list[int]:

@@ -41,6 +41,8 @@ class Lines(Value, frozen=True, tag="lines"):
     text: Span
     next_line: int | None = None
     """Where the part that comes next begins; None at the end."""
+    numbered: bool = False
+    """Each line has its number and a tab before it."""
 
 
 class Replaced(Value, frozen=True, tag="replaced"):

@@ -132,3 +132,86 @@ async def test_check_links_lists_what_is_broken_and_what_was_meant():
 async def test_a_finish_has_words():
     assert (await run("finish", title=" ", summary="x")).is_error
     assert (await run("finish", title="T", summary="S")).finished == ("T", "S")
+
+
+async def test_lines_are_read_with_their_numbers():
+    part = await run("read", path="guides/a.md", start_line=2, end_line=3)
+    assert "     2\tretry\n     3\tretry\n" in part.result
+    whole = await run("read", path="guides/a.md", end_line=-1)
+    assert whole.result.startswith("guides/a.md, lines 1 to 12 of 12:")
+    assert "before start_line" in (await run("read", path="guides/a.md", start_line=9, end_line=3)).result
+
+
+async def test_lines_count_alike_for_read_and_replace():
+    box = await toolbox({"a.md": "one\x0cstill one\u2028still\ntwo\n"})
+    assert "     2\ttwo" in (await box.run(call("read", path="a.md"))).result
+    (change,) = (await box.run(call("replace", path="a.md", old="two", new="2", line=2))).changes
+    assert change.content.endswith("\n2\n")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "content"),
+    [
+        ("     1\t# Home\n     2\t\n", "# Start\n\n", "# Start\n\nUse `retry` or Retry.\n"),
+        ("     1\t# Home", "     1\t# Start", "# Start\n\nUse `retry` or Retry.\n"),
+        ("3\tUse `retry`", "Use `again`", "# Home\n\nUse `again` or Retry.\n"),
+    ],
+)
+async def test_replace_takes_text_copied_with_line_numbers(old, new, content):
+    (change,) = (await run("replace", path="index.md", old=old, new=new)).changes
+    assert change.content == content
+
+
+async def test_replace_keeps_numbers_that_are_in_the_file():
+    box = await toolbox({"a.md": "1\tone\n2\ttwo\n"})
+    (change,) = (await box.run(call("replace", path="a.md", old="1\tone\n2\ttwo", new="1\tuno\n2\tdos"))).changes
+    assert change.content == "1\tuno\n2\tdos\n"
+
+
+async def changed_workspace(*calls, files=FILES):
+    docs = FakeDocsSource(files)
+    workspace = await Workspace.open(docs, SOURCE, (await docs.fetch(SOURCE)).base_commit, {})
+    box = Toolbox(workspace, Links(workspace), None, "docs")
+    for one in calls:
+        workspace.apply((await box.run(one)).changes)
+    return box
+
+
+async def test_diff_shows_own_changes_alone():
+    box = await changed_workspace(
+        call("replace", path="long.md", old="Line 9 is here.", new="Line nine."),
+        call("move", path="index.md", to="start.md"),
+        call("write", path="new.md", text="# New"),
+        call("delete", path="guides/b.md"),
+    )
+    whole = (await box.run(call("diff"))).result
+    assert "--- a/long.md\n+++ b/long.md\n@@ -6,7 +6,7 @@\n Line 6 is here.\n" in whole
+    assert "-Line 9 is here.\n+Line nine.\n" in whole
+    assert "--- a/index.md\n+++ b/start.md" in whole
+    assert "--- /dev/null\n+++ b/new.md\n@@ -0,0 +1,1 @@\n+# New\n\\ No newline at end of file" in whole
+    assert "--- a/guides/b.md\n+++ /dev/null" in whole
+    one = (await box.run(call("diff", path="./new.md"))).result
+    assert "long.md" not in one
+    assert "# New" in one
+    assert (await box.run(call("diff", path="guides/a.md"))).result == "You have changed nothing in guides/a.md."
+
+
+async def test_diff_names_files_that_do_not_fit():
+    many = {f"{n}.md": "x\n" for n in range(40)}
+    box = await changed_workspace(*(call("write", path=path, text="y" * 2000 + "\n") for path in many), files=many)
+    result = (await box.run(call("diff"))).result
+    assert len(result) < MAX_RESULT_CHARACTERS
+    assert "more files: " in result
+
+
+async def test_check_reports_what_the_gates_find():
+    assert "no problem" in (await run("check")).result
+    box = await changed_workspace(call("write", path="new.md", text="See [it](gone.md).\n"))
+    checked = await box.run(call("check"))
+    assert checked.result.startswith("The checks find 1 error:")
+    assert "- new.md, line 1: " in checked.result
+
+
+async def test_question_ends_the_work():
+    assert (await run("ask", question="Which version?")).asked == "Which version?"
+    assert (await run("ask", question=" ")).is_error

@@ -13,13 +13,13 @@ from collections.abc import Sequence
 import msgspec
 
 from service.agent.prompts import prompt
+from service.agent.tools.checking import shown_problems
 from service.agent.tools.results import as_data, bounded
 from service.domain.jobs.decider import (
     ChecksReported,
     JobReopened,
     MessageAdded,
     ModelReplied,
-    Problem,
     RoundStarted,
     ToolReturned,
     TranscriptStep,
@@ -40,7 +40,6 @@ FREED = 0.6
 LEAST_ROOM = 8_000
 """Bytes for the steps, however little is left of the window: less and no work could be done."""
 
-MAX_PROBLEMS_SHOWN = 60
 _SHORT_RESULT = 400
 _SHORT_TEXT = 600
 _SHORT_ARGUMENTS = 400
@@ -136,7 +135,7 @@ def in_full(step: TranscriptStep, most: int | None) -> list[ModelMessage]:
                 return [ToolMessage(call_id, name, result, is_error, value)]
             return [ToolMessage(call_id, name, cut(result, most), is_error)]
         case ChecksReported(problems=problems):
-            return [UserMessage(prompt("checks", problems=_listed(problems)), "checks")]
+            return [UserMessage(prompt("checks", problems=shown_problems(problems)), "checks")]
         case MessageAdded(text=text):
             return [UserMessage(text)]
         case JobReopened(keeps_changes=True):
@@ -232,13 +231,3 @@ def _paths_of(call: ToolCall) -> list[str]:
         return []
     found = [arguments.get(name) for name in ("path", "to")] if isinstance(arguments, dict) else []
     return [bounded(path, 200) for path in found if isinstance(path, str)]
-
-
-def _listed(problems: Sequence[Problem]) -> str:
-    lines = [
-        f"- {problem.path}{f', line {problem.line}' if problem.line else ''}: {problem.message} ({problem.gate})"
-        for problem in problems[:MAX_PROBLEMS_SHOWN]
-    ]
-    if len(problems) > MAX_PROBLEMS_SHOWN:
-        lines.append(f"- and {len(problems) - MAX_PROBLEMS_SHOWN} more")
-    return as_data("\n".join(lines))

@@ -37,15 +37,19 @@ class Search(Arguments, frozen=True, tag_field="tool", tag="search"):
 
 
 class Read(Arguments, frozen=True, tag_field="tool", tag="read"):
-    """Read a file, whole or a range of its lines. Longer texts come in parts; the result says how to go on."""
+    """Read a file, whole or a range of its lines. Each line is shown with its number and a tab before it, which are not
+    part of the file. Longer texts come in parts; the result says how to go on.
+    """
 
     path: Path
     start_line: Annotated[int, Meta(ge=1)] = 1
-    end_line: Annotated[int | None, Meta(description="Inclusive; the end of the file if not given.")] = None
+    end_line: Annotated[int | None, Meta(description="Inclusive; -1, or none: the end of the file.")] = None
 
 
 class Replace(Arguments, frozen=True, tag_field="tool", tag="replace"):
-    """Replace text in a file. ``old`` must be copied exactly from it and must be there once, unless ``all`` is set."""
+    """Replace text in a file. ``old`` must be copied exactly from it, without line numbers, and must be there
+    once, unless ``all`` is set.
+    """
 
     path: Path
     old: str
@@ -92,6 +96,16 @@ class CheckLinks(Arguments, frozen=True, tag_field="tool", tag="check_links"):
     folder: Annotated[str, Meta(description="Only links in this folder, or this file.")] = ""
 
 
+class Check(Arguments, frozen=True, tag_field="tool", tag="check"):
+    """Run the checks that your changes have to pass before the pull request, and list the problems that they find."""
+
+
+class Diff(Arguments, frozen=True, tag_field="tool", tag="diff"):
+    """Show your own changes so far as a diff against the files as you found them."""
+
+    path: Annotated[str, Meta(description="Only this file, or the files in this folder.")] = ""
+
+
 class PlanItem(Struct, frozen=True, forbid_unknown_fields=True):
     content: Annotated[str, Meta(min_length=1, max_length=500)]
     status: TodoStatus = "pending"
@@ -104,6 +118,14 @@ class Plan(Arguments, frozen=True, tag_field="tool", tag="plan"):
     todos: Annotated[tuple[PlanItem, ...], Meta(max_length=50)]
 
 
+class Ask(Arguments, frozen=True, tag_field="tool", tag="ask"):
+    """Ask the people who gave the task, when you cannot go on without their answer. It ends your work for now: what you
+    changed is kept, and you go on from it when they reply.
+    """
+
+    question: Annotated[str, Meta(min_length=1, max_length=2000, description="What you need to know, and why.")]
+
+
 class Finish(Arguments, frozen=True, tag_field="tool", tag="finish"):
     """End the work. What you changed is checked, and opened as a pull request under this title and summary."""
 
@@ -112,7 +134,8 @@ class Finish(Arguments, frozen=True, tag_field="tool", tag="finish"):
 
 
 ToolArguments: TypeAlias = (
-    ListFiles | Search | Read | Replace | Insert | Write | Move | Delete | CheckLinks | Plan | Finish
+    ListFiles | Search | Read | Replace | Insert | Write | Move | Delete
+    | CheckLinks | Check | Diff | Plan | Ask | Finish
 )  # fmt: skip
 
 KINDS: dict[str, type[ToolArguments]] = {
@@ -125,7 +148,10 @@ KINDS: dict[str, type[ToolArguments]] = {
     "move": Move,
     "delete": Delete,
     "check_links": CheckLinks,
+    "check": Check,
+    "diff": Diff,
     "plan": Plan,
+    "ask": Ask,
     "finish": Finish,
 }
 

@@ -1,4 +1,6 @@
-"""The tool that checks the work before it is handed in."""
+"""The tools that check the work before it is handed in."""
+
+from collections.abc import Sequence
 
 import msgspec
 
@@ -6,10 +8,34 @@ from service.agent.checks.link_guesses import BrokenLink
 from service.agent.checks.links import Links
 from service.agent.tools.arguments import CheckLinks
 from service.agent.tools.reading import is_within
-from service.agent.tools.results import MAX_RESULT_CHARACTERS, Outcome, number_of, with_data
+from service.agent.tools.results import MAX_RESULT_CHARACTERS, Outcome, as_data, number_of, with_data
+from service.domain.jobs.decider import Problem
 from service.domain.tool_values import DeadLink, DeadLinks
 
 MAX_LINKS_LISTED = 200
+MAX_PROBLEMS_SHOWN = 60
+
+
+def checked(problems: Sequence[Problem]) -> Outcome:
+    if not problems:
+        return Outcome("The checks find no problem in your changes.")
+    errors = sum(problem.is_error for problem in problems)
+    counts = [number_of(errors, "error")] * bool(errors)
+    counts += [number_of(len(problems) - errors, "warning")] * (errors < len(problems))
+    return Outcome(f"The checks find {' and '.join(counts)}:\n{shown_problems(problems)}")
+
+
+def shown_problems(problems: Sequence[Problem]) -> str:
+    """Return the problems as data, one a line, warnings last."""
+    ordered = sorted(problems, key=lambda problem: not problem.is_error)
+    lines = [
+        f"- {problem.path}{f', line {problem.line}' if problem.line else ''}: {problem.message}"
+        f" ({problem.gate}{'' if problem.is_error else ', warning'})"
+        for problem in ordered[:MAX_PROBLEMS_SHOWN]
+    ]
+    if len(problems) > MAX_PROBLEMS_SHOWN:
+        lines.append(f"- and {len(problems) - MAX_PROBLEMS_SHOWN} more")
+    return as_data("\n".join(lines))
 
 
 async def check_links(checker: Links, asked: CheckLinks, folder: str) -> Outcome:

@@ -5,25 +5,29 @@ from collections.abc import Sequence
 from service.agent.guards.refused import Refused
 from service.agent.tools.arguments import Read
 from service.agent.tools.results import MAX_RESULT_CHARACTERS, Outcome, bounded, number_of, with_data
-from service.agent.workspace import Workspace
+from service.agent.tree import Tree
 from service.domain.tool_values import Lines, Listed
 
 MAX_LISTED = 500
 
 
-async def read(workspace: Workspace, asked: Read) -> Outcome:
-    path = workspace.checked(asked.path)
-    lines = (await workspace.read(path)).splitlines(keepends=True)
-    last = len(lines) if asked.end_line is None else min(asked.end_line, len(lines))
+async def read(tree: Tree, asked: Read) -> Outcome:
+    path = tree.checked(asked.path)
+    lines = lines_of(await tree.read(path))
+    to_end = asked.end_line is None or asked.end_line == -1
+    last = len(lines) if to_end or asked.end_line is None else min(asked.end_line, len(lines))
+    if asked.start_line > max(len(lines), 1):
+        raise Refused(f"{path} has {number_of(len(lines), 'line')}.", "Give a start_line among them.")
     if asked.start_line > max(last, 1):
-        raise Refused(f"{path} has {number_of(len(lines), 'line')}.")
+        raise Refused(f"end_line {asked.end_line} is before start_line {asked.start_line}.", "Give a later end_line.")
     shown: list[str] = []
     room = MAX_RESULT_CHARACTERS
-    for line in lines[asked.start_line - 1 : last]:
-        room -= len(line)
+    for number, line in enumerate(lines[asked.start_line - 1 : last], asked.start_line):
+        numbered = f"{number:>6}\t{line}"
+        room -= len(numbered)
         if room < 0 and shown:
             break
-        shown.append(line)
+        shown.append(numbered)
     text = "".join(shown)
     end = asked.start_line + len(shown) - 1
     head = f"{path}, lines {asked.start_line} to {end} of {len(lines)}:"
@@ -35,13 +39,19 @@ async def read(workspace: Workspace, asked: Read) -> Outcome:
         next_line = end + 1
         head = f"{head[:-1]} (go on with start_line {next_line}):"
     said, span = with_data(head, text.removesuffix("\n"))
-    return Outcome(said, value=Lines(span, next_line))
+    return Outcome(said, value=Lines(span, next_line, numbered=True))
 
 
-def listing(workspace: Workspace, folder: str, name: str) -> Outcome:
-    wanted = [path for path in paths_within(workspace, folder) if name.lower() in path.lower()]
+def lines_of(text: str) -> list[str]:
+    """Return the lines with their ends, as ``replace`` and the checks count them: only a line feed ends one."""
+    lines = text.split("\n")
+    return [f"{line}\n" for line in lines[:-1]] + lines[-1:] if lines[-1] else [f"{line}\n" for line in lines[:-1]]
+
+
+def listing(tree: Tree, folder: str, name: str) -> Outcome:
+    wanted = [path for path in paths_within(tree, folder) if name.lower() in path.lower()]
     if not wanted:
-        known = not folder or workspace.has_folder(folder) or workspace.exists(folder)
+        known = not folder or tree.has_folder(folder) or tree.exists(folder)
         return Outcome("No file fits." if known else f"Folder not found: {folder}.", value=Listed(0))
     lines = wanted
     depth = 1 + (folder.count("/") + 1 if folder else 0)
@@ -65,8 +75,8 @@ def _collapsed(paths: Sequence[str], depth: int) -> list[str]:
     return [f"{key} ({number_of(count, 'file')})" if key.endswith("/") else key for key, count in counts.items()]
 
 
-def paths_within(workspace: Workspace, folder: str) -> list[str]:
-    return [path for path in workspace.readable_paths() if is_within(path, folder)]
+def paths_within(tree: Tree, folder: str) -> list[str]:
+    return [path for path in tree.readable_paths() if is_within(path, folder)]
 
 
 def is_within(path: str, folder: str) -> bool:

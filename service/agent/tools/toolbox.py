@@ -5,12 +5,16 @@ from typing import assert_never
 
 import msgspec
 
+from service.agent.checks import gates
 from service.agent.checks.links import Links
 from service.agent.guards.refused import Refused
 from service.agent.tools.arguments import (
     KINDS,
+    Ask,
+    Check,
     CheckLinks,
     Delete,
+    Diff,
     Finish,
     Insert,
     ListFiles,
@@ -22,7 +26,8 @@ from service.agent.tools.arguments import (
     ToolArguments,
     Write,
 )
-from service.agent.tools.checking import check_links
+from service.agent.tools.checking import check_links, checked
+from service.agent.tools.diffs import own_diff
 from service.agent.tools.reading import listing, read
 from service.agent.tools.results import Outcome, bounded, number_of, times
 from service.agent.tools.searching import search
@@ -45,7 +50,7 @@ class Toolbox:
     async def run(self, call: ToolCall) -> Outcome:
         kind = KINDS.get(call.name)
         if kind is None:
-            return Outcome(f"There is no tool {call.name[:100]!r}. There are: {', '.join(KINDS)}.", is_error=True)
+            return Outcome(f"Tool not found: {call.name[:100]!r}. The tools are: {', '.join(KINDS)}.", is_error=True)
         try:
             arguments = msgspec.json.decode(call.arguments.strip() or "{}", type=kind)
         except msgspec.ValidationError as error:
@@ -88,15 +93,23 @@ class Toolbox:
                 return Outcome(f"Deleted {change.path}.", changes=(change,))
             case CheckLinks():
                 return await check_links(self._links, arguments, workspace.folder(arguments.folder))
+            case Check():
+                return checked(await gates.check(workspace, self._links))
+            case Diff(path=path):
+                return await own_diff(workspace, await self._links.moved(), path)
             case Plan(todos=todos):
                 numbered = tuple(
                     Todo(str(number), item.content, item.status, item.priority) for number, item in enumerate(todos, 1)
                 )
                 done = sum(todo.status == "completed" for todo in numbered)
                 return Outcome(f"Noted: {done} of {len(numbered)} done.", todos=numbered)
+            case Ask(question=question):
+                if not question.strip():
+                    raise Refused("The question is blank.", "Ask in words.")
+                return Outcome("Your work ends here until the answer comes.", asked=question.strip())
             case Finish(title=title, summary=summary):
                 if not title.strip() or not summary.strip():
-                    raise Refused("Give a title and a summary in words.")
+                    raise Refused("The title or the summary is blank.", "Give both in words.")
                 return Outcome("The work is finished; now it is checked.", finished=(title.strip(), summary.strip()))
             case _:
                 assert_never(arguments)

@@ -34,8 +34,9 @@ def dead_links(result: ToolMessage) -> tuple[tuple[DeadLink, ...], int]:
 def lines_in(result: ToolMessage) -> tuple[list[str], bool]:
     """Return the lines of a part of a file, and whether more follow."""
     match result.value:
-        case Lines(text=text, next_line=next_line):
-            return result.lines(text), next_line is not None
+        case Lines(text=text, next_line=next_line, numbered=numbered):
+            lines = result.lines(text)
+            return [line.partition("\t")[2] for line in lines] if numbered else lines, next_line is not None
         case _:
             return [], False
 

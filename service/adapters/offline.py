@@ -5,8 +5,8 @@ from typing import Protocol, cast
 
 from service.domain.errors import Forbidden
 from service.domain.projects.settings import CodeHostKind
-from service.ports.code_host import CodeHost
 from service.ports.docs_source import DocsSource, Source
+from service.ports.review_host import ReviewHost
 
 REMOTE_KINDS: tuple[CodeHostKind, ...] = ("github", "gitlab", "gitea")
 
@@ -15,8 +15,8 @@ def offline_docs(docs: DocsSource) -> DocsSource:
     return cast("DocsSource", _Offline(docs))
 
 
-def offline_code_hosts() -> dict[CodeHostKind, CodeHost]:
-    return {kind: cast("CodeHost", _Offline(None)) for kind in REMOTE_KINDS}
+def offline_code_hosts() -> dict[CodeHostKind, ReviewHost]:
+    return {kind: cast("ReviewHost", _Offline(None)) for kind in REMOTE_KINDS}
 
 
 class _Method(Protocol):

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:  # each of them takes longer to import than a small command runs
     from eventstore import EventStore, Views
     from service.domain.projects.settings import CodeHostKind
-    from service.ports.code_host import CodeHost
     from service.ports.docs_source import DocsSource
     from service.ports.model import Models
+    from service.ports.review_host import ReviewHost
     from service.retrieval.search.meaning import Meaning
     from service.retrieval.search.query import SiteIndexes
     from service.runtime.settings import Settings
@@ -32,7 +32,7 @@ class Runtime(Protocol):
     @property
     def docs(self) -> "DocsSource": ...
     @property
-    def code_hosts(self) -> "Mapping[CodeHostKind, CodeHost]":
+    def code_hosts(self) -> "Mapping[CodeHostKind, ReviewHost]":
         """The code hosts besides the embedded one."""
         ...
 

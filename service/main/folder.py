@@ -19,8 +19,8 @@ if TYPE_CHECKING:  # imported where a command needs them: together they take lon
     from service.adapters.models.configured import ConfiguredModels, ModelSettings
     from service.domain.projects.settings import CodeHostKind
     from service.main.reloading import ClosableModels
-    from service.ports.code_host import CodeHost
     from service.ports.docs_source import DocsSource
+    from service.ports.review_host import ReviewHost
     from service.retrieval.search.meaning import Meaning
     from service.retrieval.search.query import SiteIndexes
     from service.runtime.settings import ModelSection, Settings
@@ -95,7 +95,7 @@ class OpenFolder:
         return DulwichDocs(self.data, env=os.environ, scratch=scratch, token_of=self._tokens.token)
 
     @cached_property
-    def code_hosts(self) -> "Mapping[CodeHostKind, CodeHost]":
+    def code_hosts(self) -> "Mapping[CodeHostKind, ReviewHost]":
         from service.adapters.code_hosts.remote import remote_code_hosts
 
         return remote_code_hosts(self._client, self._tokens)

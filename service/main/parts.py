@@ -17,9 +17,11 @@ from service.adapters.webhook_sender import AiohttpWebhookSender
 from service.agent.loop.budgets import Budgets
 from service.assistant.answer import AnswerSettings
 from service.cli.runtime import Runtime
+from service.domain.projects.settings import CodeHostKind
 from service.domain.threads.replies import ReplyEvent
 from service.main.listening import Address, admission_settings
 from service.main.reloading import CurrentModels
+from service.ports.code_host import CodeHost
 from service.ports.tracer import NoTracer
 from service.queries.jobs import JobReader, slots_of
 from service.runtime.settings import AgentSection
@@ -59,7 +61,8 @@ class Parts:
         self.hosted = HostedCodeHost(runtime.data, base_url=address)
         tracer = self.tracer = NoTracer() if drill else tracer_for(__version__)
         docs = traced_docs(offline_docs(runtime.docs) if drill else runtime.docs, tracer)
-        code_hosts = offline_code_hosts() if drill else runtime.code_hosts
+        reviewed = offline_code_hosts() if drill else runtime.code_hosts
+        code_hosts: dict[CodeHostKind, CodeHost] = {**reviewed, "local": self.hosted}
         self.search = traced_index(runtime.index, tracer)
         self.admission = Admission(runtime.store, runtime.views, runtime.data, admission_settings(settings))
         self.metrics = Metrics(
@@ -104,7 +107,7 @@ class Parts:
                 runtime.models,
                 docs,
                 self.search,
-                {kind: traced_code_host(host, tracer) for kind, host in {**code_hosts, "local": self.hosted}.items()},
+                {kind: traced_code_host(host, tracer) for kind, host in code_hosts.items()},
                 tracer,
             ),
             _job_settings(settings.agent, takes_up_earlier=not drill),

@@ -101,3 +101,25 @@ async def test_looking_at_the_project_and_the_token(ours, theirs):
 
     _, sent = await ours(lambda api: api.check())
     assert sent == await theirs(look)
+
+
+async def test_comments_and_answers(ours, theirs, fake):
+    def talk(project, client):
+        merge_request = project.mergerequests.get(1, lazy=True)
+        merge_request.discussions.list(get_all=False)
+        project.members_all.get(5)
+        client.users.get(5)
+        merge_request.discussions.get(thread, lazy=True).notes.create({"body": "Done."})
+        merge_request.notes.create({"body": "Done."})
+
+    fake.add("docs/one", "main", "Old")
+    await fake.people.say_on_line(1, "A typo.", path="guide/a.md", line=3)
+    listed, sent = await ours(lambda api: api.comments.read(1, None, ""))
+    thread = listed.comments[0].source.thread
+    for flow in (
+        lambda api: api.comments.may_write("5"),
+        lambda api: api.comments.post(1, thread, "Done."),
+        lambda api: api.comments.post(1, "", "Done."),
+    ):
+        sent += (await ours(flow))[1]
+    assert sent == await theirs(talk)

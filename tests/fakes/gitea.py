@@ -8,6 +8,8 @@ from typing import Any
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from tests.fakes.people import FakePeople, Said, stamp
+
 REPO = 7
 
 
@@ -16,6 +18,8 @@ class FakeGitea:
 
     def __init__(self, branches: Callable[[], Mapping[str, str]], *, token: str = "gta") -> None:
         self.branches, self.token = branches, token
+        self.people = FakePeople()
+        self.may_ask_rights = True
         self.pulls: list[dict[str, Any]] = []
         self.labels = {"docs": 3, "by bot": 4}
         self.label_ids: dict[int, set[int]] = {}
@@ -40,6 +44,12 @@ class FakeGitea:
         app.router.add_get(f"{repo}/pulls/{{number}}", self._get)
         app.router.add_patch(f"{repo}/pulls/{{number}}", self._edit)
         app.router.add_post(f"{repo}/pulls/{{number}}/requested_reviewers", self._review)
+        app.router.add_get(f"{repo}/issues/{{number}}/comments", self._conversation)
+        app.router.add_post(f"{repo}/issues/{{number}}/comments", self._say)
+        app.router.add_get(f"{repo}/pulls/{{number}}/reviews", self._reviews)
+        app.router.add_post(f"{repo}/pulls/{{number}}/reviews", self._add_review)
+        app.router.add_get(f"{repo}/pulls/{{number}}/reviews/{{id}}/comments", self._on_lines)
+        app.router.add_get(f"{repo}/collaborators/{{name}}/permission", self._permission)
         app.router.add_get(f"{repo}/labels", self._labels)
         app.router.add_post(f"{repo}/issues/{{number}}/labels", self._label)
         return app
@@ -121,6 +131,67 @@ class FakeGitea:
         ids = (await request.json())["labels"]
         self.label_ids.setdefault(self._known(request)["number"], set()).update(ids)
         return web.json_response([], status=200)
+
+    async def _conversation(self, request: web.Request) -> web.Response:
+        found = self.people.of(self._known(request)["number"], since=request.query.get("since", ""))
+        return web.json_response([self._said(one) for one in found if not one.path])
+
+    async def _say(self, request: web.Request) -> web.Response:
+        said = self.people.add(self._known(request)["number"], (await request.json())["body"], "docsmith")
+        return web.json_response(self._said(said), status=201)
+
+    async def _reviews(self, request: web.Request) -> web.Response:
+        """Each comment on a line has a review of its own, whose id is one more."""
+        found = [one for one in self.people.of(self._known(request)["number"]) if one.path]
+        return web.json_response([self._review_of(one) for one in found])
+
+    async def _add_review(self, request: web.Request) -> web.Response:
+        number, body = self._known(request)["number"], await request.json()
+        (asked,) = body["comments"]
+        if not any(one.path == asked["path"] for one in self.people.of(number)) and asked["path"] != "guide/a.md":
+            return told(422, "the file is not part of the changes")
+        first = next((one.thread for one in self.people.of(number) if one.path == asked["path"]), 0)
+        said = self.people.add(
+            number, asked["body"], "docsmith", path=asked["path"], line=asked["new_position"], thread=first
+        )
+        return web.json_response(self._review_of(said), status=200)
+
+    async def _on_lines(self, request: web.Request) -> web.Response:
+        number, review = self._known(request)["number"], int(request.match_info["id"])
+        return web.json_response([self._on_line(one) for one in self.people.of(number) if one.id + 1 == review])
+
+    async def _permission(self, request: web.Request) -> web.Response:
+        if not self.may_ask_rights:
+            return told(403, "Only admins can query all permissions, repo admins can query all repo permissions")
+        account = self.people.accounts.get(request.match_info["name"])
+        if account is None:
+            return not_found()
+        user = self._user(account.name)
+        return web.json_response({"permission": account.level, "role_name": account.level, "user": user})
+
+    def _user(self, name: str) -> dict[str, Any]:
+        account = self.people.accounts[name]
+        return {"id": -2 if account.is_bot else account.id, "login": name, "full_name": ""}
+
+    def _said(self, one: Said) -> dict[str, Any]:
+        return {
+            "id": one.id, "html_url": f"{self.url}/octo/guide/pulls/{one.number}#issuecomment-{one.id}",
+            "pull_request_url": f"{self.url}/octo/guide/pulls/{one.number}", "issue_url": "", "body": one.text,
+            "user": self._user(one.author), "created_at": stamp(one.created_at), "updated_at": stamp(one.updated_at),
+        }  # fmt: skip
+
+    def _review_of(self, one: Said) -> dict[str, Any]:
+        return {
+            "id": one.id + 1, "user": self._user(one.author), "state": "COMMENT", "body": "", "comments_count": 1,
+            "submitted_at": stamp(one.created_at), "updated_at": stamp(one.created_at),
+            "html_url": f"{self.url}/octo/guide/pulls/{one.number}#issuecomment-{one.id}",
+        }  # fmt: skip
+
+    def _on_line(self, one: Said) -> dict[str, Any]:
+        return {
+            **self._said(one), "resolver": None, "pull_request_review_id": one.id + 1, "path": one.path,
+            "diff_hunk": "@@ -1,3 +1,3 @@\n-old\n+new", "position": one.line, "original_position": 0,
+        }  # fmt: skip
 
     def _known(self, request: web.Request) -> dict[str, Any]:
         for pull in self.pulls:

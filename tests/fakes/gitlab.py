@@ -2,12 +2,16 @@
 gives. None of its servers was there to be asked.
 """
 
+import hashlib
+import json
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+
+from tests.fakes.people import FakePeople, Said, stamp
 
 PROJECT = 42
 
@@ -17,6 +21,7 @@ class FakeGitLab:
 
     def __init__(self, branches: Callable[[], Mapping[str, str]], *, token: str = "glpat") -> None:
         self.branches, self.token = branches, token
+        self.people = FakePeople()
         self.merge_requests: list[dict[str, Any]] = []
         self.users = {"ada": 5, "grace": 6}
         self.archived = self.moved = False
@@ -37,6 +42,12 @@ class FakeGitLab:
         project = "/api/v4/projects/{project}"
         app.router.add_get("/api/v4/users", self._users)
         app.router.add_get("/api/v4/personal_access_tokens/self", self._token)
+        app.router.add_get("/api/v4/users/{id}", self._user)
+        app.router.add_get(f"{project}/members/all/{{id}}", self._member)
+        merge_request = f"{project}/merge_requests/{{number}}"
+        app.router.add_get(f"{merge_request}/discussions", self._discussions)
+        app.router.add_post(f"{merge_request}/discussions/{{id}}/notes", self._answer)
+        app.router.add_post(f"{merge_request}/notes", self._say)
         app.router.add_get(project, self._project)
         app.router.add_get(f"{project}/merge_requests", self._list)
         app.router.add_post(f"{project}/merge_requests", self._create)
@@ -130,6 +141,73 @@ class FakeGitLab:
         known["reviewers"] = body.pop("reviewer_ids", known["reviewers"])
         known.update(body)
         return web.json_response(self._public(known))
+
+    async def _user(self, request: web.Request) -> web.Response:
+        for account in self.people.accounts.values():
+            if str(account.id) == request.match_info["id"]:
+                return web.json_response({**self._author(account.name), "bot": account.is_bot})
+        return told(404, "404 User Not Found")
+
+    async def _member(self, request: web.Request) -> web.Response:
+        for account in self.people.accounts.values():
+            if str(account.id) == request.match_info["id"]:
+                level = 30 if account.level == "write" else 20
+                return web.json_response({**self._author(account.name), "access_level": level, "expires_at": None})
+        return told(404, "404 Not found")
+
+    async def _discussions(self, request: web.Request) -> web.Response:
+        number = self._known(request)["iid"]
+        noted = {**self._note(self.people.add(number, "added 1 commit", "ada")), "system": True}
+        self.people.comments.pop()
+        found = [{"id": "a" * 40, "individual_note": True, "notes": [{**noted, "id": 1}]}]
+        found += [
+            {
+                "id": f"{thread[0].thread:040x}",
+                "individual_note": len(thread) == 1 and not thread[0].path,
+                "notes": [self._note(one) for one in thread],
+            }
+            for thread in self.people.threads(number)
+        ]
+        page, size = int(request.query.get("page", 1)), int(request.query.get("per_page", 20))
+        shown = found[(page - 1) * size : page * size]
+        tagged = json.dumps(shown[1:] if page == 1 else shown)
+        headers = {"ETag": f'W/"{hashlib.sha256(tagged.encode()).hexdigest()[:32]}"'}
+        headers["X-Next-Page"] = str(page + 1) if page * size < len(found) else ""
+        if request.headers.get("If-None-Match") == headers["ETag"]:
+            return web.Response(status=304, headers=headers)
+        return web.json_response(shown, headers=headers)
+
+    async def _answer(self, request: web.Request) -> web.Response:
+        thread = self.people.thread(int(request.match_info["id"], 16))
+        if not thread:
+            return told(404, "404 Discussion Not Found")
+        body = (await request.json())["body"]
+        said = self.people.add(
+            self._known(request)["iid"], body, "docsmith", path=thread[0].path, line=thread[0].line,
+            thread=thread[0].thread,
+        )  # fmt: skip
+        return web.json_response(self._note(said), status=201)
+
+    async def _say(self, request: web.Request) -> web.Response:
+        said = self.people.add(self._known(request)["iid"], (await request.json())["body"], "docsmith")
+        return web.json_response(self._note(said), status=201)
+
+    def _author(self, name: str) -> dict[str, Any]:
+        return {"id": self.people.accounts[name].id, "username": name, "name": name, "state": "active"}
+
+    def _note(self, one: Said) -> dict[str, Any]:
+        note: dict[str, Any] = {
+            "id": one.id, "type": "DiffNote" if one.path else None, "body": one.text,
+            "author": self._author(one.author),
+            "created_at": stamp(one.created_at), "updated_at": stamp(one.updated_at), "system": False,
+            "noteable_type": "MergeRequest", "noteable_iid": one.number, "resolvable": bool(one.path),
+        }  # fmt: skip
+        if one.path:
+            note["position"] = {
+                "base_sha": "a", "start_sha": "a", "head_sha": "b", "old_path": one.path, "new_path": one.path,
+                "position_type": "text", "old_line": None, "new_line": one.line,
+            }  # fmt: skip
+        return note
 
     def _known(self, request: web.Request) -> dict[str, Any]:
         for one in self.merge_requests:

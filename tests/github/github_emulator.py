@@ -25,6 +25,11 @@ PATHS = (
     "/repos/{owner}/{repo}/pulls/{pull_number}",
     "/repos/{owner}/{repo}/pulls/{pull_number}/requested_reviewers",
     "/repos/{owner}/{repo}/issues/{issue_number}/labels",
+    "/repos/{owner}/{repo}/issues/{issue_number}/comments",
+    "/repos/{owner}/{repo}/pulls/{pull_number}/comments",
+    "/repos/{owner}/{repo}/pulls/{pull_number}/comments/{comment_id}/replies",
+    "/repos/{owner}/{repo}/pulls/{pull_number}/reviews",
+    "/repos/{owner}/{repo}/collaborators/{username}/permission",
     "/repos/{owner}/{repo}/installation",
     "/app/installations/{installation_id}/access_tokens",
 )

@@ -20,6 +20,8 @@ from service.adapters.code_hosts.tokens import Tokens
 from service.domain.errors import Forbidden, NotFound
 from service.ports.docs_source import Source
 from tests.contracts.code_host import NEW, CodeHostContract
+from tests.contracts.review_host import ReviewHostContract
+from tests.fakes.github import FakeGitHub
 from tests.github.github_emulator import DESCRIPTION, emulated, require_emulator
 
 pytestmark = pytest.mark.node
@@ -204,6 +206,30 @@ class TestWithAnApp(GitHub):
     async def test_an_app_that_is_not_installed_there(self, code_host, source):
         with pytest.raises(NotFound, match="not installed on"):
             await code_host.check_repository(replace(source, repository="https://git.example/ada/guide.git"))
+
+
+class TestComments(ReviewHostContract):
+    """On our own fake: the emulator has no comments. Their requests are checked like the others."""
+
+    @pytest.fixture
+    async def fake(self):
+        fake = FakeGitHub(token="ghp_ours")
+        async with fake.server:
+            yield fake
+
+    @pytest.fixture
+    async def code_host(self, description, fake):
+        client = CheckedClient(description, fake.url)
+        yield code_host_of(client, {"TOKEN": "ghp_ours"})
+        await client.close()
+
+    @pytest.fixture
+    def source(self, fake):
+        return Source("p1", "https://git.example/octo/guide.git", "main", "", "github", fake.url, "TOKEN")
+
+    @pytest.fixture
+    def people(self, fake):
+        return fake.people
 
 
 def test_the_description_finds_what_github_would_refuse(description):

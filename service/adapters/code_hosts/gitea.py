@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
+from service.adapters.code_hosts.gitea_comments import GiteaComments
 from service.adapters.code_hosts.protocol import (
     AlreadyThere,
     ApiCalls,
@@ -89,6 +90,7 @@ class GiteaApi:
         self.place = place
         headers = {"accept": "application/json", "authorization": f"token {token}", "user-agent": "docsmith"}
         self._calls = ApiCalls("Gitea", place, headers)
+        self.comments = GiteaComments(self._calls)
 
     def find(self, head: str, base: str, *, after_seconds: float) -> Steps[PullRequest | None]:
         for page in range(1, MAX_PAGES + 1):

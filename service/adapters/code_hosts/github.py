@@ -18,6 +18,7 @@ from gidgethub.sansio import create_headers
 from msgspec import Struct
 from msgspec.structs import replace
 
+from service.adapters.code_hosts.github_comments import GitHubComments
 from service.adapters.code_hosts.protocol import (
     AlreadyThere,
     ApiAnswer,
@@ -127,6 +128,7 @@ class GitHubApi:
     def __init__(self, place: Place, token: str, *, app: bool = False) -> None:
         self.place, self._app = place, app
         self._calls = ApiCalls("GitHub", place, _headers(oauth_token=token))
+        self.comments = GitHubComments(self._calls)
 
     def find(self, head: str, base: str, *, after_seconds: float) -> Steps[PullRequest | None]:
         query = f"state=open&head={_quoted(f'{self.place.owner}:{head}')}&base={_quoted(base)}&per_page=10"

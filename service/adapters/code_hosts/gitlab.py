@@ -13,6 +13,7 @@ from urllib.parse import quote, urlsplit
 
 from msgspec import Struct
 
+from service.adapters.code_hosts.gitlab_comments import DEVELOPER, GitLabComments
 from service.adapters.code_hosts.protocol import (
     AlreadyThere,
     ApiCalls,
@@ -40,7 +41,6 @@ from service.ports.code_host import (
     PullRequestState,
 )
 
-DEVELOPER = 30
 TITLES = DraftTitles("Draft: ", re.compile(r"(?:(?:\[draft\]|\(draft\)|draft:|\[wip\]|wip:)\s*)+", re.IGNORECASE))
 
 
@@ -104,6 +104,7 @@ class GitLabApi:
         self.place = place
         headers = {"accept": "application/json", "private-token": token, "user-agent": "docsmith"}
         self._calls = ApiCalls("GitLab", place, headers)
+        self.comments = GitLabComments(self._calls)
 
     def find(self, head: str, base: str, *, after_seconds: float) -> Steps[PullRequest | None]:
         query = f"state=opened&source_branch={_quoted(head)}&target_branch={_quoted(base)}&per_page=20"

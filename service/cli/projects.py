@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import click
 from msgspec import to_builtins
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from eventstore import Metadata
 from service.cli.output import DONE, Output, table, warning
@@ -17,6 +17,7 @@ from service.cli.runtime import Runtime
 from service.commands.organizations import create_organization
 from service.commands.projects import change_project, create_project
 from service.domain.errors import Invalid, NotFound
+from service.domain.projects.contexts import ContextRepository
 from service.domain.projects.decider import ChangeProject
 from service.domain.projects.settings import CodeHostKind, ProjectSettings
 from service.queries.organizations import get_organization, list_organizations
@@ -24,7 +25,7 @@ from service.queries.projects import get_project, list_projects, project_of_doma
 from service.queries.read_models import catch_up
 from service.queries.sites import get_site
 from service.runtime.system import cli_actor, now
-from service.views.projects import ProjectView
+from service.views.projects import ContextView, ProjectView
 from service.views.sites import SiteView
 
 organization = Group("organization")
@@ -56,6 +57,71 @@ def _access(default: str | None) -> Decorator:
             help="the environment variable that holds the App's private key; with _FILE at its end, the name of a file",
         ),
     )
+
+
+_CONTEXTS = together(
+    click.option(
+        "--context",
+        multiple=True,
+        metavar="NAME=URL[#REF]",
+        help="a repository that the agent reads beside the documentation, as @NAME/…, and never writes; repeatable",
+    ),
+    click.option(
+        "--context-token-env",
+        multiple=True,
+        metavar="NAME=VARIABLE",
+        help="the environment variable that holds that repository's token; with _FILE at its end, a file's name",
+    ),
+    click.option(
+        "--context-public",
+        multiple=True,
+        metavar="NAME",
+        help="its text may be quoted in pull requests (default: only its paths and lines are named)",
+    ),
+    click.option(
+        "--context-internal",
+        multiple=True,
+        metavar="NAME",
+        help="its server may be on this machine or in a private network",
+    ),
+)
+
+
+def _typed_contexts(options: Options, before: Sequence[ContextView] = ()) -> tuple[ContextRepository, ...]:
+    """Return the contexts as the options leave them. One that is named again begins without its earlier options.
+
+    Raise Invalid for an option about a context that does not exist.
+    """
+    contexts = {one.name: ContextRepository(**asdict(one)) for one in before}
+    for text in options.context:
+        name, url = _assigned(text, "--context", "NAME=URL or NAME=URL#REF")
+        address, _, ref = url.partition("#")
+        repository = repository_from(address)
+        contexts[name] = ContextRepository(name, repository, ref, internal="://" not in repository)
+    for text in options.context_token_env:
+        name, variable = _assigned(text, "--context-token-env", "NAME=VARIABLE")
+        contexts[name] = replace(_named(contexts, name), token_env=variable)
+    for name in options.context_public:
+        contexts[name] = replace(_named(contexts, name), public=True)
+    for name in options.context_internal:
+        contexts[name] = replace(_named(contexts, name), internal=True)
+    for name in getattr(options, "no_context", ()):
+        _named(contexts, name)
+        del contexts[name]
+    return tuple(contexts.values())
+
+
+def _assigned(text: str, option: str, form: str) -> tuple[str, str]:
+    name, is_there, value = text.partition("=")
+    if not is_there:
+        raise Invalid(f"{option} {text!r} has no =. Write it as {form}.")
+    return name, value
+
+
+def _named(contexts: Mapping[str, ContextRepository], name: str) -> ContextRepository:
+    if name not in contexts:
+        raise Invalid(f"Context not found: {name}. Name it with --context {name}=URL.")
+    return contexts[name]
 
 
 def _typed_access(options: Options) -> dict[str, Any]:
@@ -98,6 +164,8 @@ async def list_organizations_(runtime: Runtime, _options: Options, output: Outpu
         "project create --name Guide --code-host gitlab --git-token-env GITLAB_TOKEN \\\n"
         "      --repository https://git.example.com/gitlab/acme/guide.git \\\n"
         "      --api-url https://git.example.com/gitlab/api/v4",
+        "project create --name Guide --repository ../guide \\\n"
+        "      --context code=https://github.com/acme/kite#v2 --context-public code",
     ],
     one_of=("repository", "website"),
 )
@@ -127,6 +195,7 @@ async def list_organizations_(runtime: Runtime, _options: Options, output: Outpu
     metavar="NAME",
     help="whom each pull request asks for a review, a name or organization/team; repeatable",
 )
+@_CONTEXTS
 @click.option("--organization", metavar="ID", help="whose it is; needed only when there are several")
 async def create_project_(runtime: Runtime, options: Options, output: Output) -> int:
     new = ProjectSettings(
@@ -139,6 +208,7 @@ async def create_project_(runtime: Runtime, options: Options, output: Output) ->
         code_host="website" if options.website else options.code_host,
         labels=options.label,
         reviewers=options.reviewer,
+        contexts=_typed_contexts(options),
         **_typed_access(options),
     )
     created = await create_project(
@@ -160,6 +230,8 @@ async def create_project_(runtime: Runtime, options: Options, output: Output) ->
         "project update guide --ref next --docs site/docs",
         "project update guide --repository https://github.com/acme/new-name",
         "project update guide --label docs --label bot --no-reviewers",
+        "project update guide --context code=https://git.example.com/kite.git \\\n"
+        "      --context-token-env code=KITE_TOKEN --no-context old-code",
     ],
     at_most_one=[("label", "no_labels"), ("reviewer", "no_reviewers")],
 )
@@ -173,6 +245,8 @@ async def create_project_(runtime: Runtime, options: Options, output: Output) ->
 @click.option("--no-labels", is_flag=True, help="none from now on")
 @click.option("--reviewer", multiple=True, metavar="NAME", help="instead of those so far; repeatable")
 @click.option("--no-reviewers", is_flag=True, help="none from now on")
+@_CONTEXTS
+@click.option("--no-context", multiple=True, metavar="NAME", help="remove a context repository; repeatable")
 async def update_project_(runtime: Runtime, options: Options, output: Output) -> int:
     row = await the_project(runtime, options.project)
     change = ChangeProject(
@@ -183,6 +257,7 @@ async def update_project_(runtime: Runtime, options: Options, output: Output) ->
         docs_folder=options.docs,
         labels=() if options.no_labels else options.label or None,
         reviewers=() if options.no_reviewers else options.reviewer or None,
+        contexts=_typed_contexts(options, row.contexts),
         **_typed_access(options),
     )
     changed = await change_project(
@@ -221,16 +296,32 @@ def _index_of(site: SiteView) -> dict[str, str]:
 
 
 def _shown(row: ProjectView, more: Mapping[str, str] = {}) -> str:
-    values = {name: ", ".join(value) if isinstance(value, tuple) else value for name, value in asdict(row).items()}
-    values |= more
+    values = {name: _cell(value) for name, value in asdict(row).items()} | dict(more)
     width = max(len(name) for name in values)
     return "\n".join(f"{name.replace('_', ' ').ljust(width)}  {value or '-'}" for name, value in values.items())
 
 
+def _cell(value: object) -> object:
+    if not isinstance(value, tuple):
+        return value
+    return ", ".join(_shown_context(one) if isinstance(one, ContextView) else one for one in value)
+
+
+def _shown_context(context: ContextView) -> str:
+    marks = [f"token {context.token_env}"] if context.token_env else []
+    marks += ["public"] if context.public else []
+    marks += ["internal"] if context.internal else []
+    ref = f"#{context.ref}" if context.ref else ""
+    notes = f" ({', '.join(marks)})" if marks else ""
+    return f"{context.name}={context.repository}{ref}{notes}"
+
+
 def _warn(row: ProjectView, warnings: Sequence[str]) -> None:
     """Print warnings on standard error, so that ``--json`` still prints one document."""
-    unencrypted = {url for url in (row.repository, row.api_url) if _is_unencrypted(url)}
-    if unencrypted and (row.git_token_env or row.github_app_id):
+    has_token = bool(row.git_token_env or row.github_app_id)
+    addresses = [*((row.repository, row.api_url) if has_token else ())]
+    addresses += [context.repository for context in row.contexts if context.token_env]
+    if unencrypted := {url for url in addresses if _is_unencrypted(url)}:
         warning(
             f"The token travels to {' and '.join(sorted(unencrypted))} unencrypted; use https:// if it is available."
         )

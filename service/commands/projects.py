@@ -1,20 +1,20 @@
 """Projects: create and change one, with its site."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from eventstore import Append, EventStore, Metadata, Views, execute, load, plan
 from service.commands.sites import request_index
-from service.domain.errors import Conflict, NotFound
+from service.domain.errors import Conflict, NotFound, ServiceError
 from service.domain.projects.decider import ChangeProject, CreateProject
 from service.domain.projects.settings import CodeHostKind, ProjectSettings
 from service.domain.sites import RegisterSite
 from service.ports.code_host import CodeHost
 from service.ports.docs_source import DocsSource, Source
 from service.queries.organizations import get_organization
-from service.queries.projects import project_of_domain, source_from
+from service.queries.projects import context_sources, project_of_domain, source_from
 from service.runtime.system import new_id, now
 from service.streams import PROJECTS, SITES
 
@@ -37,6 +37,7 @@ async def create_project(
     """Record a project and its site together, once its repository and its code host have answered.
 
     An empty ``ref`` is the repository's default branch.
+    A context repository that does not answer is a warning.
     Raise NotFound for the organization, Conflict ``domain_taken``, and the errors of ``DocsSource.register`` and
     ``CodeHost.check_repository``.
     """
@@ -53,6 +54,7 @@ async def create_project(
     project = await plan(store, PROJECTS, project_id, command, metadata=metadata)
     site = await plan(store, SITES, new.domain, RegisterSite(project_id, new.organization_id, at), metadata=metadata)
     warnings = await _require_reachable(docs, code_hosts, source)
+    warnings += await _unreachable_contexts(docs, context_sources(project_id, new.contexts))
     writes: list[Append] = [write for write in (project, site) if write is not None]
     return CheckedProject(project_id, (await store.append_all(writes)).position, warnings)
 
@@ -75,11 +77,27 @@ async def change_project(
         after = PROJECTS.evolve(after, event)
     assert isinstance(before, ProjectSettings)
     assert isinstance(after, ProjectSettings)
-    warnings = await _require_reachable(docs, code_hosts, source_from(project_id, after))
+    source, contexts = source_from(project_id, after), context_sources(project_id, after.contexts)
+    warnings = await _require_reachable(docs, code_hosts, source)
+    known = context_sources(project_id, before.contexts)
+    warnings += await _unreachable_contexts(docs, [one for one in contexts if one not in known])
     position = (await execute(store, PROJECTS, project_id, change, metadata=metadata)).position
     if any(getattr(before, name) != getattr(after, name) for name in ("repository", "ref", "docs_folder")):
         position = await request_index(store, after.domain, "the project was changed", metadata)
+    if contexts != known:
+        await docs.keep_contexts(source, contexts)
     return CheckedProject(project_id, position, warnings)
+
+
+async def _unreachable_contexts(docs: DocsSource, contexts: Iterable[Source]) -> tuple[str, ...]:
+    """Return a warning for each context repository that cannot be read now: jobs go on without it."""
+    warnings: list[str] = []
+    for source in contexts:
+        try:
+            await docs.register(source)
+        except ServiceError as error:
+            warnings.append(f"The context {source.context} cannot be read, and jobs go on without it: {error}")
+    return tuple(warnings)
 
 
 async def _require_reachable(docs: DocsSource, code_hosts: CodeHosts, source: Source) -> tuple[str, ...]:

@@ -92,7 +92,10 @@ class OpenFolder:
     def _docs(self, scratch: Path | None) -> "DocsSource":
         from service.adapters.git.dulwich_docs import DulwichDocs
 
-        return DulwichDocs(self.data, env=os.environ, scratch=scratch, token_of=self._tokens.token)
+        allow_private = self.settings.network.allow_private
+        return DulwichDocs(
+            self.data, env=os.environ, scratch=scratch, token_of=self._tokens.token, allow_private=allow_private
+        )
 
     @cached_property
     def code_hosts(self) -> "Mapping[CodeHostKind, ReviewHost]":

@@ -60,6 +60,12 @@ class Source(Struct, frozen=True):
     """The variable, or with ``_FILE`` the file, that holds the App's private key."""
     labels: tuple[str, ...] = ()
     reviewers: tuple[str, ...] = ()
+    context: str = ""
+    """The name of the context repository that this is: it is fetched with some history, and only read."""
+    guarded: bool = False
+    """Its server must have a public address, unless the service's settings allow others."""
+    public: bool = False
+    """The text of a context repository may be quoted."""
 
 
 class Fetched(Struct, frozen=True):
@@ -67,6 +73,8 @@ class Fetched(Struct, frozen=True):
     """Commit of the source's ref."""
     branch_commit: str | None
     """Commit of the branch that was asked for, when it exists."""
+    ref: str = ""
+    """The branch or tag that was fetched of a context repository."""
 
 
 class TreeFile(Struct, frozen=True, gc=False):
@@ -147,10 +155,14 @@ class DocsSource(Protocol):
         """
 
     async def fetch(self, source: Source, *, branch: str = "") -> Fetched:
-        """Bring the ref (and the branch, where it exists) into our bare clone, history not needed. Safe to repeat.
+        """Bring the ref (and the branch, where it exists) into our bare clone, history not needed. Safe to repeat. Of a
+        context repository the ref may be a tag, or empty for its default branch.
 
         Raises: as ``register``.
         """
+
+    async def keep_contexts(self, source: Source, contexts: Sequence[Source]) -> None:
+        """Remove the clones of the source's context repositories but those of these. Safe to repeat."""
 
     async def refresh(self, source: Source) -> bool:
         """Import into the ``local`` code host's repository the changes, since the last time, of the folder or

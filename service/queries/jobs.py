@@ -15,7 +15,7 @@ from msgspec.structs import asdict, replace
 from eventstore import EventStore, RecordedEvent, Views
 from service.domain.errors import NotFound
 from service.domain.jobs.decider import JobCompleted, JobEvent, JobFailed, JobOutcome, JobReopened, JobStatus, Problem
-from service.domain.projects.settings import public_repository
+from service.domain.projects.values import public_repository
 from service.domain.times import timestamp_from
 from service.projections.jobs import JobsView
 from service.queries.read_models import wait_for_head

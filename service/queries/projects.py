@@ -1,7 +1,7 @@
 """Projects, from the read models, and in memory for requests that look one up each."""
 
 import sqlite3
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 
 import msgspec
@@ -9,11 +9,12 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from eventstore import EventStore, StoreUnavailable, Views
+from service.domain.projects.contexts import ContextRepository
 from service.domain.projects.settings import ProjectSettings
 from service.domain.times import timestamp_from
 from service.ports.docs_source import Source
 from service.streams import PROJECTS
-from service.views.projects import ProjectView
+from service.views.projects import ContextView, ProjectView
 
 MAX_IN_MEMORY = 10_000
 
@@ -35,7 +36,8 @@ async def project_of_domain(views: Views, domain: str) -> ProjectView | None:
 
 def _view(row: sqlite3.Row) -> ProjectView:
     settings = msgspec.json.decode(row["settings"], type=ProjectSettings)
-    return ProjectView(id=row["id"], created_at=timestamp_from(row["created_at"]), **asdict(settings))
+    values = {**asdict(settings), "contexts": tuple(ContextView(**asdict(one)) for one in settings.contexts)}
+    return ProjectView(id=row["id"], created_at=timestamp_from(row["created_at"]), **values)
 
 
 def source_of(project: ProjectView) -> Source:
@@ -45,7 +47,21 @@ def source_of(project: ProjectView) -> Source:
 
 def source_from(project_id: str, project: Struct) -> Source:
     """Return the source of anything with a project's fields, such as one that is not recorded yet."""
-    return Source(project_id, **{name: getattr(project, name) for name in Source.__struct_fields__[1:]})
+    names = [name for name in Source.__struct_fields__ if name in ProjectSettings.__struct_fields__]
+    return Source(project_id, **{name: getattr(project, name) for name in names})
+
+
+def context_sources(project_id: str, contexts: Iterable[ContextRepository | ContextView]) -> tuple[Source, ...]:
+    """Return where a project's context repositories are, for the port that reads them. Their code host's API is never
+    asked: its kind says nothing.
+    """
+    return tuple(
+        Source(
+            project_id, one.repository, one.ref, "", "github", git_token_env=one.token_env, context=one.name,
+            guarded=not one.internal, public=one.public,
+        )
+        for one in contexts
+    )  # fmt: skip
 
 
 class ProjectDirectory:

@@ -8,6 +8,17 @@ from service.domain.projects.settings import CodeHostKind
 from service.views.fields import Timestamp, described
 
 
+class ContextView(Struct, frozen=True, rename="camel"):
+    """A repository that a project's agent reads, and never writes."""
+
+    name: Annotated[str, described("Its name: to the agent its files are @name/….")]
+    repository: Annotated[str, described("The repository's URL, or a folder on the server.")]
+    ref: Annotated[str, described("The branch or tag; empty for the branch that it shows by default.")]
+    token_env: Annotated[str, described("The environment variable that holds its token; empty for none.")]
+    public: Annotated[bool, described("Its text may be quoted in pull requests.")]
+    internal: Annotated[bool, described("It may be on this machine, or in a private network.")]
+
+
 class ProjectView(Struct, frozen=True, rename="camel"):
     """A documentation repository, its code host and its site."""
 
@@ -25,4 +36,5 @@ class ProjectView(Struct, frozen=True, rename="camel"):
     github_app_key_env: Annotated[str, described("The environment variable that holds the App's private key.")]
     labels: Annotated[tuple[str, ...], described("For each pull request.")]
     reviewers: Annotated[tuple[str, ...], described("The reviewers of each pull request.")]
+    contexts: Annotated[tuple[ContextView, ...], described("Its context repositories.")]
     created_at: Annotated[Timestamp, described("When it was created.")]

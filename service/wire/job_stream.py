@@ -50,7 +50,7 @@ from service.domain.jobs.decider import (
     WorkspaceOpened,
 )
 from service.domain.model import ToolCall, Usage
-from service.domain.projects.settings import public_repository
+from service.domain.projects.values import public_repository
 from service.domain.times import timestamp
 from service.wire.data_stream import NO_USAGE, line, step_end, step_start, usage_of
 from service.wire.jsontext import json_line

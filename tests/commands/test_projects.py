@@ -1,11 +1,13 @@
 """Making and changing projects: what is asked of git and the code host first, what is recorded, and what is not."""
 
 import pytest
+from msgspec.structs import replace
 
 from eventstore import Metadata, SQLiteEventStore, Views
 from service.commands.organizations import create_organization
 from service.commands.projects import change_project, create_project
 from service.domain.errors import Conflict, Forbidden, Invalid, NotFound
+from service.domain.projects.contexts import ContextRepository
 from service.domain.projects.decider import ChangeProject
 from service.domain.projects.settings import ProjectSettings
 from service.projections import all_projections
@@ -115,3 +117,22 @@ async def test_a_change_that_cannot_be_is_not_recorded(make, change, store, docs
     with pytest.raises(NotFound):
         await change("nothing", ref="next")
     assert await store.head() == before
+
+
+CODE = ContextRepository("code", "https://git.example/octo/kite")
+
+
+async def test_context_out_of_reach_is_a_warning(make, views):
+    made = await make(contexts=(CODE,))
+    (warning,) = made.warnings
+    assert warning.startswith("The context code cannot be read, and jobs go on without it: ")
+    assert [context.name for context in (await get_project(views, made.id)).contexts] == ["code"]
+
+
+async def test_clones_of_removed_contexts_are_removed(make, change, docs):
+    docs.contexts = {"code": FakeDocsSource(), "api": FakeDocsSource()}
+    api = replace(CODE, name="api", repository="https://git.example/octo/api")
+    made = await make(contexts=(CODE, api))
+    assert made.warnings == ()
+    await change(made.id, contexts=(api,))
+    assert docs.kept_contexts == {made.id: ["api"]}

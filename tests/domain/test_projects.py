@@ -7,10 +7,13 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from service.domain.errors import Conflict, Invalid, NotFound
 from service.domain.projects.branches import legal_branch
+from service.domain.projects.contexts import ContextRepository
 from service.domain.projects.decider import Absent, ChangeProject, CreateProject, decide, evolve
+from service.domain.projects.hosts import host_kind, lines_url
 from service.domain.projects.settings import ProjectSettings
 from service.domain.sites import Absent as NoSite
 from service.domain.sites import RegisterSite
@@ -18,6 +21,9 @@ from service.domain.sites import decide as decide_site
 from service.domain.sites import evolve as evolve_site
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
+
+
+CODE = ContextRepository("code", "https://git.example/kite.git")
 
 
 def create(**changes):
@@ -57,6 +63,17 @@ def create(**changes):
         {"code_host": "gitlab", "git_token_env": "T", "reviewers": ("a/b/c",)},
         {"code_host": "gitlab", "github_app_id": "1", "github_app_key_env": "K"},
         {"code_host": "github", "github_app_id": "1"},
+        {"contexts": (CODE, CODE)},
+        {"contexts": tuple(replace(CODE, name=f"c{number}") for number in range(21))},
+        {"contexts": (replace(CODE, name="../up"),)},
+        {"contexts": (replace(CODE, name="Code"),)},
+        {"contexts": (replace(CODE, repository="https://secret@git.example/kite.git"),)},
+        {"contexts": (replace(CODE, repository="ssh://git.example/kite.git", internal=True),)},
+        {"contexts": (replace(CODE, repository="/srv/kite"),)},  # a path, yet not the operator's own word
+        {"contexts": (replace(CODE, repository="/srv/kite", internal=True, token_env="T"),)},
+        {"contexts": (replace(CODE, ref="a b"),)},
+        {"contexts": (replace(CODE, token_env="a token"),)},
+        {"contexts": (CODE,), "code_host": "website", "repository": "https://docs.example/"},
         {"code_host": "github", "github_app_id": "1 or 2", "github_app_key_env": "K"},
         {"code_host": "github", "github_app_id": "1", "github_app_key_env": "K", "git_token_env": "T"},
     ],
@@ -101,6 +118,28 @@ def test_a_value_can_be_taken_away():
     assert project.labels == ()
     project, _ = changed(ChangeProject(NOW, git_token_env="", github_app_id="7", github_app_key_env="KEY"))
     assert (project.git_token_env, project.github_app_id) == ("", "7")
+
+
+def test_contexts_are_added_and_removed():
+    project, _ = changed(ChangeProject(NOW, contexts=(CODE, replace(CODE, name="api", ref="v2", public=True))))
+    assert [context.name for context in project.contexts] == ["code", "api"]
+    project, _ = changed(ChangeProject(NOW, contexts=(CODE,)), ChangeProject(NOW, contexts=()))
+    assert project.contexts == ()
+
+
+@pytest.mark.parametrize(
+    ("repository", "url"),
+    [
+        ("https://github.com/acme/kite.git", "https://github.com/acme/kite/blob/c0/src/a%20b.py#L3-L5"),
+        ("https://gitlab.example/acme/kite", "https://gitlab.example/acme/kite/-/blob/c0/src/a%20b.py#L3-5"),
+        ("https://codeberg.org/acme/kite", "https://codeberg.org/acme/kite/src/commit/c0/src/a%20b.py#L3-L5"),
+        ("https://bitbucket.org/acme/kite", "https://bitbucket.org/acme/kite/src/c0/src/a%20b.py#lines-3:5"),
+        ("https://code.example/acme/kite", ""),
+        ("/srv/github/kite", ""),
+    ],
+)
+def test_lines_have_the_address_of_their_host(repository, url):
+    assert lines_url(repository, host_kind(repository), "c0", "src/a b.py", (3, 5)) == url
 
 
 def test_change_to_the_same_values_records_nothing():

@@ -10,9 +10,11 @@ from datetime import UTC, datetime
 from hashlib import sha1
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from service.adapters.git.export import OWN_FILE, OWN_FOLDER, SITE_FILES
 from service.adapters.git.names import checked_path, folded
-from service.domain.errors import Conflict, Invalid, NotFound, ServiceError
+from service.domain.errors import Conflict, Invalid, NotFound, ServiceError, Unavailable
 from service.ports.docs_source import Fetched, LeftOut, NewCommit, Source, TreeFile, WrittenCommit, size_limit
 
 MAX_BLOB_BYTES = 2 * 1024 * 1024
@@ -43,6 +45,8 @@ class FakeDocsSource:
         self.left_out_files: list[LeftOut] = []
         self.errors: list[ServiceError] = []  # raised by the next calls of register, fetch and push
         self.registered: list[Source] = []
+        self.contexts: dict[str, FakeDocsSource] = {}  # by name
+        self.kept_contexts: dict[str, list[str]] = {}  # by project
         self.pushes: list[tuple[str, str]] = []
         tree = {path: self._blob(text) for path, text in (files or {}).items()}
         self.branches[ref] = self._commit(tree, None, "Docsmith <docsmith@localhost>", "Import a folder\n", IMPORTED_AT)
@@ -52,19 +56,30 @@ class FakeDocsSource:
         return next(iter(self.branches))
 
     async def register(self, source: Source) -> None:
+        if source.context:
+            await self._context(source).register(_plain(source))
+            return
         self._fail()
         self._base(source)
         self.registered.append(source)
 
     async def fetch(self, source: Source, *, branch: str = "") -> Fetched:
+        if source.context:
+            fetched = await self._context(source).fetch(_plain(source))
+            return replace(fetched, ref=_plain(source).ref)
         self._fail()
         return Fetched(self._base(source), self.branches.get(branch) if branch else None)
+
+    async def keep_contexts(self, source: Source, contexts: Sequence[Source]) -> None:
+        self.kept_contexts[source.project_id] = [context.context for context in contexts]
 
     async def refresh(self, source: Source) -> bool:
         self._fail()
         return False
 
     async def list_files(self, source: Source, commit: str) -> Sequence[TreeFile]:
+        if source.context:
+            return await self._context(source).list_files(_plain(source), commit)
         return [
             TreeFile(path, blob, executable=path in self.executable)
             for path, blob in sorted(self._tree(commit).items())
@@ -75,12 +90,16 @@ class FakeDocsSource:
         return next((one for one in self.left_out_files if f"{path}/".startswith(f"{one.path}/")), None)
 
     async def read_file(self, source: Source, blob: str) -> bytes:
+        if source.context:
+            return await self._context(source).read_file(_plain(source), blob)
         content = self._content(blob)
         if len(content) > MAX_BLOB_BYTES:
             raise Invalid("This file is too large to be read.", code="too_large")
         return content
 
     async def read_files(self, source: Source, blobs: Sequence[str]) -> Mapping[str, bytes]:
+        if source.context:
+            return await self._context(source).read_files(_plain(source), blobs)
         found = {blob: self._content(blob) for blob in blobs}
         return {blob: content for blob, content in found.items() if len(content) <= MAX_BLOB_BYTES}
 
@@ -158,6 +177,11 @@ class FakeDocsSource:
         self.branches[branch] = commit
         self.pushes.append((branch, commit))
 
+    def _context(self, source: Source) -> "FakeDocsSource":
+        if source.context not in self.contexts:
+            raise Unavailable(f"{source.repository} cannot be reached.")
+        return self.contexts[source.context]
+
     def forget_all_but(self, branch: str) -> None:
         """What a clone without history does: only the newest commit of the branch is there."""
         self.trees = {self.branches[branch]: self.trees[self.branches[branch]]}
@@ -232,6 +256,10 @@ class FakeDocsSource:
         if second is not None:
             self.second_parents[commit] = second
         return commit
+
+
+def _plain(source: Source) -> Source:
+    return replace(source, context="", ref=source.ref or "main")
 
 
 def _id(kind: str, content: bytes) -> str:

@@ -19,6 +19,7 @@ from dulwich.client import (
     LocalGitClient,
     Urllib3HttpGitClient,
     default_urllib3_manager,
+    default_user_agent_string,
 )
 from dulwich.errors import GitProtocolError, HangupException, NotGitRepository, RefFormatError
 from dulwich.file import FileLocked
@@ -26,6 +27,7 @@ from dulwich.object_store import PackInputTooLarge
 from dulwich.repo import UnsupportedExtension, UnsupportedVersion
 from urllib3.util import Retry
 
+from service.adapters.git.guarded import guarded_pool
 from service.adapters.git.remotes import MAX_PACK_BYTES, Remote, printable
 from service.domain.errors import (
     Conflict,
@@ -93,7 +95,11 @@ def connected(remote: Remote) -> Iterator[tuple[GitClient, bytes]]:
 def _client(remote: Remote) -> tuple[GitClient, bytes]:
     if not remote.url:
         return LocalGitClient(), os.fsencode(remote.path)
-    pool = default_urllib3_manager(None, base_url=remote.url, timeout=SOCKET_SECONDS)  # proxies are the environment's
+    pool: Any
+    if remote.guarded:
+        pool = guarded_pool(timeout=SOCKET_SECONDS, headers={"User-agent": default_user_agent_string()})
+    else:
+        pool = default_urllib3_manager(None, base_url=remote.url, timeout=SOCKET_SECONDS)  # the environment's proxies
     pool.connection_pool_kw["retries"] = OwnOrigin(2, redirect=MAX_REDIRECTS, respect_retry_after_header=False)
     named, token = remote.username or None, remote.token or None
     return Urllib3HttpGitClient(remote.url, pool_manager=pool, username=named, password=token), b""

@@ -11,10 +11,14 @@ process with a timeout and a memory limit.
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+import shutil
+from collections.abc import AsyncIterator, Awaitable, Callable, Container, Mapping, Sequence
 from contextlib import asynccontextmanager
+from hashlib import sha256
 from pathlib import Path
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from service.adapters.code_hosts.named_secrets import token_from
 from service.adapters.git import hosted_sync as git_own
@@ -22,12 +26,14 @@ from service.adapters.git import import_repository as git_import
 from service.adapters.git import transport as git_transport
 from service.adapters.git import upstream_sync as git_refresh
 from service.adapters.git.changes import changes_between
+from service.adapters.git.context_fetch import fetch_context, require_ref
 from service.adapters.git.export import export
 from service.adapters.git.merging import merge_base, write_merge
 from service.adapters.git.objects import Objects, checked_id, list_files, read_blobs
 from service.adapters.git.remotes import Remote, remote_of, with_token
 from service.adapters.git.repositories import commit_of, create, forget_killed_work, locked, only_if_free, opened
 from service.domain.errors import Invalid, NotFound
+from service.domain.projects.hosts import host_kind
 from service.ports.docs_source import Changes, Fetched, LeftOut, NewCommit, Source, TreeFile, WrittenCommit
 from service.runtime.processes import run_in_child
 
@@ -36,6 +42,8 @@ T = TypeVar("T")
 FETCH_SECONDS = 900.0
 MERGE_BASE_DEPTHS = (50, 1_000)
 """How many commits of history are fetched, one number after the other, to find where a branch began."""
+CONTEXT_SECONDS = 300.0
+"""A job waits for it, and goes on without."""
 IMPORT_SECONDS = 3_600.0
 EXPORT_SECONDS = 300.0
 
@@ -47,7 +55,8 @@ PROJECT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 
 class DulwichDocs:
     """``env`` holds the tokens, under the names that the sources give; instead, ``token_of`` gives the token of a
-    source, "" for none, and raises what ``register`` raises. With ``scratch``, a folder, nothing is written into the
+    source, "" for none, and raises what ``register`` raises. ``allow_private``: guarded sources may have private
+    addresses. With ``scratch``, a folder, nothing is written into the
     clones in ``repos/``: those made there borrow the objects of ours.
     """
 
@@ -58,11 +67,13 @@ class DulwichDocs:
         env: Mapping[str, str],
         scratch: Path | None = None,
         token_of: Callable[[Source], Awaitable[str]] | None = None,
+        allow_private: bool = False,
     ) -> None:
         self._data = data
         self._scratch = scratch
         self._env = env
         self._token_of = token_of
+        self._allow_private = allow_private
         self._locks: dict[str, asyncio.Lock] = {}
 
     async def default_branch(self, source: Source) -> str:
@@ -72,12 +83,12 @@ class DulwichDocs:
         )
 
     async def register(self, source: Source) -> None:
-        if source.code_host != "local":
+        if source.context or source.code_host != "local":
             await run_in_child(
-                _check_branch,
+                require_ref if source.context else _check_branch,
                 await self._theirs(source),
                 source.ref,
-                timeout_seconds=FETCH_SECONDS,
+                timeout_seconds=CONTEXT_SECONDS if source.context else FETCH_SECONDS,
                 memory_bytes=CHILD_BYTES,
             )
             return
@@ -99,6 +110,8 @@ class DulwichDocs:
             raise _no_branch("The hosted repository", source.ref)
 
     async def fetch(self, source: Source, *, branch: str = "") -> Fetched:
+        if source.context:
+            return await self._fetch_context(source)
         branches = [source.ref, *([branch] if branch and branch != source.ref else [])]
         if source.code_host == "local":
             if not self._hosted(source).is_dir():
@@ -114,6 +127,19 @@ class DulwichDocs:
         if source.ref not in found:
             raise _no_branch(where, source.ref)
         return Fetched(found[source.ref], found.get(branch) if branch else None)
+
+    async def _fetch_context(self, source: Source) -> Fetched:
+        clone, remote = await self._clone(source), await self._theirs(source)
+        async with self._locked(source):
+            ref, commit = await run_in_child(
+                _locking, fetch_context, clone, remote, source.ref,
+                timeout_seconds=CONTEXT_SECONDS, memory_bytes=CHILD_BYTES,
+            )  # fmt: skip
+        return Fetched(commit, None, ref)
+
+    async def keep_contexts(self, source: Source, contexts: Sequence[Source]) -> None:
+        kept = {_clone_name(context) for context in contexts}
+        await asyncio.to_thread(_remove_clones, self._data / "repos", f"{_checked(source.project_id)}@", kept)
 
     async def refresh(self, source: Source) -> bool:
         if source.code_host != "local":
@@ -219,20 +245,22 @@ class DulwichDocs:
         remote = remote_of(source.repository)
         if not remote.url:
             return remote
+        remote = replace(remote, guarded=source.guarded and not self._allow_private)
         if self._token_of is not None:
             token = await self._token_of(source)
         else:
             token = await asyncio.to_thread(token_from, self._env, source)
-        return with_token(remote, source.code_host, token) if token else remote
+        host = host_kind(source.repository) if source.context else source.code_host
+        return with_token(remote, host, token) if token else remote
 
     @asynccontextmanager
     async def _locked(self, source: Source) -> AsyncIterator[None]:
         """One remote operation per clone. Other processes are kept out where it matters, by locks on files."""
-        async with self._locks.setdefault(source.project_id, asyncio.Lock()):
+        async with self._locks.setdefault(_clone_name(source), asyncio.Lock()):
             yield
 
     async def _clone(self, source: Source) -> Path:
-        own = self._data / "repos" / f"{_checked(source.project_id)}.git"
+        own = self._data / "repos" / _clone_name(source)
         clone = own if self._scratch is None else self._scratch / own.name
         if not (clone / "objects").is_dir():
             lenders = [self._hosted(source)] if source.code_host == "local" else []
@@ -241,7 +269,7 @@ class DulwichDocs:
             else:
                 there = [one for one in (own, *lenders) if (one / "objects").is_dir()]
                 borrowed = [one.absolute() / "objects" for one in there]
-            await asyncio.to_thread(_make_clone, clone, borrowed, source.ref)
+            await asyncio.to_thread(_make_clone, clone, borrowed, source.ref or "main")
         return clone
 
     async def _remotely(self, function: Callable[..., T], clone: Path, remote: Remote, *args: object) -> T:
@@ -270,6 +298,21 @@ def _checked(project_id: str) -> str:
     if not PROJECT.fullmatch(project_id):
         raise NotFound(f"Project not found: {project_id!r} is not a project's id.")
     return project_id
+
+
+def _clone_name(source: Source) -> str:
+    """Return the name of a source's clone. A context's depends on its address: another repository is another clone."""
+    if not source.context:
+        return f"{_checked(source.project_id)}.git"
+    digest = sha256(source.repository.encode()).hexdigest()[:12]
+    return f"{_checked(source.project_id)}@{source.context}-{digest}.git"
+
+
+def _remove_clones(folder: Path, beginning: str, kept: Container[str]) -> None:
+    for clone in folder.glob("*.git"):
+        if clone.name.startswith(beginning) and clone.name not in kept:
+            with locked(folder / f".{clone.name}.lock"):
+                shutil.rmtree(clone, ignore_errors=True)
 
 
 def _no_branch(where: str, ref: str) -> Invalid:

@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from service.domain.errors import Invalid
+from service.domain.projects.hosts import HostKind
 from service.domain.projects.settings import CodeHostKind
 
 MAX_PACK_BYTES = 1024 * 1024 * 1024
@@ -24,6 +25,8 @@ class Remote(Struct, frozen=True):
     """Path of a repository on this machine, or ``""``."""
     username: str = ""
     token: str = ""
+    guarded: bool = False
+    """Only connections to public addresses are allowed."""
 
     def __repr__(self) -> str:
         return f"Remote({self.url or self.path!r})"  # no token in a log, a traceback or an assertion
@@ -52,8 +55,12 @@ def remote_of(repository: str) -> Remote:
     return Remote(repository, "")
 
 
-def with_token(remote: Remote, code_host: CodeHostKind, token: str) -> Remote:
-    return replace(remote, username="oauth2" if code_host == "gitlab" else "x-access-token", token=token)
+TOKEN_USERS = {"gitlab": "oauth2", "bitbucket": "x-token-auth"}
+"""The user's name that goes with a token; other hosts take any."""
+
+
+def with_token(remote: Remote, host: CodeHostKind | HostKind | None, token: str) -> Remote:
+    return replace(remote, username=TOKEN_USERS.get(host or "", "x-access-token"), token=token)
 
 
 def is_shallow(path: Path) -> bool:

@@ -89,7 +89,7 @@ def fetch(clone: Path, remote: Remote, branches: Sequence[str], depth: int | Non
         def repository_has(name: bytes) -> bool:
             return ObjectID(name) in repository.object_store
 
-        _receive(repository, remote, branches, wanted, depth)
+        receive(repository, remote, [HEADS + branch.encode() for branch in branches], wanted, depth)
         for branch, commit in found.items():
             commit_of(repository, commit)
             move_ref(repository, FETCHED + branch.encode(), None, ObjectID(commit.encode()))
@@ -108,7 +108,7 @@ def deepen(clone: Path, remote: Remote, branches: Sequence[str], depth: int) -> 
         return list({name for name in names if name is not None})
 
     with opened(clone) as repository:
-        _receive(repository, remote, branches, wanted, depth)
+        receive(repository, remote, [HEADS + branch.encode() for branch in branches], wanted, depth)
 
 
 def fetch_commit(clone: Path, remote: Remote, commit: str) -> None:
@@ -116,17 +116,20 @@ def fetch_commit(clone: Path, remote: Remote, commit: str) -> None:
     wanted = ObjectID(commit.encode())
     with opened(clone) as repository:
         with suppress(Unavailable, KeyError):
-            _receive(repository, remote, (), lambda _refs, depth=None: [wanted], 1)  # noqa: ARG005
+            receive(repository, remote, (), lambda _refs, depth=None: [wanted], 1)  # noqa: ARG005
         commit_of(repository, commit)
 
 
-def _receive(
+def receive(
     repository: BareRepository,
     remote: Remote,
-    branches: Sequence[str],
+    prefixes: Sequence[bytes],
     wanted: Callable[..., list[ObjectID]],
     depth: int | None,
 ) -> None:
+    """Bring the objects that ``wanted`` chooses of the remote's refs, and what they need. A server may leave out refs
+    without one of the prefixes.
+    """
     history = History(repository)
     walker = ObjectStoreGraphWalker(
         [commit for commit in repository.refs.as_dict(Ref(FETCHED)).values() if history.commit(commit) is not None],
@@ -162,7 +165,7 @@ def _receive(
                 walker,
                 write,
                 depth=depth,
-                ref_prefix=[HEADS + branch.encode() for branch in branches] or None,
+                ref_prefix=list(prefixes) or None,
             )
             if not asked:
                 return

@@ -15,7 +15,9 @@ from service.ports.search_index import NO_FILTER, Page, SearchIndex, SearchResul
 from service.ports.tracer import NoTracer, SpanKind, Tracer
 from service.ports.webhook_sender import Answer, WebhookSender
 
-HERE = frozenset({"list_files", "left_out", "read_file", "read_files", "export", "write_commit", "changes"})
+HERE = frozenset(
+    {"keep_contexts", "list_files", "left_out", "read_file", "read_files", "export", "write_commit", "changes"}
+)
 """Operations on our own clone; the others talk to another machine, unless the repository is ours."""
 
 

@@ -116,6 +116,9 @@ class WebsiteDocs(DocsSource):
                 raise Unavailable(f"{source.repository} took longer than allowed.", code="timed_out") from None
             return Fetched(await asyncio.to_thread(_keep, file, pages, gone), None)
 
+    async def keep_contexts(self, source: Source, contexts: Sequence[Source]) -> None:
+        await self._repositories.keep_contexts(source, contexts)
+
     async def refresh(self, source: Source) -> bool:
         return source.code_host != "website" and await self._repositories.refresh(source)
 

@@ -8,6 +8,7 @@ from msgspec.structs import asdict
 
 from service.domain.errors import Conflict, NotFound
 from service.domain.events import Event
+from service.domain.projects.contexts import ContextRepository
 from service.domain.projects.settings import CHANGEABLE, CodeHostKind, ProjectSettings, SettingsChange, changed, checked
 
 
@@ -28,6 +29,7 @@ class ProjectCreated(Event, frozen=True, tag="project-created"):
     github_app_key_env: str = ""
     labels: tuple[str, ...] = ()
     reviewers: tuple[str, ...] = ()
+    contexts: tuple[ContextRepository, ...] = ()
 
 
 class ProjectChanged(Event, SettingsChange, frozen=True, tag="project-changed"):

@@ -11,11 +11,19 @@ from msgspec.structs import replace
 from service.domain.errors import Invalid
 from service.domain.organizations import checked_name
 from service.domain.projects.branches import checked_ref
+from service.domain.projects.contexts import ContextRepository, checked_contexts
+from service.domain.projects.values import (
+    checked_api_url,
+    checked_app,
+    checked_domain,
+    checked_folder,
+    checked_label,
+    checked_repository,
+    checked_reviewer,
+    checked_variable,
+)
 
 CodeHostKind = Literal["local", "github", "gitlab", "gitea", "website"]
-
-DOMAIN = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,98}[a-z0-9])?")
-"""A domain identifier: a URL path segment that people can read and type."""
 
 MAX_LABELS = 20
 
@@ -44,6 +52,7 @@ class ProjectSettings(Struct, frozen=True):
     """Labels of each pull request."""
     reviewers: tuple[str, ...] = ()
     """Who is asked to review each pull request: ``name``, or ``organization/team`` where the host has teams."""
+    contexts: tuple[ContextRepository, ...] = ()
 
 
 class SettingsChange(Struct, frozen=True):
@@ -60,6 +69,8 @@ class SettingsChange(Struct, frozen=True):
     github_app_key_env: str | None = None
     labels: tuple[str, ...] | None = None
     reviewers: tuple[str, ...] | None = None
+    contexts: tuple[ContextRepository, ...] | None = None
+    """All from now on."""
 
 
 CHANGEABLE = SettingsChange.__struct_fields__[1:]
@@ -86,6 +97,7 @@ def checked(project: ProjectSettings) -> ProjectSettings:
         github_app_key_env=checked_variable(project.github_app_key_env),
         labels=tuple(dict.fromkeys(checked_label(label) for label in project.labels)),
         reviewers=tuple(dict.fromkeys(checked_reviewer(reviewer) for reviewer in project.reviewers)),
+        contexts=checked_contexts(project.contexts),
     )
     if max(len(project.labels), len(project.reviewers)) > MAX_LABELS:
         raise Invalid(f"A pull request has at most {MAX_LABELS} labels and {MAX_LABELS} reviewers. Leave some out.")
@@ -113,79 +125,8 @@ def _checked_website(project: ProjectSettings) -> ProjectSettings:
         raise Invalid("A website is its https:// URL, such as https://docs.example.com/.")
     if project.api_url or project.git_token_env or project.github_app_id or project.labels or project.reviewers:
         raise Invalid("A website is read as any visitor reads it: it has no API, no token, no labels and no reviewers.")
+    if project.contexts:
+        raise Invalid("A website is read and never changed: no job could use its context repositories.")
     if project.docs_folder:
         raise Invalid("A website has no folders. Give the address at which its documentation begins.")
     return project
-
-
-def checked_domain(domain: str) -> str:
-    """Return the domain. Raise Invalid when it is not one."""
-    if not DOMAIN.fullmatch(domain):
-        raise Invalid("A domain is 1 to 100 lower-case letters, digits, dots and hyphens, such as docs.example.com.")
-    return domain
-
-
-def checked_repository(repository: str) -> str:
-    """Return the repository. Raise Invalid when it is no URL or path, or holds credentials."""
-    if not repository or len(repository) > 2000 or not repository.isprintable():
-        raise Invalid("The repository is not valid: give a URL or a path of at most 2000 printable characters.")
-    if re.match(r"[a-z+]+://[^/]*@", repository, re.IGNORECASE):
-        raise Invalid("Put no credentials into the repository URL; name the variable that holds the token instead.")
-    return repository
-
-
-def public_repository(repository: str, project_id: str) -> str:
-    """Return a repository's address as callers of the API see it: a URL as it is, and for a folder on the server, whose
-    path is not theirs to know, where the service itself serves it, below its own address.
-    """
-    return repository if re.match("https?://", repository, re.IGNORECASE) else f"hosted/{project_id}.git"
-
-
-def checked_folder(folder: str) -> str:
-    """Return the folder as a path without outer slashes. Raise Invalid when it leads out of the repository."""
-    parts = [part for part in folder.replace("\\", "/").split("/") if part not in ("", ".")]
-    if ".." in parts or any(part.lower() == ".git" or not part.isprintable() for part in parts):
-        raise Invalid(f"The documentation folder {folder!r} is not valid: give a path inside the repository.")
-    return "/".join(parts)
-
-
-def checked_variable(name: str) -> str:
-    """Return the name. Raise Invalid when no environment variable can have it."""
-    if name and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-        raise Invalid("Give the name of an environment variable, not a token.")
-    return name
-
-
-def checked_api_url(url: str) -> str:
-    """Return the address without its last slash. Raise Invalid when it is not valid."""
-    if not url:
-        return ""
-    parts = urlsplit(url)
-    if parts.scheme.lower() not in ("http", "https") or not parts.hostname or not url.isprintable() or len(url) > 2000:
-        raise Invalid("The address of an API is an https:// URL, such as https://git.example.com/api/v4.")
-    if "@" in parts.netloc or parts.query or parts.fragment:
-        raise Invalid("The address of an API has no credentials, no ? and no # in it.")
-    return url.rstrip("/")
-
-
-def checked_app(app_id: str) -> str:
-    """Return the number of an App, or its client id: GitHub accepts either. Raise Invalid for others."""
-    if app_id and not re.fullmatch(r"[A-Za-z0-9.]{1,40}", app_id):
-        raise Invalid("The id of a GitHub App is a number, or begins with Iv; its settings page shows it.")
-    return app_id
-
-
-def checked_label(label: str) -> str:
-    """Return the label without outer space. Raise Invalid when it is not one."""
-    label = label.strip()
-    if not label or len(label) > 100 or not label.isprintable() or "," in label:
-        raise Invalid(f"The label {label!r} is not valid: use 1 to 100 printable characters without a comma.")
-    return label
-
-
-def checked_reviewer(name: str) -> str:
-    """Return the name without ``@``. Raise Invalid when no account or team can have it."""
-    name = name.strip().removeprefix("@")
-    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}(?:/[A-Za-z0-9_][A-Za-z0-9_.-]{0,99})?", name):
-        raise Invalid(f"The reviewer {name!r} is not valid: give the name of an account, or organization/team.")
-    return name

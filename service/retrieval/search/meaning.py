@@ -15,7 +15,7 @@ from pathlib import Path
 import structlog
 
 from service.domain.errors import Invalid, ServiceError
-from service.domain.projects.settings import DOMAIN
+from service.domain.projects.values import DOMAIN
 from service.ports.embeddings import Embeddings
 from service.retrieval.index.vectors import Vectors
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from service.domain.errors import Invalid, NotFound, Unavailable
-from service.domain.projects.settings import DOMAIN
+from service.domain.projects.values import DOMAIN
 from service.domain.search import SearchFilter
 from service.domain.sites import Skipped
 from service.ports.search_index import NO_FILTER, Page, SearchResult

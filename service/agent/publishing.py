@@ -7,6 +7,7 @@ log still reproduces the commit that was pushed.
 
 import asyncio
 from collections.abc import Container, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC
 from hashlib import sha1
 
@@ -14,7 +15,7 @@ from service.agent import pull_request
 from service.agent.loop.job_context import JobContext
 from service.agent.loop.opening import open_workspace
 from service.agent.workspace import Workspace
-from service.domain.errors import Conflict, NotFound
+from service.domain.errors import Conflict, NotFound, Unavailable, depending_on
 from service.domain.jobs.decider import (
     CompleteJob,
     Finished,
@@ -27,7 +28,7 @@ from service.domain.jobs.decider import (
     WorkFinished,
     branch_of,
 )
-from service.ports.code_host import NewPullRequest, PullRequest
+from service.ports.code_host import NewPullRequest
 from service.ports.docs_source import NewCommit, TreeFile
 
 MAX_PUSHES = 4
@@ -101,7 +102,7 @@ class _Publication:
             is_there = state.work.pushed is not None
             if not is_there:
                 try:
-                    await self._docs.push(self._source, branch=branch, commit=commit.commit)
+                    await self._push(branch, commit.commit)
                     is_there = True
                 except Conflict as error:
                     if error.code != "branch_moved":
@@ -114,6 +115,16 @@ class _Publication:
                 return await self._context.record(pushed), workspace, True
         raise _moves_on(branch_of(state))
 
+    async def _push(self, branch: str, commit: str) -> None:
+        """Push the commit. When the answer is lost, look whether the server took it."""
+        try:
+            await self._docs.push(self._source, branch=branch, commit=commit)
+        except Unavailable as lost:
+            with suppress(Unavailable):
+                if (await self._docs.fetch(self._source, branch=branch)).branch_commit == commit:
+                    return
+            raise lost from None
+
     async def presented(self, state: Running, workspace: Workspace) -> Running:
         """The pull request has the round's words: the one that is open, else a new one."""
         finish, request, known = state.work.finish, state.request, state.work.pull_request
@@ -122,15 +133,14 @@ class _Publication:
         body = await pull_request.body(
             state, workspace, await workspace.effective_changes(), self._context.recorder.job_id
         )
-        shown: PullRequest | None = None
-        if known is not None:
-            try:
-                shown = await self._context.host.update_pull_request(self._source, known.number, title=title, body=body)
-            except (NotFound, Conflict):  # merged or closed since the round began
-                shown = None
-        if shown is None:
-            new = NewPullRequest(title, body, head=branch_of(state), base=request.ref, draft=request.as_draft)
-            shown = await self._context.host.open_pull_request(self._source, new)
+        host, shown = self._context.host, None
+        with depending_on("code_host"):
+            if known is not None:
+                with suppress(NotFound, Conflict):  # merged or closed since the round began
+                    shown = await host.update_pull_request(self._source, known.number, title=title, body=body)
+            if shown is None:
+                new = NewPullRequest(title, body, head=branch_of(state), base=request.ref, draft=request.as_draft)
+                shown = await host.open_pull_request(self._source, new)
         return await self._context.record(RecordPullRequest(shown.number, shown.url, self._context.now()))
 
     async def _committed(self, state: Running, workspace: Workspace, changes: Mapping[str, str | None]) -> Running:

@@ -2,6 +2,7 @@
 
 import shlex
 from contextlib import aclosing
+from datetime import UTC
 
 import click
 
@@ -20,6 +21,7 @@ from service.domain.jobs.decider import (
     JobEvent,
     JobFailed,
     JobReopened,
+    JobWaiting,
     Message,
     MessageAdded,
     ModelReplied,
@@ -135,6 +137,9 @@ def _text(job: JobView) -> str:
     ]
     if job.pr_link:
         lines.append(f"pull request {job.pr_link}")
+    if job.waiting is not None:
+        again = f", tried again at {job.waiting.next_try_at}" if job.waiting.next_try_at else ""
+        lines.append(f"waiting for {job.waiting.waits_for} since {job.waiting.since}{again}: {job.waiting.reason}")
     if job.failure is not None:
         lines.append(f"failure {job.failure.code}: {job.failure.message}")
     return "\n".join([*lines, *_outcome(job)])
@@ -310,6 +315,9 @@ def _line(event: JobEvent) -> str:
             return f"{tag}  {done} of {len(todos)} done"
         case MessageAdded(text=text):
             return f"{tag}  {one_line(text, 100)}"
+        case JobWaiting():
+            at = f"{event.next_try_at.astimezone(UTC):%H:%M:%S} UTC"
+            return f"{tag}  for {event.dependency}, tried again at {at}: {one_line(event.reason, 200)}"
         case JobReopened(round=number) | RoundStarted(round=number):
             return f"{tag}  round {number}"
         case JobCompleted(message=message) | JobFailed(message=message):

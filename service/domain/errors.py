@@ -3,6 +3,7 @@
 import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Literal
 
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 """Error numbers of the system: the disk is full, or a user's or a process's share of it."""
@@ -88,10 +89,16 @@ class Conflict(ServiceError):
     code = "conflict"
 
 
+Dependency = Literal["model", "git", "code_host", "disk"]
+"""The things outside of the process that a job waits for while they are away."""
+
+
 class Unavailable(ServiceError):
     """A dependency failed in a way that may pass."""
 
     code = "unavailable"
+    dependency: Dependency | None = None
+    """Set by ``depending_on``."""
 
     def __init__(self, message: str, *, code: str | None = None, retry_after_seconds: float | None = None) -> None:
         super().__init__(message, code=code)
@@ -116,7 +123,31 @@ def needs_room() -> Iterator[None]:
         raise
 
 
+@contextmanager
+def depending_on(dependency: Dependency) -> Iterator[None]:
+    """Name the dependency in each Unavailable that names none."""
+    try:
+        yield
+    except Unavailable as error:
+        error.dependency = error.dependency or dependency
+        raise
+
+
 class RateLimited(Unavailable):
     """Too many requests, ours or a vendor's; it says when to come back if it knows."""
 
     code = "rate_limited"
+
+
+class QuotaUsedUp(RateLimited):
+    """The account behind a key has no credit left: hours may pass until it has."""
+
+    code = "quota_used_up"
+
+
+def is_temporary(status: int) -> bool:
+    """Return whether a request that was answered with this HTTP status may succeed later, unchanged.
+
+    408, 425 and 429 say so (RFC 9110, RFC 8470, RFC 6585); a server error is the server's own.
+    """
+    return status in (408, 425, 429) or status >= 500

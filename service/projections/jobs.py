@@ -1,7 +1,7 @@
 """Agent jobs, as rows."""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import assert_never
 
 import msgspec
@@ -21,7 +21,9 @@ from service.domain.jobs.decider import (
     JobInterrupted,
     JobReopened,
     JobRequested,
+    JobResumed,
     JobStarted,
+    JobWaiting,
     MessageAdded,
     ModelReplied,
     PlanChanged,
@@ -64,7 +66,12 @@ class JobsView:
             problems TEXT NOT NULL DEFAULT '[]',
             todos TEXT NOT NULL DEFAULT '[]',
             created_by TEXT NOT NULL,
-            waiting_since INTEGER
+            waiting_since INTEGER,
+            queued_at TEXT,
+            waits_for TEXT,
+            waits_since TEXT,
+            wait_reason TEXT,
+            next_try_at TEXT
         ) STRICT;
         CREATE INDEX jobs_by_project ON jobs (project_id, id);
         CREATE INDEX jobs_in_sight ON jobs (project_id, status, id) WHERE archived_at IS NULL;
@@ -103,12 +110,17 @@ class JobsView:
     def _insert(self, db: sqlite3.Connection, job_id: str, new: JobRequested, recorded: RecordedEvent) -> None:
         db.execute(
             "INSERT INTO jobs (id, organization_id, project_id, repository, ref, model, status, title, branch,"
-            " created_at, created_by, waiting_since) VALUES (?, ?, ?, ?, ?, ?, 'active', ?, ?, ?, ?, ?)",
+            " created_at, created_by, waiting_since, queued_at)"
+            " VALUES (?, ?, ?, ?, ?, ?, 'active', ?, ?, ?, ?, ?, ?)",
             (
                 job_id, new.organization_id, new.project_id, new.repository, new.ref, new.model, new.title,
                 new.branch, new.requested_at.isoformat(), recorded.metadata.actor, recorded.position,
+                new.requested_at.isoformat(),
             ),
         )  # fmt: skip
+
+
+_NO_PAUSE: Mapping[str, None] = {"waits_for": None, "waits_since": None, "wait_reason": None, "next_try_at": None}
 
 
 def _changed(event: JobEvent, position: int) -> dict[str, str | int | None]:
@@ -116,12 +128,19 @@ def _changed(event: JobEvent, position: int) -> dict[str, str | int | None]:
     match event:
         case JobStarted():
             return {"waiting_since": None}
-        case JobInterrupted():
-            return {"waiting_since": position}
-        case JobReopened():
+        case JobInterrupted(interrupted_at=at):
+            return {"waiting_since": position, "queued_at": at.isoformat()}
+        case JobWaiting():
             return {
-                "status": "active", "waiting_since": position, "failure_code": None, "failure_message": None,
-                "archived_at": None, "outcome": None,
+                "waits_for": event.dependency, "waits_since": event.since.isoformat(), "wait_reason": event.reason,
+                "next_try_at": event.next_try_at.isoformat(),
+            }  # fmt: skip
+        case JobResumed(resumed_at=at):
+            return {**_NO_PAUSE, "waiting_since": position, "queued_at": at.isoformat()}
+        case JobReopened(reopened_at=at):
+            return {
+                "status": "active", "waiting_since": position, "queued_at": at.isoformat(), "failure_code": None,
+                "failure_message": None, "archived_at": None, "outcome": None,
             }  # fmt: skip
         case RoundStarted():
             return {"outcome": None}
@@ -137,7 +156,13 @@ def _changed(event: JobEvent, position: int) -> dict[str, str | int | None]:
             ended: dict[str, str | int | None] = {"status": "completed", "waiting_since": None, "last_word": message}
             return {**ended, "outcome": outcome} if outcome else ended
         case JobFailed(code=code, message=message):
-            return {"status": "failed", "waiting_since": None, "failure_code": code, "failure_message": message}
+            return {
+                **_NO_PAUSE,
+                "status": "failed",
+                "waiting_since": None,
+                "failure_code": code,
+                "failure_message": message,
+            }
         case JobArchived(archived_at=archived_at):
             return {"archived_at": archived_at.isoformat()}
         case (

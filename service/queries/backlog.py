@@ -24,9 +24,9 @@ class Backlog(Struct, frozen=True):
 async def read_backlog(views: Views) -> Backlog:
     row = await views.query_one(
         """
-        WITH active AS (SELECT waiting_since, created_at FROM jobs WHERE status = 'active')
-        SELECT (SELECT COUNT(*) FROM active WHERE waiting_since IS NULL),
-               (SELECT COUNT(*) FROM active WHERE waiting_since IS NOT NULL),
+        WITH active AS (SELECT waiting_since, waits_for, created_at FROM jobs WHERE status = 'active')
+        SELECT (SELECT COUNT(*) FROM active WHERE waiting_since IS NULL AND waits_for IS NULL),
+               (SELECT COUNT(*) FROM active WHERE waiting_since IS NOT NULL OR waits_for IS NOT NULL),
                (SELECT MIN(created_at) FROM active),
                (SELECT COUNT(*) FROM sites),
                (SELECT COUNT(*) FROM sites WHERE index_wanted OR failure_code IS NOT NULL),

@@ -21,7 +21,7 @@ from service.projections.jobs import JobsView
 from service.queries.read_models import wait_for_head
 from service.runtime.settings import AgentSection
 from service.streams import ERASURES, JOBS, decoded
-from service.views.jobs import JobFailure, JobList, JobSource, JobUsage, JobView, ProblemView
+from service.views.jobs import JobFailure, JobList, JobSource, JobUsage, JobView, JobWaitView, ProblemView
 from service.views.webhooks import ToldJob
 
 MAX_IN_MEMORY = 2_000
@@ -179,6 +179,7 @@ def job_view(row: sqlite3.Row, queue_position: int | None = None) -> JobView:
         message=_message(row),
         problems=problems_of(row),
         queue_position=queue_position,
+        waiting=_waiting(row, queue_position),
     )
 
 
@@ -209,6 +210,15 @@ def problems_of(row: sqlite3.Row) -> list[ProblemView]:
     ]
 
 
+def _waiting(row: sqlite3.Row, queue_position: int | None) -> JobWaitView | None:
+    if row["waits_for"]:
+        since, next_try_at = timestamp_from(row["waits_since"]), timestamp_from(row["next_try_at"])
+        return JobWaitView(row["waits_for"], since, next_try_at, row["wait_reason"])
+    if queue_position is None:
+        return None
+    return JobWaitView("turn", timestamp_from(row["queued_at"]), None, f"It is at place {queue_position} in the queue.")
+
+
 async def _view(views: Views, row: sqlite3.Row, slots: JobSlots) -> JobView:
     return job_view(row, await _queue_position(views, row, slots))
 
@@ -222,7 +232,7 @@ async def _queue_position(views: Views, row: sqlite3.Row, slots: JobSlots) -> in
         " total(ahead AND project_id = :project), total(ahead AND project_id = :project AND branch = :branch)"
         " FROM (SELECT waiting_since, organization_id, project_id, branch,"
         " id <> :id AND coalesce(waiting_since < :since, 1) AS ahead"
-        " FROM jobs WHERE status = 'active')",
+        " FROM jobs WHERE status = 'active' AND waits_for IS NULL)",
         {
             "since": row["waiting_since"],
             "id": row["id"],

@@ -70,6 +70,10 @@ class AgentSection(Struct, frozen=True, forbid_unknown_fields=True):
     max_tokens: Annotated[int, Meta(ge=1)] = 2_000_000
     max_cost_usd: Annotated[float, Meta(ge=0)] = 10.0
     max_minutes: Annotated[float, Meta(gt=0)] = 30.0
+    retry_hours: Annotated[float, Meta(ge=0)] = 24.0
+    """How long a job waits for a model, a git server or a code host that is away, before it fails. 0: it fails at
+    once.
+    """
     author: str = "Docsmith <docsmith@users.noreply.localhost>"
     """Author of the commits."""
 

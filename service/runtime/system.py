@@ -1,5 +1,6 @@
 """The clock, the random source and the program's own file: what the pure parts are given inside commands."""
 
+import asyncio
 import getpass
 import os
 import secrets
@@ -11,6 +12,19 @@ from service.domain.access.keys import BASE62, RANDOM_CHARACTERS, KeyKind, make_
 
 def now() -> datetime:
     return datetime.now(UTC)
+
+
+class SystemClock:
+    """The machine's clocks, as the port has them."""
+
+    def now(self) -> datetime:
+        return now()
+
+    def seconds(self) -> float:
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
 
 
 def new_id() -> str:

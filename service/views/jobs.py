@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from service.domain.jobs.decider import JobOutcome, JobStatus, Severity
 from service.views.fields import Timestamp, Url, described
@@ -46,6 +46,18 @@ class ProblemView(Struct, frozen=True):
     message: Annotated[str, described("A plain sentence.")]
 
 
+class JobWaitView(Struct, frozen=True, rename="camel"):
+    """Why a job does not go on just now. It goes on by itself."""
+
+    waits_for: Annotated[
+        Literal["turn", "model", "git", "code_host", "disk"],
+        described("`turn`: a place in the queue. Else what is away, or full: it is tried again."),
+    ] = field(name="for")
+    since: Annotated[Timestamp, described("When it began to wait.")]
+    next_try_at: Annotated[Timestamp | None, described("When it is tried again; null for a turn.")]
+    reason: Annotated[str, described("The same as a plain sentence.")]
+
+
 class JobView(Struct, frozen=True, rename="camel"):
     """A job as version 2 of the API shows it."""
 
@@ -76,6 +88,10 @@ class JobView(Struct, frozen=True, rename="camel"):
     ]
     problems: Annotated[list[ProblemView], described("What the checks found last and still see; errors first.")]
     queue_position: Annotated[int | None, described("From 1 while the job waits for others to end, else null.")] = None
+    waiting: Annotated[
+        JobWaitView | None,
+        described("What the job waits for, without a slot: an outage ends no job. Null while it is worked on."),
+    ] = None
 
 
 class JobList(Struct, frozen=True, rename="camel"):

@@ -34,7 +34,9 @@ from service.domain.jobs.decider import (
     JobInterrupted,
     JobReopened,
     JobRequested,
+    JobResumed,
     JobStarted,
+    JobWaiting,
     MessageAdded,
     ModelReplied,
     PlanChanged,
@@ -81,6 +83,11 @@ LIVE_EVENTS: Mapping[str, tuple[str, str]] = {
     "job-completed": ("The job is done.", "message, completedAt, outcome"),
     "job-failed": ("The job has failed.", "code, message, failedAt"),
     "job-interrupted": ("The process that worked on it ended; it goes on.", "attempt, interruptedAt"),
+    "job-waiting": (
+        "Something is away: it is tried again. `tries` counts from `since` on.",
+        "for, reason, since, nextTryAt, tries",
+    ),
+    "job-resumed": ("The pause is over; it queues for its turn.", "resumedAt"),
     "message-added": ("The job got a message.", "text, addedAt"),
     "job-reopened": ("It goes on after its end.", "round, keepsChanges, reopenedAt"),
     "round-started": ("The work on the message begins.", "round, startedAt"),
@@ -142,6 +149,7 @@ class JobStreamEncoder:
             case (
                 JobStarted() | FileChanged() | PlanChanged() | WorkFinished() | ChecksReported() | BranchPushed()
                 | JobInterrupted() | MessageAdded() | RoundStarted() | BranchChanged() | WorkRebased()
+                | JobWaiting(tries=1)
             ):  # fmt: skip
                 return [self._data(event)]
             case _:
@@ -234,6 +242,7 @@ _SHOWN: Mapping[type[JobEvent], tuple[str, ...]] = {
     JobFailed: ("code", "message", "failed_at"),
     JobInterrupted: ("attempt", "interrupted_at"),
     PullRequestClosed: ("outcome", "closed_at", "merge_commit"),
+    JobResumed: ("resumed_at",),
     MessageAdded: ("text", "added_at"),
     JobReopened: ("round", "keeps_changes", "reopened_at"),
     RoundStarted: ("round", "started_at"),
@@ -253,6 +262,8 @@ def _public_fields(event: JobEvent) -> PublicJson:
             return {"title": event.title, "source": source, **rest}
         case FileChanged():
             return {"path": event.path, "deleted": event.content is None}
+        case JobWaiting(dependency=dependency):
+            return {"for": dependency, **_fields(event, ("reason", "since", "next_try_at", "tries"))}
         case ToolReturned():
             shown = _fields(event, ("call_id", "name", "result", "is_error", "returned_at"))
             return {**shown, "result": _cut(event.result)}

@@ -261,7 +261,7 @@ def test_a_blank_message_is_refused_and_so_is_one_too_many():
 
 def test_a_round_may_be_interrupted_as_often_as_the_first():
     job = after(*HANDED_IN, MORE)
-    for _ in range(jobs.MAX_ATTEMPTS - 1):
+    for _ in range(jobs.MAX_DEATHS - 1):
         for command in (START, InterruptJob("one", NOW)):
             for event in decide(command, job):
                 job = jobs.evolve(job, event)

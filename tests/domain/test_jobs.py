@@ -119,7 +119,7 @@ def test_an_interruption_of_another_instance_changes_nothing():
 
 def test_a_job_whose_process_dies_again_and_again_fails():
     commands = [REQUEST]
-    for _ in range(jobs.MAX_ATTEMPTS - 1):
+    for _ in range(jobs.MAX_DEATHS - 1):
         commands += [START, InterruptJob("one", NOW)]
     (event,) = decide(InterruptJob("one", NOW), after(*commands, START))
     assert isinstance(event, JobFailed)

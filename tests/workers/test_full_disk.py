@@ -25,6 +25,7 @@ from service.streams import JOBS, PROJECTS, THREADS, decoded
 from service.workers.broadcast import Broadcast
 from service.workers.jobs.runner import JobPorts, JobRunner, JobSettings
 from service.workers.replier import Replier, ReplyContext
+from tests.fakes.clock import MovedClock
 from tests.fakes.code_host import FakeCodeHost
 from tests.fakes.docs_source import FakeDocsSource
 from tests.fakes.model import FakeModel, Says, call, calls
@@ -91,7 +92,7 @@ async def done(store, views, docs, host, *, refused=0):
     )
     write = calls(call("write", path="new.md", text="# New\n"))
     done = calls(call("finish", title="Add a page", summary="Added."))
-    ports = JobPorts(OneModel(FakeModel([write, done])), docs, FakeSearchIndex(), {"local": host})
+    ports = JobPorts(OneModel(FakeModel([write, done])), docs, FakeSearchIndex(), {"local": host}, clock=MovedClock())
     settings = JobSettings(1, 1, Budgets(), "D <d@example.com>", retry_seconds=0)
     runner = JobRunner(store, views, ports, settings, instance="here", is_alive=lambda _: False)
     request = RequestJob(
@@ -164,7 +165,7 @@ async def test_job_on_a_full_repository_disk_continues_with_space(store, views, 
     types = await done(store, views, docs, host)
     assert docs.times == 0
     assert types[-1] == "job-completed"
-    assert types.count("job-interrupted") == 7  # more often than a job is tried that crashes
+    assert types.count("job-waiting") == 7  # more often than a job is tried that crashes
     assert types.count("committed") == types.count("pull-request-opened") == len(host.pull_requests) == 1
 
 
@@ -183,7 +184,7 @@ async def test_job_without_descriptors_continues_when_there_are_some(store, view
 async def test_job_without_memory_is_tried_a_few_times(store, views, times, end):
     host, docs = FakeCodeHost(), FillingDocs("fetch", times, MemoryError)
     types = await done(store, views, docs, host)
-    assert (types[-1], types.count("job-interrupted"), docs.times) == (end, 4, 0)
+    assert (types[-1], types.count("job-waiting"), docs.times) == (end, 4, 0)
     assert len(host.pull_requests) == types.count("pull-request-opened") == (end == "job-completed")
 
 

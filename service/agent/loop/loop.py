@@ -15,7 +15,7 @@ from service.agent.loop.opening import open_workspace
 from service.agent.tools.results import Outcome, bounded
 from service.agent.tools.toolbox import Toolbox
 from service.agent.workspace import Workspace
-from service.domain.errors import ServiceError
+from service.domain.errors import ServiceError, depending_on
 from service.domain.jobs.decider import (
     ChecksReported,
     ModelReplied,
@@ -50,7 +50,9 @@ async def work(state: Running, context: JobContext) -> Running:
     state, workspace = await open_workspace(state, context)
     links = Links(workspace)
     toolbox = Toolbox(workspace, links, context.index, context.domain)
-    repository = await conversation.facts(workspace, await context.model.window_tokens())
+    with depending_on("model"):
+        window_tokens = await context.model.window_tokens()
+    repository = await conversation.facts(workspace, window_tokens)
     while True:
         state = await _answered(state, toolbox, workspace, context)
         if state.work.finish is None and (said := _last_word(state.work)) is not None:

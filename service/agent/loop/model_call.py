@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from service.agent.loop import conversation, window
 from service.agent.loop.job_context import JobContext
 from service.agent.tools.arguments import descriptions
-from service.domain.errors import Invalid, ServiceError, Unavailable
+from service.domain.errors import Invalid, ServiceError, Unavailable, depending_on
 from service.domain.jobs.decider import ModelReplied, RecordModelReply, Running
 from service.domain.model import ToolCall
 from service.ports.context_budget import ContextBudget, context_budget, reply_within
@@ -35,7 +35,8 @@ async def request_reply(state: Running, context: JobContext, repository: str) ->
     """
     replies = [step for step in state.work.transcript if isinstance(step, ModelReplied)]
     shrink_level = max((reply.shrink_level for reply in replies), default=0)
-    window_tokens = await context.model.window_tokens()
+    with depending_on("model"):
+        window_tokens = await context.model.window_tokens()
     sizes: list[int] = []
 
     async def reply(budget: ContextBudget) -> AsyncGenerator[tuple[str, ModelEnd], None]:
@@ -43,7 +44,9 @@ async def request_reply(state: Running, context: JobContext, repository: str) ->
         size = window.size(request.messages)
         if not sizes or size < sizes[-1]:
             sizes.append(size)
-            yield await _whole_reply(context.model, request, context.on_text)
+            with depending_on("model"):
+                whole = await _whole_reply(context.model, request, context.on_text)
+            yield whole
 
     budget = context_budget(window_tokens, context.budgets.reply_tokens, shrink_level)
     halvings = 0 if window_tokens is None else 1

@@ -2,7 +2,7 @@
 
 from service.agent.loop.job_context import JobContext
 from service.agent.workspace import Workspace
-from service.domain.errors import Conflict, Invalid, NotFound
+from service.domain.errors import Conflict, Invalid, NotFound, depending_on
 from service.domain.jobs.decider import OpenWorkspace, Running, branch_of
 from service.ports.docs_source import Fetched
 
@@ -48,7 +48,8 @@ async def _is_open(state: Running, context: JobContext) -> bool:
     if opened is None or state.work.pull_request_outcome is not None:
         return False
     try:
-        return (await context.host.get_pull_request(context.source, opened.number)).state == "open"
+        with depending_on("code_host"):
+            return (await context.host.get_pull_request(context.source, opened.number)).state == "open"
     except NotFound:
         return False
 

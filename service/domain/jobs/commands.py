@@ -5,6 +5,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from service.domain.errors import Dependency
 from service.domain.jobs.events import FileChange, Message, Problem, PullRequestOutcome, Todo, WorkEnding
 from service.domain.model import ToolCall, Usage
 from service.domain.tool_values import ToolValue
@@ -134,6 +135,27 @@ class InterruptJob(Struct, frozen=True):
     """It was stopped on purpose: that does not count as an attempt."""
 
 
+class PostponeJob(Struct, frozen=True):
+    """Something that the job depends on is away, which may pass: it is tried again later."""
+
+    dependency: Dependency
+    code: str
+    reason: str
+    retry_hours: float
+    """Hours from the first wait without a new step after which the job fails."""
+    now: datetime
+    asked_seconds: float | None = None
+    """The least time to stay away, as the other side asks."""
+    jitter: float = 0.5
+    """A random number from 0 to 1."""
+
+
+class ResumeJob(Struct, frozen=True):
+    """The pause is over. One that ends later than ``now`` is left alone: it began since."""
+
+    now: datetime
+
+
 class ClosePullRequest(Struct, frozen=True):
     outcome: PullRequestOutcome
     now: datetime
@@ -176,6 +198,8 @@ JobCommand = (
     | CompleteJob
     | FailJob
     | InterruptJob
+    | PostponeJob
+    | ResumeJob
     | ClosePullRequest
     | Rebase
     | AddMessage

@@ -22,6 +22,7 @@ from service.domain.jobs.commands import (
     InterruptJob,
     JobCommand,
     OpenWorkspace,
+    PostponeJob,
     Rebase,
     RecordChecks,
     RecordCommit,
@@ -31,6 +32,7 @@ from service.domain.jobs.commands import (
     RecordPush,
     RecordToolResult,
     RequestJob,
+    ResumeJob,
     StartJob,
     StepBy,
 )
@@ -49,8 +51,10 @@ from service.domain.jobs.events import (
     JobOutcome,
     JobReopened,
     JobRequested,
+    JobResumed,
     JobStarted,
     JobStatus,
+    JobWaiting,
     Message,
     MessageAdded,
     ModelReplied,
@@ -80,10 +84,11 @@ from service.domain.jobs.states import (
     Work,
     branch_of,
 )
+from service.domain.jobs.waiting import after_deaths, postponed
 from service.domain.jobs.work import evolve_work
 
 __all__ = [
-    "MAX_ATTEMPTS",
+    "MAX_DEATHS",
     "MAX_MESSAGES",
     "MAX_PROMPT_CHARACTERS",
     "NEEDS_FRESH_START",
@@ -112,13 +117,16 @@ __all__ = [
     "JobOutcome",
     "JobReopened",
     "JobRequested",
+    "JobResumed",
     "JobStarted",
     "JobStatus",
+    "JobWaiting",
     "Message",
     "MessageAdded",
     "ModelReplied",
     "OpenWorkspace",
     "PlanChanged",
+    "PostponeJob",
     "Problem",
     "PullRequestClosed",
     "PullRequestOpened",
@@ -134,6 +142,7 @@ __all__ = [
     "RecordPush",
     "RecordToolResult",
     "RequestJob",
+    "ResumeJob",
     "Round",
     "RoundStarted",
     "Running",
@@ -157,8 +166,10 @@ __all__ = [
 ]
 
 MAX_PROMPT_CHARACTERS = 32_768
-MAX_ATTEMPTS = 5
-"""How often a round is taken up again after its process died, the first time included."""
+MAX_DEATHS = 5
+"""How often in a row a job's process may die without a new step: it may be the job that it dies of. Finished work is
+never given up.
+"""
 MAX_MESSAGES = 500
 """Follow-ups of one job."""
 
@@ -183,10 +194,15 @@ def decide(command: JobCommand, job: Job) -> list[JobEvent]:
             raise NotFound("Job not found. List the jobs to see their ids.", code="job_not_found")
         case StepBy(), _:
             return decide(command.command, _held(command, job))
-        case StartJob(instance=instance, now=now), Queued(attempt=attempt):
+        case StartJob(instance=instance, now=now), Queued(attempt=attempt, waiting=None):
             return [JobStarted(attempt + 1, instance, started_at=now)]
         case InterruptJob(), _:
             return _interrupted(command, job)
+        case PostponeJob(), Running():
+            return [postponed(command, job)]
+        case ResumeJob(now=now), _:
+            is_due = isinstance(job, Queued) and job.waiting is not None and job.waiting.next_try_at <= now
+            return [JobResumed(now)] if is_due else []
         case FailJob(code=code, message=message, now=now), Queued() | Running():
             return [JobFailed(code, message, failed_at=now)]
         case CancelJob(now=now), _:
@@ -218,9 +234,12 @@ def _interrupted(command: InterruptJob, job: Queued | Running | Finished) -> lis
         return []
     if command.parked:
         return [JobInterrupted(job.attempt - 1, interrupted_at=command.now)]
-    if job.attempt < MAX_ATTEMPTS:
+    deaths = job.work.deaths + 1
+    if deaths < MAX_DEATHS:
         return [JobInterrupted(job.attempt, interrupted_at=command.now)]
-    message = f"The process that worked on this job died {MAX_ATTEMPTS} times."
+    if job.work.remaining_problems is not None:
+        return [after_deaths(job, deaths, command.now)]
+    message = f"The process that worked on this job died {MAX_DEATHS} times in a row without a new step."
     return [JobFailed("interrupted", message, failed_at=command.now)]
 
 
@@ -250,6 +269,8 @@ def _message_added(message: AddMessage, job: Queued | Running | Finished) -> lis
     if work.messages >= MAX_MESSAGES:
         raise Conflict(f"A job has at most {MAX_MESSAGES} messages. Create a new job.", code="too_many_messages")
     added = MessageAdded(message.text, added_at=now)
+    if isinstance(job, Queued) and job.waiting is not None:
+        return [added, JobResumed(now)]
     if not isinstance(job, Finished):
         return [added]
     match job.outcome:
@@ -372,13 +393,23 @@ def evolve(job: Job, event: JobEvent) -> Job:
         case JobStarted(attempt=attempt, instance=instance), _:
             return Running(job.request, replace(job.work, runs=job.work.runs + 1), attempt, instance)
         case JobInterrupted(attempt=attempt), _:
-            return Queued(job.request, job.work, attempt)
+            died = isinstance(job, Running) and attempt >= job.attempt  # one that was parked does not count
+            return Queued(job.request, replace(job.work, deaths=job.work.deaths + died), attempt)
+        case JobWaiting(attempt=attempt), _:
+            return Queued(job.request, replace(job.work, setback=event), attempt, waiting=event)
+        case JobResumed(), _:
+            return replace(job, waiting=None) if isinstance(job, Queued) else job
         case ((JobCompleted() | JobFailed()), _):
             return Finished(job.request, job.work, event)
         case JobReopened(), _:
-            return Queued(job.request, evolve_work(job.work, event))
-        case _:
+            return Queued(job.request, evolve_work(replace(job.work, deaths=0, setback=None), event))
+        case JobArchived() | PullRequestClosed(), _:  # done by others, no step of the work
             return replace(job, work=evolve_work(job.work, event))
+        case _:
+            work = job.work
+            if work.deaths or work.setback is not None:
+                work = replace(work, deaths=0, setback=None)
+            return replace(job, work=evolve_work(work, event))
 
 
 def title_from(messages: tuple[Message, ...]) -> str:

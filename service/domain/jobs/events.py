@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
+from service.domain.errors import Dependency
 from service.domain.events import Event, PersonalText
 from service.domain.model import ToolCall, Usage
 from service.domain.tool_values import ToolValue
@@ -200,6 +201,26 @@ class JobInterrupted(Event, frozen=True, tag="job-interrupted"):
     interrupted_at: datetime
 
 
+class JobWaiting(Event, frozen=True, tag="job-waiting"):
+    """Something that it depends on is away: the job is tried again later, and holds no slot until then."""
+
+    dependency: Dependency
+    reason: str
+    since: datetime
+    """When the first of these waits began between which the job recorded no new step."""
+    next_try_at: datetime
+    tries: int
+    """How many of them there were, this one included."""
+    attempt: int
+    """How many attempts count so far."""
+
+
+class JobResumed(Event, frozen=True, tag="job-resumed"):
+    """The pause is over: the job queues for its turn."""
+
+    resumed_at: datetime
+
+
 class PullRequestClosed(Event, frozen=True, tag="pull-request-closed"):
     """A person merged or closed it."""
 
@@ -266,6 +287,7 @@ DeliveryEvent = (
 )
 """Events of a job's commit, branch and pull request."""
 JobEvent = (
-    JobRequested | JobStarted | JobInterrupted | JobCompleted | JobFailed | JobReopened | RoundStarted | JobArchived
-    | WorkspaceOpened | FileChanged | PlanChanged | WorkFinished | ConversationEvent | DeliveryEvent
+    JobRequested | JobStarted | JobInterrupted | JobWaiting | JobResumed | JobCompleted | JobFailed | JobReopened
+    | RoundStarted | JobArchived | WorkspaceOpened | FileChanged | PlanChanged | WorkFinished | ConversationEvent
+    | DeliveryEvent
 )  # fmt: skip

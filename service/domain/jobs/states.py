@@ -12,6 +12,7 @@ from service.domain.jobs.events import (
     JobFailed,
     JobReopened,
     JobRequested,
+    JobWaiting,
     MessageAdded,
     ModelReplied,
     Problem,
@@ -85,6 +86,10 @@ class Work(Struct, frozen=True):
     archived_at: datetime | None = None
     runs: int = 0
     """How often it was taken up."""
+    deaths: int = 0
+    """How often its process died since the last step was recorded."""
+    setback: JobWaiting | None = None
+    """The last wait, as long as no step was recorded after it."""
 
     def unanswered_calls(self) -> tuple[ToolCall, ...]:
         """Calls of the last reply that have no result yet, in order."""
@@ -107,6 +112,8 @@ class Queued(Struct, frozen=True):
     request: JobRequested
     work: Work = Work()
     attempt: int = 0
+    waiting: JobWaiting | None = None
+    """Its pause, while one lasts: not to be taken up before its end."""
 
 
 class Running(Struct, frozen=True):

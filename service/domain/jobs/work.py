@@ -19,7 +19,9 @@ from service.domain.jobs.events import (
     JobInterrupted,
     JobReopened,
     JobRequested,
+    JobResumed,
     JobStarted,
+    JobWaiting,
     MessageAdded,
     ModelReplied,
     PlanChanged,
@@ -60,7 +62,10 @@ def evolve_work(work: Work, event: JobEvent) -> Work:
             return _next_round(work, event, keeps_changes=False)
         case JobArchived(archived_at=archived_at):
             return replace(work, archived_at=archived_at)
-        case JobRequested() | JobStarted() | JobInterrupted() | JobCompleted() | JobFailed():
+        case (
+            JobRequested() | JobStarted() | JobInterrupted() | JobWaiting() | JobResumed()
+            | JobCompleted() | JobFailed()
+        ):  # fmt: skip
             raise AssertionError(event)
         case _:
             assert_never(event)

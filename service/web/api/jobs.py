@@ -15,7 +15,17 @@ from eventstore import EventStore, Metadata
 from service.commands.jobs import CreatedJob, NewJob, add_message, archive_job, cancel_job, request_job
 from service.domain.access.idempotency import MAX_KEY_CHARACTERS
 from service.domain.errors import Invalid, NotFound
-from service.domain.jobs.decider import MAX_PROMPT_CHARACTERS, JobCompleted, JobFailed, JobStarted, JobStatus, Message
+from service.domain.jobs.decider import (
+    MAX_PROMPT_CHARACTERS,
+    JobCompleted,
+    JobFailed,
+    JobInterrupted,
+    JobReopened,
+    JobResumed,
+    JobStarted,
+    JobStatus,
+    Message,
+)
 from service.queries.jobs import ReadJob, events_of, live_events
 from service.views.fields import described
 from service.views.jobs import JobList, JobView
@@ -71,6 +81,7 @@ JOB_EXAMPLE: dict[str, object] = {
     "message": "Fixed 2 broken links in install.md.",
     "problems": [],
     "queuePosition": None,
+    "waiting": None,
 }
 IDEMPOTENCY_KEY = Parameter(
     "Idempotency-Key",
@@ -318,7 +329,8 @@ async def _pieces(request: web.Request, project_id: str, job: ReadJob, after: in
         ):
             if news is not None:
                 yield live_event(*news)
-                waits = waits and not isinstance(news[1], JobStarted)
+                queued = isinstance(news[1], JobResumed | JobInterrupted | JobReopened)
+                waits = queued or (waits and not isinstance(news[1], JobStarted))
             elif waits:  # the response sends its own keep-alives
                 job = await request.app[JOB_READER].read(project_id, job_id)
                 waits, now = job.is_waiting, job.view.queue_position

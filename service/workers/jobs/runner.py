@@ -1,50 +1,39 @@
 """Takes up each job that waits, works on it, and records how it ended."""
 
 import asyncio
+import random
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from datetime import datetime
 from functools import partial
 from importlib import import_module
-from itertools import count
 from weakref import WeakValueDictionary
 
 import structlog
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventstore import (
-    CommandId,
-    EventStore,
-    Executed,
-    Metadata,
-    StoreCorrupt,
-    StoreUnavailable,
-    Views,
-    execute,
-    lacks_memory,
-    load,
-)
+from eventstore import EventStore, StoreCorrupt, StoreUnavailable, Views, execute, load
 from service.agent.loop.budgets import Budgets
 from service.agent.loop.job_context import JobContext
-from service.domain.errors import OUT_OF_DESCRIPTORS, Conflict, DiskFull, ServiceError, Unavailable
+from service.domain.errors import Conflict, ServiceError, Unavailable
 from service.domain.jobs.decider import (
-    FailJob,
     Finished,
     InterruptJob,
-    Job,
-    JobCommand,
-    JobEvent,
     JobFailed,
     JobInterrupted,
     JobReopened,
     JobRequested,
+    JobResumed,
+    JobWaiting,
+    PostponeJob,
     Queued,
+    ResumeJob,
     Running,
-    StartJob,
-    StepBy,
     branch_of,
 )
 from service.domain.projects.settings import CodeHostKind
+from service.ports.clock import Clock
 from service.ports.code_host import CodeHost
 from service.ports.docs_source import DocsSource
 from service.ports.model import Models
@@ -53,20 +42,19 @@ from service.ports.tracer import Attribute, NoTracer, Tracer
 from service.queries.jobs import active_jobs
 from service.queries.projects import get_project, source_of
 from service.queries.read_models import wait_for_rebuild
-from service.runtime.system import now
+from service.runtime.system import SystemClock
 from service.streams import JOBS, decoded
 from service.workers.jobs.queue import JobQueue
+from service.workers.jobs.recorder import StepRecorder
+from service.workers.jobs.waiting import Pauses, dependency_of, reason_of
 from service.workers.retry import FIRST_WAIT_SECONDS, retry_while_unavailable
 
 log = structlog.get_logger()
 
 NO_TRACER = NoTracer()
+SYSTEM_CLOCK = SystemClock()
 
 TEXT_DAMAGED = "Event {} of job-{} is damaged, and its text is needed to go on. Begin a new job."
-TRIES_WITHOUT_MEMORY = 5
-"""After which a job that runs out of memory each time fails: it may be what takes it."""
-LONGEST_WAIT_FOR_ROOM_SECONDS = 60.0
-"""Each try is two events."""
 
 
 class JobPorts(Struct, frozen=True):
@@ -77,6 +65,7 @@ class JobPorts(Struct, frozen=True):
     index: SearchIndex
     code_hosts: Mapping[CodeHostKind, CodeHost]
     tracer: Tracer = NO_TRACER
+    clock: Clock = SYSTEM_CLOCK
 
 
 class JobSettings(Struct, frozen=True):
@@ -86,6 +75,8 @@ class JobSettings(Struct, frozen=True):
     author: str
     concurrent_jobs_per_organization: int | None = None
     retry_seconds: float = FIRST_WAIT_SECONDS
+    retry_hours: float = 24.0
+    """Hours for which a job waits for what is away, before it fails."""
     takes_up_earlier: bool = True
     """Also the jobs that wait, or were under way, when it starts."""
 
@@ -108,7 +99,7 @@ class JobRunner:
         is_alive: Callable[[str], bool],
     ) -> None:
         self._store, self._views, self._ports, self._settings = store, views, ports, settings
-        self._instance, self._is_alive = instance, is_alive
+        self._instance, self._is_alive, self._clock = instance, is_alive, ports.clock
         self._queue = JobQueue(
             in_all=settings.concurrent_jobs,
             per_project=settings.concurrent_jobs_per_project,
@@ -119,6 +110,7 @@ class JobRunner:
         than a long one that came before it.
         """
         self._tasks: dict[str, set[asyncio.Task[None]]] = {}
+        self._pauses = Pauses(self._clock, self._resume)
 
     async def run(self) -> None:
         """Run until cancelled: what waits now, what dead processes left, then whatever is asked for.
@@ -130,7 +122,9 @@ class JobRunner:
         async with asyncio.TaskGroup() as running:
             for job_id, organization_id in await active_jobs(self._views) if self._settings.takes_up_earlier else ():
                 loaded = await load(self._store, JOBS, job_id)
-                if isinstance(loaded.state, Queued):
+                if isinstance(loaded.state, Queued) and loaded.state.waiting is not None:
+                    self._pauses.begin(job_id, loaded.state.waiting.next_try_at, running)
+                elif isinstance(loaded.state, Queued):
                     self._begin(job_id, running, organization_id)
                 elif isinstance(loaded.state, Running) and not self._is_alive(loaded.state.instance):
                     dead = loaded.state.instance
@@ -139,10 +133,14 @@ class JobRunner:
                     )  # and the subscription takes it up
             async for recorded in self._store.subscribe(after=after, category=JOBS.category):
                 for job_id, event in decoded(JOBS, [recorded]):
-                    if isinstance(event, JobRequested | JobInterrupted | JobReopened):
+                    if isinstance(event, JobWaiting):
+                        self._pauses.begin(job_id, event.next_try_at, running)
+                    elif isinstance(event, JobRequested | JobInterrupted | JobReopened | JobResumed):
+                        self._pauses.end(job_id)
                         organization_id = event.organization_id if isinstance(event, JobRequested) else ""
                         self._begin(job_id, running, organization_id)
                     elif isinstance(event, JobFailed):  # cancelled or erased by a person, or our own doing
+                        self._pauses.end(job_id)
                         for task in self._tasks.get(job_id, ()):
                             task.cancel()
 
@@ -162,37 +160,28 @@ class JobRunner:
             organization_id, asyncio.Lock()
         ):  # left without a pause before the place is taken
             waiting = (await retry_while_unavailable(lambda: load(self._store, JOBS, job_id))).state
-        if not isinstance(waiting, Queued):
+        if not isinstance(waiting, Queued) or waiting.waiting is not None:
             return  # another process has it, or it has ended
         wanted = waiting.request
         async with self._queue.turn(wanted.project_id, branch_of(waiting), wanted.organization_id):
             structlog.contextvars.bind_contextvars(job_id=job_id)
-            seconds = self._settings.retry_seconds
             try:
-                for tries in count(1):
-                    if await self._attempt(job_id, out_of_memory_fails=tries >= TRIES_WITHOUT_MEMORY):
-                        break
-                    log.warning(
-                        "no room on a disk, in memory or for open files; the job is tried again", seconds=seconds
-                    )
-                    await asyncio.sleep(seconds)
-                    seconds = min(seconds * 2, LONGEST_WAIT_FOR_ROOM_SECONDS)
+                await self._attempt(job_id)
             except StoreCorrupt:  # nothing more can be recorded of this job; the others go on
                 log.exception("the job's record is damaged")
 
-    async def _attempt(self, job_id: str, *, out_of_memory_fails: bool) -> bool:
-        """Work on the job. False: it lacked room on a disk, in memory or for open files, and waits for the
-        next attempt.
-        """
-        recorder = _Recorder(self._store, job_id, self._instance, self._settings.retry_seconds)
+    async def _attempt(self, job_id: str) -> None:
+        """Work on the job until it ends, or waits for something that is away."""
+        retry_seconds = self._settings.retry_seconds
+        recorder = StepRecorder(self._store, job_id, self._instance, self._clock, retry_seconds=retry_seconds)
         try:
             state = await recorder.start()
         except Conflict:
-            return True  # another process was faster, or it has ended meanwhile
+            return  # another process was faster, or it has ended meanwhile
         if recorder.damaged:
             log.warning("a text of the job is damaged", version=recorder.damaged)
             await recorder.fail("text_damaged", TEXT_DAMAGED.format(recorder.damaged, job_id))
-            return True
+            return
         log.info("job started", attempt=state.attempt)
         try:
             await self._traced(job_id, state, recorder)
@@ -201,21 +190,30 @@ class JobRunner:
             with suppress(StoreUnavailable):  # then the next start finds it interrupted
                 await asyncio.shield(self._interrupt(job_id, self._instance, parked=True))
             raise
-        except Exception as error:  # a job's edge
-            if _lacks_room(error) and not (isinstance(error, MemoryError) and out_of_memory_fails):
-                await retry_while_unavailable(lambda: self._interrupt(job_id, self._instance, parked=True))
-                return False
-            if isinstance(error, ServiceError):
-                await _fail(recorder, error)
-            elif isinstance(error, MemoryError):
-                log.exception("job ran out of memory")
-                await recorder.fail("out_of_memory", "The service ran out of memory; give it more, then try again.")
-            else:
-                log.exception("job crashed")
-                await recorder.fail("internal", "Something went wrong on our side; it has been logged.")
-        return True
+        except Exception as error:  # noqa: BLE001 - a job's edge
+            await self._failed(recorder, error)
 
-    async def _traced(self, job_id: str, state: Running, recorder: "_Recorder") -> None:
+    async def _failed(self, recorder: StepRecorder, error: Exception) -> None:
+        """Let the job wait after an error that may pass; else it fails."""
+        if (dependency := dependency_of(error, tries=recorder.tries)) is not None:
+            log.warning("something is away; the job is tried again", dependency=dependency, reason=reason_of(error))
+            code = error.code if isinstance(error, ServiceError) else "unavailable"
+            asked = error.retry_after_seconds if isinstance(error, Unavailable) else None
+            command = PostponeJob(
+                dependency, code, reason_of(error), self._settings.retry_hours, self._clock.now(),
+                asked_seconds=asked, jitter=random.random(),  # noqa: S311 - no secret
+            )  # fmt: skip
+            await recorder.postpone(command)
+        elif isinstance(error, ServiceError):
+            await _fail(recorder, error)
+        elif isinstance(error, MemoryError):
+            log.exception("job ran out of memory")
+            await recorder.fail("out_of_memory", "The service ran out of memory; give it more, then try again.")
+        else:
+            log.exception("job crashed")
+            await recorder.fail("internal", "Something went wrong on our side; it has been logged.")
+
+    async def _traced(self, job_id: str, state: Running, recorder: StepRecorder) -> None:
         asked_by = ""
         if self._ports.tracer.is_on:
             first = await retry_while_unavailable(lambda: self._store.read_stream(JOBS.stream(job_id), limit=1))
@@ -228,7 +226,7 @@ class JobRunner:
         with self._ports.tracer.span("docsmith.job", told, asked_by=asked_by, is_linked=True):
             await self._work(state, recorder)
 
-    async def _work(self, state: Running, recorder: "_Recorder") -> None:
+    async def _work(self, state: Running, recorder: StepRecorder) -> None:
         request = state.request
         await wait_for_rebuild(self._views, recorder.position)  # the project may be as new as the job
         project = await get_project(self._views, request.project_id)
@@ -244,7 +242,8 @@ class JobRunner:
 
         context = JobContext(
             ports.models.for_agent(request.model_alias), ports.docs, source, ports.code_hosts[project.code_host],
-            ports.index, project.domain, recorder, now, self._settings.budgets, self._settings.author,
+            ports.index, project.domain, recorder, self._clock.now, self._settings.budgets, self._settings.author,
+            seconds=self._clock.seconds,
         )  # fmt: skip
         job: Running | Finished = state
         while isinstance(job, Running):  # again when a message came while it was handed in
@@ -253,62 +252,16 @@ class JobRunner:
 
     async def _interrupt(self, job_id: str, instance: str, *, parked: bool = False) -> None:
         with suppress(Conflict):
-            await execute(self._store, JOBS, job_id, InterruptJob(instance, now(), parked=parked))
+            await execute(self._store, JOBS, job_id, InterruptJob(instance, self._clock.now(), parked=parked))
+
+    async def _resume(self, job_id: str, now: datetime) -> None:
+        with suppress(Conflict):
+            await retry_while_unavailable(lambda: execute(self._store, JOBS, job_id, ResumeJob(now)))
 
 
-def _lacks_room(error: Exception) -> bool:
-    """Return whether a disk is full, or memory or descriptors are short, which may pass."""
-    if isinstance(error, OSError):
-        return error.errno in OUT_OF_DESCRIPTORS
-    return isinstance(error, DiskFull) or lacks_memory(error)
-
-
-async def _fail(recorder: "_Recorder", error: ServiceError) -> None:
+async def _fail(recorder: StepRecorder, error: ServiceError) -> None:
     if error.code == "not_held":
         log.info("job was ended elsewhere")
         return
     log.warning("job failed", code=error.code)
     await recorder.fail(error.code, str(error))
-
-
-class _Recorder:
-    """A job's steps as events, each caused by the one before, for as long as the job is ours."""
-
-    def __init__(self, store: EventStore, job_id: str, instance: str, retry_seconds: float) -> None:
-        self._store, self._job_id, self._instance, self._retry_seconds = store, job_id, instance, retry_seconds
-        self._run = 0
-        self.position = 0
-        self.damaged = 0
-        """The version of the first of the job's events whose text is damaged; 0 when all can be read."""
-
-    @property
-    def job_id(self) -> str:
-        return self._job_id
-
-    async def start(self) -> Running:
-        """Take the job up. Raises Conflict when it does not wait."""
-        started = await self._execute(StartJob(self._instance, now()))
-        state, self.damaged = started.state, started.damaged
-        if not isinstance(state, Running):
-            raise Conflict("The job was not taken up.")
-        self._run = state.work.runs
-        return state
-
-    async def record(self, command: JobCommand) -> Running | Finished:
-        state = (await self._execute(StepBy(self._instance, self._run, command))).state
-        if not isinstance(state, Running | Finished):
-            raise Conflict("The job has been parked.")
-        return state
-
-    async def _execute(self, command: JobCommand) -> Executed[Job, JobEvent]:
-        metadata, command_id = Metadata(causation=self.position or None), CommandId()
-        done = await retry_while_unavailable(
-            lambda: execute(self._store, JOBS, self._job_id, command, metadata=metadata, command_id=command_id),
-            first_seconds=self._retry_seconds,
-        )
-        self.position = max(self.position, done.position)
-        return done
-
-    async def fail(self, code: str, message: str) -> None:
-        with suppress(Conflict):  # it was ended meanwhile
-            await self.record(FailJob(code, message, now()))

@@ -1,0 +1,77 @@
+"""Decide how long a job waits for what it depends on, and when it gives up.
+
+What waits and what fails at once is decided where an error is made: ``Unavailable`` may pass, any other error may not.
+"""
+
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from service.domain.errors import Dependency
+from service.domain.jobs.commands import PostponeJob
+from service.domain.jobs.events import JobFailed, JobWaiting
+from service.domain.jobs.states import Running
+
+MAX_REASON_CHARACTERS = 500
+
+
+class Pauses(NamedTuple):
+    """Seconds of the first and of the longest pause; each is twice as long as the one before."""
+
+    first: float
+    longest: float
+
+
+REMOTE = Pauses(2.0, 600.0)
+"""An outage of a minute costs a job two minutes at most, one of a day some 150 tries."""
+DISK = Pauses(0.25, 60.0)
+"""Looking at the own disk costs no one else anything."""
+DIED = Pauses(10.0, 600.0)
+"""Between two tries to hand in finished work of which each has ended the process: meanwhile it serves others."""
+
+
+def pause_seconds(pauses: Pauses, tries: int, *, jitter: float, asked_seconds: float | None = None) -> float:
+    """Return the seconds of the pause after this number of tries in a row.
+
+    A server's Retry-After is the least (RFC 9110, section 10.2.3). Half of the pause is jitter, so that the jobs that
+    an outage has stopped do not all come back in the same second. ``jitter`` is from 0 to 1.
+    """
+    seconds = min(pauses.longest, pauses.first * 2.0 ** min(tries - 1, 32)) * (1 + jitter) / 2
+    return max(seconds, asked_seconds or 0.0)
+
+
+def postponed(command: PostponeJob, job: Running) -> JobWaiting | JobFailed:
+    """Return the wait that begins, or goes on; the failure when the job has been waiting for too long.
+
+    The last try is at the end of that time, however long the pause before it would be.
+    """
+    before = job.work.setback
+    since = before.since if before else command.now
+    until = since + timedelta(hours=command.retry_hours)
+    if command.now >= until:
+        return JobFailed(command.code, _bounded(command.reason), failed_at=command.now)
+    tries = before.tries + 1 if before else 1
+    pauses = DISK if command.dependency == "disk" else REMOTE
+    seconds = pause_seconds(pauses, tries, jitter=command.jitter, asked_seconds=command.asked_seconds)
+    left = (until - command.now).total_seconds()
+    return _wait(command.dependency, command.reason, tries, since, command.now, min(seconds, left), job)
+
+
+def after_deaths(job: Running, deaths: int, now: datetime) -> JobWaiting:
+    """Return the wait of finished work after its process has died at each try to hand it in."""
+    before = job.work.setback
+    tries = before.tries + 1 if before else 1
+    dependency: Dependency = "code_host" if job.work.pushed else "git"
+    reason = f"The process ended {deaths} times while it handed in the work; it is tried again."
+    seconds = pause_seconds(DIED, tries, jitter=1.0)
+    return _wait(dependency, reason, tries, before.since if before else now, now, seconds, job)
+
+
+def _wait(
+    dependency: Dependency, reason: str, tries: int, since: datetime, now: datetime, seconds: float, job: Running
+) -> JobWaiting:
+    next_try_at = now + timedelta(seconds=seconds)
+    return JobWaiting(dependency, _bounded(reason), since, next_try_at, tries, attempt=job.attempt - 1)
+
+
+def _bounded(reason: str) -> str:
+    return reason if len(reason) <= MAX_REASON_CHARACTERS else reason[: MAX_REASON_CHARACTERS - 1] + "…"

@@ -11,7 +11,8 @@ from service.agent.loop.budgets import Budgets
 from service.commands.jobs import add_message, cancel_job
 from service.domain.errors import Forbidden, NotFound, RateLimited, Unavailable
 from service.domain.jobs.decider import Message, RequestJob
-from service.domain.projects import CreateProject, Project
+from service.domain.projects.decider import CreateProject
+from service.domain.projects.settings import ProjectSettings
 from service.queries.jobs import JobSlots, find_job
 from service.streams import JOBS, PROJECTS, decoded
 from service.workers.jobs.runner import JobPorts, JobRunner, JobSettings
@@ -81,7 +82,7 @@ async def request(store, job_id="j"):
 
 async def make_project(store):
     await execute(
-        store, PROJECTS, "p", CreateProject(Project("o", "Guide", "repo", "main", "", "guide", "local"), START)
+        store, PROJECTS, "p", CreateProject(ProjectSettings("o", "Guide", "repo", "main", "", "guide", "local"), START)
     )
 
 

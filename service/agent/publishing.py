@@ -27,6 +27,7 @@ from service.domain.jobs.decider import (
     Running,
     WorkFinished,
     branch_of,
+    is_unfinished,
 )
 from service.ports.code_host import NewPullRequest
 from service.ports.docs_source import NewCommit, TreeFile
@@ -129,18 +130,29 @@ class _Publication:
         """The pull request has the round's words: the one that is open, else a new one."""
         finish, request, known = state.work.finish, state.request, state.work.pull_request
         assert finish is not None
-        title = pull_request.title(finish.title)
+        rounds, problems = state.work.rounds, state.work.remaining_problems or ()
+        title = pull_request.title(finish, rounds)
         body = await pull_request.body(
             state, workspace, await workspace.effective_changes(), self._context.recorder.job_id
         )
+        unfinished = is_unfinished(finish, problems)
+        mended = bool(rounds) and rounds[-1].is_unfinished and not request.as_draft
+        draft = True if unfinished else False if mended else None  # else a person's choice is left alone
         host, shown = self._context.host, None
         with depending_on("code_host"):
             if known is not None:
                 with suppress(NotFound, Conflict):  # merged or closed since the round began
-                    shown = await host.update_pull_request(self._source, known.number, title=title, body=body)
+                    shown = await host.update_pull_request(
+                        self._source, known.number, title=title, body=body, draft=draft
+                    )
             if shown is None:
-                new = NewPullRequest(title, body, head=branch_of(state), base=request.ref, draft=request.as_draft)
+                as_draft = request.as_draft or unfinished
+                new = NewPullRequest(title, body, head=branch_of(state), base=request.ref, draft=as_draft)
                 shown = await host.open_pull_request(self._source, new)
+                if unfinished and not shown.draft:  # another one that was open for the branch
+                    shown = await host.update_pull_request(
+                        self._source, shown.number, title=shown.title, body=shown.body, draft=True
+                    )
         return await self._context.record(RecordPullRequest(shown.number, shown.url, self._context.now()))
 
     async def _committed(self, state: Running, workspace: Workspace, changes: Mapping[str, str | None]) -> Running:

@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
 from service.agent.workspace import Workspace
-from service.domain.jobs.decider import ModelReplied, Problem, Round, Running
+from service.domain.jobs.decider import ModelReplied, Problem, Round, Running, WorkFinished
 from service.markup.blocks import blocks_of
 from service.markup.markdown import Markdown, without_comments
 
@@ -15,9 +15,15 @@ MAX_TITLE = 200
 MAX_BODY = 60_000
 """GitHub refuses more than 65,536 characters, the strictest limit we know."""
 MAX_TEMPLATE = 10_000
-MAX_FILES_LISTED = 60
+MAX_SUMMARY = 12_000
+MAX_LIST = 12_000
+"""Limit for a list, in characters; the longest that a job's gates let pass is shorter."""
+MAX_JOINED_TITLE = 100
 MAX_ROUNDS_LISTED = 30
-MAX_PROBLEMS_LISTED = 50
+SHOWN_AT_ONCE = 10
+"""Items of a list; a longer one is collapsed."""
+SHOWN_LINES = 15
+"""Lines of the summary; the rest of a longer one is collapsed."""
 
 TEMPLATES = (
     *(
@@ -40,8 +46,26 @@ _CHECKED = "Links, anchors, front matter, markup, navigation and secrets were ch
 _MENTION = re.compile(r"(?<![\w`/.@])@([A-Za-z0-9][\w-]*(?:/[\w.-]+)?)")
 
 
-def title(text: str) -> str:
-    return _shortened(_one_line(text) or "Update the documentation", MAX_TITLE)
+def title(finish: WorkFinished, rounds: Sequence[Round] = ()) -> str:
+    """Return a title for all rounds of a pull request: the agent's own for the whole, else one made of its titles."""
+    titles: list[str] = []
+    for done in (*(done.finish for done in rounds), finish):
+        whole = _one_line(done.whole_title)
+        titles = [whole] if whole else [*titles, _one_line(done.title)]
+    first, *others = dict.fromkeys(filter(None, titles)) or ["Update the documentation"]
+    if not others:
+        return _shortened(first, MAX_TITLE)
+    joined = "; ".join([first, *map(_continued, others)])
+    if len(joined) <= MAX_JOINED_TITLE:
+        return joined
+    more = f" and {len(others)} more {'change' if len(others) == 1 else 'changes'}"
+    return _shortened(first, MAX_JOINED_TITLE - len(more)) + more
+
+
+def _continued(title: str) -> str:
+    """Return a title as it stands behind another: without its kind, and its first word in lower case."""
+    title = _CONVENTIONAL.sub("", title)
+    return title[:1].lower() + title[1:] if title.partition(" ")[0][1:].islower() else title
 
 
 def commit_subject(text: str) -> str:
@@ -56,31 +80,73 @@ def commit_message(subject: str, summary: str, job_id: str) -> str:
 
 
 async def body(state: Running, workspace: Workspace, changes: Mapping[str, str | None], job_id: str) -> str:
-    """Summary, what earlier rounds did, changed files, remaining problems, how it was made; within the repository's own
-    template if it has one.
+    """Return the description: errors, summary, what earlier rounds did, changed files, warnings and how it was made;
+    within the repository's own template if it has one.
 
     The template is the base commit's, so that nothing the job wrote can shape it.
     """
     finish = state.work.finish
     assert finish is not None
-    summary = _quiet(_visible(finish.summary))[: MAX_BODY // 2]
+    summary = _folded(_quiet(_visible(finish.summary))[:MAX_SUMMARY])
     models = list(dict.fromkeys(step.model for step in state.work.transcript if isinstance(step, ModelReplied)))
     earlier = {path: text for done in state.work.rounds for path, text in done.changes.items()}
     files = _files(workspace, {**earlier, **changes})
     problems = state.work.remaining_problems or ()
+    errors = [problem for problem in problems if problem.is_error]
+    warnings = [problem for problem in problems if not problem.is_error]
     details = [_earlier(state.work.rounds)] if state.work.rounds else []
     made_with = f" with {', '.join(f'`{model}`' for model in models[:5])}" if models else ""
     footer = f"Made by Docsmith{made_with}, job `{job_id}`. Please review it as you would a colleague's change."
+    top = [_problems("**The checks found errors. Correct them before merging:**", "errors", errors)]
+    if finish.ending == "stuck":
+        top.append("**The agent stopped before it was done. Answer it with a message to the job. Its last words:**")
     template = await _template(workspace)
     if not template:
-        parts = [summary, *details, files, _problems(problems)]
+        parts = [*top, summary, *details, files]
     else:
-        checks = _CHECKED + (f"what they found is below ({len(problems)})." if problems else "nothing was found.")
+        found = " and ".join(filter(None, (_counted(errors, "error"), _counted(warnings, "warning"))))
+        remaining = f"{found} {'remains' if len(problems) == 1 else 'remain'}." if found else "nothing was found."
+        checks = _CHECKED + remaining
         filled, asked = _filled(template, {"summary": summary, "files": files, "checks": checks})
-        parts = [*(() if "summary" in asked else (summary,)), filled, *details]
-        parts += [*(() if "files" in asked else (files,)), _problems(problems)]
-    parts = [*filter(None, parts), f"---\n\n{footer}"]
-    return _shortened_text("\n\n".join(parts), MAX_BODY) + "\n"
+        parts = [*top, *(() if "summary" in asked else (summary,)), filled, *details]
+        parts += [] if "files" in asked else [files]
+    parts += [_problems("The checks found warnings:", "warnings", warnings), f"---\n\n{footer}"]
+    return _shortened_text("\n\n".join(filter(None, parts)), MAX_BODY) + "\n"
+
+
+def _counted(problems: Sequence[Problem], word: str) -> str:
+    return f"{len(problems)} {word}{'' if len(problems) == 1 else 's'}" if problems else ""
+
+
+def _folded(summary: str) -> str:
+    """Return the summary with all that follows its first lines collapsed, parted where a block or a list item ends."""
+    lines = summary.split("\n")
+    if len(lines) <= SHOWN_LINES:
+        return summary
+    starts = [block.first for block in blocks_of(summary) if not lines[block.first][:1].isspace()]
+    cut = max((line for line in starts if 0 < line <= SHOWN_LINES), default=0)
+    if not cut:
+        return summary
+    shown, rest = "\n".join(lines[:cut]).rstrip(), "\n".join(lines[cut:])
+    return f"{shown}\n\n{_details('More', rest)}"
+
+
+def _details(heading: str, text: str) -> str:
+    return f"<details><summary>{heading}</summary>\n\n{text}\n\n</details>"
+
+
+def _list(heading: str, noun: str, items: Sequence[str]) -> str:
+    """Return a list: whole when it is short, else collapsed."""
+    room, listed = MAX_LIST, list[str]()
+    for item in items:
+        room -= len(item) + 3
+        if room < 0:
+            break
+        listed.append(f"- {item}")
+    if len(listed) < len(items):
+        listed.append(f"- and {len(items) - len(listed)} more")
+    text = "\n".join(listed)
+    return f"{heading}\n\n{text if len(items) <= SHOWN_AT_ONCE else _details(f'{len(items)} {noun}', text)}"
 
 
 async def _template(workspace: Workspace) -> str:
@@ -127,30 +193,24 @@ def _headings(template: str) -> Iterator[tuple[int, int, str]]:
 
 def _earlier(rounds: Sequence[Round]) -> str:
     """Return the titles of the earlier rounds, the newest first."""
-    told = [f"- {_quiet(_one_line(done.finish.title))}" for done in reversed(rounds[-MAX_ROUNDS_LISTED:])]
-    return "\n".join(["Before that, in the same pull request:", "", *told])
+    items = [_quiet(_one_line(done.finish.title)) for done in reversed(rounds[-MAX_ROUNDS_LISTED:])]
+    return _list("Before that, in the same pull request:", "changes", items)
 
 
 def _files(workspace: Workspace, changes: Mapping[str, str | None]) -> str:
-    lines = []
+    items = []
     for path, text in changes.items():
         kind = "deleted" if text is None else "changed" if workspace.in_base(path) else "added"
-        lines.append(f"- `{path}` ({kind})")
-    if len(lines) > MAX_FILES_LISTED:
-        lines[MAX_FILES_LISTED:] = [f"- and {len(lines) - MAX_FILES_LISTED} more"]
-    return "\n".join(["Files:", "", *lines])
+        items.append(f"`{path}` ({kind})")
+    return _list("Files:", "files", items)
 
 
-def _problems(problems: Sequence[Problem]) -> str:
-    if not problems:
-        return ""
-    lines = [
-        f"- `{problem.path}`{f', line {problem.line}' if problem.line else ''}: {_quiet(problem.message)}"
-        for problem in problems[:MAX_PROBLEMS_LISTED]
-    ]
-    if len(problems) > MAX_PROBLEMS_LISTED:
-        lines.append(f"- and {len(problems) - MAX_PROBLEMS_LISTED} more")
-    return "\n".join(["The checks found problems that remain:", "", *lines])
+def _problems(heading: str, noun: str, problems: Sequence[Problem]) -> str:
+    items = []
+    for problem in problems:
+        where = f"`{problem.path}`{f', line {problem.line}' if problem.line else ''}: " if problem.path else ""
+        items.append(f"{where}{_quiet(problem.message)}")
+    return _list(heading, noun, items) if items else ""
 
 
 def _one_line(text: str) -> str:
@@ -179,34 +239,22 @@ def _shortened_text(text: str, width: int) -> str:
 
 
 def _wrapped(text: str) -> str:
-    """Each paragraph and list item at 72 columns; code and long words as they are."""
+    """Return the text with its long lines of prose broken at 72 columns. Every other line stays as it is, also those
+    that the writer broke: lists, tables and code would not survive a new setting.
+    """
+    kept = {line for block in blocks_of(text) if block.kind != "text" for line in range(block.first, block.after)}
     lines: list[str] = []
-    paragraph: list[str] = []
-
-    def end_paragraph() -> None:
-        if paragraph:
-            mark = re.match(r"(?:[-*+]|\d{1,3}[.)])\s+", paragraph[0])
-            lines.extend(
-                textwrap.wrap(
-                    " ".join(paragraph), MAX_SUBJECT, break_long_words=False, break_on_hyphens=False,
-                    subsequent_indent=" " * (mark.end() if mark else 0),
-                )
-            )  # fmt: skip
-            paragraph.clear()
-
-    in_code = {line for block in blocks_of(text) if block.kind in ("fence", "code")
-               for line in range(block.first, block.after)}  # fmt: skip
     for number, line in enumerate(text.split("\n")):
-        if number in in_code:
-            end_paragraph()
-            lines.append(line.rstrip())
-        elif not line.strip():
-            end_paragraph()
-            if lines and lines[-1]:
-                lines.append("")
-        else:
-            if re.match(r"\s*(?:[-*+]|\d{1,3}[.)])\s", line):
-                end_paragraph()
-            paragraph.append(line.strip())
-    end_paragraph()
-    return "\n".join(line if not line.startswith("#") else f" {line}" for line in lines).strip("\n")
+        line = line.rstrip()
+        if number in kept or len(line) <= MAX_SUBJECT or line.lstrip().startswith("|"):
+            lines.append(line)
+            continue
+        mark = _ITEM.match(line)
+        lines += textwrap.wrap(
+            line, MAX_SUBJECT, break_long_words=False, break_on_hyphens=False, drop_whitespace=True,
+            subsequent_indent=" " * (mark.end() if mark else 0),
+        )  # fmt: skip
+    return "\n".join(lines).strip("\n")
+
+
+_ITEM = re.compile(r"\s*(?:(?:[-*+]|\d{1,3}[.)])\s+)?")

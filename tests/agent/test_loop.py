@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from service.agent.loop.budgets import BudgetExhausted, Budgets
-from service.agent.loop.loop import MAX_CHECK_ROUNDS
+from service.agent.loop.checking import MAX_CHECK_ROUNDS
 from service.agent.loop.model_call import MAX_ASKED_AGAIN
 from service.domain.errors import Conflict, Invalid, ServiceError, Unavailable
 from service.domain.jobs.decider import (

@@ -1,9 +1,13 @@
 """The words of a pull request, within the repository's own template."""
 
 import pytest
+from msgspec.structs import replace
 
+from service.agent import pull_request
 from service.agent.pull_request import MAX_TEMPLATE
-from tests.agent.journal import Journal, run_job
+from service.agent.workspace import Workspace
+from service.domain.jobs.decider import Problem, Work, WorkFinished
+from tests.agent.journal import SOURCE, START, Journal, run_job
 from tests.fakes.code_host import FakeCodeHost
 from tests.fakes.docs_source import FakeDocsSource
 from tests.fakes.model import FakeModel, call, calls
@@ -55,7 +59,7 @@ async def test_findings_of_the_checks_are_shown_whatever_the_template():
     for files in ({}, {".github/pull_request_template.md": "## Testing\n"}):
         told = await body(files, BROKEN)
         assert "nowhere.md is broken" in told
-        assert ("what they found is below (1)" in told) == bool(files)
+        assert ("secrets were checked; 1 error remains." in told) == bool(files)
         assert "It was missing." in told
 
 
@@ -74,3 +78,67 @@ async def test_a_template_longer_than_anyone_reads_is_not_taken():
 async def test_template_written_by_the_job_is_not_used():
     own = call("write", path="docs/pull_request_template.md", text="## Summary\nMerge at once!\n")
     assert "Merge at once" not in await body({}, own)
+
+
+def described(summary, *problems):
+    finish = WorkFinished("Add a page", summary, START)
+    return Work(finish=finish, remaining_problems=problems, changes={f"{n}.md": "x" for n in range(12)})
+
+
+async def text_of(work):
+    journal = Journal("x")
+    workspace = await Workspace.open(
+        docs := FakeDocsSource({"index.md": "# Home\n"}), SOURCE, docs.branches["main"], {}
+    )
+    return await pull_request.body(replace(journal.start(), work=work), workspace, work.changes, "job1")
+
+
+async def test_long_lists_are_collapsed_and_complete():
+    told = await text_of(described("It was missing.\n\n" + "\n".join(f"- Item {n}" for n in range(40))))
+    assert told.startswith("It was missing.\n\n- Item 0\n")
+    assert "\n- Item 12\n\n<details><summary>More</summary>\n\n- Item 13\n" in told
+    assert "Files:\n\n<details><summary>12 files</summary>\n\n- `0.md` (added)\n" in told
+    assert told.count("\n- `") == 12
+    assert told.count("\n- Item ") == 40
+    assert told.count("<details>") == told.count("</details>") == 2
+
+
+async def test_errors_stand_first_and_warnings_last():
+    warning = Problem("size", "", "It is large.", severity="warning", code="too_large")
+    error = Problem("links", "a.md", "x is broken.", 3)
+    told = await text_of(described("It was missing.", warning, error))
+    places = [told.index(part) for part in ("x is broken.", "It was missing.", "Files:", "It is large.", "---\n\nMade")]
+    assert places == sorted(places)
+
+
+KEPT = """\
+Two lines
+that the writer broke.
+
+1. one
+   * two,
+     wrapped
+
+| a table | with a long line that goes on and on and on, far beyond the limit |
+|---|---|
+
+```toml
+# a comment in code that is long, longer than any line of a commit message should be
+key = 1
+```
+
+# Heading"""
+
+
+async def test_commit_body_keeps_the_writers_lines():
+    journal, finish = Journal("x"), call("finish", title="Add a page", summary=KEPT)
+    end = await run_job(journal, FakeDocsSource({"index.md": "# Home\n"}), FakeModel([calls(EDIT, finish)]))
+    assert end.work.commit.message == f"docs: Add a page\n\n{KEPT}\n\nDocsmith-Job: job1\n"
+
+
+async def test_commit_body_breaks_long_lines_of_prose():
+    journal, finish = Journal("x"), call("finish", title="Add", summary="- " + "word " * 20 + "\n- short")
+    end = await run_job(journal, FakeDocsSource({"index.md": "# Home\n"}), FakeModel([calls(EDIT, finish)]))
+    body = end.work.commit.message.split("\n\n")[1].split("\n")
+    assert [line[:6] for line in body] == ["- word", "  word", "- shor"]
+    assert max(map(len, body)) <= 72

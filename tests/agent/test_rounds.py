@@ -151,7 +151,7 @@ async def test_continued_job_adds_one_commit_to_its_pull_request():
     assert await reproduced(journal, FILES) == [first.work.commit.commit, second.work.commit.commit]
     assert docs.files("docs/change")["start.md"] == "# Start\n\nThree times.\n"
     (shown,) = host.pull_requests
-    assert shown.title == "Add a page"
+    assert shown.title == "Explain retries; add a page"
     assert "It was asked for." in shown.body
     assert "Explain retries" in shown.body
     assert "`start.md`" in shown.body

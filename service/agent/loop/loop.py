@@ -5,22 +5,19 @@ from its last step, and a reply that was paid for is never asked again. A messag
 that the next record gives, and so in the next prompt.
 """
 
-from service.agent.checks import gates
 from service.agent.checks.links import Links
 from service.agent.loop import conversation
 from service.agent.loop.budgets import BudgetExhausted, Budgets
+from service.agent.loop.checking import checked
 from service.agent.loop.job_context import JobContext
 from service.agent.loop.model_call import request_reply
 from service.agent.loop.opening import open_workspace
-from service.agent.tools.results import Outcome, bounded
+from service.agent.tools.results import Outcome
 from service.agent.tools.toolbox import Toolbox
 from service.agent.workspace import Workspace
-from service.domain.errors import ServiceError, depending_on
+from service.domain.errors import depending_on
 from service.domain.jobs.decider import (
-    ChecksReported,
     ModelReplied,
-    Problem,
-    RecordChecks,
     RecordFinish,
     RecordToolResult,
     Running,
@@ -29,8 +26,6 @@ from service.domain.jobs.decider import (
 )
 from service.domain.model import ToolCall
 
-MAX_CHECK_ROUNDS = 3
-"""How often the checks' findings go back to the model."""
 MAX_CALLS_OF_A_REPLY = 100
 """Each is read, done and recorded; models that work in parallel make some twenty."""
 
@@ -62,7 +57,8 @@ async def work(state: Running, context: JobContext) -> Running:
             _check_budgets(state.work, context.budgets, context.seconds() - started)
             state = await context.record(await request_reply(state, context, repository))
             continue
-        state = await _checked(state, workspace, links, context, context.seconds() - started)
+        has_budget = not _used_up(state.work, context.budgets, context.seconds() - started)
+        state = await checked(state, workspace, links, context, may_return=has_budget)
         if state.work.remaining_problems is not None:
             return state
 
@@ -75,6 +71,7 @@ async def _answered(state: Running, toolbox: Toolbox, workspace: Workspace, cont
         result = RecordToolResult(
             call.id, call.name, outcome.result, outcome.is_error, context.now(), changes=outcome.changes,
             todos=outcome.todos, finished=outcome.finished, asked=outcome.asked, value=outcome.value,
+            whole_title=outcome.whole_title,
         )  # fmt: skip
         state = await context.record(result)
         workspace.apply(outcome.changes)
@@ -128,28 +125,3 @@ def _used_up(done: Work, budgets: Budgets, spent: float) -> str:
     if spent >= budgets.minutes * 60:
         return f"its {budgets.minutes:g} minutes"
     return ""
-
-
-async def _checked(state: Running, workspace: Workspace, links: Links, context: JobContext, spent: float) -> Running:
-    """The gates' findings go back to the model, or into the record when it could not or would not mend them."""
-    problems = await gates.check(workspace, links)
-    finish = state.work.finish
-    may_return = (
-        problems
-        and (finish is None or finish.ending == "done")
-        and state.work.check_rounds < MAX_CHECK_ROUNDS
-        and not _used_up(state.work, context.budgets, spent)
-        and not _reported_before(state.work, problems)
-    )
-    if may_return:
-        return await context.record(RecordChecks(problems, returned=True, now=context.now()))
-    secrets = [problem for problem in problems if problem.gate == "secrets"]
-    if secrets and (finish is None or finish.ending == "done"):  # else an error: nothing is published
-        sentence = f"{secrets[0].path} would publish a secret: {secrets[0].message}"
-        raise ServiceError(bounded(sentence, 500), code="secret_in_changes")
-    return await context.record(RecordChecks(problems, returned=False, now=context.now()))
-
-
-def _reported_before(done: Work, problems: tuple[Problem, ...]) -> bool:
-    last = next((step for step in reversed(done.round_steps()) if isinstance(step, ChecksReported)), None)
-    return last is not None and last.problems == problems

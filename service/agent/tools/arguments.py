@@ -131,6 +131,13 @@ class Finish(Arguments, frozen=True, tag_field="tool", tag="finish"):
 
     title: Annotated[str, Meta(min_length=1, max_length=200, description="What changes, such as: Document retries")]
     summary: Annotated[str, Meta(min_length=1, max_length=8000, description="What changed and why, in Markdown.")]
+    pull_request_title: Annotated[
+        str,
+        Meta(
+            max_length=200,
+            description="Only for a further request in the same pull request: a title that covers all of its changes.",
+        ),
+    ] = ""
 
 
 ToolArguments: TypeAlias = (

@@ -23,6 +23,8 @@ class Outcome(Struct, frozen=True):
     todos: tuple[Todo, ...] | None = None
     finished: tuple[str, str] | None = None
     """Title and summary: the work is done."""
+    whole_title: str = ""
+    """A title for the whole pull request, for a further round."""
     asked: str | None = None
     """A question to the caller: the job ends with it as ``needs_input``, and keeps its changes for the answer."""
 

@@ -107,9 +107,10 @@ class Toolbox:
                 if not question.strip():
                     raise Refused("The question is blank.", "Ask in words.")
                 return Outcome("Your work ends here until the answer comes.", asked=question.strip())
-            case Finish(title=title, summary=summary):
+            case Finish(title=title, summary=summary, pull_request_title=whole):
                 if not title.strip() or not summary.strip():
                     raise Refused("The title or the summary is blank.", "Give both in words.")
-                return Outcome("The work is finished; now it is checked.", finished=(title.strip(), summary.strip()))
+                said = "The work is finished; now it is checked."
+                return Outcome(said, finished=(title.strip(), summary.strip()), whole_title=whole.strip())
             case _:
                 assert_never(arguments)

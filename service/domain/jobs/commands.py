@@ -65,6 +65,8 @@ class RecordToolResult(Struct, frozen=True):
     todos: tuple[Todo, ...] | None = None
     finished: tuple[str, str] | None = None
     """Title and summary, when the tool was ``finish``."""
+    whole_title: str = ""
+    """A title for the whole pull request, when it was ``finish`` in a further round."""
     asked: str | None = None
     """The question to the caller, when the tool was ``ask``: the job ends and waits for a message."""
     value: ToolValue | None = None

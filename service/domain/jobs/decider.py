@@ -83,6 +83,7 @@ from service.domain.jobs.states import (
     TranscriptStep,
     Work,
     branch_of,
+    is_unfinished,
 )
 from service.domain.jobs.waiting import after_deaths, postponed
 from service.domain.jobs.work import evolve_work
@@ -161,6 +162,7 @@ __all__ = [
     "branch_of",
     "decide",
     "evolve",
+    "is_unfinished",
     "status_of",
     "title_from",
 ]
@@ -340,7 +342,7 @@ def _tool_returned(done: RecordToolResult, work: Work) -> list[JobEvent]:
     if work.waiting:
         return events
     if done.finished is not None:
-        events.append(WorkFinished(*done.finished, finished_at=done.now))
+        events.append(WorkFinished(*done.finished, finished_at=done.now, whole_title=done.whole_title))
     elif done.asked is not None:
         events.append(WorkFinished("", done.asked, finished_at=done.now, ending="asked"))
     return events

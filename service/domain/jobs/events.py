@@ -143,6 +143,8 @@ class WorkFinished(Event, frozen=True, tag="work-finished"):
     """The words to the caller: what was done, or the question."""
     finished_at: datetime
     ending: WorkEnding = "done"
+    whole_title: PersonalText = ""
+    """A title for the whole pull request, from a further round."""
 
 
 class ChecksReported(Event, frozen=True, tag="checks-reported"):

@@ -1,5 +1,6 @@
 """How an agent job stands: a fold of its events, made by ``jobs.py``."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from msgspec import Struct
@@ -38,6 +39,18 @@ class Round(Struct, frozen=True):
     finish: WorkFinished
     changes: dict[str, str | None]
     commit: Committed
+    problems: tuple[Problem, ...] = ()
+    """Those that remained."""
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether the pull request was a draft after it, whatever the caller had asked for."""
+        return is_unfinished(self.finish, self.problems)
+
+
+def is_unfinished(finish: WorkFinished, problems: Sequence[Problem]) -> bool:
+    """Return whether work is published as a draft only: it has errors, or the model was stuck."""
+    return finish.ending != "done" or any(problem.is_error for problem in problems)
 
 
 class Work(Struct, frozen=True):

@@ -130,7 +130,7 @@ def _sent_back(work: Work) -> Work:
 def _next_round(work: Work, event: JobReopened | RoundStarted, *, keeps_changes: bool) -> Work:
     rounds = work.rounds
     if work.finish is not None and work.commit is not None and work.pushed is not None:
-        rounds = (*rounds, Round(work.finish, work.changes, work.commit))
+        rounds = (*rounds, Round(work.finish, work.changes, work.commit, work.remaining_problems or ()))
     return replace(
         work,
         base_commit=work.base_commit if keeps_changes else None,

@@ -1,0 +1,57 @@
+"""The checks of finished work: their problems go back to the model a few times, and then into the record."""
+
+from service.agent.checks import gates
+from service.agent.checks.links import Links
+from service.agent.loop.job_context import JobContext
+from service.agent.tools.results import bounded
+from service.agent.workspace import Workspace
+from service.domain.errors import NotFound, ServiceError
+from service.domain.jobs.decider import ChecksReported, Problem, RecordChecks, Running, Work
+
+MAX_CHECK_ROUNDS = 3
+"""How often the checks' problems go back to the model."""
+
+
+async def checked(
+    state: Running, workspace: Workspace, links: Links, context: JobContext, *, may_return: bool
+) -> Running:
+    """Record the problems of finished work: for the model to correct, else as those that remain.
+
+    A question to the caller, or a model that is stuck, ends the work whatever the checks find.
+
+    Raises ServiceError ``secret_in_changes``: a secret would be published.
+    """
+    problems = await _problems(state.work, workspace, links, context)
+    finish = state.work.finish
+    is_done = finish is None or finish.ending == "done"
+    rounds_left = may_return and state.work.check_rounds < MAX_CHECK_ROUNDS
+    if problems and is_done and rounds_left and not _reported_before(state.work, problems):
+        return await context.record(RecordChecks(problems, returned=True, now=context.now()))
+    secrets = [problem for problem in problems if problem.gate == "secrets"]
+    if secrets and is_done:
+        sentence = f"{secrets[0].path} would publish a secret: {secrets[0].message}"
+        raise ServiceError(bounded(sentence, 500), code="secret_in_changes")
+    return await context.record(RecordChecks(problems, returned=False, now=context.now()))
+
+
+async def _problems(work: Work, workspace: Workspace, links: Links, context: JobContext) -> tuple[Problem, ...]:
+    """Return the problems of the round's changes, and those of earlier rounds that the pull request still has."""
+    found = await gates.check(workspace, links)
+    earlier = work.rounds[-1].problems if work.rounds else ()
+    if not earlier:
+        return found
+    changes = {path: text for done in work.rounds for path, text in done.changes.items()} | work.changes
+    try:
+        whole = await Workspace.open(context.docs, context.source, work.rounds[0].commit.parent, changes)
+    except NotFound:  # the clone was made again, without that commit
+        remaining = earlier
+    else:
+        known = {(problem.rule, problem.path) for problem in earlier}
+        seen = await gates.check(whole, Links(whole))
+        remaining = tuple(problem for problem in seen if (problem.rule, problem.path) in known)
+    return found + tuple(problem for problem in remaining if problem not in found)
+
+
+def _reported_before(done: Work, problems: tuple[Problem, ...]) -> bool:
+    last = next((step for step in reversed(done.round_steps()) if isinstance(step, ChecksReported)), None)
+    return last is not None and last.problems == problems

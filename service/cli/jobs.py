@@ -13,6 +13,7 @@ from service.cli.parsing import COUNT, Choice, Group, Options, together
 from service.cli.projects import the_organization, the_project
 from service.cli.runtime import Runtime, is_served
 from service.commands.jobs import NewJob, add_message, archive_job, cancel_job, request_job
+from service.domain.editor_forms import FORMS
 from service.domain.errors import Invalid, NotFound
 from service.domain.jobs.decider import (
     MAX_PROMPT_CHARACTERS,
@@ -45,15 +46,13 @@ EXIT_STATUS = (
     "Exit status 0 when it ends with a pull request or with nothing to change, 1 when it fails, 4 when it needs input:"
     " answer with job message."
 )
-BUILTIN_FORMS = """\
-the builtin agent, which needs no key, understands:
-  replace "A" with "B" [in PATH, or in every page]
-  add "TEXT" to PATH [under "HEADING", before "HEADING", or at the top], or to every page
-  create page PATH with title "T" [and text "TEXT"]   (and names it in the navigation file)
-  rename page PATH to PATH                            (and fixes the links to it)
-  fix broken links [in PATH]
-Several go into one instruction, parted by new lines, semicolons, full stops or "and then".\
-"""
+BUILTIN_FORMS = "\n".join(
+    (
+        "the builtin agent, which needs no key, understands:",
+        *(f"  {form}" for form in FORMS),
+        'Several go into one instruction, separated by new lines, semicolons, full stops or "and then".',
+    )
+)
 
 
 job = Group("job")

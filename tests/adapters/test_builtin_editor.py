@@ -3,26 +3,19 @@
 import pytest
 from msgspec.structs import replace
 
-from service.adapters.builtin.editing.forms import FORMS
 from service.adapters.builtin.editor import BuiltinEditor
 from service.agent.tools.arguments import descriptions
+from service.domain.editor_forms import FORMS
 from service.domain.jobs.decider import Finished, Message, ModelReplied
 from service.domain.tool_values import Declined, Lines, Listed
 from service.ports.docs_source import Source
 from service.ports.model import AssistantMessage, ModelRequest, ToolMessage, UserMessage
+from tests.adapters.builtin_job import FILES, job
 from tests.agent.journal import Journal, Killed, run_job
 from tests.contracts.model import ToolModelContract, chunks_of
 from tests.fakes.code_host import FakeCodeHost
 from tests.fakes.docs_source import FakeDocsSource
 from tests.fakes.model import call
-
-FILES = {
-    "docs.json": '{\n  "name": "X",\n  "navigation": {"pages": ["index", "guides/start", "guides/end"]}\n}\n',
-    "index.mdx": "---\ntitle: Home\n---\n\nWelcome to Acme. Read [start](/guides/start) of Acme.\n",
-    "guides/start.mdx": "---\ntitle: Start\n---\n\n## Install\n\nGet Acme.\n\n"
-    "```\n## Not a heading\n```\n\n## Run\n\nRun it.\n",
-    "guides/end.mdx": "---\ntitle: End\n---\n\nBack to [run](./start#run) and [install](/guides/begin).\n",
-}
 
 
 class Reworded(BuiltinEditor):
@@ -43,16 +36,6 @@ def without_words(message):
             return replace(message, text="." * len(text))
         case _:
             return message
-
-
-async def job(*messages, files=FILES, source=None, model=None):
-    docs, host, journal = FakeDocsSource(files), FakeCodeHost(), Journal(*messages)
-    end = await run_job(
-        journal, docs, model or BuiltinEditor(), host=host, source=source or Source("p1", "", "main", "", "local")
-    )
-    assert isinstance(end, Finished)
-    changed = docs.files("docs/change") if "docs/change" in docs.branches else dict(files)
-    return end, {path: text for path, text in changed.items() if files.get(path) != text}, changed
 
 
 async def test_builtin_editor_replaces_everywhere():
@@ -380,7 +363,7 @@ async def test_ambiguous_broken_link_is_reported_with_a_suggestion():
 async def test_unclear_instruction_is_answered_with_the_known_forms():
     end, changed, _ = await job("Make the guides friendlier")
     assert changed == {}
-    assert FORMS in end.outcome.message
+    assert all(f"- {form}\n" in end.outcome.message for form in FORMS)
     assert end.work.pull_request is None
 
 

@@ -6,7 +6,17 @@ import time
 
 import pytest
 
-from service.adapters.builtin.editing.forms import EVERY_PAGE, Add, Create, FixLinks, Rename, Replace, parse
+from service.adapters.builtin.editing.forms import (
+    EVERY_PAGE,
+    Add,
+    Create,
+    FixLinks,
+    Remove,
+    Rename,
+    Replace,
+    SetTitle,
+    parse,
+)
 
 
 @pytest.mark.parametrize(
@@ -29,6 +39,13 @@ from service.adapters.builtin.editing.forms import EVERY_PAGE, Add, Create, FixL
         ("rename a.md to b.md", [Rename("a.md", "b.md")]),
         ("Move the page guides/a to ref/a and fix the links to it.", [Rename("guides/a", "ref/a", is_move=True)]),
         ("rename a to b and then fix all links to it", [Rename("a", "b")]),
+        ("remove page a.md", [Remove("a.md")]),
+        ("Please delete the page `my page` and all links to it.", [Remove("my page")]),
+        ("delete guides/start", [Remove("guides/start")]),
+        ("remove guides/start.md with its navigation entry", [Remove("guides/start.md")]),
+        ('set title of a.md to "A B"', [SetTitle("a.md", "A B")]),
+        ('Change the title of page guides/x to: "X".', [SetTitle("guides/x", "X")]),
+        ('give guides/x the title "X", and delete page b', [SetTitle("guides/x", "X"), Remove("b")]),
         ("fix broken links", [FixLinks()]),
         ("Please fix all the broken links in the docs!", [FixLinks()]),
         ("repair dead links in guides/", [FixLinks("guides/")]),

@@ -5,7 +5,7 @@ from difflib import SequenceMatcher
 
 from service.domain.sites import Skipped
 from service.markup.dialects import Dialect
-from service.retrieval.readers.markdown import PageSection, parse_page
+from service.retrieval.readers.markdown import PageSection, ParsedPage, parse_page
 
 MAX_RENAMED = 200
 """Limit for the headings of a page."""
@@ -17,9 +17,12 @@ ALIKE = 0.5
 
 def renamed_anchors(path: str, old: str, new: str, dialect: Dialect) -> Mapping[str, str]:
     """Return the anchors that went, each with the one in its place; none where a section came, went or is another."""
-    before, after = _sections(path, old, dialect), _sections(path, new, dialect)
+    was_page, now_page = (parse_page(text.encode(errors="replace"), path, dialect) for text in (old, new))
+    if isinstance(was_page, Skipped) or isinstance(now_page, Skipped):
+        return {}
+    before, after = _sections(was_page), _sections(now_page)
     matcher = SequenceMatcher(None, [each.anchor for each in before], [each.anchor for each in after], autojunk=False)
-    renamed: dict[str, str] = {}
+    renamed = _renamed_title(was_page, now_page)
     for kind, start, end, other_start, other_end in matcher.get_opcodes():
         if kind != "replace" or end - start != other_end - other_start:
             continue
@@ -29,16 +32,20 @@ def renamed_anchors(path: str, old: str, new: str, dialect: Dialect) -> Mapping[
     return renamed
 
 
-def _sections(path: str, text: str, dialect: Dialect) -> Sequence[PageSection]:
+def _sections(page: ParsedPage) -> Sequence[PageSection]:
     """Return the first part of each section that has an anchor."""
-    page = parse_page(text.encode(errors="replace"), path, dialect)
-    if isinstance(page, Skipped):
-        return ()
     first: dict[str, PageSection] = {}
     for section in page.sections:
         if section.anchor:
             first.setdefault(section.anchor, section)
     return list(first.values())
+
+
+def _renamed_title(was: ParsedPage, now: ParsedPage) -> dict[str, str]:
+    """Return the anchor of the page's top heading, which has no section of its own, where that alone has changed."""
+    gone = was.anchors - now.anchors - {section.anchor for section in was.sections}
+    new = now.anchors - was.anchors - {section.anchor for section in now.sections}
+    return dict(zip(gone, new, strict=True)) if len(gone) == len(new) == 1 else {}
 
 
 def _is_same_section(was: PageSection, now: PageSection) -> bool:

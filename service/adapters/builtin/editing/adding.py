@@ -1,7 +1,7 @@
 """Add text to a page, at a heading or to every page; create a page, and name it in the navigation."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from pathlib import PurePosixPath
 
 from msgspec import Struct
@@ -9,7 +9,7 @@ from msgspec import Struct
 from service.adapters.builtin.editing.forms import EVERY_PAGE, Add, Create, short
 from service.adapters.builtin.editing.navigation import NAVIGATION_FILES, entry_for, is_named, names_pages
 from service.adapters.builtin.editing.pages import is_page, section_of, top_of
-from service.adapters.builtin.editing.steps import MAX_EDITS, Call, Editing, Step, Steps, counted, named
+from service.adapters.builtin.editing.steps import MAX_EDITS, Call, Editing, Step, Steps, Turn, counted, named
 from service.adapters.builtin.editing.tool_results import docs_folder, lines_in, number_listed, paths_in
 from service.ports.model import ToolMessage
 
@@ -134,8 +134,8 @@ def create_page(editing: Editing, asked: Create) -> Steps:
         yield from _name_in_navigation(editing, path, title)
 
 
-def _name_in_navigation(editing: Editing, page: str, title: str) -> Steps:
-    """Add the page to the nearest navigation file above it, if there is one."""
+def navigation_of(editing: Editing, page: str) -> Generator[Step, Turn, tuple[str, list[str], list[str]]]:
+    """Return the nearest navigation file above a page, its lines, and the files that were seen on the way."""
     above = [folder.as_posix() for folder in PurePosixPath(page).parents]
     folders: list[Call] = [("list", {} if folder == "." else {"folder": folder}) for folder in above]
     names: list[Call] = [("list", {"name": name}) for name in NAVIGATION_FILES]
@@ -143,10 +143,16 @@ def _name_in_navigation(editing: Editing, page: str, title: str) -> Steps:
     known = [line for result in found for line in paths_in(result)]
     files = [path for path in known if _is_navigation_of(path, page)]
     if not files:
-        return
+        return "", [], known
     file = max(files, key=len)
     lines = yield from editing.lines(file)
-    if not names_pages(file, lines) or is_named(file, lines, page):
+    return file, lines, known
+
+
+def _name_in_navigation(editing: Editing, page: str, title: str) -> Steps:
+    """Add the page to the nearest navigation file above it, if there is one."""
+    file, lines, known = yield from navigation_of(editing, page)
+    if not file or not names_pages(file, lines) or is_named(file, lines, page):
         return
     entry = entry_for(file, lines, page, title, [path for path in known if is_page(path)])
     if entry is None:

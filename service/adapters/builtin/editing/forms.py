@@ -8,13 +8,6 @@ from msgspec import Struct
 
 from service.markup.markdown import Markdown
 
-FORMS = """\
-- replace "A" with "B" [in PATH, or in every page]
-- add "TEXT" to PATH [under "HEADING", before "HEADING", or at the top], or to every page
-- create page PATH with title "T" [and text "TEXT"]
-- rename page PATH to PATH (the links to it are fixed)
-- fix broken links [in PATH]"""
-
 EVERY_PAGE = "*"
 """In place of a path."""
 
@@ -48,14 +41,24 @@ class Rename(Struct, frozen=True):
     """Asked for as a move: into a folder, where there is one of this name."""
 
 
+class Remove(Struct, frozen=True):
+    path: str
+
+
+class SetTitle(Struct, frozen=True):
+    path: str
+    title: str
+
+
 class FixLinks(Struct, frozen=True):
     path: str = ""
 
 
-Instruction = Replace | Add | Create | Rename | FixLinks
+Instruction = Replace | Add | Create | Rename | Remove | SetTitle | FixLinks
 
 _TEXT = "\x00\\d+\x00"
 _PATH = "(?:\x00\\d+\x00|[^\\s,;\x00]+)"
+_PAGE_PATH = "[^\\s,;\x00]*(?:/[^\\s,;\x00]+|\\.(?:mdx?|markdown|rst|adoc|txt))"
 _EVERY = r"(?:all|every|each|the\s+whole|the\s+entire|the)(?:\s+of)?(?:\s+the)?"
 _PAGES = rf"{_EVERY}\s+(?:pages?|files?|docs|documentation|site)(?:\s+of\s+the\s+(?:docs|documentation|site))?"
 _ANYWHERE = rf"(?:\s+(?:everywhere|throughout(?:\s+{_PAGES})?|in\s+{_PAGES}))?"
@@ -102,6 +105,17 @@ _RULES: tuple[tuple[type[Instruction], re.Pattern[str]], ...] = tuple(
             r"(?:\s+to\s+\w+(?:\s+page)?)?)?",
         ),
         (
+            Remove,
+            rf"(?:remove|delete)\s+(?:the\s+)?(?:(?:page|file)\s+(?P<path>{_PATH})|(?P<bare>{_PAGE_PATH}))"
+            r"(?:,?\s+(?:and|with)\s+(?:(?:all|any|the|its|links?|references?|navigation|entry|and|to|it)\s*+){1,9})?",
+        ),
+        (
+            SetTitle,
+            rf"(?:set|change|update|make)\s+(?:the\s+)?title\s+(?:of|for|on|in)\s+{_KIND}(?P<path>{_PATH})"
+            rf"(?:\s*:|\s+(?:to|as):?)\s+(?P<title>{_TEXT})",
+        ),
+        (SetTitle, rf"give\s+{_KIND}(?P<path>{_PATH})\s+the\s+(?:new\s+)?title\s+(?P<title>{_TEXT})"),
+        (
             FixLinks,
             r"(?:fix|repair|correct|mend)\s+(?:(?:all|any|every)\s+)?(?:of\s+)?(?:the\s+)?(?:broken\s+|dead\s+)?links?"
             rf"(?:\s+and\s+anchors)?(?P<to_it>\s+to\s+(?:it|them|this page|that page))?{_ANYWHERE}"
@@ -114,7 +128,10 @@ _QUOTES = (
     r"|\u2018((?:[^\u2018\u2019]|\u2019(?=\w))*)\u2019|``([^\n]+?)``|`([^`\n]+)`|(?<!\w)'((?:[^'\n]|'(?=\w)){0,500})'(?!\w)"
 )
 _QUOTED = re.compile(_QUOTES, re.DOTALL)
-_VERBS = r"(?=(?:replace|change|add|append|insert|create|rename|move|fix\s+(?:all\s+)?(?:the\s+)?(?:broken|dead))\b)"
+_VERBS = (
+    r"(?=(?:replace|change|add|append|insert|create|rename|move|remove|delete|give|set\s+(?:the\s+)?title|"
+    r"fix\s+(?:all\s+)?(?:the\s+)?(?:broken|dead))\b)"
+)
 _PARTS = re.compile(
     rf"\s*(?:\n|;|,?\s+and\s+then\s+|,\s*then\s+|,?\s+and\s+(?:also\s+)?{_VERBS}|,\s*{_VERBS}|[.!?](?=\s|$))\s*",
     re.IGNORECASE,
@@ -233,6 +250,10 @@ def _made(kind: type[Instruction], named: dict[str, str]) -> Instruction | None:
         return Create(path, named["title"], named["text"] or named["block"])
     if kind is Rename:
         return Rename(path, named["to"], bool(named["move"]))
+    if kind is Remove:
+        return Remove(path or named["bare"])
+    if kind is SetTitle:
+        return SetTitle(path, named["title"]) if named["title"].strip() else None
     return FixLinks("" if path == EVERY_PAGE else path)
 
 
@@ -254,6 +275,10 @@ def title_of(instruction: Instruction) -> str:
             return f"Create the page {path}"
         case Rename(path=path, to=to):
             return f"Rename {path} to {to}"
+        case Remove(path=path):
+            return f"Remove {path}"
+        case SetTitle(path=path, title=title):
+            return f"Set the title of {path} to {short(title)}"
         case FixLinks(path=path):
             return f"Fix broken links{f' in {path}' if path else ''}"
         case _:

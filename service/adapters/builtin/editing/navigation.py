@@ -54,6 +54,33 @@ def names_pages(navigation: str, lines: Sequence[str]) -> bool:
     return navigation.endswith(".json") or any(line.startswith("nav:") for line in lines)
 
 
+def relabelled(navigation: str, lines: Sequence[str], page: str, old: str, new: str) -> list[str] | None:
+    """Return the lines with another label for the page; None where its label does not repeat the old title."""
+    root = _root(navigation, lines)
+    if not page.startswith(root):
+        return None
+    if navigation.endswith(".json"):
+        return _json_relabelled("\n".join(lines), stem_of(page[len(root) :]), old, new)
+    found = _yaml_named(lines, page[len(root) :])
+    match = _YAML_ITEM.fullmatch(lines[found[0] - 1].rstrip()) if found else None
+    if found is None or match is None or not match["title"] or match["title"].strip("\"' ") != old.strip():
+        return None
+    line = lines[found[0] - 1]
+    start, end = match.span("title")
+    return [*lines[: found[0] - 1], f"{line[:start]}{yaml_text(new)}{line[end:]}", *lines[found[0] :]]
+
+
+def _json_relabelled(text: str, name: str, old: str, new: str) -> list[str] | None:
+    """Change the label in the object that has this id, as in sidebars.json."""
+    label = re.compile(rf"\"label\"\s*+:\s*+({re.escape(json.dumps(old, ensure_ascii=False))})")
+    for match in re.finditer(rf"\"id\"\s*+:\s*+{re.escape(json.dumps(name, ensure_ascii=False))}", text):
+        start, end = text.rfind("{", 0, match.start()), text.find("}", match.end())
+        if start >= 0 and (found := label.search(text, start, len(text) if end < 0 else end)):
+            after = f"{text[: found.start(1)]}{json.dumps(new, ensure_ascii=False)}{text[found.end(1) :]}"
+            return after.split("\n")
+    return None
+
+
 def _finder(navigation: str) -> Callable[[Sequence[str], str], tuple[int, str] | None]:
     return _json_named if navigation.endswith(".json") else _yaml_named
 
@@ -121,10 +148,14 @@ def _yaml_entry(lines: Sequence[str], number: int, new: str, title: str) -> Entr
     line = lines[number - 1].rstrip("\r")
     match = _YAML_ITEM.fullmatch(line.rstrip())
     assert match is not None
-    named = f"{_yaml_text(title)}: " if match["title"] else ""
-    return Entry(number, line, f"{line}\n{match['indent']}{named}{_yaml_text(new)}")
+    named = f"{yaml_text(title)}: " if match["title"] else ""
+    return Entry(number, line, f"{line}\n{match['indent']}{named}{yaml_text(new)}")
 
 
-def _yaml_text(text: str) -> str:
+_YAML_WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y", "n"})
+
+
+def yaml_text(text: str) -> str:
     """Plain where that means the text itself."""
-    return text if re.fullmatch(r"[A-Za-z][\w ./()+-]*[\w.)]|[A-Za-z]", text) else json.dumps(text, ensure_ascii=False)
+    is_plain = re.fullmatch(r"[A-Za-z][\w ./()+-]*[\w.)]|[A-Za-z]", text) and text.lower() not in _YAML_WORDS
+    return text if is_plain else json.dumps(text, ensure_ascii=False)

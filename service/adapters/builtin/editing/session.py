@@ -4,23 +4,28 @@ from typing import assert_never
 
 from service.adapters.builtin.editing.adding import add_text, create_page
 from service.adapters.builtin.editing.forms import (
-    FORMS,
     Add,
     Create,
     FixLinks,
     Instruction,
+    Remove,
     Rename,
     Replace,
+    SetTitle,
     parse,
     short,
     title_of,
 )
 from service.adapters.builtin.editing.mending import mend_broken_by_changes, mend_links
+from service.adapters.builtin.editing.removing import remove_page
 from service.adapters.builtin.editing.renaming import rename_page
 from service.adapters.builtin.editing.replacing import replace_text
 from service.adapters.builtin.editing.steps import MAX_NAMED, Editing, Step, Steps, Turn
+from service.adapters.builtin.editing.titles import set_title
+from service.domain.editor_forms import FORMS
 
 MAX_INSTRUCTIONS = 20
+_LISTED = "\n".join(f"- {form}" for form in FORMS)
 
 
 class Session:
@@ -70,6 +75,10 @@ class Session:
                 yield from create_page(self._editing, instruction)
             case Rename():
                 yield from rename_page(self._editing, instruction)
+            case Remove():
+                yield from remove_page(self._editing, instruction)
+            case SetTitle():
+                yield from set_title(self._editing, instruction)
             case FixLinks(path=path):
                 scope = (yield from self._editing.scope(path)) if path else ""
                 if scope or not path:
@@ -93,7 +102,7 @@ class Session:
             return {
                 "title": "No change",
                 "summary": "Nothing was changed. The builtin editor understands no free text, only instructions of "
-                f"these forms:\n\n{FORMS}\n\nSeveral may follow each other, one a line.{asked} To have anything else "
+                f"these forms:\n\n{_LISTED}\n\nSeveral may follow each other, one a line.{asked} To have anything else "
                 "done, configure a language model.",
             }
         title = title_of(self._begun[0]) if len(self._begun) == 1 else f"Carry out {len(self._begun)} instructions"

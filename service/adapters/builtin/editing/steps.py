@@ -6,6 +6,7 @@ run again from the start.
 
 import re
 from collections.abc import Callable, Generator, Iterable, Sequence
+from difflib import SequenceMatcher
 from pathlib import PurePosixPath
 
 from msgspec import Struct
@@ -148,3 +149,22 @@ def named(paths: Sequence[str]) -> str:
 
 def counted(count: int, one: str) -> str:
     return f"{count} {one}{'' if count == 1 else 's'}"
+
+
+def rewrites(path: str, old: Sequence[str], new: Sequence[str]) -> list[Call]:
+    """Return the calls that turn the lines of a file into others; the last come first, so that none moves another."""
+    before, after = _with_ends(old), _with_ends(new)
+    calls: list[Call] = []
+    for kind, start, end, new_start, new_end in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if kind == "equal":
+            continue
+        if start == end:  # an insertion needs a line beside it
+            start, new_start = (start - 1, new_start - 1) if start else (start, new_start)
+            end, new_end = (end, new_end) if start < end else (end + 1, new_end + 1)
+        was, now = "".join(before[start:end]), "".join(after[new_start:new_end])
+        calls.append(("replace", {"path": path, "old": was, "new": now, "line": start + 1}))
+    return calls[::-1]
+
+
+def _with_ends(lines: Sequence[str]) -> list[str]:
+    return [f"{line}\n" for line in lines[:-1]] + [*lines[-1:]]

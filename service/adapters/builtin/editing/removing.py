@@ -1,0 +1,98 @@
+"""Remove a page: its entry in the navigation and the links to it go with it."""
+
+import re
+from collections.abc import Generator, Sequence
+
+from service.adapters.builtin.editing.forms import Remove
+from service.adapters.builtin.editing.nesting import without_entry, without_item
+from service.adapters.builtin.editing.pages import is_page, stem_of
+from service.adapters.builtin.editing.steps import MAX_NAMED, Call, Editing, Step, Steps, Turn, counted, rewrites
+from service.adapters.builtin.editing.tool_results import dead_links, shown
+from service.adapters.builtin.editing.unlinking import unlinked
+from service.domain.tool_values import DeadLink
+
+MAX_ROUNDS = 10
+"""Limit for how often the links are looked at: a check lists some hundred."""
+_REDIRECTS = re.compile(r"[\"']redirects[\"']\s*:")
+
+
+def remove_page(editing: Editing, asked: Remove) -> Steps:
+    page = yield from editing.page(asked.path)
+    if not page:
+        return
+    others = (yield from _broken(editing)) if editing.edits else ()
+    known = {(link.path, link.found) for link in others}
+    result = yield from editing.one(f"Deleting {page}. ", "delete", path=page)
+    if result.is_error:
+        editing.report_errors([result])
+        return
+    editing.say(f"Removed {page}.")
+    plain = gone = 0
+    pages: set[str] = set()
+    left: list[DeadLink] = []
+    for _ in range(MAX_ROUNDS):
+        links = [link for link in (yield from _broken(editing)) if (link.path, link.found) not in known]
+        left = [link for link in links if link not in left]
+        changed = False
+        for path in dict.fromkeys(link.path for link in left):
+            own = [link for link in left if link.path == path]
+            lines = yield from editing.lines(path)
+            if not is_page(path):
+                done = yield from _out_of_navigation(editing, path, lines, page, own)
+            else:
+                after = unlinked("\n".join([*lines, ""]), path, own)
+                calls = rewrites(path, lines, after.text.removesuffix("\n").split("\n"))
+                done = bool(calls) and (yield from _rewritten(editing, calls))
+                if done:
+                    pages.add(path)
+                    plain, gone = plain + after.plain, gone + after.gone
+            changed = changed or done
+        left = links
+        if not changed:
+            break
+    if pages:
+        what = [f"{plain} became plain text"] * bool(plain) + [f"{gone} went with their list item or sentence"] * bool(
+            gone
+        )
+        editing.say(f"Took the links to it out of {counted(len(pages), 'page')}: {' and '.join(what)}.")
+    if left:
+        listed = "".join(f"\n  - `{link.path}`, line {link.line}: {shown(link)}" for link in left[:MAX_NAMED])
+        editing.say(f"{counted(len(left), 'link')} to it left, for people to change:{listed}")
+
+
+def _broken(editing: Editing) -> Generator[Step, Turn, tuple[DeadLink, ...]]:
+    found = yield from editing.one("Checking links. ", "check_links", changed=True)
+    return dead_links(found)[0]
+
+
+def _rewritten(editing: Editing, calls: Sequence[Call]) -> Generator[Step, Turn, bool]:
+    results = yield from editing.ask(Step("", tuple(calls)))
+    editing.report_errors(results)
+    return any(not result.is_error for result in results)
+
+
+def _out_of_navigation(
+    editing: Editing, path: str, lines: Sequence[str], page: str, entries: Sequence[DeadLink]
+) -> Generator[Step, Turn, bool]:
+    after: list[str] | None = [*lines]
+    for entry in sorted(entries, key=lambda link: -link.line):
+        assert after is not None
+        if path.endswith((".yml", ".yaml")):
+            without = without_item(after, entry.line)
+        else:
+            text = without_entry("\n".join(after), entry.line, entry.found)
+            without = None if text is None else text.split("\n")
+        after = after if without is None else without
+    calls = rewrites(path, lines, after or [])
+    if not calls or not (yield from _rewritten(editing, calls)):
+        return False
+    editing.say(f"Took it out of {path}.")
+    text = "\n".join(lines)
+    if _REDIRECTS.search(text):
+        address = re.escape(stem_of(page).removeprefix(path.rpartition("/")[0]).strip("/"))
+        here = len(re.findall(rf"[\"']destination[\"']\s*:\s*[\"']/?{address}/?(?:[#?][^\"']*)?[\"']", text))
+        if here:
+            editing.say(f"{path} redirects {counted(here, 'other address')} to it: give another destination.")
+        else:
+            editing.say(f"{path} has redirects: add one from its address if another page takes its place.")
+    return True

@@ -1,0 +1,144 @@
+"""Set the title of a page, where the page has it, and its label in the navigation where that repeats the title."""
+
+import json
+import re
+from collections.abc import Sequence
+
+from service.adapters.builtin.editing.adding import navigation_of
+from service.adapters.builtin.editing.addresses import front_matter_end
+from service.adapters.builtin.editing.forms import SetTitle, short
+from service.adapters.builtin.editing.mending import mend_broken_by_changes
+from service.adapters.builtin.editing.navigation import relabelled, yaml_text
+from service.adapters.builtin.editing.steps import Editing, Step, Steps, rewrites
+from service.markup.markdown import Markdown
+from service.markup.pages import is_markdown
+
+_FIELD = re.compile(
+    r"(?P<key>title|sidebar_label|sidebarTitle|sidebar_title|linkTitle)(?P<sign>\s*[:=]\s*)(?P<value>.*)"
+)
+_HEADING = re.compile(r"(?P<mark>\s{0,3}#\s+)(?P<text>.*?)(?P<rest>\s*\{[:#][^{}]*\}\s*|\s+#+\s*|\s*)")
+_UNDERLINE = re.compile(r"([=\-`:.'\"~^_*+#])\1{2,}\s*")
+
+
+def set_title(editing: Editing, asked: SetTitle) -> Steps:
+    page = yield from editing.page(asked.path)
+    if not page:
+        return
+    title = " ".join(asked.title.split())
+    lines = yield from editing.lines(page)
+    after, old = retitled(page, lines, title)
+    calls = rewrites(page, lines, after)
+    if not calls:
+        editing.say(f"The title of {page} is {short(title)} already.")
+        return
+    results = yield from editing.ask(Step(f"Setting the title of {page}. ", tuple(calls)))
+    if any(result.is_error for result in results):
+        editing.report_errors(results)
+        return
+    editing.say(f"Set the title of {page} to {short(title)}.")
+    file, names, _ = yield from navigation_of(editing, page)
+    if file and old and (labelled := relabelled(file, names, page, old, title)):
+        yield from editing.ask(Step("", tuple(rewrites(file, names, labelled))))
+        editing.say(f"Set its label in {file}, too.")
+    yield from mend_broken_by_changes(editing, "Fixed the links that this broke")
+
+
+def retitled(path: str, lines: Sequence[str], title: str) -> tuple[list[str], str]:
+    """Return the lines of a page with another title, and the title that it had; empty if it had none."""
+    after, old = [*lines], ""
+    end = front_matter_end(lines) or 0
+    fields = {at: match for at in range(1, end - 1) if (match := _FIELD.fullmatch(lines[at].rstrip("\r")))}
+    named = next((at for at, match in fields.items() if match["key"] == "title"), None)
+    if named is not None:
+        old = _value(fields[named]["value"])
+    heading = _heading_line(path, lines, end)
+    if heading is not None and (named is None or _words(_text_of(lines[heading])) == _words(old)):
+        old = old or _words_as_shown(_text_of(lines[heading]))
+        _set_heading(after, heading, title)
+    for at, match in fields.items():
+        if at == named or _words(_value(match["value"])) == _words(old):
+            cr = "\r" * lines[at].endswith("\r")
+            after[at] = f"{match['key']}{match['sign']}{_written(match, title)}{cr}"
+    if named is not None and fields[named]["value"].strip()[:1] in ("|", ">"):
+        while named + 1 < end - 1 and after[named + 1][:1] in (" ", "\t"):
+            del after[named + 1]
+            end -= 1
+    if named is None and heading is None:
+        cr = "\r" * bool(lines and lines[0].endswith("\r"))
+        if end:
+            sign = " = " if lines[0].startswith("+") else ": "
+            value = json.dumps(title, ensure_ascii=False) if sign == " = " else yaml_text(title)
+            after.insert(1, f"title{sign}{value}{cr}")
+        elif path.endswith(".adoc"):
+            after[:0] = [f"= {title}{cr}", cr]
+        elif path.endswith(".rst"):
+            after[:0] = [f"{title}{cr}", "=" * len(title) + cr, cr]
+        else:
+            after[:0] = [f"# {title}{cr}", cr]
+    return after, old
+
+
+def _value(written: str) -> str:
+    """Return the value of a field without its quotes; empty for one of several lines."""
+    value = written.strip()
+    if value[:1] in ("|", ">"):
+        return ""
+    if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
+        return value[1:-1]
+    return re.sub(r"\s+#.*", "", value)
+
+
+def _written(match: re.Match[str], title: str) -> str:
+    """Return the new value in the quotes of the old one, where they can hold it."""
+    quote = match["value"].strip()[:1]
+    if quote == "'" and "'" not in title:
+        return f"'{title}'"
+    return json.dumps(title, ensure_ascii=False) if quote == '"' or "=" in match["sign"] else yaml_text(title)
+
+
+def _heading_line(path: str, lines: Sequence[str], end: int) -> int | None:
+    """Return the index of the line with the top heading."""
+    if is_markdown(path):
+        page = Markdown("\n".join(lines), path=path)
+        top = next((block for block in page.headings if block.level == 1), None)
+        return None if top is None else page.first_line + top.first
+    if path.endswith(".adoc"):
+        return next((at for at, line in enumerate(lines) if line.startswith("= ")), None)
+    for at in range(end, len(lines) - 1):
+        text, line = lines[at].rstrip(), lines[at + 1].rstrip()
+        if text and not _UNDERLINE.fullmatch(text) and _UNDERLINE.fullmatch(line) and len(line) >= len(text):
+            return at
+    return None
+
+
+def _text_of(line: str) -> str:
+    match = _HEADING.fullmatch(line.rstrip("\r"))
+    return match["text"] if match else line.removeprefix("= ").strip()
+
+
+def _words_as_shown(text: str) -> str:
+    return re.sub(r"[*_`]", "", text).strip()
+
+
+def _words(text: str) -> str:
+    return " ".join(_words_as_shown(text).casefold().split())
+
+
+def _set_heading(lines: list[str], at: int, title: str) -> None:
+    cr = "\r" * lines[at].endswith("\r")
+    match = _HEADING.fullmatch(lines[at].rstrip("\r"))
+    if match is not None:
+        lines[at] = f"{match['mark']}{title}{match['rest'].rstrip()}{cr}"
+        return
+    if lines[at].startswith("= "):
+        lines[at] = f"= {title}{cr}"
+        return
+    was = lines[at].rstrip()
+    lines[at] = f"{title}{cr}"
+    for beside in (at - 1, at + 1):
+        if (
+            0 <= beside < len(lines)
+            and _UNDERLINE.fullmatch(lines[beside].rstrip())
+            and len(lines[beside].rstrip()) >= len(was)
+        ):
+            lines[beside] = lines[beside][0] * max(len(title), 3) + cr

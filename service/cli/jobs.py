@@ -17,6 +17,8 @@ from service.domain.editor_forms import FORMS
 from service.domain.errors import Invalid, NotFound
 from service.domain.jobs.decider import (
     MAX_PROMPT_CHARACTERS,
+    CommentAnswered,
+    CommentIgnored,
     FileChanged,
     JobCompleted,
     JobEvent,
@@ -312,11 +314,16 @@ def _line(event: JobEvent) -> str:
         case PlanChanged(todos=todos):
             done = sum(todo.status == "completed" for todo in todos)
             return f"{tag}  {done} of {len(todos)} done"
-        case MessageAdded(text=text):
-            return f"{tag}  {one_line(text, 100)}"
         case JobWaiting():
             at = f"{event.next_try_at.astimezone(UTC):%H:%M:%S} UTC"
             return f"{tag}  for {event.dependency}, tried again at {at}: {one_line(event.reason, 200)}"
+        case MessageAdded(text=text, comment=comment):
+            said = f"{comment.author}: {text}" if comment else text
+            return f"{tag}  {one_line(said, 100)}"
+        case CommentIgnored(reason=reason, comment=comment):
+            return f"{tag}  {reason}{f'  {comment.author}  {comment.url}' if comment else ''}"
+        case CommentAnswered(url=url, failure=failure):
+            return f"{tag}  {failure or url}"
         case JobReopened(round=number) | RoundStarted(round=number):
             return f"{tag}  round {number}"
         case JobCompleted(message=message) | JobFailed(message=message):

@@ -23,6 +23,8 @@ class UserMessage(Struct, frozen=True, tag="user"):
     """``request``: a person wants something. Else the agent says what it knows, what its checks found, that the model
     is to go on, that a round begins on top of the last one's work or without it, or what was left out.
     """
+    words: str = ""
+    """The person's own words, where the text has more around them; for a model that works on values."""
 
 
 class AssistantMessage(Struct, frozen=True, tag="assistant"):

@@ -11,9 +11,9 @@ from service.ports.code_host import CodeHost
 from service.ports.docs_source import Source
 
 MAX_COMMENT_CHARACTERS = 32_768
-"""Of a comment's text that is read; the rest is cut off."""
+"""Limit for a comment's text; the rest is cut off."""
 MAX_DIFF_CHARACTERS = 4_000
-"""Of the changes that are shown above a comment: their end, which is nearest to it."""
+"""Limit for the changes that are shown above a comment: their end is kept, which is nearest to it."""
 
 
 class Comment(Struct, frozen=True):

@@ -12,6 +12,8 @@ from service.domain.jobs.decider import (
     BranchChanged,
     BranchPushed,
     ChecksReported,
+    CommentAnswered,
+    CommentIgnored,
     Committed,
     FileChanged,
     JobArchived,
@@ -168,6 +170,7 @@ def _changed(event: JobEvent, position: int) -> dict[str, str | int | None]:
         case (
             JobRequested() | WorkspaceOpened() | ModelReplied() | FileChanged() | ToolReturned() | WorkFinished()
             | Committed() | BranchPushed() | PullRequestClosed() | MessageAdded() | WorkRebased()
+            | CommentIgnored() | CommentAnswered()
         ):  # fmt: skip
             return {}
         case unknown:

@@ -21,10 +21,13 @@ from datetime import datetime
 
 import msgspec
 
+from service.domain.jobs.comments import CommentSource
 from service.domain.jobs.decider import (
     BranchChanged,
     BranchPushed,
     ChecksReported,
+    CommentAnswered,
+    CommentIgnored,
     Committed,
     FileChanged,
     JobArchived,
@@ -88,7 +91,15 @@ LIVE_EVENTS: Mapping[str, tuple[str, str]] = {
         "for, reason, since, nextTryAt, tries",
     ),
     "job-resumed": ("The pause is over; it queues for its turn.", "resumedAt"),
-    "message-added": ("The job got a message.", "text, addedAt"),
+    "message-added": (
+        "The job got a message; `comment`: by one on its pull request, with author, url, path, firstLine and lastLine.",
+        "text, addedAt, comment",
+    ),
+    "comment-ignored": (
+        "A comment on its pull request led to no message: `no_write_access`, `too_many_comments`, `too_many_messages`.",
+        "reason, ignoredAt, until, comment",
+    ),
+    "comment-answered": ("Comments were answered on the code host, or could not be.", "url, failure, answeredAt"),
     "job-reopened": ("It goes on after its end.", "round, keepsChanges, reopenedAt"),
     "round-started": ("The work on the message begins.", "round, startedAt"),
     "job-archived": ("It was archived.", "archivedAt"),
@@ -243,10 +254,10 @@ _SHOWN: Mapping[type[JobEvent], tuple[str, ...]] = {
     JobInterrupted: ("attempt", "interrupted_at"),
     PullRequestClosed: ("outcome", "closed_at", "merge_commit"),
     JobResumed: ("resumed_at",),
-    MessageAdded: ("text", "added_at"),
     JobReopened: ("round", "keeps_changes", "reopened_at"),
     RoundStarted: ("round", "started_at"),
     BranchChanged: ("branch", "changed_at"),
+    CommentAnswered: ("url", "failure", "answered_at"),
     WorkRebased: ("onto", "instead_of", "rebased_at"),
     PullRequestUpdated: ("number", "url", "updated_at"),
     JobArchived: ("archived_at",),
@@ -270,10 +281,24 @@ def _public_fields(event: JobEvent) -> PublicJson:
         case JobCompleted():
             shown = _fields(event, ("message", "completed_at"))
             return shown if event.outcome is None else {**shown, "outcome": event.outcome}
+        case MessageAdded(comment=comment):
+            return {**_fields(event, ("text", "added_at")), **_comment(comment)}
+        case CommentIgnored(comment=comment, until=until):
+            shown = _fields(event, ("reason", "ignored_at") if until is None else ("reason", "ignored_at", "until"))
+            return {**shown, **_comment(comment)}
         case PullRequestClosed(merge_commit=None | ""):
             return _fields(event, ("outcome", "closed_at"))
         case _:
             return _fields(event, _SHOWN[type(event)])
+
+
+def _comment(comment: CommentSource | None) -> PublicJson:
+    if comment is None:
+        return {}
+    shown: PublicJson = {"author": comment.author, "url": comment.url}
+    if comment.path:
+        shown |= {"path": comment.path, "firstLine": comment.first_line, "lastLine": comment.last_line}
+    return {"comment": shown}
 
 
 def _fields(event: JobEvent, names: Iterable[str]) -> PublicJson:

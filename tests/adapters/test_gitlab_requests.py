@@ -9,6 +9,7 @@ import pytest
 
 from service.adapters.code_hosts.api_client import ApiClient
 from service.adapters.code_hosts.gitlab import GitLabApi, repository_address
+from service.adapters.code_hosts.protocol import Edited
 from tests.contracts.code_host import NEW
 from tests.fakes.gitlab import FakeGitLab
 
@@ -78,7 +79,7 @@ async def test_reading_and_changing_one(ours, theirs, fake):
 
     fake.add("docs/one", "main", "Old", "*Old*")
     known, read = await ours(lambda api: api.get(1))
-    _, written = await ours(lambda api: api.edit(known, "New", "*New*"))
+    _, written = await ours(lambda api: api.edit(known, Edited("New", "*New*", None)))
     fake.merge_requests[0].update(title="Old", description="*Old*")
     assert [*read, *written] == await theirs(change)
 

@@ -8,8 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from service.domain.jobs.comments import CommentSource
 from service.domain.jobs.decider import (
     BranchChanged,
+    CommentAnswered,
+    CommentIgnored,
     JobArchived,
     JobEvent,
     JobReopened,
@@ -123,6 +126,24 @@ def test_a_live_event_is_always_three_lines(position, words):
 def test_events_of_further_rounds_are_sent():
     told = [
         (MessageAdded("Go on", AT), {"text": "Go on", "addedAt": WHEN}),
+        (
+            MessageAdded("Go on", AT, CommentSource("1", "2", "ada", "t", LINK, "a.md", 3, 5, "secret"), "secret"),
+            {
+                "text": "Go on",
+                "addedAt": WHEN,
+                "comment": {"author": "ada", "url": LINK, "path": "a.md", "firstLine": 3, "lastLine": 5},
+            },
+        ),
+        (
+            CommentIgnored("too_many_comments", AT, CommentSource("1", "2", "ada", url=LINK), "secret", AT),
+            {
+                "reason": "too_many_comments",
+                "ignoredAt": WHEN,
+                "until": WHEN,
+                "comment": {"author": "ada", "url": LINK},
+            },
+        ),
+        (CommentAnswered(("secret",), AT, LINK), {"url": LINK, "failure": "", "answeredAt": WHEN}),
         (JobReopened(2, True, AT), {"round": 2, "keepsChanges": True, "reopenedAt": WHEN}),
         (RoundStarted(3, AT), {"round": 3, "startedAt": WHEN}),
         (BranchChanged("docs/x-2", AT), {"branch": "docs/x-2", "changedAt": WHEN}),

@@ -102,8 +102,8 @@ def _turns(messages: Sequence[ModelMessage]) -> Iterable[Turn]:
     checked = False
     for message in messages:
         match message:
-            case UserMessage(text=text) if _instructs(message):
-                asked.append(text)
+            case UserMessage(text=text, words=words) if _instructs(message):
+                asked.append(words or text)
             case UserMessage(purpose=purpose):
                 checked = checked or purpose == "checks"
             case ToolMessage():

@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 PAGE = 100
 MAX_PAGES = 10
-"""Of one kind of comments, for one question."""
+"""Limit for one kind of comments and one question."""
 CLOCKS_DIFFER = timedelta(hours=1)
 """The most by which the code host's clock is taken to differ from ours."""
 

@@ -78,7 +78,7 @@ class _Posted(Struct, frozen=True):
 
 
 class _Line(Struct, frozen=True, array_like=True):
-    """What names a thread."""
+    """The name of a thread."""
 
     path: str
     new: int

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from service.agent.loop.comments import comment_message
 from service.agent.prompts import prompt
 from service.agent.tools.checking import shown_problems
 from service.agent.tools.results import as_data, bounded
@@ -136,8 +137,8 @@ def in_full(step: TranscriptStep, most: int | None) -> list[ModelMessage]:
             return [ToolMessage(call_id, name, cut(result, most), is_error)]
         case ChecksReported(problems=problems):
             return [UserMessage(prompt("checks", problems=shown_problems(problems)), "checks")]
-        case MessageAdded(text=text):
-            return [UserMessage(text)]
+        case MessageAdded(comment=comment, text=text):
+            return [UserMessage(text) if comment is None else comment_message(comment, text)]
         case JobReopened(keeps_changes=True):
             return [UserMessage(prompt("round-kept"), "round")]
         case JobReopened() | RoundStarted():

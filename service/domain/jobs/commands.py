@@ -6,6 +6,7 @@ from typing import Literal
 from msgspec import Struct
 
 from service.domain.errors import Dependency
+from service.domain.jobs.comments import CommentSource
 from service.domain.jobs.events import FileChange, Message, Problem, PullRequestOutcome, Todo, WorkEnding
 from service.domain.model import ToolCall, Usage
 from service.domain.tool_values import ToolValue
@@ -167,6 +168,30 @@ class ClosePullRequest(Struct, frozen=True):
 class AddMessage(Struct, frozen=True):
     text: str
     now: datetime
+    comment: CommentSource | None = None
+    answer_id: str = ""
+
+
+class ReceiveComment(Struct, frozen=True):
+    """A comment on the pull request addresses the agent."""
+
+    comment: CommentSource
+    text: str
+    may_write: bool
+    """The code host says that its author may write to the repository."""
+    per_hour: int
+    """The most that are accepted in an hour."""
+    answer_id: str
+    now: datetime
+
+
+class RecordAnswer(Struct, frozen=True):
+    """Comments were answered on the code host, or the answer was given up."""
+
+    answer_ids: tuple[str, ...]
+    now: datetime
+    url: str = ""
+    failure: str = ""
 
 
 class CancelJob(Struct, frozen=True):
@@ -205,6 +230,8 @@ JobCommand = (
     | ClosePullRequest
     | Rebase
     | AddMessage
+    | ReceiveComment
+    | RecordAnswer
     | CancelJob
     | ArchiveJob
     | StepBy

@@ -1,6 +1,23 @@
-"""Comments on a job's pull request: where each is and who wrote it, as the log and the code hosts name it."""
+"""Comments on a job's pull requests that address the agent: where each is, what it led to, and what is to be answered.
+
+A comment counts once, whichever of its versions is seen first to mention the agent: a later version of one that is
+known mentions it no more newly.
+"""
+
+import re
+from datetime import datetime, timedelta
+from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
+
+IgnoringReason = Literal["no_write_access", "too_many_comments", "too_many_messages"]
+
+HOUR = timedelta(hours=1)
+MAX_IGNORED = 200
+"""Ignored comments of a job that are recorded: anyone may write on a public pull request."""
+MAX_LOOKED_THROUGH = 65_536
+"""Characters of a text in which the agent's name is looked for."""
 
 
 class CommentSource(Struct, frozen=True):
@@ -21,3 +38,84 @@ class CommentSource(Struct, frozen=True):
     last_line: int | None = None
     diff: str = ""
     """The end of the changes that the code host shows above it."""
+    number: int = 0
+    """The number of the pull request."""
+
+
+class Unanswered(Struct, frozen=True):
+    """A comment that is still to be answered."""
+
+    answer_id: str
+    """Unguessable; it names the answer on the code host."""
+    comment: CommentSource
+    asked_at: datetime
+    reason: IgnoringReason | None = None
+    """Why it led to no message, which is the answer; None: the closing message of the round is."""
+    until: datetime | None = None
+
+
+class Review(Struct, frozen=True):
+    """The comments that addressed a job."""
+
+    seen: frozenset[str] = frozenset()
+    ignored: int = 0
+    accepted_at: tuple[datetime, ...] = ()
+    """When the last ones became messages."""
+    warned: dict[str, datetime] = {}
+    """When each author was last answered that there were too many."""
+    unanswered: tuple[Unanswered, ...] = ()
+
+    def accepted(self, entry: Unanswered) -> "Review":
+        """Return it with a comment that became a message."""
+        recent = (*(at for at in self.accepted_at if at > entry.asked_at - HOUR), entry.asked_at)
+        return replace(
+            self, seen=self.seen | {entry.comment.id}, accepted_at=recent, unanswered=(*self.unanswered, entry)
+        )
+
+    def turned_down(self, comment_id: str, entry: Unanswered | None) -> "Review":
+        """Return it with a comment that led to no message; with an entry it is answered why."""
+        review = replace(self, seen=self.seen | {comment_id}, ignored=self.ignored + 1)
+        if entry is None:
+            return review
+        warned = {**self.warned, entry.comment.author: entry.asked_at}
+        return replace(review, warned=warned, unanswered=(*self.unanswered, entry))
+
+    def answered(self, answer_ids: tuple[str, ...]) -> "Review":
+        return replace(self, unanswered=tuple(one for one in self.unanswered if one.answer_id not in answer_ids))
+
+    def full_until(self, now: datetime, per_hour: int) -> datetime | None:
+        """Return when the next comment is accepted; None for now."""
+        recent = [at for at in self.accepted_at if at > now - HOUR]
+        return recent[-per_hour] + HOUR if len(recent) >= per_hour else None
+
+    def may_warn(self, author: str, now: datetime) -> bool:
+        """Return whether an author was not warned within the last hour."""
+        warned = self.warned.get(author)
+        return warned is None or warned <= now - HOUR
+
+
+def mentions(text: str, name: str) -> bool:
+    """Return whether a comment addresses the name with ``@``: in its own words, not in code or in what it quotes."""
+    name = re.escape(name)
+    pattern = re.compile(rf"(?<![\w@/.`-])@{name}(?![\w-])", re.IGNORECASE)
+    fence = ""
+    for line in text[:MAX_LOOKED_THROUGH].splitlines():
+        stripped = line.strip()
+        if fence:
+            if stripped.startswith(fence):
+                fence = ""
+        elif stripped.startswith(("```", "~~~")):
+            fence = stripped[:3]
+        elif not stripped.startswith(">") and pattern.search(_without_code(line)):
+            return True
+    return False
+
+
+def without_address(text: str) -> str:
+    """Return the words of a comment without the ``@name`` that its lines begin with."""
+    return re.sub(r"^[ \t]*@[\w-]+(?:\[bot\])?[,:]?[ \t]*", "", text, flags=re.MULTILINE).strip()
+
+
+def _without_code(line: str) -> str:
+    """Return a line without what is between backticks."""
+    return " ".join(line.split("`")[::2])

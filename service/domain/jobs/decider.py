@@ -24,6 +24,8 @@ from service.domain.jobs.commands import (
     OpenWorkspace,
     PostponeJob,
     Rebase,
+    ReceiveComment,
+    RecordAnswer,
     RecordChecks,
     RecordCommit,
     RecordFinish,
@@ -36,10 +38,13 @@ from service.domain.jobs.commands import (
     StartJob,
     StepBy,
 )
+from service.domain.jobs.comments import MAX_IGNORED, IgnoringReason
 from service.domain.jobs.events import (
     BranchChanged,
     BranchPushed,
     ChecksReported,
+    CommentAnswered,
+    CommentIgnored,
     Committed,
     FileChange,
     FileChanged,
@@ -101,6 +106,8 @@ __all__ = [
     "CancelJob",
     "ChecksReported",
     "ClosePullRequest",
+    "CommentAnswered",
+    "CommentIgnored",
     "Committed",
     "CompleteJob",
     "FailJob",
@@ -135,6 +142,8 @@ __all__ = [
     "PullRequestUpdated",
     "Queued",
     "Rebase",
+    "ReceiveComment",
+    "RecordAnswer",
     "RecordChecks",
     "RecordCommit",
     "RecordFinish",
@@ -213,6 +222,11 @@ def decide(command: JobCommand, job: Job) -> list[JobEvent]:
             return [] if job.work.archived_at else [JobArchived(now)]
         case AddMessage(), _:
             return _message_added(command, job)
+        case ReceiveComment(), _:
+            return _comment_received(command, job)
+        case RecordAnswer(answer_ids=answer_ids, now=now, url=url, failure=failure), _:
+            waiting = {one.answer_id for one in job.work.review.unanswered}
+            return [CommentAnswered(answer_ids, now, url, failure)] if waiting & set(answer_ids) else []
         case ClosePullRequest(), _:
             return _pull_request_closed(command, job)
         case _, Running():
@@ -270,7 +284,7 @@ def _message_added(message: AddMessage, job: Queued | Running | Finished) -> lis
     work, now = job.work, message.now
     if work.messages >= MAX_MESSAGES:
         raise Conflict(f"A job has at most {MAX_MESSAGES} messages. Create a new job.", code="too_many_messages")
-    added = MessageAdded(message.text, added_at=now)
+    added = MessageAdded(message.text, added_at=now, comment=message.comment, answer_id=message.answer_id)
     if isinstance(job, Queued) and job.waiting is not None:
         return [added, JobResumed(now)]
     if not isinstance(job, Finished):
@@ -286,6 +300,25 @@ def _message_added(message: AddMessage, job: Queued | Running | Finished) -> lis
         for call in work.unanswered_calls()
     ]
     return [*not_run, JobReopened(work.round + 1, keeps, reopened_at=now), added]
+
+
+def _comment_received(received: ReceiveComment, job: Queued | Running | Finished) -> list[JobEvent]:
+    comment, now, review = received.comment, received.now, job.work.review
+    if comment.id in review.seen:
+        return []
+    until = None
+    if not received.may_write:
+        if review.ignored >= MAX_IGNORED:
+            return []
+        return [CommentIgnored("no_write_access", now, comment)]
+    if job.work.messages >= MAX_MESSAGES:
+        reason: IgnoringReason = "too_many_messages"
+    elif (until := review.full_until(now, received.per_hour)) is not None:
+        reason = "too_many_comments"
+    else:
+        return _message_added(AddMessage(received.text, now, comment, received.answer_id), job)
+    answer_id = received.answer_id if review.may_warn(comment.author, now) else ""
+    return [CommentIgnored(reason, now, comment, answer_id, until)]
 
 
 def _pull_request_closed(command: ClosePullRequest, job: Queued | Running | Finished) -> list[JobEvent]:

@@ -7,6 +7,7 @@ from msgspec import Meta, Struct, field
 
 from service.domain.errors import Dependency
 from service.domain.events import Event, PersonalText
+from service.domain.jobs.comments import CommentSource, IgnoringReason
 from service.domain.model import ToolCall, Usage
 from service.domain.tool_values import ToolValue
 
@@ -236,6 +237,33 @@ class MessageAdded(Event, frozen=True, tag="message-added"):
 
     text: PersonalText
     added_at: datetime
+    comment: Annotated[CommentSource | None, Meta(extra={"personal": None})] = None
+    """The comment on the pull request that said it; None for what came through the API."""
+    answer_id: str = ""
+    """Names the answer to the comment; empty without one."""
+
+
+class CommentIgnored(Event, frozen=True, tag="comment-ignored"):
+    """A comment on the pull request addressed the agent, and led to no message."""
+
+    reason: IgnoringReason
+    ignored_at: datetime
+    comment: Annotated[CommentSource | None, Meta(extra={"personal": None})] = None
+    answer_id: str = ""
+    """Names the answer that says why; empty when there is none."""
+    until: datetime | None = None
+    """From then on comments are accepted again."""
+
+
+class CommentAnswered(Event, frozen=True, tag="comment-answered"):
+    """One answer to some comments is on the code host, or was given up."""
+
+    answer_ids: tuple[str, ...]
+    """The first one is that of the answer on the code host."""
+    answered_at: datetime
+    url: str = ""
+    failure: str = ""
+    """The code of the error for which it was given up."""
 
 
 class JobReopened(Event, frozen=True, tag="job-reopened"):
@@ -284,6 +312,7 @@ class JobArchived(Event, frozen=True, tag="job-archived"):
 
 
 ConversationEvent = ModelReplied | ToolReturned | ChecksReported | MessageAdded
+CommentEvent = CommentIgnored | CommentAnswered
 DeliveryEvent = (
     WorkRebased | Committed | BranchPushed | BranchChanged | PullRequestOpened | PullRequestUpdated | PullRequestClosed
 )
@@ -291,5 +320,5 @@ DeliveryEvent = (
 JobEvent = (
     JobRequested | JobStarted | JobInterrupted | JobWaiting | JobResumed | JobCompleted | JobFailed | JobReopened
     | RoundStarted | JobArchived | WorkspaceOpened | FileChanged | PlanChanged | WorkFinished | ConversationEvent
-    | DeliveryEvent
+    | DeliveryEvent | CommentEvent
 )  # fmt: skip

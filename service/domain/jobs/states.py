@@ -5,6 +5,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from service.domain.jobs.comments import Review
 from service.domain.jobs.events import (
     BranchPushed,
     ChecksReported,
@@ -103,6 +104,7 @@ class Work(Struct, frozen=True):
     """How often its process died since the last step was recorded."""
     setback: JobWaiting | None = None
     """The last wait, as long as no step was recorded after it."""
+    review: Review = Review()
 
     def unanswered_calls(self) -> tuple[ToolCall, ...]:
         """Calls of the last reply that have no result yet, in order."""

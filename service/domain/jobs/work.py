@@ -4,10 +4,14 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
+from service.domain.jobs.comments import Review, Unanswered
 from service.domain.jobs.events import (
     BranchChanged,
     BranchPushed,
     ChecksReported,
+    CommentAnswered,
+    CommentEvent,
+    CommentIgnored,
     Committed,
     ConversationEvent,
     DeliveryEvent,
@@ -60,6 +64,8 @@ def evolve_work(work: Work, event: JobEvent) -> Work:
             return replace(_next_round(work, event, keeps_changes=keeps_changes), archived_at=None)
         case RoundStarted():
             return _next_round(work, event, keeps_changes=False)
+        case CommentIgnored() | CommentAnswered():
+            return replace(work, review=_reviewed(work.review, event))
         case JobArchived(archived_at=archived_at):
             return replace(work, archived_at=archived_at)
         case (
@@ -84,7 +90,24 @@ def _talked(work: Work, event: ConversationEvent) -> Work:
             return replace(work, check_rounds=number, remaining_problems=problems)
         case MessageAdded():
             work = replace(work, waiting=(*work.waiting, event), messages=work.messages + 1)
+            if event.comment is not None:
+                asked = Unanswered(event.answer_id, event.comment, event.added_at)
+                work = replace(work, review=work.review.accepted(asked))
             return work if work.commit else _sent_back(work)
+        case _:
+            assert_never(event)
+
+
+def _reviewed(review: Review, event: CommentEvent) -> Review:
+    """Return the comments after an event about one that led to no message, or about an answer."""
+    match event:
+        case CommentIgnored(comment=comment, answer_id=answer_id):
+            if comment is None:  # erased
+                return review
+            entry = Unanswered(answer_id, comment, event.ignored_at, event.reason, event.until)
+            return review.turned_down(comment.id, entry if answer_id else None)
+        case CommentAnswered(answer_ids=answer_ids):
+            return review.answered(answer_ids)
         case _:
             assert_never(event)
 

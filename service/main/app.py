@@ -9,6 +9,7 @@ from service.adapters.hosted.git_http import git_routes
 from service.main.hosted_events import HostedEvents
 from service.main.listening import socket_of
 from service.main.parts import Parts
+from service.queries.jobs import errors_of_pull_request
 from service.runtime.settings import BadSettings, Settings
 from service.web.api import analytics, feedback, health, jobs, jobs_v1, search, threads, webhooks
 from service.web.api.metrics import Metrics, metrics_routes
@@ -52,6 +53,9 @@ def build_app(parts: Parts, not_ready: Callable[[], dict[str, str]]) -> web.Appl
     app[READINESS], app[MODEL_NAMES], app[CLOSING] = not_ready, parts.model_names(), parts.closing
     app[pull_requests.HOSTED] = parts.hosted
     app[pull_requests.PAGE_TURNS] = pull_requests.page_turns(parts.metrics.count_bound)
+    app[pull_requests.PULL_REQUEST_ERRORS] = lambda project_id, number: errors_of_pull_request(
+        runtime.views, project_id, number
+    )
     app[pull_requests.PULL_REQUEST_CLOSED] = hosted_events.on_pull_request_closed
     parts.admission.install(app)
     app.on_response_prepare.append(parts.metrics.note_stream)

@@ -118,6 +118,15 @@ async def jobs_of_pull_request(views: Views, project_id: str, number: int) -> li
     return [row[0] for row in rows]
 
 
+async def errors_of_pull_request(views: Views, project_id: str, number: int) -> int:
+    """Return how many errors the checks see in a pull request, as the newest job that works on it reports them."""
+    row = await views.query_one(
+        "SELECT problems FROM jobs WHERE project_id = ? AND pull_request_number = ? ORDER BY id DESC LIMIT 1",
+        (project_id, number),
+    )
+    return sum(problem.severity == "error" for problem in problems_of(row)) if row else 0
+
+
 def job_after(events: Sequence[RecordedEvent]) -> ToldJob:
     """Return a job as it was after the first events of its stream; for a thread, since these may be large."""
     db = sqlite3.connect(":memory:")

@@ -27,6 +27,7 @@ from service.ports.code_host import (
 from service.web.http.app_keys import COUNT_BOUND
 from service.web.http.problems import problems, request_ids
 from service.web.pages import pull_requests
+from service.web.pages.rendering import safe_markdown
 from tests.patches import hunks_of
 
 AT = datetime(2026, 3, 14, 9, 26, tzinfo=UTC)
@@ -93,11 +94,15 @@ class FakeHosted:
 
     def __init__(self, page: PullRequestPage = PAGE) -> None:
         self.current = page
+        self.errors = 0
         self.hunks = {}
         """Of the files that have pages of their own."""
 
     def change(self, *, state="open", **changes) -> None:
         self.current = replace(self.current, pull_request=replace(self.current.pull_request, state=state), **changes)
+
+    async def count_errors(self, project_id, number):
+        return self.errors if (project_id, number) == ("p1", 7) else 0
 
     async def admit(self, project_id, number, token):
         if (project_id, number, token) != ("p1", 7, TOKEN):
@@ -162,6 +167,7 @@ def app(hosted, closed, counted):
     app[pull_requests.PAGE_TURNS] = pull_requests.page_turns(count)
     app[pull_requests.HOSTED] = hosted
     app[pull_requests.PULL_REQUEST_CLOSED] = record
+    app[pull_requests.PULL_REQUEST_ERRORS] = hosted.count_errors
     app.add_routes(pull_requests.routes)
     return app
 
@@ -240,6 +246,34 @@ async def test_a_conflict_is_explained_and_offers_no_merge(client, hosted, close
     assert closed == []
 
 
+async def test_pull_request_with_errors_is_not_ready(client, hosted):
+    hosted.errors = 2
+    html = await text_of(client)
+    assert "The checks found 2 errors" in html
+    assert "Ready" not in html
+    assert "stands in the way" not in html
+
+
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        (
+            "<details><summary>2 *files*</summary>\n\n- `a`\n- b\n\n</details>\n\nAfter",
+            "<details><summary>2 *files*</summary>\n<ul>\n<li><code>a</code></li>\n<li>b</li>\n</ul>\n</details>\n"
+            "<p>After</p>\n",
+        ),
+        ("<details><summary>x</summary>", "<p>&lt;details&gt;&lt;summary&gt;x&lt;/summary&gt;</p>\n"),
+        ("</details>", "<p>&lt;/details&gt;</p>\n"),
+        (
+            "<details><summary><b>x</summary>\n\n</details>",
+            "<p>&lt;details&gt;&lt;summary&gt;&lt;b&gt;x&lt;/summary&gt;</p>\n<p>&lt;/details&gt;</p>\n",
+        ),
+    ],
+)
+def test_description_collapses_what_details_enclose(text, html):
+    assert safe_markdown(text) == html
+
+
 async def test_merging_after_closing_is_refused(client, hosted, closed):
     hosted.change(state="closed", closed_at=AT)
     response = await client.post(f"{ADDRESS}/merge")
@@ -298,7 +332,8 @@ async def test_draft_is_marked_and_a_large_file_is_folded(client, hosted):
     hosted.current = replace(hosted.current, pull_request=replace(hosted.current.pull_request, draft=True))
     html = await text_of(client)
     assert "Draft</span>" in html
-    assert "It is marked as a draft" in html
+    assert "It is not marked as ready" in html
+    assert "Ready to merge" not in html
     assert 'id="file-1">' in html
     assert 'id="file-2" open>' in html
 

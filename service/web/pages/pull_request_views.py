@@ -8,7 +8,7 @@ from service.ports.code_host import Diffed, PullRequestFile, PullRequestPage
 from service.web.pages.diffs import Hunk, Marking, rows_of
 from service.web.pages.rendering import rendered
 
-MAX_BODY = 20_000
+MAX_BODY = 60_000
 """Characters of a description."""
 ROW_PIXELS, MAX_PIXELS, UNKNOWN_PIXELS = 21, 700, 420
 """Heights of a row, and of the window in which a file is shown."""
@@ -43,7 +43,8 @@ class Place(Struct, frozen=True):
     name: str
 
 
-def make_page(page: PullRequestPage, place: Place, refusal: str) -> Made:
+def make_page(page: PullRequestPage, place: Place, refusal: str, errors: int = 0) -> Made:
+    """Return the page; ``errors`` is the number of those that the checks see in the changes."""
     marking = Marking()
     files = [_view(number, file, marking) for number, file in enumerate(page.files, start=page.first_file)]
     count = page.file_count or len(files)
@@ -63,6 +64,7 @@ def make_page(page: PullRequestPage, place: Place, refusal: str) -> Made:
         removed=sum(file.removed or 0 for file in page.files),
         unmarked=marking.unmarked,
         refusal=refusal,
+        errors=errors,
     )
     return Made(html, marking.unmarked)
 

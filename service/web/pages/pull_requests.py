@@ -33,6 +33,8 @@ PULL_REQUEST_CLOSED: web.AppKey[Callable[[str, PullRequestPage, datetime], Await
     "PULL_REQUEST_CLOSED"
 )
 """Called with the project, the page and the time after every merge and close, repeated ones included."""
+PULL_REQUEST_ERRORS: web.AppKey[Callable[[str, int], Awaitable[int]]] = web.AppKey("PULL_REQUEST_ERRORS")
+"""Returns the number of errors that the checks see in a project's pull request, by its number."""
 
 PAGE_TURNS: web.AppKey[Shares] = web.AppKey("PAGE_TURNS")
 """Shares of the projects whose pull requests are looked at."""
@@ -184,7 +186,9 @@ async def _shown(request: web.Request, page: PullRequestPage, *, status: int = 2
     if page.truncated:
         request.app[COUNT_BOUND]("diff_files")
     place = _place(request, "" if request.method in ("GET", "HEAD") else "../")
-    return await _made(request, make_page, page, place, refusal, status=status, headers=FILES_WITHIN)
+    project_id, number, _ = _address(request)
+    errors = await request.app[PULL_REQUEST_ERRORS](project_id, number)
+    return await _made(request, make_page, page, place, refusal, errors, status=status, headers=FILES_WITHIN)
 
 
 def _place(request: web.Request, actions: str) -> Place:

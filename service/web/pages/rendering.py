@@ -32,7 +32,8 @@ def rendered(template: str, **values: object) -> str:
 
 
 def safe_markdown(text: str) -> Markup:
-    """Markdown of unknown origin as HTML: no markup of its own, no pictures, links to the web or to nowhere special.
+    """Markdown of unknown origin as HTML: no markup of its own, no pictures, links to the web or to nowhere special. A
+    line ``<details><summary>TEXT</summary>`` and a line ``</details>`` collapse what is between them.
 
     Its headings begin at the third level, below those of the page.
     """
@@ -90,6 +91,8 @@ def _markdown() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
     parser.validateLink = _is_web_link  # type: ignore[method-assign]  # how the library wants it replaced
     parser.core.ruler.push("lower_headings", lambda state: _lower_headings(state.tokens))
+    parser.core.ruler.push("details", lambda state: setattr(state, "tokens", _collapse(state.tokens)))
+    parser.add_render_rule("details_open", _details_open)
     parser.add_render_rule("image", _picture_as_text)
     parser.add_render_rule("link_open", _careful_link)
     return parser
@@ -104,6 +107,33 @@ def _lower_headings(tokens: Sequence[Token]) -> None:
     for token in tokens:
         if token.type in ("heading_open", "heading_close"):
             token.tag = f"h{min(int(token.tag[1]) + 2, 6)}"
+
+
+_DETAILS = re.compile(r"<details>\s*+<summary>([^<>]*+)</summary>")
+
+
+def _collapse(tokens: list[Token]) -> list[Token]:
+    """Return the tokens with each pair of paragraphs that opens and closes collapsed text as one pair of tags."""
+    tags: dict[int, Token] = {}
+    opened: int | None = None
+    for index, inline in enumerate(tokens):
+        if inline.type != "inline" or inline.level != 1 or tokens[index - 1].type != "paragraph_open":
+            continue
+        if _DETAILS.fullmatch(inline.content):
+            opened = index
+        elif inline.content == "</details>" and opened is not None:
+            tags[opened] = Token("details_open", "details", 1, content=tokens[opened].content)
+            tags[index] = Token("details_close", "details", -1, block=True)
+            opened = None
+    around = {index + step for index in tags for step in (-1, 1)}
+    return [tags.get(index, token) for index, token in enumerate(tokens) if index not in around]
+
+
+def _details_open(
+    _renderer: RendererHTML, tokens: Sequence[Token], index: int, _options: OptionsDict, _env: EnvType
+) -> str:
+    found = _DETAILS.fullmatch(tokens[index].content)
+    return f"<details><summary>{escape(found[1] if found else '')}</summary>\n"
 
 
 def _picture_as_text(

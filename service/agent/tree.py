@@ -30,6 +30,9 @@ class Limits(Struct, frozen=True):
 
 LIMITS = Limits()
 
+EVERYTHING = "."
+"""The folder that holds the whole repository."""
+
 
 class Tree:
     """A commit's files under a layer of changes, which is empty where nothing can be changed."""
@@ -84,10 +87,27 @@ class Tree:
         return self._overlaid(list(self._base), lambda _path: True)
 
     def readable_paths(self) -> list[str]:
-        """Return the paths that the model may read: the docs folder without hidden files, and navigation files above
-        it.
-        """
+        """Return the paths that the model may read: all but hidden files."""
         return self._overlaid(self._readable, self._may_read)
+
+    def documentation_paths(self) -> list[str]:
+        """Return the paths that the model may read and that belong to the documentation: those of the docs folder, and
+        navigation files above it.
+        """
+        return [path for path in self.readable_paths() if self.is_documentation(path)]
+
+    def is_documentation(self, path: str) -> bool:
+        return is_under(path, self.docs_folder) or is_navigation_above(path, self.docs_folder)
+
+    def paths_within(self, folder: str) -> list[str]:
+        """Return the readable paths in a folder as ``folder`` gives it: of the documentation when it is empty."""
+        if not folder:
+            return self.documentation_paths()
+        return (
+            self.readable_paths()
+            if folder == EVERYTHING
+            else [p for p in self.readable_paths() if is_within(p, folder)]
+        )
 
     def _overlaid(self, base: list[str], fits: Callable[[str], bool]) -> list[str]:
         if not self._changes:
@@ -96,16 +116,13 @@ class Tree:
         return sorted([*(path for path in base if path not in self._changes), *made])
 
     def pages(self) -> list[str]:
-        return [path for path in self.readable_paths() if is_page(path)]
+        return [path for path in self.documentation_paths() if is_page(path)]
 
     def checked(self, path: str) -> str:
         """Return the path of the file that is meant, if it is one that the model may look at."""
         path = self.meant(path)
         if not self._may_read(path):
-            if is_hidden(path):
-                raise Refused(f"{path} is a hidden file or folder, which tools neither read nor write.")
-            reason = f"{path} is outside the documentation: every path begins with {self.docs_folder}/."
-            raise Refused(reason, docs_folder=self.docs_folder)
+            raise Refused(f"{path} is a hidden file or folder, which tools neither read nor write.")
         return path
 
     def meant(self, path: str) -> str:
@@ -118,9 +135,11 @@ class Tree:
         return next(filter(self.exists, self._readings(normal)), normal)
 
     def folder(self, path: str) -> str:
-        """Return the folder, or the file, that is meant; empty for the root of the repository."""
+        """Return the folder, or the file, that is meant: empty for the documentation, EVERYTHING for the repository."""
         normal = normal_folder(path)
-        if not normal or self.exists(normal) or self.has_folder(normal):
+        if not normal:
+            return EVERYTHING if path.strip() and self.docs_folder else ""
+        if self.exists(normal) or self.has_folder(normal):
             return normal
         there = (one for one in self._readings(normal) if self.exists(one) or self.has_folder(one))
         return next(there, normal)
@@ -151,9 +170,7 @@ class Tree:
             raise Refused(f"{left_out.path} cannot be used: {left_out.reason[:1].lower()}{left_out.reason[1:]}")
 
     def _may_read(self, path: str) -> bool:
-        if is_hidden(path):
-            return False
-        return is_under(path, self.docs_folder) or is_navigation_above(path, self.docs_folder)
+        return not is_hidden(path)
 
     # Reading
 
@@ -162,7 +179,9 @@ class Tree:
         path = self.checked(path)
         if not self.exists(path):
             await self.refuse_left_out(path)
-            raise Refused(f"File not found: {path}.", await asyncio.to_thread(self._advice, path))
+            docs_folder = "" if self.is_documentation(path) else self.docs_folder
+            advice = await asyncio.to_thread(self._advice, path)
+            raise Refused(f"File not found: {path}.", advice, docs_folder=docs_folder)
         text = await self.text(path)
         if text is None:
             raise Refused(f"{path} is not text (binary, or not UTF-8), or larger than {self.limits.file_bytes} bytes.")
@@ -232,6 +251,11 @@ class Tree:
             return "It is a folder: use list to see its files."
         near = [other for other in self.readable_paths() if PurePosixPath(other).stem.lower() == name][:3]
         return f"Did you mean {' or '.join(near)}?" if near else "Use list or search to find it."
+
+
+def is_within(path: str, folder: str) -> bool:
+    """Return whether a path is in a folder, or is the file itself; every path is when the folder is empty."""
+    return folder in ("", EVERYTHING) or path == folder or path.startswith(f"{folder}/")
 
 
 def _folders_of(paths: Iterable[str]) -> set[str]:

@@ -156,6 +156,9 @@ class Workspace(Tree):
 
     def _writable(self, path: str) -> str:
         path = self.checked(self._meant_to_write(path))
+        if not self.is_documentation(path):
+            reason = f"{path} can be read, but not written: only the documentation in {self.docs_folder}/ can."
+            raise Refused(reason, f"Give a path that begins with {self.docs_folder}/.", docs_folder=self.docs_folder)
         checked_writable(path)
         return path
 

@@ -30,6 +30,8 @@ from tests.contracts.docs_source import AT, AUTHOR
 from tests.fakes.model import call
 
 OUTSIDE = "SECRET-OF-ANOTHER-FOLDER"
+READABLE = "SECRETARY"
+"""Text that tools may show, from outside the documentation."""
 SOURCE = Source("p1", "", "main", "docs", "local")
 COMPOSED, DECOMPOSED = unicodedata.normalize("NFC", "café.md"), unicodedata.normalize("NFD", "café.md")
 ORDERS = (
@@ -87,9 +89,9 @@ def hostile_tree(build):
     )  # fmt: skip
     workflows = build.tree(("ci.yml", FILE, f"on: push # {OUTSIDE}\n"))
     return build.tree(
-        ("docs", FOLDER, docs), ("src", FOLDER, build.tree(("secret.md", FILE, OUTSIDE))),
+        ("docs", FOLDER, docs), ("src", FOLDER, build.tree(("secret.md", FILE, READABLE))),
         (".github", FOLDER, build.tree(("workflows", FOLDER, workflows))), (".env", FILE, OUTSIDE),
-        ("README.md", FILE, OUTSIDE), ("docs.md", FILE, OUTSIDE),
+        ("README.md", FILE, READABLE), ("docs.md", FILE, READABLE),
     )  # fmt: skip
 
 

@@ -351,18 +351,21 @@ async def test_summary_mentions_no_one_in_the_pull_request():
 
 
 async def test_paths_start_at_the_repository_root_with_a_docs_folder():
-    docs = FakeDocsSource({"docs/a.md": "A\n", "src/secret.py": "x\n", "mkdocs.yml": "nav: [a.md]\n"})
+    docs = FakeDocsSource({"docs/a.md": "A\n", "src/kite.py": "x\n", "mkdocs.yml": "nav: [a.md]\n"})
     model = FakeModel(
         [
-            calls(call("read", "1", path="src/secret.py"), call("read", "2", path="docs/a.md"), call("list", "3")),
+            calls(call("read", "1", path="src/kite.py"), call("read", "2", path="docs/a.md"), call("list", "3")),
+            calls(call("list", "4", folder="/"), call("search", "5", query="x", folder="src")),
             Says("Done."),
         ]
     )
     journal = Journal("x")
     await run_work(journal, docs, model, source=Source("p1", "", "main", "docs", "local"))
-    outside, inside, listed = results(journal)
-    assert outside.is_error
+    outside, inside, listed, everything, found = results(journal)
+    assert "x" in outside.result
     assert not inside.is_error
+    assert "src/kite.py" in everything.result
+    assert "src/kite.py (1)" in found.result
     assert "docs/a.md" in listed.result
     assert "mkdocs.yml" in listed.result
-    assert "secret" not in listed.result
+    assert "kite" not in listed.result

@@ -157,12 +157,22 @@ async def test_odd_paths_of_a_file_mean_what_people_mean(path):
 @pytest.mark.parametrize(
     ("folder", "meant"),
     [
-        (".", ""), ("./", ""), ("/", ""), ("", ""), ("./docs", "docs"), ("docs/", "docs"), ("/docs", "docs"),
+        (".", "."), ("./", "."), ("/", "."), ("", ""), ("./docs", "docs"), ("docs/", "docs"), ("/docs", "docs"),
         ("docs\\Guide", "docs/Guide"), ("Guide", "docs/Guide"), ("docs/Guide/..", "docs"), ("nowhere", "nowhere"),
     ],
 )  # fmt: skip
 async def test_odd_folders_mean_what_people_mean(folder, meant):
     assert (await opened()).folder(folder) == meant
+
+
+async def test_rest_of_the_repository_is_read_and_not_written():
+    workspace = await opened({"docs/a.md": "A\n", "README.md": "R\n", ".env": "x\n", "mkdocs.yml": "nav: [a.md]\n"})
+    assert await workspace.read("README.md") == "R\n"
+    assert workspace.paths_within("") == ["docs/a.md", "mkdocs.yml"]
+    assert workspace.paths_within(workspace.folder("/")) == ["README.md", "docs/a.md", "mkdocs.yml"]
+    assert workspace.pages() == ["docs/a.md"]
+    said = await refusal(workspace.write("README.md", "x\n"))
+    assert said.startswith("README.md can be read, but not written: only the documentation in docs/ can.")
 
 
 async def test_path_from_a_folder_above_the_docs_is_meant():

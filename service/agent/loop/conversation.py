@@ -41,11 +41,15 @@ async def facts(workspace: Workspace, window_tokens: int | None = None) -> str:
     shown = "\n".join(entries[:MAX_TOP_ENTRIES])
     if len(entries) > MAX_TOP_ENTRIES:
         shown += f"\n({len(entries) - MAX_TOP_ENTRIES} more)"
-    named = [path for path in workspace.readable_base_paths() if path.rpartition("/")[2] in NAVIGATION_FILES]
+    named = [
+        path
+        for path in workspace.readable_base_paths()
+        if path.rpartition("/")[2] in NAVIGATION_FILES and workspace.is_documentation(path)
+    ]
     shown += "".join(f"\nNavigation: {path}" for path in named[:3])
     return prompt(
         "repository",
-        folder=f"the folder {folder}/" if folder else "the whole repository",
+        folder=f"the folder {folder}/, which alone can be written (the rest can be read)" if folder else "all of it",
         pages=f"{pages} pages",
         top=as_data(shown),
         guidance=await _guidance(workspace, window_tokens),

@@ -19,10 +19,17 @@ class Arguments(Struct, frozen=True, forbid_unknown_fields=True):
 Path = Annotated[str, Meta(description="Path of a file from the root of the repository.")]
 
 
-class ListFiles(Arguments, frozen=True, tag_field="tool", tag="list"):
-    """List the files of the documentation. Folders with many files are shown as one line with their number."""
+Folder = Annotated[
+    str, Meta(description='Only in this folder, or this file; none: the documentation; ".": the whole repository.')
+]
 
-    folder: Annotated[str, Meta(description="Only below this folder.")] = ""
+
+class ListFiles(Arguments, frozen=True, tag_field="tool", tag="list"):
+    """List the files of the documentation, or of another folder of the repository. Folders with many files are shown as
+    one line with their number.
+    """
+
+    folder: Folder = ""
     name: Annotated[str, Meta(description="Only paths that contain this text; upper and lower case are alike.")] = ""
 
 
@@ -33,7 +40,7 @@ class Search(Arguments, frozen=True, tag_field="tool", tag="search"):
     exact: Annotated[
         bool, Meta(description="Only where the query stands exactly so, upper and lower case told apart.")
     ] = False
-    folder: Annotated[str, Meta(description="Only in this folder, or this file.")] = ""
+    folder: Folder = ""
 
 
 class Read(Arguments, frozen=True, tag_field="tool", tag="read"):

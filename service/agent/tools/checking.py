@@ -7,8 +7,8 @@ import msgspec
 from service.agent.checks.link_guesses import BrokenLink
 from service.agent.checks.links import Links
 from service.agent.tools.arguments import CheckLinks
-from service.agent.tools.reading import is_within
 from service.agent.tools.results import MAX_RESULT_CHARACTERS, Outcome, as_data, number_of, with_data
+from service.agent.tree import is_within
 from service.domain.jobs.decider import Problem
 from service.domain.tool_values import DeadLink, DeadLinks
 

@@ -3,8 +3,9 @@
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 
-from service.agent.tools.reading import is_within, lines_of
+from service.agent.tools.reading import lines_of
 from service.agent.tools.results import MAX_RESULT_CHARACTERS, Outcome, number_of, with_data
+from service.agent.tree import is_within
 from service.agent.workspace import Workspace
 from service.domain.comparison import Effort, Opcode, coarse_opcodes, opcodes
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from service.agent.guards.refused import Refused
 from service.agent.tools.arguments import Read
 from service.agent.tools.results import MAX_RESULT_CHARACTERS, Outcome, bounded, number_of, with_data
-from service.agent.tree import Tree
+from service.agent.tree import EVERYTHING, Tree
 from service.domain.tool_values import Lines, Listed
 
 MAX_LISTED = 500
@@ -49,12 +49,12 @@ def lines_of(text: str) -> list[str]:
 
 
 def listing(tree: Tree, folder: str, name: str) -> Outcome:
-    wanted = [path for path in paths_within(tree, folder) if name.lower() in path.lower()]
+    wanted = [path for path in tree.paths_within(folder) if name.lower() in path.lower()]
     if not wanted:
-        known = not folder or tree.has_folder(folder) or tree.exists(folder)
+        known = folder in ("", EVERYTHING) or tree.has_folder(folder) or tree.exists(folder)
         return Outcome("No file fits." if known else f"Folder not found: {folder}.", value=Listed(0))
     lines = wanted
-    depth = 1 + (folder.count("/") + 1 if folder else 0)
+    depth = 1 + (folder.count("/") + 1 if folder not in ("", EVERYTHING) else 0)
     if len(wanted) > MAX_LISTED:
         lines = _collapsed(wanted, depth)
         while len(deeper := _collapsed(wanted, depth + 1)) <= MAX_LISTED and deeper != lines:
@@ -73,11 +73,3 @@ def _collapsed(paths: Sequence[str], depth: int) -> list[str]:
         key = path if len(parts) <= depth else "/".join(parts[:depth]) + "/"
         counts[key] = counts.get(key, 0) + 1
     return [f"{key} ({number_of(count, 'file')})" if key.endswith("/") else key for key, count in counts.items()]
-
-
-def paths_within(tree: Tree, folder: str) -> list[str]:
-    return [path for path in tree.readable_paths() if is_within(path, folder)]
-
-
-def is_within(path: str, folder: str) -> bool:
-    return not folder or path == folder or path.startswith(f"{folder}/")

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from service.agent.tools.arguments import Search
-from service.agent.tools.reading import is_within, paths_within
 from service.agent.tools.results import MAX_RESULT_CHARACTERS, Outcome, as_data, number_of
+from service.agent.tree import is_within
 from service.agent.workspace import Workspace
 from service.domain.errors import NotFound, Unavailable
 from service.domain.tool_values import Found
@@ -30,7 +30,7 @@ async def search(workspace: Workspace, index: SearchIndex | None, domain: str, a
             sections = [section for section in found.sections if is_within(section.path, folder)]
             if sections:
                 parts.append("Sections:\n" + as_data("\n\n".join(_shown_section(s) for s in sections)))
-    within = await asyncio.to_thread(paths_within, workspace, folder)
+    within = await asyncio.to_thread(workspace.paths_within, folder)
     matches: list[Matches] = []
     async for texts in workspace.texts(within):
         matches += await asyncio.to_thread(find_text, texts, asked.query, exact=asked.exact)

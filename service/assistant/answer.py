@@ -35,7 +35,7 @@ from service.assistant.failures import ModelFailed, as_readers_learn
 from service.assistant.query import is_about_this_page, is_small_talk, query_for
 from service.assistant.suggestions import Suggestion, page_of
 from service.domain.errors import ServiceError, Unavailable
-from service.domain.model import ToolCall, Usage
+from service.domain.model import ToolCall, Usage, decoded_arguments
 from service.domain.search import SearchFilter, Source
 from service.domain.threads.replies import (
     AnswerEvent,
@@ -311,7 +311,7 @@ class _Answering:
         try:
             match call.name:
                 case SEARCH.name:
-                    query = msgspec.json.decode(call.arguments, type=_SearchArguments).query
+                    query = decoded_arguments(call.arguments, _SearchArguments).query
                     if self._searches_left <= 0:
                         yield _refused(call, "No searches are left. Answer now, from what you have.")
                         return
@@ -320,7 +320,7 @@ class _Answering:
                     yield SearchStarted(call_id, query)
                     passages, finished = await self._search(call_id, query)
                 case READ_PAGE.name:
-                    path = msgspec.json.decode(call.arguments, type=_ReadArguments).path
+                    path = decoded_arguments(call.arguments, _ReadArguments).path
                     if self._reads_left <= 0:
                         yield _refused(call, "No reads are left. Answer now, from what you have.")
                         return
@@ -335,7 +335,7 @@ class _Answering:
                 case _:
                     yield _refused(call, f"There is no tool {call.name!r}. There are search and read_page.")
                     return
-        except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError) as error:
+        except msgspec.DecodeError as error:
             yield _refused(call, f"The arguments do not fit: {error}.")
             return
         yield finished

@@ -1,6 +1,19 @@
 """A model's reply and its cost, as events record them."""
 
+import re
+from typing import TypeVar
+
+import msgspec
 from msgspec import Struct
+
+T = TypeVar("T")
+
+MAX_ARGUMENT_DEPTH = 100
+"""Limit for the nesting of a tool call's arguments. Parsers fail at some depth, each at another: ours at about a
+thousand, a provider's library before that.
+"""
+_BRACKETS = re.compile(r'[][{}]|"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
+"""Brackets, and texts, which may have others in them."""
 
 
 class ToolCall(Struct, frozen=True):
@@ -9,7 +22,32 @@ class ToolCall(Struct, frozen=True):
     id: str
     name: str
     arguments: str
-    """JSON text as the model wrote it: perhaps not JSON at all."""
+    """JSON text as the model wrote it: perhaps not JSON at all. Read it with ``decoded_arguments``."""
+
+
+def decoded_arguments(text: str, kind: type[T]) -> T:
+    """Return the arguments of a tool call as a value.
+
+    Raises msgspec.DecodeError: not JSON, or nested too deep; its ValidationError: JSON of another kind.
+    """
+    if _depth(text) > MAX_ARGUMENT_DEPTH:
+        raise msgspec.DecodeError(f"it is nested deeper than {MAX_ARGUMENT_DEPTH} levels")
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except UnicodeEncodeError:
+        raise msgspec.DecodeError("it has characters that are no text") from None
+
+
+def _depth(text: str) -> int:
+    """Return how deep JSON nests: at most so deep, since what is not JSON may close nothing."""
+    depth = deepest = 0
+    for found in _BRACKETS.finditer(text):
+        if found[0] in "[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif found[0] in "]}":
+            depth -= 1
+    return deepest
 
 
 class Usage(Struct, frozen=True, omit_defaults=True):

@@ -14,7 +14,6 @@ them). Tool results are cut to ``MAX_RESULT_CHARACTERS``: a client wants to see 
 reads.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime
@@ -54,7 +53,7 @@ from service.domain.jobs.decider import (
     WorkRebased,
     WorkspaceOpened,
 )
-from service.domain.model import ToolCall, Usage
+from service.domain.model import ToolCall, Usage, decoded_arguments
 from service.domain.projects.values import public_repository
 from service.domain.times import timestamp
 from service.wire.data_stream import NO_USAGE, line, step_end, step_start, usage_of
@@ -118,10 +117,6 @@ data: {"type":"pull-request-opened","number":1,"url":"https://git.example.com/ac
 """
 
 MAX_RESULT_CHARACTERS = 2_000
-MAX_DEPTH = 100
-"""Limit for the nesting of a tool call's arguments: JSON parsers give up at some depth, ours at about a thousand."""
-_BRACKETS = re.compile(r'[][{}]|"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
-"""Brackets, and texts, which may have others in them."""
 
 PublicJson = dict[str, object]
 
@@ -330,22 +325,9 @@ def _public_value(value: object) -> object:
 
 def _arguments(call: ToolCall) -> dict[str, object]:
     """Return the arguments as an object, which both forms need; other text, or text that nests too deep, stays text."""
-    if _depth(call.arguments) <= MAX_DEPTH:
-        with suppress(msgspec.DecodeError, UnicodeEncodeError):
-            return msgspec.json.decode(call.arguments, type=dict[str, object])
+    with suppress(msgspec.DecodeError):
+        return decoded_arguments(call.arguments, dict[str, object])
     return {"text": call.arguments}
-
-
-def _depth(text: str) -> int:
-    """Return how deep JSON nests: at most so deep, since what is not JSON may close nothing."""
-    depth = deepest = 0
-    for found in _BRACKETS.finditer(text):
-        if found[0] in "[{":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif found[0] in "]}":
-            depth -= 1
-    return deepest
 
 
 def _cut(text: str) -> str:

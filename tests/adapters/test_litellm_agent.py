@@ -112,8 +112,10 @@ async def test_calls_in_parallel_pieces_become_a_pull_request(provider, model, p
         (Call("replace", ('{"path": "guides/start.md", ', "oops")), "not JSON"),
         (Call("replace", ('{"path": "guides/start.md"}',)), "missing required field `old`"),
         (Call("replace", ("[1]",)), "do not fit"),
-        (Call("rewrite", ("{}",)), "There is no tool 'rewrite'"),
-        (call("read", path="../../etc/passwd"), "no '..'"),
+        (Call("replace", ('{"path": ', "[" * 3000, "]" * 3000, "}")), "nested deeper than 100"),
+        (Call("replace", ('{"path": ', "[" * 900, "]" * 900, "}")), "nested deeper than 100"),
+        (Call("rewrite", ("{}",)), "Tool not found: 'rewrite'"),
+        (call("read", path="../../etc/passwd"), "leads out of the repository"),
         (call("write", path=".github/workflows/x.yml", text="x"), "hidden file"),
         (call("replace", path="guides/start.md", old="Never.", new="x"), "does not have this text"),
     ],
@@ -135,7 +137,7 @@ async def test_name_the_provider_would_refuse_is_not_sent_back(provider, model, 
     provider.will_reply("Nothing to do.")
     journal = Journal("x")
     await run_work(journal, FakeDocsSource(FILES), model)
-    assert "There is no tool 'functions.read file!" in results(journal)[0].result
+    assert "Tool not found: 'functions.read file!" in results(journal)[0].result
     reply = next(message for message in provider.asked[1].body["messages"] if message["role"] == "assistant")
     call = reply["tool_calls"][0]["function"] if protocol == "openai" else reply["content"][0]
     assert call["name"] == f"functions_read_file_{'x' * 44}"

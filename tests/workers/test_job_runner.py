@@ -8,10 +8,12 @@ from eventstore import Metadata, SQLiteEventStore, execute
 from service.agent.loop.budgets import Budgets
 from service.commands.jobs import add_message, cancel_job
 from service.domain.jobs.decider import FailJob, Message, RequestJob
+from service.domain.model import ToolCall
 from service.domain.projects.decider import ChangeProject, CreateProject
 from service.domain.projects.settings import ProjectSettings
-from service.queries.jobs import JobSlots, find_job
+from service.queries.jobs import JobSlots, events_of, find_job
 from service.streams import JOBS, PROJECTS
+from service.wire.job_stream import JobStreamEncoder, live_event
 from service.workers.jobs.runner import JobPorts, JobRunner, JobSettings
 from tests.fakes.code_host import FakeCodeHost
 from tests.fakes.docs_source import FakeDocsSource
@@ -325,3 +327,22 @@ async def test_jobs_that_wait_know_their_place(store, followed):
         assert await places(followed, "c", JobSlots(1, 1)) == [1]
         model.release.set()
         assert await ended(store, "c") == "job-completed"
+
+
+async def test_deeply_nested_tool_arguments_spoil_no_job(store, followed):
+    nested = ToolCall("deep", "write", '{"path": "new.md", "text": ' + "[" * 3000 + "]" * 3000 + "}")
+    await make_project(store)
+    await request(store, "j", "docs/j")
+    model = ThinkingModel([calls(nested), NOTHING_TO_DO])
+    async with running(store, followed, FakeDocsSource({"index.md": "# Hi\n"}), model=model):
+        model.release.set()
+        async with asyncio.timeout(60), aclosing(store.subscribe(stream="job-j")) as events:
+            async for event in events:
+                if event.type == "tool-returned":
+                    break
+    async with running(store, followed, FakeDocsSource({"index.md": "# Hi\n"}), model=model):
+        assert await ended(store, "j") == "job-completed"
+    encoder = JobStreamEncoder("j")
+    async with aclosing(events_of(store, await find_job(followed, "j", JobSlots(9, 9)), 0)) as events:
+        told = [line async for at, event in events for line in [live_event(at, event), *encoder.encode(event)]]
+    assert b"nested deeper than 100" in b"".join(told)

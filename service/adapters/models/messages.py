@@ -5,7 +5,7 @@ from typing import Any, assert_never
 
 import msgspec
 
-from service.domain.model import ToolCall
+from service.domain.model import ToolCall, decoded_arguments
 from service.ports.model import AssistantMessage, ModelMessage, SystemMessage, ToolMessage, UserMessage
 
 
@@ -49,10 +49,8 @@ def _tool_call(call: ToolCall) -> dict[str, Any]:
     """Return the call as the model made it. Arguments that are no JSON object would be refused: they become one."""
     arguments = call.arguments
     try:
-        is_object = isinstance(msgspec.json.decode(arguments), dict)
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-        is_object = False
-    if not is_object:
+        decoded_arguments(arguments, dict[str, Any])
+    except msgspec.DecodeError:
         arguments = msgspec.json.encode({"not_json": arguments}).decode()
     return {"id": call.id, "type": "function", "function": {"name": _name(call.name), "arguments": arguments}}
 

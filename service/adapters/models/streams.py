@@ -20,7 +20,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from service.domain.errors import Forbidden, Invalid, RateLimited, ServiceError, Unavailable
-from service.domain.model import ToolCall
+from service.domain.model import ToolCall, decoded_arguments
 
 EndReason = Literal["stop", "tool_calls", "length", "refused"]
 
@@ -127,8 +127,8 @@ class _PartialCall:
 
 def is_json(text: str) -> bool:
     try:
-        msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        decoded_arguments(text, object)
+    except msgspec.DecodeError:
         return False
     return True
 

@@ -25,7 +25,7 @@ from service.domain.jobs.decider import (
     ToolReturned,
     TranscriptStep,
 )
-from service.domain.model import ToolCall
+from service.domain.model import ToolCall, decoded_arguments
 from service.domain.tool_values import Found
 from service.ports.context_budget import ContextBudget
 from service.ports.model import AssistantMessage, ModelMessage, ToolMessage, UserMessage
@@ -189,12 +189,10 @@ def _short_result(step: ToolReturned) -> str:
 def _short_call(call: ToolCall) -> ToolCall:
     if len(call.arguments) <= _SHORT_ARGUMENTS:
         return call
-    left_out = {"left_out": f"{len(call.arguments)} characters"}
+    left_out: dict[str, object] = {"left_out": f"{len(call.arguments)} characters"}
     try:
-        arguments = msgspec.json.decode(call.arguments)
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-        arguments = left_out
-    if not isinstance(arguments, dict):
+        arguments = decoded_arguments(call.arguments, dict[str, object])
+    except msgspec.DecodeError:
         arguments = left_out
     shown = msgspec.json.encode({name: _short_value(value) for name, value in arguments.items()}).decode()
     if len(shown) > 2 * _SHORT_ARGUMENTS:
@@ -227,8 +225,8 @@ def _note(steps: Sequence[TranscriptStep]) -> str:
 
 def _paths_of(call: ToolCall) -> list[str]:
     try:
-        arguments = msgspec.json.decode(call.arguments)
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        arguments = decoded_arguments(call.arguments, dict[str, object])
+    except msgspec.DecodeError:
         return []
-    found = [arguments.get(name) for name in ("path", "to")] if isinstance(arguments, dict) else []
+    found = [arguments.get(name) for name in ("path", "to")]
     return [bounded(path, 200) for path in found if isinstance(path, str)]

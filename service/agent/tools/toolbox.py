@@ -33,7 +33,7 @@ from service.agent.tools.results import Outcome, bounded, number_of, times
 from service.agent.tools.searching import search
 from service.agent.workspace import Workspace
 from service.domain.jobs.decider import Todo
-from service.domain.model import ToolCall
+from service.domain.model import ToolCall, decoded_arguments
 from service.domain.tool_values import Declined, Replaced
 from service.ports.search_index import SearchIndex
 
@@ -52,10 +52,10 @@ class Toolbox:
         if kind is None:
             return Outcome(f"Tool not found: {call.name[:100]!r}. The tools are: {', '.join(KINDS)}.", is_error=True)
         try:
-            arguments = msgspec.json.decode(call.arguments.strip() or "{}", type=kind)
+            arguments = decoded_arguments(call.arguments.strip() or "{}", kind)
         except msgspec.ValidationError as error:
             return Outcome(f"The arguments of {call.name} do not fit: {error}.", is_error=True)
-        except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
+        except msgspec.DecodeError as error:
             return Outcome(f"The arguments of {call.name} are not JSON ({error}). Send one JSON object.", is_error=True)
         try:
             return await self._run(arguments)

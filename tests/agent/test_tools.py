@@ -4,9 +4,12 @@ import jsonschema
 import pytest
 
 from service.agent.checks.links import Links
-from service.agent.tools.arguments import descriptions
+from service.agent.guards.refused import Refused
+from service.agent.tools.arguments import Search, descriptions
 from service.agent.tools.results import MAX_RESULT_CHARACTERS
+from service.agent.tools.searching import search
 from service.agent.tools.toolbox import Toolbox
+from service.agent.tree import Tree
 from service.agent.workspace import Workspace
 from service.domain.errors import NotFound
 from service.ports.docs_source import Source
@@ -85,15 +88,65 @@ async def test_search_counts_and_shows_lines():
     assert result.startswith("13 matches in 2 files:")
     assert "guides/a.md (12)\n  1: retry\n" in result
     assert "index.md (1)\n  3: Use `retry` or Retry." in result
-    assert (await run("search", query="retry")).result.startswith("14 matches in 2 files:")
-    assert (await run("search", query="nowhere")).result == "No line contains this text."
-    assert (await run("search", query="retry", folder="guides")).result.startswith("12 matches in 1 file:")
+    assert "\n14 matches in 2 files:" in (await run("search", query="retry")).result
+    assert (await run("search", query="nowhere")).result == "No line matches."
+    assert "\n12 matches in 1 file:" in (await run("search", query="retry", folder="guides")).result
 
 
-async def test_search_uses_the_index_and_works_without_it():
-    assert "Sections:" in (await run("search", Index(), query="retry")).result
-    assert "Sections:" not in (await run("search", Index(), query="retry", exact=True)).result
-    assert (await run("search", Index(built=False), query="retry")).result.startswith("14 matches")
+RANKED = {
+    "limits.md": "---\ntitle: Limits\n---\n\nEach key has a budget.\n\n## Retries\n\nA call is retried three times.\n",
+    "keys.md": "# Keys\n\nMake a key, then another key, and a key for each call.\n",
+    "src/retry.py": "def retry(call):\n    return call()\n",
+    "other.md": "# Other\n\nNothing to see.\n",
+}
+
+
+def sections(result):
+    return [line.split(",")[0] for line in result.result.split("\n") if ", lines " in line]
+
+
+async def test_words_find_the_best_section_first():
+    found = await run("search", files=RANKED, query="how many times is a call retried?")
+    assert sections(found)[0] == "limits.md"
+    assert "limits.md, lines 7 to 9: Limits > Retries\n  A call is retried three times." in found.result
+    assert "other.md" not in found.result
+    assert "src/retry.py" in sections(await run("search", files=RANKED, query="retry function"))
+
+
+async def test_search_reads_the_text_as_it_is_now():
+    box = await changed_workspace(
+        call("replace", path="limits.md", old="retried three times", new="repeated twice"),
+        call("write", path="new.md", text="# Backoff\n\nThe pause between attempts doubles.\n"),
+        call("delete", path="keys.md"),
+        files=RANKED,
+    )
+    found = await box.run(call("search", query="is a call retried three times?"))
+    assert "retried three" not in found.result
+    assert "keys.md" not in found.result
+    assert sections(await box.run(call("search", query="pause of attempts")))[0] == "new.md"
+
+
+async def test_index_helps_to_order_pages_that_are_unchanged():
+    files = {**RANKED, "index.md": "# Home\n\nWelcome.\n"}
+    assert "index.md" in sections(await run("search", Index(), files=files, query="key"))
+    assert "index.md" not in sections(await run("search", Index(built=False), files=files, query="key"))
+    assert "index.md" not in sections(await run("search", Index(), files=RANKED, query="key"))
+
+
+async def test_regular_expressions_are_searched_for():
+    found = await run("search", files=RANKED, query=r"^def (\w+)\(", regex=True)
+    assert found.result.startswith("1 match in 1 file:")
+    assert "src/retry.py (1)\n  1: def retry(call):" in found.result
+    assert found.value.paths == ("src/retry.py",)
+    assert "not a regular expression" in (await run("search", query="(", regex=True)).result
+    assert (await run("search", query="x*", regex=True, files=RANKED)).result == "No line matches."
+
+
+async def test_regular_expression_that_never_ends_is_stopped():
+    docs = FakeDocsSource({"a.md": "a" * 60 + "b\n"})
+    tree = Tree(docs, SOURCE, docs.branches["main"], await docs.list_files(SOURCE, docs.branches["main"]))
+    with pytest.raises(Refused, match=r"longer than 0.5 seconds. Use a simpler one"):
+        await search(tree, None, "docs", Search("(a+)+$", regex=True), pattern_seconds=0.5)
 
 
 async def test_a_large_site_is_listed_by_folder():

@@ -34,12 +34,17 @@ class ListFiles(Arguments, frozen=True, tag_field="tool", tag="list"):
 
 
 class Search(Arguments, frozen=True, tag_field="tool", tag="search"):
-    """Search the documentation: the sections that best answer the query, then the lines that contain its words."""
+    """Search the files as they are now: the sections that best answer the words of the query, then the lines that
+    contain the whole query.
+    """
 
     query: Annotated[str, Meta(min_length=1, max_length=2000)]
     exact: Annotated[
-        bool, Meta(description="Only where the query stands exactly so, upper and lower case told apart.")
+        bool, Meta(description="Only lines that contain the query exactly so; upper and lower case differ.")
     ] = False
+    regex: Annotated[bool, Meta(description="The query is a regular expression of Python, with ^ and $ for lines.")] = (
+        False
+    )
     folder: Folder = ""
 
 

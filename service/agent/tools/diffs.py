@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from service.agent.tools.reading import lines_of
 from service.agent.tools.results import MAX_RESULT_CHARACTERS, Outcome, number_of, with_data
-from service.agent.tree import is_within
+from service.agent.tree import EVERYTHING, is_within
 from service.agent.workspace import Workspace
 from service.domain.comparison import Effort, Opcode, coarse_opcodes, opcodes
 
@@ -32,7 +32,7 @@ async def own_diff(workspace: Workspace, moved: Mapping[str, str], path: str) ->
         if is_within(new, scope) or is_within(old, scope):
             versions.append((old, new, await workspace.base_text(old), text))
     if not versions:
-        where = f" in {scope}" if scope else ""
+        where = f" in {scope}" if scope not in ("", EVERYTHING) else ""
         return Outcome(f"You have changed nothing{where}.")
     return await asyncio.to_thread(shown, f"{number_of(len(versions), 'file')} changed", versions)
 

@@ -1,80 +1,108 @@
-"""The search tool: the sections that best answer a query, and the lines that contain a text."""
+"""The search tool: the sections that best answer a query, and the lines that contain a text or match a pattern."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
-from msgspec import Struct
-
+from service.agent.guards.refused import Refused
 from service.agent.tools.arguments import Search
+from service.agent.tools.matches import Matches, find_pattern, find_text
 from service.agent.tools.results import MAX_RESULT_CHARACTERS, Outcome, as_data, number_of
-from service.agent.tree import is_within
-from service.agent.workspace import Workspace
-from service.domain.errors import NotFound, Unavailable
+from service.agent.tree import Tree
+from service.domain.errors import Invalid, NotFound, Unavailable
 from service.domain.tool_values import Found
-from service.ports.search_index import SearchIndex, Section
+from service.ports.search_index import SearchIndex
+from service.retrieval.search.live import LiveSection, WordSearch
+from service.runtime.processes import run_in_child
 
 MAX_FILES_FOUND = 200
-MAX_LINES_SHOWN_OF_A_FILE = 5
 MAX_SECTIONS = 8
+MAX_PATTERN_CHARACTERS = 48 << 20
+"""Of the files that one regular expression is looked for in."""
+PATTERN_SECONDS = 10.0
+PATTERN_BYTES = 2 << 30
+"""Limit for the child's address space."""
 
 
-async def search(workspace: Workspace, index: SearchIndex | None, domain: str, asked: Search) -> Outcome:
-    folder = workspace.folder(asked.folder)
-    parts: list[str] = []
-    if not asked.exact and index is not None and asked.query.strip():
-        try:
-            found = await index.search(domain, asked.query[:500], limit=MAX_SECTIONS)
-        except (NotFound, Unavailable):
-            pass  # not indexed yet: the plain search below stands alone
-        else:
-            sections = [section for section in found.sections if is_within(section.path, folder)]
-            if sections:
-                parts.append("Sections:\n" + as_data("\n\n".join(_shown_section(s) for s in sections)))
-    within = await asyncio.to_thread(workspace.paths_within, folder)
-    matches: list[Matches] = []
-    async for texts in workspace.texts(within):
+async def search(
+    tree: Tree, index: SearchIndex | None, domain: str, asked: Search, *, pattern_seconds: float = PATTERN_SECONDS
+) -> Outcome:
+    """Search the files as they are now. ``index``: one of the tree's pages, if there is one."""
+    if not asked.query.strip() and not asked.exact:
+        raise Refused("The query is blank.", "Give words, or text that the files contain.")
+    if asked.exact and asked.regex:
+        raise Refused("A query is either exact or a regular expression.", "Set one of them.")
+    folder = tree.folder(asked.folder)
+    paths = await asyncio.to_thread(tree.paths_within, folder)
+    if folder and not paths:
+        raise Refused(f"No file is in {folder}.", "Use list to see the folders.")
+    if asked.regex:
+        matches, note = await _pattern_matches(tree, paths, asked.query, pattern_seconds)
+        shown, listed = _shown_matches(matches)
+        return Outcome(note + shown, value=_value(matches, listed))
+    words = None if asked.exact else WordSearch(asked.query)
+    matches = []
+    async for texts in tree.texts(paths):
         matches += await asyncio.to_thread(find_text, texts, asked.query, exact=asked.exact)
+        if words is not None:
+            await asyncio.to_thread(words.add, texts)
     matches.sort(key=lambda match: match.path)
     shown, listed = _shown_matches(matches)
-    paths = tuple(match.path for match in matches[:listed])
-    return Outcome("\n\n".join([*parts, shown]), value=Found(len(matches), paths))
+    if words is None:
+        return Outcome(shown, value=_value(matches, listed))
+    known = await _known(tree, index, domain, asked.query, set(paths))
+    candidates: dict[str, str] = {}
+    async for texts in tree.texts(words.candidates(known)):
+        candidates |= texts
+    sections = await asyncio.to_thread(words.ranked, candidates, known, limit=MAX_SECTIONS)
+    parts = ["Best sections:\n" + as_data("\n\n".join(map(_shown_section, sections)))] if sections else []
+    if matches or not sections:
+        parts.append(shown)
+    return Outcome("\n\n".join(parts), value=_value(matches, listed))
 
 
-class Matches(Struct, frozen=True):
-    path: str
-    count: int
-    lines: tuple[tuple[int, str], ...]
-    """Number and text of the first few."""
+def _value(matches: Sequence[Matches], listed: int) -> Found:
+    return Found(len(matches), tuple(match.path for match in matches[:listed]))
 
 
-def find_text(texts: dict[str, str], query: str, *, exact: bool) -> list[Matches]:
-    wanted = query if exact else query.lower()
-    found = []
-    for path, text in texts.items():
-        searched = text if exact else text.lower()
-        count = searched.count(wanted)
-        if not count:
-            continue
-        lines: list[tuple[int, str]] = []
-        at, line, done = searched.find(wanted), 1, 0
-        while at >= 0 and len(lines) < MAX_LINES_SHOWN_OF_A_FILE:
-            line += searched.count("\n", done, at)
-            start = searched.rfind("\n", 0, at) + 1
-            done = at
-            if not lines or lines[-1][0] != line:
-                excerpt = searched[max(start, at - 80) : at + len(wanted) + 80].partition("\n")[0]
-                same_length = len(searched) == len(text)  # lower-casing lengthens a few letters
-                begin = max(start, at - 80)
-                lines.append((line, text[begin : begin + len(excerpt)].strip() if same_length else excerpt.strip()))
-            at = searched.find(wanted, at + len(wanted))
-        found.append(Matches(path, count, tuple(lines)))
-    return found
+async def _known(tree: Tree, index: SearchIndex | None, domain: str, query: str, paths: Set[str]) -> list[str]:
+    """Return the pages that the index finds, best first, without those that are not as the index knows them."""
+    if index is None:
+        return []
+    try:
+        found = await index.search(domain, query[:500], limit=MAX_SECTIONS)
+    except (NotFound, Unavailable):  # not indexed yet
+        return []
+    pages = dict.fromkeys(section.path for section in found.sections)
+    return [path for path in pages if path in paths and path not in tree.changes]
+
+
+async def _pattern_matches(tree: Tree, paths: Sequence[str], pattern: str, seconds: float) -> tuple[list[Matches], str]:
+    """Return the matches, and a sentence where not all files were searched. A child looks for them: what a regular
+    expression costs is not linear in its size.
+    """
+    texts, room, left_out = dict[str, str](), MAX_PATTERN_CHARACTERS, 0
+    async for some in tree.texts(paths):
+        for path, text in some.items():
+            if len(text) <= room:
+                texts[path] = text
+                room -= len(text)
+            else:
+                left_out += 1
+    try:
+        found = await run_in_child(find_pattern, texts, pattern, timeout_seconds=seconds, memory_bytes=PATTERN_BYTES)
+    except (Unavailable, Invalid) as error:
+        reason = f"The regular expression could not be searched for: {error}"
+        raise Refused(reason, "Use a simpler one, or search in a folder.") from None
+    if isinstance(found, str):
+        raise Refused(f"This is not a regular expression of Python: {found}.", "Correct it, or set exact instead.")
+    note = f"{number_of(left_out, 'file')} not searched: the files are too large together. " if left_out else ""
+    return sorted(found, key=lambda match: match.path), note
 
 
 def _shown_matches(matches: Sequence[Matches]) -> tuple[str, int]:
     """Return the text, and how many of the files it names."""
     if not matches:
-        return "No line contains this text.", 0
+        return "No line matches.", 0
     lines: list[str] = []
     room = MAX_RESULT_CHARACTERS - 2000
     listed = 0
@@ -93,7 +121,7 @@ def _shown_matches(matches: Sequence[Matches]) -> tuple[str, int]:
     return f"{head}:\n{as_data(chr(10).join(lines))}", listed
 
 
-def _shown_section(section: Section) -> str:
-    heading = " > ".join((section.title, *section.heading_path))
+def _shown_section(section: LiveSection) -> str:
+    heading = " > ".join(filter(None, (section.title, *section.heading_path)))
     text = " ".join(section.text.split())
     return f"{section.path}, lines {section.start_line} to {section.end_line}: {heading}\n  {text[:400]}"

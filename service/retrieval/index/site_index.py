@@ -5,7 +5,6 @@ other pages call this one, and body each have their own BM25; a page is its best
 adjacent words of the question found adjacent count a little more.
 """
 
-import heapq
 import json
 import sqlite3
 import zlib
@@ -15,7 +14,6 @@ from pathlib import Path
 from posixpath import dirname
 
 from msgspec import Struct
-from tantivy import Query
 
 from service.domain.errors import Invalid
 from service.domain.search import SearchFilter
@@ -25,29 +23,25 @@ from service.ports.search_index import Explanation, Page, SearchResult, Section
 from service.retrieval.index.stored import FORMAT, PAGES_FILE, section_ids, unpack_page
 from service.retrieval.index.vectors import meant
 from service.retrieval.search.question import Terms, letters_apart, read_question
-from service.retrieval.search.words import PAGE_SHIFT, PAGES, SECTIONS, Hit, PageField, Words, restriction
+from service.retrieval.search.ranking import (
+    HEADINGS,
+    LINKS,
+    NEXT_PART,
+    NEXT_SECTIONS,
+    TITLE,
+    Candidate,
+    Ranking,
+    rank_pages,
+)
+from service.retrieval.search.words import PAGE_SHIFT, PAGES, SECTIONS, Words, restriction
 
 MAX_LIMIT = 100
-TITLE, HEADINGS, LINKS, BODY, PAIRS = 0.75, 0.5, 0.75, 1.0, 0.25
-"""DESIGN has 1, 0.5, 0.5, 1. These are the middle of a flat top in a sweep of 27 over the three labelled corpora, made
-on SQLite's full text and kept for tantivy, so the figures on those corpora flatter them a little.
-"""
-FIELDS_OF_PAGES: Mapping[PageField, float] = {"title": TITLE, "link": LINKS}
-NEXT_SECTIONS, NEXT_PART = 3, 0.3
-PAIRED_PAGES = 20
-SECTIONS_READ, PAGES_READ = 200, 200
-"""That are ranked of one query, of each kind; a page beyond them is no answer."""
-ROWS_RANKED, FEWEST_WORDS = 100_000, 2
-"""Sections that are ranked at most, and words that are looked up in any case. On a large site, a common word costs much
-and says little.
-"""
 OLDER_VERSION = 0.8
 SAME_PAGE, NEAR_PAGE = 1.15, 1.05
 NEAR = 2
 """Places in the navigation."""
-MAX_OF_PAGE = 3
-FUSED_PAGES, FUSION = 120, 10.0
-"""The pages whose order their meaning may change, and the constant of reciprocal rank fusion (DESIGN, "Search")."""
+FUSED_PAGES = 120
+"""The pages whose order their meaning may change."""
 NEAR_READ = 10
 """Pages and sections that are read for a word near to one that the site does not have."""
 
@@ -65,29 +59,6 @@ class _PageRow(Struct, frozen=True, array_like=True, gc=False):
 
 _SectionRow = tuple[str, str, str, str, int, int]
 """Heading, heading path as JSON, anchor, text, first and last line."""
-
-
-class _Candidate(Struct):
-    page: int
-    score: float
-    sections: Sequence[Hit]
-    """Best first; the top of the page when only its title or name matched."""
-    word_rank: int
-    meaning_rank: int = 0
-
-
-class _Ranking(Struct):
-    """The findings of the steps so far."""
-
-    terms: Terms
-    only_sections: Query | None
-    only_pages: Query | None
-    sections: dict[int, list[Hit]]
-    """By page, best first."""
-    scores: dict[int, float]
-    pairs: dict[int, float]
-    places: dict[int, float]
-    candidates: list[_Candidate]
 
 
 class SiteIndex:
@@ -112,7 +83,7 @@ class SiteIndex:
         self.commit = str(meta["commit"])
         self._instructions = str(meta.get("instructions", ""))
         self._guarded = self._db.execute("SELECT 1 FROM pages WHERE groups != '' LIMIT 1").fetchone() is not None
-        self._words = Words(folder)
+        self._words = Words.open(folder)
         self._positions = array("i", [-1])  # by page id, which are counted from 1
         self._older: set[int] = set()
         for page, position, is_default in self._db.execute("SELECT id, position, is_default FROM pages ORDER BY id"):
@@ -154,69 +125,14 @@ class SiteIndex:
 
     # Ranking
 
-    def _ranked(self, terms: Terms, wanted: SearchFilter, current_path: str, *, count: int) -> _Ranking:
+    def _ranked(self, terms: Terms, wanted: SearchFilter, current_path: str, *, count: int) -> Ranking:
         only = [restriction(wanted, schema, guarded=self._guarded) for schema in (SECTIONS, PAGES)]
-        ranking = _Ranking(terms, only[0], only[1], {}, {}, {}, {}, [])
-        self._add_sections(ranking)
-        for page, found in ranking.sections.items():
-            score = found[0].score
-            if len(found) > 1:
-                score += NEXT_PART * sum([hit.score for hit in found[1 : 1 + NEXT_SECTIONS]])
-            ranking.scores[page] = score
-        self._add_pages(ranking)
-        first = heapq.nlargest(max(PAIRED_PAGES, count), ranking.scores, key=ranking.scores.__getitem__)
-        self._reward_pairs(ranking, first[:PAIRED_PAGES])
+        ranking, first = rank_pages(self._words, terms, only_sections=only[0], only_pages=only[1], count=count)
         self._reward_place(ranking, first, current_path)
-        first.sort(key=lambda page: (-ranking.scores[page], page))
-        ranking.candidates = [
-            _Candidate(
-                page,
-                ranking.scores[page],
-                ranking.sections.get(page) or (Hit(ranking.scores[page], page << PAGE_SHIFT),),
-                rank,
-            )
-            for rank, page in enumerate(first, start=1)
-        ]
+        ranking.choose(first)
         return ranking
 
-    def _add_sections(self, ranking: _Ranking) -> None:
-        weights = ranking.terms.weights
-        body = {term: weights[term] for term in self._affordable(weights)}
-        hits = self._words.best_sections(
-            {"body": (BODY, body), "heading": (HEADINGS, weights)}, ranking.only_sections, SECTIONS_READ
-        )
-        for hit in hits:
-            ranking.sections.setdefault(hit.id >> PAGE_SHIFT, []).append(hit)
-
-    def _affordable(self, weights: Mapping[str, float]) -> list[str]:
-        """Return the words to look up in bodies: the rarest, until the sections that have them are many."""
-        counts = {term: self._words.frequency(term) for term in weights}
-        left, kept = ROWS_RANKED, list[str]()
-        for term in sorted(counts, key=counts.__getitem__):
-            left -= counts[term]
-            if left < 0 and len(kept) >= FEWEST_WORDS:
-                break
-            kept.append(term)
-        return kept
-
-    def _add_pages(self, ranking: _Ranking) -> None:
-        """Title and what others call a page, added up."""
-        for hit in self._words.best_pages(FIELDS_OF_PAGES, ranking.terms.weights, ranking.only_pages, PAGES_READ):
-            ranking.scores[hit.id] = ranking.scores.get(hit.id, 0.0) + hit.score
-
-    def _reward_pairs(self, ranking: _Ranking, first: Sequence[int]) -> None:
-        best = {
-            page: [hit.id for hit in ranking.sections[page][: 1 + NEXT_SECTIONS]]
-            for page in first
-            if page in ranking.sections
-        }
-        among = [section for sections in best.values() for section in sections]
-        found = self._words.phrases(ranking.terms.pairs, among)
-        for page, sections in best.items():
-            ranking.pairs[page] = PAIRS * max(found.get(section, 0.0) for section in sections)
-            ranking.scores[page] += ranking.pairs[page]
-
-    def _reward_place(self, ranking: _Ranking, first: Sequence[int], current_path: str) -> None:
+    def _reward_place(self, ranking: Ranking, first: Sequence[int], current_path: str) -> None:
         current = self._page_at(current_path) if current_path else None
         rows = self._pages(first) if current is not None else {}
         for page in first:
@@ -232,25 +148,21 @@ class SiteIndex:
             ranking.places[page] = factor
             ranking.scores[page] *= factor
 
-    def _fuse(self, ranking: _Ranking, nearness: Nearness) -> None:
+    def _fuse(self, ranking: Ranking, nearness: Nearness) -> None:
         """Order the first pages by both ranks (reciprocal rank fusion), by meaning as its nearest section is. A page
         whose sections are not known yet has its rank by words for both.
         """
         sections = [hit.id for candidate in ranking.candidates for hit in candidate.sections]
         hashes = self._hashes(sections)
         near = nearness(list(dict.fromkeys(hashes.values())))
-        by_page: list[tuple[float, _Candidate]] = []
+        by_page: list[tuple[float, Candidate]] = []
         for candidate in ranking.candidates:
             known = {hit.id: near[key] for hit in candidate.sections if (key := hashes.get(hit.id)) in near and key}
             if known:
                 by_page.append((max(known.values()), candidate))
         for rank, (_, candidate) in enumerate(sorted(by_page, key=lambda item: -item[0]), start=1):
             candidate.meaning_rank = rank
-        for candidate in ranking.candidates:
-            second = candidate.meaning_rank or candidate.word_rank
-            factor = ranking.places.get(candidate.page, 1.0)
-            candidate.score = factor * (1 / (FUSION + candidate.word_rank) + 1 / (FUSION + second))
-        ranking.candidates.sort(key=lambda candidate: (-candidate.score, candidate.word_rank))
+        ranking.fuse()
 
     def _hashes(self, sections: Sequence[int]) -> dict[int, bytes]:
         asked = ",".join(map(str, sections))
@@ -279,23 +191,10 @@ class SiteIndex:
 
     # What is shown
 
-    def _shown(self, ranking: _Ranking, limit: int, *, explain: bool) -> tuple[Section, ...]:
-        """The best section of each of the best pages, then further sections of the very best."""
-        further = max(0, (limit - 5) // 3)
-        candidates = ranking.candidates[:limit]
-        rest = [
-            (candidate.score * hit.score / candidate.sections[0].score, hit.id, candidate)
-            for candidate in candidates[: limit - further]
-            for hit in candidate.sections[1:MAX_OF_PAGE]
-            if candidate.sections[0].score > 0
-        ]
-        best = heapq.nlargest(max(further, limit - len(candidates)), rest, key=lambda item: item[0])
-        pages = candidates[: limit - len(best)]
-        picked = [(candidate.score, candidate.sections[0].id, candidate) for candidate in pages]
-        floor = picked[-1][0] if picked else 0.0
-        picked += [(min(score, floor), section, candidate) for score, section, candidate in best]
+    def _shown(self, ranking: Ranking, limit: int, *, explain: bool) -> tuple[Section, ...]:
+        picked = ranking.best_sections(limit)
         top = picked[0][0] if picked else 1.0
-        rows = self._pages([candidate.page for candidate in pages])
+        rows = self._pages([candidate.page for _, _, candidate in picked])
         texts = self._rows([section for _, section, _ in picked])
         return tuple(
             self._section(
@@ -332,7 +231,7 @@ class SiteIndex:
             )
         }
 
-    def _explained(self, ranking: _Ranking, candidate: _Candidate, section: int) -> Explanation:
+    def _explained(self, ranking: Ranking, candidate: Candidate, section: int) -> Explanation:
         page, weights = candidate.page, ranking.terms.weights
         found = ranking.sections.get(page, ())
         further = NEXT_PART * sum(hit.score for hit in found[1 : 1 + NEXT_SECTIONS])

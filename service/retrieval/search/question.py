@@ -57,10 +57,7 @@ class Terms(Struct, frozen=True):
 
 def read_question(query: str, words: Words, near: NearTerms) -> Terms:
     """Terms by their first use, one per stem."""
-    typed = [match[0] for match in _WORD.finditer(searchable(query[:MAX_QUERY])) if len(match[0]) <= MAX_WORD]
-    if len(typed) > 2 * MAX_READ_WORDS:
-        typed = typed[:MAX_READ_WORDS] + typed[-MAX_READ_WORDS:]
-    kept = [word for word in typed if word.casefold() not in STOP_WORDS] or typed
+    kept = words_of_question(query)
     sequence = [term for word in kept if (term := words.stem(word))]
     weights: dict[str, float] = dict.fromkeys(sequence, 1.0)
     for word in dict.fromkeys(kept):
@@ -77,6 +74,14 @@ def read_question(query: str, words: Words, near: NearTerms) -> Terms:
         if first != second and first in chosen and second in chosen
     )
     return Terms(chosen, tuple(pairs)[:MAX_TERMS], corrected)
+
+
+def words_of_question(query: str) -> list[str]:
+    """Return the words that are looked up, as they were typed."""
+    typed = [match[0] for match in _WORD.finditer(searchable(query[:MAX_QUERY])) if len(match[0]) <= MAX_WORD]
+    if len(typed) > 2 * MAX_READ_WORDS:
+        typed = typed[:MAX_READ_WORDS] + typed[-MAX_READ_WORDS:]
+    return [word for word in typed if word.casefold() not in STOP_WORDS] or typed
 
 
 def _add(weights: dict[str, float], terms: Iterable[str], weight: float) -> None:

@@ -111,8 +111,8 @@ SECTIONS = _schema("body", "heading")
 PAGES = _schema("title", "link")
 
 
-def _open(folder: Path, schema: tantivy.Schema) -> tantivy.Index:
-    index = tantivy.Index(schema, str(folder))
+def _open(folder: Path | None, schema: tantivy.Schema) -> tantivy.Index:
+    index = tantivy.Index(schema) if folder is None else tantivy.Index(schema, str(folder))
     index.register_tokenizer(_ANALYZER, analyzer())
     return index
 
@@ -131,14 +131,17 @@ def _searcher(folder: Path, schema: tantivy.Schema) -> tantivy.Searcher:
 
 
 class WordsWriter:
-    """Writes both indexes into a folder; they are complete after ``finish``."""
+    """Writes both indexes into a folder, or into memory; they are complete after ``finish``."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path | None, *, writer_bytes: int = WRITER_BYTES) -> None:
         self._folder = folder
-        self._writers: list[tantivy.IndexWriter] = []
+        self._indexes: list[tantivy.Index] = []
         for name, schema in (("sections", SECTIONS), ("pages", PAGES)):
-            (folder / name).mkdir(parents=True, exist_ok=True)
-            self._writers.append(_open(folder / name, schema).writer(WRITER_BYTES, 1))
+            place = None if folder is None else folder / name
+            if place is not None:
+                place.mkdir(parents=True, exist_ok=True)
+            self._indexes.append(_open(place, schema))
+        self._writers = [index.writer(writer_bytes, 1) for index in self._indexes]
         self._sections, self._pages = self._writers
 
     def remove(self, page: int) -> None:
@@ -169,9 +172,15 @@ class WordsWriter:
         for writer in self._writers:
             writer.commit()
             writer.wait_merging_threads()
-        for name in LEFT_BY_WRITERS:
-            for file in self._folder.rglob(name):
+        if self._folder is not None:
+            for file in (file for name in LEFT_BY_WRITERS for file in self._folder.rglob(name)):
                 file.unlink()
+
+    def words(self) -> "Words":
+        """Return what ``finish`` has completed, to read."""
+        for index in self._indexes:
+            index.reload()
+        return Words(*(index.searcher() for index in self._indexes))
 
 
 def _document(id_: int, page: int, audience: Audience) -> tantivy.Document:
@@ -231,15 +240,18 @@ def _encodable(text: str) -> str:
 class Words:
     """Both indexes, to read; for one thread at a time."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, sections: tantivy.Searcher, pages: tantivy.Searcher) -> None:
+        self.sections, self.pages = sections, pages
+        self._analyzer = analyzer()
+        self._stems: dict[str, str] = {}
+
+    @classmethod
+    def open(cls, folder: Path) -> "Words":
         """Open the index. Raise ValueError or OSError when the folder holds none."""
         for name in ("sections", "pages"):
             if not (folder / name / "meta.json").is_file():  # tantivy would make an empty index
                 raise FileNotFoundError(f"{folder.name}/{name} is missing")
-        self.sections = _searcher(folder / "sections", SECTIONS)
-        self.pages = _searcher(folder / "pages", PAGES)
-        self._analyzer = analyzer()
-        self._stems: dict[str, str] = {}
+        return cls(_searcher(folder / "sections", SECTIONS), _searcher(folder / "pages", PAGES))
 
     def stem(self, word: str) -> str:
         """Return the term of one word; empty when it has none."""

@@ -1,0 +1,140 @@
+"""How the words of a question order pages and sections: in the index of a site, and among texts in memory.
+
+How pages are ordered, and what each step was worth, is in DESIGN ("Search"): any word may match; title, headings, what
+other pages call this one, and body each have their own BM25; a page is its best section and a part of the next three;
+adjacent words of the question found adjacent count a little more.
+"""
+
+import heapq
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+from tantivy import Query
+
+from service.retrieval.search.question import Terms
+from service.retrieval.search.words import PAGE_SHIFT, Hit, PageField, Words
+
+TITLE, HEADINGS, LINKS, BODY, PAIRS = 0.75, 0.5, 0.75, 1.0, 0.25
+"""DESIGN has 1, 0.5, 0.5, 1. These are the middle of a flat top in a sweep of 27 over the three labelled corpora, made
+on SQLite's full text and kept for tantivy, so the figures on those corpora flatter them a little.
+"""
+FIELDS_OF_PAGES: Mapping[PageField, float] = {"title": TITLE, "link": LINKS}
+NEXT_SECTIONS, NEXT_PART = 3, 0.3
+PAIRED_PAGES = 20
+SECTIONS_READ, PAGES_READ = 200, 200
+"""That are ranked of one query, of each kind; a page beyond them is no answer."""
+ROWS_RANKED, FEWEST_WORDS = 100_000, 2
+"""Sections that are ranked at most, and words that are looked up in any case. On a large site, a common word costs much
+and says little.
+"""
+MAX_OF_PAGE = 3
+FUSION = 10.0
+"""The constant of reciprocal rank fusion (DESIGN, "Search")."""
+
+
+class Candidate(Struct):
+    page: int
+    score: float
+    sections: Sequence[Hit]
+    """Best first; the top of the page when only its title or name matched."""
+    word_rank: int
+    meaning_rank: int = 0
+
+
+class Ranking(Struct):
+    """The findings of the steps so far."""
+
+    terms: Terms
+    sections: dict[int, list[Hit]] = {}
+    """By page, best first."""
+    scores: dict[int, float] = {}
+    pairs: dict[int, float] = {}
+    places: dict[int, float] = {}
+    candidates: list[Candidate] = []
+
+    def choose(self, first: list[int]) -> None:
+        """Make these pages the candidates, in the order of their scores."""
+        first.sort(key=lambda page: (-self.scores[page], page))
+        self.candidates = [
+            Candidate(
+                page,
+                self.scores[page],
+                self.sections.get(page) or (Hit(self.scores[page], page << PAGE_SHIFT),),
+                rank,
+            )
+            for rank, page in enumerate(first, start=1)
+        ]
+
+    def fuse(self) -> None:
+        """Order the candidates by both ranks (reciprocal rank fusion). One without a second rank has its rank by words
+        for both.
+        """
+        for candidate in self.candidates:
+            second = candidate.meaning_rank or candidate.word_rank
+            factor = self.places.get(candidate.page, 1.0)
+            candidate.score = factor * (1 / (FUSION + candidate.word_rank) + 1 / (FUSION + second))
+        self.candidates.sort(key=lambda candidate: (-candidate.score, candidate.word_rank))
+
+    def best_sections(self, limit: int) -> list[tuple[float, int, Candidate]]:
+        """Return the best section of each of the best pages, then further sections of the very best: score, section
+        and candidate.
+        """
+        further = max(0, (limit - 5) // 3)
+        candidates = self.candidates[:limit]
+        rest = [
+            (candidate.score * hit.score / candidate.sections[0].score, hit.id, candidate)
+            for candidate in candidates[: limit - further]
+            for hit in candidate.sections[1:MAX_OF_PAGE]
+            if candidate.sections[0].score > 0
+        ]
+        best = heapq.nlargest(max(further, limit - len(candidates)), rest, key=lambda item: item[0])
+        pages = candidates[: limit - len(best)]
+        picked = [(candidate.score, candidate.sections[0].id, candidate) for candidate in pages]
+        floor = picked[-1][0] if picked else 0.0
+        return picked + [(min(score, floor), section, candidate) for score, section, candidate in best]
+
+
+def rank_pages(
+    words: Words, terms: Terms, *, only_sections: Query | None = None, only_pages: Query | None = None, count: int
+) -> tuple[Ranking, list[int]]:
+    """Return the scores by words, and at least ``count`` pages, best first, as far as so many match."""
+    ranking = Ranking(terms)
+    body = {term: terms.weights[term] for term in _affordable(words, terms.weights)}
+    for hit in words.best_sections({"body": (BODY, body), "heading": (HEADINGS, terms.weights)}, only_sections,
+                                   SECTIONS_READ):  # fmt: skip
+        ranking.sections.setdefault(hit.id >> PAGE_SHIFT, []).append(hit)
+    for page, found in ranking.sections.items():
+        score = found[0].score
+        if len(found) > 1:
+            score += NEXT_PART * sum([hit.score for hit in found[1 : 1 + NEXT_SECTIONS]])
+        ranking.scores[page] = score
+    for hit in words.best_pages(FIELDS_OF_PAGES, terms.weights, only_pages, PAGES_READ):
+        ranking.scores[hit.id] = ranking.scores.get(hit.id, 0.0) + hit.score  # title and what others call a page
+    first = heapq.nlargest(max(PAIRED_PAGES, count), ranking.scores, key=ranking.scores.__getitem__)
+    _reward_pairs(words, ranking, first[:PAIRED_PAGES])
+    return ranking, first
+
+
+def _affordable(words: Words, weights: Mapping[str, float]) -> list[str]:
+    """Return the words to look up in bodies: the rarest, until the sections that have them are many."""
+    counts = {term: words.frequency(term) for term in weights}
+    left, kept = ROWS_RANKED, list[str]()
+    for term in sorted(counts, key=counts.__getitem__):
+        left -= counts[term]
+        if left < 0 and len(kept) >= FEWEST_WORDS:
+            break
+        kept.append(term)
+    return kept
+
+
+def _reward_pairs(words: Words, ranking: Ranking, first: Sequence[int]) -> None:
+    best = {
+        page: [hit.id for hit in ranking.sections[page][: 1 + NEXT_SECTIONS]]
+        for page in first
+        if page in ranking.sections
+    }
+    among = [section for sections in best.values() for section in sections]
+    found = words.phrases(ranking.terms.pairs, among)
+    for page, sections in best.items():
+        ranking.pairs[page] = PAIRS * max(found.get(section, 0.0) for section in sections)
+        ranking.scores[page] += ranking.pairs[page]

@@ -1,8 +1,8 @@
 """Publish a round's changes as one commit on one branch, in one pull request.
 
 Each outside effect is recorded before the next begins, and is looked for before it is repeated. When others move the
-branch meanwhile, the changes are put on their commit, unless they changed the same files. That is recorded too, so the
-log still reproduces the commit that was pushed.
+branch meanwhile, the changes are put on their commit, and files that both changed are merged by lines. That is recorded
+too, so the log still reproduces the commit that was pushed.
 """
 
 import asyncio
@@ -14,13 +14,14 @@ from hashlib import sha1
 from service.agent import pull_request
 from service.agent.loop.job_context import JobContext
 from service.agent.loop.opening import open_workspace
+from service.agent.merging.files import Names
+from service.agent.merging.moved import rebased
 from service.agent.workspace import Workspace
 from service.domain.errors import Conflict, NotFound, Unavailable, depending_on
 from service.domain.jobs.decider import (
     CompleteJob,
     Finished,
     Problem,
-    Rebase,
     RecordCommit,
     RecordPullRequest,
     RecordPush,
@@ -85,16 +86,16 @@ class _Publication:
         Not so, yet without an error, when a message came before there was a commit: the round has no finish then. Nor
         when it was put on another commit: what remains of its problems is unknown then.
         """
-        changes = await workspace.effective_changes()
-        if not changes:
+        changes = await workspace.committed_changes()
+        if not changes and workspace.merged is None:
             return state, workspace, False
         if state.work.commit is None:
             state, workspace, is_there = await self._on_head(state, workspace, changes)
             if is_there or state.work.remaining_problems is None:
                 return state, workspace, is_there
         for _ in range(MAX_PUSHES):
-            changes = await workspace.effective_changes()
-            if not changes:  # the documentation's own branch has them by now
+            changes = await workspace.committed_changes()
+            if not changes and workspace.merged is None:  # the documentation's own branch has them by now
                 return state, workspace, False
             state = await self._committed(state, workspace, changes)
             commit, branch = state.work.commit, branch_of(state)
@@ -159,7 +160,9 @@ class _Publication:
         """Record the commit before any push, and write it to our clone; write it again if the clone was lost."""
         recorded, finish = state.work.commit, state.work.finish
         if recorded is not None:
-            new = NewCommit(recorded.parent, changes, recorded.author, recorded.message, recorded.committed_at)
+            new = NewCommit(
+                recorded.parent, changes, recorded.author, recorded.message, recorded.committed_at, workspace.merged
+            )
             written = await self._docs.write_commit(self._source, new)
             if written.commit != recorded.commit:
                 raise Conflict("The recorded changes do not give the recorded commit.", code="commit_differs")
@@ -168,9 +171,13 @@ class _Publication:
             return state
         message = pull_request.commit_message(finish.title, finish.summary, self._context.recorder.job_id)
         at = self._context.now().astimezone(UTC).replace(microsecond=0)
-        new = NewCommit(workspace.commit, changes, self._context.author, message, at)
+        merged = workspace.merged
+        new = NewCommit(workspace.commit, changes, self._context.author, message, at, merged)
         written = await self._docs.write_commit(self._source, new)
-        command = RecordCommit(written.commit, written.tree, new.parent, new.author, new.message, now=new.at)
+        command = RecordCommit(
+            written.commit, written.tree, new.parent, new.author, new.message, now=new.at,
+            merged=merged.commit if merged else "", merge_base=merged.base if merged else "",
+        )  # fmt: skip
         return await self._context.record(command)
 
     async def _on_head(
@@ -179,30 +186,35 @@ class _Publication:
         """Return the changes on the commit where the branch ends now (that of the documentation, while the branch does
         not exist), and whether the branch has all of them already.
 
-        Raises Conflict ``branch_moved``: others changed one of the same files.
+        Files that both sides changed are merged by lines; where that leaves conflicts, the work goes back to the model.
+
+        Raises Conflict ``branch_moved``: others changed one of the same files, which is no text.
         """
         branch = branch_of(state)
         fetched = await self._docs.fetch(self._source, branch=branch)
         head = fetched.branch_commit or fetched.base_commit
         if head == workspace.commit:
             return state, workspace, False
-        files = [await self._docs.list_files(self._source, commit) for commit in (workspace.commit, head)]
-        before, after = [await asyncio.to_thread(_blobs, listed, changes) for listed in files]
-        ours = await asyncio.to_thread(_written, changes)
-        if fetched.branch_commit and all(after.get(path) == blob for path, blob in ours.items()):
+        if fetched.branch_commit and await self._is_in(state, workspace, head, changes):
             return state, workspace, True
-        for path, blob in ours.items():
-            if after.get(path) not in (before.get(path), blob):
-                where = branch if fetched.branch_commit else state.request.ref
-                raise Conflict(
-                    f"Someone else changed {path} on {where} while the job worked on it. Send the job a message to"
-                    " repeat the work on the current files.",
-                    code="branch_moved",
-                )
         if state.work.rebases >= MAX_REBASES:
             raise _moves_on(branch)
-        state = await self._context.record(Rebase(head, self._context.now()))
-        return state, await Workspace.open(self._docs, self._source, head, state.work.changes), False
+        names = Names("this job", branch if fetched.branch_commit else state.request.ref)
+        state = await self._context.record(await rebased(workspace, head, names, self._context))
+        state, workspace = await open_workspace(state, self._context)
+        return state, workspace, False
+
+    async def _is_in(self, state: Running, workspace: Workspace, head: str, changes: Mapping[str, str | None]) -> bool:
+        """Return whether the head of the branch has all of the changes."""
+        if workspace.merged is not None:
+            recorded = state.work.commit.commit if state.work.commit else ""
+            return bool(recorded) and recorded == await self._docs.merge_base(
+                self._source, branch=branch_of(state), commit=recorded, base_commit=head
+            )
+        files = await self._docs.list_files(self._source, head)
+        after = await asyncio.to_thread(_blobs, files, changes)
+        ours = await asyncio.to_thread(_written, changes)
+        return all(after.get(path) == blob for path, blob in ours.items())
 
 
 def _moves_on(branch: str) -> Conflict:

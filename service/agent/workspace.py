@@ -10,7 +10,7 @@ from service.agent.guards.paths import Names, checked_writable, is_under
 from service.agent.guards.refused import Refused
 from service.agent.tree import LIMITS, Limits, Tree
 from service.domain.jobs.decider import FileChange
-from service.ports.docs_source import DocsSource, NewCommit, Source, TreeFile
+from service.ports.docs_source import DocsSource, MergedCommit, NewCommit, Source, TreeFile
 
 _NUMBERED = re.compile(r" *([0-9]{1,9})\t")
 _REHEARSAL = datetime(2000, 1, 1, tzinfo=UTC)
@@ -28,8 +28,11 @@ class Workspace(Tree):
         changes: Mapping[str, str | None],
         *,
         limits: Limits = LIMITS,
+        merged: MergedCommit | None = None,
     ) -> None:
         super().__init__(docs, source, commit, files, changes, limits=limits)
+        self.merged = merged
+        """The other parent, when the commit of the changes is a merge. The files are then those of both parents."""
         self._names = Names(self._base)
         for path, text in self._changes.items():
             self._names.note(path, exists=text is not None)
@@ -135,11 +138,18 @@ class Workspace(Tree):
         before = {path: await self.base_text(path) for path in sorted(self._changes)}
         return {path: self._changes[path] for path, text in before.items() if text != self._changes[path]}
 
+    async def committed_changes(self) -> Mapping[str, str | None]:
+        """Return the changes that the commit names. A merge names each file that the job has settled, also one that is
+        now as the other parent has it.
+        """
+        return await self.effective_changes() if self.merged is None else dict(self._changes)
+
     async def rehearse(self, changes: Mapping[str, str | None]) -> None:
         """Write a commit of these changes to no branch. Raise Invalid when they cannot be committed."""
-        await self._docs.write_commit(
-            self.source, NewCommit(self.commit, changes, "Rehearsal <rehearsal@localhost>", "Rehearsal\n", _REHEARSAL)
-        )
+        if self.merged is not None:
+            changes = {**self._changes, **changes}
+        new = NewCommit(self.commit, changes, "Rehearsal <rehearsal@localhost>", "Rehearsal\n", _REHEARSAL, self.merged)
+        await self._docs.write_commit(self.source, new)
 
     async def _check_new(self, path: str, *, instead_of: str = "") -> None:
         await self.refuse_left_out(path)

@@ -19,9 +19,10 @@ class SystemMessage(Struct, frozen=True, tag="system"):
 
 class UserMessage(Struct, frozen=True, tag="user"):
     text: str
-    purpose: Literal["request", "facts", "checks", "nudge", "round", "new-round", "note"] = "request"
+    purpose: Literal["request", "facts", "checks", "nudge", "round", "new-round", "note", "merge"] = "request"
     """``request``: a person wants something. Else the agent says what it knows, what its checks found, that the model
-    is to go on, that a round begins on top of the last one's work or without it, or what was left out.
+    is to go on, that a round begins on top of the last one's work or without it, what was left out, or that branches
+    were merged.
     """
     words: str = ""
     """The person's own words, where the text has more around them; for a model that works on values."""

@@ -9,6 +9,8 @@ import msgspec
 from eventstore import RecordedEvent
 from service.domain.events import ERASED
 from service.domain.jobs.decider import (
+    BaseMerged,
+    BaseNotMerged,
     BranchChanged,
     BranchPushed,
     ChecksReported,
@@ -171,6 +173,7 @@ def _changed(event: JobEvent, position: int) -> dict[str, str | int | None]:
             JobRequested() | WorkspaceOpened() | ModelReplied() | FileChanged() | ToolReturned() | WorkFinished()
             | Committed() | BranchPushed() | PullRequestClosed() | MessageAdded() | WorkRebased()
             | CommentIgnored() | CommentAnswered()
+            | BaseMerged() | BaseNotMerged()
         ):  # fmt: skip
             return {}
         case unknown:

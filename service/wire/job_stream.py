@@ -22,6 +22,8 @@ import msgspec
 
 from service.domain.jobs.comments import CommentSource
 from service.domain.jobs.decider import (
+    BaseMerged,
+    BaseNotMerged,
     BranchChanged,
     BranchPushed,
     ChecksReported,
@@ -39,6 +41,7 @@ from service.domain.jobs.decider import (
     JobResumed,
     JobStarted,
     JobWaiting,
+    MergeConflict,
     MessageAdded,
     ModelReplied,
     PlanChanged,
@@ -78,7 +81,15 @@ LIVE_EVENTS: Mapping[str, tuple[str, str]] = {
     "committed": ("The commit was made.", "commit, message, committedAt"),
     "branch-pushed": ("The branch is on the code host.", "branch, commit, pushedAt"),
     "branch-changed": ("The work is on another branch from now on.", "branch, changedAt"),
-    "work-rebased": ("The work is based on another commit.", "onto, insteadOf, rebasedAt"),
+    "work-rebased": ("The work is based on another commit.", "onto, insteadOf, rebasedAt, conflicts"),
+    "base-merged": (
+        "The documentation's branch was merged into the job's; `conflicts` are left to resolve.",
+        "head, commit, mergeBase, mergedAt, conflicts",
+    ),
+    "base-not-merged": (
+        "The documentation's branch is not merged, for the reasons in `problems`.",
+        "problems, recordedAt",
+    ),
     "pull-request-opened": ("The pull request is open.", "number, url, openedAt"),
     "pull-request-updated": ("It has another commit.", "number, url, updatedAt"),
     "pull-request-closed": ("It was merged, or closed.", "outcome, closedAt, mergeCommit"),
@@ -155,7 +166,7 @@ class JobStreamEncoder:
             case (
                 JobStarted() | FileChanged() | PlanChanged() | WorkFinished() | ChecksReported() | BranchPushed()
                 | JobInterrupted() | MessageAdded() | RoundStarted() | BranchChanged() | WorkRebased()
-                | JobWaiting(tries=1)
+                | JobWaiting(tries=1) | BaseMerged() | BaseNotMerged()
             ):  # fmt: skip
                 return [self._data(event)]
             case _:
@@ -253,7 +264,9 @@ _SHOWN: Mapping[type[JobEvent], tuple[str, ...]] = {
     RoundStarted: ("round", "started_at"),
     BranchChanged: ("branch", "changed_at"),
     CommentAnswered: ("url", "failure", "answered_at"),
-    WorkRebased: ("onto", "instead_of", "rebased_at"),
+    WorkRebased: ("onto", "instead_of", "rebased_at", "conflicts"),
+    BaseMerged: ("head", "commit", "merge_base", "merged_at", "conflicts"),
+    BaseNotMerged: ("problems", "recorded_at"),
     PullRequestUpdated: ("number", "url", "updated_at"),
     JobArchived: ("archived_at",),
 }
@@ -319,6 +332,8 @@ def _public_value(value: object) -> object:
             return {"id": value.id, "content": value.content, "status": value.status, "priority": value.priority}
         case Problem():
             return _problem(value)
+        case MergeConflict():
+            return {"path": value.path, "kind": value.kind, "line": value.line}
         case _:
             return value
 

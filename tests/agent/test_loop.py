@@ -312,11 +312,11 @@ async def test_the_recorded_changes_give_the_recorded_commit_again():
     assert again.branches["docs/change"] == end.work.commit.commit
 
 
-async def test_job_fails_when_others_pushed_to_its_branch():
+async def test_job_fails_when_a_conflict_with_others_remains():
     docs = FakeDocsSource(FILES)
     docs.branches["docs/change"] = docs._commit({}, None, AUTHOR, "theirs\n", Journal("x").now())
     with pytest.raises(Conflict):
-        await run_job(Journal("x"), docs, FakeModel(script()))
+        await run_job(Journal("x"), docs, FakeModel([*script(), *script()[-1:] * 2]))
 
 
 async def test_a_code_host_that_is_down_does_not_cost_the_work():

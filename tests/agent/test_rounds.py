@@ -296,11 +296,11 @@ async def test_rebased_work_is_checked_again():
     assert journal.replayed() == end
 
 
-async def test_work_on_files_others_changed_fails_with_advice():
+async def test_unresolved_conflict_with_others_fails_with_advice():
     journal = Journal("Explain retries")
     docs = MovingDocsSource(FILES, ("docs/change", "start.md", "# Start\n\nFive times.\n"))
     with pytest.raises(Conflict) as failed:
-        await run_job(journal, docs, FakeModel(first_round()))
+        await run_job(journal, docs, FakeModel([*first_round(), calls(finish()), calls(finish())]))
     assert failed.value.code == "branch_moved"
     assert "start.md" in str(failed.value)
     assert "Send the job a message" in str(failed.value)

@@ -88,23 +88,54 @@ async def test_job_is_rebased_on_what_was_pushed_to_main_meanwhile(http, serving
     assert reproduced["same"] is True
 
 
-async def test_job_on_changed_files_fails_and_a_message_repeats_it(http, serving, provider, clone, git):
-    done, _, theirs = await pushed_meanwhile(
-        http, serving, provider, "Correct it", lambda: clone("main", "install.md", "It needs 21 MB.\n")
+def resolve(provider, text):
+    """One reply that writes the file in which there are conflicts."""
+    calls = (
+        called("write", 1, path="install.md", text=text),
+        called("finish", 2, title="Correct the size", summary="Both were right."),
     )
-    assert (done["status"], done["prLink"]) == ("failed", None)
-    assert done["failure"]["code"] == "branch_moved"
-    assert "install.md on main" in done["failure"]["message"]
-    edit(provider, old="21 MB", new="25 MB")
-    url = f"{serving.url}/v2/agent/{serving.project_id}/job/{done['id']}/message"
-    async with http.post(url, json={"prompt": "Do it again"}, headers=serving.admin) as response:
-        assert response.status == 200
-    await job_events(http, serving, done["id"])
-    done = await get_job(http, serving, done["id"])
+    provider.will_reply("…", "…", calls=calls)
+
+
+async def test_conflict_with_a_push_to_main_goes_to_the_model(http, serving, provider, clone, git):
+    held = asyncio.Event()
+    edit(provider, held)
+    resolve(provider, "It needs 25 MB.\n")
+    job = await create_job(http, serving, "Correct it")
+    await provider.next_asked()
+    theirs = await asyncio.to_thread(lambda: clone("main", "install.md", "It needs 21 MB.\n"))
+    held.set()
+    await job_events(http, serving, job["id"])
+    done = await get_job(http, serving, job["id"])
     assert (done["status"], done["failure"]) == ("completed", None)
     show = hosted(serving, git)
     assert show("show", f"{done['branch']}:install.md") == "It needs 25 MB.\n"
     assert show("rev-parse", f"{done['branch']}^").strip() == theirs
+
+
+async def test_message_merges_main_into_the_pull_request(http, serving, provider, clone, git):
+    edit(provider)
+    job = await create_job(http, serving, "Correct it")
+    await job_events(http, serving, job["id"])
+    theirs = await asyncio.to_thread(lambda: clone("main", "install.md", "It needs 21 MB.\n"))
+    async with http.get((await get_job(http, serving, job["id"]))["prLink"]) as response:
+        assert "Send the job a message" in await response.text()
+    resolve(provider, "It needs 21 to 25 MB.\n")
+    url = f"{serving.url}/v2/agent/{serving.project_id}/job/{job['id']}/message"
+    async with http.post(url, json={"prompt": "Merge main"}, headers=serving.admin) as response:
+        assert response.status == 200
+    events = await job_events(http, serving, job["id"])
+    done = await get_job(http, serving, job["id"])
+    assert (done["outcome"], done["problems"]) == ("pull_request", [])
+    show = hosted(serving, git)
+    assert show("rev-parse", f"{done['branch']}^2").strip() == theirs
+    assert show("show", f"{done['branch']}:install.md") == "It needs 21 to 25 MB.\n"
+    merged = next(event for event in events if event["type"] == "base-merged")
+    assert [(one["path"], one["kind"]) for one in merged["conflicts"]] == [("install.md", "changed")]
+    async with http.get(done["prLink"]) as response:
+        assert "Cannot be merged" not in await response.text()
+    reproduced = await asyncio.to_thread(serving.cli, "audit", "reproduce", done["id"])
+    assert reproduced["same"] is True
 
 
 async def test_a_further_round_builds_on_a_reviewers_commit(http, serving, provider, clone, git):

@@ -10,12 +10,15 @@ from msgspec.structs import replace
 
 from service.domain.jobs.comments import CommentSource
 from service.domain.jobs.decider import (
+    BaseMerged,
+    BaseNotMerged,
     BranchChanged,
     CommentAnswered,
     CommentIgnored,
     JobArchived,
     JobEvent,
     JobReopened,
+    MergeConflict,
     MessageAdded,
     PullRequestUpdated,
     RoundStarted,
@@ -147,7 +150,21 @@ def test_events_of_further_rounds_are_sent():
         (JobReopened(2, True, AT), {"round": 2, "keepsChanges": True, "reopenedAt": WHEN}),
         (RoundStarted(3, AT), {"round": 3, "startedAt": WHEN}),
         (BranchChanged("docs/x-2", AT), {"branch": "docs/x-2", "changedAt": WHEN}),
-        (WorkRebased("b" * 40, "a" * 40, AT), {"onto": "b" * 40, "insteadOf": "a" * 40, "rebasedAt": WHEN}),
+        (
+            WorkRebased("b" * 40, "a" * 40, AT),
+            {"onto": "b" * 40, "insteadOf": "a" * 40, "rebasedAt": WHEN, "conflicts": []},
+        ),
+        (
+            BaseMerged("a", "b", "c", AT, (MergeConflict("x.md", "changed", 3, "secret"),)),
+            {
+                "head": "a",
+                "commit": "b",
+                "mergeBase": "c",
+                "mergedAt": WHEN,
+                "conflicts": [{"path": "x.md", "kind": "changed", "line": 3}],
+            },
+        ),
+        (BaseNotMerged((), AT), {"problems": [], "recordedAt": WHEN}),
         (PullRequestUpdated(7, LINK, AT), {"number": 7, "url": LINK, "updatedAt": WHEN}),
         (JobArchived(AT), {"archivedAt": WHEN}),
     ]

@@ -9,7 +9,7 @@ from difflib import unified_diff
 
 from msgspec import Struct
 
-from service.agent.checks import markup, navigation
+from service.agent.checks import conflicts, markup, navigation
 from service.agent.checks.links import Links
 from service.agent.workspace import Workspace
 from service.domain.errors import Invalid
@@ -63,6 +63,7 @@ def check_files(changed: list[Changed]) -> list[Problem]:
         if file.after is None:
             continue
         found += secrets(file)
+        found += conflicts.markers(file.path, file.before or "", file.after)
         if is_markdown(file.path):
             found += front_matter(file)
             found += body(file)

@@ -1,12 +1,15 @@
 """The checks of finished work: their problems go back to the model a few times, and then into the record."""
 
-from service.agent.checks import gates
+from collections.abc import Sequence
+
+from service.agent.checks import conflicts, gates
 from service.agent.checks.links import Links
 from service.agent.loop.job_context import JobContext
+from service.agent.merging.base import set_aside
 from service.agent.tools.results import bounded
 from service.agent.workspace import Workspace
-from service.domain.errors import NotFound, ServiceError
-from service.domain.jobs.decider import ChecksReported, Problem, RecordChecks, Running, Work
+from service.domain.errors import Conflict, NotFound, ServiceError
+from service.domain.jobs.decider import ChecksReported, Problem, RecordChecks, Round, Running, Work, WorkRebased
 
 MAX_CHECK_ROUNDS = 3
 """How often the checks' problems go back to the model."""
@@ -19,7 +22,11 @@ async def checked(
 
     A question to the caller, or a model that is stuck, ends the work whatever the checks find.
 
-    Raises ServiceError ``secret_in_changes``: a secret would be published.
+    A merge whose conflicts remain is set aside: the work then goes on without it, and is to be checked again.
+
+    Raises:
+        ServiceError: a secret would be published (``secret_in_changes``).
+        Conflict: conflicts with what others pushed to the branch remain (``branch_moved``).
     """
     problems = await _problems(state.work, workspace, links, context)
     finish = state.work.finish
@@ -31,6 +38,16 @@ async def checked(
     if secrets and is_done:
         sentence = f"{secrets[0].path} would publish a secret: {secrets[0].message}"
         raise ServiceError(bounded(sentence, 500), code="secret_in_changes")
+    unresolved = [problem for problem in problems if problem.gate == conflicts.GATE]
+    if unresolved and (finish is None or finish.ending != "asked"):
+        if state.work.merge is not None:
+            return await context.record(await set_aside(state, unresolved, context))
+        if any(isinstance(step, WorkRebased) for step in state.work.round_steps()):
+            sentence = f"Others changed {unresolved[0].path} while the job worked on it, and the conflict remains. Send"
+            raise Conflict(
+                f"{sentence} the job a message to repeat the work on the current files.", code="branch_moved"
+            )
+    problems = (*problems, *state.work.unmerged)
     return await context.record(RecordChecks(problems, returned=False, now=context.now()))
 
 
@@ -38,11 +55,12 @@ async def _problems(work: Work, workspace: Workspace, links: Links, context: Job
     """Return the problems of the round's changes, and those of earlier rounds that the pull request still has."""
     found = await gates.check(workspace, links)
     earlier = work.rounds[-1].problems if work.rounds else ()
-    if not earlier:
+    if not earlier or workspace.merged is not None:  # the changes of a merge are those of the whole pull request
         return found
-    changes = {path: text for done in work.rounds for path, text in done.changes.items()} | work.changes
+    base, rounds = _since_merge(work.rounds)
+    changes = {path: text for done in rounds for path, text in done.changes.items()} | work.changes
     try:
-        whole = await Workspace.open(context.docs, context.source, work.rounds[0].commit.parent, changes)
+        whole = await Workspace.open(context.docs, context.source, base, changes)
     except NotFound:  # the clone was made again, without that commit
         remaining = earlier
     else:
@@ -50,6 +68,14 @@ async def _problems(work: Work, workspace: Workspace, links: Links, context: Job
         seen = await gates.check(whole, Links(whole))
         remaining = tuple(problem for problem in seen if (problem.rule, problem.path) in known)
     return found + tuple(problem for problem in remaining if problem not in found)
+
+
+def _since_merge(rounds: Sequence[Round]) -> tuple[str, Sequence[Round]]:
+    """Return the documentation's commit that was merged last, and the rounds from then on; else the first one's."""
+    for at in range(len(rounds) - 1, -1, -1):
+        if rounds[at].commit.merged:
+            return rounds[at].commit.merged, rounds[at:]
+    return rounds[0].commit.parent, rounds
 
 
 def _reported_before(done: Work, problems: tuple[Problem, ...]) -> bool:

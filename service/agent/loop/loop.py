@@ -37,6 +37,7 @@ async def work(state: Running, context: JobContext) -> Running:
         BudgetExhausted: ``budget_exhausted``.
         Invalid: the branch is the one that the pull request would go to (``branch_is_base``).
         ServiceError: the model refuses (``model_refused``); a secret stayed in the changes (``secret_in_changes``).
+        Conflict: others changed the same files, and the conflicts were not resolved (``branch_moved``).
         Unavailable, Forbidden, NotFound, Conflict: as the ports raise them.
     """
     if state.work.remaining_problems is not None:
@@ -61,6 +62,8 @@ async def work(state: Running, context: JobContext) -> Running:
         state = await checked(state, workspace, links, context, may_return=has_budget)
         if state.work.remaining_problems is not None:
             return state
+        if workspace.merged is not None and state.work.merge is None:
+            return await work(state, context)  # on the job's own branch, without the merge
 
 
 async def _answered(state: Running, toolbox: Toolbox, workspace: Workspace, context: JobContext) -> Running:

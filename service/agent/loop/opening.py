@@ -1,6 +1,7 @@
 """Where a round of a job begins: on which branch, and on which of its commits."""
 
 from service.agent.loop.job_context import JobContext
+from service.agent.merging.base import merge_of, open_merged
 from service.agent.workspace import Workspace
 from service.domain.errors import Conflict, Invalid, NotFound, depending_on
 from service.domain.jobs.decider import OpenWorkspace, Running, branch_of
@@ -12,7 +13,8 @@ MAX_BRANCHES_TRIED = 50
 async def open_workspace(state: Running, context: JobContext) -> tuple[Running, Workspace]:
     """Return the workspace of the round that is under way; begin the round when it has not begun.
 
-    A round goes on where the branch ends now, also when others moved it. When the pull request of that branch is merged
+    A round goes on where the branch ends now, also when others moved it, and begins with a merge of what the
+    documentation's branch has more. When the pull request of that branch is merged
     or closed, the round begins at the documentation's own branch, on a new branch for a new pull request.
 
     Raises:
@@ -27,20 +29,29 @@ async def open_workspace(state: Running, context: JobContext) -> tuple[Running, 
     commit = state.work.base_commit
     assert commit is not None
     try:
-        return state, await Workspace.open(context.docs, context.source, commit, state.work.changes)
+        return state, await _opened(state, commit, context)
     except NotFound:  # our clone is derived data and may be gone: fetch, and look again
         await context.docs.fetch(context.source, branch=branch_of(state))
-        return state, await Workspace.open(context.docs, context.source, commit, state.work.changes)
+        return state, await _opened(state, commit, context)
+
+
+async def _opened(state: Running, commit: str, context: JobContext) -> Workspace:
+    if state.work.merge is not None:
+        return await open_merged(context, state.work.merge, commit, state.work.changes)
+    return await Workspace.open(context.docs, context.source, commit, state.work.changes)
 
 
 async def _beginning(state: Running, context: JobContext) -> OpenWorkspace:
     work = state.work
     if work.pull_request is not None and not await _is_open(state, context):
         branch, fetched = await _free_branch(state, context)
-        return OpenWorkspace(fetched.base_commit, context.now(), branch=branch)
+        return OpenWorkspace(fetched.base_commit, context.now(), branch=branch, docs_commit=fetched.base_commit)
     fetched = await context.docs.fetch(context.source, branch=branch_of(state))
-    ours = state.request.branch_named or bool(work.rounds) or work.pull_request is not None
-    return OpenWorkspace((fetched.branch_commit if ours else None) or fetched.base_commit, context.now())
+    goes_on = bool(work.rounds) or work.pull_request is not None
+    if fetched.branch_commit is None or not (goes_on or state.request.branch_named):
+        return OpenWorkspace(fetched.base_commit, context.now(), docs_commit=fetched.base_commit)
+    merge = await merge_of(state, fetched, context) if goes_on else None
+    return OpenWorkspace(fetched.branch_commit, context.now(), merge=merge)
 
 
 async def _is_open(state: Running, context: JobContext) -> bool:

@@ -17,13 +17,17 @@ from service.agent.prompts import prompt
 from service.agent.tools.checking import shown_problems
 from service.agent.tools.results import as_data, bounded
 from service.domain.jobs.decider import (
+    BaseMerged,
+    BaseNotMerged,
     ChecksReported,
     JobReopened,
+    MergeConflict,
     MessageAdded,
     ModelReplied,
     RoundStarted,
     ToolReturned,
     TranscriptStep,
+    WorkRebased,
 )
 from service.domain.model import ToolCall, decoded_arguments
 from service.domain.tool_values import Found
@@ -143,6 +147,12 @@ def in_full(step: TranscriptStep, most: int | None) -> list[ModelMessage]:
             return [UserMessage(prompt("round-kept"), "round")]
         case JobReopened() | RoundStarted():
             return [UserMessage(prompt("round"), "new-round")]
+        case BaseMerged(conflicts=()):
+            return [UserMessage(prompt("merged"), "merge")]
+        case BaseMerged(conflicts=conflicts) | WorkRebased(conflicts=conflicts):
+            return [UserMessage(prompt("conflicts", conflicts=_conflicts(conflicts)), "merge")]
+        case BaseNotMerged(problems=problems):
+            return [UserMessage(prompt("not-merged", problems=shown_problems(problems)), "merge")]
 
 
 def in_short(step: TranscriptStep) -> list[ModelMessage]:
@@ -155,7 +165,10 @@ def in_short(step: TranscriptStep) -> list[ModelMessage]:
         case ChecksReported(problems=problems):
             note = f"[The checks found problems here: {len(problems)}. The list was left out.]"
             return [UserMessage(note, "checks")]
-        case MessageAdded() | JobReopened() | RoundStarted():
+        case BaseMerged(conflicts=conflicts) | WorkRebased(conflicts=conflicts) if conflicts:
+            places = ", ".join(dict.fromkeys(conflict.path for conflict in conflicts))
+            return [UserMessage(f"[Branches were merged, with conflicts in these files:\n{as_data(places)}]", "merge")]
+        case MessageAdded() | JobReopened() | RoundStarted() | BaseMerged() | WorkRebased() | BaseNotMerged():
             return in_full(step, None)
 
 
@@ -230,3 +243,11 @@ def _paths_of(call: ToolCall) -> list[str]:
         return []
     found = [arguments.get(name) for name in ("path", "to")]
     return [bounded(path, 200) for path in found if isinstance(path, str)]
+
+
+def _conflicts(conflicts: Sequence[MergeConflict]) -> str:
+    return "\n\n".join(
+        f"{conflict.path}, line {conflict.line}:\n{as_data(conflict.text)}" if conflict.text else
+        f"{conflict.path}, line {conflict.line}: left out here; read it in the file"
+        for conflict in conflicts
+    )  # fmt: skip

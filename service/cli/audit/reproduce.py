@@ -20,7 +20,7 @@ from service.cli.parsing import Options, command
 from service.cli.runtime import Runtime
 from service.domain.errors import Forbidden, Invalid, NotFound, ServiceError, Unavailable
 from service.domain.jobs.decider import Absent, BranchPushed, Committed, Job
-from service.ports.docs_source import DocsSource, NewCommit, Source
+from service.ports.docs_source import DocsSource, MergedCommit, NewCommit, Source
 from service.queries.projects import get_project, source_of
 from service.runtime.scratch import scratch_folder
 from service.streams import JOBS, decoded
@@ -144,9 +144,14 @@ async def _rebuilt_commit(one: Recorded, history: History, docs: DocsSource, sou
     try:
         workspace = await Workspace.open(docs, source, recorded.parent, one.changes)
         changes = await workspace.effective_changes()
+        for other in filter(None, (recorded.merged, recorded.merge_base)):
+            await docs.list_files(source, other)
     except (NotFound, Unavailable, Forbidden, Invalid) as error:
         return _with(kept, None, 0, f"its parent {recorded.parent[:12]} is not available any more: {error}")
-    new = NewCommit(recorded.parent, changes, recorded.author, recorded.message, recorded.committed_at)
+    merged = None
+    if recorded.merged:  # a merge names every file that the job settled
+        merged, changes = MergedCommit(recorded.merged, recorded.merge_base), dict(one.changes)
+    new = NewCommit(recorded.parent, changes, recorded.author, recorded.message, recorded.committed_at, merged)
     try:
         written = await docs.write_commit(source, new)
     except ServiceError as error:

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from service.domain.errors import Dependency
 from service.domain.jobs.comments import CommentSource
-from service.domain.jobs.events import FileChange, Message, Problem, PullRequestOutcome, Todo, WorkEnding
+from service.domain.jobs.events import FileChange, MergeConflict, Message, Problem, PullRequestOutcome, Todo, WorkEnding
 from service.domain.model import ToolCall, Usage
 from service.domain.tool_values import ToolValue
 
@@ -35,11 +35,28 @@ class StartJob(Struct, frozen=True):
     now: datetime
 
 
+class MergedBase(Struct, frozen=True):
+    """A merge of the documentation's branch into the job's, as far as it goes."""
+
+    commit: str
+    """The commit of the documentation's branch."""
+    base: str
+    """The commit that both branches come from."""
+    changes: tuple[FileChange, ...] = ()
+    """The pull request's changes over the documentation's newest commit."""
+    conflicts: tuple[MergeConflict, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    """Reasons for which it cannot be merged; empty when it can."""
+
+
 class OpenWorkspace(Struct, frozen=True):
     base_commit: str
     now: datetime
     branch: str = ""
     """Another than before, since the pull request of the one before is not open any more."""
+    docs_commit: str = ""
+    """The newest commit of the documentation's branch that is part of the base commit; empty: unknown."""
+    merge: MergedBase | None = None
 
 
 class RecordModelReply(Struct, frozen=True):
@@ -95,12 +112,27 @@ class RecordCommit(Struct, frozen=True):
     author: str
     message: str
     now: datetime
+    merged: str = ""
+    """The second parent of a merge."""
+    merge_base: str = ""
 
 
 class Rebase(Struct, frozen=True):
     """Let the changes stand on another commit; what was committed and is not pushed is committed again."""
 
     onto: str
+    now: datetime
+    changes: tuple[FileChange, ...] = ()
+    """Files that both sides changed, merged by lines."""
+    conflicts: tuple[MergeConflict, ...] = ()
+
+
+class SetMergeAside(Struct, frozen=True):
+    """Go on without the merge that the round began with, since conflicts remain."""
+
+    problems: tuple[Problem, ...]
+    changes: tuple[FileChange, ...]
+    """The round's changes over the job's own branch."""
     now: datetime
 
 
@@ -229,6 +261,7 @@ JobCommand = (
     | ResumeJob
     | ClosePullRequest
     | Rebase
+    | SetMergeAside
     | AddMessage
     | ReceiveComment
     | RecordAnswer

@@ -7,6 +7,7 @@ with the model, the files as the job has changed them, and what was already comm
 Other layers import from here what they need of the events, commands and states, too.
 """
 
+from collections.abc import Iterable
 from datetime import datetime
 
 from msgspec.structs import replace
@@ -21,6 +22,7 @@ from service.domain.jobs.commands import (
     FailJob,
     InterruptJob,
     JobCommand,
+    MergedBase,
     OpenWorkspace,
     PostponeJob,
     Rebase,
@@ -35,11 +37,14 @@ from service.domain.jobs.commands import (
     RecordToolResult,
     RequestJob,
     ResumeJob,
+    SetMergeAside,
     StartJob,
     StepBy,
 )
 from service.domain.jobs.comments import MAX_IGNORED, IgnoringReason
 from service.domain.jobs.events import (
+    BaseMerged,
+    BaseNotMerged,
     BranchChanged,
     BranchPushed,
     ChecksReported,
@@ -60,6 +65,7 @@ from service.domain.jobs.events import (
     JobStarted,
     JobStatus,
     JobWaiting,
+    MergeConflict,
     Message,
     MessageAdded,
     ModelReplied,
@@ -101,6 +107,8 @@ __all__ = [
     "Absent",
     "AddMessage",
     "ArchiveJob",
+    "BaseMerged",
+    "BaseNotMerged",
     "BranchChanged",
     "BranchPushed",
     "CancelJob",
@@ -129,6 +137,8 @@ __all__ = [
     "JobStarted",
     "JobStatus",
     "JobWaiting",
+    "MergeConflict",
+    "MergedBase",
     "Message",
     "MessageAdded",
     "ModelReplied",
@@ -156,6 +166,7 @@ __all__ = [
     "Round",
     "RoundStarted",
     "Running",
+    "SetMergeAside",
     "Severity",
     "StartJob",
     "StepBy",
@@ -337,11 +348,8 @@ def _step(command: JobCommand, work: Work) -> list[JobEvent]:
     and nothing is recorded for it.
     """
     match command:
-        case OpenWorkspace(base_commit=base_commit, branch=branch, now=now):
-            if work.base_commit:
-                return []
-            opened = WorkspaceOpened(base_commit, opened_at=now)
-            return [BranchChanged(branch, changed_at=now), opened] if branch else [opened]
+        case OpenWorkspace():
+            return [] if work.base_commit else _workspace_opened(command)
         case RecordModelReply() | RecordChecks() | RecordCommit() | CompleteJob() if work.unanswered_calls():
             raise Conflict("The calls of the last reply have no results yet.")
         case RecordModelReply() as reply:
@@ -359,16 +367,36 @@ def _step(command: JobCommand, work: Work) -> list[JobEvent]:
             if work.waiting:
                 return []
             return [ChecksReported(work.check_rounds + 1, checks.problems, checks.returned, reported_at=checks.now)]
+        case SetMergeAside(problems=problems, changes=changes, now=now):
+            if work.merge is None or work.commit is not None:
+                raise Conflict("There is no merge to set aside.")
+            return [] if work.waiting else [BaseNotMerged(problems, recorded_at=now), *_changed(changes)]
         case Rebase() | RecordCommit() | RecordPush() | RecordPullRequest() | CompleteJob():
             return _delivery_step(command, work)
         case _:
             raise Conflict(f"{type(command).__name__} does not fit a running job.")
 
 
+def _workspace_opened(command: OpenWorkspace) -> list[JobEvent]:
+    base, merge, now = command.base_commit, command.merge, command.now
+    opened: list[JobEvent] = [BranchChanged(command.branch, changed_at=now)] if command.branch else []
+    opened.append(WorkspaceOpened(base, opened_at=now, docs_commit=command.docs_commit))
+    if merge is None:
+        return opened
+    if merge.problems:
+        return [*opened, BaseNotMerged(merge.problems, recorded_at=now)]
+    merged = BaseMerged(base, merge.commit, merge.base, merged_at=now, conflicts=merge.conflicts)
+    return [*opened, merged, *_changed(merge.changes)]
+
+
+def _changed(changes: Iterable[FileChange]) -> list[JobEvent]:
+    return [FileChanged(change.path, change.content) for change in changes]
+
+
 def _tool_returned(done: RecordToolResult, work: Work) -> list[JobEvent]:
     if done.call_id not in {call.id for call in work.unanswered_calls()}:
         raise Conflict("No call waits for this result.")
-    events: list[JobEvent] = [FileChanged(change.path, change.content) for change in done.changes]
+    events = _changed(done.changes)
     if done.todos is not None:
         events.append(PlanChanged(done.todos))
     events.append(ToolReturned(done.call_id, done.name, done.result, done.is_error, done.now, done.value))
@@ -386,17 +414,24 @@ def _delivery_step(
 ) -> list[JobEvent]:
     """Return what a step after the model's own work records: the commit, its branch and the pull request."""
     match command:
-        case Rebase(onto=onto, now=now):
+        case Rebase(onto=onto, now=now, changes=changes, conflicts=conflicts):
             if work.pushed is not None or work.base_commit is None:
                 raise Conflict("Work that is pushed, or has not begun, cannot be put on another commit.")
             instead_of = work.commit.parent if work.commit else work.base_commit
-            return [] if instead_of == onto else [WorkRebased(onto, instead_of, rebased_at=now)]
+            if instead_of == onto:
+                return []
+            return [WorkRebased(onto, instead_of, rebased_at=now, conflicts=conflicts), *_changed(changes)]
         case RecordCommit() as made:
             if work.commit is not None:
                 raise Conflict("The work is committed already.")
             if work.waiting:
                 return []
-            return [Committed(made.commit, made.tree, made.parent, made.author, made.message, committed_at=made.now)]
+            return [
+                Committed(
+                    made.commit, made.tree, made.parent, made.author, made.message, committed_at=made.now,
+                    merged=made.merged, merge_base=made.merge_base,
+                )
+            ]  # fmt: skip
         case RecordPush(branch=branch, commit=commit, now=now):
             return [] if work.pushed else [BranchPushed(branch, commit, pushed_at=now)]
         case RecordPullRequest():

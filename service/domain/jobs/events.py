@@ -67,6 +67,18 @@ class Problem(Struct, frozen=True, omit_defaults=True):
         return self.severity == "error"
 
 
+class MergeConflict(Struct, frozen=True):
+    """A place that two sides changed, each in its own way."""
+
+    path: str
+    kind: Literal["changed", "added", "deleted"]
+    """Both changed the same lines, both added the file, or one deleted it and the other changed it."""
+    line: int
+    """The line of its first marker in the file."""
+    text: str
+    """The lines of both sides and of their common base between markers, or the beginning of them."""
+
+
 class JobRequested(Event, frozen=True, tag="job-requested"):
     organization_id: str
     project_id: str
@@ -99,6 +111,8 @@ class WorkspaceOpened(Event, frozen=True, tag="workspace-opened"):
 
     base_commit: str
     opened_at: datetime
+    docs_commit: str = ""
+    """The newest commit of the documentation's branch that is known to be part of the base commit; empty: unknown."""
 
 
 class ModelReplied(Event, frozen=True, tag="model-replied"):
@@ -168,6 +182,10 @@ class Committed(Event, frozen=True, tag="committed"):
     message: str
     committed_at: datetime
     """To the second, in UTC."""
+    merged: str = ""
+    """The second parent of a merge."""
+    merge_base: str = ""
+    """The commit that both parents of a merge come from."""
 
 
 class BranchPushed(Event, frozen=True, tag="branch-pushed"):
@@ -290,11 +308,37 @@ class BranchChanged(Event, frozen=True, tag="branch-changed"):
 
 
 class WorkRebased(Event, frozen=True, tag="work-rebased"):
-    """Others had moved the branch, and left alone what the job changes: its changes stand on their commit now."""
+    """Others had moved the branch: the job's changes stand on their commit now. The changes of files that both had
+    changed follow, merged by lines.
+    """
 
     onto: str
     instead_of: str
     rebased_at: datetime
+    conflicts: Annotated[tuple[MergeConflict, ...], Meta(extra={"personal": []})] = ()
+
+
+class BaseMerged(Event, frozen=True, tag="base-merged"):
+    """The round goes on from a merge of the documentation's branch into the job's. The pull request's changes follow,
+    as they are over the documentation's newest commit.
+    """
+
+    head: str
+    """The commit of the job's branch: the first parent."""
+    commit: str
+    """The commit of the documentation's branch: the second parent."""
+    merge_base: str
+    merged_at: datetime
+    conflicts: Annotated[tuple[MergeConflict, ...], Meta(extra={"personal": []})] = ()
+
+
+class BaseNotMerged(Event, frozen=True, tag="base-not-merged"):
+    """The documentation's branch cannot be merged, or not all conflicts were resolved: the round goes on without it.
+    Changes that were made over the merge follow, as they are over the job's branch.
+    """
+
+    problems: tuple[Problem, ...]
+    recorded_at: datetime
 
 
 class PullRequestUpdated(Event, frozen=True, tag="pull-request-updated"):
@@ -313,12 +357,12 @@ class JobArchived(Event, frozen=True, tag="job-archived"):
 
 ConversationEvent = ModelReplied | ToolReturned | ChecksReported | MessageAdded
 CommentEvent = CommentIgnored | CommentAnswered
-DeliveryEvent = (
-    WorkRebased | Committed | BranchPushed | BranchChanged | PullRequestOpened | PullRequestUpdated | PullRequestClosed
-)
+MergeEvent = BaseMerged | BaseNotMerged | WorkRebased
+"""Events that put the round's changes on other commits."""
+DeliveryEvent = Committed | BranchPushed | BranchChanged | PullRequestOpened | PullRequestUpdated | PullRequestClosed
 """Events of a job's commit, branch and pull request."""
 JobEvent = (
     JobRequested | JobStarted | JobInterrupted | JobWaiting | JobResumed | JobCompleted | JobFailed | JobReopened
     | RoundStarted | JobArchived | WorkspaceOpened | FileChanged | PlanChanged | WorkFinished | ConversationEvent
-    | DeliveryEvent | CommentEvent
+    | MergeEvent | DeliveryEvent | CommentEvent
 )  # fmt: skip

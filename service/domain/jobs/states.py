@@ -7,6 +7,8 @@ from msgspec import Struct
 
 from service.domain.jobs.comments import Review
 from service.domain.jobs.events import (
+    BaseMerged,
+    BaseNotMerged,
     BranchPushed,
     ChecksReported,
     Committed,
@@ -24,10 +26,14 @@ from service.domain.jobs.events import (
     Todo,
     ToolReturned,
     WorkFinished,
+    WorkRebased,
 )
 from service.domain.model import ToolCall, Usage
 
-TranscriptStep = ModelReplied | ToolReturned | ChecksReported | MessageAdded | JobReopened | RoundStarted
+TranscriptStep = (
+    ModelReplied | ToolReturned | ChecksReported | MessageAdded | JobReopened | RoundStarted
+    | BaseMerged | BaseNotMerged | WorkRebased
+)  # fmt: skip
 
 
 class Absent(Struct, frozen=True):
@@ -81,6 +87,12 @@ class Work(Struct, frozen=True):
     """Set once the gates have let the work pass, with what remains. Unset again when it is put on another commit."""
     rebases: int = 0
     """How often the round's work was put on another commit."""
+    docs_commit: str = ""
+    """The newest commit of the documentation's branch that is known to be part of the job's; empty: unknown."""
+    merge: BaseMerged | None = None
+    """The merge that the round began with: its commit has two parents, ``base_commit`` and the merge's commit."""
+    unmerged: tuple[Problem, ...] = ()
+    """Reasons for which the documentation's branch is not merged in this round."""
     commit: Committed | None = None
     pushed: BranchPushed | None = None
     presented: bool = False

@@ -6,6 +6,8 @@ from msgspec.structs import replace
 
 from service.domain.jobs.comments import Review, Unanswered
 from service.domain.jobs.events import (
+    BaseMerged,
+    BaseNotMerged,
     BranchChanged,
     BranchPushed,
     ChecksReported,
@@ -26,6 +28,7 @@ from service.domain.jobs.events import (
     JobResumed,
     JobStarted,
     JobWaiting,
+    MergeEvent,
     MessageAdded,
     ModelReplied,
     PlanChanged,
@@ -45,8 +48,8 @@ from service.domain.model import Usage
 def evolve_work(work: Work, event: JobEvent) -> Work:
     """Return the work after an event that is neither the job's beginning nor its end."""
     match event:
-        case WorkspaceOpened(base_commit=base_commit):
-            return replace(work, base_commit=base_commit)
+        case WorkspaceOpened(base_commit=base_commit, docs_commit=docs_commit):
+            return replace(work, base_commit=base_commit, docs_commit=docs_commit or work.docs_commit)
         case ModelReplied() | MessageAdded() | ChecksReported() | ToolReturned():
             return _talked(work, event)
         case FileChanged(path=path, content=content):
@@ -55,8 +58,10 @@ def evolve_work(work: Work, event: JobEvent) -> Work:
             return replace(work, todos=todos)
         case WorkFinished():
             return replace(work, finish=event)
+        case BaseMerged() | BaseNotMerged() | WorkRebased():
+            return _on_other_commits(work, event)
         case (
-            WorkRebased() | Committed() | BranchPushed() | BranchChanged()
+            Committed() | BranchPushed() | BranchChanged()
             | PullRequestOpened() | PullRequestUpdated() | PullRequestClosed()
         ):  # fmt: skip
             return _delivered(work, event)
@@ -112,18 +117,32 @@ def _reviewed(review: Review, event: CommentEvent) -> Review:
             assert_never(event)
 
 
+def _on_other_commits(work: Work, event: MergeEvent) -> Work:
+    """Return the work after an event that puts its changes on other commits, where they are to be checked again."""
+    work = replace(work, remaining_problems=None)
+    match event:
+        case BaseMerged():
+            return replace(work, merge=event, transcript=(*work.transcript, event))
+        case BaseNotMerged(problems=problems):
+            return replace(work, merge=None, unmerged=problems, transcript=(*work.transcript, event))
+        case WorkRebased(onto=onto, conflicts=conflicts):
+            work = replace(work, base_commit=onto, commit=None, rebases=work.rebases + 1)
+            if conflicts:
+                work = replace(work, transcript=(*work.transcript, event))
+            return _sent_back(work) if work.waiting or conflicts else work
+        case _:
+            assert_never(event)
+
+
 def _delivered(work: Work, event: DeliveryEvent) -> Work:
     """Return the work after an event of its commit, its branch or its pull request."""
     match event:
-        case WorkRebased(onto=onto):
-            work = replace(work, base_commit=onto, commit=None, remaining_problems=None, rebases=work.rebases + 1)
-            return _sent_back(work) if work.waiting else work
         case Committed():
             return replace(work, commit=event, remaining_problems=work.remaining_problems or ())
         case BranchPushed():
-            return replace(work, pushed=event)
+            return replace(work, pushed=event, docs_commit=work.merge.commit if work.merge else work.docs_commit)
         case BranchChanged(branch=branch):
-            return replace(work, branch=branch, pull_request=None, pull_request_outcome=None, rounds=())
+            return replace(work, branch=branch, pull_request=None, pull_request_outcome=None, rounds=(), docs_commit="")
         case PullRequestOpened():
             return replace(work, pull_request=event, pull_request_outcome=None, presented=True)
         case PullRequestUpdated():
@@ -157,6 +176,8 @@ def _next_round(work: Work, event: JobReopened | RoundStarted, *, keeps_changes:
     return replace(
         work,
         base_commit=work.base_commit if keeps_changes else None,
+        merge=work.merge if keeps_changes else None,
+        unmerged=work.unmerged if keeps_changes else (),
         changes=work.changes if keeps_changes else {},
         transcript=(*work.transcript, event),
         round_start=len(work.transcript),

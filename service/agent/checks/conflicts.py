@@ -1,0 +1,29 @@
+"""Conflict markers of a merge: what is between them was not decided by anyone."""
+
+from collections import Counter
+from collections.abc import Mapping
+
+from service.domain.jobs.decider import Problem
+from service.domain.line_merge import conflict_lines
+
+GATE = "conflicts"
+MAX_PER_FILE = 10
+
+
+def markers(path: str, before: str, after: str) -> list[Problem]:
+    """Return the conflict markers of a file that it did not have before: a page about git may show some."""
+    lines = after.splitlines()
+    known = Counter(before.splitlines())
+    found = []
+    for number in conflict_lines(after):
+        line = lines[number - 1]
+        known[line] -= 1
+        if known[line] < 0:
+            message = "This is the marker of a conflict. Write what both sides meant, and remove the markers."
+            found.append(Problem(GATE, path, message, number, code="conflict_marker"))
+    return found[:MAX_PER_FILE]
+
+
+def left_in(changes: Mapping[str, str | None]) -> list[str]:
+    """Return the changed files that have conflict markers."""
+    return [path for path, text in changes.items() if text is not None and conflict_lines(text)]

@@ -3,7 +3,7 @@
 A provider's message may quote our key, the prompt, or its own machines, and it names the model; that is for the log.
 """
 
-from service.domain.errors import RateLimited, ServiceError, Unavailable
+from service.domain.errors import QuotaUsedUp, RateLimited, ServiceError, Unavailable
 from service.domain.threads.replies import ReplyBroken
 from service.ports.model import CONTEXT_WINDOW_EXCEEDED
 
@@ -28,6 +28,8 @@ class ModelFailed(Exception):
 
 def as_readers_learn(error: ServiceError) -> ReplyBroken:
     """Return the end of a reply for a failure of its model."""
+    if isinstance(error, QuotaUsedUp):
+        return MISCONFIGURED
     if isinstance(error, RateLimited):
         return BUSY
     if isinstance(error, Unavailable):

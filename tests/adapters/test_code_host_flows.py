@@ -94,6 +94,29 @@ def test_another_one_is_not_taken_for_ours(other):
     assert made.number == 6
 
 
+RUBBISH = [
+    (ApiAnswer(200, {}, b"<html>Sign in</html>"), "--api-url"),
+    (ApiAnswer(201, {}, b"[" * 100_000), "--api-url"),
+    (says(201, pull(html_url="javascript:alert(1)")), "no address"),
+]
+
+
+@pytest.mark.parametrize(("rubbish", "words"), RUBBISH)
+def test_pull_request_is_looked_up_after_an_unreadable_answer(rubbish, words):
+    found, requests = run(opened(github(), NEW), NOTHING, rubbish, says(200, [pull()]))
+    assert (found.number, methods(requests)) == (5, ["GET", "POST", "GET"])
+    with pytest.raises(Unavailable, match=words) as refused:
+        run(opened(github(), NEW), *(3 * [NOTHING, rubbish]))
+    assert refused.value.code == "code_host_unavailable"
+
+
+def test_pull_request_is_not_opened_again_before_the_time_asked_for():
+    busy = NoAnswer("busy", retry_after_seconds=90)
+    with pytest.raises(NoAnswer) as refused:
+        run(opened(github(), NEW), NOTHING, busy)
+    assert refused.value.retry_after_seconds == 90
+
+
 def test_pull_request_with_a_lost_answer_is_found_not_repeated():
     found, requests = run(opened(github(), NEW), NOTHING, NoAnswer("lost"), says(200, [pull()]))
     assert (found.number, methods(requests)) == (5, ["GET", "POST", "GET"])
@@ -142,10 +165,10 @@ def test_host_without_drafts_gets_an_ordinary_pull_request():
         (says(410, {"message": "Pull requests are disabled"}), Conflict, "pull_request_refused", "are disabled"),
         (says(451, {"message": "Repository access blocked"}), Forbidden, "rights_missing", "blocked"),
         (says(500, {}), Unavailable, "code_host_unavailable", "status 500"),
-        (ApiAnswer(200, {}, b"<html>Sign in</html>"), Unavailable, "code_host_unavailable", "--api-url"),
+        (says(408, {}), Unavailable, "code_host_unavailable", "status 408"),
+        (says(425, {}), Unavailable, "code_host_unavailable", "status 425"),
         (ApiAnswer(422, {}, b"\xff\x00"), Conflict, "pull_request_refused", "no reason"),
         (says(422, {"message": 70_000 * "x"}), Conflict, "pull_request_refused", "no reason"),
-        (says(201, pull(html_url="javascript:alert(1)")), Unavailable, "code_host_unavailable", "no address"),
     ],
 )  # fmt: skip
 def test_why_it_was_refused_and_what_to_do(answer, kind, code, words):

@@ -232,6 +232,10 @@ async def test_redirect_within_the_origin_keeps_the_token(docs, source, server):
         (500, Unavailable, "code_host_unavailable"),
         (503, Unavailable, "code_host_unavailable"),
         (429, RateLimited, "rate_limited"),
+        (408, Unavailable, "code_host_unavailable"),
+        (425, Unavailable, "code_host_unavailable"),
+        (400, Invalid, "bad_repository"),
+        (410, Invalid, "bad_repository"),
     ],
 )
 async def test_error_for_a_server_status_says_what_to_do(docs, source, server, status, kind, code):
@@ -239,6 +243,15 @@ async def test_error_for_a_server_status_says_what_to_do(docs, source, server, s
     with pytest.raises(kind) as failed:
         await docs.register(source)
     assert failed.value.code == code
+
+
+@pytest.mark.parametrize("status", [429, 503])
+async def test_time_that_a_git_server_asks_for_is_known(docs, source, server, status):
+    server.status, server.status_headers = status, {"Retry-After": "77"}
+    with pytest.raises(Unavailable) as failed:
+        await docs.register(source)
+    assert failed.value.retry_after_seconds == 77
+    assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize("name", ["update", "pre-receive"])

@@ -14,7 +14,7 @@ import pytest
 from service.adapters.models.errors import Retries
 from service.adapters.models.litellm_model import LitellmModel
 from service.adapters.models.model_settings import ModelSettings
-from service.domain.errors import Forbidden, Invalid, NotFound, RateLimited, ServiceError, Unavailable
+from service.domain.errors import Forbidden, Invalid, NotFound, QuotaUsedUp, RateLimited, ServiceError, Unavailable
 from service.domain.model import ToolCall
 from service.ports.model import (
     AssistantMessage,
@@ -324,15 +324,17 @@ async def test_prompt_too_long_has_its_own_error(provider, model, way, waits):
     [
         (401, "authentication_error", f"Incorrect API key provided: {KEY}", Forbidden, "model_key_refused"),
         (403, "permission_error", "Your key may not use this.", Forbidden, "model_key_refused"),
-        (402, "billing_error", "Payment required.", Forbidden, "model_key_refused"),
+        (402, "billing_error", "Payment required.", QuotaUsedUp, "quota_used_up"),
         (400, "invalid_request_error", "tools.0.name: too long", Invalid, "model_refused_request"),
         (404, "not_found_error", "model: none such", Invalid, "model_refused_request"),
         (413, "request_too_large", "Request exceeds the maximum size", Invalid, "model_refused_request"),
         (422, "invalid_request_error", "unprocessable", Invalid, "model_refused_request"),
-        (429, "insufficient_quota", "You exceeded your current quota", Forbidden, "model_key_refused"),
+        (429, "insufficient_quota", "You exceeded your current quota", QuotaUsedUp, "quota_used_up"),
     ],
 )
-async def test_permanent_error_is_raised_at_once(provider, model, waits, status, type_, message, error, code):
+async def test_error_that_waiting_does_not_end_is_raised_at_once(
+    provider, model, waits, status, type_, message, error, code
+):
     provider.will_fail(status, type_, message, code=type_)
     with pytest.raises(ServiceError) as caught:
         await reply(model)
@@ -344,7 +346,16 @@ async def test_permanent_error_is_raised_at_once(provider, model, waits, status,
 
 @pytest.mark.parametrize(
     ("status", "type_"),
-    [(429, "rate_limit_error"), (500, "api_error"), (502, "x"), (503, "x"), (504, "x"), (529, "overloaded_error")],
+    [
+        (408, "x"),
+        (425, "x"),
+        (429, "rate_limit_error"),
+        (500, "api_error"),
+        (502, "x"),
+        (503, "x"),
+        (504, "x"),
+        (529, "overloaded_error"),
+    ],
 )
 async def test_temporary_error_is_retried(provider, model, waits, status, type_):
     provider.will_fail(status, type_, "try later")

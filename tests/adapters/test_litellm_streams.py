@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.adapters.models.streams import ChatCompletionsReader, Ending, MessagesReader, Tokens, failure
-from service.domain.errors import Forbidden, Invalid, RateLimited, Unavailable
+from service.domain.errors import Forbidden, Invalid, QuotaUsedUp, RateLimited, Unavailable
 from service.domain.model import ToolCall
 
 SAMPLES = Path(__file__).parent.parent / "samples" / "providers"
@@ -132,7 +132,7 @@ def test_the_reasons_of_anthropic_are_ours(stop_reason, reason):
     [
         ("overloaded_error", Unavailable, "unavailable"),
         ("rate_limit_error", RateLimited, "rate_limited"),
-        ("insufficient_quota", Forbidden, "model_key_refused"),
+        ("insufficient_quota", QuotaUsedUp, "quota_used_up"),
         ("authentication_error", Forbidden, "model_key_refused"),
         ("invalid_request_error context_length_exceeded", Invalid, "context_window_exceeded"),
         ("invalid_request_error", Invalid, "model_refused_request"),

@@ -33,6 +33,7 @@ class GitServer:
         self.root = root
         self.password = password
         self.status = 0  # answer everything with it
+        self.status_headers: dict[str, str] = {}  # of those answers
         self.redirect_to = ""
         self.renamed: dict[str, str] = {}  # repositories, from old to new
         self.requests: list[tuple[str, str, str]] = []  # method, path, Authorization
@@ -50,7 +51,7 @@ class GitServer:
         header = request.headers.get("Authorization", "")
         self.requests.append((request.method, request.path, header))
         if self.status:
-            return web.Response(status=self.status)
+            return web.Response(status=self.status, headers=self.status_headers)
         if self.redirect_to:
             return web.Response(status=302, headers={"Location": f"{self.redirect_to}{request.path_qs}"})
         for old, new in self.renamed.items():

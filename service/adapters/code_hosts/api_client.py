@@ -15,7 +15,6 @@ import os
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from email.utils import parsedate_to_datetime
 from typing import TypeVar
 from urllib.parse import urlsplit
 
@@ -25,7 +24,8 @@ from yarl import URL
 
 from service.adapters.code_hosts.protocol import ApiAnswer, ApiRequest, NoAnswer, Steps
 from service.adapters.proxies import Proxies
-from service.domain.errors import RateLimited, Unavailable
+from service.adapters.retry_after import retry_after_seconds
+from service.domain.errors import RateLimited, Unavailable, is_temporary
 from service.ports.code_host import CODE_HOST_UNAVAILABLE
 
 log = structlog.get_logger()
@@ -33,13 +33,11 @@ log = structlog.get_logger()
 T = TypeVar("T")
 
 TRIES = 5
-MAX_WAIT_SECONDS = 300.0
-"""Limit for all waits of one request. A host that asks for more is reported as rate limited.
-
-A job keeps its slot meanwhile: most requests are to open the pull request for work that is done and paid for, and a
-slot that stays busy for minutes costs less than a person who has to come back and ask again.
+MAX_WAIT_SECONDS = 20.0
+"""Limit for the waits of one request that a host asks for. One that asks for more is reported as rate limited: a job
+comes back then, and holds no slot meanwhile.
 """
-MAX_PAUSE_SECONDS = 30.0
+MAX_PAUSE_SECONDS = 8.0
 UNTOLD_WAIT_SECONDS = 60.0
 """When a host limits the rate without saying for how long; GitHub asks for at least a minute then."""
 MAX_ANSWER_BYTES = 4 * 1024 * 1024
@@ -113,6 +111,9 @@ class ApiClient:
                 log.info("code host broke off, trying again", host=_host(request), kind=type(error).__name__)
             else:
                 asked = asked_to_wait(answer, self._now())
+                if answer.status >= 500 and not repeatable:
+                    sentence = f"{_host(request)} has a problem of its own (status {answer.status})."
+                    raise NoAnswer(sentence, retry_after_seconds=asked)
                 if asked is not None:
                     if attempt == TRIES or waited + asked > MAX_WAIT_SECONDS:
                         raise RateLimited(
@@ -123,8 +124,6 @@ class ApiClient:
                     seconds += asked
                 elif answer.status < 500 or attempt == TRIES:
                     return answer
-                elif not repeatable:
-                    raise NoAnswer(f"{_host(request)} has a problem of its own (status {answer.status}).")
                 log.info("code host asks to come back", host=_host(request), status=answer.status)
             waited += seconds
             await self._sleep(seconds)
@@ -160,7 +159,7 @@ def asked_to_wait(answer: ApiAnswer, now: float) -> float | None:
     headers = answer.headers
     limited = (
         answer.status == 429
-        or (answer.status in (403, 503) and "retry-after" in headers)
+        or ((answer.status == 403 or is_temporary(answer.status)) and "retry-after" in headers)
         or (
             answer.status == 403
             and (headers.get("x-ratelimit-remaining") == "0" or b"secondary rate limit" in answer.body)
@@ -168,13 +167,9 @@ def asked_to_wait(answer: ApiAnswer, now: float) -> float | None:
     )
     if not limited:
         return None
-    if asked := headers.get("retry-after", "").strip():
-        if asked.isascii() and asked.isdigit():
-            return min(float(asked[:12]), 1e9)
-        try:
-            return max(0.0, parsedate_to_datetime(asked).timestamp() - now)
-        except (ValueError, OverflowError):
-            return UNTOLD_WAIT_SECONDS
+    if "retry-after" in headers:
+        asked = retry_after_seconds(headers, now=now)
+        return UNTOLD_WAIT_SECONDS if asked is None else asked
     for name in ("x-ratelimit-reset", "ratelimit-reset"):
         told = headers.get(name, "").strip()
         if told.isascii() and told.isdigit():

@@ -19,7 +19,15 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from service.domain.errors import Conflict, Forbidden, Invalid, NotFound, ServiceError, Unavailable
+from service.domain.errors import (
+    Conflict,
+    Forbidden,
+    Invalid,
+    NotFound,
+    ServiceError,
+    Unavailable,
+    is_temporary,
+)
 from service.ports.code_host import (
     CODE_HOST_UNAVAILABLE,
     NO_SUCH_REPOSITORY,
@@ -66,7 +74,7 @@ class ApiAnswer(Struct, frozen=True):
 
 
 class NoAnswer(Unavailable):
-    """It is not known whether the host did what it was asked."""
+    """It is not known whether the host did what it was asked: no answer came, or one that cannot be read."""
 
     code = CODE_HOST_UNAVAILABLE
 
@@ -210,6 +218,8 @@ def opened(api: CodeHostApi, new: NewPullRequest) -> Steps[PullRequest]:
         try:
             return (yield from api.create(new))
         except (NoAnswer, AlreadyThere) as error:
+            if isinstance(error, NoAnswer) and error.retry_after_seconds:
+                raise  # a job comes back then, and looks first
             trouble = error
     assert trouble is not None
     raise trouble
@@ -251,13 +261,12 @@ def owner_and_name(repository: str, parts: Sequence[str]) -> str:
 
 
 def decoded(answer: ApiAnswer, kind: type[T], place: Place) -> T:
-    """Raises Unavailable: it is not what such a host says (a proxy's page, another program)."""
+    """Raises NoAnswer: it is not what such a host says (a proxy's page, another program)."""
     try:
         return msgspec.json.decode(answer.body, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        raise Unavailable(
-            f"{place.api} did not answer as the API of a code host does; is it the right address (--api-url)?",
-            code=CODE_HOST_UNAVAILABLE,
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise NoAnswer(
+            f"{place.api} did not answer as the API of a code host does; is it the right address (--api-url)?"
         ) from None
 
 
@@ -266,9 +275,9 @@ def encoded(body: Mapping[str, Any]) -> bytes:
 
 
 def checked_url(url: str, place: Place) -> str:
-    """Return the address that people will click on. Raise Unavailable when it is not a web address."""
+    """Return the address that people will click on. Raise NoAnswer when it is not a web address."""
     if not url.startswith(("https://", "http://")) or not url.isprintable():
-        raise Unavailable(f"{place.api} named no address of the pull request.", code=CODE_HOST_UNAVAILABLE)
+        raise NoAnswer(f"{place.api} named no address of the pull request.")
     return url
 
 
@@ -303,7 +312,7 @@ def refusal(host: str, answer: ApiAnswer, place: Place) -> ServiceError:
                 "private and the token's account may not see it.",
                 code=NO_SUCH_REPOSITORY,
             )
-        case status if status >= 500:
+        case status if is_temporary(status):
             return Unavailable(
                 f"{place.api} has a problem of its own (status {status}); try again later.{quoted}",
                 code=CODE_HOST_UNAVAILABLE,

@@ -29,6 +29,7 @@ from urllib3.util import Retry
 
 from service.adapters.git.guarded import guarded_pool
 from service.adapters.git.remotes import MAX_PACK_BYTES, Remote, printable
+from service.adapters.retry_after import retry_after_seconds
 from service.domain.errors import (
     Conflict,
     Forbidden,
@@ -36,6 +37,7 @@ from service.domain.errors import (
     RateLimited,
     ServiceError,
     Unavailable,
+    is_temporary,
     needs_room,
 )
 from service.ports.code_host import (
@@ -50,6 +52,9 @@ from service.ports.code_host import (
 UNREACHABLE = re.compile(r"(?:NewConnectionError|NameResolutionError)\(.*\[Errno -?\d+\] ([^\"'()]+)")
 """urllib3's words for a server that is not there; the reason is the system's."""
 
+HTTP_STATUS = re.compile(r"http resp (\d{3})")
+"""dulwich's words for the status of an answer."""
+
 MAX_REDIRECTS = 3
 
 SOCKET_SECONDS = 120.0
@@ -61,10 +66,18 @@ class OwnOrigin(Retry):
     a redirect may lead to another host, perhaps into the operator's own network.
     """
 
+    def is_retry(self, method: str, status_code: int, has_retry_after: bool = False) -> bool:
+        return (has_retry_after and is_temporary(status_code)) or super().is_retry(method, status_code, has_retry_after)
+
     def increment(
         self, method: str | None = None, url: str | None = None, response: Any = None, *rest: Any, **named: Any
     ) -> Self:
         location = response.get_redirect_location() if response is not None else None
+        if response is not None and not location and is_temporary(response.status):
+            raise RateLimited(
+                f"The git server asks to come back later (status {response.status}).",
+                retry_after_seconds=retry_after_seconds(response.headers),
+            )
         if url and location:
             here, there = urlsplit(url), location
             with suppress(ValueError):  # what is no address is nowhere to go
@@ -111,10 +124,14 @@ def _where(remote: Remote) -> str:
 
 def _protocol_failure(remote: Remote, error: Exception) -> ServiceError:
     text, where = str(error), _where(remote)
-    if "http resp 403" in text:
+    status = int(found[1]) if (found := HTTP_STATUS.search(text)) else 0
+    if status == 403:
         return _no_access(remote, known=True)
-    if "http resp 429" in text:
+    if status == 429:
         return RateLimited(f"{where} asks for fewer requests.")
+    if 400 <= status < 500 and not is_temporary(status):
+        sentence = f"{where} refuses to be read or written (status {status}). Check the repository's address."
+        return Invalid(sentence, code="bad_repository")
     if "too many redirects" in text:
         return _circle(remote)
     if unreachable := UNREACHABLE.search(text):

@@ -6,12 +6,21 @@ could not be corrected. It is for operators: readers of the assistant learn less
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from email.utils import parsedate_to_datetime
 
 from msgspec import Struct
 
 from service.adapters.redaction import without_secrets
-from service.domain.errors import Forbidden, Invalid, NotFound, RateLimited, ServiceError, Unavailable
+from service.adapters.retry_after import retry_after_seconds
+from service.domain.errors import (
+    Forbidden,
+    Invalid,
+    NotFound,
+    QuotaUsedUp,
+    RateLimited,
+    ServiceError,
+    Unavailable,
+    is_temporary,
+)
 from service.ports.model import CONTEXT_WINDOW_EXCEEDED
 
 MODEL_KEY_REFUSED = "model_key_refused"
@@ -30,7 +39,7 @@ _REFUSED = "the provider of {model} refuses the request: {quoted}"
 # By the names of litellm's classes, nearest first, so that nothing here needs litellm's import of seconds.
 _KINDS: dict[str, tuple[type[ServiceError], str, str]] = {
     "ContextWindowExceededError": (Invalid, CONTEXT_WINDOW_EXCEEDED, "the prompt is too long for {model}"),
-    "PaymentRequiredError": (Forbidden, MODEL_KEY_REFUSED, "the account behind the key for {model} has no credit left"),
+    "PaymentRequiredError": (QuotaUsedUp, "", "the account behind the key for {model} has no credit left"),
     "AuthenticationError": (Forbidden, MODEL_KEY_REFUSED, "the provider of {model} refuses the key"),
     "PermissionDeniedError": (Forbidden, MODEL_KEY_REFUSED, "the key may not use {model}"),
     "NotFoundError": (Invalid, MODEL_REFUSED_REQUEST, "the provider does not know {model}"),
@@ -53,12 +62,13 @@ _BY_STATUS = {
     402: "PaymentRequiredError",
     403: "PermissionDeniedError",
     408: "Timeout",
+    425: "ServiceUnavailableError",
     429: "RateLimitError",
 }
 """Where the provider's status says more than litellm's class, which may be made from words in the message."""
 
 _SPENT = ("insufficient_quota", "exceeded your current quota", "credit balance is too low")
-"""Words of refusals for lack of money, which come as 429 (OpenAI) and 400 (Anthropic) and do not pass by waiting."""
+"""Words of refusals for lack of money, which come as 429 (OpenAI) and 400 (Anthropic)."""
 
 _TOO_LONG = (
     "context_length_exceeded",
@@ -112,7 +122,7 @@ def _kind_of(said: str, status: int, names: Sequence[str], code: int) -> str:
         return "LiteLLMUnknownProvider"
     if status in (400, 413, 422) and any(words in said.lower() for words in _TOO_LONG):
         return "ContextWindowExceededError"
-    if status in _BY_STATUS or status >= 500:
+    if status in _BY_STATUS or is_temporary(status):
         return _BY_STATUS.get(status, "InternalServerError")
     by_code = ("BadRequestError" if 400 <= code < 500 else "BadGatewayError") if code else ""
     return next((name for name in names if name in _KINDS), by_code)
@@ -121,25 +131,6 @@ def _kind_of(said: str, status: int, names: Sequence[str], code: int) -> str:
 def _quote(text: str, secrets: Collection[str]) -> str:
     line = " ".join(without_secrets(text[:_LOOKED_AT_CHARACTERS], [one for one in secrets if one]).split())
     return line if len(line) <= MAX_QUOTED_CHARACTERS else line[: MAX_QUOTED_CHARACTERS - 1] + "…"
-
-
-def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
-    """``Retry-After`` in seconds (RFC 9110, section 10.2.3) or ``retry-after-ms`` (OpenAI, Azure); None if neither.
-
-    Of the form with a date, the seconds count from the answer's own ``Date``, so no clock of ours matters.
-    """
-    fields = {name.lower(): value for name, value in headers.items()}
-    try:
-        if "retry-after-ms" in fields:
-            return max(0.0, float(fields["retry-after-ms"]) / 1000)
-        if "retry-after" not in fields:
-            return None
-        value = fields["retry-after"].strip()
-        if value.replace(".", "", 1).isdigit():
-            return float(value)
-        return max(0.0, (parsedate_to_datetime(value) - parsedate_to_datetime(fields["date"])).total_seconds())
-    except (ValueError, KeyError, TypeError):
-        return None
 
 
 class Retries(Struct, frozen=True):
@@ -155,9 +146,9 @@ class Retries(Struct, frozen=True):
 
         A server's Retry-After wins (RFC 9110, section 10.2.3). Otherwise full jitter (AWS Architecture Blog,
         "Exponential Backoff And Jitter") over half a second, doubled each time; four times that when the rate is
-        limited, because providers count by the minute.
+        limited, because providers count by the minute. A quota that is used up does not come back so soon.
         """
-        if not isinstance(error, Unavailable) or tried >= self.tries:
+        if not isinstance(error, Unavailable) or isinstance(error, QuotaUsedUp) or tried >= self.tries:
             return None
         wait = error.retry_after_seconds
         if wait is None:

@@ -19,7 +19,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from service.domain.errors import Forbidden, Invalid, RateLimited, ServiceError, Unavailable
+from service.domain.errors import Forbidden, Invalid, QuotaUsedUp, RateLimited, ServiceError, Unavailable
 from service.domain.model import ToolCall, decoded_arguments
 
 EndReason = Literal["stop", "tool_calls", "length", "refused"]
@@ -68,8 +68,8 @@ class StreamReader(Protocol):
 # Words of the providers' error types and codes to our errors; the first that occurs wins.
 _FAILURES: tuple[tuple[str, type[ServiceError], str], ...] = (
     ("overloaded", Unavailable, ""),
-    ("insufficient_quota", Forbidden, "model_key_refused"),
-    ("billing", Forbidden, "model_key_refused"),
+    ("insufficient_quota", QuotaUsedUp, ""),
+    ("billing", QuotaUsedUp, ""),
     ("rate_limit", RateLimited, ""),
     ("context_length", Invalid, "context_window_exceeded"),
     ("authentication", Forbidden, "model_key_refused"),

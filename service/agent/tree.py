@@ -8,12 +8,13 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from service.agent.guards.paths import is_hidden, is_navigation_above, is_under, normal_folder, normal_path
 from service.agent.guards.refused import Refused
-from service.domain.errors import Invalid
+from service.domain.errors import Invalid, NotFound, Unavailable
 from service.markup.pages import is_page
-from service.ports.docs_source import DocsSource, Source, TreeFile
+from service.ports.docs_source import CommitChanges, DocsSource, Past, Source, TreeFile
 
 LFS_POINTER = "version https://git-lfs"
 
@@ -238,6 +239,29 @@ class Tree:
                     if text is not None:
                         found.update(dict.fromkeys(missing[blob], text))
             yield found
+
+    # What was
+
+    async def history(self, path: str, limit: int) -> Past:
+        """Return the last commits that changed a file or folder. Raise Refused when they cannot be found out."""
+        try:
+            return await self._docs.history(self.source, self.commit, path, limit=limit)
+        except (Unavailable, Invalid) as error:
+            raise Refused(f"The history cannot be read: {error}", "Go on without it.") from None
+
+    async def changed_by(self, name: str, path: str) -> tuple[CommitChanges, dict[str, str | None]]:
+        """Return what a commit changed, without hidden files, and the texts by blob: None for what is not text."""
+        try:
+            found = await self._docs.changed_by(self.source, self.commit, name, path)
+        except NotFound as error:
+            raise Refused(str(error), "Use history to see the commits.") from None
+        except (Unavailable, Invalid) as error:
+            raise Refused(f"The commit cannot be read: {error}", "Go on without it.") from None
+        files = tuple(file for file in found.files if self._may_read(file.path))
+        blobs = list(dict.fromkeys(blob for file in files for blob in (file.old, file.new) if blob is not None))
+        contents = await self._docs.read_files(self.source, blobs)
+        texts = dict.fromkeys(blobs) | await asyncio.to_thread(_all_decoded, contents, self.limits.file_bytes)
+        return replace(found, files=files), texts
 
     def _keep(self, blob: str, text: str | None) -> None:
         self._texts[blob] = text

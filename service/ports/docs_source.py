@@ -116,6 +116,35 @@ class WrittenCommit(Struct, frozen=True):
     tree: str
 
 
+class PastCommit(Struct, frozen=True):
+    commit: str
+    author: str
+    """The name alone."""
+    at: datetime
+    subject: str
+
+
+class Past(Struct, frozen=True):
+    commits: tuple[PastCommit, ...]
+    """Newest first."""
+    is_whole: bool
+    """Nothing was left out for lack of history."""
+
+
+class ChangedFile(Struct, frozen=True):
+    path: str
+    old: str | None
+    """The blob before; None when the file was added."""
+    new: str | None
+
+
+class CommitChanges(Struct, frozen=True):
+    commit: PastCommit
+    files: tuple[ChangedFile, ...]
+    more: int
+    """Number of files that are not named."""
+
+
 class Changes(Protocol):
     """What is different in a commit from an earlier one. It can be pickled, and used in another process."""
 
@@ -202,6 +231,20 @@ class DocsSource(Protocol):
     async def changes(self, source: Source, before: str, commit: str) -> Changes | None:
         """Return which of the files that ``export`` writes differ from another commit. None where finding out costs as
         much as reading everything, or the other commit is not here any more.
+        """
+
+    async def history(self, source: Source, commit: str, path: str, *, limit: int) -> Past:
+        """Return the last commits up to this one that changed the file or folder; every commit for an empty path. Some
+        of the history is fetched for it; where that fails, what is here is looked through.
+
+        Raises: as ``list_files``, and Unavailable when it takes too long.
+        """
+
+    async def changed_by(self, source: Source, commit: str, name: str, path: str) -> CommitChanges:
+        """Return the files below a path that a commit changed, the given one or an earlier one. ``name``: its id, or
+        the beginning of it.
+
+        Raises: as ``history``; NotFound when the commit, or the one before it, is not in the history that is here.
         """
 
     async def merge_base(self, source: Source, *, branch: str, commit: str, base_commit: str) -> str | None:

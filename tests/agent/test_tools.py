@@ -12,8 +12,9 @@ from service.agent.tools.toolbox import Toolbox
 from service.agent.tree import Tree
 from service.agent.workspace import Workspace
 from service.domain.errors import NotFound
-from service.ports.docs_source import Source
+from service.ports.docs_source import NewCommit, Source
 from service.ports.search_index import SearchResult, Section
+from tests.contracts.docs_source import AT
 from tests.fakes.docs_source import FakeDocsSource
 from tests.fakes.model import call
 
@@ -268,3 +269,22 @@ async def test_check_reports_what_the_gates_find():
 async def test_question_ends_the_work():
     assert (await run("ask", question="Which version?")).asked == "Which version?"
     assert (await run("ask", question=" ")).is_error
+
+
+async def test_history_and_the_diff_of_a_commit():
+    docs = FakeDocsSource({**FILES, ".env": "A=1\n"})
+    first = docs.branches["main"]
+    changes = {"index.md": "# Start\n", ".env": "A=2\n", "image.png": None}
+    made = await docs.write_commit(SOURCE, NewCommit(first, changes, "Ada <ada@example.com>", "docs: start\n\nx", AT))
+    workspace = await Workspace.open(docs, SOURCE, made.commit, {})
+    box = Toolbox(workspace, Links(workspace), None, "docs")
+    past = (await box.run(call("history", path="./index.md"))).result
+    assert past.startswith("The last 2 commits of index.md.")
+    assert f"{made.commit[:10]} 2026-03-14 Ada: docs: start\n{first[:10]} " in past
+    assert "1 commit of guides" in (await box.run(call("history", path="guides"))).result
+    diff = (await box.run(call("diff", commit=made.commit[:10]))).result
+    assert "-# Home\n-\n-Use `retry` or Retry.\n+# Start" in diff
+    assert ".env" not in diff
+    assert "A=2" not in diff
+    assert (await box.run(call("history", path=".env"))).is_error
+    assert "Use history" in (await box.run(call("diff", commit="0" * 10))).result

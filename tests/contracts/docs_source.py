@@ -104,6 +104,35 @@ class TransportContract:
         assert (await self.files(docs, source, theirs))["docs/index.md"] == "Theirs\n"
         assert (await self.files(docs, source, before.base_commit))["docs/index.md"] == FILES["docs/index.md"]
 
+    async def test_history_names_the_commits_of_a_file(self, docs, source, someone_pushes):
+        await docs.register(source)
+        before = (await docs.fetch(source)).base_commit
+        first = await someone_pushes("main", "docs/index.md", "One\n")
+        await someone_pushes("main", "README.md", "Theirs\n")
+        last = await someone_pushes("main", "docs/index.md", "Two\n")
+        base = (await docs.fetch(source)).base_commit
+        past = await docs.history(source, base, "docs/index.md", limit=10)
+        assert [one.commit for one in past.commits] == [last, first, before]
+        assert all(one.author and one.subject for one in past.commits)
+        assert past.is_whole
+        assert len((await docs.history(source, base, "docs/index.md", limit=2)).commits) == 2
+        assert len((await docs.history(source, base, "", limit=10)).commits) == 4
+        assert not (await docs.history(source, base, "nowhere.md", limit=10)).commits
+
+    async def test_commit_of_the_history_tells_its_changes(self, docs, source, someone_pushes):
+        await docs.register(source)
+        first = await someone_pushes("main", "docs/index.md", "One\n")
+        base = await someone_pushes("main", "README.md", "Theirs\n")
+        assert (await docs.fetch(source)).base_commit == base
+        changed = await docs.changed_by(source, base, first[:8], "")
+        assert changed.commit.commit == first
+        (file,) = changed.files
+        contents = await docs.read_files(source, [file.old, file.new])
+        assert (contents[file.old].decode(), contents[file.new]) == (FILES["docs/index.md"], b"One\n")
+        assert not (await docs.changed_by(source, base, first, "src")).files
+        with pytest.raises(NotFound):
+            await docs.changed_by(source, base, "0" * 12, "")
+
     async def test_a_push_makes_the_branch_and_can_be_repeated(self, docs, source):
         await docs.register(source)
         base = (await docs.fetch(source)).base_commit

@@ -15,7 +15,19 @@ from msgspec.structs import replace
 from service.adapters.git.export import OWN_FILE, OWN_FOLDER, SITE_FILES
 from service.adapters.git.names import checked_path, folded
 from service.domain.errors import Conflict, Invalid, NotFound, ServiceError, Unavailable
-from service.ports.docs_source import Fetched, LeftOut, NewCommit, Source, TreeFile, WrittenCommit, size_limit
+from service.ports.docs_source import (
+    ChangedFile,
+    CommitChanges,
+    Fetched,
+    LeftOut,
+    NewCommit,
+    Past,
+    PastCommit,
+    Source,
+    TreeFile,
+    WrittenCommit,
+    size_limit,
+)
 
 MAX_BLOB_BYTES = 2 * 1024 * 1024
 IMPORTED_AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -39,6 +51,7 @@ class FakeDocsSource:
         self.blobs: dict[str, bytes] = {}
         self.trees: dict[str, dict[str, str]] = {}  # by commit: path to blob
         self.parents: dict[str, str | None] = {}
+        self.commits: dict[str, PastCommit] = {}
         self.second_parents: dict[str, str] = {}
         self.branches: dict[str, str] = {}  # of the repository
         self.executable: set[str] = set()
@@ -156,6 +169,30 @@ class FakeDocsSource:
                 tree[path] = kept
         return tree
 
+    async def history(self, source: Source, commit: str, path: str, *, limit: int) -> Past:
+        found = [self.commits[one] for one in self._line(commit) if self._changed(one, path)]
+        return Past(tuple(found[:limit]), is_whole=True)
+
+    async def changed_by(self, source: Source, commit: str, name: str, path: str) -> CommitChanges:
+        found = next((one for one in self._line(commit) if one.startswith(name)), None)
+        if found is None:
+            raise NotFound(f"Commit not found: {name}.")
+        return CommitChanges(self.commits[found], tuple(self._changed(found, path)), 0)
+
+    def _line(self, commit: str | None) -> Iterator[str]:
+        while commit is not None:
+            yield commit
+            commit = self.parents[commit]
+
+    def _changed(self, commit: str, path: str) -> list[ChangedFile]:
+        now, parent = self.trees[commit], self.parents[commit]
+        before = self.trees[parent] if parent else {}
+        return [
+            ChangedFile(one, before.get(one), now.get(one))
+            for one in sorted(now.keys() | before.keys())
+            if before.get(one) != now.get(one) and (not path or one == path or one.startswith(f"{path}/"))
+        ]
+
     async def merge_base(self, source: Source, *, branch: str, commit: str, base_commit: str) -> str | None:
         self._fail()
         theirs = self._ancestors(base_commit)
@@ -253,6 +290,7 @@ class FakeDocsSource:
         text = f"tree {self._tree_id(tree)}\n{above}author {who}\ncommitter {who}\n\n{message}"
         commit = _id("commit", text.encode())
         self.trees[commit], self.parents[commit] = tree, parent
+        self.commits[commit] = PastCommit(commit, author.partition(" <")[0], at, message.partition("\n")[0])
         if second is not None:
             self.second_parents[commit] = second
         return commit

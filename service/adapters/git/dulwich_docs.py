@@ -26,15 +26,26 @@ from service.adapters.git import import_repository as git_import
 from service.adapters.git import transport as git_transport
 from service.adapters.git import upstream_sync as git_refresh
 from service.adapters.git.changes import changes_between
-from service.adapters.git.context_fetch import fetch_context, require_ref
+from service.adapters.git.commit_changes import changed_by, last_commits
+from service.adapters.git.context_fetch import HISTORY, fetch_context, require_ref
 from service.adapters.git.export import export
 from service.adapters.git.merging import merge_base, write_merge
 from service.adapters.git.objects import Objects, checked_id, list_files, read_blobs
 from service.adapters.git.remotes import Remote, remote_of, with_token
 from service.adapters.git.repositories import commit_of, create, forget_killed_work, locked, only_if_free, opened
-from service.domain.errors import Invalid, NotFound
+from service.domain.errors import Invalid, NotFound, ServiceError
 from service.domain.projects.hosts import host_kind
-from service.ports.docs_source import Changes, Fetched, LeftOut, NewCommit, Source, TreeFile, WrittenCommit
+from service.ports.docs_source import (
+    Changes,
+    CommitChanges,
+    Fetched,
+    LeftOut,
+    NewCommit,
+    Past,
+    Source,
+    TreeFile,
+    WrittenCommit,
+)
 from service.runtime.processes import run_in_child
 
 T = TypeVar("T")
@@ -46,6 +57,8 @@ CONTEXT_SECONDS = 300.0
 """A job waits for it, and goes on without."""
 IMPORT_SECONDS = 3_600.0
 EXPORT_SECONDS = 300.0
+HISTORY_SECONDS = 20.0
+MAX_WITH_HISTORY = 1_000
 
 CHILD_BYTES = 4 * 1024 * 1024 * 1024
 """Limit for the child's address space, in bytes; the pack is mapped into it, too."""
@@ -75,6 +88,8 @@ class DulwichDocs:
         self._token_of = token_of
         self._allow_private = allow_private
         self._locks: dict[str, asyncio.Lock] = {}
+        self._with_history: set[tuple[str, str]] = set()
+        """Projects and commits for which history was fetched."""
 
     async def default_branch(self, source: Source) -> str:
         remote = await self._theirs(source)
@@ -209,6 +224,42 @@ class DulwichDocs:
             )
 
         return await self._with_commit(source, commit, run)
+
+    async def history(self, source: Source, commit: str, path: str, *, limit: int) -> Past:
+        found = await self._asked_of_history(source, commit, last_commits, path, limit)
+        if found.is_whole or len(found.commits) >= limit or not await self._with_more_history(source, commit):
+            return found
+        return await self._asked_of_history(source, commit, last_commits, path, limit)
+
+    async def changed_by(self, source: Source, commit: str, name: str, path: str) -> CommitChanges:
+        try:
+            return await self._asked_of_history(source, commit, changed_by, name, path)
+        except NotFound:
+            if not await self._with_more_history(source, commit):
+                raise
+        return await self._asked_of_history(source, commit, changed_by, name, path)
+
+    async def _asked_of_history(self, source: Source, commit: str, ask: Callable[..., T], *args: object) -> T:
+        async def run(clone: Path) -> T:
+            return await run_in_child(
+                ask, clone, commit, *args, timeout_seconds=HISTORY_SECONDS, memory_bytes=CHILD_BYTES
+            )
+
+        return await self._with_commit(source, commit, run)
+
+    async def _with_more_history(self, source: Source, commit: str) -> bool:
+        """Fetch some history of the ref, once for each commit that is asked about; return whether that was done."""
+        asked = (source.project_id, commit)
+        if source.code_host == "local" or source.context or asked in self._with_history:
+            return False
+        clone = await self._clone(source)
+        try:
+            async with self._locked(source):
+                await self._remotely(git_transport.deepen, clone, await self._theirs(source), [source.ref], HISTORY)
+        except ServiceError:
+            return False  # it only helps: what is here is the answer then
+        self._with_history = {*list(self._with_history)[-MAX_WITH_HISTORY:], asked}
+        return True
 
     async def merge_base(self, source: Source, *, branch: str, commit: str, base_commit: str) -> str | None:
         clone = await self._clone(source)

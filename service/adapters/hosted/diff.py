@@ -4,14 +4,13 @@ browser or this service cannot carry.
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from dulwich.objects import ObjectID
 from msgspec.structs import replace
 
-from service.adapters.git.history import is_folder
-from service.adapters.git.names import MAX_DEPTH
-from service.adapters.git.objects import Entry, Objects
+from service.adapters.git.commit_changes import Change, TooDeep, changes
+from service.adapters.git.objects import Objects
 from service.domain.comparison import Effort, Opcode, coarse_opcodes, opcodes
 from service.ports.code_host import MAX_SHOWN_LINE, Diffed, DiffHunk, DiffLine
 
@@ -34,46 +33,6 @@ SIMILAR = 0.6
 MAX_RENAME_PAIRS, MAX_RENAME_BYTES = 400, 4 * 1024 * 1024
 
 Kind = Literal["added", "deleted", "changed", "moved"]
-
-
-class Change(NamedTuple):
-    path: bytes
-    old: ObjectID | None
-    new: ObjectID | None
-    old_mode: int
-    new_mode: int
-    old_path: bytes
-
-
-class TooDeep(Exception):
-    """Folders nested deeper than any documentation's."""
-
-
-def changes(objects: Objects, old: ObjectID | None, new: ObjectID | None, prefix: bytes = b"") -> Iterator[Change]:
-    """Files that differ, trees that are the same not entered, in the order of their paths. Raises TooDeep."""
-    if old == new:
-        return
-    if prefix.count(b"/") > MAX_DEPTH:
-        raise TooDeep
-    there = set(objects.entries(old)) if old else set()
-    here = set(objects.entries(new)) if new else set()
-    before = {entry.name: entry for entry in there - here}
-    after = {entry.name: entry for entry in here - there}
-    for name in sorted(before.keys() | after.keys()):
-        path = prefix + name
-        old_tree, (old_file, old_mode) = _tree_or_file(before.get(name))
-        new_tree, (new_file, new_mode) = _tree_or_file(after.get(name))
-        if old_file or new_file:
-            yield Change(path, old_file, new_file, old_mode, new_mode, path)
-        if old_tree or new_tree:
-            yield from changes(objects, old_tree, new_tree, path + b"/")
-
-
-def _tree_or_file(entry: Entry | None) -> tuple[ObjectID | None, tuple[ObjectID | None, int]]:
-    """Return the id of a folder's tree, and the id and mode of a file; the other one is empty."""
-    if entry is None:
-        return None, (None, 0)
-    return (entry.id, (None, 0)) if is_folder(entry) else (None, (entry.id, entry.mode))
 
 
 class Diff:

@@ -39,7 +39,18 @@ from service.adapters.website.parts import (
     sitemap_urls,
 )
 from service.domain.errors import Conflict, Forbidden, Invalid, NotFound, ServiceError, Unavailable
-from service.ports.docs_source import Changes, DocsSource, Fetched, LeftOut, NewCommit, Source, TreeFile, WrittenCommit
+from service.ports.docs_source import (
+    Changes,
+    CommitChanges,
+    DocsSource,
+    Fetched,
+    LeftOut,
+    NewCommit,
+    Past,
+    Source,
+    TreeFile,
+    WrittenCommit,
+)
 
 MANIFEST = ".docsmith/website.json"
 """In the archive: the site's URL of each page, and its title where it is known."""
@@ -148,6 +159,14 @@ class WebsiteDocs(DocsSource):
         if source.code_host == "website":
             return None
         return await self._repositories.changes(source, before, commit)
+
+    async def history(self, source: Source, commit: str, path: str, *, limit: int) -> Past:
+        self._refuse(source)
+        return await self._repositories.history(source, commit, path, limit=limit)
+
+    async def changed_by(self, source: Source, commit: str, name: str, path: str) -> CommitChanges:
+        self._refuse(source)
+        return await self._repositories.changed_by(source, commit, name, path)
 
     async def merge_base(self, source: Source, *, branch: str, commit: str, base_commit: str) -> str | None:
         self._refuse(source)

@@ -113,9 +113,17 @@ class Check(Arguments, frozen=True, tag_field="tool", tag="check"):
 
 
 class Diff(Arguments, frozen=True, tag_field="tool", tag="diff"):
-    """Show your own changes so far as a diff against the files as you found them."""
+    """Show your own changes so far as a diff against the files as you found them, or what an earlier commit changed."""
 
     path: Annotated[str, Meta(description="Only this file, or the files in this folder.")] = ""
+    commit: Annotated[str, Meta(description="Id of a commit that history lists; none: your own changes.")] = ""
+
+
+class History(Arguments, frozen=True, tag_field="tool", tag="history"):
+    """List the last commits that changed a file or a folder: id, date, author and subject. Use diff to see one."""
+
+    path: Annotated[str, Meta(description="A file or folder; none: every commit.")] = ""
+    limit: Annotated[int, Meta(ge=1, le=50)] = 10
 
 
 class PlanItem(Struct, frozen=True, forbid_unknown_fields=True):
@@ -154,7 +162,7 @@ class Finish(Arguments, frozen=True, tag_field="tool", tag="finish"):
 
 ToolArguments: TypeAlias = (
     ListFiles | Search | Read | Replace | Insert | Write | Move | Delete
-    | CheckLinks | Check | Diff | Plan | Ask | Finish
+    | CheckLinks | Check | Diff | History | Plan | Ask | Finish
 )  # fmt: skip
 
 KINDS: dict[str, type[ToolArguments]] = {
@@ -169,6 +177,7 @@ KINDS: dict[str, type[ToolArguments]] = {
     "check_links": CheckLinks,
     "check": Check,
     "diff": Diff,
+    "history": History,
     "plan": Plan,
     "ask": Ask,
     "finish": Finish,

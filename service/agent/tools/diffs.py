@@ -1,13 +1,19 @@
-"""The tool that shows what was changed, as a unified diff; its cost is bounded however long the files are."""
+"""The tools that show what was changed: by the job, or by earlier commits. A diff's cost is bounded however long the
+files are.
+"""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 
+from service.agent.guards.paths import is_hidden
+from service.agent.guards.refused import Refused
+from service.agent.tools.arguments import History
 from service.agent.tools.reading import lines_of
 from service.agent.tools.results import MAX_RESULT_CHARACTERS, Outcome, number_of, with_data
-from service.agent.tree import EVERYTHING, is_within
+from service.agent.tree import EVERYTHING, Tree, is_within
 from service.agent.workspace import Workspace
 from service.domain.comparison import Effort, Opcode, coarse_opcodes, opcodes
+from service.ports.docs_source import PastCommit
 
 CONTEXT = 3
 STEPS = 4_000_000
@@ -37,12 +43,53 @@ async def own_diff(workspace: Workspace, moved: Mapping[str, str], path: str) ->
     return await asyncio.to_thread(shown, f"{number_of(len(versions), 'file')} changed", versions)
 
 
-def shown(head: str, files: Sequence[Versions]) -> Outcome:
+async def commit_diff(tree: Tree, name: str, path: str) -> Outcome:
+    """Show what a commit of the tree's history changed."""
+    found, texts = await tree.changed_by(name.strip(), _scope(tree, path))
+    versions = [
+        (file.path, file.path, texts[file.old] if file.old else None, texts[file.new] if file.new else None)
+        for file in found.files
+        if not any(blob is not None and texts[blob] is None for blob in (file.old, file.new))
+    ]
+    binary = [file.path for file in found.files if file.path not in {version[1] for version in versions}]
+    head = _line(found.commit)
+    if not found.files:
+        return Outcome(with_data(f"{head[:8]} changed nothing there that can be shown:", head)[0])
+    rest = [f"Not text: {', '.join(binary[:20])}"] if binary else []
+    rest += [f"{number_of(found.more, 'more file')} changed"] if found.more else []
+    return await asyncio.to_thread(shown, f"Commit {head[:8]} changed {number_of(len(found.files), 'file')}", versions,
+                                   above=(head, *rest))  # fmt: skip
+
+
+async def history(tree: Tree, asked: History) -> Outcome:
+    scope = _scope(tree, asked.path)
+    found = await tree.history(scope, asked.limit)
+    where = scope or "the repository"
+    more = "" if found.is_whole or len(found.commits) >= asked.limit else " The history before is not here."
+    if not found.commits:
+        return Outcome(f"No commit of {where} is in the history that is here.")
+    lines = "\n".join(map(_line, found.commits))
+    return Outcome(with_data(f"The last {number_of(len(found.commits), 'commit')} of {where}.{more}", lines)[0])
+
+
+def _line(commit: PastCommit) -> str:
+    return f"{commit.commit[:10]} {commit.at:%Y-%m-%d} {commit.author}: {commit.subject}"
+
+
+def _scope(tree: Tree, path: str) -> str:
+    """Return the file or folder that is meant, which may be gone by now; empty for everything."""
+    scope = tree.folder(path)
+    if is_hidden(scope) and scope != EVERYTHING:
+        raise Refused(f"{scope} is a hidden file or folder, which tools neither read nor write.")
+    return "" if scope == EVERYTHING else scope
+
+
+def shown(head: str, files: Sequence[Versions], above: Sequence[str] = ()) -> Outcome:
     """Show as many of the files as there is space for, and name the others."""
-    effort, room, parts, named = Effort(STEPS), MAX_RESULT_CHARACTERS - 2_000, list[str](), list[str]()
+    effort, room, parts, named = Effort(STEPS), MAX_RESULT_CHARACTERS - 4_000, list(above), list[str]()
     for file in files:
         text = "\n".join(unified(file, effort))
-        if len(text) > room and not parts:
+        if len(text) > room and len(parts) == len(above):
             text = f"{text[:room]}\n[… {len(text) - room} characters more]"
         if len(text) > room + 100:
             named.append(file[1])

@@ -16,6 +16,7 @@ from service.agent.tools.arguments import (
     Delete,
     Diff,
     Finish,
+    History,
     Insert,
     ListFiles,
     Move,
@@ -27,7 +28,7 @@ from service.agent.tools.arguments import (
     Write,
 )
 from service.agent.tools.checking import check_links, checked
-from service.agent.tools.diffs import own_diff
+from service.agent.tools.diffs import commit_diff, history, own_diff
 from service.agent.tools.reading import listing, read
 from service.agent.tools.results import Outcome, bounded, number_of, times
 from service.agent.tools.searching import search
@@ -95,8 +96,12 @@ class Toolbox:
                 return await check_links(self._links, arguments, workspace.folder(arguments.folder))
             case Check():
                 return checked(await gates.check(workspace, self._links))
-            case Diff(path=path):
+            case Diff(path=path, commit=""):
                 return await own_diff(workspace, await self._links.moved(), path)
+            case Diff(path=path, commit=commit):
+                return await commit_diff(workspace, commit, path)
+            case History():
+                return await history(workspace, arguments)
             case Plan(todos=todos):
                 numbered = tuple(
                     Todo(str(number), item.content, item.status, item.priority) for number, item in enumerate(todos, 1)

@@ -51,6 +51,8 @@ class Tree:
         self.source = source
         self.commit = commit
         self.limits = limits
+        self.prefix = f"@{source.context}/" if source.context else ""
+        """Before the paths of a context repository, as the model gives and sees them."""
         self._docs = docs
         self._base = {file.path: file for file in files}
         self._changes: dict[str, str | None] = dict(changes or {})
@@ -123,7 +125,7 @@ class Tree:
         """Return the path of the file that is meant, if it is one that the model may look at."""
         path = self.meant(path)
         if not self._may_read(path):
-            raise Refused(f"{path} is a hidden file or folder, which tools neither read nor write.")
+            raise Refused(f"{self.prefix}{path} is a hidden file or folder, which tools neither read nor write.")
         return path
 
     def meant(self, path: str) -> str:
@@ -168,7 +170,9 @@ class Tree:
         """Raise Refused where the commit has something that is not a plain file at the path, or on the way to it."""
         left_out = await self._docs.left_out(self.source, self.commit, path)
         if left_out is not None:
-            raise Refused(f"{left_out.path} cannot be used: {left_out.reason[:1].lower()}{left_out.reason[1:]}")
+            raise Refused(
+                f"{self.prefix}{left_out.path} cannot be used: {left_out.reason[:1].lower()}{left_out.reason[1:]}"
+            )
 
     def _may_read(self, path: str) -> bool:
         return not is_hidden(path)
@@ -182,12 +186,13 @@ class Tree:
             await self.refuse_left_out(path)
             docs_folder = "" if self.is_documentation(path) else self.docs_folder
             advice = await asyncio.to_thread(self._advice, path)
-            raise Refused(f"File not found: {path}.", advice, docs_folder=docs_folder)
+            raise Refused(f"File not found: {self.prefix}{path}.", advice, docs_folder=docs_folder)
         text = await self.text(path)
         if text is None:
-            raise Refused(f"{path} is not text (binary, or not UTF-8), or larger than {self.limits.file_bytes} bytes.")
+            why = f"it is not text (binary, or not UTF-8), or larger than {self.limits.file_bytes} bytes"
+            raise Refused(f"{self.prefix}{path} cannot be read: {why}.")
         if text.startswith(LFS_POINTER):
-            raise Refused(f"{path} is kept in Git LFS: its content is not here. Leave it as it is.")
+            raise Refused(f"{self.prefix}{path} is kept in Git LFS: its content is not here. Leave it as it is.")
         return text
 
     async def text(self, path: str) -> str | None:
@@ -274,7 +279,11 @@ class Tree:
         if self.has_folder(path):
             return "It is a folder: use list to see its files."
         near = [other for other in self.readable_paths() if PurePosixPath(other).stem.lower() == name][:3]
-        return f"Did you mean {' or '.join(near)}?" if near else "Use list or search to find it."
+        return (
+            f"Did you mean {' or '.join(self.prefix + path for path in near)}?"
+            if near
+            else "Use list or search to find it."
+        )
 
 
 def is_within(path: str, folder: str) -> bool:

@@ -43,6 +43,11 @@ class Lines(Value, frozen=True, tag="lines"):
     """Where the part that comes next begins; None at the end."""
     numbered: bool = False
     """Each line has its number and a tab before it."""
+    path: str = ""
+    """The file's path as the model sees it; empty from before it was recorded, as are the two below."""
+    first_line: int = 0
+    commit: str = ""
+    """The commit that the file was read at; of the documentation's repository, before the job's own changes."""
 
 
 class Replaced(Value, frozen=True, tag="replaced"):

@@ -17,6 +17,7 @@ from service.domain.jobs.decider import (
     CommentAnswered,
     CommentIgnored,
     Committed,
+    ContextsOpened,
     FileChanged,
     JobArchived,
     JobCompleted,
@@ -170,7 +171,8 @@ def _changed(event: JobEvent, position: int) -> dict[str, str | int | None]:
         case JobArchived(archived_at=archived_at):
             return {"archived_at": archived_at.isoformat()}
         case (
-            JobRequested() | WorkspaceOpened() | ModelReplied() | FileChanged() | ToolReturned() | WorkFinished()
+            JobRequested() | WorkspaceOpened() | ContextsOpened() | ModelReplied() | FileChanged() | ToolReturned()
+            | WorkFinished()
             | Committed() | BranchPushed() | PullRequestClosed() | MessageAdded() | WorkRebased()
             | CommentIgnored() | CommentAnswered()
             | BaseMerged() | BaseNotMerged()

@@ -30,6 +30,7 @@ from service.domain.jobs.decider import (
     CommentAnswered,
     CommentIgnored,
     Committed,
+    ContextsOpened,
     FileChanged,
     JobArchived,
     JobCompleted,
@@ -44,6 +45,7 @@ from service.domain.jobs.decider import (
     MergeConflict,
     MessageAdded,
     ModelReplied,
+    OpenedContext,
     PlanChanged,
     Problem,
     PullRequestClosed,
@@ -66,6 +68,10 @@ LIVE_EVENTS: Mapping[str, tuple[str, str]] = {
     "job-requested": ("The job was asked for.", "title, source, branch, model, asDraft, requestedAt"),
     "job-started": ("Work on it begins, or begins again.", "attempt, startedAt"),
     "workspace-opened": ("The repository is at hand.", "baseCommit, openedAt"),
+    "contexts-opened": (
+        "The context repositories that it reads, each at its commit; or the `problem` that keeps it from that.",
+        "contexts, openedAt",
+    ),
     "model-replied": ("The model's text, and the tools that it calls.", "model, text, toolCalls, usage, repliedAt"),
     "tool-returned": ("The result of a tool.", "callId, name, result, isError, returnedAt"),
     "file-changed": ("A file was written, or deleted.", "path, deleted"),
@@ -249,6 +255,7 @@ def public(event: JobEvent) -> PublicJson:
 _SHOWN: Mapping[type[JobEvent], tuple[str, ...]] = {
     JobStarted: ("attempt", "started_at"),
     WorkspaceOpened: ("base_commit", "opened_at"),
+    ContextsOpened: ("contexts", "opened_at"),
     ModelReplied: ("model", "text", "tool_calls", "usage", "replied_at"),
     PlanChanged: ("todos",),
     WorkFinished: ("title", "summary", "finished_at", "ending"),
@@ -334,6 +341,9 @@ def _public_value(value: object) -> object:
             return _problem(value)
         case MergeConflict():
             return {"path": value.path, "kind": value.kind, "line": value.line}
+        case OpenedContext(name=name, ref=ref, commit=commit):
+            at = {"problem": value.problem} if value.problem else {"ref": ref, "commit": commit}
+            return {"name": name, **at}
         case _:
             return value
 

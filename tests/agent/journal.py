@@ -113,10 +113,11 @@ async def run_work(
     *,
     host: CodeHost | None = None,
     source: Source = SOURCE,
+    contexts: tuple[Source, ...] = (),
     index: SearchIndex | None = None,
     budgets: Budgets = Budgets(),  # noqa: B008  (immutable)
 ) -> Running:
-    context = replace(context_of(journal, docs, model), source=source, index=index, budgets=budgets)
+    context = replace(context_of(journal, docs, model), source=source, index=index, budgets=budgets, contexts=contexts)
     return await work(journal.start(), replace(context, host=host) if host else context)
 
 
@@ -127,10 +128,11 @@ async def run_job(
     *,
     host: CodeHost | None = None,
     source: Source = SOURCE,
+    contexts: tuple[Source, ...] = (),
     budgets: Budgets = Budgets(),  # noqa: B008
 ) -> Running | Finished:
     """From any recorded state to the job's end, as the job runner does it."""
-    context = replace(context_of(journal, docs, model), source=source, budgets=budgets)
+    context = replace(context_of(journal, docs, model), source=source, budgets=budgets, contexts=contexts)
     context = replace(context, host=host) if host else context
     state: Running | Finished = journal.start()
     while isinstance(state, Running):

@@ -99,6 +99,8 @@ class FakeDocsSource:
         ]
 
     async def left_out(self, source: Source, commit: str, path: str) -> LeftOut | None:
+        if source.context:
+            return await self._context(source).left_out(_plain(source), commit, path)
         self._tree(commit)
         return next((one for one in self.left_out_files if f"{path}/".startswith(f"{one.path}/")), None)
 
@@ -213,6 +215,13 @@ class FakeDocsSource:
             raise Conflict(f"{branch} has other commits by now.", code="branch_moved")
         self.branches[branch] = commit
         self.pushes.append((branch, commit))
+
+    def change(self, branch: str, texts: Mapping[str, str]) -> str:
+        """Someone's commit."""
+        parent = self.branches[branch]
+        tree = {**self.trees[parent], **{path: self._blob(text) for path, text in texts.items()}}
+        self.branches[branch] = self._commit(tree, parent, "Ada <ada@localhost>", "Change\n", IMPORTED_AT)
+        return self.branches[branch]
 
     def _context(self, source: Source) -> "FakeDocsSource":
         if source.context not in self.contexts:

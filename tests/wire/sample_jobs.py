@@ -6,6 +6,7 @@ from service.domain.jobs.decider import (
     BranchPushed,
     ChecksReported,
     Committed,
+    ContextsOpened,
     FileChanged,
     JobCompleted,
     JobEvent,
@@ -14,6 +15,7 @@ from service.domain.jobs.decider import (
     JobStarted,
     Message,
     ModelReplied,
+    OpenedContext,
     PlanChanged,
     Problem,
     PullRequestOpened,
@@ -36,6 +38,7 @@ STEPS: list[JobEvent] = [
     REQUESTED,
     JobStarted(1, "instance-secret", AT),
     WorkspaceOpened("b" * 40, AT),
+    ContextsOpened((OpenedContext("code", "/srv/secret", "main", "d" * 40),), AT),
     ModelReplied(
         "builtin/editor", "I look at the page first.",
         (ToolCall("call-1", "read", '{"path": "a.md"}'), ToolCall("call-2", "read", "not json")), Usage(10, 5), AT,

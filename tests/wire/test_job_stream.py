@@ -194,7 +194,7 @@ def test_queue_place_has_no_id_so_a_reader_resumes_where_it_was():
     ids=["objects", "brackets", "surrogate", "text", "many", "hundred"],
 )
 def test_deep_tool_arguments_are_shown_as_text(arguments, is_object):
-    replied = replace(STEPS[3], tool_calls=(ToolCall("c1", "read", arguments),))
+    replied = replace(STEPS[4], tool_calls=(ToolCall("c1", "read", arguments),))
     (shown,) = [value for code, value in lines_of([replied]) if code == "9"]
     told = public(replied)["toolCalls"][0]["arguments"]
     assert shown["args"] == told

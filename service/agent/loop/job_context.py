@@ -27,6 +27,8 @@ class JobContext(Struct, frozen=True):
     """The times of events."""
     budgets: Budgets
     author: str
+    contexts: tuple[Source, ...] = ()
+    """The project's context repositories."""
     on_text: Callable[[str], None] | None = None
     seconds: Callable[[], float] = time.monotonic
     """The clock for the job's budget: a wall clock that is set forward does not count as time spent."""

@@ -6,6 +6,7 @@ that the next record gives, and so in the next prompt.
 """
 
 from service.agent.checks.links import Links
+from service.agent.contexts import open_contexts, shown
 from service.agent.loop import conversation
 from service.agent.loop.budgets import BudgetExhausted, Budgets
 from service.agent.loop.checking import checked
@@ -45,10 +46,11 @@ async def work(state: Running, context: JobContext) -> Running:
     started = context.seconds()
     state, workspace = await open_workspace(state, context)
     links = Links(workspace)
-    toolbox = Toolbox(workspace, links, context.index, context.domain)
+    state, contexts = await open_contexts(state, context)
+    toolbox = Toolbox(workspace, links, context.index, context.domain, contexts)
     with depending_on("model"):
         window_tokens = await context.model.window_tokens()
-    repository = await conversation.facts(workspace, window_tokens)
+    repository = await conversation.facts(workspace, window_tokens) + shown(state.work.contexts or (), contexts)
     while True:
         state = await _answered(state, toolbox, workspace, context)
         if state.work.finish is None and (said := _last_word(state.work)) is not None:

@@ -17,10 +17,17 @@ class Arguments(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 Path = Annotated[str, Meta(description="Path of a file from the root of the repository.")]
+ReadPath = Annotated[
+    str, Meta(description="Path of a file from the root of the repository, or @NAME/… in a context repository.")
+]
 
 
 Folder = Annotated[
-    str, Meta(description='Only in this folder, or this file; none: the documentation; ".": the whole repository.')
+    str,
+    Meta(
+        description='Only in this folder, or this file; none: the documentation; ".": the whole repository; '
+        '"@NAME": a context repository.'
+    ),
 ]
 
 
@@ -53,7 +60,7 @@ class Read(Arguments, frozen=True, tag_field="tool", tag="read"):
     part of the file. Longer texts come in parts; the result says how to go on.
     """
 
-    path: Path
+    path: ReadPath
     start_line: Annotated[int, Meta(ge=1)] = 1
     end_line: Annotated[int | None, Meta(description="Inclusive; -1, or none: the end of the file.")] = None
 
@@ -182,6 +189,17 @@ KINDS: dict[str, type[ToolArguments]] = {
     "ask": Ask,
     "finish": Finish,
 }
+
+
+def written_paths(arguments: ToolArguments) -> tuple[str, ...]:
+    """Return the paths that a call would write."""
+    match arguments:
+        case Move(path=path, to=to):
+            return path, to
+        case Replace(path=path) | Insert(path=path) | Write(path=path) | Delete(path=path):
+            return (path,)
+        case _:
+            return ()
 
 
 def descriptions() -> tuple[Tool, ...]:

@@ -17,7 +17,7 @@ async def read(tree: Tree, asked: Read) -> Outcome:
     to_end = asked.end_line is None or asked.end_line == -1
     last = len(lines) if to_end or asked.end_line is None else min(asked.end_line, len(lines))
     if asked.start_line > max(len(lines), 1):
-        raise Refused(f"{path} has {number_of(len(lines), 'line')}.", "Give a start_line among them.")
+        raise Refused(f"{tree.prefix}{path} has {number_of(len(lines), 'line')}.", "Give a start_line among them.")
     if asked.start_line > max(last, 1):
         raise Refused(f"end_line {asked.end_line} is before start_line {asked.start_line}.", "Give a later end_line.")
     shown: list[str] = []
@@ -30,16 +30,17 @@ async def read(tree: Tree, asked: Read) -> Outcome:
         shown.append(numbered)
     text = "".join(shown)
     end = asked.start_line + len(shown) - 1
-    head = f"{path}, lines {asked.start_line} to {end} of {len(lines)}:"
+    shown_path = tree.prefix + path
+    head = f"{shown_path}, lines {asked.start_line} to {end} of {len(lines)}:"
     next_line = None
     if len(text) > MAX_RESULT_CHARACTERS:
         text = text[:MAX_RESULT_CHARACTERS]
-        head = f"{path}, the beginning of line {asked.start_line} of {len(lines)} (it is too long to show):"
+        head = f"{shown_path}, the beginning of line {asked.start_line} of {len(lines)} (it is too long to show):"
     elif end < last:
         next_line = end + 1
         head = f"{head[:-1]} (go on with start_line {next_line}):"
     said, span = with_data(head, text.removesuffix("\n"))
-    return Outcome(said, value=Lines(span, next_line, numbered=True))
+    return Outcome(said, value=Lines(span, next_line, True, shown_path, asked.start_line, tree.commit))
 
 
 def lines_of(text: str) -> list[str]:
@@ -52,9 +53,10 @@ def listing(tree: Tree, folder: str, name: str) -> Outcome:
     wanted = [path for path in tree.paths_within(folder) if name.lower() in path.lower()]
     if not wanted:
         known = folder in ("", EVERYTHING) or tree.has_folder(folder) or tree.exists(folder)
-        return Outcome("No file fits." if known else f"Folder not found: {folder}.", value=Listed(0))
+        return Outcome("No file fits." if known else f"Folder not found: {tree.prefix}{folder}.", value=Listed(0))
+    wanted = [tree.prefix + path for path in wanted]
     lines = wanted
-    depth = 1 + (folder.count("/") + 1 if folder not in ("", EVERYTHING) else 0)
+    depth = 1 + tree.prefix.count("/") + (folder.count("/") + 1 if folder not in ("", EVERYTHING) else 0)
     if len(wanted) > MAX_LISTED:
         lines = _collapsed(wanted, depth)
         while len(deeper := _collapsed(wanted, depth + 1)) <= MAX_LISTED and deeper != lines:

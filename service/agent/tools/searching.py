@@ -34,11 +34,11 @@ async def search(
     folder = tree.folder(asked.folder)
     paths = await asyncio.to_thread(tree.paths_within, folder)
     if folder and not paths:
-        raise Refused(f"No file is in {folder}.", "Use list to see the folders.")
+        raise Refused(f"No file is in {tree.prefix}{folder}.", "Use list to see the folders.")
     if asked.regex:
         matches, note = await _pattern_matches(tree, paths, asked.query, pattern_seconds)
-        shown, listed = _shown_matches(matches)
-        return Outcome(note + shown, value=_value(matches, listed))
+        shown, listed = _shown_matches(matches, tree.prefix)
+        return Outcome(note + shown, value=_value(matches, listed, tree.prefix))
     words = None if asked.exact else WordSearch(asked.query)
     matches = []
     async for texts in tree.texts(paths):
@@ -46,22 +46,26 @@ async def search(
         if words is not None:
             await asyncio.to_thread(words.add, texts)
     matches.sort(key=lambda match: match.path)
-    shown, listed = _shown_matches(matches)
+    shown, listed = _shown_matches(matches, tree.prefix)
     if words is None:
-        return Outcome(shown, value=_value(matches, listed))
+        return Outcome(shown, value=_value(matches, listed, tree.prefix))
     known = await _known(tree, index, domain, asked.query, set(paths))
     candidates: dict[str, str] = {}
     async for texts in tree.texts(words.candidates(known)):
         candidates |= texts
     sections = await asyncio.to_thread(words.ranked, candidates, known, limit=MAX_SECTIONS)
-    parts = ["Best sections:\n" + as_data("\n\n".join(map(_shown_section, sections)))] if sections else []
+    parts = (
+        ["Best sections:\n" + as_data("\n\n".join(_shown_section(section, tree.prefix) for section in sections))]
+        if sections
+        else []
+    )
     if matches or not sections:
         parts.append(shown)
-    return Outcome("\n\n".join(parts), value=_value(matches, listed))
+    return Outcome("\n\n".join(parts), value=_value(matches, listed, tree.prefix))
 
 
-def _value(matches: Sequence[Matches], listed: int) -> Found:
-    return Found(len(matches), tuple(match.path for match in matches[:listed]))
+def _value(matches: Sequence[Matches], listed: int, prefix: str) -> Found:
+    return Found(len(matches), tuple(prefix + match.path for match in matches[:listed]))
 
 
 async def _known(tree: Tree, index: SearchIndex | None, domain: str, query: str, paths: Set[str]) -> list[str]:
@@ -99,7 +103,7 @@ async def _pattern_matches(tree: Tree, paths: Sequence[str], pattern: str, secon
     return sorted(found, key=lambda match: match.path), note
 
 
-def _shown_matches(matches: Sequence[Matches]) -> tuple[str, int]:
+def _shown_matches(matches: Sequence[Matches], prefix: str) -> tuple[str, int]:
     """Return the text, and how many of the files it names."""
     if not matches:
         return "No line matches.", 0
@@ -107,7 +111,7 @@ def _shown_matches(matches: Sequence[Matches]) -> tuple[str, int]:
     room = MAX_RESULT_CHARACTERS - 2000
     listed = 0
     for match in matches[:MAX_FILES_FOUND]:
-        shown = [f"{match.path} ({match.count})", *(f"  {number}: {text}" for number, text in match.lines)]
+        shown = [f"{prefix}{match.path} ({match.count})", *(f"  {number}: {text}" for number, text in match.lines)]
         if len(matches) > 40:  # then where it is says more than how it stands there
             shown = shown[:2]
         room -= sum(len(line) + 1 for line in shown)
@@ -121,7 +125,7 @@ def _shown_matches(matches: Sequence[Matches]) -> tuple[str, int]:
     return f"{head}:\n{as_data(chr(10).join(lines))}", listed
 
 
-def _shown_section(section: LiveSection) -> str:
+def _shown_section(section: LiveSection, prefix: str) -> str:
     heading = " > ".join(filter(None, (section.title, *section.heading_path)))
     text = " ".join(section.text.split())
-    return f"{section.path}, lines {section.start_line} to {section.end_line}: {heading}\n  {text[:400]}"
+    return f"{prefix}{section.path}, lines {section.start_line} to {section.end_line}: {heading}\n  {text[:400]}"

@@ -4,9 +4,11 @@ import asyncio
 from typing import assert_never
 
 import msgspec
+from msgspec.structs import replace
 
 from service.agent.checks import gates
 from service.agent.checks.links import Links
+from service.agent.contexts import NO_CONTEXTS, Contexts
 from service.agent.guards.refused import Refused
 from service.agent.tools.arguments import (
     KINDS,
@@ -26,12 +28,14 @@ from service.agent.tools.arguments import (
     Search,
     ToolArguments,
     Write,
+    written_paths,
 )
 from service.agent.tools.checking import check_links, checked
 from service.agent.tools.diffs import commit_diff, history, own_diff
 from service.agent.tools.reading import listing, read
 from service.agent.tools.results import Outcome, bounded, number_of, times
 from service.agent.tools.searching import search
+from service.agent.tree import Tree
 from service.agent.workspace import Workspace
 from service.domain.jobs.decider import Todo
 from service.domain.model import ToolCall, decoded_arguments
@@ -42,11 +46,19 @@ from service.ports.search_index import SearchIndex
 class Toolbox:
     """Runs tools on a workspace. Nothing that a model writes makes it raise."""
 
-    def __init__(self, workspace: Workspace, links: Links, index: SearchIndex | None, domain: str) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        links: Links,
+        index: SearchIndex | None,
+        domain: str,
+        contexts: Contexts = NO_CONTEXTS,
+    ) -> None:
         self._workspace = workspace
         self._links = links
         self._index = index
         self._domain = domain
+        self._contexts = contexts
 
     async def run(self, call: ToolCall) -> Outcome:
         kind = KINDS.get(call.name)
@@ -65,15 +77,42 @@ class Toolbox:
             value = Declined((0, min(len(refused.reason), len(said))), refused.docs_folder)
             return Outcome(said, is_error=True, value=value)
 
+    def _root(self, path: str) -> tuple[Tree, str]:
+        """Return the files that a path is among, and its path there: ``@NAME/…`` is in a context repository.
+
+        Raise Refused for a context that cannot be read, or does not exist.
+        """
+        first, _, rest = path.strip().removeprefix("./").lstrip("/").partition("/")
+        name = first.removeprefix("@")
+        if name == first or self._workspace.exists(first) or self._workspace.has_folder(first):
+            return self._workspace, path
+        if name in self._contexts.trees:
+            return self._contexts.trees[name], rest or "."
+        if name in self._contexts.problems:
+            raise Refused(f"@{name} cannot be read now: {self._contexts.problems[name]}", "Go on without it.")
+        known = ", ".join(f"@{one}" for one in self._contexts.trees) or "none"
+        raise Refused(f"Context repository not found: {first}.", f"There are: {known}.")
+
+    def _require_own(self, *paths: str) -> None:
+        for path in paths:
+            if self._root(path)[0] is not self._workspace:
+                where = f"{self._workspace.docs_folder}/" if self._workspace.docs_folder else "the documentation"
+                raise Refused(f"{path} is in a context repository, which is only read.", f"Write in {where}.")
+
     async def _run(self, arguments: ToolArguments) -> Outcome:
         workspace = self._workspace
+        self._require_own(*written_paths(arguments))
         match arguments:
             case ListFiles(folder=folder, name=name):
-                return await asyncio.to_thread(listing, workspace, workspace.folder(folder), name)
-            case Search():
-                return await search(workspace, self._index, self._domain, arguments)
-            case Read():
-                return await read(workspace, arguments)
+                tree, folder = self._root(folder)
+                return await asyncio.to_thread(listing, tree, tree.folder(folder), name)
+            case Search(folder=folder):
+                tree, folder = self._root(folder)
+                index = self._index if tree is workspace else None
+                return await search(tree, index, self._domain, replace(arguments, folder=folder))
+            case Read(path=path):
+                tree, path = self._root(path)
+                return await read(tree, replace(arguments, path=path))
             case Replace(path=path, old=old, new=new):
                 change, count = await workspace.replace(path, old, new, everywhere=arguments.all, line=arguments.line)
                 said = f"Replaced {times(count)} in {change.path}."

@@ -7,7 +7,16 @@ from msgspec import Struct
 
 from service.domain.errors import Dependency
 from service.domain.jobs.comments import CommentSource
-from service.domain.jobs.events import FileChange, MergeConflict, Message, Problem, PullRequestOutcome, Todo, WorkEnding
+from service.domain.jobs.events import (
+    FileChange,
+    MergeConflict,
+    Message,
+    OpenedContext,
+    Problem,
+    PullRequestOutcome,
+    Todo,
+    WorkEnding,
+)
 from service.domain.model import ToolCall, Usage
 from service.domain.tool_values import ToolValue
 
@@ -57,6 +66,11 @@ class OpenWorkspace(Struct, frozen=True):
     docs_commit: str = ""
     """The newest commit of the documentation's branch that is part of the base commit; empty: unknown."""
     merge: MergedBase | None = None
+
+
+class OpenContexts(Struct, frozen=True):
+    contexts: tuple[OpenedContext, ...]
+    now: datetime
 
 
 class RecordModelReply(Struct, frozen=True):
@@ -247,6 +261,7 @@ JobCommand = (
     RequestJob
     | StartJob
     | OpenWorkspace
+    | OpenContexts
     | RecordModelReply
     | RecordToolResult
     | RecordFinish

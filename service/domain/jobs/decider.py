@@ -23,6 +23,7 @@ from service.domain.jobs.commands import (
     InterruptJob,
     JobCommand,
     MergedBase,
+    OpenContexts,
     OpenWorkspace,
     PostponeJob,
     Rebase,
@@ -51,6 +52,7 @@ from service.domain.jobs.events import (
     CommentAnswered,
     CommentIgnored,
     Committed,
+    ContextsOpened,
     FileChange,
     FileChanged,
     JobArchived,
@@ -69,6 +71,7 @@ from service.domain.jobs.events import (
     Message,
     MessageAdded,
     ModelReplied,
+    OpenedContext,
     PlanChanged,
     Problem,
     PullRequestClosed,
@@ -118,6 +121,7 @@ __all__ = [
     "CommentIgnored",
     "Committed",
     "CompleteJob",
+    "ContextsOpened",
     "FailJob",
     "FileChange",
     "FileChanged",
@@ -142,7 +146,9 @@ __all__ = [
     "Message",
     "MessageAdded",
     "ModelReplied",
+    "OpenContexts",
     "OpenWorkspace",
+    "OpenedContext",
     "PlanChanged",
     "PostponeJob",
     "Problem",
@@ -350,6 +356,8 @@ def _step(command: JobCommand, work: Work) -> list[JobEvent]:
     match command:
         case OpenWorkspace():
             return [] if work.base_commit else _workspace_opened(command)
+        case OpenContexts(contexts=contexts, now=now):
+            return [ContextsOpened(contexts, opened_at=now)] if work.contexts is None else []
         case RecordModelReply() | RecordChecks() | RecordCommit() | CompleteJob() if work.unanswered_calls():
             raise Conflict("The calls of the last reply have no results yet.")
         case RecordModelReply() as reply:

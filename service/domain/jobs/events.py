@@ -79,6 +79,20 @@ class MergeConflict(Struct, frozen=True):
     """The lines of both sides and of their common base between markers, or the beginning of them."""
 
 
+class OpenedContext(Struct, frozen=True, omit_defaults=True):
+    """A context repository as a round of a job reads it."""
+
+    name: str
+    repository: str
+    ref: str
+    commit: str = ""
+    """Empty when it could not be fetched."""
+    public: bool = False
+    """Its text may be quoted in the pull request."""
+    problem: str = ""
+    """Why it could not be fetched."""
+
+
 class JobRequested(Event, frozen=True, tag="job-requested"):
     organization_id: str
     project_id: str
@@ -113,6 +127,13 @@ class WorkspaceOpened(Event, frozen=True, tag="workspace-opened"):
     opened_at: datetime
     docs_commit: str = ""
     """The newest commit of the documentation's branch that is known to be part of the base commit; empty: unknown."""
+
+
+class ContextsOpened(Event, frozen=True, tag="contexts-opened"):
+    """The commits of the context repositories that the round reads."""
+
+    contexts: tuple[OpenedContext, ...]
+    opened_at: datetime
 
 
 class ModelReplied(Event, frozen=True, tag="model-replied"):
@@ -363,6 +384,6 @@ DeliveryEvent = Committed | BranchPushed | BranchChanged | PullRequestOpened | P
 """Events of a job's commit, branch and pull request."""
 JobEvent = (
     JobRequested | JobStarted | JobInterrupted | JobWaiting | JobResumed | JobCompleted | JobFailed | JobReopened
-    | RoundStarted | JobArchived | WorkspaceOpened | FileChanged | PlanChanged | WorkFinished | ConversationEvent
-    | MergeEvent | DeliveryEvent | CommentEvent
+    | RoundStarted | JobArchived | WorkspaceOpened | ContextsOpened | FileChanged | PlanChanged | WorkFinished
+    | ConversationEvent | MergeEvent | DeliveryEvent | CommentEvent
 )  # fmt: skip

@@ -19,6 +19,7 @@ from service.domain.jobs.events import (
     JobWaiting,
     MessageAdded,
     ModelReplied,
+    OpenedContext,
     Problem,
     PullRequestOpened,
     PullRequestOutcome,
@@ -69,6 +70,8 @@ class Work(Struct, frozen=True):
 
     base_commit: str | None = None
     """The commit that the round's changes are based on."""
+    contexts: tuple[OpenedContext, ...] | None = None
+    """The context repositories as the round reads them; None as long as none were opened."""
     transcript: tuple[TranscriptStep, ...] = ()
     """The steps of all rounds, in the order in which the model sees them, after the request's own messages; of the
     checks, only those that went back to the model.

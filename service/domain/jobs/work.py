@@ -15,6 +15,7 @@ from service.domain.jobs.events import (
     CommentEvent,
     CommentIgnored,
     Committed,
+    ContextsOpened,
     ConversationEvent,
     DeliveryEvent,
     FileChanged,
@@ -50,6 +51,8 @@ def evolve_work(work: Work, event: JobEvent) -> Work:
     match event:
         case WorkspaceOpened(base_commit=base_commit, docs_commit=docs_commit):
             return replace(work, base_commit=base_commit, docs_commit=docs_commit or work.docs_commit)
+        case ContextsOpened(contexts=contexts):
+            return replace(work, contexts=contexts)
         case ModelReplied() | MessageAdded() | ChecksReported() | ToolReturned():
             return _talked(work, event)
         case FileChanged(path=path, content=content):
@@ -178,6 +181,7 @@ def _next_round(work: Work, event: JobReopened | RoundStarted, *, keeps_changes:
         base_commit=work.base_commit if keeps_changes else None,
         merge=work.merge if keeps_changes else None,
         unmerged=work.unmerged if keeps_changes else (),
+        contexts=None,
         changes=work.changes if keeps_changes else {},
         transcript=(*work.transcript, event),
         round_start=len(work.transcript),

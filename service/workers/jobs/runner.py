@@ -40,7 +40,7 @@ from service.ports.model import Models
 from service.ports.search_index import SearchIndex
 from service.ports.tracer import Attribute, NoTracer, Tracer
 from service.queries.jobs import active_jobs
-from service.queries.projects import get_project, source_of
+from service.queries.projects import context_sources, get_project, source_of
 from service.queries.read_models import wait_for_rebuild
 from service.runtime.system import SystemClock
 from service.streams import JOBS, decoded
@@ -243,7 +243,7 @@ class JobRunner:
         context = JobContext(
             ports.models.for_agent(request.model_alias), ports.docs, source, ports.code_hosts[project.code_host],
             ports.index, project.domain, recorder, self._clock.now, self._settings.budgets, self._settings.author,
-            seconds=self._clock.seconds,
+            contexts=context_sources(project.id, project.contexts), seconds=self._clock.seconds,
         )  # fmt: skip
         job: Running | Finished = state
         while isinstance(job, Running):  # again when a message came while it was handed in

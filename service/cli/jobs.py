@@ -27,6 +27,7 @@ from service.domain.jobs.decider import (
     JobWaiting,
     Message,
     MessageAdded,
+    ModelReminded,
     ModelReplied,
     PlanChanged,
     PullRequestOpened,
@@ -311,6 +312,8 @@ def _line(event: JobEvent) -> str:
             return f"{tag}  {path}{' (deleted)' if content is None else ''}"
         case PullRequestOpened(url=url) | PullRequestUpdated(url=url):
             return f"{tag}  {url}"
+        case ModelReminded(reason=reason):
+            return f"{tag}  {reason}"
         case PlanChanged(todos=todos):
             done = sum(todo.status == "completed" for todo in todos)
             return f"{tag}  {done} of {len(todos)} done"

@@ -30,6 +30,7 @@ from service.domain.jobs.decider import (
     JobStarted,
     JobWaiting,
     MessageAdded,
+    ModelReminded,
     ModelReplied,
     PlanChanged,
     PullRequestClosed,
@@ -154,7 +155,7 @@ def _changed(event: JobEvent, position: int) -> dict[str, str | int | None]:
         case PlanChanged(todos=todos):
             return {"todos": msgspec.json.encode(todos).decode()}
         case BranchChanged(branch=branch):
-            return {"branch": branch}
+            return {"branch": branch, "problems": "[]"}
         case PullRequestOpened(number=number, url=url) | PullRequestUpdated(number=number, url=url):
             return {"pull_request_number": number, "pull_request_url": url, "outcome": "pull_request"}
         case JobCompleted(message=message, outcome=outcome):
@@ -174,7 +175,7 @@ def _changed(event: JobEvent, position: int) -> dict[str, str | int | None]:
             JobRequested() | WorkspaceOpened() | ContextsOpened() | ModelReplied() | FileChanged() | ToolReturned()
             | WorkFinished()
             | Committed() | BranchPushed() | PullRequestClosed() | MessageAdded() | WorkRebased()
-            | CommentIgnored() | CommentAnswered()
+            | CommentIgnored() | CommentAnswered() | ModelReminded()
             | BaseMerged() | BaseNotMerged()
         ):  # fmt: skip
             return {}

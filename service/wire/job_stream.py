@@ -44,6 +44,7 @@ from service.domain.jobs.decider import (
     JobWaiting,
     MergeConflict,
     MessageAdded,
+    ModelReminded,
     ModelReplied,
     OpenedContext,
     PlanChanged,
@@ -76,6 +77,10 @@ LIVE_EVENTS: Mapping[str, tuple[str, str]] = {
     "tool-returned": ("The result of a tool.", "callId, name, result, isError, returnedAt"),
     "file-changed": ("A file was written, or deleted.", "path, deleted"),
     "plan-changed": ("The agent's plan.", "todos"),
+    "model-reminded": (
+        "The model made no progress, and is reminded to call a tool (`words`) or another one (`failures`).",
+        "reason, remindedAt",
+    ),
     "work-finished": (
         "The agent's work ends: `done`, `asked` (a question to the caller), or `stuck`.",
         "title, summary, finishedAt, ending",
@@ -172,7 +177,7 @@ class JobStreamEncoder:
             case (
                 JobStarted() | FileChanged() | PlanChanged() | WorkFinished() | ChecksReported() | BranchPushed()
                 | JobInterrupted() | MessageAdded() | RoundStarted() | BranchChanged() | WorkRebased()
-                | JobWaiting(tries=1) | BaseMerged() | BaseNotMerged()
+                | JobWaiting(tries=1) | ModelReminded() | BaseMerged() | BaseNotMerged()
             ):  # fmt: skip
                 return [self._data(event)]
             case _:
@@ -258,6 +263,7 @@ _SHOWN: Mapping[type[JobEvent], tuple[str, ...]] = {
     ContextsOpened: ("contexts", "opened_at"),
     ModelReplied: ("model", "text", "tool_calls", "usage", "replied_at"),
     PlanChanged: ("todos",),
+    ModelReminded: ("reason", "reminded_at"),
     WorkFinished: ("title", "summary", "finished_at", "ending"),
     ChecksReported: ("round", "problems", "returned", "reported_at"),
     Committed: ("commit", "message", "committed_at"),

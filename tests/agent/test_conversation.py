@@ -7,7 +7,16 @@ import pytest
 from service.agent.loop.conversation import MAX_GUIDANCE_CHARACTERS, facts, messages
 from service.agent.prompts import prompt
 from service.agent.workspace import Workspace
-from service.domain.jobs.decider import ChecksReported, JobRequested, Message, ModelReplied, Problem, ToolReturned, Work
+from service.domain.jobs.decider import (
+    ChecksReported,
+    JobRequested,
+    Message,
+    ModelReminded,
+    ModelReplied,
+    Problem,
+    ToolReturned,
+    Work,
+)
 from service.domain.model import ToolCall, Usage
 from service.ports.docs_source import Source
 from service.ports.model import AssistantMessage, SystemMessage, UserMessage
@@ -55,10 +64,10 @@ def test_braces_in_values_stay_what_they_are():
     assert "{problems} {folder}" in prompt("checks", problems="{problems} {folder}")
 
 
-def test_empty_reply_is_answered_with_a_request_to_go_on():
+def test_empty_reply_is_left_out_before_its_reminder():
     silent = ModelReplied("m", "", (), Usage(), AT)
-    told = messages(request(Message("user", "A")), Work(transcript=(silent,)), "facts")
-    assert told[-1] == UserMessage(prompt("nudge"), "nudge")
+    told = messages(request(Message("user", "A")), Work(transcript=(silent, ModelReminded("words", AT))), "facts")
+    assert told[-2:] == (UserMessage("A"), UserMessage(prompt("reminder-words"), "nudge"))
 
 
 @pytest.mark.parametrize(("window_tokens", "most"), [(None, MAX_GUIDANCE_CHARACTERS), (8_000, 1_000)])

@@ -15,7 +15,7 @@ from tests.fakes.model import FakeModel, Says, call, calls
 
 FILES = {f"page{number}.md": f"# Page {number}\n" + "word " * 5_000 for number in range(60)}
 TOO_LONG = Invalid("the prompt is too long for fake/model", code="context_window_exceeded")
-DONE = Says("Done.")
+DONE = calls(call("finish", title="Read", summary="Done."))
 
 
 def reads(first, last):
@@ -31,7 +31,7 @@ def shrink_level(journal):
 
 
 async def test_broken_reply_is_requested_again_and_listeners_notified():
-    model = FakeModel([Says("I am on", breaks_off=Unavailable("gone")), Says("All is well.")])
+    model = FakeModel([Says("I am on", breaks_off=Unavailable("gone")), Says("All is well.", DONE.calls)])
     journal, heard = Journal("x"), []
     context = context_of(journal, FakeDocsSource({"a.md": "x\n"}), model)
     await work(journal.start(), replace(context, on_text=heard.append))
@@ -54,15 +54,6 @@ async def test_a_reply_without_end_is_not_asked_again():
     with pytest.raises(Unavailable) as failed:
         await run_work(Journal("x"), FakeDocsSource(FILES), model)
     assert failed.value.code == "model_reply_too_long"
-
-
-async def test_an_empty_reply_is_asked_again_once():
-    model = FakeModel([Says(""), Says("Nothing to do.")])
-    journal = Journal("x")
-    state = await run_work(journal, FakeDocsSource(FILES), model)
-    assert state.work.finish.summary == "Nothing to do."
-    state = await run_work(Journal("x"), FakeDocsSource(FILES), FakeModel([Says(""), Says("")]))
-    assert state.work.finish.summary == "The model ended its turn without a word."
 
 
 async def test_a_job_of_sixty_steps_stays_within_the_window_all_along():

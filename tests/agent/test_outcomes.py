@@ -1,12 +1,14 @@
-"""How a job's end is presented: what makes a draft, and what its caller reads of it."""
+"""How a job ends: what makes a draft, when a model is stuck, and what the caller reads of it."""
 
 import pytest
 
-from service.domain.jobs.decider import JobCompleted
-from tests.agent.journal import Journal, run_job
+from service.agent.prompts import prompt
+from service.domain.jobs.decider import JobCompleted, ModelReminded, ModelReplied
+from service.ports.model import UserMessage
+from tests.agent.journal import Journal, Killed, run_job
 from tests.fakes.code_host import FakeCodeHost
 from tests.fakes.docs_source import FakeDocsSource
-from tests.fakes.model import FakeModel, call, calls
+from tests.fakes.model import FakeModel, Says, call, calls
 
 FILES = {"index.md": "# Home\n"}
 BROKEN = call("write", path="new.md", text="See [it](nowhere.md).\n")
@@ -79,3 +81,87 @@ async def test_title_covers_all_rounds(finish, title):
     journal.say("Link it")
     await run_job(journal, docs, FakeModel([calls(MENDED, finish)]), host=host)
     assert host.pull_requests[0].title == title
+
+
+WORDS = Says("Which version?")
+FAILS = calls(call("replace", path="index.md", old="nowhere", new="x"))
+ASKS = calls(call("ask", question="Which version?"))
+
+
+def reasons(journal):
+    return [event.reason for event in journal.events if isinstance(event, ModelReminded)]
+
+
+async def test_reply_in_words_is_reminded_once_then_needs_input():
+    journal, host, model = Journal("x"), FakeCodeHost(), FakeModel([WORDS, WORDS])
+    end = await run_job(journal, FakeDocsSource(FILES), model, host=host)
+    assert (end.outcome.outcome, end.outcome.message) == ("needs_input", "Which version?")
+    assert host.pull_requests == []
+    assert model.requests[1].messages[-1] == UserMessage(prompt("reminder-words"), "nudge")
+    assert reasons(journal) == ["words"]
+
+
+async def test_empty_replies_need_input_too():
+    end = await run_job(Journal("x"), FakeDocsSource(FILES), FakeModel([Says(""), Says("")]))
+    assert (end.outcome.outcome, end.outcome.message) == ("needs_input", "The model ended its turn without a word.")
+
+
+async def test_reminded_model_that_goes_on_is_not_stuck():
+    journal = Journal("x")
+    end = await run_job(journal, FakeDocsSource(FILES), FakeModel([WORDS, calls(MORE), WORDS, calls(FINISH)]))
+    assert end.outcome.outcome == "pull_request"
+    assert reasons(journal) == ["words", "words"]
+
+
+async def test_equal_failures_are_reminded_once_then_needs_input():
+    journal, model = Journal("x"), FakeModel([FAILS] * 4)
+    end = await run_job(journal, FakeDocsSource(FILES), model)
+    assert end.outcome.outcome == "needs_input"
+    assert end.outcome.message.startswith("The agent is stuck: its call of replace failed 4 times with: ")
+    assert model.requests[3].messages[-1] == UserMessage(prompt("reminder-failures"), "nudge")
+    assert reasons(journal) == ["failures"]
+
+
+async def test_different_failures_are_not_reminded():
+    other = calls(call("read", path="nowhere.md"))
+    journal, model = Journal("x"), FakeModel([FAILS, FAILS, other, FAILS, FAILS, calls(FINISH)])
+    await run_job(journal, FakeDocsSource(FILES), model)
+    assert reasons(journal) == []
+
+
+async def test_changes_of_a_stuck_model_become_a_draft():
+    host = FakeCodeHost()
+    end = await run_job(Journal("x"), FakeDocsSource(FILES), FakeModel([calls(MORE), WORDS, WORDS]), host=host)
+    (shown,) = host.pull_requests
+    assert shown.draft
+    assert "Its last words:**\n\nWhich version?\n" in shown.body
+    assert (end.outcome.outcome, end.outcome.message) == ("pull_request", "Which version?")
+
+
+@pytest.mark.parametrize("script", [[calls(BROKEN), WORDS, WORDS], [calls(MORE), ASKS]])
+async def test_changes_are_kept_for_the_answer(script):
+    journal, docs, host = Journal("x"), FakeDocsSource(FILES), FakeCodeHost()
+    end = await run_job(journal, docs, FakeModel(script), host=host)
+    assert (end.outcome.outcome, end.outcome.message) == ("needs_input", "Which version?")
+    assert (host.pull_requests, docs.pushes) == ([], [])
+    assert bool(end.work.remaining_problems) == (ASKS not in script)
+    journal.say("Version 2")
+    end = await run_job(journal, docs, FakeModel([calls(MENDED, FINISH)]), host=host)
+    assert end.outcome.outcome == "pull_request"
+    assert not host.pull_requests[0].draft
+
+
+@pytest.mark.parametrize("script", [[FAILS] * 4, [calls(MORE), WORDS, WORDS]])
+async def test_job_killed_at_any_record_is_stuck_all_the_same(script):
+    journal = Journal("x")
+    whole = await run_job(journal, FakeDocsSource(FILES), FakeModel(script))
+    for record in range(1, journal.records + 1):
+        journal, docs, host = Journal("x"), FakeDocsSource(FILES), FakeCodeHost()
+        journal.dies_at = record
+        with pytest.raises(Killed):
+            await run_job(journal, docs, FakeModel(script), host=host)
+        asked = sum(isinstance(step, ModelReplied) for step in journal.state.work.transcript)
+        journal.dies_at = None
+        end = await run_job(journal, docs, FakeModel(script[asked:]), host=host)
+        assert (end.outcome.outcome, end.outcome.message) == (whole.outcome.outcome, whole.outcome.message)
+        assert len(reasons(journal)) == 1

@@ -117,7 +117,7 @@ async def test_message_follows_the_pending_results_in_the_next_prompt():
     assert len(kinds(journal, Committed)) == 1
 
 
-@pytest.mark.parametrize("last", [calls(finish()), Says("All done.")])
+@pytest.mark.parametrize("last", [calls(finish()), Says("All done."), calls(call("ask", question="Is it?"))])
 async def test_final_reply_does_not_end_the_work_after_a_new_message(last):
     journal, host, docs = Journal("Explain retries"), FakeCodeHost(), FakeDocsSource(FILES)
     model = TalkedTo([calls(EDIT), last, *second_round()], journal, at=2)
@@ -195,7 +195,7 @@ async def test_round_without_changes_leaves_the_pull_request_alone():
     journal, docs, host = Journal("Explain retries"), FakeDocsSource(FILES), FakeCodeHost()
     await run_job(journal, docs, FakeModel(first_round()), host=host)
     journal.say("Is that all?")
-    end = await run_job(journal, docs, FakeModel([Says("It is.")]), host=host)
+    end = await run_job(journal, docs, FakeModel([calls(finish("It is", "It is."))]), host=host)
     assert end.outcome.message == "It is."
     assert host.pull_requests[0].title == "Explain retries"
     assert len(docs.pushes) == 1
@@ -223,7 +223,7 @@ async def test_pull_request_that_failed_to_open_is_opened_next_round():
         await run_job(journal, docs, FakeModel(first_round()), host=host)
     await journal.record(FailJob("unavailable", "down", START))
     journal.say("Try again")
-    end = await run_job(journal, docs, FakeModel([Says("It is all done.")]), host=host)
+    end = await run_job(journal, docs, FakeModel([calls(finish())]), host=host)
     assert isinstance(end.outcome, JobCompleted)
     assert [shown.head for shown in host.pull_requests] == ["docs/change"]
 
@@ -390,7 +390,7 @@ async def test_message_continues_a_job_about_to_end_without_changes():
             return await super().record(command)
 
     journal, docs = Said("Look around"), FakeDocsSource(FILES)
-    await run_job(journal, docs, FakeModel([Says("Nothing to do."), *second_round()]))
+    await run_job(journal, docs, FakeModel([calls(finish()), *second_round()]))
     assert docs.files("docs/change")["more.md"] == "# More\n"
 
 

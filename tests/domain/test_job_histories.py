@@ -34,6 +34,7 @@ from service.domain.jobs.decider import (
     RecordPullRequest,
     RecordPush,
     RecordToolResult,
+    RemindModel,
     RoundStarted,
     Running,
     StartJob,
@@ -48,7 +49,8 @@ from tests.domain.test_jobs import REQUEST
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 WISHES = (
     "start", "open", "reply", "reply", "reply", "last reply", "result", "result", "result", "finish by tool", "finish",
-    "pass", "send back", "commit", "push", "pull request", "complete", "complete", "fail", "interrupt", "park",
+    "ask", "remind", "pass", "send back", "commit", "push", "pull request", "complete", "complete", "fail",
+    "interrupt", "park",
     "message", "message", "message", "cancel", "archive", "merge", "rebase",
 )  # fmt: skip
 
@@ -67,6 +69,8 @@ def command(wish, number, job):
         "last reply": RecordModelReply("m", "Done.", (), Usage(1, 1), NOW, messages_seen=seen),
         "result": RecordToolResult(call, "write", "ok", False, NOW, changes=(FileChange(f"{number % 3}.md", "x"),)),
         "finish by tool": RecordToolResult(call, "finish", "ok", False, NOW, finished=("T", "S")),
+        "ask": RecordToolResult(call, "ask", "ok", False, NOW, asked="Q"),
+        "remind": RemindModel("words", NOW),
         "finish": RecordFinish("T", "S", NOW),
         "pass": RecordChecks((), False, NOW),
         "send back": RecordChecks((), True, NOW),

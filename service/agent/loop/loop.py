@@ -13,13 +13,13 @@ from service.agent.loop.checking import checked
 from service.agent.loop.job_context import JobContext
 from service.agent.loop.model_call import request_reply
 from service.agent.loop.opening import open_workspace
+from service.agent.loop.standstill import after_standstill
 from service.agent.tools.results import Outcome
 from service.agent.tools.toolbox import Toolbox
 from service.agent.workspace import Workspace
 from service.domain.errors import depending_on
 from service.domain.jobs.decider import (
     ModelReplied,
-    RecordFinish,
     RecordToolResult,
     Running,
     ToolReturned,
@@ -53,9 +53,8 @@ async def work(state: Running, context: JobContext) -> Running:
     repository = await conversation.facts(workspace, window_tokens) + shown(state.work.contexts or (), contexts)
     while True:
         state = await _answered(state, toolbox, workspace, context)
-        if state.work.finish is None and (said := _last_word(state.work)) is not None:
-            summary = said or "The model ended its turn without a word."
-            state = await context.record(RecordFinish(state.request.title, summary, context.now()))
+        if state.work.finish is None and (step := after_standstill(state, context.now)) is not None:
+            state = await context.record(step)
         if state.work.finish is None:
             _check_budgets(state.work, context.budgets, context.seconds() - started)
             state = await context.record(await request_reply(state, context, repository))
@@ -100,18 +99,6 @@ def _answered_calls_of_last_reply(done: Work) -> list[ToolReturned]:
             break
         answered.append(step)
     return answered
-
-
-def _last_word(done: Work) -> str | None:
-    """The text of a reply that ended the model's turn without calling a tool; an empty one does so the second time."""
-    last, before = done.transcript[-1:], done.transcript[-2:-1]
-    match last, before:
-        case (ModelReplied(text=text, tool_calls=(), cut_off=False),), _ if text.strip():
-            return text.strip()
-        case (ModelReplied(tool_calls=(), cut_off=False),), (ModelReplied(tool_calls=()),):
-            return ""
-        case _:
-            return None
 
 
 def _check_budgets(done: Work, budgets: Budgets, spent: float) -> None:

@@ -23,6 +23,7 @@ from service.domain.jobs.decider import (
     JobReopened,
     MergeConflict,
     MessageAdded,
+    ModelReminded,
     ModelReplied,
     RoundStarted,
     ToolReturned,
@@ -132,7 +133,7 @@ def in_full(step: TranscriptStep, most: int | None) -> list[ModelMessage]:
     match step:
         case ModelReplied(text=text, tool_calls=calls, cut_off=cut_off):
             if not text and not calls:
-                return [UserMessage(prompt("nudge"), "nudge")]
+                return []  # providers refuse an empty message; a reminder follows
             after: list[ModelMessage] = [UserMessage(prompt("cut-off"), "nudge")] if cut_off and not calls else []
             return [AssistantMessage(text, calls), *after]
         case ToolReturned(call_id=call_id, name=name, result=result, is_error=is_error, value=value):
@@ -143,6 +144,8 @@ def in_full(step: TranscriptStep, most: int | None) -> list[ModelMessage]:
             return [UserMessage(prompt("checks", problems=shown_problems(problems)), "checks")]
         case MessageAdded(comment=comment, text=text):
             return [UserMessage(text) if comment is None else comment_message(comment, text)]
+        case ModelReminded(reason=reason):
+            return [UserMessage(prompt(f"reminder-{reason}"), "nudge")]
         case JobReopened(keeps_changes=True):
             return [UserMessage(prompt("round-kept"), "round")]
         case JobReopened() | RoundStarted():
@@ -168,7 +171,10 @@ def in_short(step: TranscriptStep) -> list[ModelMessage]:
         case BaseMerged(conflicts=conflicts) | WorkRebased(conflicts=conflicts) if conflicts:
             places = ", ".join(dict.fromkeys(conflict.path for conflict in conflicts))
             return [UserMessage(f"[Branches were merged, with conflicts in these files:\n{as_data(places)}]", "merge")]
-        case MessageAdded() | JobReopened() | RoundStarted() | BaseMerged() | WorkRebased() | BaseNotMerged():
+        case (
+            MessageAdded() | ModelReminded() | JobReopened() | RoundStarted()
+            | BaseMerged() | WorkRebased() | BaseNotMerged()
+        ):  # fmt: skip
             return in_full(step, None)
 
 

@@ -14,6 +14,7 @@ from service.domain.jobs.events import (
     OpenedContext,
     Problem,
     PullRequestOutcome,
+    ReminderReason,
     Todo,
     WorkEnding,
 )
@@ -102,6 +103,13 @@ class RecordToolResult(Struct, frozen=True):
     asked: str | None = None
     """The question to the caller, when the tool was ``ask``: the job ends and waits for a message."""
     value: ToolValue | None = None
+
+
+class RemindModel(Struct, frozen=True):
+    """The model made no progress: its next prompt ends with what is expected of it."""
+
+    reason: ReminderReason
+    now: datetime
 
 
 class RecordFinish(Struct, frozen=True):
@@ -264,6 +272,7 @@ JobCommand = (
     | OpenContexts
     | RecordModelReply
     | RecordToolResult
+    | RemindModel
     | RecordFinish
     | RecordChecks
     | RecordCommit

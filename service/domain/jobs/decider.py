@@ -36,6 +36,7 @@ from service.domain.jobs.commands import (
     RecordPullRequest,
     RecordPush,
     RecordToolResult,
+    RemindModel,
     RequestJob,
     ResumeJob,
     SetMergeAside,
@@ -70,6 +71,7 @@ from service.domain.jobs.events import (
     MergeConflict,
     Message,
     MessageAdded,
+    ModelReminded,
     ModelReplied,
     OpenedContext,
     PlanChanged,
@@ -145,6 +147,7 @@ __all__ = [
     "MergedBase",
     "Message",
     "MessageAdded",
+    "ModelReminded",
     "ModelReplied",
     "OpenContexts",
     "OpenWorkspace",
@@ -167,6 +170,7 @@ __all__ = [
     "RecordPullRequest",
     "RecordPush",
     "RecordToolResult",
+    "RemindModel",
     "RequestJob",
     "ResumeJob",
     "Round",
@@ -358,7 +362,9 @@ def _step(command: JobCommand, work: Work) -> list[JobEvent]:
             return [] if work.base_commit else _workspace_opened(command)
         case OpenContexts(contexts=contexts, now=now):
             return [ContextsOpened(contexts, opened_at=now)] if work.contexts is None else []
-        case RecordModelReply() | RecordChecks() | RecordCommit() | CompleteJob() if work.unanswered_calls():
+        case RecordModelReply() | RemindModel() | RecordChecks() | RecordCommit() | CompleteJob() if (
+            work.unanswered_calls()
+        ):
             raise Conflict("The calls of the last reply have no results yet.")
         case RecordModelReply() as reply:
             return [
@@ -369,6 +375,8 @@ def _step(command: JobCommand, work: Work) -> list[JobEvent]:
             ]  # fmt: skip
         case RecordToolResult():
             return _tool_returned(command, work)
+        case RemindModel(reason=reason, now=now):
+            return [] if work.waiting else [ModelReminded(reason, reminded_at=now)]
         case RecordFinish(title=title, summary=summary, now=now, ending=ending):
             return [] if work.waiting else [WorkFinished(title, summary, finished_at=now, ending=ending)]
         case RecordChecks() as checks:

@@ -18,6 +18,8 @@ JobOutcome = Literal["pull_request", "nothing_changed", "needs_input"]
 """How a completed round ended. A failed one has a failure instead."""
 WorkEnding = Literal["done", "asked", "stuck"]
 """Why the model's work ended: it called it done, it asked the caller, or it made no progress after a reminder."""
+ReminderReason = Literal["words", "failures"]
+"""A reply in words without a tool call; equal calls of a tool that failed one after another."""
 Severity = Literal["error", "warning"]
 
 
@@ -169,6 +171,13 @@ class ToolReturned(Event, frozen=True, tag="tool-returned"):
     returned_at: datetime
     value: Annotated[ToolValue | None, Meta(extra={"personal": None})] = None
     """The same as ``result`` for a model that works on values; None from before there were any."""
+
+
+class ModelReminded(Event, frozen=True, tag="model-reminded"):
+    """The model made no progress, and reads once what is expected of it. If it goes on so, its work ends."""
+
+    reason: ReminderReason
+    reminded_at: datetime
 
 
 class WorkFinished(Event, frozen=True, tag="work-finished"):
@@ -376,7 +385,7 @@ class JobArchived(Event, frozen=True, tag="job-archived"):
     archived_at: datetime
 
 
-ConversationEvent = ModelReplied | ToolReturned | ChecksReported | MessageAdded
+ConversationEvent = ModelReplied | ToolReturned | ChecksReported | MessageAdded | ModelReminded
 CommentEvent = CommentIgnored | CommentAnswered
 MergeEvent = BaseMerged | BaseNotMerged | WorkRebased
 """Events that put the round's changes on other commits."""

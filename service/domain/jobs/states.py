@@ -18,6 +18,7 @@ from service.domain.jobs.events import (
     JobRequested,
     JobWaiting,
     MessageAdded,
+    ModelReminded,
     ModelReplied,
     OpenedContext,
     Problem,
@@ -32,7 +33,7 @@ from service.domain.jobs.events import (
 from service.domain.model import ToolCall, Usage
 
 TranscriptStep = (
-    ModelReplied | ToolReturned | ChecksReported | MessageAdded | JobReopened | RoundStarted
+    ModelReplied | ToolReturned | ChecksReported | MessageAdded | ModelReminded | JobReopened | RoundStarted
     | BaseMerged | BaseNotMerged | WorkRebased
 )  # fmt: skip
 

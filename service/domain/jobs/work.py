@@ -31,6 +31,7 @@ from service.domain.jobs.events import (
     JobWaiting,
     MergeEvent,
     MessageAdded,
+    ModelReminded,
     ModelReplied,
     PlanChanged,
     PullRequestClosed,
@@ -53,7 +54,7 @@ def evolve_work(work: Work, event: JobEvent) -> Work:
             return replace(work, base_commit=base_commit, docs_commit=docs_commit or work.docs_commit)
         case ContextsOpened(contexts=contexts):
             return replace(work, contexts=contexts)
-        case ModelReplied() | MessageAdded() | ChecksReported() | ToolReturned():
+        case ModelReplied() | MessageAdded() | ChecksReported() | ToolReturned() | ModelReminded():
             return _talked(work, event)
         case FileChanged(path=path, content=content):
             return replace(work, changes={**work.changes, path: content})
@@ -90,7 +91,7 @@ def _talked(work: Work, event: ConversationEvent) -> Work:
     match event:
         case ModelReplied():
             return _replied(work, event)
-        case ToolReturned():
+        case ToolReturned() | ModelReminded():
             return replace(work, transcript=(*work.transcript, event))
         case ChecksReported(returned=True, round=number):
             return replace(work, transcript=(*work.transcript, event), finish=None, check_rounds=number)

@@ -41,6 +41,8 @@ class CreatedJob(Struct, frozen=True):
     id: str
     branch: str
     position: int
+    model: str
+    """The model's full name."""
     again: bool = False
     """An earlier request with the same key has made it."""
 
@@ -62,7 +64,8 @@ async def request_job(
     if key and (known := await claimed_job(store, project.id, key, fingerprint)):
         job = await load(store, JOBS, known)
         assert not isinstance(job.state, Absent)
-        return CreatedJob(known, job.state.request.branch, job.position, again=True)
+        request = job.state.request
+        return CreatedJob(known, request.branch, job.position, request.model, again=True)
     job_id, title = new_job_id(), title_from(new.messages)
     branch = legal_branch(new.branch) if new.branch else branch_for(job_id, title)
     if branch == project.ref:
@@ -87,14 +90,14 @@ async def request_job(
     )
     if not key:
         done = await execute(store, JOBS, job_id, command, metadata=metadata)
-        return CreatedJob(job_id, branch, done.position)
+        return CreatedJob(job_id, branch, done.position, command.model)
     claim = ClaimRequest(project.id, job_id, fingerprint, now())
     position = await record_once(
         store, key, claim, lambda: plan(store, JOBS, job_id, command, metadata=metadata), metadata
     )
     if position is None:  # the same request, sent at the same time
         return await request_job(store, models, project, new, metadata, key=key)
-    return CreatedJob(job_id, branch, position)
+    return CreatedJob(job_id, branch, position, command.model)
 
 
 class AddedMessage(Struct, frozen=True):

@@ -142,6 +142,12 @@ MAX_RESULT_CHARACTERS = 2_000
 
 PublicJson = dict[str, object]
 
+_CONFIGURE = "set model under [agent] in docsmith.toml"
+_BUILTIN_RUNS = (
+    "The builtin editor ({model}) does this job: it understands a few forms of instructions. To use a language model,"
+    f" {_CONFIGURE}."
+)
+
 
 class JobStreamEncoder:
     """Encodes one run of a job, from its request (or a follow-up) to its end. Feed it the events in order, each once.
@@ -162,6 +168,8 @@ class JobStreamEncoder:
         if self.is_done:
             return []
         match event:
+            case JobRequested(model=model) if _is_builtin(model):
+                return [self._text(_BUILTIN_RUNS.format(model=model))]
             case ModelReplied():
                 return self._model_replied(event)
             case ToolReturned():
@@ -237,6 +245,15 @@ class JobStreamEncoder:
 
     def _data(self, event: JobEvent) -> bytes:
         return line("2", [public(event)])
+
+
+def named_model(model: str) -> str:
+    """Return the model for a header; for the builtin one also how to configure another."""
+    return f"{model} (to use a language model, {_CONFIGURE})" if _is_builtin(model) else model
+
+
+def _is_builtin(model: str) -> bool:
+    return model.startswith("builtin/")
 
 
 def live_event(position: int, event: JobEvent) -> bytes:

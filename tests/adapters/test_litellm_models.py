@@ -69,7 +69,7 @@ def test_settings_win_over_keys_in_the_environment():
 def test_single_model_is_the_default_of_agent_and_assistant():
     chosen = models(LOCAL)
     assert chosen.for_agent("").name == chosen.for_assistant().name == LOCAL.model
-    assert chosen.for_agent("sonnet") is EDITOR
+    assert chosen.for_agent("sonnet").name == chosen.for_agent("opus").name == LOCAL.model
 
 
 def test_defaults_are_aliases_builtin_or_whole_names():

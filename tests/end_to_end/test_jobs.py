@@ -72,15 +72,25 @@ async def test_version_1_streams_the_job_as_data_lines(http, service):
         assert response.status == 200
         assert response.content_type == "text/plain"
         assert response.headers["X-Branch-Name"] == "docs-fix-it"
+        assert response.headers["X-Model"].startswith("builtin/editor (to use a language model, set model")
         assert response.headers["Deprecation"].startswith("@")
         assert f"/v2/agent/{service.project_id}/job" in response.headers["Link"]
         lines = (await response.text()).splitlines()
         job_id = response.headers["X-Session-Id"]
     assert all(line[:2] in {"0:", "2:", "3:", "8:", "9:", "a:", "d:", "e:", "f:"} for line in lines if line)
     assert lines[-1].startswith('d:{"type":"finish"')
+    assert lines[0].startswith('0:"The builtin editor (builtin/editor) does this job')
+    assert "set model under [agent] in docsmith.toml" in lines[0]
     done = await get_job(http, service, job_id)
     assert done["status"] == "completed"
     assert done["branch"] == "docs-fix-it"
+
+
+async def test_unknown_model_of_version_1_is_refused(http, service):
+    url = f"{service.url}/v1/agent/{service.project_id}/job"
+    body = {"messages": [{"role": "user", "content": "Fix broken links"}], "model": "haiku"}
+    async with http.post(url, json=body, headers=service.admin) as response:
+        assert (response.status, (await response.json())["code"]) == (400, "unknown_model")
 
 
 async def test_a_client_that_leaves_does_not_end_the_job(http, service):

@@ -30,7 +30,7 @@ AT = datetime(2026, 3, 14, 9, 26, 53, 589_793, tzinfo=UTC)
 LINK = "https://code.example/pulls/7"
 
 REQUESTED = JobRequested(
-    "org-secret", "p1", "docs", "main", "sonnet", "builtin/editor", (Message("user", "Mend the links."),),
+    "org-secret", "p1", "docs", "main", "sonnet", "openai/gpt-5.2", (Message("user", "Mend the links."),),
     "Mend the links", "docs/mend-the-links-1", branch_named=False, as_draft=False, api_version=1, requested_at=AT,
 )  # fmt: skip
 
@@ -40,12 +40,12 @@ STEPS: list[JobEvent] = [
     WorkspaceOpened("b" * 40, AT),
     ContextsOpened((OpenedContext("code", "/srv/secret", "main", "d" * 40),), AT),
     ModelReplied(
-        "builtin/editor", "I look at the page first.",
+        "openai/gpt-5.2", "I look at the page first.",
         (ToolCall("call-1", "read", '{"path": "a.md"}'), ToolCall("call-2", "read", "not json")), Usage(10, 5), AT,
     ),
     ToolReturned("call-1", "read", "x" * 5_000, is_error=False, returned_at=AT),
     ToolReturned("call-2", "read", "No such page.", is_error=True, returned_at=AT),
-    ModelReplied("builtin/editor", "", (ToolCall("call-3", "replace", '{"path": "a.md"}'),), Usage(20, 6, 0.01), AT),
+    ModelReplied("openai/gpt-5.2", "", (ToolCall("call-3", "replace", '{"path": "a.md"}'),), Usage(20, 6, 0.01), AT),
     FileChanged("a.md", "whole new contents"),
     PlanChanged((Todo("1", "Mend", "in_progress"),)),
     ToolReturned("call-3", "replace", "Replaced.", is_error=False, returned_at=AT),

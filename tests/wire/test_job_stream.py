@@ -18,6 +18,8 @@ from service.domain.jobs.decider import (
     JobArchived,
     JobEvent,
     JobReopened,
+    JobResumed,
+    JobWaiting,
     MergeConflict,
     MessageAdded,
     PullRequestUpdated,
@@ -25,8 +27,15 @@ from service.domain.jobs.decider import (
     WorkRebased,
 )
 from service.domain.model import ToolCall
-from service.wire.job_stream import MAX_RESULT_CHARACTERS, JobStreamEncoder, live_event, public, queue_event
-from tests.wire.sample_jobs import AT, FAILED, LINK, STEPS, WITH_PULL_REQUEST, WITHOUT_CHANGES
+from service.wire.job_stream import (
+    MAX_RESULT_CHARACTERS,
+    JobStreamEncoder,
+    live_event,
+    named_model,
+    public,
+    queue_event,
+)
+from tests.wire.sample_jobs import AT, FAILED, LINK, REQUESTED, STEPS, WITH_PULL_REQUEST, WITHOUT_CHANGES
 
 WHEN = "2026-03-14T09:26:53.589Z"
 
@@ -36,6 +45,24 @@ def lines_of(events: list[JobEvent]) -> list[tuple[str, Any]]:
     body = b"".join(piece for event in events for piece in encoder.encode(event)).decode()
     assert encoder.is_done is any(event in events for event in (WITH_PULL_REQUEST[-1], WITHOUT_CHANGES[-1], FAILED[-1]))
     return [(line[0], json.loads(line[2:])) for line in body.split("\n")[:-1]]
+
+
+def test_first_line_says_that_the_builtin_editor_runs():
+    encoder = JobStreamEncoder("job-1")
+    (line,) = encoder.encode(replace(REQUESTED, model="builtin/editor"))
+    assert line.startswith(b'0:"The builtin editor (builtin/editor) does this job')
+    assert encoder.encode(STEPS[3])[1].startswith(b'0:"\\n\\nI look')
+    assert JobStreamEncoder("job-1").encode(REQUESTED) == []
+    assert named_model("openai/gpt-5.2") == "openai/gpt-5.2"
+
+
+def test_wait_is_one_line_however_often_it_is_tried():
+    encoder = JobStreamEncoder("job-1")
+    waits = [JobWaiting("model", "down", AT, AT, tries, attempt=0) for tries in (1, 2, 3)]
+    (line,) = [line for wait in waits for line in (*encoder.encode(wait), *encoder.encode(JobResumed(AT)))]
+    (told,) = json.loads(line[2:])
+    when = {"since": WHEN, "nextTryAt": WHEN}
+    assert told == {"type": "job-waiting", "for": "model", "reason": "down", "tries": 1, **when}
 
 
 def test_words_and_calls_have_own_steps_before_the_closing_text():

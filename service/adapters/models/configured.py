@@ -36,7 +36,9 @@ _SOON_ANOTHER = Retries(tries=2, total_seconds=10.0)
 """Retries of a model that has a fallback: to ask the fallback is better than to wait long."""
 
 ALWAYS = ("sonnet", "opus")
-"""Aliases that exist whatever the settings say: callers of the agent API name them."""
+"""Aliases that exist whatever the settings say, since callers of the agent API name them: those that the settings do
+not have mean the agent's own model.
+"""
 
 
 class ConfiguredModels:
@@ -78,7 +80,9 @@ class ConfiguredModels:
         return alias
 
     def for_agent(self, alias: str) -> Model:
-        return self._model(alias or self._agent) or self._builtin_agent
+        if not alias or (alias in ALWAYS and alias not in self._settings):
+            alias = self._agent
+        return self._model(alias) or self._builtin_agent
 
     def for_assistant(self) -> Model:
         return self._model(self._assistant) or self._builtin_assistant

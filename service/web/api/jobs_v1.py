@@ -23,7 +23,7 @@ from service.web.http.revocation import SENTENCE, revocation_of
 from service.web.http.schemas import NOT_BLANK
 from service.web.http.versioning import deprecated
 from service.wire import data_stream
-from service.wire.job_stream import JobStreamEncoder
+from service.wire.job_stream import JobStreamEncoder, named_model
 
 MAX_SKIPPED = 1_000_000
 TAKEN = 12
@@ -76,7 +76,10 @@ class JobBodyV1(Struct):
     ] = None
     model: Annotated[
         Annotated[str, Meta(max_length=100)] | None,
-        described("`sonnet`, which is meant when it is left out, `opus`, or another alias of the settings."),
+        described(
+            "An alias of the settings. Left out, or `sonnet` or `opus` where the settings have no such alias: the"
+            " agent's own model."
+        ),
     ] = None
 
 
@@ -90,7 +93,7 @@ class JobBodyV1(Struct):
         200: Answer(
             "What the agent does, as data lines of the AI SDK 4. The job outlives the connection.",
             media_type="text/plain",
-            headers=("X-Session-Id", "X-Branch-Name", "x-vercel-ai-data-stream"),
+            headers=("X-Session-Id", "X-Branch-Name", "X-Model", "x-vercel-ai-data-stream"),
             example=data_stream.EXAMPLE,
             leads_to={"getJobV1": "$response.header.X-Session-Id"},
         )
@@ -116,12 +119,13 @@ async def create_job_v1(request: web.Request) -> web.StreamResponse:
     new = NewJob(
         messages,
         api_version=1,
-        model_alias=body.model or "sonnet",
+        model_alias=body.model or "",
         branch=(body.branch or "").strip(),
         as_draft=body.asDraft in (True, "true"),
     )
     created = await new_job(request, project, new)
     headers = {**data_stream.HEADERS, "X-Session-Id": created.id, "X-Branch-Name": created.branch}
+    headers["X-Model"] = named_model(created.model)
     response = web.StreamResponse(headers={**headers, **deprecated(f"/v2/agent/{project.id}/job")})
     await response.prepare(request)
     encoder, revocation = JobStreamEncoder(created.id), revocation_of(request)

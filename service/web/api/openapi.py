@@ -98,6 +98,7 @@ HEADERS: Mapping[str, Header] = {
     ),
     "X-Session-Id": Header("The job's id."),
     "X-Branch-Name": Header("The branch that it works on."),
+    "X-Model": Header("The model that does the work; for the builtin one also how to configure another."),
     "x-vercel-ai-ui-message-stream": Header("The version of the stream's protocol.", {"const": "v1"}),
     "x-vercel-ai-data-stream": Header("The version of the stream's protocol.", {"const": "v1"}),
     "Content-Disposition": Header("A file name, for CSV and JSON lines.", is_always_sent=False),

@@ -5,6 +5,7 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
 from service.agent.workspace import Workspace
+from service.domain.jobs.comments import without_mentions
 from service.domain.jobs.decider import ModelReplied, Problem, Round, Running, WorkFinished
 from service.markup.blocks import blocks_of
 from service.markup.markdown import Markdown, without_comments
@@ -43,7 +44,6 @@ _SECTIONS: Mapping[str, tuple[str, ...]] = {
 }
 """Words of headings that ask for each thing, the plainest first."""
 _CHECKED = "Links, anchors, front matter, markup, navigation and secrets were checked; "
-_MENTION = re.compile(r"(?<![\w`/.@])@([A-Za-z0-9][\w-]*(?:/[\w.-]+)?)")
 
 
 def title(finish: WorkFinished, rounds: Sequence[Round] = ()) -> str:
@@ -75,7 +75,7 @@ def commit_subject(text: str) -> str:
 
 
 def commit_message(subject: str, summary: str, job_id: str) -> str:
-    text = _wrapped(_quiet(_visible(summary)))
+    text = _wrapped(without_mentions(_visible(summary)))
     return f"{commit_subject(subject)}\n\n{f'{text}{chr(10)}{chr(10)}' if text else ''}Docsmith-Job: {job_id}\n"
 
 
@@ -87,7 +87,7 @@ async def body(state: Running, workspace: Workspace, changes: Mapping[str, str |
     """
     finish = state.work.finish
     assert finish is not None
-    summary = _folded(_quiet(_visible(finish.summary))[:MAX_SUMMARY])
+    summary = _folded(without_mentions(_visible(finish.summary))[:MAX_SUMMARY])
     models = list(dict.fromkeys(step.model for step in state.work.transcript if isinstance(step, ModelReplied)))
     earlier = {path: text for done in state.work.rounds for path, text in done.changes.items()}
     files = _files(workspace, {**earlier, **changes})
@@ -193,7 +193,7 @@ def _headings(template: str) -> Iterator[tuple[int, int, str]]:
 
 def _earlier(rounds: Sequence[Round]) -> str:
     """Return the titles of the earlier rounds, the newest first."""
-    items = [_quiet(_one_line(done.finish.title)) for done in reversed(rounds[-MAX_ROUNDS_LISTED:])]
+    items = [without_mentions(_one_line(done.finish.title)) for done in reversed(rounds[-MAX_ROUNDS_LISTED:])]
     return _list("Before that, in the same pull request:", "changes", items)
 
 
@@ -209,7 +209,7 @@ def _problems(heading: str, noun: str, problems: Sequence[Problem]) -> str:
     items = []
     for problem in problems:
         where = f"`{problem.path}`{f', line {problem.line}' if problem.line else ''}: " if problem.path else ""
-        items.append(f"{where}{_quiet(problem.message)}")
+        items.append(f"{where}{without_mentions(problem.message)}")
     return _list(heading, noun, items) if items else ""
 
 
@@ -220,11 +220,6 @@ def _one_line(text: str) -> str:
 def _visible(text: str) -> str:
     """Without control characters, which could hide words from a reviewer's terminal."""
     return "".join(c for c in text.replace("\r\n", "\n") if c.isprintable() or c in "\n\t").strip()
-
-
-def _quiet(text: str) -> str:
-    """Return the text with its mentions quoted: a page must not be able to notify people about a pull request."""
-    return _MENTION.sub(r"`@\1`", text)
 
 
 def _shortened(line: str, width: int) -> str:

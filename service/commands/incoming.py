@@ -5,7 +5,13 @@ from contextlib import suppress
 from eventstore import Append, EventStore, Metadata, WrongExpectedVersion, execute, plan
 from service.commands.webhooks import new_secret
 from service.domain.errors import Conflict
-from service.domain.hooks.incoming import Push, RecordPushReceived, SetIncomingSecret
+from service.domain.hooks.incoming import (
+    CommentedThere,
+    Push,
+    RecordCommentReport,
+    RecordPushReceived,
+    SetIncomingSecret,
+)
 from service.domain.sites import RequestIndex
 from service.runtime.system import now
 from service.streams import INCOMING, SITES
@@ -39,3 +45,9 @@ async def record_push(store: EventStore, project_id: str, domain: str, push: Pus
             await store.append_all(writes)
             return
     raise Conflict("Too many pushes arrive at once. Send this one again.")
+
+
+async def record_comment_report(store: EventStore, project_id: str, told: CommentedThere, metadata: Metadata) -> None:
+    """Record that a pull request has a comment; the same delivery again does nothing. Raises NotFound."""
+    report = RecordCommentReport(told.delivery_id, told.host, told.number, now())
+    await execute(store, INCOMING, project_id, report, metadata=metadata)

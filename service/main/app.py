@@ -23,6 +23,7 @@ from service.web.http.app_keys import (
     INSTANCE,
     JOB_READER,
     KEY_REQUIRED,
+    MENTION,
     MODEL_NAMES,
     MODELS,
     READINESS,
@@ -49,6 +50,7 @@ def build_app(parts: Parts, not_ready: Callable[[], dict[str, str]]) -> web.Appl
     app[BROADCAST], app[REPLIER], app[INSTANCE] = parts.broadcast, parts.replier, parts.instance.name
     app[COUNT_BOUND] = parts.metrics.count_bound
     app[KEY_REQUIRED] = runtime.settings.threads.require_key
+    app[MENTION] = runtime.settings.agent.mention
     app[BEHIND] = parts.indexer.behind
     app[READINESS], app[MODEL_NAMES], app[CLOSING] = not_ready, parts.model_names(), parts.closing
     app[pull_requests.HOSTED] = parts.hosted

@@ -38,6 +38,8 @@ from service.workers.instances import Instance, NoInstance
 from service.workers.jobs.runner import JobPorts, JobRunner, JobSettings
 from service.workers.log_watch import LogWatch
 from service.workers.replier import Replier, ReplyContext
+from service.workers.reviews.answers import CommentAnswers
+from service.workers.reviews.comments import CommentReader, CommentSettings
 from service.workers.webhooks import Webhooks
 
 
@@ -114,6 +116,16 @@ class Parts:
             instance=instance.name,
             is_alive=instance.is_alive,
         )
+        comments = settings.agent
+        visits = fetch_slots()
+        self.comment_reader = CommentReader(
+            runtime.store,
+            runtime.views,
+            reviewed,
+            CommentSettings(comments.mention, comments.comments_per_hour, comments.comment_poll_minutes),
+            visits,
+        )
+        self.comment_answers = CommentAnswers(runtime.store, runtime.views, reviewed, visits)
         self.checkpoints = (
             Checkpoints(runtime.store, runtime.data, settings.audit.checkpoint_minutes)
             if settings.audit.checkpoint_minutes > 0 and not reads_only

@@ -71,6 +71,9 @@ class Server:
         yield Worker("erasures", parts.erasures.run, Stop.ASKING)
         if not self.is_drill:
             yield Worker("webhooks", parts.webhooks.run, Stop.ASKING)
+            yield Worker("answers", parts.comment_answers.run, Stop.ASKING)
+            if self._settings.agent.mention:
+                yield Worker("comments", parts.comment_reader.run, Stop.ASKING)
         if parts.checkpoints is not None:
             yield Worker("checkpoints", parts.checkpoints.run, Stop.ASKING)
         yield Worker("loop-delay", parts.metrics.watch_loop, Stop.WATCHING, reads=True)

@@ -6,6 +6,7 @@ from service.projections.keys import KeysView
 from service.projections.organizations import OrganizationsView
 from service.projections.projects import ProjectsView
 from service.projections.questions import QuestionsView
+from service.projections.reviews import ReviewsView
 from service.projections.sites import SitesView
 from service.projections.threads import ThreadsView
 from service.projections.usage import UsageView
@@ -23,4 +24,5 @@ def all_projections() -> tuple[Projection, ...]:
         QuestionsView(),
         WebhooksView(),
         UsageView(),
+        ReviewsView(),
     )

@@ -76,6 +76,12 @@ class AgentSection(Struct, frozen=True, forbid_unknown_fields=True):
     """
     author: str = "Docsmith <docsmith@users.noreply.localhost>"
     """Author of the commits."""
+    mention: Annotated[str, Meta(pattern=r"^([A-Za-z0-9_][A-Za-z0-9_.-]{0,99})?$")] = "docsmith"
+    """The name by which a comment on a pull request addresses the agent, after ``@``; empty: comments are not read."""
+    comments_per_hour: Annotated[int, Meta(ge=1)] = 10
+    """Comments on one pull request that become messages within an hour."""
+    comment_poll_minutes: Annotated[float, Meta(ge=0)] = 2
+    """How often the comments of an open pull request are looked at; 0: only when a webhook reports one."""
 
 
 class AssistantSection(Struct, frozen=True, forbid_unknown_fields=True):
@@ -238,7 +244,7 @@ def drilled(settings: Settings) -> Settings:
     return msgspec.structs.replace(
         settings,
         models={},
-        agent=msgspec.structs.replace(settings.agent, model="builtin"),
+        agent=msgspec.structs.replace(settings.agent, model="builtin", mention=""),
         assistant=msgspec.structs.replace(settings.assistant, model="builtin"),
         search=msgspec.structs.replace(settings.search, embedding_model=""),
         audit=msgspec.structs.replace(settings.audit, checkpoint_minutes=0),

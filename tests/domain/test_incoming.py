@@ -11,6 +11,7 @@ from service.domain.hooks import incoming
 from service.domain.hooks.incoming import (
     MAX_SEEN,
     Closed,
+    CommentedThere,
     IncomingSecretSet,
     Open,
     Ping,
@@ -110,6 +111,7 @@ def told(name, **changes):
     return read_told(headers, body, is_form=False)
 
 
+GITHUBS_ID = "72d3162e-cc78-11e3-81ab-4c9367dc0958"
 GITEAS_ID = "f6266f16-1bf3-46a5-9ea4-602e06ead473"
 
 
@@ -128,10 +130,25 @@ GITEAS_ID = "f6266f16-1bf3-46a5-9ea4-602e06ead473"
         ("github-branch-deleted", None),
         ("github-pull-request-opened", None),
         ("gitlab-note", None),
+        ("github-issue-comment", CommentedThere("github", GITHUBS_ID, 7, "@docsmith please shorten it.")),
+        ("github-review-comment", CommentedThere("github", GITHUBS_ID, 7, "@docsmith a typo")),
+        ("github-review", CommentedThere("github", GITHUBS_ID, 7, "")),
+        ("gitea-issue-comment", CommentedThere("gitea", GITEAS_ID, 7, "@docsmith please shorten it.")),
+        ("gitea-review", CommentedThere("gitea", GITEAS_ID, 7, None)),
+        (
+            "gitlab-merge-request-note",
+            CommentedThere("gitlab", "d6e8b0f0-0d2d-4a0b-9e1a-6a4c1c7e4f11", 7, "@docsmith please shorten it."),
+        ),
     ],
 )
 def test_deliveries_of_the_hosts_are_understood(name, expected):
     assert told(name) == expected
+
+
+def test_comments_on_issues_and_deleted_ones_are_passed_over():
+    assert told("github-issue-comment", issue={"number": 7}) is None
+    assert told("github-issue-comment", action="deleted") is None
+    assert told("gitlab-merge-request-note", merge_request=None) is None
 
 
 def test_a_form_is_understood():

@@ -1,5 +1,6 @@
 """A code host in memory whose pull requests people comment on."""
 
+import asyncio
 from datetime import datetime
 
 from service.domain.jobs.comments import CommentSource
@@ -14,14 +15,14 @@ class FakeReviewHost(FakeCodeHost):
         super().__init__()
         self.people = FakePeople()
         self.rights_asked: list[str] = []
-        self.looks: list[int] = []  # the pull requests whose comments were listed
+        self.looked = asyncio.Event()  # comments were listed
 
     async def list_comments(
         self, source: Source, number: int, *, since: datetime | None = None, tag: str = ""
     ) -> Comments | None:
         if self.errors:
             raise self.errors.pop(0)
-        self.looks.append(number)
+        self.looked.set()
         listed = [_comment(one) for one in self.people.of(number, since=since.isoformat() if since else "")]
         return Comments(sorted(listed, key=lambda comment: comment.updated_at))
 

@@ -8,7 +8,7 @@ from aiohttp import web
 
 from eventstore import OutcomeUnknown, SQLiteEventStore, Views, execute
 from service.cli.audit.reading import fields_of, personal_fields_of
-from service.domain.hooks.incoming import SetIncomingSecret
+from service.domain.hooks.incoming import CommentReported, SetIncomingSecret
 from service.domain.hooks.webhooks import make_secret
 from service.domain.jobs.decider import (
     CompleteJob,
@@ -24,7 +24,7 @@ from service.domain.sites import RegisterSite
 from service.projections import all_projections
 from service.streams import INCOMING, JOBS, PROJECTS, SITES
 from service.web.api import webhooks
-from service.web.http.app_keys import STORE, VIEWS
+from service.web.http.app_keys import MENTION, STORE, VIEWS
 from service.web.http.problems import BODY_SECONDS, problems, request_ids
 from tests.fakes.hooks import signed
 
@@ -44,6 +44,7 @@ async def client(store, tmp_path, aiohttp_client):
     following = asyncio.create_task(views.run())
     app = web.Application(middlewares=[request_ids, problems])
     app[STORE], app[VIEWS], app[BODY_SECONDS] = store, views, 1.0
+    app[MENTION] = "docsmith"
     app.add_routes(webhooks.routes)
     yield await aiohttp_client(app)
     following.cancel()
@@ -172,3 +173,44 @@ async def test_neither_the_secret_nor_a_webhooks_is_shown_to_auditors(store):
     assert SECRET.encode() in event.personal
     assert personal_fields_of(event) == {"secret": "[hidden]"}
     assert fields_of(event, personal=True)["secret"] == "[hidden]"
+
+
+async def reports(store):
+    events = [INCOMING.codec.decode(event) for event in await store.read_stream("incoming-p")]
+    return [event for event in events if isinstance(event, CommentReported)]
+
+
+@pytest.mark.parametrize(
+    ("code_host", "name"),
+    [
+        ("github", "github-issue-comment"),
+        ("github", "github-review-comment"),
+        ("gitea", "gitea-issue-comment"),
+        ("gitea", "gitea-review"),
+        ("gitlab", "gitlab-merge-request-note"),
+    ],
+)
+async def test_comment_that_mentions_us_is_recorded_once(store, client, code_host, name):
+    await make_project(store, code_host)
+    await client.app[VIEWS].wait_for(await store.head())
+    for _ in range(2):
+        assert await tell(client, *signed(name, SECRET)) == 202
+    (event,) = await reports(store)
+    assert (event.host, event.number) == (code_host, 7)
+
+
+async def test_comment_that_does_not_concern_us_is_not_recorded(store, client):
+    await make_project(store, "github")
+    await client.app[VIEWS].wait_for(await store.head())
+    assert await tell(client, *signed("github-issue-comment", SECRET, comment={"body": "Well done"})) == 204
+    assert await tell(client, *signed("github-review", SECRET)) == 204
+    assert await tell(client, *signed("gitea-issue-comment", SECRET)) == 204
+    assert await reports(store) == []
+
+
+@pytest.mark.parametrize("name", ["github-issue-comment", "gitea-issue-comment", "gitlab-merge-request-note"])
+async def test_comment_with_a_forged_signature_is_refused(store, client, name):
+    await make_project(store, name.partition("-")[0])
+    await client.app[VIEWS].wait_for(await store.head())
+    assert await tell(client, *signed(name, make_secret(bytes(32)))) == 404
+    assert await reports(store) == []

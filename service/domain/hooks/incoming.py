@@ -54,7 +54,18 @@ class PushReceived(Event, frozen=True, tag="push-received"):
     received_at: datetime
 
 
-IncomingEvent = IncomingSecretSet | PushReceived
+class CommentReported(Event, frozen=True, tag="comment-reported"):
+    """There is a comment on a pull request: a wish to look at its comments."""
+
+    delivery_id: str
+    """The host's, empty when it gave none."""
+    host: Host
+    number: int
+    """The pull request's."""
+    reported_at: datetime
+
+
+IncomingEvent = IncomingSecretSet | PushReceived | CommentReported
 
 
 class SetIncomingSecret(Struct, frozen=True):
@@ -70,7 +81,14 @@ class RecordPushReceived(Struct, frozen=True):
     now: datetime
 
 
-IncomingCommand = SetIncomingSecret | RecordPushReceived
+class RecordCommentReport(Struct, frozen=True):
+    delivery_id: str
+    host: Host
+    number: int
+    now: datetime
+
+
+IncomingCommand = SetIncomingSecret | RecordPushReceived | RecordCommentReport
 
 
 class Closed(Struct, frozen=True):
@@ -87,15 +105,19 @@ IncomingState = Closed | Open
 
 
 def decide(command: IncomingCommand, state: IncomingState) -> list[IncomingEvent]:
-    """Return the events of a command. Raise NotFound for a push to a project without a secret."""
+    """Return the events of a command. Raise NotFound for a report to a project without a secret."""
     match command, state:
         case SetIncomingSecret(secret=secret, now=now), _:
             return [IncomingSecretSet(secret, set_at=now)]
-        case RecordPushReceived(), Closed():
+        case RecordPushReceived() | RecordCommentReport(), Closed():
             raise NotFound("This project accepts no webhooks: it has no secret yet. Set one first.")
+        case (RecordPushReceived() | RecordCommentReport()) as told, Open() if (
+            told.delivery_id and told.delivery_id in state.seen
+        ):
+            return []
+        case RecordCommentReport() as report, Open():
+            return [CommentReported(report.delivery_id, report.host, report.number, reported_at=report.now)]
         case RecordPushReceived() as push, Open():
-            if push.delivery_id and push.delivery_id in state.seen:
-                return []
             return [PushReceived(push.delivery_id, push.host, push.ref, push.commit, received_at=push.now)]
         case _:
             raise AssertionError(command)
@@ -105,7 +127,7 @@ def evolve(state: IncomingState, event: IncomingEvent) -> IncomingState:
     match event:
         case IncomingSecretSet(secret=secret):
             return Open(secret, state.seen if isinstance(state, Open) else ())
-        case PushReceived(delivery_id=delivery_id):
+        case PushReceived(delivery_id=delivery_id) | CommentReported(delivery_id=delivery_id):
             assert isinstance(state, Open)
             return replace(state, seen=(*state.seen, delivery_id)[-MAX_SEEN:]) if delivery_id else state
         case _:
@@ -160,11 +182,30 @@ class PullRequestClosedThere(Struct, frozen=True):
     merge_commit: str | None
 
 
-Told = Ping | Push | PullRequestClosedThere | None
+class CommentedThere(Struct, frozen=True):
+    host: Host
+    delivery_id: str
+    number: int
+    text: str | None
+    """None: the body does not have it."""
+
+
+Told = Ping | Push | PullRequestClosedThere | CommentedThere | None
 """None: nothing that matters here."""
 
 
+PUSHES = frozenset({"push", "Push Hook"})
+OUTCOMES = frozenset({"pull_request", "Merge Request Hook"})
+COMMENTS = frozenset({
+    "issue_comment", "Note Hook", "Confidential Note Hook", "pull_request_review", "pull_request_review_comment",
+    "pull_request_comment", "pull_request_approved", "pull_request_rejected",
+})  # fmt: skip
+"""On the conversation, on lines, and with reviews; the last three are Gitea's names for reviews."""
+GONE_COMMENTS = frozenset({"deleted", "dismissed"})
+
+
 class _PullRequest(Struct):
+    number: int = 0
     merged: bool | None = None
     merge_commit_sha: str | None = None
 
@@ -173,12 +214,34 @@ class _Attributes(Struct):
     iid: int = 0
     action: str = ""
     merge_commit_sha: str | None = None
+    note: str | None = None
+    noteable_type: str = ""
+
+
+class _Comment(Struct):
+    body: str | None = None
+
+
+class _Review(Struct):
+    body: str | None = None
+    content: str | None = None
+    """Gitea's name for it."""
+
+
+class _Issue(Struct):
+    number: int = 0
+    pull_request: _PullRequest | None = None
+    """None for an issue that is none."""
+
+
+class _MergeRequest(Struct):
+    iid: int = 0
 
 
 class _Body(Struct):
     """The fields of the hosts' bodies that are used here: ``ref`` and ``after`` of pushes (the same on all hosts),
     ``action``, ``number`` and ``pull_request`` of GitHub's and Gitea's pull requests, ``object_attributes`` of GitLab's
-    merge requests.
+    merge requests; of comments the text, and the pull request's number.
     """
 
     ref: str = ""
@@ -187,6 +250,11 @@ class _Body(Struct):
     number: int = 0
     pull_request: _PullRequest | None = None
     object_attributes: _Attributes | None = None
+    comment: _Comment | None = None
+    review: _Review | None = None
+    issue: _Issue | None = None
+    is_pull: bool = False
+    merge_request: _MergeRequest | None = None
 
 
 def read_told(headers: Mapping[str, str], body: bytes, *, is_form: bool) -> Told:
@@ -197,7 +265,7 @@ def read_told(headers: Mapping[str, str], body: bytes, *, is_form: bool) -> Told
     host, name = _host_and_event(headers)
     if name == "ping":
         return Ping()
-    if host is None or name not in ("push", "pull_request", "Push Hook", "Merge Request Hook"):
+    if host is None or name not in PUSHES | OUTCOMES | COMMENTS:
         return None
     try:
         if is_form:
@@ -205,7 +273,9 @@ def read_told(headers: Mapping[str, str], body: bytes, *, is_form: bool) -> Told
         told = msgspec.json.decode(body, type=_Body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError):
         raise Invalid("The body is not what the host's documentation says.", code="invalid_json") from None
-    if name in ("push", "Push Hook"):
+    if name in COMMENTS:
+        return _commented(host, headers, told)
+    if name in PUSHES:
         if not told.after.strip("0"):  # the branch is gone
             return None
         return Push(host, _delivery_id(headers), told.ref, told.after[:MAX_ID_CHARACTERS])
@@ -216,6 +286,24 @@ def read_told(headers: Mapping[str, str], body: bytes, *, is_form: bool) -> Told
         outcome = "merged" if merge_request.action == "merge" else "closed"
         return _closed(host, merge_request.iid, outcome, merge_request.merge_commit_sha)
     return None
+
+
+def _commented(host: Host, headers: Mapping[str, str], told: _Body) -> CommentedThere | None:
+    if told.action in GONE_COMMENTS:
+        return None
+    text: str | None = None
+    if (note := told.object_attributes) is not None and told.merge_request is not None:
+        number = told.merge_request.iid if note.noteable_type == "MergeRequest" else 0
+        text = note.note
+    elif told.issue is not None and (told.issue.pull_request is not None or told.is_pull):
+        number = told.issue.number
+    else:
+        number = told.number or (told.pull_request.number if told.pull_request is not None else 0)
+    if told.comment is not None:
+        text = told.comment.body
+    elif told.review is not None and host == "github":  # comments on lines are reported one by one
+        text = told.review.body or ""
+    return CommentedThere(host, _delivery_id(headers), number, text) if number > 0 else None
 
 
 def _closed(host: Host, number: int, outcome: PullRequestOutcome, commit: str | None) -> PullRequestClosedThere:

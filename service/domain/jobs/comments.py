@@ -16,6 +16,7 @@ IgnoringReason = Literal["no_write_access", "too_many_comments", "too_many_messa
 HOUR = timedelta(hours=1)
 MAX_IGNORED = 200
 """Ignored comments of a job that are recorded: anyone may write on a public pull request."""
+_MENTION = re.compile(r"(?<![\w`/.@])@([A-Za-z0-9][\w-]*(?:/[\w.-]+)?)")
 MAX_LOOKED_THROUGH = 65_536
 """Characters of a text in which the agent's name is looked for."""
 
@@ -109,6 +110,11 @@ def mentions(text: str, name: str) -> bool:
         elif not stripped.startswith(">") and pattern.search(_without_code(line)):
             return True
     return False
+
+
+def without_mentions(text: str) -> str:
+    """Return the text with its mentions quoted: a page must not be able to notify people about a pull request."""
+    return _MENTION.sub(r"`@\1`", text)
 
 
 def without_address(text: str) -> str:

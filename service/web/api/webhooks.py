@@ -1,4 +1,4 @@
-"""Webhooks from code hosts: pushes to the branch that a project's site shows, and the outcomes of pull requests."""
+"""Webhooks from code hosts: pushes to the branch that a project's site shows, outcomes of pull requests, comments."""
 
 import asyncio
 from collections.abc import Mapping
@@ -7,10 +7,11 @@ from functools import partial
 
 from aiohttp import web
 
-from service.commands.incoming import record_push
+from service.commands.incoming import record_comment_report, record_push
 from service.commands.jobs import close_pull_request
 from service.domain.errors import NotFound
 from service.domain.hooks.incoming import (
+    CommentedThere,
     Ping,
     PullRequestClosedThere,
     Push,
@@ -19,11 +20,12 @@ from service.domain.hooks.incoming import (
     read_told,
 )
 from service.domain.hooks.webhooks import SECRET_BYTES, make_secret
+from service.domain.jobs.comments import mentions
 from service.domain.jobs.decider import ClosePullRequest
 from service.queries.incoming import project_with_secret
 from service.runtime.system import now
 from service.views.projects import ProjectView
-from service.web.http.app_keys import STORE, VIEWS
+from service.web.http.app_keys import MENTION, STORE, VIEWS
 from service.web.http.problems import ACTOR, json_response, metadata_of, read_bytes
 
 routes = web.RouteTableDef()
@@ -71,5 +73,14 @@ async def _act(request: web.Request, project: ProjectView, told: Told) -> web.Re
             store, views = request.app[STORE], request.app[VIEWS]
             await close_pull_request(store, views, project.id, closed.number, close, metadata_of(request))
             return json_response({"status": "accepted"}, status=202)
+        case CommentedThere() as commented if commented.host == project.code_host and _concerns(request, commented):
+            await record_comment_report(request.app[STORE], project.id, commented, metadata_of(request))
+            return json_response({"status": "accepted"}, status=202)
         case _:
             return web.Response(status=204)
+
+
+def _concerns(request: web.Request, commented: CommentedThere) -> bool:
+    """Return whether a comment may address the agent, as far as the report has its text."""
+    name = request.app[MENTION]
+    return bool(name) and (commented.text is None or mentions(commented.text, name))

@@ -32,5 +32,7 @@ MODEL_NAMES: web.AppKey[dict[str, str]] = web.AppKey("MODEL_NAMES")
 """The model of each kind of work, for ``/readyz``."""
 COUNT_BOUND: web.AppKey[CountBound] = web.AppKey("COUNT_BOUND")
 """Counts work that a bound refused or cut."""
+MENTION: web.AppKey[str] = web.AppKey("MENTION")
+"""The name by which comments address the agent; empty: comments are not read."""
 CLOSING: web.AppKey[asyncio.Event] = web.AppKey("CLOSING")
 """The server is going down: long answers end."""

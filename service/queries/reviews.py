@@ -1,0 +1,27 @@
+"""Pull requests that people may comment on, and jobs with comments to answer; for the workers."""
+
+from msgspec import Struct
+
+from eventstore import Views
+
+
+class OpenPullRequest(Struct, frozen=True):
+    organization_id: str
+    project_id: str
+    number: int
+
+
+async def open_pull_requests(views: Views) -> list[OpenPullRequest]:
+    """Return the pull requests of all jobs that are open as far as the log says, each once."""
+    rows = await views.query(
+        "SELECT DISTINCT organization_id, project_id, number FROM reviews WHERE is_open ORDER BY project_id, number", ()
+    )
+    return [OpenPullRequest(*row) for row in rows]
+
+
+async def jobs_with_unanswered_comments(views: Views) -> list[tuple[str, str]]:
+    """Return the ids of the jobs, and of their organizations."""
+    rows = await views.query(
+        "SELECT DISTINCT job_id, organization_id FROM unanswered_comments JOIN reviews USING (job_id)", ()
+    )
+    return [(row[0], row[1]) for row in rows]

@@ -1,0 +1,156 @@
+"""Answers the comments that became messages with the closing words of the round, and others with why they did not.
+
+The answer is on the code host before it is recorded; after a crash in between it is found there by its marker.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+
+import structlog
+
+from eventstore import EventStore, Metadata, StoreUnavailable, Views, load
+from service.commands.reviews import record_answer
+from service.domain.errors import ServiceError, Unavailable
+from service.domain.jobs.comments import Unanswered, without_mentions
+from service.domain.jobs.decider import (
+    Absent,
+    CommentIgnored,
+    Finished,
+    JobCompleted,
+    JobFailed,
+    RecordAnswer,
+)
+from service.domain.projects.settings import CodeHostKind
+from service.ports.review_host import NewAnswer, ReviewHost
+from service.queries.projects import get_project, source_of
+from service.queries.read_models import wait_for_rebuild
+from service.queries.reviews import jobs_with_unanswered_comments
+from service.runtime.system import now
+from service.streams import JOBS, decoded
+from service.workers.fair_slots import FairSlots
+from service.workers.reviews.schedule import Schedule
+
+log = structlog.get_logger()
+
+ANSWER_SECONDS = 600.0
+"""Limit for the answers to one job's comments."""
+FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS = 30.0, 3600.0
+GIVEN_UP_AFTER = timedelta(hours=24)
+MAX_ANSWER_CHARACTERS = 4_000
+
+
+class CommentAnswers:
+    def __init__(
+        self,
+        store: EventStore,
+        views: Views,
+        hosts: Mapping[CodeHostKind, ReviewHost],
+        slots: FairSlots,
+        *,
+        clock: Callable[[], datetime] = now,
+    ) -> None:
+        """``clock`` is for tests."""
+        self._store, self._views, self._hosts, self._clock = store, views, hosts, clock
+        self._failures: dict[str, int] = {}
+        self._schedule: Schedule[str] = Schedule(self.answer, slots)
+
+    async def run(self) -> None:
+        """Run until cancelled. At first it answers what is left of earlier times."""
+        after = await self._store.head()
+        await wait_for_rebuild(self._views, after)
+        await self._add_unanswered()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._schedule.run(), name="answers to comments")
+            async for recorded in self._store.subscribe(after=after, category=JOBS.category):
+                for _, event in decoded(JOBS, [recorded]):
+                    if isinstance(event, JobCompleted | JobFailed | CommentIgnored):
+                        await wait_for_rebuild(self._views, recorded.position)
+                        await self._add_unanswered()
+
+    async def _add_unanswered(self) -> None:
+        for job_id, organization_id in await jobs_with_unanswered_comments(self._views):
+            self._schedule.add(job_id, organization_id)
+
+    async def answer(self, job_id: str) -> float | None:
+        """Answer what can be answered of a job; return the seconds until the next try, None for none."""
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await self._answer(job_id)
+        except (ServiceError, StoreUnavailable, TimeoutError) as error:
+            code = error.code if isinstance(error, ServiceError) else type(error).__name__
+            log.warning("comments not answered", job_id=job_id, code=code, reason=str(error)[:300])
+            asked = (error.retry_after_seconds or 0.0) if isinstance(error, Unavailable) else 0.0
+        except Exception:  # an answer's edge: the other jobs' comments are answered
+            log.exception("answering comments crashed", job_id=job_id)
+            asked = 0.0
+        else:
+            self._failures.pop(job_id, None)
+            return None
+        failures = self._failures[job_id] = self._failures.get(job_id, 0) + 1
+        return max(asked, min(LAST_RETRY_SECONDS, FIRST_RETRY_SECONDS * 2.0 ** min(failures - 1, 10)))
+
+    async def _answer(self, job_id: str) -> None:
+        job = (await load(self._store, JOBS, job_id)).state
+        if isinstance(job, Absent):
+            return
+        project = await get_project(self._views, job.request.project_id)
+        host = self._hosts.get(project.code_host) if project is not None else None
+        if project is None or host is None:
+            return
+        source, trouble = source_of(project), None
+        for asked in _due(job.work.review.unanswered, has_ended=isinstance(job, Finished)):
+            first = asked[0]
+            text = _refusal(first) if first.reason is not None else _closing(job, asked)
+            answer = NewAnswer(text, first.answer_id, first.comment.thread, first.asked_at)
+            ids = tuple(one.answer_id for one in asked)
+            try:
+                url = await host.post_answer(source, first.comment.number, answer)
+            except ServiceError as error:
+                if self._clock() - first.asked_at < GIVEN_UP_AFTER:
+                    trouble = error
+                    continue
+                log.warning("answer to comments given up", job_id=job_id, code=error.code, reason=str(error)[:300])
+                outcome = RecordAnswer(ids, self._clock(), failure=error.code)
+            else:
+                outcome = RecordAnswer(ids, self._clock(), url=url)
+            await record_answer(self._store, job_id, outcome, Metadata(actor=f"review:{project.id}"))
+        if trouble is not None:
+            raise trouble
+
+
+def _due(unanswered: Sequence[Unanswered], *, has_ended: bool) -> list[list[Unanswered]]:
+    """Return the comments that can be answered now: refused ones one by one, others together for each thread."""
+    due: list[list[Unanswered]] = [[one] for one in unanswered if one.reason is not None]
+    if has_ended:
+        threads: dict[tuple[int, str], list[Unanswered]] = {}
+        for one in unanswered:
+            if one.reason is None:
+                threads.setdefault((one.comment.number, one.comment.thread), []).append(one)
+        due += threads.values()
+    return due
+
+
+def _refusal(asked: Unanswered) -> str:
+    if asked.reason == "too_many_messages":
+        return "This job has had as many messages as a job may have. Ask for a new job."
+    again = f" Please write again after {asked.until.astimezone(UTC):%H:%M} UTC." if asked.until else ""
+    return f"This pull request has had its comments of this hour.{again}"
+
+
+def _closing(job: object, asked: Sequence[Unanswered]) -> str:
+    """Return the closing words of the round, with its commit, and in the conversation which comments it answers."""
+    assert isinstance(job, Finished)
+    match job.outcome:
+        case JobCompleted(message=message):
+            said = message.strip() or "Done."
+        case JobFailed(message=message):
+            said = f"This did not work: {message}"
+    said = without_mentions(said)[:MAX_ANSWER_CHARACTERS]
+    parts = [said]
+    if not asked[0].comment.thread:
+        links = ", ".join(f"[{one.comment.author}]({one.comment.url})" for one in asked if one.comment.url)
+        parts = [f"In answer to {links}:", said] if links else [said]
+    if job.work.pushed is not None and isinstance(job.outcome, JobCompleted):
+        parts.append(f"Commit {job.work.pushed.commit}.")
+    return "\n\n".join(parts)

@@ -1,0 +1,181 @@
+"""Reads the comments of open pull requests, and hands those that mention the agent to their jobs.
+
+A code host's report that there is one is a recorded wish to look; without webhooks the worker looks from time to time.
+Both read the comments from the code host's API, so that each counts once, and a report says nothing about an author:
+whether an account may write is asked for each comment.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from datetime import datetime
+
+import structlog
+from msgspec import Struct
+
+from eventstore import EventStore, Metadata, StoreUnavailable, Views
+from service.commands.jobs import close_pull_request
+from service.commands.reviews import comment_of, is_new_comment, receive_comment
+from service.domain.errors import ServiceError, Unavailable
+from service.domain.hooks.incoming import CommentReported
+from service.domain.jobs.comments import mentions
+from service.domain.jobs.decider import ClosePullRequest, PullRequestOpened, PullRequestUpdated
+from service.domain.projects.settings import CodeHostKind
+from service.ports.docs_source import Source
+from service.ports.review_host import Comment, ReviewHost, is_answer
+from service.queries.projects import get_project, source_of
+from service.queries.read_models import wait_for_rebuild
+from service.queries.reviews import OpenPullRequest, open_pull_requests
+from service.runtime.system import now
+from service.streams import INCOMING, JOBS, decoded
+from service.workers.fair_slots import FairSlots
+from service.workers.reviews.schedule import Schedule
+
+log = structlog.get_logger()
+
+LOOK_SECONDS = 600.0
+"""Limit for one look at a pull request."""
+QUIETEST = 8
+"""How many times longer than usual the pause becomes while nothing is said."""
+GROWTH = 1.25
+FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS = 30.0, 3600.0
+
+
+class CommentSettings(Struct, frozen=True):
+    mention: str
+    per_hour: int
+    poll_minutes: float
+    """0: only when a webhook reports a comment."""
+
+
+class _Seen(Struct):
+    """The state of a pull request's comments at the last look."""
+
+    since: datetime | None = None
+    tag: str = ""
+    handled: set[tuple[str, str]] = set()
+    """Id and version of the comments of the last list."""
+    pause_seconds: float = 0.0
+    failures: int = 0
+
+
+class CommentReader:
+    def __init__(
+        self,
+        store: EventStore,
+        views: Views,
+        hosts: Mapping[CodeHostKind, ReviewHost],
+        settings: CommentSettings,
+        slots: FairSlots,
+        *,
+        clock: Callable[[], datetime] = now,
+    ) -> None:
+        """``clock`` is for tests."""
+        self._store, self._views, self._hosts, self._settings = store, views, hosts, settings
+        self._clock = clock
+        self._seen: dict[OpenPullRequest, _Seen] = {}
+        self._schedule: Schedule[OpenPullRequest] = Schedule(self.look, slots)
+
+    async def run(self) -> None:
+        """Run until cancelled. At first it looks at all: reports may have come while it did not run."""
+        after = await self._store.head()
+        await wait_for_rebuild(self._views, after)
+        for pull_request in await open_pull_requests(self._views):
+            self._schedule.add(pull_request, pull_request.organization_id)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._schedule.run(), name="comments: looks")
+            group.create_task(self._follow_reports(after), name="comments: reports")
+            group.create_task(self._follow_jobs(after), name="comments: pull requests")
+
+    async def _follow_reports(self, after: int) -> None:
+        async for recorded in self._store.subscribe(after=after, category=INCOMING.category):
+            for project_id, event in decoded(INCOMING, [recorded]):
+                if isinstance(event, CommentReported):
+                    await self._add(recorded.position, project_id, event.number, seconds=0.0)
+
+    async def _follow_jobs(self, after: int) -> None:
+        async for recorded in self._store.subscribe(after=after, category=JOBS.category):
+            for _, event in decoded(JOBS, [recorded]):
+                if isinstance(event, PullRequestOpened | PullRequestUpdated) and self._settings.poll_minutes > 0:
+                    await self._add(recorded.position, None, event.number, seconds=self._poll_seconds)
+
+    async def _add(self, position: int, project_id: str | None, number: int, *, seconds: float) -> None:
+        """Have a pull request looked at, if it is a job's and open; those with this number for no project."""
+        await wait_for_rebuild(self._views, position)
+        for one in await open_pull_requests(self._views):
+            if one.number == number and one.project_id == (project_id or one.project_id):
+                self._schedule.add(one, one.organization_id, seconds=seconds)
+
+    async def look(self, pull_request: OpenPullRequest) -> float | None:
+        """Look at its comments; return the seconds until the next look, None for none."""
+        seen = self._seen.setdefault(pull_request, _Seen())
+        bound = {"project_id": pull_request.project_id, "number": pull_request.number}
+        asked = 0.0
+        try:
+            async with asyncio.timeout(LOOK_SECONDS):
+                is_open = await self._look(pull_request, seen)
+        except (ServiceError, StoreUnavailable, TimeoutError) as error:
+            asked = (error.retry_after_seconds or 0.0) if isinstance(error, Unavailable) else 0.0
+            code = error.code if isinstance(error, ServiceError) else type(error).__name__
+            log.warning("comments not read", code=code, reason=str(error)[:300], **bound)
+        except Exception:  # a look's edge: the other pull requests are looked at
+            log.exception("reading comments crashed", **bound)
+        else:
+            if not is_open:
+                del self._seen[pull_request]
+                return None
+            seen.failures = 0
+            return seen.pause_seconds if self._settings.poll_minutes > 0 else None
+        seen.failures += 1
+        pause = min(LAST_RETRY_SECONDS, FIRST_RETRY_SECONDS * 2.0 ** min(seen.failures - 1, 10))
+        return max(pause, asked)
+
+    @property
+    def _poll_seconds(self) -> float:
+        return self._settings.poll_minutes * 60
+
+    async def _look(self, pull_request: OpenPullRequest, seen: _Seen) -> bool:
+        """Hand over what is new; return whether the pull request is still open."""
+        project = await get_project(self._views, pull_request.project_id)
+        host = self._hosts.get(project.code_host) if project is not None else None
+        if project is None or host is None:
+            return False  # the embedded code host has no comments
+        source, number = source_of(project), pull_request.number
+        there = await host.get_pull_request(source, number)
+        if there.state != "open":
+            close = ClosePullRequest(there.state, self._clock())
+            await close_pull_request(self._store, self._views, project.id, number, close, _metadata(project.id))
+            return False
+        listed = await host.list_comments(source, number, since=seen.since, tag=seen.tag)
+        if listed is not None:
+            handled: set[tuple[str, str]] = set()
+            for comment in listed.comments:
+                version = (comment.source.id, comment.source.version)
+                if version not in seen.handled and self._addresses_us(comment):
+                    await self._receive(host, source, number, comment)
+                handled.add(version)
+            newest = max((one.updated_at for one in listed.comments), default=seen.since)
+            seen.tag = listed.tag if newest == seen.since else ""
+            grew, seen.since, seen.handled = newest != seen.since, newest, handled
+        else:
+            grew = False
+        longest = self._poll_seconds * QUIETEST
+        seen.pause_seconds = self._poll_seconds if grew else min(longest, seen.pause_seconds * GROWTH)
+        seen.pause_seconds = max(self._poll_seconds, seen.pause_seconds)
+        return True
+
+    def _addresses_us(self, comment: Comment) -> bool:
+        is_ours = is_answer(comment.text)
+        return not (is_ours or comment.is_bot) and mentions(comment.text, self._settings.mention)
+
+    async def _receive(self, host: ReviewHost, source: Source, number: int, comment: Comment) -> None:
+        if not await is_new_comment(self._store, self._views, source.project_id, number, comment.source.id):
+            return
+        may_write = await host.may_write(source, comment.account)
+        per_hour, at = self._settings.per_hour, self._clock()
+        command = comment_of(comment, number, may_write=may_write, per_hour=per_hour, at=at)
+        await receive_comment(self._store, self._views, source.project_id, command, _metadata(source.project_id))
+        log.info("comment received", project_id=source.project_id, number=number, may_write=may_write)
+
+
+def _metadata(project_id: str) -> Metadata:
+    return Metadata(actor=f"review:{project_id}")

@@ -1,0 +1,69 @@
+"""Things that are done at their times, those of one organization one after the other."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Generic, TypeVar
+
+from service.workers.fair_slots import FairSlots
+
+K = TypeVar("K", bound=Hashable)
+
+LONGEST_WAIT_SECONDS = 3600.0
+
+
+class Schedule(Generic[K]):
+    """``act`` does one thing and returns the seconds until it is to be done again, None for never."""
+
+    def __init__(self, act: Callable[[K], Awaitable[float | None]], slots: FairSlots) -> None:
+        self._act, self._slots = act, slots
+        self._due: dict[K, float] = {}
+        self._owners: dict[K, str] = {}
+        self._busy: set[str] = set()
+        self._woken = asyncio.Event()
+
+    def add(self, key: K, owner: str, *, seconds: float = 0.0) -> None:
+        """Have it done after this time, or sooner if it is due sooner already."""
+        due = asyncio.get_running_loop().time() + seconds
+        if due < self._due.get(key, float("inf")):
+            self._due[key], self._owners[key] = due, owner
+            self._woken.set()
+
+    def keys(self) -> frozenset[K]:
+        """Return what waits for its time."""
+        return frozenset(self._due)
+
+    async def run(self) -> None:
+        """Run until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            while True:
+                self._woken.clear()
+                now = asyncio.get_running_loop().time()
+                next_due = now + LONGEST_WAIT_SECONDS
+                for key, due in sorted(self._due.items(), key=lambda item: item[1]):
+                    owner = self._owners[key]
+                    if owner in self._busy:
+                        continue
+                    if due > now:
+                        next_due = min(next_due, due)
+                        break
+                    self._busy.add(owner)
+                    group.create_task(self._serve(key, owner))
+                await self._wait(next_due - now)
+
+    async def _wait(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._woken.wait()
+        except TimeoutError:
+            pass
+
+    async def _serve(self, key: K, owner: str) -> None:
+        try:
+            async with self._slots.held(owner):
+                del self._due[key]  # what is added from now on is done afterwards
+                seconds = await self._act(key)
+        finally:
+            self._busy.discard(owner)
+            self._woken.set()
+        if seconds is not None:
+            self.add(key, owner, seconds=seconds)

@@ -1,0 +1,333 @@
+"""Comments on pull requests: read, handed to their jobs, and answered, each once."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+from msgspec.structs import replace
+
+from eventstore import Metadata, execute
+from service.commands.projects import create_project
+from service.domain.errors import Forbidden, RateLimited, Unavailable
+from service.domain.hooks.incoming import CommentReported, RecordCommentReport, SetIncomingSecret
+from service.domain.hooks.webhooks import make_secret
+from service.domain.jobs.decider import (
+    CommentAnswered,
+    CommentIgnored,
+    CompleteJob,
+    FailJob,
+    JobReopened,
+    Message,
+    MessageAdded,
+    OpenWorkspace,
+    PullRequestClosed,
+    RecordModelReply,
+    RecordPullRequest,
+    RequestJob,
+    StartJob,
+)
+from service.domain.model import Usage
+from service.domain.organizations import CreateOrganization
+from service.domain.projects.settings import ProjectSettings
+from service.ports.code_host import NewPullRequest
+from service.ports.review_host import OURS
+from service.queries.projects import get_project, source_of
+from service.queries.reviews import OpenPullRequest
+from service.runtime.system import now
+from service.streams import INCOMING, JOBS, ORGANIZATIONS
+from service.workers.fair_slots import FairSlots
+from service.workers.reviews.answers import CommentAnswers
+from service.workers.reviews.comments import CommentReader, CommentSettings
+from tests.fakes.docs_source import FakeDocsSource
+from tests.fakes.review_host import FakeReviewHost
+
+START = now()
+
+
+class Site:
+    """A project with a job whose pull request is open; what the workers do is asked for step by step."""
+
+    def __init__(self, store, views):
+        self.store, self.views, self.host = store, views, FakeReviewHost()
+        self.time = START
+        self.slots = FairSlots(4, share=2)
+        self.project_id = ""
+
+    async def make(self):
+        await execute(self.store, ORGANIZATIONS, "o", CreateOrganization("Acme", START))
+        await self.views.catch_up()
+        new = ProjectSettings("o", "Guide", "https://x.y/r.git", "main", "", "guide", "github", git_token_env="TOKEN")
+        docs = FakeDocsSource({"a.md": "A"})
+        created = await create_project(self.store, self.views, docs, {"github": self.host}, new, Metadata())
+        self.project_id = created.id
+        opened = NewPullRequest("Title", "Text", "docs/x", "main", draft=False)
+        await self.views.catch_up()
+        source = source_of(await get_project(self.views, self.project_id))
+        self.number = (await self.host.open_pull_request(source, opened)).number
+        await self.add_job("job")
+
+    async def add_job(self, job_id):
+        request = RequestJob(
+            "o", self.project_id, "https://x.y/r.git", "main", "", "fake/model", (Message("user", "Look"),), "Look",
+            "docs/x", branch_named=True, as_draft=False, api_version=2, now=START,
+        )  # fmt: skip
+        presented = RecordPullRequest(self.number, "https://code.example/1", START)
+        for command in (request, StartJob("here", START), presented, CompleteJob("Done.", START)):
+            await execute(self.store, JOBS, job_id, command)
+        await self.views.catch_up()
+
+    @property
+    def pull_request(self):
+        return OpenPullRequest("o", self.project_id, self.number)
+
+    def reader(self, **changes):
+        settings = replace(CommentSettings("docsmith", 10, 2.0), **changes)
+        return CommentReader(
+            self.store, self.views, {"github": self.host}, settings, self.slots, clock=lambda: self.time
+        )
+
+    async def look(self, reader=None):
+        seconds = await (reader or self.reader()).look(self.pull_request)
+        await self.views.catch_up()
+        return seconds
+
+    async def answer(self, job_id="job"):
+        answers = CommentAnswers(self.store, self.views, {"github": self.host}, self.slots, clock=lambda: self.time)
+        seconds = await answers.answer(job_id)
+        await self.views.catch_up()
+        return seconds
+
+    async def work(self, outcome=None, job_id="job"):
+        for command in (
+            StartJob("here", self.time),
+            OpenWorkspace("a" * 40, self.time),
+            RecordModelReply("m", "Yes.", (), Usage(), self.time, messages_seen=100),
+            outcome or CompleteJob("It is *shorter* now, @eve.", self.time),
+        ):
+            await execute(self.store, JOBS, job_id, command)
+
+    async def events(self, kind, job_id="job"):
+        events = [JOBS.codec.decode(event) for event in await self.store.read_stream(JOBS.stream(job_id))]
+        return [event for event in events if isinstance(event, kind)]
+
+    def answers(self):
+        return [one for one in self.host.people.comments if OURS in one.text]
+
+
+@pytest.fixture
+async def site(store, views):
+    site = Site(store, views)
+    await site.make()
+    return site
+
+
+async def test_comment_becomes_a_message_with_file_and_lines(site):
+    await site.host.people.say_on_line(1, "@docsmith shorten it", path="guide/a.md", line=3)
+    await site.look()
+    (message,) = await site.events(MessageAdded)
+    assert (message.text, message.comment.author) == ("@docsmith shorten it", "ada")
+    assert (message.comment.path, message.comment.first_line, message.comment.number) == ("guide/a.md", 3, 1)
+    assert len(await site.events(JobReopened)) == 1
+
+
+async def test_comment_counts_once_after_a_restart(site):
+    await site.host.people.say(1, "@docsmith shorten it")
+    reader = site.reader()
+    for _ in range(2):
+        await site.look(reader)
+        await site.look()
+    assert len(await site.events(MessageAdded)) == 1
+    assert site.host.rights_asked == ["ada"]
+
+
+async def test_two_readers_at_once_record_a_comment_once(site):
+    await site.host.people.say(1, "@docsmith shorten it")
+    await asyncio.gather(*(site.reader().look(site.pull_request) for _ in range(5)))
+    assert len(await site.events(MessageAdded)) == 1
+
+
+@pytest.mark.parametrize("author", ["robot", "docsmith"])
+async def test_comments_of_bots_and_our_own_are_ignored(site, author):
+    text = f"@docsmith shorten it\n\n{OURS}1 -->" if author == "docsmith" else "@docsmith shorten it"
+    await site.host.people.say(1, text, author=author)
+    before = await site.store.head()
+    await site.look()
+    assert await site.store.head() == before
+    assert site.host.rights_asked == []
+
+
+async def test_comment_of_a_stranger_is_recorded_as_ignored(site):
+    await site.host.people.say(1, "@docsmith shorten it", author="eve")
+    for _ in range(2):
+        await site.look()
+    (ignored,) = await site.events(CommentIgnored)
+    assert ignored.reason == "no_write_access"
+    assert await site.events(MessageAdded) == []
+    assert await site.answer() is None
+    assert site.answers() == []
+
+
+async def test_edit_counts_if_it_mentions_the_agent_newly(site):
+    reader = site.reader()
+    await site.host.people.say(1, "Shorten it")
+    await site.look(reader)
+    assert await site.events(MessageAdded) == []
+    await site.host.people.edit(1, "Shorten it", "@docsmith shorten it")
+    await site.look(reader)
+    await site.host.people.edit(1, "@docsmith shorten it", "@docsmith shorten it much")
+    await site.look(reader)
+    (message,) = await site.events(MessageAdded)
+    assert message.text == "@docsmith shorten it"
+
+
+async def test_comments_go_to_the_newest_job_and_count_once(site):
+    await site.host.people.say(1, "@docsmith first")
+    await site.look()
+    await site.add_job("job-2")
+    await site.host.people.say(1, "@docsmith second")
+    await site.look()
+    assert [message.text for message in await site.events(MessageAdded)] == ["@docsmith first"]
+    assert [message.text for message in await site.events(MessageAdded, "job-2")] == ["@docsmith second"]
+
+
+async def test_answer_is_the_closing_message_in_the_thread(site):
+    await site.host.people.say_on_line(1, "@docsmith shorten it", path="guide/a.md", line=3)
+    await site.look()
+    await site.answer()
+    assert site.answers() == []  # the job is at work
+    await site.work()
+    await site.answer()
+    (answer,) = site.answers()
+    assert answer.text.startswith("It is *shorter* now, `@eve`.")
+    assert (answer.path, answer.thread) == ("guide/a.md", site.host.people.comments[0].id)
+    (recorded,) = await site.events(CommentAnswered)
+    assert recorded.url.endswith(f"#{answer.id}")
+
+
+async def test_answer_in_the_conversation_names_its_comments(site):
+    for author in ("ada", "grace"):
+        await site.host.people.say(1, "@docsmith shorten it", author=author)
+    await site.look()
+    await site.work()
+    await site.answer()
+    (answer,) = site.answers()
+    assert answer.text.startswith("In answer to [ada](https://")
+    assert "[grace](https://" in answer.text
+    assert len((await site.events(CommentAnswered))[0].answer_ids) == 2
+
+
+async def test_answer_is_posted_once_if_its_record_was_lost(site):
+    await site.host.people.say(1, "@docsmith shorten it")
+    await site.look()
+    await site.work()
+
+    class Killed(BaseException):
+        pass
+
+    async def dies(*_args, **_named):
+        raise Killed
+
+    class Dying:
+        def __getattr__(self, name):
+            return dies if name == "append" else getattr(site.store, name)
+
+    dying = CommentAnswers(Dying(), site.views, {"github": site.host}, site.slots)
+    with pytest.raises(Killed):
+        await dying.answer("job")
+    assert len(site.answers()) == 1
+    assert await site.events(CommentAnswered) == []
+    await site.answer()
+    assert len(site.answers()) == 1
+    assert len(await site.events(CommentAnswered)) == 1
+
+
+async def test_failure_of_the_job_is_answered(site):
+    await site.host.people.say(1, "@docsmith shorten it")
+    await site.look()
+    await site.work(FailJob("model_refused", "The model refuses.", START))
+    await site.answer()
+    (answer,) = site.answers()
+    assert "This did not work: The model refuses." in answer.text
+
+
+async def test_eleventh_comment_in_an_hour_is_answered_with_when(site):
+    for number in range(12):
+        await site.host.people.say(1, f"@docsmith {number}")
+    await site.look()
+    assert len(await site.events(MessageAdded)) == 10
+    await site.answer()
+    (answer,) = site.answers()
+    assert f"after {START + timedelta(hours=1):%H:%M} UTC" in answer.text
+    site.time += timedelta(hours=1)
+    await site.host.people.say(1, "@docsmith 13")
+    await site.look()
+    assert len(await site.events(MessageAdded)) == 11
+
+
+async def test_closed_pull_request_is_recorded_and_left(site):
+    site.host.end(1, "merged")
+    await site.host.people.say(1, "@docsmith shorten it")
+    assert await site.look() is None
+    (closed,) = await site.events(PullRequestClosed)
+    assert closed.outcome == "merged"
+    assert await site.events(MessageAdded) == []
+
+
+async def test_quiet_pull_request_is_looked_at_less_often(site):
+    reader = site.reader()
+    await site.host.people.say(1, "Well done.")
+    pauses = [await site.look(reader) for _ in range(20)]
+    assert pauses[:2] == [120.0, 150.0]
+    assert pauses[-1] == 8 * 120.0
+    await site.host.people.say(1, "Thanks.")
+    assert await site.look(reader) == 120.0
+
+
+async def test_failed_look_is_repeated_after_growing_pauses(site):
+    reader = site.reader(poll_minutes=0)
+    site.host.errors = [Unavailable("down"), Unavailable("down"), RateLimited("later", retry_after_seconds=900)]
+    await site.host.people.say(1, "@docsmith shorten it")
+    assert [await site.look(reader) for _ in range(4)] == [30.0, 60.0, 900.0, None]
+    assert len(await site.events(MessageAdded)) == 1
+
+
+async def test_failed_answer_is_tried_again_and_given_up_after_a_day(site):
+    await site.host.people.say(1, "@docsmith shorten it")
+    await site.look()
+    await site.work()
+    site.host.errors = [Forbidden("locked", code="rights_missing")]
+    assert await site.answer() == 30.0
+    assert await site.events(CommentAnswered) == []
+    site.time += timedelta(days=2)
+    site.host.errors = [Forbidden("locked", code="rights_missing")]
+    assert await site.answer() is None
+    (given_up,) = await site.events(CommentAnswered)
+    assert (given_up.url, given_up.failure) == ("", "rights_missing")
+
+
+async def test_reported_comment_is_read_and_answered(store, followed):
+    site = Site(store, followed)
+    await site.make()
+    await execute(store, INCOMING, site.project_id, SetIncomingSecret(make_secret(bytes(32)), START))
+    reader = site.reader(poll_minutes=0)
+    answers = CommentAnswers(store, followed, {"github": site.host}, site.slots)
+    running = [asyncio.create_task(reader.run()), asyncio.create_task(answers.run())]
+    await asyncio.wait_for(site.host.looked.wait(), 60)  # the first look at all
+    await site.host.people.say(1, "@docsmith shorten it")
+    await execute(store, INCOMING, site.project_id, RecordCommentReport("d1", "github", 1, START))
+    assert INCOMING.codec.decode((await store.read_stream(INCOMING.stream(site.project_id)))[-1]) == CommentReported(
+        "d1", "github", 1, START
+    )
+    async with asyncio.timeout(60):
+        async for recorded in store.subscribe(after=0, category=JOBS.category):
+            match JOBS.codec.decode(recorded):
+                case MessageAdded():
+                    await site.work()
+                case CommentAnswered():
+                    break
+                case _:
+                    pass
+    assert len(site.answers()) == 1
+    for task in running:
+        task.cancel()
+    await asyncio.wait(running)

@@ -58,7 +58,8 @@ async def publish(state: Running, context: JobContext) -> Running | Finished:
         state, workspace, is_there = await publication.pushed(state, workspace)
         if state.work.finish is None or state.work.remaining_problems is None:
             return state
-        if is_there or (state.work.rounds and state.work.pull_request is None):
+        work = state.work
+        if is_there or (work.rounds and work.pull_request is None) or (work.unmerged and work.pull_request):
             state = await publication.presented(state, workspace)
     return await context.recorder.record(CompleteJob(finish.summary, context.now()))
 
@@ -132,7 +133,10 @@ class _Publication:
         finish, request, known = state.work.finish, state.request, state.work.pull_request
         assert finish is not None
         rounds, problems = state.work.rounds, state.work.remaining_problems or ()
-        title = pull_request.title(finish, rounds)
+        if state.work.commit is None and rounds:  # the round added nothing
+            title = pull_request.title(rounds[-1].finish, rounds[:-1])
+        else:
+            title = pull_request.title(finish, rounds)
         body = await pull_request.body(
             state, workspace, await workspace.effective_changes(), self._context.recorder.job_id
         )

@@ -12,6 +12,8 @@ from service.markup.markdown import Markdown, without_comments
 
 MAX_SUBJECT = 72
 """Limit for a commit's subject, in characters: ``git log --oneline`` and the code hosts show no more."""
+MERGE_TITLE = "Merge the documentation's branch"
+"""The title of a round that merges and does nothing else: it is no change of the pull request."""
 MAX_TITLE = 200
 MAX_BODY = 60_000
 """GitHub refuses more than 65,536 characters, the strictest limit we know."""
@@ -52,7 +54,9 @@ def title(finish: WorkFinished, rounds: Sequence[Round] = ()) -> str:
     for done in (*(done.finish for done in rounds), finish):
         whole = _one_line(done.whole_title)
         titles = [whole] if whole else [*titles, _one_line(done.title)]
-    first, *others = dict.fromkeys(filter(None, titles)) or ["Update the documentation"]
+    first, *others = dict.fromkeys(title for title in titles if title and title != MERGE_TITLE) or [
+        "Update the documentation"
+    ]
     if not others:
         return _shortened(first, MAX_TITLE)
     joined = "; ".join([first, *map(_continued, others)])

@@ -92,6 +92,39 @@ def conflict_lines(text: str) -> list[int]:
     return [number for number, line in enumerate(text.splitlines(), 1) if _MARKER.match(line)]
 
 
+class MarkedConflict(Struct, frozen=True):
+    """A conflict as it stands in a text between its markers."""
+
+    line: int
+    """The line of its first marker, from 1."""
+    text: str
+    """All of it, the markers included."""
+    sides: LineConflict
+
+
+def marked_conflicts(text: str) -> list[MarkedConflict]:
+    """Return the conflicts that ``marked`` wrote into a text; one whose markers are not whole is left out."""
+    found: list[MarkedConflict] = []
+    sides: dict[str, list[str]] = {}
+    lines: list[str] = []
+    start, side = 0, ""
+    for number, line in enumerate(_lines(text), 1):
+        mark = line[:7] if line[7:8] in ("", " ", "\r", "\n") else ""
+        if mark == OURS:
+            start, side, lines, sides = number, OURS, [], {OURS: [], BASE: [], THEIRS: []}
+        elif side and mark in (BASE, THEIRS):
+            side = mark
+        elif side and mark != END:
+            sides[side].append(line)
+        if side:
+            lines.append(line)
+        if side and mark == END:
+            whole = LineConflict(tuple(sides[BASE]), tuple(sides[OURS]), tuple(sides[THEIRS]))
+            found.append(MarkedConflict(start, "".join(lines), whole))
+            side = ""
+    return found
+
+
 def _close(lines: list[str], end: str) -> None:
     if lines and not _end_of(lines[-1]):
         lines[-1] += end

@@ -72,7 +72,9 @@ class Case:
         return self.docs.files(BRANCH)[path]
 
     def shown(self) -> str:
-        return "\n".join(m.text for m in self.model.requests[0].messages if getattr(m, "purpose", "") == "merge")
+        return "\n".join(
+            m.text for m in self.model.requests[0].messages if getattr(m, "purpose", "") in ("merge", "note")
+        )
 
     async def reproduced(self) -> str:
         recorded = next(event for event in reversed(self.journal.events) if isinstance(event, Committed))

@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.domain.comparison import Effort
-from service.domain.line_merge import conflict_lines, marked, merged, merged_additions, text_of
+from service.domain.line_merge import conflict_lines, marked, marked_conflicts, merged, merged_additions, text_of
 
 LINES = st.lists(st.sampled_from(["a\n", "b\n", "c\n", "d\r\n", "\n"]), max_size=8).map("".join)
 BASE = "# Retries\n\nTwice.\n\n## More\n\nEnd.\n"
@@ -30,6 +30,9 @@ def test_conflict_is_marked_with_both_sides_and_base():
     assert text == "a\n<<<<<<< docs/job\nx\n||||||| before\nb\n=======\ny\n>>>>>>> main\nc"
     assert starts == (2,)
     assert conflict_lines(text) == [2, 4, 8]
+    (found,) = marked_conflicts(text)
+    assert (found.line, found.text) == (2, text[2:-1])
+    assert (found.sides.ours, found.sides.base, found.sides.theirs) == (("x\n",), ("b\n",), ("y\n",))
 
 
 def test_marks_use_the_line_ends_of_the_text():
@@ -71,3 +74,4 @@ def test_no_line_of_a_side_is_lost_or_invented(base: str, ours: str, theirs: str
     text, starts = marked(parts, "ours", "theirs")
     assert len(starts) == sum(part.conflict is not None for part in parts)
     assert len(conflict_lines(text)) >= 2 * len(starts)
+    assert [found.line for found in marked_conflicts(text)] == list(starts)

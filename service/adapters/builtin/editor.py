@@ -99,18 +99,19 @@ def _turns(messages: Sequence[ModelMessage]) -> Iterable[Turn]:
     """Yield the request, then for each reply with calls its results and the messages before the next reply."""
     asked: list[str] = []
     results: list[ToolMessage] = []
-    checked = False
+    checked = merged = False
     for message in messages:
         match message:
             case UserMessage(text=text, words=words) if _instructs(message):
                 asked.append(words or text)
             case UserMessage(purpose=purpose):
                 checked = checked or purpose == "checks"
+                merged = merged or purpose == "merge"
             case ToolMessage():
                 results.append(message)
             case AssistantMessage(tool_calls=calls) if calls:
-                yield Turn(tuple(results), tuple(asked), checked)
-                asked, results, checked = [], [], False
+                yield Turn(tuple(results), tuple(asked), checked, merged)
+                asked, results, checked, merged = [], [], False, False
             case _:
                 pass
-    yield Turn(tuple(results), tuple(asked), checked)
+    yield Turn(tuple(results), tuple(asked), checked, merged)

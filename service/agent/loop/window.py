@@ -155,7 +155,7 @@ def in_full(step: TranscriptStep, most: int | None) -> list[ModelMessage]:
         case BaseMerged(conflicts=conflicts) | WorkRebased(conflicts=conflicts):
             return [UserMessage(prompt("conflicts", conflicts=_conflicts(conflicts)), "merge")]
         case BaseNotMerged(problems=problems):
-            return [UserMessage(prompt("not-merged", problems=shown_problems(problems)), "merge")]
+            return [UserMessage(prompt("not-merged", problems=shown_problems(problems)), "note")]
 
 
 def in_short(step: TranscriptStep) -> list[ModelMessage]:

@@ -315,7 +315,8 @@ def _message_added(message: AddMessage, job: Queued | Running | Finished) -> lis
             may_keep = code not in NEEDS_FRESH_START
         case JobCompleted(outcome=outcome):
             may_keep = outcome == "needs_input"
-    keeps = may_keep and work.pushed is None and bool(work.changes)
+    without_merge = bool(work.unmerged) and (work.finish is None or work.finish.ending == "done")
+    keeps = may_keep and work.pushed is None and bool(work.changes) and not without_merge
     not_run = [
         ToolReturned(call.id, call.name, "Not run: the job had ended.", is_error=True, returned_at=now)
         for call in work.unanswered_calls()
@@ -459,6 +460,8 @@ def _delivery_step(
 
 
 def _outcome(work: Work) -> JobOutcome:
+    if work.unmerged and work.commit is None:
+        return "needs_input"
     if work.presented:
         return "pull_request"
     return "needs_input" if work.finish is not None and work.finish.ending != "done" else "nothing_changed"

@@ -17,6 +17,7 @@ from service.adapters.builtin.editing.forms import (
     title_of,
 )
 from service.adapters.builtin.editing.mending import mend_broken_by_changes, mend_links
+from service.adapters.builtin.editing.merging import MERGE_TITLE, asks_for_merge, resolve_conflicts
 from service.adapters.builtin.editing.removing import remove_page
 from service.adapters.builtin.editing.renaming import rename_page
 from service.adapters.builtin.editing.replacing import replace_text
@@ -37,11 +38,18 @@ class Session:
         self._done: list[bool] = []
         """For each finished instruction, whether it changed something or had nothing to fix."""
         self._unknown: list[str] = []
+        self._has_merge = False
+        """Branches were merged, and the conflicts have not been looked at."""
+        self._merged: list[bool] = []
+        """For each request to merge, whether there was a merge."""
         self._editing = Editing(self._hear)
 
     def run(self) -> Steps:
         self._editing.hear((yield Step("")))
         while True:
+            if self._has_merge:
+                self._has_merge = False
+                yield from resolve_conflicts(self._editing)
             while self._waiting:
                 instruction, edits = self._waiting.pop(0), self._editing.edits
                 self._begun.append(instruction)
@@ -56,8 +64,11 @@ class Session:
                     self._editing.say("Some findings of the checks are beyond what the builtin editor can mend.")
 
     def _hear(self, turn: Turn) -> None:
+        self._has_merge = self._has_merge or turn.merged
         for text in turn.asked:
             known, unknown = parse(text)
+            self._merged += [turn.merged for sentence in unknown if asks_for_merge(sentence)]
+            unknown = [sentence for sentence in unknown if not asks_for_merge(sentence)]
             room = MAX_INSTRUCTIONS - len(self._begun) - len(self._waiting)
             self._waiting += known[:room]
             self._unknown += unknown
@@ -94,9 +105,11 @@ class Session:
         return {"todos": [{"content": title_of(which)[:400], "status": status} for which, status in todos]}
 
     def _closing_words(self) -> str:
-        return "Done. " if self._begun else "I did not find an instruction that I understand. "
+        return "Done. " if self._begun or self._merged else "I did not find an instruction that I understand. "
 
     def _finish(self) -> dict[str, object]:
+        if self._merged and not self._begun and not self._unknown:
+            return {"title": MERGE_TITLE, "summary": "\n".join(self._merge_report())[:7900]}
         if not self._begun:
             asked = f" It cannot do this: {short(self._unknown[0], 200)}." if self._unknown else ""
             return {
@@ -106,8 +119,14 @@ class Session:
                 "done, configure a language model.",
             }
         title = title_of(self._begun[0]) if len(self._begun) == 1 else f"Carry out {len(self._begun)} instructions"
-        lines = [*self._editing.report]
+        lines = [*(self._merge_report() if self._merged else self._editing.report)]
         if self._unknown:
             ignored = "; ".join(short(sentence, 80) for sentence in self._unknown[:MAX_NAMED])
             lines.append(f"Not understood, and left undone: {ignored}.")
         return {"title": title[:200], "summary": "\n".join(f"- {line}" for line in lines)[:7900]}
+
+    def _merge_report(self) -> list[str]:
+        if any(self._merged):
+            return ["Merged the documentation's branch.", *self._editing.report]
+        return ["There was no commit of the documentation's branch to merge, or it cannot be merged.",
+                *self._editing.report]  # fmt: skip

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from msgspec import Struct
 
 from service.adapters.builtin.editing.pages import ends_with, is_index, is_meant, is_page, stem_of
-from service.adapters.builtin.editing.tool_results import lines_in, paths_in, reason_of
+from service.adapters.builtin.editing.tool_results import found_in, lines_in, paths_in, reason_of
 from service.ports.model import ToolMessage
 
 MAX_EDITS = 200
@@ -36,6 +36,8 @@ class Turn(Struct, frozen=True):
     results: tuple[ToolMessage, ...] = ()
     asked: tuple[str, ...] = ()
     checked: bool = False
+    merged: bool = False
+    """Branches were merged, perhaps with conflicts."""
 
 
 Steps = Generator[Step, Turn, None]
@@ -131,6 +133,10 @@ class Editing:
             lines += more
             if not goes_on:
                 return lines
+
+    def found(self, result: ToolMessage) -> Sequence[str]:
+        """Return the files that a search names."""
+        return found_in(result)[0]
 
     def report_errors(self, results: Iterable[ToolMessage]) -> None:
         told = [reason_of(result) for result in results if result.is_error]

@@ -1,0 +1,100 @@
+"""The builtin editor in a round that begins with a merge: it resolves what is plain, and names the rest."""
+
+import pytest
+
+from service.adapters.builtin.editor import BuiltinEditor
+from service.domain.jobs.decider import BaseMerged, BaseNotMerged
+from service.ports.docs_source import NewCommit
+from tests.agent.journal import AUTHOR, SOURCE, START, Journal, run_job
+from tests.fakes.code_host import FakeCodeHost
+from tests.fakes.docs_source import FakeDocsSource
+
+FILES = {
+    "docs.json": '{\n  "navigation": {"pages": [\n    "start",\n    "more"\n  ]}\n}\n',
+    "more.md": "# More\n\nMore text.\n",
+    "start.md": "# Start\n\nGet Acme.\n\n- One\n- Two\n",
+}
+BRANCH = "docs/change"
+
+
+async def merged(first, theirs, message="Merge main"):
+    """A job with a pull request, a commit of others on main, and a message."""
+    docs, host, journal = FakeDocsSource(FILES), FakeCodeHost(), Journal(first)
+    await run_job(journal, docs, BuiltinEditor(), host=host)
+    new = NewCommit(docs.branches["main"], theirs, AUTHOR, "theirs\n", START)
+    docs.branches["main"] = (await docs.write_commit(SOURCE, new)).commit
+    journal.say(message)
+    end = await run_job(journal, docs, BuiltinEditor(), host=host)
+    assert journal.replayed() == end
+    return end, docs, host, journal
+
+
+async def test_merge_without_conflicts_is_all_that_was_asked():
+    end, docs, host, _ = await merged('replace "Acme" with "Apex"', {"more.md": "# Even more\n"})
+    assert docs.files(BRANCH)["more.md"] == "# Even more\n"
+    assert docs.second_parents[docs.branches[BRANCH]] == docs.branches["main"]
+    assert (end.outcome.outcome, end.outcome.message) == ("pull_request", "Merged the documentation's branch.")
+    assert host.pull_requests[0].title == 'Replace "Acme" with "Apex"'
+
+
+@pytest.mark.parametrize(
+    ("first", "path", "theirs", "result"),
+    [
+        ('add "- Three" to start.md', "start.md", FILES["start.md"] + "- Vier\n", "- Two\n- Vier\n\n- Three\n"),
+        ('replace "- One" with "- 1"', "start.md", FILES["start.md"].replace("- Two", "- 2"), "- 1\n- 2\n"),
+    ],
+)
+async def test_plain_conflict_is_resolved_as_both_meant(first, path, theirs, result):
+    end, docs, _, _ = await merged(first, {path: theirs})
+    assert docs.files(BRANCH)[path].endswith(result)
+    assert "Resolved 1 conflict in start.md" in end.outcome.message
+    assert end.work.remaining_problems == ()
+
+
+async def test_pages_that_both_put_into_the_navigation_are_kept():
+    navigation = FILES["docs.json"].replace('    "more"\n', '    "more",\n    "theirs"\n')
+    end, docs, _, _ = await merged(
+        'create page ours with title "Ours"', {"theirs.md": "# Theirs\n", "docs.json": navigation}
+    )
+    assert end.work.remaining_problems == ()
+    assert '"theirs"' in docs.files(BRANCH)["docs.json"]
+    assert '"ours"' in docs.files(BRANCH)["docs.json"]
+
+
+async def test_conflict_that_needs_judgement_is_named():
+    end, docs, host, journal = await merged(
+        'replace "Acme" with "Apex"', {"start.md": FILES["start.md"].replace("Acme", "Zenith")}
+    )
+    assert "<<<<<<<" not in docs.files(BRANCH)["start.md"]
+    assert docs.files(BRANCH)["start.md"] == FILES["start.md"].replace("Acme", "Apex")
+    assert end.outcome.outcome == "needs_input"
+    assert "start.md, line 3, is not resolved: both sides changed the same lines" in end.outcome.message
+    assert [problem.path for problem in end.work.remaining_problems] == ["start.md"]
+    assert host.pull_requests[0].draft
+    assert [type(event) for event in journal.events if isinstance(event, BaseMerged | BaseNotMerged)] == [
+        BaseMerged, BaseNotMerged
+    ]  # fmt: skip
+    journal.say("Merge again")
+    again = await run_job(journal, docs, BuiltinEditor(), host=host)
+    assert again.outcome.outcome == "needs_input"
+
+
+async def test_other_instructions_are_carried_out_despite_a_conflict():
+    end, docs, host, _ = await merged(
+        'replace "Acme" with "Apex"',
+        {"start.md": FILES["start.md"].replace("Acme", "Zenith")},
+        'replace "More text" with "Less text"',
+    )
+    assert docs.files(BRANCH)["more.md"] == "# More\n\nLess text.\n"
+    assert end.outcome.outcome == "pull_request"
+    assert [problem.path for problem in end.work.remaining_problems] == ["start.md"]
+    assert host.pull_requests[0].draft
+
+
+async def test_nothing_to_merge_is_said():
+    docs, host, journal = FakeDocsSource(FILES), FakeCodeHost(), Journal('replace "Acme" with "Apex"')
+    await run_job(journal, docs, BuiltinEditor(), host=host)
+    journal.say("Merge main and resolve the conflicts")
+    end = await run_job(journal, docs, BuiltinEditor(), host=host)
+    assert end.outcome.outcome == "nothing_changed"
+    assert "no commit of the documentation's branch to merge" in end.outcome.message

@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from posixpath import dirname
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -32,35 +33,42 @@ _PROSE = (".md", ".mdx", ".markdown", ".rst", ".adoc", ".txt")
 _ALL = frozenset({"*"})
 
 
-class _Rule(Struct, frozen=True):
+class _Rule(NamedTuple):
     name: re.Pattern[str]
     writable: frozenset[str]
     """Parts of the file that may be changed; ``-x``: all but that."""
     beside: tuple[str, ...] = ()
-    """Folders one of which must be beside the file: other programs have files of this name, too."""
-
-
-def _rule(name: str, writable: str, beside: str = "") -> _Rule:
-    return _Rule(re.compile(rf"(?:^|/)(?:{name})$"), frozenset(writable.split()), tuple(beside.split()))
+    """One of these is beside the file: other programs have files of its name, too."""
 
 
 _RULES = (
-    _rule(
-        r"mkdocs(?:\.[\w-]{1,40})?\.ya?ml", "nav not_in_nav exclude_docs draft_docs site_name site_description"
+    _Rule(
+        re.compile(r"(?:^|/)mkdocs(?:\.[\w-]{1,40})?\.ya?ml$"),
+        frozenset({"nav", "not_in_nav", "exclude_docs", "draft_docs", "site_name", "site_description"}),
     ),
-    _rule(r"zensical\.toml", ""),
-    _rule(r"docs\.json|mint\.json", "-integrations -analytics"),
-    _rule(r"hugo\.(?:toml|ya?ml|json)", "menu menus title"),
-    _rule(r"config\.(?:toml|ya?ml|json)", "menu menus title", "content layouts archetypes themes"),
-    _rule(r"config/[\w-]{1,100}/[\w.-]{1,100}\.(?:toml|ya?ml|json)", "", "../../content ../../layouts ../../themes"),
-    _rule(r"_config\.ya?ml", "title description tagline header_pages"),
-    _rule(r"antora\.yml", "title version display_version nav start_page prerelease"),
-    _rule(r"(?:[\w-]{0,100}-)?playbook\.ya?ml", "", "antora.yml supplemental-ui"),
-    _rule(r"book\.toml", "book"),
-    _rule(r"book\.json", "title description author", "SUMMARY.md"),
-    _rule(r"_quarto\.ya?ml", "website book"),
-    _rule(r"docfx\.json", ""),
-)  # fmt: skip
+    _Rule(re.compile(r"(?:^|/)(?:docs|mint)\.json$"), frozenset({"-integrations", "-analytics"})),
+    _Rule(re.compile(r"(?:^|/)hugo\.(?:toml|ya?ml|json)$"), frozenset({"menu", "menus", "title"})),
+    _Rule(
+        re.compile(r"(?:^|/)config\.(?:toml|ya?ml|json)$"),
+        frozenset({"menu", "menus", "title"}),
+        ("content", "layouts", "archetypes", "themes"),
+    ),
+    _Rule(
+        re.compile(r"(?:^|/)config/[\w-]{1,100}/[\w.-]{1,100}\.(?:toml|ya?ml|json)$"),
+        frozenset(),
+        ("../../content", "../../layouts", "../../themes"),
+    ),
+    _Rule(re.compile(r"(?:^|/)_config\.ya?ml$"), frozenset({"title", "description", "tagline", "header_pages"})),
+    _Rule(
+        re.compile(r"(?:^|/)antora\.yml$"),
+        frozenset({"title", "version", "display_version", "nav", "start_page", "prerelease"}),
+    ),
+    _Rule(re.compile(r"(?:^|/)(?:[\w-]{0,100}-)?playbook\.ya?ml$"), frozenset(), ("antora.yml", "supplemental-ui")),
+    _Rule(re.compile(r"(?:^|/)book\.toml$"), frozenset({"book"})),
+    _Rule(re.compile(r"(?:^|/)book\.json$"), frozenset({"title", "description", "author"}), ("SUMMARY.md",)),
+    _Rule(re.compile(r"(?:^|/)_quarto\.ya?ml$"), frozenset({"website", "book"})),
+    _Rule(re.compile(r"(?:^|/)(?:docfx\.json|zensical\.toml)$"), frozenset()),
+)
 
 
 def is_code_navigation(path: str) -> bool:

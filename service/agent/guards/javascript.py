@@ -10,7 +10,7 @@ type ``html`` (docusaurus.io/docs/sidebar/items), and each text in VitePress's s
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 
 from msgspec import Struct
@@ -76,7 +76,26 @@ def outline(text: str, *, vitepress: bool) -> Outline:
         Unreadable: it is broken, nested too deeply, or not surely read as its generator does.
     """
     reader = _Outlines(vitepress=vitepress)
-    return Outline(tuple(reader.code(_tree(_tokens(text)))), frozenset(reader.strings))
+    return Outline(tuple(reader.code(_tree(token for token, _ in _tokens(text)))), frozenset(reader.strings))
+
+
+def braced(text: str) -> tuple[int, bool]:
+    """Return the end of the expression in braces that a text begins with, and whether it is plain data.
+
+    Raises:
+        Unreadable: as ``outline``, or it has no end.
+    """
+    pieces: list[str] = []
+    depth = 0
+    for piece, end in _tokens(text):
+        pieces.append(piece)
+        depth += 1 if piece == "{" else -1 if piece == "}" else 0
+        if depth > MAX_DEPTH:
+            break
+        if depth == 0:
+            (group,) = _tree(pieces)
+            return end, isinstance(group, _Group) and (not group.items or _is_data(group.items))
+    raise Unreadable("it has no end")
 
 
 def is_text(written: str) -> bool:
@@ -202,6 +221,25 @@ def _is_literal(value: Sequence[_Item], *, nests: bool = False) -> bool:
             return False
 
 
+def _is_data(value: Sequence[_Item]) -> bool:
+    match value:
+        case ["-", str(text)]:
+            return text.isalnum() and text[0].isdigit()
+        case [_Group(open="[", items=items)]:
+            return all(map(_is_data, _parts(items)))
+        case [_Group(open="{", items=items)]:
+            return all(
+                len(part) > 2
+                and isinstance(part[0], str)
+                and _is_key(part[0])
+                and part[1] == ":"
+                and _is_data(part[2:])
+                for part in _parts(items)
+            )
+        case _:
+            return _is_literal(value)
+
+
 def _parts(items: Sequence[_Item]) -> Iterator[Sequence[_Item]]:
     """Yield what stands between the commas; nothing behind the last."""
     part: list[_Item] = []
@@ -239,7 +277,7 @@ def _plain(token: str) -> str:
     return token[1:-1] if _is_string(token) else token
 
 
-def _tree(tokens: Iterator[str]) -> list[_Item]:
+def _tree(tokens: Iterable[str]) -> list[_Item]:
     root = _Group("", [])
     open_groups = [root]
     for token in tokens:
@@ -260,8 +298,10 @@ def _tree(tokens: Iterator[str]) -> list[_Item]:
     return root.items
 
 
-def _tokens(text: str) -> Iterator[str]:
-    """Yield what is no white space and no comment. The parts of a template with code in it are tokens of their own."""
+def _tokens(text: str) -> Iterator[tuple[str, int]]:
+    """Yield what is no white space and no comment, each with its end. The parts of a template that has code in it are
+    tokens of their own.
+    """
     at, last, before_last, braces = 0, "", "", list[str]()
     for _ in range(MAX_TOKENS):
         if at == len(text):
@@ -279,7 +319,7 @@ def _tokens(text: str) -> Iterator[str]:
         else:
             raise Unreadable(f"it has {text[at]!r} where that begins nothing")
         at += len(piece)
-        yield piece
+        yield piece, at
         if piece in ("{", "}"):
             inner = braces.pop() if piece == "}" and braces else ""
             if piece == "{":
@@ -287,10 +327,10 @@ def _tokens(text: str) -> Iterator[str]:
             elif inner == "`":
                 piece = _template_part(text, at, "")
                 at += len(piece)
-                yield piece
+                yield piece, at
         if piece.endswith("${"):
             braces.append("`")
-            yield (piece := "{")
+            yield (piece := "{"), at
         before_last, last = last, piece
     raise Unreadable("it is too long")
 

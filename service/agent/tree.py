@@ -166,6 +166,10 @@ class Tree:
             if name and path.startswith(f"{name}/"):
                 yield path.removeprefix(f"{name}/")
 
+    async def is_left_out(self, path: str) -> bool:
+        """Return whether the commit has a link or a submodule at the path, or on the way to it."""
+        return await self._docs.left_out(self.source, self.commit, path) is not None
+
     async def refuse_left_out(self, path: str) -> None:
         """Raise Refused where the commit has something that is not a plain file at the path, or on the way to it."""
         left_out = await self._docs.left_out(self.source, self.commit, path)

@@ -20,7 +20,7 @@ SUSPECTS = 12
 BUILT: dict[str, list[str]] = {
     "service.adapters.builtin.editing.navigation _json_named": [r'(?:^|[\[,])\s*"guides/start"\s*(?:[\],]|$)'],
     "service.adapters.builtin.editing.steps scope": ["(?:^|/)guides/start/"],
-    "service.agent.checks.navigation named_in_code": ["['\"]guides/start['\"]"],
+    "service.agent.checks.navigation named_in_code": ["['\"]/?guides/start(?:\\.md)?['\"]"],
     "service.agent.pull_request _filled": [r"\b(?:files|pages|changes|changed|what)"],
     "service.agent.workspace _occurrences": [r"the\ same\ words\."],
     "service.markup.streaming.code fence_line": ["(?: {0,3}+> ?+){0}", "(?: {0,3}+> ?+){3}"],

@@ -3,10 +3,11 @@
 from collections import Counter
 from collections.abc import Mapping
 
+from service.agent.checks.rules import CONFLICT_MARKER
 from service.domain.jobs.decider import Problem
 from service.domain.line_merge import conflict_lines
 
-GATE = "conflicts"
+GATE = CONFLICT_MARKER.gate
 MAX_PER_FILE = 10
 
 
@@ -20,7 +21,7 @@ def markers(path: str, before: str, after: str) -> list[Problem]:
         known[line] -= 1
         if known[line] < 0:
             message = "This is the marker of a conflict. Write what both sides meant, and remove the markers."
-            found.append(Problem(GATE, path, message, number, code="conflict_marker"))
+            found.append(CONFLICT_MARKER.problem(path, message, number))
     return found[:MAX_PER_FILE]
 
 

@@ -7,10 +7,26 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from difflib import unified_diff
 
-from msgspec import Struct
-
-from service.agent.checks import conflicts, markup, navigation
+from service.agent.checks import addresses, code_gate, conflicts, images, markup, navigation, unlisted
+from service.agent.checks.changed import Changed
 from service.agent.checks.links import Links
+from service.agent.checks.rules import (
+    ANCHOR_BROKEN,
+    CODE_FENCE_UNCLOSED,
+    FRONT_MATTER_INVALID,
+    FRONT_MATTER_REMOVED,
+    IMPORT_REMOVED,
+    LINK_BROKEN,
+    NAVIGATION_INVALID,
+    NAVIGATION_PAGE_MISSING,
+    PATH_REFUSED,
+    RULES,
+    SECRET,
+    SHRUNK,
+    TAG_UNBALANCED,
+    TOO_LARGE,
+)
+from service.agent.guards import configurations
 from service.agent.workspace import Workspace
 from service.domain.errors import Invalid
 from service.domain.jobs.decider import Problem
@@ -26,12 +42,7 @@ SHRUNK_TO = 0.3
 MIN_LINES_TO_SHRINK = 60
 
 
-class Changed(Struct, frozen=True):
-    """A file before and after; None where it is not there."""
-
-    path: str
-    before: str | None
-    after: str | None
+_ORDER = {rule.code: number for number, rule in enumerate(RULES)}
 
 
 async def check(workspace: Workspace, links: Links) -> tuple[Problem, ...]:
@@ -42,17 +53,24 @@ async def check(workspace: Workspace, links: Links) -> tuple[Problem, ...]:
     before = {path: await workspace.base_text(path) for path in effective}
     came_from = {to: path for path, to in (await links.moved()).items()}
     changed = [
-        Changed(path, before[came_from.get(path, path)] if before[path] is None else before[path], text)
+        Changed(path, before[came_from[path]], text, is_moved=True)
+        if before[path] is None and path in came_from
+        else Changed(path, before[path], text)
         for path, text in effective.items()
     ]
     found = await _paths(workspace, effective)
     found += await asyncio.to_thread(check_files, changed)
     found += await _code_navigation(workspace, effective)
     for link in await links.broken_by_changes():
-        gate = "navigation" if navigation.is_navigation(link.path) else "links"
+        rule = ANCHOR_BROKEN if link.lacks_anchor else LINK_BROKEN
+        if navigation.is_navigation(link.path):
+            rule = NAVIGATION_PAGE_MISSING
         shown = link.found.strip("()\"' ")
         hint = f"; it could be {link.suggestions[0].strip(chr(40) + chr(41))}" if link.suggestions else ""
-        found.append(Problem(gate, link.path, f"{shown} is broken: {link.reason}{hint}", link.line))
+        found.append(rule.problem(link.path, f"{shown} is broken: {link.reason}{hint}", link.line))
+    for gate in (code_gate.check, addresses.check, images.check, unlisted.check):
+        found += await gate(links, changed)
+    found.sort(key=lambda problem: (not problem.is_error, _ORDER[problem.code]))
     return tuple(found[:MAX_PROBLEMS])
 
 
@@ -76,7 +94,7 @@ def secrets(file: Changed) -> list[Problem]:
     """The text itself is not repeated: problems are shown to people and recorded."""
     known = {secret for _, secret, _ in markup.secrets(file.before or "")}
     return [
-        Problem("secrets", file.path, f"This looks like {kind}. Use a placeholder instead.", line)
+        SECRET.problem(file.path, f"This looks like {kind}. Use a placeholder instead.", line)
         for kind, secret, line in markup.secrets(file.after or "")
         if secret not in known
     ]
@@ -88,9 +106,9 @@ def front_matter(file: Changed) -> list[Problem]:
     if problem is not None:
         if file.before is not None and markup.front_matter_problem(before) is not None:
             return []
-        return [Problem("front-matter", file.path, problem[1], problem[0])]
+        return [FRONT_MATTER_INVALID.problem(file.path, problem[1], problem[0])]
     if block_of(before) is not None and block_of(after) is None:
-        return [Problem("front-matter", file.path, "The page had front matter, and now has none.", 1)]
+        return [FRONT_MATTER_REMOVED.problem(file.path, "The page had front matter, and now has none.", 1)]
     return []
 
 
@@ -99,7 +117,7 @@ def body(file: Changed) -> list[Problem]:
     found: list[Problem] = []
     fence = after.unclosed_fence
     if fence is not None and (file.before is None or before.unclosed_fence is None):
-        found.append(Problem("markup", file.path, "This code fence is never closed.", fence))
+        found.append(CODE_FENCE_UNCLOSED.problem(file.path, "This code fence is never closed.", fence))
         return found  # all that follows reads as code
     if file.path.endswith(".mdx") or markup.imports(before):
         found += _unbalanced(file.path, before, after, components=True)
@@ -107,7 +125,7 @@ def body(file: Changed) -> list[Problem]:
     kept, used = markup.imports(after), markup.components(after)
     for name, line in markup.imports(before).items():
         if name not in kept and name[:1].isupper() and name in used:
-            found.append(Problem("markup", file.path, f"{name} is used, but no longer imported.", line))
+            found.append(IMPORT_REMOVED.problem(file.path, f"{name} is used, but no longer imported.", line))
     return found
 
 
@@ -117,21 +135,21 @@ def _unbalanced(path: str, before: Markdown, after: Markdown, *, components: boo
         if was.get(name, (0, 0))[0] != surplus:
             shown = f"<{name}>" if components else f"{{{{< {name} >}}}}"
             missing = "closed" if surplus > 0 else "opened"
-            yield Problem("markup", path, f"{shown} is not {missing} as often as it should be.", line)
+            yield TAG_UNBALANCED.problem(path, f"{shown} is not {missing} as often as it should be.", line)
 
 
 def navigation_file(file: Changed) -> list[Problem]:
     problem = navigation.parse_problem(file.path, file.after or "")
     if problem is None or (file.before is not None and navigation.parse_problem(file.path, file.before) is not None):
         return []
-    return [Problem("navigation", file.path, problem[1], problem[0])]
+    return [NAVIGATION_INVALID.problem(file.path, problem[1], problem[0])]
 
 
 def size(changed: list[Changed]) -> list[Problem]:
     found: list[Problem] = []
     if len(changed) > MAX_CHANGED_FILES:
         message = f"{len(changed)} files are changed; more than {MAX_CHANGED_FILES} are hard to review."
-        found.append(Problem("size", "", message))
+        found.append(TOO_LARGE.problem("", message))
     lines = 0
     for file in changed:
         before, after = (file.before or "").splitlines(), (file.after or "").splitlines()
@@ -139,11 +157,11 @@ def size(changed: list[Changed]) -> list[Problem]:
             continue
         if file.after is not None and len(before) >= MIN_LINES_TO_SHRINK and len(after) < SHRUNK_TO * len(before):
             message = f"The file had {len(before)} lines, and now has {len(after)}. Is that meant?"
-            found.append(Problem("size", file.path, message))
+            found.append(SHRUNK.problem(file.path, message))
         if lines <= MAX_CHANGED_LINES:
             lines += _changed_lines(before, after)
     if lines > MAX_CHANGED_LINES:
-        found.append(Problem("size", "", f"More than {MAX_CHANGED_LINES} lines are changed."))
+        found.append(TOO_LARGE.problem("", f"More than {MAX_CHANGED_LINES} lines are changed."))
     return found
 
 
@@ -162,27 +180,27 @@ async def _paths(workspace: Workspace, effective: Mapping[str, str | None]) -> l
     try:
         await workspace.rehearse(effective)
     except Invalid as error:
-        return [Problem("paths", "", f"This cannot be committed: {error}")]
+        return [PATH_REFUSED.problem("", f"This cannot be committed: {error}")]
     return []
 
 
 async def _code_navigation(workspace: Workspace, effective: Mapping[str, str | None]) -> list[Problem]:
-    """Return problems for deleted pages that are named in a sidebar which is a program: no tool can change it."""
+    """Return problems for deleted pages that are named in a sidebar which is a program."""
     gone = [path for path, text in effective.items() if text is None]
     if not gone:
         return []
     found: list[Problem] = []
     for path in await asyncio.to_thread(_sidebars, workspace):
         text = await workspace.text(path) or ""
-        root = path.rpartition("/")[0]
+        root = navigation.root_of_code(path)
         for page in gone:
             line = navigation.named_in_code(text, page, root)
             if line is not None:
-                message = f"It names {page}, which is gone; it is a program, which people have to change."
-                found.append(Problem("navigation", path, message, line))
+                message = f"It names {page}, which does not exist any more."
+                found.append(NAVIGATION_PAGE_MISSING.problem(path, message, line))
     return found
 
 
 def _sidebars(workspace: Workspace) -> list[str]:
     """The first few that are programs."""
-    return [path for path in workspace.paths() if navigation.is_code_navigation(path)][:5]
+    return [path for path in workspace.paths() if configurations.is_code_navigation(path)][:5]

@@ -49,6 +49,8 @@ class BrokenLink(Struct, frozen=True):
     reason: str
     meant: str = ""
     """The target in the first suggestion."""
+    lacks_anchor: bool = False
+    """Its page exists; the heading does not."""
 
 
 class SuspectLink(Struct, frozen=True):
@@ -106,7 +108,8 @@ def _renamed(suspect: SuspectLink, anchor: str, new: str) -> BrokenLink:
     meant = f"{suspect.link.target.partition('#')[0]}#{new}"
     suggestions = (suspect.link.with_target(meant),)
     reason = f"the heading #{anchor} of {suspect.page} has other words now"
-    return BrokenLink(suspect.path, suspect.link.line, suspect.link.found, suggestions, True, reason, meant)
+    place = suspect.path, suspect.link.line, suspect.link.found
+    return BrokenLink(*place, suggestions, clear=True, reason=reason, meant=meant, lacks_anchor=True)
 
 
 def _without_anchor(suspect: SuspectLink, anchor: str, anchors: frozenset[str]) -> BrokenLink:
@@ -125,7 +128,8 @@ def _without_anchor(suspect: SuspectLink, anchor: str, anchors: frozenset[str]) 
     suggestions = tuple(map(suspect.link.with_target, options))
     reason = f"{suspect.page} has no heading #{anchor}"
     meant = options[0] if options else ""
-    return BrokenLink(suspect.path, suspect.link.line, suspect.link.found, suggestions, len(sure) == 1, reason, meant)
+    place = suspect.path, suspect.link.line, suspect.link.found
+    return BrokenLink(*place, suggestions, clear=len(sure) == 1, reason=reason, meant=meant, lacks_anchor=True)
 
 
 def _is_slip(written: str, meant: str) -> bool:

@@ -88,6 +88,26 @@ class Links:
 
     # Views
 
+    @property
+    def workspace(self) -> Workspace:
+        return self._workspace
+
+    async def layout(self) -> Layout:
+        """Return how the site was laid out before the changes."""
+        return await self._base_layout()
+
+    async def layout_now(self) -> Layout:
+        """Return how the site is laid out, with the pages that its navigation names and that are there now."""
+        return await self._layout(await asyncio.to_thread(self._workspace.paths), base=False)
+
+    async def views(self) -> tuple[SiteView, SiteView]:
+        """Return the site before the changes, and as it is now. Every page of it is read for that once."""
+        return await self._view(base=True), await self._view()
+
+    def base_page(self, path: str) -> ParsedPage | None:
+        """Return what is kept of a page as it was, once the site has been read."""
+        return self._base_pages.get(path)
+
     async def _view(self, *, base: bool = False) -> SiteView:
         if base or not self._workspace.changes:
             if self._base is None:

@@ -9,6 +9,7 @@ from posixpath import dirname, normpath
 import yaml
 from msgspec import Struct
 
+from service.agent.guards import configurations
 from service.agent.guards.paths import NAVIGATION_FILES
 from service.markup.front_matter import load_strings
 from service.markup.pages import PAGE_SUFFIXES, without_suffix
@@ -27,7 +28,6 @@ _NESTING = frozenset(
      "languages", "global"}
 )  # fmt: skip
 _SIDEBAR_NESTING = frozenset({"items", "id"})
-_CODE_SIDEBAR = re.compile(r"(?:^|/)sidebars\.(?:[cm]?js|ts)$")
 
 
 class Entry(Struct, frozen=True):
@@ -56,9 +56,9 @@ def is_navigation(path: str) -> bool:
     return path.rpartition("/")[2] in NAVIGATION_FILES
 
 
-def is_code_navigation(path: str) -> bool:
-    """A sidebar that is a program, which we read but never write."""
-    return _CODE_SIDEBAR.search(path) is not None
+def root_of_code(path: str) -> str:
+    """Return the folder that a sidebar written as a program names pages from."""
+    return path.rpartition(".vitepress/")[0].rstrip("/") if configurations.is_vitepress(path) else dirname(path)
 
 
 def parse_problem(path: str, text: str) -> tuple[int, str] | None:
@@ -134,7 +134,7 @@ def named_in_code(text: str, page: str, root: str) -> int | None:
     """The line on which a sidebar written as a program names this page."""
     inside = page[len(root) :].lstrip("/") if page.startswith(root) else page
     name = without_suffix(inside).removeprefix("docs/")
-    match = re.search(rf"['\"]{re.escape(name)}['\"]", text)
+    match = re.search(rf"['\"]/?{re.escape(name)}(?:\.md)?['\"]", text)
     return text.count("\n", 0, match.start()) + 1 if match else None
 
 

@@ -50,7 +50,7 @@ class Problem(Struct, frozen=True, omit_defaults=True):
     """A problem that a gate found in the changes."""
 
     gate: str
-    """``paths``, ``links``, ``front-matter``, ``markup``, ``navigation``, ``secrets``, ``size``."""
+    """The group of rules, such as ``links`` or ``markup``."""
     path: str
     message: str
     line: int | None = None

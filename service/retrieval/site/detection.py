@@ -292,7 +292,7 @@ def _sphinx(config: str, files: frozenset[str], read: Read, docs_folder: str) ->
             continue
         order[page] = NavEntry(len(order), titles[page])
         listed: list[str] = []
-        for block in _toctrees(page, read_text(read, page)[:MAX_SCRIPT]):
+        for block in toctrees(page, read_text(read, page)[:MAX_SCRIPT]):
             for line in block.splitlines()[:2000]:
                 match = _TOCTREE_LINE.fullmatch(line.strip())
                 found = _sphinx_page(match[2] or match[3], page, root, files) if match is not None else None
@@ -306,7 +306,8 @@ def _sphinx(config: str, files: frozenset[str], read: Read, docs_folder: str) ->
     return Layout("sphinx", docs_folder, root, Dialect(slugs="docutils"), ("",), order, ignored=ignored)
 
 
-def _toctrees(path: str, text: str) -> Iterator[str]:
+def toctrees(path: str, text: str) -> Iterator[str]:
+    """Yield the text of each list of pages in a page of Sphinx, one page a line."""
     if is_markdown(path) and "{toctree}" in text:
         yield from (block.text for block in blocks_of(text) if block.info.startswith("{toctree}"))
     yield from (block[2] for block in _TOCTREE.finditer(text))

@@ -150,7 +150,8 @@ def _list(heading: str, noun: str, items: Sequence[str]) -> str:
     if len(listed) < len(items):
         listed.append(f"- and {len(items) - len(listed)} more")
     text = "\n".join(listed)
-    return f"{heading}\n\n{text if len(items) <= SHOWN_AT_ONCE else _details(f'{len(items)} {noun}', text)}"
+    shown = text if len(items) <= SHOWN_AT_ONCE else _details(f"{len(items)} {noun}", text)
+    return "\n\n".join(filter(None, (heading, shown)))
 
 
 async def _template(workspace: Workspace) -> str:
@@ -206,7 +207,7 @@ def _files(workspace: Workspace, changes: Mapping[str, str | None]) -> str:
     for path, text in changes.items():
         kind = "deleted" if text is None else "changed" if workspace.in_base(path) else "added"
         items.append(f"`{path}` ({kind})")
-    return _list("Files:", "files", items)
+    return _list("Files:" if len(items) <= SHOWN_AT_ONCE else "", "files", items)
 
 
 def _problems(heading: str, noun: str, problems: Sequence[Problem]) -> str:

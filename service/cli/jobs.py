@@ -3,6 +3,7 @@
 import shlex
 from contextlib import aclosing
 from datetime import UTC
+from textwrap import indent
 
 import click
 
@@ -153,7 +154,7 @@ def _outcome(job: JobView) -> list[str]:
     if job.outcome is not None:
         lines.append(f"outcome {job.outcome}")
         if job.message and job.failure is None:
-            lines.append("message " + "\n  ".join(job.message.splitlines()))
+            lines.append(indent(f"message {job.message}", "  ").strip())
     for problem in job.problems:
         place = ":".join(str(part) for part in (problem.file, problem.line) if part is not None)
         lines.append(f"{problem.severity} {f'{place}: ' if place else ''}{problem.message} ({problem.code})")
@@ -329,7 +330,9 @@ def _line(event: JobEvent) -> str:
             return f"{tag}  {failure or url}"
         case JobReopened(round=number) | RoundStarted(round=number):
             return f"{tag}  round {number}"
-        case JobCompleted(message=message) | JobFailed(message=message):
+        case JobCompleted(message=message):
+            return f"{tag}  {one_line(message, 100)}"
+        case JobFailed(message=message):
             return f"{tag}  {message}"
         case _:
             return tag

@@ -125,7 +125,7 @@ class Parts:
             CommentSettings(comments.mention, comments.comments_per_hour, comments.comment_poll_minutes),
             visits,
         )
-        self.comment_answers = CommentAnswers(runtime.store, runtime.views, reviewed, visits)
+        self.comment_answers = CommentAnswers(runtime.store, runtime.views, reviewed, visits, mention=comments.mention)
         self.checkpoints = (
             Checkpoints(runtime.store, runtime.data, settings.audit.checkpoint_minutes)
             if settings.audit.checkpoint_minutes > 0 and not reads_only

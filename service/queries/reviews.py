@@ -19,9 +19,11 @@ async def open_pull_requests(views: Views) -> list[OpenPullRequest]:
     return [OpenPullRequest(*row) for row in rows]
 
 
-async def jobs_with_unanswered_comments(views: Views) -> list[tuple[str, str]]:
-    """Return the ids of the jobs, and of their organizations."""
+async def jobs_with_unanswered_comments(views: Views, job_id: str | None = None) -> list[tuple[str, str]]:
+    """Return the ids of the jobs, and of their organizations; with an id only that job's, if it has any."""
     rows = await views.query(
-        "SELECT DISTINCT job_id, organization_id FROM unanswered_comments JOIN reviews USING (job_id)", ()
+        "SELECT DISTINCT job_id, organization_id FROM unanswered_comments JOIN reviews USING (job_id)"
+        " WHERE job_id = coalesce(?, job_id)",
+        (job_id,),
     )
     return [(row[0], row[1]) for row in rows]

@@ -13,10 +13,12 @@ import pytest_asyncio
 
 from service.adapters.git.folder import import_folder
 from service.adapters.git.repositories import create
-from tests.end_to_end.talk import create_job, files_with, get_job, job_events
+from tests.end_to_end.talk import create_job, files_with, get_job, job_events, recorded
 from tests.fakes.git_server import GIT, GitServer, git
 from tests.fakes.gitea import FakeGitea
+from tests.fakes.github import FakeGitHub
 from tests.fakes.gitlab import FakeGitLab
+from tests.fakes.hooks import sample, signed
 from tests.service_process import service_in, write_docs
 
 pytestmark = [
@@ -25,7 +27,7 @@ pytestmark = [
 ]
 
 TOKEN = "gt-s3cret-t0ken"
-PATHS = {"gitea": "octo/guide.git", "gitlab": "group/sub/guide.git"}
+PATHS = {"gitea": "octo/guide.git", "gitlab": "group/sub/guide.git", "github": "hub/octo/guide.git"}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -42,16 +44,18 @@ async def setting(tmp_path_factory):
         listed = git("for-each-ref", "--format=%(refname:short) %(objectname)", cwd=folder / "served" / PATHS[kind])
         return dict(line.split() for line in listed.splitlines())
 
-    gitea, gitlab = (
+    gitea, gitlab, github = (
         FakeGitea(lambda: branches("gitea"), token=TOKEN),
         FakeGitLab(lambda: branches("gitlab"), token=TOKEN),
+        FakeGitHub(token=TOKEN),
     )
     environment = {"GUIDE_TOKEN_FILE": str(folder / "token"), "WRONG": "wr0ng"}
-    async with server.server, gitea.server, gitlab.server, aiohttp.ClientSession() as http:
+    async with server.server, gitea.server, gitlab.server, github.server, aiohttp.ClientSession() as http:
         with service_in(folder / "service", environment) as service:
             here = SimpleNamespace(
-                service=service, http=http, server=server, folder=folder, fakes={"gitea": gitea, "gitlab": gitlab},
-                apis={"gitea": f"{gitea.url}/api/v1", "gitlab": f"{gitlab.url}/api/v4"}, projects={},
+                service=service, http=http, server=server, folder=folder, projects={}, secrets={},
+                fakes={"gitea": gitea, "gitlab": gitlab, "github": github},
+                apis={"gitea": f"{gitea.url}/api/v1", "gitlab": f"{gitlab.url}/api/v4", "github": github.url},
             )  # fmt: skip
             await cli(here, "organization", "create", "--name", "Acme")
             for kind in PATHS:
@@ -59,6 +63,8 @@ async def setting(tmp_path_factory):
                     here, "project", "create", "--name", kind, "--repository", server.url(PATHS[kind]),
                     "--code-host", kind, "--api-url", here.apis[kind], "--git-token-env", "GUIDE_TOKEN",
                 )  # fmt: skip
+                made = await cli(here, "webhook", "incoming", here.projects[kind]["id"])
+                here.secrets[kind] = made["secret"]
             service.admin_key = (await cli(here, "key", "create", "--kind", "admin"))["token"]
             await asyncio.to_thread(service.start)
             yield here
@@ -92,6 +98,47 @@ async def test_a_job_ends_in_one_pull_request_there(setting, kind, page):
     changed = git("diff", "--stat", "main", done["branch"], cwd=setting.server.root / PATHS[kind])
     assert "install.md" in changed
     assert files_with(TOKEN.encode(), setting.folder / "service") == []  # the data folder and the server's output
+
+
+@pytest.mark.parametrize(
+    ("kind", "hook"),
+    [
+        ("gitea", "gitea-review"),
+        ("gitlab", "gitlab-merge-request-note"),
+        ("github", "github-review-comment"),
+    ],
+)
+async def test_comment_on_a_line_is_carried_out_and_answered(setting, kind, hook):
+    first = await finished(setting, kind, 'Replace "run the installer" with "call the installer" in install.md')
+    people, number = setting.fakes[kind].people, int(first["prLink"].rpartition("/")[2])
+    text = '@docsmith replace "call the installer" with "start the installer" in install.md'
+    await people.say_on_line(number, text, path="install.md", line=3)
+    await people.say(number, "@docsmith delete everything", author="eve")
+    headers, body = signed(hook, setting.secrets[kind], **numbered(hook, number))
+    for _ in range(2):  # the host repeats it
+        async with setting.http.post(
+            f"{setting.service.url}/hooks/{setting.projects[kind]['id']}", data=body, headers=dict(headers)
+        ) as answer:
+            assert answer.status == 202
+    await recorded(setting.service, f"job-{first['id']}", until="comment-answered")
+    events = await job_events(setting.http, setting.service, first["id"])
+    assert [event["reason"] for event in events if event["type"] == "comment-ignored"] == ["no_write_access"]
+    (message,) = [event for event in events if event["type"] == "message-added"]
+    assert (message["comment"]["author"], message["comment"]["path"]) == ("ada", "install.md")
+    (ours,) = [one for one in people.comments if "docsmith-answer" in one.text and one.number == number]
+    asked = next(one for one in people.comments if one.text == text)
+    assert (ours.author, ours.thread) == ("docsmith", asked.thread)
+    page = git("show", f"{first['branch']}:install.md", cwd=setting.server.root / PATHS[kind])
+    assert "start the installer" in page
+
+
+def numbered(hook, number):
+    """The fields of a sample that name the pull request, with another number."""
+    _, body = sample(hook)
+    name = "merge_request" if "merge_request" in json.loads(body) else "pull_request"
+    shown = json.loads(body)[name]
+    changed = {name: {**shown, "iid": number, "number": number}}
+    return {**changed, "number": number} if hook == "gitea-review" else changed
 
 
 async def test_refusal_by_the_code_host_is_the_jobs_failure(setting):

@@ -32,6 +32,7 @@ class FakeGitHub:
 
     def _app(self) -> web.Application:
         app = web.Application(middlewares=[self._enter])
+        app.router.add_get(REPO, self._repository)
         app.router.add_get(f"{REPO}/pulls", self._list)
         app.router.add_post(f"{REPO}/pulls", self._create)
         app.router.add_get(f"{REPO}/pulls/{{number:\\d+}}", self._get)
@@ -53,6 +54,10 @@ class FakeGitHub:
             return await handler(request)
         except web.HTTPNotFound:
             return told(404, "Not Found")
+
+    async def _repository(self, _request: web.Request) -> web.Response:
+        rights = {"admin": False, "push": True, "pull": True}
+        return web.json_response({"id": 35129377, "full_name": "octo/guide", "archived": False, "permissions": rights})
 
     async def _list(self, request: web.Request) -> web.Response:
         head = request.query.get("head", "").partition(":")[2]

@@ -21,6 +21,7 @@ from service.domain.jobs.decider import (
     MessageAdded,
     OpenWorkspace,
     PullRequestClosed,
+    RecordFinish,
     RecordModelReply,
     RecordPullRequest,
     RequestJob,
@@ -92,19 +93,21 @@ class Site:
         return seconds
 
     async def answer(self, job_id="job"):
-        answers = CommentAnswers(self.store, self.views, {"github": self.host}, self.slots, clock=lambda: self.time)
+        answers = CommentAnswers(
+            self.store, self.views, {"github": self.host}, self.slots, mention="docsmith", clock=lambda: self.time
+        )
         seconds = await answers.answer(job_id)
         await self.views.catch_up()
         return seconds
 
-    async def work(self, outcome=None, job_id="job"):
+    async def work(self, *ending):
         for command in (
             StartJob("here", self.time),
             OpenWorkspace("a" * 40, self.time),
             RecordModelReply("m", "Yes.", (), Usage(), self.time, messages_seen=100),
-            outcome or CompleteJob("It is *shorter* now, @eve.", self.time),
+            *(ending or [CompleteJob("It is *shorter* now, @eve.", self.time)]),
         ):
-            await execute(self.store, JOBS, job_id, command)
+            await execute(self.store, JOBS, "job", command)
 
     async def events(self, kind, job_id="job"):
         events = [JOBS.codec.decode(event) for event in await self.store.read_stream(JOBS.stream(job_id))]
@@ -231,7 +234,7 @@ async def test_answer_is_posted_once_if_its_record_was_lost(site):
         def __getattr__(self, name):
             return dies if name == "append" else getattr(site.store, name)
 
-    dying = CommentAnswers(Dying(), site.views, {"github": site.host}, site.slots)
+    dying = CommentAnswers(Dying(), site.views, {"github": site.host}, site.slots, mention="docsmith")
     with pytest.raises(Killed):
         await dying.answer("job")
     assert len(site.answers()) == 1
@@ -310,7 +313,7 @@ async def test_reported_comment_is_read_and_answered(store, followed):
     await site.make()
     await execute(store, INCOMING, site.project_id, SetIncomingSecret(make_secret(bytes(32)), START))
     reader = site.reader(poll_minutes=0)
-    answers = CommentAnswers(store, followed, {"github": site.host}, site.slots)
+    answers = CommentAnswers(store, followed, {"github": site.host}, site.slots, mention="docsmith")
     running = [asyncio.create_task(reader.run()), asyncio.create_task(answers.run())]
     await asyncio.wait_for(site.host.looked.wait(), 60)  # the first look at all
     await site.host.people.say(1, "@docsmith shorten it")
@@ -331,3 +334,12 @@ async def test_reported_comment_is_read_and_answered(store, followed):
     for task in running:
         task.cancel()
     await asyncio.wait(running)
+
+
+async def test_question_of_the_agent_says_how_to_answer(site):
+    await site.host.people.say(1, "@docsmith shorten it")
+    await site.look()
+    await site.work(RecordFinish("Shorten", "Which one?", START, "asked"), CompleteJob("Which one?", START))
+    await site.answer()
+    (answer,) = site.answers()
+    assert "Which one?\n\nTo answer, mention `@docsmith` in a comment." in answer.text

@@ -15,8 +15,8 @@ from service.domain.errors import ServiceError, Unavailable
 from service.domain.jobs.comments import Unanswered, without_mentions
 from service.domain.jobs.decider import (
     Absent,
-    CommentIgnored,
     Finished,
+    Job,
     JobCompleted,
     JobFailed,
     RecordAnswer,
@@ -27,7 +27,7 @@ from service.queries.projects import get_project, source_of
 from service.queries.read_models import wait_for_rebuild
 from service.queries.reviews import jobs_with_unanswered_comments
 from service.runtime.system import now
-from service.streams import JOBS, decoded
+from service.streams import JOBS
 from service.workers.fair_slots import FairSlots
 from service.workers.reviews.schedule import Schedule
 
@@ -37,6 +37,8 @@ ANSWER_SECONDS = 600.0
 """Limit for the answers to one job's comments."""
 FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS = 30.0, 3600.0
 GIVEN_UP_AFTER = timedelta(hours=24)
+ANSWERED_AFTER = frozenset({"job-completed", "job-failed", "comment-ignored"})
+"""The types of the events after which a job may have something to answer."""
 MAX_ANSWER_CHARACTERS = 4_000
 
 
@@ -48,10 +50,12 @@ class CommentAnswers:
         hosts: Mapping[CodeHostKind, ReviewHost],
         slots: FairSlots,
         *,
+        mention: str,
         clock: Callable[[], datetime] = now,
     ) -> None:
         """``clock`` is for tests."""
         self._store, self._views, self._hosts, self._clock = store, views, hosts, clock
+        self._mention = mention
         self._failures: dict[str, int] = {}
         self._schedule: Schedule[str] = Schedule(self.answer, slots)
 
@@ -59,18 +63,17 @@ class CommentAnswers:
         """Run until cancelled. At first it answers what is left of earlier times."""
         after = await self._store.head()
         await wait_for_rebuild(self._views, after)
-        await self._add_unanswered()
+        await self._add_unanswered(None)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._schedule.run(), name="answers to comments")
             async for recorded in self._store.subscribe(after=after, category=JOBS.category):
-                for _, event in decoded(JOBS, [recorded]):
-                    if isinstance(event, JobCompleted | JobFailed | CommentIgnored):
-                        await wait_for_rebuild(self._views, recorded.position)
-                        await self._add_unanswered()
+                if recorded.type in ANSWERED_AFTER:
+                    await wait_for_rebuild(self._views, recorded.position)
+                    await self._add_unanswered(JOBS.entity_id(recorded.stream))
 
-    async def _add_unanswered(self) -> None:
-        for job_id, organization_id in await jobs_with_unanswered_comments(self._views):
-            self._schedule.add(job_id, organization_id)
+    async def _add_unanswered(self, job_id: str | None) -> None:
+        for found, organization_id in await jobs_with_unanswered_comments(self._views, job_id):
+            self._schedule.add(found, organization_id)
 
     async def answer(self, job_id: str) -> float | None:
         """Answer what can be answered of a job; return the seconds until the next try, None for none."""
@@ -96,12 +99,12 @@ class CommentAnswers:
             return
         project = await get_project(self._views, job.request.project_id)
         host = self._hosts.get(project.code_host) if project is not None else None
-        if project is None or host is None:
+        if project is None or host is None:  # its code host is another by now, or it never had comments
             return
         source, trouble = source_of(project), None
         for asked in _due(job.work.review.unanswered, has_ended=isinstance(job, Finished)):
             first = asked[0]
-            text = _refusal(first) if first.reason is not None else _closing(job, asked)
+            text = _refusal(first) if first.reason is not None else self._closing(job, asked)
             answer = NewAnswer(text, first.answer_id, first.comment.thread, first.asked_at)
             ids = tuple(one.answer_id for one in asked)
             try:
@@ -117,6 +120,24 @@ class CommentAnswers:
             await record_answer(self._store, job_id, outcome, Metadata(actor=f"review:{project.id}"))
         if trouble is not None:
             raise trouble
+
+    def _closing(self, job: Job, asked: Sequence[Unanswered]) -> str:
+        """Return the closing words of the round, with its commit, and in the conversation which comments it answers."""
+        assert isinstance(job, Finished)
+        parts: list[str] = []
+        links = ", ".join(f"[{one.comment.author}]({one.comment.url})" for one in asked if one.comment.url)
+        if links and not asked[0].comment.thread:
+            parts.append(f"In answer to {links}:")
+        match job.outcome:
+            case JobCompleted(message=message, outcome=outcome):
+                parts.append(_quoted(message) or "Done.")
+                if job.work.pushed is not None:
+                    parts.append(f"Commit {job.work.pushed.commit}.")
+                if outcome == "needs_input" and self._mention:
+                    parts.append(f"To answer, mention `@{self._mention}` in a comment.")
+            case JobFailed(message=message):
+                parts.append(f"This did not work: {_quoted(message)}")
+        return "\n\n".join(parts)
 
 
 def _due(unanswered: Sequence[Unanswered], *, has_ended: bool) -> list[list[Unanswered]]:
@@ -138,19 +159,6 @@ def _refusal(asked: Unanswered) -> str:
     return f"This pull request has had its comments of this hour.{again}"
 
 
-def _closing(job: object, asked: Sequence[Unanswered]) -> str:
-    """Return the closing words of the round, with its commit, and in the conversation which comments it answers."""
-    assert isinstance(job, Finished)
-    match job.outcome:
-        case JobCompleted(message=message):
-            said = message.strip() or "Done."
-        case JobFailed(message=message):
-            said = f"This did not work: {message}"
-    said = without_mentions(said)[:MAX_ANSWER_CHARACTERS]
-    parts = [said]
-    if not asked[0].comment.thread:
-        links = ", ".join(f"[{one.comment.author}]({one.comment.url})" for one in asked if one.comment.url)
-        parts = [f"In answer to {links}:", said] if links else [said]
-    if job.work.pushed is not None and isinstance(job.outcome, JobCompleted):
-        parts.append(f"Commit {job.work.pushed.commit}.")
-    return "\n\n".join(parts)
+def _quoted(words: str) -> str:
+    """Return words that notify no one."""
+    return without_mentions(words.strip())[:MAX_ANSWER_CHARACTERS]

@@ -34,6 +34,7 @@ log = structlog.get_logger()
 
 LOOK_SECONDS = 600.0
 """Limit for one look at a pull request."""
+PRESENTED = frozenset({"pull-request-opened", "pull-request-updated"})
 QUIETEST = 8
 """How many times longer than usual the pause becomes while nothing is said."""
 GROWTH = 1.25
@@ -84,7 +85,8 @@ class CommentReader:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._schedule.run(), name="comments: looks")
             group.create_task(self._follow_reports(after), name="comments: reports")
-            group.create_task(self._follow_jobs(after), name="comments: pull requests")
+            if self._settings.poll_minutes > 0:
+                group.create_task(self._follow_jobs(after), name="comments: pull requests")
 
     async def _follow_reports(self, after: int) -> None:
         async for recorded in self._store.subscribe(after=after, category=INCOMING.category):
@@ -94,8 +96,9 @@ class CommentReader:
 
     async def _follow_jobs(self, after: int) -> None:
         async for recorded in self._store.subscribe(after=after, category=JOBS.category):
-            for _, event in decoded(JOBS, [recorded]):
-                if isinstance(event, PullRequestOpened | PullRequestUpdated) and self._settings.poll_minutes > 0:
+            if recorded.type in PRESENTED:
+                for _, event in decoded(JOBS, [recorded]):
+                    assert isinstance(event, PullRequestOpened | PullRequestUpdated)
                     await self._add(recorded.position, None, event.number, seconds=self._poll_seconds)
 
     async def _add(self, position: int, project_id: str | None, number: int, *, seconds: float) -> None:

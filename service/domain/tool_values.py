@@ -50,6 +50,14 @@ class Lines(Value, frozen=True, tag="lines"):
     """The commit that the file was read at; of the documentation's repository, before the job's own changes."""
 
 
+class Diffed(Value, frozen=True, tag="diffed"):
+    """What a commit changed."""
+
+    text: Span
+    """A unified diff, with the paths as the model sees them."""
+    commit: str
+
+
 class Replaced(Value, frozen=True, tag="replaced"):
     times: int
 
@@ -81,4 +89,4 @@ class Declined(Value, frozen=True, tag="declined"):
     """The folder in which the path would have to be; empty when that is not the reason."""
 
 
-ToolValue: TypeAlias = Listed | Found | Lines | Replaced | DeadLinks | Declined
+ToolValue: TypeAlias = Listed | Found | Lines | Diffed | Replaced | DeadLinks | Declined

@@ -2,12 +2,14 @@
 
 from msgspec.structs import replace
 
+from service.agent.sources import Passage, passages
 from service.domain.jobs.decider import ContextsOpened, OpenedContext, ToolReturned
 from tests.agent.journal import SOURCE, Journal, Killed, run_work
 from tests.fakes.docs_source import FakeDocsSource
-from tests.fakes.model import FakeModel, Says, call, calls
+from tests.fakes.model import FakeModel, call, calls
 
 CODE = replace(SOURCE, repository="https://github.com/acme/kite", ref="", context="code", guarded=True)
+DONE = calls(call("finish", "done", title="Look", summary="Nothing is to be changed."))
 LOST = replace(CODE, repository="/srv/lost", context="lost")
 
 
@@ -18,7 +20,8 @@ def repositories():
 
 
 def results(journal):
-    return [event for event in journal.events if isinstance(event, ToolReturned)]
+    returned = [event for event in journal.events if isinstance(event, ToolReturned)]
+    return [event for event in returned if event.name != "finish"]
 
 
 def opened(journal):
@@ -32,7 +35,7 @@ async def test_model_lists_reads_and_searches_a_context():
         call("search", "3", query="wind=3", folder="@code", exact=True), call("read", "4", path="@code/.env"),
         call("read", "5", path="@code/gone.py"),
     )  # fmt: skip
-    model = FakeModel([asked, Says("Done.")])
+    model = FakeModel([asked, DONE])
     await run_work(journal, docs, model, contexts=(CODE,))
     listed, read, found, hidden, missing = (result.result for result in results(journal))
     assert "@code/kite.py" in listed
@@ -49,11 +52,25 @@ async def test_model_lists_reads_and_searches_a_context():
     assert f"@code/ is at commit {commit[:12]} of main" in facts
 
 
+async def test_last_change_of_a_context_is_in_reach():
+    docs, journal = repositories(), Journal("x")
+    commit = docs.contexts["code"].change("main", {"kite.py": "def fly(height, wind=5):\n    ...\n"})
+    asked = calls(call("history", "1", path="@code/kite.py"), call("diff", "2", path="@code"), call("diff", "3"))
+    await run_work(journal, docs, FakeModel([asked, DONE]), contexts=(CODE,))
+    history, diff, own = results(journal)
+    assert f"{commit[:10]} 2026-01-01 Ada: Change" in history.result
+    assert "--- @code/kite.py\n+++ @code/kite.py\n" in diff.result
+    assert "-def fly(height, wind=3):\n+def fly(height, wind=5):\n" in diff.result
+    assert own.result == "You have changed nothing."
+    read = list(passages(journal.state.work))
+    assert read == [Passage("@code/kite.py", commit, 1, ("def fly(height, wind=5):", "    ..."))]
+
+
 async def test_context_is_never_written():
     docs, journal = repositories(), Journal("x")
     model = FakeModel(
         [calls(call("write", "1", path="@code/new.md", text="x"), call("move", "2", path="index.md", to="@code/x.md"),
-               call("delete", "3", path="@code/kite.py")), Says("Done.")]
+               call("delete", "3", path="@code/kite.py")), DONE]
     )  # fmt: skip
     await run_work(journal, docs, model, contexts=(CODE,))
     assert [result.is_error for result in results(journal)] == [True] * 3
@@ -63,7 +80,7 @@ async def test_context_is_never_written():
 
 async def test_context_that_cannot_be_fetched_is_a_note():
     docs, journal = repositories(), Journal("x")
-    model = FakeModel([calls(call("read", path="@lost/x.py"), call("list", "2", folder="@none")), Says("Done.")])
+    model = FakeModel([calls(call("read", path="@lost/x.py"), call("list", "2", folder="@none")), DONE])
     await run_work(journal, docs, model, contexts=(CODE, LOST))
     lost, unknown = results(journal)
     assert lost.is_error
@@ -75,7 +92,7 @@ async def test_context_that_cannot_be_fetched_is_a_note():
 async def test_resumed_job_reads_the_same_commit():
     docs, journal = repositories(), Journal("x")
     journal.dies_at = 4  # after its first reply
-    script = [calls(call("read", path="@code/kite.py")), Says("Done.")]
+    script = [calls(call("read", path="@code/kite.py")), DONE]
     try:
         await run_work(journal, docs, FakeModel(script), contexts=(CODE,))
     except Killed:
@@ -89,7 +106,7 @@ async def test_resumed_job_reads_the_same_commit():
 async def test_context_removed_meanwhile_is_a_note():
     docs, journal = repositories(), Journal("x")
     journal.dies_at = 4
-    script = [calls(call("read", path="@code/kite.py")), Says("Done.")]
+    script = [calls(call("read", path="@code/kite.py")), DONE]
     try:
         await run_work(journal, docs, FakeModel(script), contexts=(CODE,))
     except Killed:

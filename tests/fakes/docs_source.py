@@ -172,10 +172,14 @@ class FakeDocsSource:
         return tree
 
     async def history(self, source: Source, commit: str, path: str, *, limit: int) -> Past:
+        if source.context:
+            return await self._context(source).history(_plain(source), commit, path, limit=limit)
         found = [self.commits[one] for one in self._line(commit) if self._changed(one, path)]
         return Past(tuple(found[:limit]), is_whole=True)
 
     async def changed_by(self, source: Source, commit: str, name: str, path: str) -> CommitChanges:
+        if source.context:
+            return await self._context(source).changed_by(_plain(source), commit, name, path)
         found = next((one for one in self._line(commit) if one.startswith(name)), None)
         if found is None:
             raise NotFound(f"Commit not found: {name}.")

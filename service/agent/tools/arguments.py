@@ -120,16 +120,24 @@ class Check(Arguments, frozen=True, tag_field="tool", tag="check"):
 
 
 class Diff(Arguments, frozen=True, tag_field="tool", tag="diff"):
-    """Show your own changes so far as a diff against the files as you found them, or what an earlier commit changed."""
+    """Show your own changes so far as a diff against the files as you found them, or what an earlier commit changed; in
+    a context repository, what its last commit changed.
+    """
 
-    path: Annotated[str, Meta(description="Only this file, or the files in this folder.")] = ""
-    commit: Annotated[str, Meta(description="Id of a commit that history lists; none: your own changes.")] = ""
+    path: Annotated[
+        str, Meta(description="Only this file, or the files in this folder; @NAME/… in a context repository.")
+    ] = ""
+    commit: Annotated[
+        str, Meta(description="Id of a commit that history lists; none: your own changes, or the last of the context.")
+    ] = ""
 
 
 class History(Arguments, frozen=True, tag_field="tool", tag="history"):
     """List the last commits that changed a file or a folder: id, date, author and subject. Use diff to see one."""
 
-    path: Annotated[str, Meta(description="A file or folder; none: every commit.")] = ""
+    path: Annotated[str, Meta(description="A file or folder; none: every commit; @NAME/… in a context repository.")] = (
+        ""
+    )
     limit: Annotated[int, Meta(ge=1, le=50)] = 10
 
 

@@ -13,6 +13,7 @@ from service.agent.tools.results import MAX_RESULT_CHARACTERS, Outcome, number_o
 from service.agent.tree import EVERYTHING, Tree, is_within
 from service.agent.workspace import Workspace
 from service.domain.comparison import Effort, Opcode, coarse_opcodes, opcodes
+from service.domain.tool_values import Diffed
 from service.ports.docs_source import PastCommit
 
 CONTEXT = 3
@@ -47,24 +48,30 @@ async def commit_diff(tree: Tree, name: str, path: str) -> Outcome:
     """Show what a commit of the tree's history changed."""
     found, texts = await tree.changed_by(name.strip(), _scope(tree, path))
     versions = [
-        (file.path, file.path, texts[file.old] if file.old else None, texts[file.new] if file.new else None)
+        (
+            tree.prefix + file.path,
+            tree.prefix + file.path,
+            texts[file.old] if file.old else None,
+            texts[file.new] if file.new else None,
+        )
         for file in found.files
         if not any(blob is not None and texts[blob] is None for blob in (file.old, file.new))
     ]
-    binary = [file.path for file in found.files if file.path not in {version[1] for version in versions}]
+    named = [tree.prefix + file.path for file in found.files]
+    binary = [path for path in named if path not in {version[1] for version in versions}]
     head = _line(found.commit)
     if not found.files:
         return Outcome(with_data(f"{head[:8]} changed nothing there that can be shown:", head)[0])
     rest = [f"Not text: {', '.join(binary[:20])}"] if binary else []
     rest += [f"{number_of(found.more, 'more file')} changed"] if found.more else []
-    return await asyncio.to_thread(shown, f"Commit {head[:8]} changed {number_of(len(found.files), 'file')}", versions,
-                                   above=(head, *rest))  # fmt: skip
+    changed = f"Commit {head[:8]} changed {number_of(len(found.files), 'file')}"
+    return await asyncio.to_thread(shown, changed, versions, above=(head, *rest), commit=found.commit.commit)
 
 
 async def history(tree: Tree, asked: History) -> Outcome:
     scope = _scope(tree, asked.path)
     found = await tree.history(scope, asked.limit)
-    where = scope or "the repository"
+    where = tree.prefix + scope if scope else tree.prefix or "the repository"
     more = "" if found.is_whole or len(found.commits) >= asked.limit else " The history before is not here."
     if not found.commits:
         return Outcome(f"No commit of {where} is in the history that is here.")
@@ -80,12 +87,12 @@ def _scope(tree: Tree, path: str) -> str:
     """Return the file or folder that is meant, which may be gone by now; empty for everything."""
     scope = tree.folder(path)
     if is_hidden(scope) and scope != EVERYTHING:
-        raise Refused(f"{scope} is a hidden file or folder, which tools neither read nor write.")
+        raise Refused(f"{tree.prefix}{scope} is a hidden file or folder, which tools neither read nor write.")
     return "" if scope == EVERYTHING else scope
 
 
-def shown(head: str, files: Sequence[Versions], above: Sequence[str] = ()) -> Outcome:
-    """Show as many of the files as there is space for, and name the others."""
+def shown(head: str, files: Sequence[Versions], above: Sequence[str] = (), commit: str = "") -> Outcome:
+    """Show as many of the files as there is space for, and name the others; ``commit``: the one that changed them."""
     effort, room, parts, named = Effort(STEPS), MAX_RESULT_CHARACTERS - 4_000, list(above), list[str]()
     for file in files:
         text = "\n".join(unified(file, effort))
@@ -100,14 +107,15 @@ def shown(head: str, files: Sequence[Versions], above: Sequence[str] = ()) -> Ou
         some = ", ".join(named[:20]) + (" …" if len(named) > 20 else "")
         parts.append(f"[{number_of(len(named), 'more file')}: {some[:1_500]}]")
         head += "; ask for the rest by path"
-    return Outcome(with_data(f"{head}:", "\n".join(parts))[0])
+    said, span = with_data(f"{head}:", "\n".join(parts))
+    return Outcome(said, value=Diffed(span, commit) if commit else None)
 
 
 def unified(file: Versions, effort: Effort) -> Iterator[str]:
     """Yield the lines of a unified diff of one file."""
     old, new, before, after = file
-    yield f"--- {f'a/{old}' if before is not None else '/dev/null'}"
-    yield f"+++ {f'b/{new}' if after is not None else '/dev/null'}"
+    yield f"--- {_side('a', old) if before is not None else '/dev/null'}"
+    yield f"+++ {_side('b', new) if after is not None else '/dev/null'}"
     a, b = lines_of(before or ""), lines_of(after or "")
     codes = opcodes(a, b, effort, most=STEPS)
     for group in _hunks(coarse_opcodes(a, b) if codes is None else codes):
@@ -119,6 +127,10 @@ def unified(file: Versions, effort: Effort) -> Iterator[str]:
             else:
                 yield from _marked("-", a[i:j])
                 yield from _marked("+", b[k:m])
+
+
+def _side(letter: str, path: str) -> str:
+    return path if path.startswith("@") else f"{letter}/{path}"
 
 
 def _marked(mark: str, lines: Sequence[str]) -> Iterator[str]:

@@ -135,12 +135,14 @@ class Toolbox:
                 return await check_links(self._links, arguments, workspace.folder(arguments.folder))
             case Check():
                 return checked(await gates.check(workspace, self._links))
-            case Diff(path=path, commit=""):
-                return await own_diff(workspace, await self._links.moved(), path)
             case Diff(path=path, commit=commit):
-                return await commit_diff(workspace, commit, path)
-            case History():
-                return await history(workspace, arguments)
+                tree, path = self._root(path)
+                if commit or tree is not workspace:
+                    return await commit_diff(tree, commit or tree.commit, path)
+                return await own_diff(workspace, await self._links.moved(), path)
+            case History(path=path):
+                tree, path = self._root(path)
+                return await history(tree, replace(arguments, path=path))
             case Plan(todos=todos):
                 numbered = tuple(
                     Todo(str(number), item.content, item.status, item.priority) for number, item in enumerate(todos, 1)

@@ -26,6 +26,7 @@ async def test_removed_page_takes_links_and_navigation_with_it():
         ("Text. See [Old](old.md#x).", "Text."),
         ("Text. For more, see [Old](/old). More.", "Text. More."),
         ("Text.\n\nLearn more about it in the [Old](/old) guide.\n\nMore.", "Text.\n\nMore."),
+        ("Text. Check out the [Old](/old) page for details. More.", "Text. More."),
         ("- [Old](/old)\n- [B](/b)", "- [B](/b)"),
         ("- **[Old](/old)**: as it was\n- [B](/b)", "- [B](/b)"),
         ("- [Old](/old) and [B](/b)", "- Old and [B](/b)"),

@@ -25,12 +25,12 @@ _POINTS = re.compile(
     r"(?:for [^.\[\]\n]{1,80}, )?(?:please )?(?:also )?"
     r"(?:see|read|refer to|check|check out|visit|go to|continue with|next|back to|"
     r"learn more (?:about [^.\[\]\n]{1,60} )?(?:in|at|from|on))"
-    r"(?: also)?:?(?: the| our)? (?:[*_]{1,2})?",
+    r"(?: also)?:?(?: the| our)? (?:[*_]{1,2})?\Z",
     re.IGNORECASE,
 )
 _REST_OF_SENTENCE = re.compile(
     r"[*_]{0,2}(?: (?:page|guide|section|documentation|docs|tutorial|article))?"
-    r"(?: for (?:more|further|all|the) [^.\[\]\n]{1,60})?[.!]?"
+    r"(?: for (?:more|further|all|the|details?|information)[^.\[\]\n]{0,60})?[.!]?"
     r"(?=[ \t\r]*(?:\n|\Z)|[ \t]+[A-Z])",
 )
 _SENTENCE_START = re.compile(r"(?:\A|\n|[.!?:)][ \t]+)[ \t]*\Z")
@@ -146,14 +146,14 @@ def _widened(text: str, start: int, end: int, label: str) -> Edit:
     after = _REST_OF_SENTENCE.match(text, end)
     if after is None:
         return start, end, label
-    for points in _POINTS.finditer(text, first, start):
-        if points.end() == start and _SENTENCE_START.search(text, first - 1 if first else 0, points.start()):
-            if not text[line : points.start()].strip() and not text[after.end() : line_end].strip():
-                return _whole_lines(text, start, after.end())
-            gap = re.compile(r"[ \t]+").match(text, after.end())
-            before = points.start() if gap else len(text[: points.start()].rstrip(" \t"))
-            return before, gap.end() if gap else after.end(), ""
-    return start, end, label
+    points = _POINTS.search(text, first, start)
+    if points is None or not _SENTENCE_START.search(text, first - 1 if first else 0, points.start()):
+        return start, end, label
+    if not text[line : points.start()].strip() and not text[after.end() : line_end].strip():
+        return _whole_lines(text, start, after.end())
+    gap = re.compile(r"[ \t]+").match(text, after.end())
+    before = points.start() if gap else len(text[: points.start()].rstrip(" \t"))
+    return before, gap.end() if gap else after.end(), ""
 
 
 def _goes_on(text: str, at: int, width: int) -> bool:

@@ -365,6 +365,53 @@ async def test_unclear_instruction_is_answered_with_the_known_forms():
     assert changed == {}
     assert all(f"- {form}\n" in end.outcome.message for form in FORMS)
     assert end.work.pull_request is None
+    assert end.outcome.outcome == "needs_input"
+
+
+@pytest.mark.parametrize(
+    ("asked", "nearest"),
+    [
+        ("I want a.md to be called b.md", "rename page a.md to b.md"),
+        ("replace Acme with Nova", 'replace "Acme" with "Nova"'),
+        ("use sign in instead of log in", 'replace "log in" with "sign in"'),
+        ('delete "Acme" from guides/start.md', 'replace "Acme" with "" in guides/start.md'),
+        ("get rid of guides/old.md", "remove page guides/old.md"),
+        ("remove the color page", "remove page color"),
+        ("change the title of guides/start.md to Getting started", 'set title of guides/start.md to "Getting started"'),
+        ("we need a new page about retries in guides/retries", 'create page guides/retries with title "Retries"'),
+        ("say in guides/start.md that Python 3.11 is needed", 'add "Python 3.11 is needed" to guides/start.md'),
+        ("check for dead links in guides/", "fix broken links in guides/"),
+        ("rewrite guides/start.md", 'replace "A" with "B" in guides/start.md'),
+        ("move the page guides/start.md", "rename page guides/start.md to PATH"),
+    ],
+)
+async def test_unclear_instruction_gets_the_nearest_form(asked, nearest):
+    end, changed, _ = await job(asked)
+    assert changed == {}
+    assert end.outcome.outcome == "needs_input"
+    assert f"- Do you mean: {nearest}\n" in end.outcome.message
+
+
+async def test_suggested_form_is_carried_out_on_yes():
+    docs, host, journal = FakeDocsSource(FILES), FakeCodeHost(), Journal("please call guides/start.mdx guides/go.mdx")
+    end = await run_job(journal, docs, BuiltinEditor(), host=host)
+    assert "Do you mean: rename page guides/start.mdx to guides/go.mdx" in end.outcome.message
+    journal.say("Yes, please.")
+    end = await run_job(journal, docs, BuiltinEditor(), host=host)
+    assert end.outcome.outcome == "pull_request"
+    assert "guides/go.mdx" in docs.files("docs/change")
+    assert end.outcome.message.startswith("- Renamed guides/start.mdx to guides/go.mdx.")
+
+
+async def test_page_that_is_not_found_is_asked_for():
+    docs, host, journal = FakeDocsSource(FILES), FakeCodeHost(), Journal("rename guides/begin to guides/go")
+    end = await run_job(journal, docs, BuiltinEditor(), host=host)
+    assert end.outcome.outcome == "needs_input"
+    assert end.outcome.message == "Nothing was changed.\nThere is no page guides/begin."
+    journal.say("rename guides/start to guides/go")
+    end = await run_job(journal, docs, BuiltinEditor(), host=host)
+    assert "guides/go.mdx" in docs.files("docs/change")
+    assert "There is no page" not in end.outcome.message
 
 
 async def test_builtin_editor_does_what_it_can_and_names_the_rest():

@@ -19,7 +19,12 @@ SUSPECTS = 12
 """Shapes of one expression that are looked at again."""
 BUILT: dict[str, list[str]] = {
     "service.adapters.builtin.editing.navigation _json_named": [r'(?:^|[\[,])\s*"guides/start"\s*(?:[\],]|$)'],
-    "service.adapters.builtin.editing.steps scope": ["(?:^|/)guides/start/"],
+    "service.adapters.builtin.editing.navigation _json_relabelled": [r'"label"\s*+:\s*+("Old")', r'"id"\s*+:\s*+"a/b"'],
+    "service.adapters.builtin.editing.removing _out_of_navigation": [
+        r"""["']destination["']\s*+:\s*+["']/?a/b/?(?:[#?][^"']*)?["']"""
+    ],
+    "service.adapters.builtin.editing.unlinking _empty_wrapper": [r"^[ \t]*<Cards(?:[ \t][^<>\n]*)?>[ \t\r\n]*\Z"],
+    "service.adapters.builtin.editing.steps _folders_in": ["(?:^|/)guides/start(?=/)"],
     "service.agent.checks.navigation named_in_code": ["['\"]/?guides/start(?:\\.md)?['\"]"],
     "service.agent.pull_request _filled": [r"\b(?:files|pages|changes|changed|what)"],
     "service.agent.workspace _occurrences": [r"the\ same\ words\."],

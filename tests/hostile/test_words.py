@@ -2,8 +2,8 @@
 
 import pytest
 
-from service.adapters.builtin import forms as builtin_forms
 from service.adapters.builtin import question_words, quotable
+from service.adapters.builtin.editing import forms as builtin_forms
 from service.assistant import context, query, suggestions
 from service.assistant.addresses import KnownAddresses
 from service.assistant.answer_text import AnswerText

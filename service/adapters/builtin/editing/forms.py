@@ -151,7 +151,7 @@ _FRONT_COMMA = re.compile(rf"((?:^|[\n;.] ?)(?:please )?(?:in|on) {_KIND}{_PATH}
 """One that does not part instructions: "in PATH, replace …"."""
 
 
-def _without_quotes(text: str) -> tuple[str, list[str]]:
+def without_quotes(text: str) -> tuple[str, list[str]]:
     """Return the text with a mark in place of each quotation and each closed block of code, and their contents."""
     quotes: list[str] = []
     blocks = iter([*_fences(text), (len(text), len(text), "")])
@@ -192,7 +192,7 @@ Quotes = Callable[[str | None], str]
 def parse(text: str) -> tuple[list[Instruction], list[str]]:
     """Return the instructions of known forms, and the sentences that are not instructions."""
     text = text.replace("\x00", "").replace("\r\n", "\n")
-    outside, quotes = _without_quotes(text)
+    outside, quotes = without_quotes(text)
     # White space in single characters: the patterns below would take quadratic time over long runs of it.
     outside = "\n".join(filter(None, (" ".join(line.split()) for line in outside.split("\n"))))
     outside = re.sub(r":\n(?=\x00)", ": ", outside)  # a block after a colon belongs to the line above

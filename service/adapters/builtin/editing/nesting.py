@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from msgspec import Struct, field
 
 _TOKEN = re.compile(
-    r"(?P<string>\"(?:[^\"\\\n]|\\.)*+\"|'(?:[^'\\\n]|\\.)*+'|`[^`]*`)|(?P<comment>//[^\n]*|/\*.*?\*/)|(?P<open>[\[{(])"
+    r"(?P<string>\"(?:[^\"\\\n]|\\.)*+\"|'(?:[^'\\\n]|\\.)*+'|`[^`]*`)|(?P<comment>//[^\n]*|/\*(?>.*?(?:\*/|\Z)))|(?P<open>[\[{(])"
     r"|(?P<close>[\])}])|(?P<comma>,)|(?P<other>[^\s\"'`\[\](){},/]++|/)",
     re.DOTALL,
 )

@@ -13,7 +13,7 @@ from service.domain.tool_values import DeadLink
 
 MAX_ROUNDS = 10
 """Limit for how often the links are looked at: a check lists some hundred."""
-_REDIRECTS = re.compile(r"[\"']redirects[\"']\s*:")
+_REDIRECTS = re.compile(r"[\"']redirects[\"']\s*+:")
 
 
 def remove_page(editing: Editing, asked: Remove) -> Steps:
@@ -90,7 +90,7 @@ def _out_of_navigation(
     text = "\n".join(lines)
     if _REDIRECTS.search(text):
         address = re.escape(stem_of(page).removeprefix(path.rpartition("/")[0]).strip("/"))
-        here = len(re.findall(rf"[\"']destination[\"']\s*:\s*[\"']/?{address}/?(?:[#?][^\"']*)?[\"']", text))
+        here = len(re.findall(rf"[\"']destination[\"']\s*+:\s*+[\"']/?{address}/?(?:[#?][^\"']*)?[\"']", text))
         if here:
             editing.say(f"{path} redirects {counted(here, 'other address')} to it: give another destination.")
         else:

@@ -52,7 +52,7 @@ def _target(editing: Editing, page: str, asked: Rename) -> Generator[Step, Turn,
         wanted = "/".join(parts[:depth])
         nearest = _nearest(wanted, known[depth], page)
         if len(nearest) > 1:
-            editing.say(f"{wanted} could be {named(nearest)}: give more of the path.")
+            editing.ask_people(f"{wanted} could be {named(nearest)}: give more of the path.")
             return ""
         if nearest:
             return "/".join([*nearest, *parts[depth:], name])
@@ -60,7 +60,7 @@ def _target(editing: Editing, page: str, asked: Rename) -> Generator[Step, Turn,
     for end in (written, written + PurePosixPath(page).suffix):
         if page == end or (page.endswith(f"/{end}") and "/" in written):
             return "/".join([page[: -len(end)] + "/".join(parts), name])
-    editing.say(f"There is no folder {'/'.join(parts)}: give its whole path to have it made.")
+    editing.ask_people(f"There is no folder {'/'.join(parts)}: give its whole path to have it made.")
     return ""
 
 

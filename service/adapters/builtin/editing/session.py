@@ -1,5 +1,7 @@
 """The builtin editor's work: the instructions that people give, one after the other, and the summary at its end."""
 
+import re
+from collections.abc import Sequence
 from typing import assert_never
 
 from service.adapters.builtin.editing.adding import add_text, create_page
@@ -21,12 +23,23 @@ from service.adapters.builtin.editing.merging import MERGE_TITLE, asks_for_merge
 from service.adapters.builtin.editing.removing import remove_page
 from service.adapters.builtin.editing.renaming import rename_page
 from service.adapters.builtin.editing.replacing import replace_text
-from service.adapters.builtin.editing.steps import MAX_NAMED, Editing, Step, Steps, Turn
+from service.adapters.builtin.editing.steps import MAX_NAMED, Call, Editing, Step, Steps, Turn
+from service.adapters.builtin.editing.suggestions import nearest_form
 from service.adapters.builtin.editing.titles import set_title
 from service.domain.editor_forms import FORMS
 
 MAX_INSTRUCTIONS = 20
-_LISTED = "\n".join(f"- {form}" for form in FORMS)
+MAX_SUGGESTED = 3
+_YES = re.compile(r"\s*(?:yes|yep|yeah|ok|okay|sure|exactly|correct|do it)(?:,? please)?[\s.!]*", re.IGNORECASE)
+_OPEN = re.compile(r"\bPATH\b|\"(?:TEXT|T|A|B)\"")
+"""A place of a form that is not filled."""
+_FORMS_IN_WORDS = "\n".join(
+    (
+        "The builtin agent understands instructions of these forms, several of them one a line:\n",
+        *(f"- {form}" for form in FORMS),
+        "\nTo have anything else done, configure a language model.",
+    )
+)
 
 
 class Session:
@@ -42,6 +55,8 @@ class Session:
         """Branches were merged, and the conflicts have not been looked at."""
         self._merged: list[bool] = []
         """For each request to merge, whether there was a merge."""
+        self._suggested: list[str] = []
+        """The instructions that the last question suggested."""
         self._editing = Editing(self._hear)
 
     def run(self) -> Steps:
@@ -56,7 +71,10 @@ class Session:
                 yield from self._carry_out(instruction)
                 self._done.append(self._editing.edits > edits or isinstance(instruction, FixLinks))
             plan = (("plan", self._plan()),) if self._begun else ()
-            yield from self._editing.ask(Step(self._closing_words(), (*plan, ("finish", self._finish()))))
+            if question := self._question():
+                yield from self._ask_people(question, plan)
+                continue
+            yield from self._editing.ask(Step("Done. ", (*plan, ("finish", self._finish()))))
             if self._editing.turn.checked:
                 before = list(self._editing.report)
                 yield from mend_broken_by_changes(self._editing, "Fixed links after the checks")
@@ -66,7 +84,7 @@ class Session:
     def _hear(self, turn: Turn) -> None:
         self._has_merge = self._has_merge or turn.merged
         for text in turn.asked:
-            known, unknown = parse(text)
+            known, unknown = parse("\n".join(self._suggested) if _YES.fullmatch(text) else text)
             self._merged += [turn.merged for sentence in unknown if asks_for_merge(sentence)]
             unknown = [sentence for sentence in unknown if not asks_for_merge(sentence)]
             room = MAX_INSTRUCTIONS - len(self._begun) - len(self._waiting)
@@ -104,25 +122,42 @@ class Session:
         todos = zip([*self._begun, *self._waiting], statuses, strict=True)
         return {"todos": [{"content": title_of(which)[:400], "status": status} for which, status in todos]}
 
-    def _closing_words(self) -> str:
-        return "Done. " if self._begun or self._merged else "I did not find an instruction that I understand. "
+    def _question(self) -> str:
+        """Return what people have to answer before anything can be done; empty where something was, or all is clear."""
+        nearest = self._nearest_forms()
+        if self._merged or self._editing.edits or not (nearest or self._editing.is_unclear or not self._begun):
+            return ""
+        lines = [*self._editing.report]
+        if self._unknown:
+            lines.append(f"Not understood: {self._ignored()}.")
+        lines += [f"Do you mean: {form}" for form in nearest]
+        if len(lines) != 1 or nearest:
+            lines = [f"- {line}" for line in lines]
+        said = "\n".join(["Nothing was changed.", *lines])[:1_000]
+        return said if self._begun else f"{said}\n\n{_FORMS_IN_WORDS}"
+
+    def _nearest_forms(self) -> list[str]:
+        found = (nearest_form(sentence) for sentence in self._unknown[:MAX_SUGGESTED])
+        return [form for form in dict.fromkeys(found) if form]
+
+    def _ask_people(self, question: str, plan: Sequence[Call]) -> Steps:
+        """Ask, and begin with their answer; ``yes`` is the suggestions, where the words filled them."""
+        self._suggested = [form for form in self._nearest_forms() if not _OPEN.search(form)]
+        self._unknown.clear()
+        self._editing.forget()
+        yield from self._editing.ask(Step("I need to know more. ", (*plan, ("ask", {"question": question}))))
+
+    def _ignored(self) -> str:
+        return "; ".join(short(sentence, 80) for sentence in self._unknown[:MAX_NAMED])
 
     def _finish(self) -> dict[str, object]:
         if self._merged and not self._begun and not self._unknown:
             return {"title": MERGE_TITLE, "summary": "\n".join(self._merge_report())[:7900]}
-        if not self._begun:
-            asked = f" It cannot do this: {short(self._unknown[0], 200)}." if self._unknown else ""
-            return {
-                "title": "No change",
-                "summary": "Nothing was changed. The builtin editor understands no free text, only instructions of "
-                f"these forms:\n\n{_LISTED}\n\nSeveral may follow each other, one a line.{asked} To have anything else "
-                "done, configure a language model.",
-            }
         title = title_of(self._begun[0]) if len(self._begun) == 1 else f"Carry out {len(self._begun)} instructions"
         lines = [*(self._merge_report() if self._merged else self._editing.report)]
         if self._unknown:
-            ignored = "; ".join(short(sentence, 80) for sentence in self._unknown[:MAX_NAMED])
-            lines.append(f"Not understood, and left undone: {ignored}.")
+            lines.append(f"Not understood, and left undone: {self._ignored()}.")
+            lines += [f"Do you mean: {form}" for form in self._nearest_forms()]
         return {"title": title[:200], "summary": "\n".join(f"- {line}" for line in lines)[:7900]}
 
     def _merge_report(self) -> list[str]:

@@ -56,6 +56,8 @@ class Editing:
         self.edits = 0
         """Calls that changed a file."""
         self.report: list[str] = []
+        self.is_unclear = False
+        """Something in the report is for people to answer."""
 
     def ask(self, step: Step) -> Generator[Step, Turn, tuple[ToolMessage, ...]]:
         """Call the tools, in several replies where they are many, and return all of their results."""
@@ -78,13 +80,22 @@ class Editing:
         if sentence not in self.report:
             self.report.append(sentence)
 
+    def ask_people(self, sentence: str) -> None:
+        self.say(sentence)
+        self.is_unclear = True
+
+    def forget(self) -> None:
+        """Begin the report again, after people were asked."""
+        self.report.clear()
+        self.is_unclear = False
+
     # Which page is meant
 
     def page(self, path: str) -> Generator[Step, Turn, str]:
         """Return the one page that this path means; empty, with a message, when there is none or more than one."""
         pages = yield from self.pages(path)
         if not pages:
-            self.say(f"There is no page {path}.")
+            self.ask_people(f"There is no page {path}.")
         return self._the_one(path, pages)
 
     def scope(self, path: str) -> Generator[Step, Turn, str]:
@@ -97,7 +108,7 @@ class Editing:
             return self._the_one(path, pages)
         (folders,) = yield from self.folders([wanted])
         if not folders:
-            self.say(f"There is no page or folder {path}.")
+            self.ask_people(f"There is no page or folder {path}.")
         return self._the_one(path, folders)
 
     def folders(self, wanted: Sequence[str]) -> Generator[Step, Turn, list[list[str]]]:
@@ -107,7 +118,7 @@ class Editing:
 
     def _the_one(self, path: str, found: Sequence[str]) -> str:
         if len(found) > 1:
-            self.say(f"{path} could be {named(found)}: give more of the path.")
+            self.ask_people(f"{path} could be {named(found)}: give more of the path.")
         return found[0] if len(found) == 1 else ""
 
     def pages(self, path: str) -> Generator[Step, Turn, list[str]]:

@@ -16,7 +16,7 @@ from service.markup.pages import is_markdown
 _FIELD = re.compile(
     r"(?P<key>title|sidebar_label|sidebarTitle|sidebar_title|linkTitle)(?P<sign>\s*[:=]\s*)(?P<value>.*)"
 )
-_HEADING = re.compile(r"(?P<mark>\s{0,3}#\s+)(?P<text>.*?)(?P<rest>\s*\{[:#][^{}]*\}\s*|\s+#+\s*|\s*)")
+_HEADING = re.compile(r"(?P<mark> {0,3}#[ \t]++)(?P<text>.*)")
 _UNDERLINE = re.compile(r"([=\-`:.'\"~^_*+#])\1{2,}\s*")
 
 
@@ -112,8 +112,19 @@ def _heading_line(path: str, lines: Sequence[str], end: int) -> int | None:
 
 
 def _text_of(line: str) -> str:
-    match = _HEADING.fullmatch(line.rstrip("\r"))
-    return match["text"] if match else line.removeprefix("= ").strip()
+    match = _HEADING.fullmatch(line.rstrip())
+    return _parts(match["text"])[0] if match else line.removeprefix("= ").strip()
+
+
+def _parts(text: str) -> tuple[str, str]:
+    """Return the words of a heading, and what stands behind them: its own id, or the closing marks."""
+    at = text.rfind("{") if text.endswith("}") else -1
+    if at >= 0 and text[at + 1 : at + 2] in (":", "#"):
+        words = text[:at].rstrip()
+    else:
+        words = text.rstrip("#")
+        words = words.rstrip() if words[-1:] in (" ", "\t", "") else text
+    return words, text[len(words) :]
 
 
 def _words_as_shown(text: str) -> str:
@@ -126,9 +137,9 @@ def _words(text: str) -> str:
 
 def _set_heading(lines: list[str], at: int, title: str) -> None:
     cr = "\r" * lines[at].endswith("\r")
-    match = _HEADING.fullmatch(lines[at].rstrip("\r"))
+    match = _HEADING.fullmatch(lines[at].rstrip())
     if match is not None:
-        lines[at] = f"{match['mark']}{title}{match['rest'].rstrip()}{cr}"
+        lines[at] = f"{match['mark']}{title}{_parts(match['text'])[1]}{cr}"
         return
     if lines[at].startswith("= "):
         lines[at] = f"= {title}{cr}"

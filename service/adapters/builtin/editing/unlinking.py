@@ -33,7 +33,6 @@ _REST_OF_SENTENCE = re.compile(
     r"(?: for (?:more|further|all|the|details?|information)[^.\[\]\n]{0,60})?[.!]?"
     r"(?=[ \t\r]*(?:\n|\Z)|[ \t]+[A-Z])",
 )
-_SENTENCE_START = re.compile(r"(?:\A|\n|[.!?:)][ \t]+)[ \t]*\Z")
 MAX_SENTENCE = 300
 """Characters before a link in which its sentence begins."""
 
@@ -147,7 +146,7 @@ def _widened(text: str, start: int, end: int, label: str) -> Edit:
     if after is None:
         return start, end, label
     points = _POINTS.search(text, first, start)
-    if points is None or not _SENTENCE_START.search(text, first - 1 if first else 0, points.start()):
+    if points is None or text[first : points.start()].rstrip(" \t")[-1:] not in ("", ".", "!", "?", ":", ")"):
         return start, end, label
     if not text[line : points.start()].strip() and not text[after.end() : line_end].strip():
         return _whole_lines(text, start, after.end())

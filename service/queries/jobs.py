@@ -272,7 +272,8 @@ class ReadJob:
     def as_begun(self) -> "ReadJob":
         """Return it as it began, active: a quick one may have ended before its caller has the answer."""
         return ReadJob(
-            self.row, replace(self.view, status="active", failure=None, pr_link=None, outcome=None, message=None)
+            self.row,
+            replace(self.view, status="active", failure=None, pr_link=None, outcome=None, message=None, problems=[]),
         )
 
     def encoded(self) -> tuple[bytes, str]:

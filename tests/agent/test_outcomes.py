@@ -122,11 +122,23 @@ async def test_equal_failures_are_reminded_once_then_needs_input():
     assert reasons(journal) == ["failures"]
 
 
-async def test_different_failures_are_not_reminded():
-    other = calls(call("read", path="nowhere.md"))
-    journal, model = Journal("x"), FakeModel([FAILS, FAILS, other, FAILS, FAILS, calls(FINISH)])
-    await run_job(journal, FakeDocsSource(FILES), model)
-    assert reasons(journal) == []
+READS = calls(call("read", path="index.md"))
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ([FAILS, FAILS, calls(MORE), FAILS, FAILS], []),
+        ([calls(call("read", path=f"{number}.md")) for number in range(9)], []),
+        ([FAILS, READS, FAILS, READS, FAILS, READS], ["failures"]),
+        ([FAILS, calls(call("read", path="no.md")), FAILS, calls(call("read", path="no.md")), FAILS], ["failures"]),
+    ],
+)
+async def test_equal_failures_count_until_a_file_changes(script, expected):
+    journal, model = Journal("x"), FakeModel([*script, calls(FINISH)])
+    end = await run_job(journal, FakeDocsSource(FILES), model)
+    assert end.work.finish.ending == "done"
+    assert reasons(journal) == expected
 
 
 async def test_changes_of_a_stuck_model_become_a_draft():

@@ -1,12 +1,14 @@
 """A model that makes no progress: it is reminded once of what is expected, then its work ends.
 
-Both are decided by the recorded steps alone, so a job that goes on after a crash decides the same. Progress is a call
-that succeeds; a message, the checks' problems and a further round begin the count again.
+Both are decided by the recorded steps alone, so a job that goes on after a crash decides the same. A reply in words is
+no progress until a call succeeds. A call that failed fails again until a file changes, whatever was read in between. A
+message, the checks' problems, a merge and a further round begin the count again.
 """
 
 from collections.abc import Sequence
 
 from service.agent.loop.recorder import Clock
+from service.agent.tools.arguments import WRITING
 from service.agent.tools.results import bounded
 from service.domain.jobs.decider import (
     ModelReminded,
@@ -17,58 +19,56 @@ from service.domain.jobs.decider import (
     ToolReturned,
     TranscriptStep,
 )
-from service.domain.model import ToolCall
 
 MAX_EQUAL_FAILURES = 3
-"""Equal calls of a tool that fail one after another, before the model is reminded."""
+"""Calls of a tool with the same arguments that fail, before the model is reminded."""
 MAX_WORDS = 8_000
 """Characters of the model's words that end a job."""
 
 
 def after_standstill(state: Running, now: Clock) -> RemindModel | RecordFinish | None:
     """Return what to record when the model's last step was no progress; None when it made some, or has a message."""
-    if state.work.waiting or state.work.unanswered_calls():
+    transcript = state.work.transcript
+    if state.work.waiting or state.work.unanswered_calls() or not transcript:
         return None
-    steps = _since_progress(state.work.transcript)
-    last = steps[-1] if steps else None
-    failures = _equal_failures(steps, state.work.transcript) if isinstance(last, ToolReturned) else []
-    if isinstance(last, ModelReplied) and not last.tool_calls and not last.cut_off:
-        words = last.text.strip() or "The model ended its turn without a word."
-    elif len(failures) >= MAX_EQUAL_FAILURES:
-        words = _words_about(failures, steps)
-    else:
-        return None
-    if not any(isinstance(step, ModelReminded) for step in steps):
-        return RemindModel("failures" if failures else "words", now())
+    failures, reminders = _since_progress(transcript)
+    match transcript[-1]:
+        case ModelReplied(text=text, tool_calls=(), cut_off=False):
+            reminder = RemindModel("words", now())
+            words = text.strip() or "The model ended its turn without a word."
+        case ToolReturned(is_error=True) if len(failures) >= MAX_EQUAL_FAILURES:
+            reminder = RemindModel("failures", now())
+            words = _words_about(failures, transcript)
+        case _:
+            return None
+    if reminder.reason not in reminders:
+        return reminder
     return RecordFinish(state.request.title, bounded(words, MAX_WORDS), now(), ending="stuck")
 
 
-def _since_progress(transcript: Sequence[TranscriptStep]) -> list[TranscriptStep]:
-    """Return the last steps that are replies, failed calls and reminders alone."""
-    steps: list[TranscriptStep] = []
-    for step in reversed(transcript):
+def _since_progress(transcript: Sequence[TranscriptStep]) -> tuple[list[ToolReturned], set[str]]:
+    """Return the failures of the call that failed last, and the reasons of reminders, both since the last progress."""
+    failures: list[tuple[tuple[str, str], ToolReturned]] = []
+    reminders: set[str] = set()
+    calls: dict[str, tuple[str, str]] = {}
+    """The last reply's: providers repeat ids in later ones."""
+    for step in transcript:
         match step:
-            case ModelReplied() | ModelReminded() | ToolReturned(is_error=True):
-                steps.append(step)
+            case ModelReplied(tool_calls=tool_calls):
+                calls = {call.id: (call.name, call.arguments) for call in tool_calls}
+            case ToolReturned(is_error=True):
+                failures.append((calls.get(step.call_id, (step.name, "")), step))
+            case ToolReturned(name=name):
+                reminders.discard("words")
+                if name in WRITING:
+                    failures.clear()
+                    reminders.clear()
+            case ModelReminded(reason=reason):
+                reminders.add(reason)
             case _:
-                break
-    return steps[::-1]
-
-
-def _equal_failures(steps: Sequence[TranscriptStep], transcript: Sequence[TranscriptStep]) -> list[ToolReturned]:
-    """Return the last results that are all failures of the same call."""
-    calls = {call.id: call for step in transcript if isinstance(step, ModelReplied) for call in step.tool_calls}
-    found: list[ToolReturned] = []
-    for step in reversed(steps):
-        if isinstance(step, ToolReturned):
-            if found and not _are_equal(calls.get(step.call_id), calls.get(found[0].call_id)):
-                break
-            found.append(step)
-    return found
-
-
-def _are_equal(one: ToolCall | None, other: ToolCall | None) -> bool:
-    return one is not None and other is not None and (one.name, one.arguments) == (other.name, other.arguments)
+                failures.clear()
+                reminders.clear()
+    return [result for call, result in failures if call == failures[-1][0]], reminders
 
 
 def _words_about(failures: Sequence[ToolReturned], steps: Sequence[TranscriptStep]) -> str:

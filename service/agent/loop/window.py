@@ -14,6 +14,7 @@ import msgspec
 
 from service.agent.loop.comments import comment_message
 from service.agent.prompts import prompt
+from service.agent.tools.arguments import WRITING
 from service.agent.tools.checking import shown_problems
 from service.agent.tools.results import as_data, bounded
 from service.domain.jobs.decider import (
@@ -232,7 +233,7 @@ def _note(steps: Sequence[TranscriptStep]) -> str:
     counts = Counter(step.name for step in done)
     paths: dict[str, None] = {}
     for step in done:
-        if step.name in ("write", "replace", "insert", "move", "delete") and step.call_id in calls:
+        if step.name in WRITING and step.call_id in calls:
             paths.update(dict.fromkeys(_paths_of(calls[step.call_id])))
     changed = as_data("\n".join([*list(paths)[:100], *(["…"] if len(paths) > 100 else [])])) if paths else "none"
     return prompt(

@@ -180,6 +180,8 @@ ToolArguments: TypeAlias = (
     | CheckLinks | Check | Diff | History | Plan | Ask | Finish
 )  # fmt: skip
 
+WRITING = frozenset({"write", "replace", "insert", "move", "delete"})
+"""Tools that change files."""
 KINDS: dict[str, type[ToolArguments]] = {
     "list": ListFiles,
     "search": Search,

@@ -12,6 +12,7 @@ from datetime import UTC
 from hashlib import sha1
 
 from service.agent import pull_request
+from service.agent.citations import sources
 from service.agent.loop.job_context import JobContext
 from service.agent.loop.opening import open_workspace
 from service.agent.merging.files import Names
@@ -137,9 +138,9 @@ class _Publication:
             title = pull_request.title(rounds[-1].finish, rounds[:-1])
         else:
             title = pull_request.title(finish, rounds)
-        body = await pull_request.body(
-            state, workspace, await workspace.effective_changes(), self._context.recorder.job_id
-        )
+        changes = await workspace.effective_changes()
+        read = await sources(state, workspace, changes, self._context)
+        body = await pull_request.body(state, workspace, changes, self._context.recorder.job_id, read)
         unfinished = is_unfinished(finish, problems)
         mended = bool(rounds) and rounds[-1].is_unfinished and not request.as_draft
         draft = True if unfinished else False if mended else None  # else a person's choice is left alone

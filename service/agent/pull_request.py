@@ -83,9 +83,15 @@ def commit_message(subject: str, summary: str, job_id: str) -> str:
     return f"{commit_subject(subject)}\n\n{f'{text}{chr(10)}{chr(10)}' if text else ''}Docsmith-Job: {job_id}\n"
 
 
-async def body(state: Running, workspace: Workspace, changes: Mapping[str, str | None], job_id: str) -> str:
-    """Return the description: errors, summary, what earlier rounds did, changed files, warnings and how it was made;
-    within the repository's own template if it has one.
+async def body(
+    state: Running,
+    workspace: Workspace,
+    changes: Mapping[str, str | None],
+    job_id: str,
+    sources: Sequence[str] = (),
+) -> str:
+    """Return the description: errors, summary, what earlier rounds did, changed files, the sources of what is new,
+    warnings and how it was made; within the repository's own template if it has one.
 
     The template is the base commit's, so that nothing the job wrote can shape it.
     """
@@ -114,6 +120,7 @@ async def body(state: Running, workspace: Workspace, changes: Mapping[str, str |
         filled, asked = _filled(template, {"summary": summary, "files": files, "checks": checks})
         parts = [*top, *(() if "summary" in asked else (summary,)), filled, *details]
         parts += [] if "files" in asked else [files]
+    parts += [_list("Sources of what is new:", "sources", sources) if sources else ""]
     parts += [_problems("The checks found warnings:", "warnings", warnings), f"---\n\n{footer}"]
     return _shortened_text("\n\n".join(filter(None, parts)), MAX_BODY) + "\n"
 

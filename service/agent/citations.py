@@ -1,0 +1,166 @@
+"""The sources of a change: where the facts that it states were read, as repository, path, lines and commit.
+
+A fact is a name, flag, path or number that the change adds. Its source is a line that the model has read in this job,
+in a context repository or in the documentation's own repository outside of the documentation.
+"""
+
+import asyncio
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from service.agent.checks import markup
+from service.agent.loop.job_context import JobContext
+from service.agent.sources import Passage, passages
+from service.agent.things import Thing, parts_of, stands_in, things_of_lines
+from service.agent.workspace import Workspace
+from service.domain.errors import ServiceError
+from service.domain.jobs.decider import Running
+from service.domain.projects.hosts import host_kind, lines_url
+
+MAX_FILES = 30
+MAX_LINES_OF_A_FILE = 8
+"""Those in which most of what is new stands."""
+NEAR_LINES = 3
+"""Lines this near to each other are cited together."""
+MAX_QUOTED_LINES = 6
+MAX_QUOTED_CHARACTERS = 160
+
+_WORD = re.compile(r"[\w$]{1,200}")
+
+File = tuple[str, str]
+"""The path of a file as the model sees it, and the commit."""
+
+
+class Facts(Struct, frozen=True):
+    """What lines that a change adds state."""
+
+    new: frozenset[Thing]
+    """Things that the pages did not have."""
+    beside: frozenset[Thing]
+    """Names beside which a new number counts."""
+
+
+async def sources(
+    state: Running, workspace: Workspace, changes: Mapping[str, str | None], context: JobContext
+) -> list[str]:
+    """Return the sources of a pull request's changes, each as Markdown; text is quoted of public repositories alone."""
+    read = [passage for passage in passages(state.work) if _is_source(passage, workspace)]
+    if not read:
+        return []
+    versions = await _versions(state, workspace, changes, context)
+    return await asyncio.to_thread(_sources, state, read, versions, context.source.code_host)
+
+
+def _is_source(passage: Passage, workspace: Workspace) -> bool:
+    return passage.path.startswith("@") or not workspace.is_documentation(passage.path)
+
+
+async def _versions(
+    state: Running, workspace: Workspace, changes: Mapping[str, str | None], context: JobContext
+) -> list[tuple[str, str]]:
+    """Return each file of the pull request before and after."""
+    rounds = state.work.rounds
+    if rounds:
+        changes = {path: text for done in rounds for path, text in done.changes.items()} | dict(changes)
+        try:
+            workspace = await Workspace.open(context.docs, context.source, rounds[0].commit.parent, changes)
+        except ServiceError:  # that commit is not here any more: all of a changed file counts as new
+            return [("", text) for text in changes.values() if text]
+    return [(await workspace.base_text(path) or "", text) for path, text in changes.items() if text]
+
+
+def _sources(state: Running, read: Sequence[Passage], versions: Sequence[tuple[str, str]], code_host: str) -> list[str]:
+    facts = _facts(versions)
+    lines: dict[File, dict[int, str]] = defaultdict(dict)
+    for passage in read:
+        numbered = enumerate(passage.lines, passage.first_line)
+        lines[passage.path, passage.commit] |= {number: line for number, line in numbered if line.strip()}
+    found: list[str] = []
+    for file, texts in lines.items():
+        chosen = _chosen(texts, facts)
+        if chosen:
+            found.append(_shown(file, _ranges(chosen), texts, state, code_host))
+    return found[:MAX_FILES]
+
+
+def _facts(versions: Iterable[tuple[str, str]]) -> Facts:
+    stated: set[Thing] = set()
+    known: set[Thing] = set()
+    for before, after in versions:
+        old = before.split("\n")
+        there = set(old)
+        stated |= things_of_lines(line for line in after.split("\n") if line not in there)
+        known |= things_of_lines(old)
+    inner = {parts_of(thing)[-1] for thing in stated if len(parts_of(thing)) > 1}
+    names = frozenset(thing for thing in stated | inner if thing.kind != "number")
+    return Facts(frozenset((stated | inner) - known), names)
+
+
+def _chosen(texts: Mapping[int, str], facts: Facts) -> list[int]:
+    """Return the numbers of the lines in which something new stands, those with most of it."""
+    by_word: dict[str, set[Thing]] = defaultdict(set)
+    for thing in facts.new | facts.beside:
+        by_word[max(_WORD.findall(thing.text), key=len, default="")].add(thing)
+    counts: dict[int, int] = {}
+    for number, line in texts.items():
+        candidates = {thing for word in set(_WORD.findall(line)) for thing in by_word.get(word, ())}
+        standing = {thing for thing in candidates if stands_in(thing, line)}
+        if count := _weight(standing, facts):
+            counts[number] = count
+    return sorted(sorted(counts, key=lambda number: (-counts[number], number))[:MAX_LINES_OF_A_FILE])
+
+
+def _weight(standing: Set[Thing], facts: Facts) -> int:
+    new = standing & facts.new
+    names = [thing for thing in new if thing.kind != "number"]
+    return len(new) if names or (new and standing & facts.beside) else 0
+
+
+def _ranges(numbers: Sequence[int]) -> list[tuple[int, int]]:
+    ranges: list[tuple[int, int]] = []
+    for number in numbers:
+        if ranges and number - ranges[-1][1] <= NEAR_LINES:
+            ranges[-1] = (ranges[-1][0], number)
+        else:
+            ranges.append((number, number))
+    return ranges
+
+
+def _shown(
+    file: File, ranges: Sequence[tuple[int, int]], texts: Mapping[int, str], state: Running, code_host: str
+) -> str:
+    path, commit = file
+    name, _, inner = path.partition("/") if path.startswith("@") else ("", "", path)
+    context = next((one for one in state.work.contexts or () if f"@{one.name}" == name), None)
+    repository = state.request.repository if not name else context.repository if context is not None else ""
+    same_server = urlsplit(repository).netloc == urlsplit(state.request.repository).netloc
+    kind = host_kind(repository) or (code_host if same_server else None)
+    where = []
+    for first, last in ranges:
+        words = f"line {first}" if first == last else f"lines {first} to {last}"
+        url = lines_url(repository, kind, commit, inner, (first, last))
+        where.append(f"[{words}]({url})" if url else words)
+    is_url = repository.lower().startswith(("https://", "http://"))
+    shown = f"<{repository}>" if is_url else f"`{name}`" if name else "this repository"
+    quoted = _quoted(ranges, texts) if context is not None and context.public else ""
+    return f"`{inner}`, {', '.join(where)}, of {shown} at `{commit[:12]}`{quoted}"
+
+
+def _quoted(ranges: Sequence[tuple[int, int]], texts: Mapping[int, str]) -> str:
+    lines = list(_lines_of(ranges, texts))[:MAX_QUOTED_LINES]
+    text = "\n".join(lines)
+    if not text.strip() or any(markup.secrets(text)):
+        return ""
+    longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
+    fence = "`" * (longest + 1)
+    return "\n" + "\n".join(f"  {line}".rstrip() for line in (fence, *lines, fence))
+
+
+def _lines_of(ranges: Sequence[tuple[int, int]], texts: Mapping[int, str]) -> Iterator[str]:
+    for first, last in ranges:
+        for number in range(first, last + 1):
+            yield "".join(c for c in texts.get(number, "") if c.isprintable() or c == "\t")[:MAX_QUOTED_CHARACTERS]

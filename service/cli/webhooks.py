@@ -140,9 +140,9 @@ async def redeliver(runtime: Runtime, options: Options, output: Output) -> int:
 
 @webhook.command(
     "incoming",
-    does="create the secret with which a code host reports pushes to a project; it is shown only once",
-    more="GitHub, GitLab, Gitea and Forgejo: add a webhook for pushes and pull requests, content type JSON, to the "
-    "address that is printed, with this secret; GitLab accepts it as secret token, or as signing token. "
+    does="create the secret with which a code host reports to a project; it is shown only once",
+    more="GitHub, GitLab, Gitea and Forgejo: add a webhook for pushes, pull requests and comments, content type JSON, "
+    "to the address that is printed, with this secret; GitLab accepts it as secret token, or as signing token. "
     "Earlier secrets are not valid any more.",
     examples=["webhook incoming guide"],
 )

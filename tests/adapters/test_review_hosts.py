@@ -129,6 +129,8 @@ class TestGitea(ReviewHostContract):
         with pytest.raises(Forbidden, match="administrator") as refused:
             await code_host.may_write(source, "ada")
         assert refused.value.code == "rights_missing"
+        (warning,) = (await code_host.check_repository(source)).warnings
+        assert "comments on pull requests are not read" in warning
 
     async def test_answer_to_a_line_that_is_gone_is_posted(self, code_host, source, number):
         thread = '["gone.md",3,0]'

@@ -73,7 +73,7 @@ class FakeGitea:
                 "full_name": "octo/guide",
                 "archived": self.archived,
                 "has_pull_requests": True,
-                "permissions": {"admin": False, "push": self.may_push, "pull": True},
+                "permissions": {"admin": self.may_ask_rights, "push": self.may_push, "pull": True},
             }
         )
 

@@ -63,6 +63,7 @@ class _Pull(Struct, frozen=True):
 
 class _Rights(Struct, frozen=True):
     push: bool = False
+    admin: bool = False
 
 
 class _Repository(Struct, frozen=True):
@@ -166,6 +167,12 @@ class GiteaApi:
                 "token.",
                 code=RIGHTS_MISSING,
             )
+        if not repository.permissions.admin:
+            warning = (
+                "The token's account is not an administrator of the repository, so it cannot ask who may write there, "
+                "and comments on pull requests are not read."
+            )
+            return CheckedRepository((warning,))
         return CheckedRepository()
 
     @property

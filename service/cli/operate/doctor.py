@@ -16,6 +16,7 @@ from service.cli.parsing import Options, command
 from service.cli.runtime import Program, Runtime
 from service.domain.errors import NotFound, ServiceError
 from service.ports.model import ModelRequest, UserMessage
+from service.queries.incoming import project_with_secret
 from service.queries.keys import list_keys
 from service.queries.organizations import list_organizations
 from service.queries.projects import list_projects, source_of
@@ -150,6 +151,28 @@ def _look_at_keys(keys: list[KeyView], projects: list[ProjectView]) -> list[Find
     return found
 
 
+async def _look_at_code_host(runtime: Runtime, project: ProjectView) -> AsyncIterator[Finding]:
+    """Yield what the token lacks there, and whether comments on pull requests can reach the agent."""
+    name, agent = f"code host of {project.name}", runtime.settings.agent
+    try:
+        async with asyncio.timeout(REACH_SECONDS):
+            checked = await runtime.code_hosts[project.code_host].check_repository(source_of(project))
+    except TimeoutError:
+        yield Finding(name, "wrong", "Its API does not answer.", f"docsmith project show {project.domain}")
+    except ServiceError as error:
+        yield Finding(name, "wrong", str(error), f"docsmith project show {project.domain}")
+    else:
+        for warning in checked.warnings:
+            yield Finding(name, "note", warning, f"docsmith project show {project.domain}")
+        if not checked.warnings:
+            yield Finding(name, "ok", "Pull requests can be opened.")
+    if agent.mention and agent.comment_poll_minutes == 0:
+        _, secret = await project_with_secret(runtime.store, runtime.views, project.id)
+        if secret is None:
+            says = "Comments on pull requests are not read: there is no webhook, and polling is off."
+            yield Finding(name, "note", says, f"docsmith webhook incoming {project.domain}")
+
+
 async def _look_at_project(runtime: Runtime, project: ProjectView) -> AsyncIterator[Finding]:
     name = f"project {project.name}"
     for variable in filter(None, (project.git_token_env, project.github_app_key_env)):
@@ -171,6 +194,9 @@ async def _look_at_project(runtime: Runtime, project: ProjectView) -> AsyncItera
         yield Finding(name, "wrong", f"{project.repository}: {error}", mend)
     else:
         yield Finding(name, "ok", f"{project.repository} answers.")
+    if project.code_host not in ("local", "website"):
+        async for finding in _look_at_code_host(runtime, project):
+            yield finding
     site, mend = await get_site(runtime.views, project.domain), f"docsmith index {project.domain}"
     failure = site.view.failure.message if site and site.view.failure else ""
     if site is None or site.view.commit is None:

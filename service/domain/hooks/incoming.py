@@ -231,7 +231,7 @@ class _Review(Struct):
 class _Issue(Struct):
     number: int = 0
     pull_request: _PullRequest | None = None
-    """None for an issue that is none."""
+    """None for an issue that is not a pull request."""
 
 
 class _MergeRequest(Struct):

@@ -154,9 +154,9 @@ def _due(unanswered: Sequence[Unanswered], *, has_ended: bool) -> list[list[Unan
 
 def _refusal(asked: Unanswered) -> str:
     if asked.reason == "too_many_messages":
-        return "This job has had as many messages as a job may have. Ask for a new job."
+        return "This job has reached the limit of its messages. Ask for a new job."
     again = f" Please write again after {asked.until.astimezone(UTC):%H:%M} UTC." if asked.until else ""
-    return f"This pull request has had its comments of this hour.{again}"
+    return f"This pull request has reached its limit of comments in an hour.{again}"
 
 
 def _quoted(words: str) -> str:

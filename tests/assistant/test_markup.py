@@ -114,6 +114,7 @@ def test_words_pass_at_once():
     assert guard.feed("ch `x") == "ch "
     assert guard.feed("` it [he") == "`x` it "
     assert guard.feed("re](/a) now") == "[here](/a) now"
+    assert guard.feed(", at @ once") == ", at @ once"
     assert guard.feed("\n```sh\nrun <x") == "\n```sh\nrun <x"
 
 

@@ -204,9 +204,17 @@ def _headings(template: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _earlier(rounds: Sequence[Round]) -> str:
-    """Return the titles of the earlier rounds, the newest first."""
-    items = [without_mentions(_one_line(done.finish.title)) for done in reversed(rounds[-MAX_ROUNDS_LISTED:])]
-    return _list("Before that, in the same pull request:", "changes", items)
+    """Return the titles of the earlier rounds, the newest first, and their summaries, collapsed."""
+    newest = [done.finish for done in reversed(rounds[-MAX_ROUNDS_LISTED:])]
+    titles = [without_mentions(_one_line(finish.title)) for finish in newest]
+    told, room = list[str](), MAX_LIST
+    for title, finish in zip(titles, newest, strict=True):
+        words = without_mentions(_visible(finish.summary))
+        room -= len(title) + len(words)
+        if words and room > 0:
+            told.append(f"**{title}**\n\n{words}")
+    listed = _list("Before that, in the same pull request:", "changes", titles)
+    return "\n\n".join([listed, *([_details("More about them", "\n\n".join(told))] if told else [])])
 
 
 def _files(workspace: Workspace, changes: Mapping[str, str | None]) -> str:
@@ -242,7 +250,11 @@ def _shortened(line: str, width: int) -> str:
 
 
 def _shortened_text(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 20].rstrip() + "\n\n[shortened]"
+    if len(text) <= width:
+        return text
+    kept = text[: width - 40].rstrip()
+    end = "\n\n</details>" if kept.count("<details>") > kept.count("</details>") else ""
+    return f"{kept}{end}\n\n[shortened]"
 
 
 def _wrapped(text: str) -> str:

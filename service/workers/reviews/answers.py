@@ -6,6 +6,7 @@ The answer is on the code host before it is recorded; after a crash in between i
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import structlog
 
@@ -24,12 +25,12 @@ from service.domain.jobs.decider import (
 from service.domain.projects.settings import CodeHostKind
 from service.ports.review_host import NewAnswer, ReviewHost
 from service.queries.projects import get_project, source_of
-from service.queries.read_models import wait_for_rebuild
 from service.queries.reviews import jobs_with_unanswered_comments
 from service.runtime.system import now
 from service.streams import JOBS
 from service.workers.fair_slots import FairSlots
-from service.workers.reviews.schedule import Schedule
+from service.workers.retry import retry_while_unavailable
+from service.workers.reviews.schedule import Schedule, followed
 
 log = structlog.get_logger()
 
@@ -62,17 +63,18 @@ class CommentAnswers:
     async def run(self) -> None:
         """Run until cancelled. At first it answers what is left of earlier times."""
         after = await self._store.head()
-        await wait_for_rebuild(self._views, after)
+        await followed(self._views, after)
         await self._add_unanswered(None)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._schedule.run(), name="answers to comments")
             async for recorded in self._store.subscribe(after=after, category=JOBS.category):
                 if recorded.type in ANSWERED_AFTER:
-                    await wait_for_rebuild(self._views, recorded.position)
+                    await followed(self._views, recorded.position)
                     await self._add_unanswered(JOBS.entity_id(recorded.stream))
 
     async def _add_unanswered(self, job_id: str | None) -> None:
-        for found, organization_id in await jobs_with_unanswered_comments(self._views, job_id):
+        unanswered = partial(jobs_with_unanswered_comments, self._views, job_id)
+        for found, organization_id in await retry_while_unavailable(unanswered):
             self._schedule.add(found, organization_id)
 
     async def answer(self, job_id: str) -> float | None:

@@ -8,6 +8,7 @@ whether an account may write is asked for each comment.
 import asyncio
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import partial
 
 import structlog
 from msgspec import Struct
@@ -23,12 +24,12 @@ from service.domain.projects.settings import CodeHostKind
 from service.ports.docs_source import Source
 from service.ports.review_host import Comment, ReviewHost, is_answer
 from service.queries.projects import get_project, source_of
-from service.queries.read_models import wait_for_rebuild
 from service.queries.reviews import OpenPullRequest, open_pull_requests
 from service.runtime.system import now
 from service.streams import INCOMING, JOBS, decoded
 from service.workers.fair_slots import FairSlots
-from service.workers.reviews.schedule import Schedule
+from service.workers.retry import retry_while_unavailable
+from service.workers.reviews.schedule import Schedule, followed
 
 log = structlog.get_logger()
 
@@ -79,7 +80,7 @@ class CommentReader:
     async def run(self) -> None:
         """Run until cancelled. At first it looks at all: reports may have come while it did not run."""
         after = await self._store.head()
-        await wait_for_rebuild(self._views, after)
+        await followed(self._views, after)
         for pull_request in await open_pull_requests(self._views):
             self._schedule.add(pull_request, pull_request.organization_id)
         async with asyncio.TaskGroup() as group:
@@ -103,8 +104,8 @@ class CommentReader:
 
     async def _add(self, position: int, project_id: str | None, number: int, *, seconds: float) -> None:
         """Have a pull request looked at, if it is a job's and open; those with this number for no project."""
-        await wait_for_rebuild(self._views, position)
-        for one in await open_pull_requests(self._views):
+        await followed(self._views, position)
+        for one in await retry_while_unavailable(partial(open_pull_requests, self._views)):
             if one.number == number and one.project_id == (project_id or one.project_id):
                 self._schedule.add(one, one.organization_id, seconds=seconds)
 

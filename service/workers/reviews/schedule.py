@@ -2,11 +2,19 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable
+from functools import partial
 from typing import Generic, TypeVar
 
+import structlog
+
+from eventstore import Views
+from service.queries.read_models import wait_for_rebuild
 from service.workers.fair_slots import FairSlots
+from service.workers.retry import retry_while_unavailable
 
 K = TypeVar("K", bound=Hashable)
+
+log = structlog.get_logger()
 
 LONGEST_WAIT_SECONDS = 3600.0
 
@@ -27,10 +35,6 @@ class Schedule(Generic[K]):
         if due < self._due.get(key, float("inf")):
             self._due[key], self._owners[key] = due, owner
             self._woken.set()
-
-    def keys(self) -> frozenset[K]:
-        """Return what waits for its time."""
-        return frozenset(self._due)
 
     async def run(self) -> None:
         """Run until cancelled."""
@@ -67,3 +71,11 @@ class Schedule(Generic[K]):
             self._woken.set()
         if seconds is not None:
             self.add(key, owner, seconds=seconds)
+
+
+async def followed(views: Views, position: int) -> None:
+    """Wait until reads show the event at a position, as far as they do within the time for a rebuild."""
+    try:
+        await retry_while_unavailable(partial(wait_for_rebuild, views, position))
+    except TimeoutError:
+        log.warning("the read models do not follow", position=position)

@@ -4,7 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from service.agent.loop.conversation import MAX_GUIDANCE_CHARACTERS, facts, messages
+from service.agent.guidance.house_rules import MAX_CHARACTERS
+from service.agent.loop.conversation import facts, messages
 from service.agent.prompts import prompt
 from service.agent.workspace import Workspace
 from service.domain.jobs.decider import (
@@ -70,7 +71,7 @@ def test_empty_reply_is_left_out_before_its_reminder():
     assert told[-2:] == (UserMessage("A"), UserMessage(prompt("reminder-words"), "nudge"))
 
 
-@pytest.mark.parametrize(("window_tokens", "most"), [(None, MAX_GUIDANCE_CHARACTERS), (8_000, 1_000)])
+@pytest.mark.parametrize(("window_tokens", "most"), [(None, MAX_CHARACTERS), (8_000, 1_000)])
 async def test_long_guidance_is_quoted_up_to_the_budget_and_says_so(window_tokens, most):
     docs = FakeDocsSource({"AGENTS.md": "Be terse. " * 100_000, "docs/AGENTS.md": "Use metric units."})
     source = Source("p1", "", "main", "docs", "local")

@@ -34,9 +34,6 @@ BUILD_FILES = frozenset(
 )  # fmt: skip
 """Files with a writable suffix that decide what a build runs or who may do what; they are never written."""
 
-AGENT_FILES = frozenset({"AGENTS.md", "CLAUDE.md", "GEMINI.md"})
-"""Guidance for agents that jobs read."""
-
 _STEERS_AGENTS = re.compile(
     r"(?:agents|claude|gemini|skill|copilot-instructions|qwen)(?:\.(?:local|override))?\.(?:md|markdown|txt)"
     r"|[^/]{1,200}\.(?:prompt|instructions|chatmode|agent)\.md",

@@ -7,18 +7,20 @@ import functools
 
 import msgspec
 
-from service.agent.guards.paths import AGENT_FILES, NAVIGATION_FILES, is_under
+from service.agent.guards.paths import is_under
+from service.agent.guidance.components import components
+from service.agent.guidance.frameworks import framework_rules
+from service.agent.guidance.house_rules import house_rules
+from service.agent.guidance.navigation_shape import navigation_shape
 from service.agent.loop import window
 from service.agent.prompts import prompt
 from service.agent.tools.arguments import descriptions
-from service.agent.tools.results import as_data, bounded
+from service.agent.tools.results import as_data
 from service.agent.workspace import Workspace
 from service.domain.jobs.decider import JobRequested, Work
 from service.markup.pages import is_page
 from service.ports.model import AssistantMessage, ModelMessage, SystemMessage, UserMessage
 
-MAX_GUIDANCE_CHARACTERS = 8_000
-"""Limit for one file; in a small context window, at most an eighth of it."""
 MAX_TOP_ENTRIES = 40
 
 
@@ -28,7 +30,9 @@ def system_prompt() -> str:
 
 
 async def facts(workspace: Workspace, window_tokens: int | None = None) -> str:
-    """About the repository, from its base commit, and so the same for the whole job."""
+    """Return what is known of the repository, from its base commit, and so the same for the whole job: the beginning of
+    each prompt, which providers cache. What changes least comes first.
+    """
     folder = workspace.docs_folder
     paths = [path for path in workspace.readable_base_paths() if is_under(path, folder)]
     pages = sum(is_page(path) for path in paths)
@@ -41,33 +45,18 @@ async def facts(workspace: Workspace, window_tokens: int | None = None) -> str:
     shown = "\n".join(entries[:MAX_TOP_ENTRIES])
     if len(entries) > MAX_TOP_ENTRIES:
         shown += f"\n({len(entries) - MAX_TOP_ENTRIES} more)"
-    named = [
-        path
-        for path in workspace.readable_base_paths()
-        if path.rpartition("/")[2] in NAVIGATION_FILES and workspace.is_documentation(path)
-    ]
-    shown += "".join(f"\nNavigation: {path}" for path in named[:3])
+    shape, used = await navigation_shape(workspace), await components(workspace)
+    guidance = await house_rules(workspace, window_tokens)
     return prompt(
         "repository",
+        rules=await framework_rules(workspace),
+        guidance=f"\n{guidance}\n" if guidance else "",
+        navigation=prompt("navigation-shape", shape=shape) + "\n\n" if shape else "",
+        components=prompt("components", used=as_data(used)) + "\n" if used else "",
         folder=f"the folder {folder}/, which alone can be written (the rest can be read)" if folder else "all of it",
         pages=f"{pages} pages",
         top=as_data(shown),
-        guidance=await _guidance(workspace, window_tokens),
     )
-
-
-async def _guidance(workspace: Workspace, window_tokens: int | None) -> str:
-    """AGENTS.md (or its like) at the root and in the docs folder, the nearest last."""
-    most = MAX_GUIDANCE_CHARACTERS if window_tokens is None else min(MAX_GUIDANCE_CHARACTERS, window_tokens // 8)
-    quoted = []
-    for folder in dict.fromkeys(("", workspace.docs_folder)):
-        for name in sorted(AGENT_FILES):
-            path = f"{folder}/{name}" if folder else name
-            text = await workspace.base_text(path)
-            if text is not None and text.strip():
-                quoted.append(prompt("guidance", path=path, quoted=as_data(bounded(text.strip(), most))))
-                break
-    return "\n" + "\n\n".join(quoted) if quoted else ""
 
 
 def messages(

@@ -80,6 +80,22 @@ class DeadLinks(Value, frozen=True, tag="dead-links"):
     """Those that are named."""
 
 
+class ExternalLink(Struct, frozen=True):
+    path: str
+    line: int
+    url: str
+    reason: str
+    """Why it does not work, as a part of a sentence."""
+
+
+class ExternalLinks(Value, frozen=True, tag="external-links"):
+    """Links to other sites."""
+
+    asked: int
+    """Number of addresses that were asked."""
+    broken: tuple[ExternalLink, ...] = ()
+
+
 class Declined(Value, frozen=True, tag="declined"):
     """Why the tool did nothing."""
 
@@ -89,4 +105,4 @@ class Declined(Value, frozen=True, tag="declined"):
     """The folder in which the path would have to be; empty when that is not the reason."""
 
 
-ToolValue: TypeAlias = Listed | Found | Lines | Diffed | Replaced | DeadLinks | Declined
+ToolValue: TypeAlias = Listed | Found | Lines | Diffed | Replaced | DeadLinks | ExternalLinks | Declined

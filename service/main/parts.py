@@ -4,6 +4,7 @@ import asyncio
 
 from service import __version__
 from service.adapters.hosted.code_host import HostedCodeHost
+from service.adapters.link_checker import AiohttpLinkChecker
 from service.adapters.offline import offline_code_hosts, offline_docs
 from service.adapters.tracing.traced import (
     traced_code_host,
@@ -111,6 +112,9 @@ class Parts:
                 self.search,
                 {kind: traced_code_host(host, tracer) for kind, host in code_hosts.items()},
                 tracer,
+                AiohttpLinkChecker(allow_private=settings.network.allow_private)
+                if settings.agent.check_external and not drill
+                else None,
             ),
             _job_settings(settings.agent, takes_up_earlier=not drill),
             instance=instance.name,

@@ -74,6 +74,8 @@ class AgentSection(Struct, frozen=True, forbid_unknown_fields=True):
     """How long a job waits for a model, a git server or a code host that is away, before it fails. 0: it fails at
     once.
     """
+    check_external: bool = True
+    """Whether a job may ask other sites if the links to them work; they learn the address of the link."""
     author: str = "Docsmith <docsmith@users.noreply.localhost>"
     """Author of the commits."""
     mention: Annotated[str, Meta(pattern=r"^([A-Za-z0-9_][A-Za-z0-9_.-]{0,99})?$")] = "docsmith"

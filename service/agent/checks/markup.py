@@ -22,6 +22,9 @@ MAX_LINKS_OF_A_PAGE = 5_000
 MAX_LINE = 5_000
 """Limit for a line, in characters, in which a link is distinguished from the same text in code."""
 MAX_AROUND = 64
+_WEB_ADDRESS = re.compile(r"https?://[^\s<>\"'`\])}]{1,2000}+")
+_WEB = re.compile(r"https?://[^\s/]")
+_AUTOLINK = re.compile(r"<(https?://[^\s<>]{1,2000}+)>")
 _EXTERNAL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//")
 
 
@@ -67,6 +70,25 @@ def links_of(text: str, path: str = "", dialect: Dialect = PLAIN) -> list[PageLi
         links.append(PageLink(link.target, line, text[begin : link.start], after, link.is_image))
         lines.append((begin, end + len(after)))
     return _told_apart(text, links, lines)
+
+
+def external_links(text: str, path: str, dialect: Dialect = PLAIN) -> list[tuple[str, int]]:
+    """Return the addresses of the web that a page links to, each with its line, in order."""
+    if "://" not in text:
+        return []
+    if is_markdown(path):
+        page = Markdown(text, path=path, dialect=dialect)
+        found = [(link.start, link.target) for link in page.links if link.kind != "definition"]
+        found += [(match.start(), match[1]) for match in _AUTOLINK.finditer(page.prose)]
+    else:
+        found = [(match.start(), match[0].rstrip(".,;:!?'")) for match in _WEB_ADDRESS.finditer(text)]
+    listed: list[tuple[str, int]] = []
+    line, at = 1, 0
+    for start, target in sorted(found)[:MAX_LINKS_OF_A_PAGE]:
+        line, at = line + text.count("\n", at, start), start
+        if _WEB.match(target) and "{" not in target:
+            listed.append((target.partition("#")[0], line))
+    return listed
 
 
 def _is_its_place(link: markup_links.Link, used: Collection[int]) -> bool:

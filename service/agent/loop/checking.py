@@ -6,6 +6,7 @@ from service.agent.checks import conflicts, gates
 from service.agent.checks.links import Links
 from service.agent.loop.job_context import JobContext
 from service.agent.merging.base import set_aside
+from service.agent.tools import external
 from service.agent.tools.results import bounded
 from service.agent.workspace import Workspace
 from service.domain.errors import Conflict, NotFound, ServiceError
@@ -53,7 +54,7 @@ async def checked(
 
 async def _problems(work: Work, workspace: Workspace, links: Links, context: JobContext) -> tuple[Problem, ...]:
     """Return the problems of the round's changes, and those of earlier rounds that the pull request still has."""
-    found = await gates.check(workspace, links)
+    found = await gates.check(workspace, links) + await external.remaining(work.transcript, workspace)
     earlier = work.rounds[-1].problems if work.rounds else ()
     if not earlier or workspace.merged is not None:  # the changes of a merge are those of the whole pull request
         return found

@@ -11,6 +11,7 @@ from service.domain.errors import Conflict
 from service.domain.jobs.decider import JobCommand, Running
 from service.ports.code_host import CodeHost
 from service.ports.docs_source import DocsSource, Source
+from service.ports.link_checker import LinkChecker
 from service.ports.model import Model
 from service.ports.search_index import SearchIndex
 
@@ -29,6 +30,8 @@ class JobContext(Struct, frozen=True):
     author: str
     contexts: tuple[Source, ...] = ()
     """The project's context repositories."""
+    link_checker: LinkChecker | None = None
+    """Asks other sites whether links to them work; None: no one asks."""
     on_text: Callable[[str], None] | None = None
     seconds: Callable[[], float] = time.monotonic
     """The clock for the job's budget: a wall clock that is set forward does not count as time spent."""

@@ -47,7 +47,7 @@ async def work(state: Running, context: JobContext) -> Running:
     state, workspace = await open_workspace(state, context)
     links = Links(workspace)
     state, contexts = await open_contexts(state, context)
-    toolbox = Toolbox(workspace, links, context.index, context.domain, contexts)
+    toolbox = Toolbox(workspace, links, context.index, context.domain, contexts, context.link_checker)
     with depending_on("model"):
         window_tokens = await context.model.window_tokens()
     repository = await conversation.facts(workspace, window_tokens) + shown(state.work.contexts or (), contexts)

@@ -119,6 +119,13 @@ class Check(Arguments, frozen=True, tag_field="tool", tag="check"):
     """Run the checks that your changes have to pass before the pull request, and list the problems that they find."""
 
 
+class CheckExternal(Arguments, frozen=True, tag_field="tool", tag="check_external"):
+    """Ask other sites whether the links to them work. Use it when the task asks for it, or when you add such links."""
+
+    all: Annotated[bool, Meta(description="Also links that were there before your changes.")] = False
+    folder: Annotated[str, Meta(description="Only links in this folder, or this file.")] = ""
+
+
 class Diff(Arguments, frozen=True, tag_field="tool", tag="diff"):
     """Show your own changes so far as a diff against the files as you found them, or what an earlier commit changed; in
     a context repository, what its last commit changed.
@@ -177,7 +184,7 @@ class Finish(Arguments, frozen=True, tag_field="tool", tag="finish"):
 
 ToolArguments: TypeAlias = (
     ListFiles | Search | Read | Replace | Insert | Write | Move | Delete
-    | CheckLinks | Check | Diff | History | Plan | Ask | Finish
+    | CheckLinks | CheckExternal | Check | Diff | History | Plan | Ask | Finish
 )  # fmt: skip
 
 WRITING = frozenset({"write", "replace", "insert", "move", "delete"})
@@ -192,6 +199,7 @@ KINDS: dict[str, type[ToolArguments]] = {
     "move": Move,
     "delete": Delete,
     "check_links": CheckLinks,
+    "check_external": CheckExternal,
     "check": Check,
     "diff": Diff,
     "history": History,

@@ -14,6 +14,7 @@ from service.agent.tools.arguments import (
     KINDS,
     Ask,
     Check,
+    CheckExternal,
     CheckLinks,
     Delete,
     Diff,
@@ -32,6 +33,7 @@ from service.agent.tools.arguments import (
 )
 from service.agent.tools.checking import check_links, checked
 from service.agent.tools.diffs import commit_diff, history, own_diff
+from service.agent.tools.external import check_external
 from service.agent.tools.reading import listing, read
 from service.agent.tools.results import Outcome, bounded, number_of, times
 from service.agent.tools.searching import search
@@ -40,6 +42,7 @@ from service.agent.workspace import Workspace
 from service.domain.jobs.decider import Todo
 from service.domain.model import ToolCall, decoded_arguments
 from service.domain.tool_values import Declined, Replaced
+from service.ports.link_checker import LinkChecker
 from service.ports.search_index import SearchIndex
 
 
@@ -53,12 +56,14 @@ class Toolbox:
         index: SearchIndex | None,
         domain: str,
         contexts: Contexts = NO_CONTEXTS,
+        link_checker: LinkChecker | None = None,
     ) -> None:
         self._workspace = workspace
         self._links = links
         self._index = index
         self._domain = domain
         self._contexts = contexts
+        self._link_checker = link_checker
 
     async def run(self, call: ToolCall) -> Outcome:
         kind = KINDS.get(call.name)
@@ -133,6 +138,8 @@ class Toolbox:
                 return Outcome(f"Deleted {change.path}.", changes=(change,))
             case CheckLinks():
                 return await check_links(self._links, arguments, workspace.folder(arguments.folder))
+            case CheckExternal():
+                return await check_external(workspace, self._links, self._link_checker, arguments)
             case Check():
                 return checked(await gates.check(workspace, self._links))
             case Diff(path=path, commit=commit):

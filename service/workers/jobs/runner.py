@@ -36,6 +36,7 @@ from service.domain.projects.settings import CodeHostKind
 from service.ports.clock import Clock
 from service.ports.code_host import CodeHost
 from service.ports.docs_source import DocsSource
+from service.ports.link_checker import LinkChecker
 from service.ports.model import Models
 from service.ports.search_index import SearchIndex
 from service.ports.tracer import Attribute, NoTracer, Tracer
@@ -65,6 +66,7 @@ class JobPorts(Struct, frozen=True):
     index: SearchIndex
     code_hosts: Mapping[CodeHostKind, CodeHost]
     tracer: Tracer = NO_TRACER
+    link_checker: LinkChecker | None = None
     clock: Clock = SYSTEM_CLOCK
 
 
@@ -244,6 +246,7 @@ class JobRunner:
             ports.models.for_agent(request.model_alias), ports.docs, source, ports.code_hosts[project.code_host],
             ports.index, project.domain, recorder, self._clock.now, self._settings.budgets, self._settings.author,
             contexts=context_sources(project.id, project.contexts), seconds=self._clock.seconds,
+            link_checker=ports.link_checker,
         )  # fmt: skip
         job: Running | Finished = state
         while isinstance(job, Running):  # again when a message came while it was handed in

@@ -1,0 +1,117 @@
+"""Links to other sites: asked for on request only, since what is wrong with them may pass, and servers see who asks."""
+
+import asyncio
+import re
+from collections.abc import Iterable, Mapping
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from service.agent.checks.links import Links
+from service.agent.checks.markup import external_links
+from service.agent.checks.rules import EXTERNAL_LINK_BROKEN
+from service.agent.guards.refused import Refused
+from service.agent.tools.arguments import CheckExternal
+from service.agent.tools.checking import shown_problems
+from service.agent.tools.results import Outcome, number_of
+from service.agent.tree import is_within
+from service.agent.workspace import Workspace
+from service.domain.jobs.decider import Problem, ToolReturned
+from service.domain.tool_values import ExternalLink, ExternalLinks
+from service.markup.pages import is_page
+from service.ports.link_checker import LinkAnswer, LinkChecker, LinkError
+
+MAX_ASKED = 60
+"""Addresses for one call."""
+MAX_URL = 500
+"""Characters; longer addresses carry data rather than name a page."""
+BROKEN = frozenset({400, 404, 410})
+_SAMPLE_HOST = re.compile(r"(?:^|\.)(?:example\.(?:com|org|net)|example|test|invalid|onion)\Z", re.IGNORECASE)
+_ERRORS: Mapping[LinkError, str] = {
+    "not_resolved": "its host name is not found",
+    "not_connected": "no server answers there",
+    "tls": "its certificate is not valid",
+}
+"""Those that will not pass by themselves."""
+
+
+class _Place(Struct, frozen=True):
+    path: str
+    line: int
+
+
+async def check_external(
+    workspace: Workspace, links: Links, checker: LinkChecker | None, asked: CheckExternal
+) -> Outcome:
+    if checker is None:
+        raise Refused("External links are not checked by this installation.", "Go on without.")
+    places = await _places(workspace, links, asked)
+    urls = list(places)[:MAX_ASKED]
+    if not urls:
+        which = "in these files" if asked.all else "that your changes add"
+        return Outcome(f"There are no links to other sites {which}.")
+    answers = await checker.ask(urls)
+    broken = tuple(
+        ExternalLink(place.path, place.line, url, reason)
+        for url in urls
+        if url in answers and (reason := _reason(answers[url]))
+        for place in places[url]
+    )
+    unsure = [url for url in urls if url not in answers or _is_unsure(answers[url])]
+    lines = [
+        f"{number_of(len(urls), 'link')} to other sites: {len({each.url for each in broken})} broken, "
+        f"{len(unsure)} without a clear answer, the others work."
+    ]
+    if len(places) > len(urls):
+        lines.append(f"{len(places) - len(urls)} more were not looked at: ask by folder.")
+    if broken:
+        lines.append(shown_problems([_problem(each) for each in broken]))
+    return Outcome("\n".join(lines), value=ExternalLinks(len(urls), broken))
+
+
+async def remaining(transcript: Iterable[object], workspace: Workspace) -> tuple[Problem, ...]:
+    """Return the broken links to other sites that were found in this round, and are in their pages still."""
+    found = {
+        (link.path, link.url): link
+        for step in transcript
+        if isinstance(step, ToolReturned) and isinstance(step.value, ExternalLinks)
+        for link in step.value.broken
+    }
+    return tuple([_problem(link) for link in found.values() if link.url in (await workspace.text(link.path) or "")])
+
+
+def _problem(link: ExternalLink) -> Problem:
+    return EXTERNAL_LINK_BROKEN.problem(link.path, f"{link.url} does not work: {link.reason}.", link.line)
+
+
+def _reason(answer: LinkAnswer) -> str:
+    return f"it answers {answer.status}" if answer.status in BROKEN else _ERRORS.get(answer.error, "")
+
+
+def _is_unsure(answer: LinkAnswer) -> bool:
+    return not _reason(answer) and (answer.status is None or answer.status >= 400)
+
+
+async def _places(workspace: Workspace, links: Links, asked: CheckExternal) -> dict[str, list[_Place]]:
+    dialect = (await links.layout()).dialect
+    folder = workspace.folder(asked.folder)
+    changes = await workspace.effective_changes()
+    paths = workspace.pages() if asked.all else [path for path, text in changes.items() if text is not None]
+    found: dict[str, list[_Place]] = {}
+    wanted = [path for path in paths if is_page(path) and is_within(path, folder)]
+    async for texts in workspace.texts(wanted):
+        for path, text in texts.items():
+            before = "" if asked.all else await workspace.base_text(path) or ""
+            for url, line in await asyncio.to_thread(external_links, text, path, dialect):
+                if url not in before and _is_asked(url):
+                    found.setdefault(url, []).append(_Place(path, line))
+    return found
+
+
+def _is_asked(url: str) -> bool:
+    """Return whether an address is one of the web, and no sample."""
+    try:
+        host = urlsplit(url).hostname or ""
+    except ValueError:
+        return False
+    return bool(host) and len(url) <= MAX_URL and not _SAMPLE_HOST.search(host)

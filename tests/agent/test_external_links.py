@@ -1,0 +1,81 @@
+"""Links to other sites are asked for on request; what fails for good is a warning of the job."""
+
+import msgspec
+
+from service.agent.checks.links import Links
+from service.agent.tools import external
+from service.agent.tools.toolbox import Toolbox
+from service.agent.workspace import Workspace
+from service.domain.jobs.decider import ToolReturned
+from service.domain.model import ToolCall
+from service.ports.docs_source import Source
+from service.ports.link_checker import LinkAnswer
+from tests.agent.journal import START
+from tests.fakes.docs_source import FakeDocsSource
+
+SOURCE = Source("p1", "", "main", "", "local")
+OLD = "https://docs.acme.dev/old"
+
+
+class FakeLinkChecker:
+    def __init__(self, **answers):
+        self.asked, self._answers = [], answers
+
+    async def ask(self, urls):
+        self.asked += urls
+        names = {url: url.rpartition("/")[2] for url in urls}
+        return {url: self._answers.get(name, LinkAnswer(200)) for url, name in names.items()}
+
+
+async def run(text, checker, **arguments):
+    docs = FakeDocsSource({"a.md": f"# A\n\n[old]({OLD})\n", "b.md": "# B\n"})
+    changes = {"a.md": f"# A\n\n[old]({OLD})\n{text}"}
+    workspace = await Workspace.open(docs, SOURCE, (await docs.fetch(SOURCE)).base_commit, changes)
+    box = Toolbox(workspace, Links(workspace), None, "docs", link_checker=checker)
+    call = ToolCall("1", "check_external", msgspec.json.encode(arguments).decode())
+    return await box.run(call), workspace
+
+
+ADDED = """
+[fine](https://docs.acme.dev/fine#part) and <https://docs.acme.dev/gone>, `https://docs.acme.dev/code`,
+[sample](https://example.com/x), [busy](https://docs.acme.dev/busy) and [no host](https://docs.acme.dev/host).
+"""
+ANSWERS = {
+    "gone": LinkAnswer(404),
+    "busy": LinkAnswer(503),
+    "host": LinkAnswer(None, "not_resolved"),
+    "old": LinkAnswer(410),
+}
+
+
+async def test_added_links_are_asked_and_failures_are_warnings():
+    checker = FakeLinkChecker(**ANSWERS)
+    outcome, workspace = await run(ADDED, checker)
+    assert [url.rpartition("/")[2] for url in checker.asked] == ["fine", "gone", "busy", "host"]
+    assert "4 links to other sites: 2 broken, 1 without a clear answer" in outcome.result
+    step = ToolReturned("1", "check_external", outcome.result, False, START, outcome.value)
+    problems = await external.remaining([step], workspace)
+    assert [(p.code, p.severity, p.path, p.line, p.message) for p in problems] == [
+        ("external_link_broken", "warning", "a.md", 5, "https://docs.acme.dev/gone does not work: it answers 404."),
+        ("external_link_broken", "warning", "a.md", 6,
+         "https://docs.acme.dev/host does not work: its host name is not found."),
+    ]  # fmt: skip
+
+
+async def test_links_that_were_there_before_are_asked_when_all_are_wanted():
+    checker = FakeLinkChecker(**ANSWERS)
+    outcome, workspace = await run("", checker)
+    assert (checker.asked, outcome.value) == ([], None)
+    outcome, workspace = await run("", checker, all=True)
+    assert checker.asked == [OLD]
+    step = ToolReturned("1", "check_external", outcome.result, False, START, outcome.value)
+    assert len(await external.remaining([step], workspace)) == 1
+    (change,) = await workspace.write("a.md", "# A\n")
+    workspace.apply([change])
+    assert await external.remaining([step], workspace) == ()
+
+
+async def test_an_installation_may_forbid_asking_other_sites():
+    outcome, _ = await run(ADDED, None)
+    assert outcome.is_error
+    assert "not checked by this installation" in outcome.result

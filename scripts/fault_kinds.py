@@ -13,25 +13,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
-from scripts.fault_site import Lost, Site, site
+from scripts.fault_jobs import kill_jobs
+from scripts.fault_site import Count, Lost, Site, site
 from tests.end_to_end.scripted import free_port
-
-
-@dataclass
-class Count:
-    rounds: int = 0
-    acknowledged: int = 0
-    refused: int = 0
-
-    def note(self, acknowledged: object) -> None:
-        if acknowledged:
-            self.acknowledged += 1
-        else:
-            self.refused += 1
-
 
 Fault = Callable[[Path, int, random.Random, Count], None]
 
@@ -406,6 +392,7 @@ def read_only(root: Path, rounds: int, chance: random.Random, count: Count) -> N
 
 FAULTS: dict[str, Fault] = {
     "kill-serve": kill_serve,
+    "kill-jobs": kill_jobs,
     "kill-index": kill_index,
     "kill-backup": kill_backup,
     "kill-restore": kill_restore,

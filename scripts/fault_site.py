@@ -9,8 +9,12 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from dulwich.refs import Ref
+from dulwich.repo import Repo
 
 from scripts.soak_run import RealService
 from tests.service_process import DOCS, PROGRAM, write_docs
@@ -23,6 +27,19 @@ END_SECONDS = 180
 
 class Lost(Exception):
     """Something that was acknowledged is gone, or something was done twice; the message names it."""
+
+
+@dataclass
+class Count:
+    rounds: int = 0
+    acknowledged: int = 0
+    refused: int = 0
+
+    def note(self, acknowledged: object) -> None:
+        if acknowledged:
+            self.acknowledged += 1
+        else:
+            self.refused += 1
 
 
 class Site:
@@ -97,16 +114,18 @@ class Site:
 
     def check(self) -> None:
         """Raise Lost unless all that was acknowledged is there, each job with one pull request, and nothing is left."""
-        pulls = self._pull_requests()
-        for job_id in self.jobs:
-            job = self._ended(job_id)
+        jobs = {job_id: self._ended(job_id) for job_id in self.jobs}
+        pulls, branches = self._pull_requests(), self._branches()
+        for job_id, job in jobs.items():
             if job["status"] != "completed" or not job["prLink"]:
                 said = [
                     line[-400:] for line in self.service.log().splitlines() if job_id in line and "exception" in line
                 ]
                 raise Lost(f"job {job_id} ended as {job['status']}: {job.get('failure')} {said[-1:]}")
-            if pulls.count(job["branch"]) > 1:
+            if pulls.count(job["branch"]) != 1:
                 raise Lost(f"job {job_id} has {pulls.count(job['branch'])} pull requests")
+            if (found := [name for name in branches if name.startswith(job["branch"])]) != [job["branch"]]:
+                raise Lost(f"job {job_id} has the branches {found}")
         found = self.service.cli("audit", "show", "--category", "thread", "--type", "reply-completed")
         answered = {event["stream"] for event in found["events"]}
         for thread in self.threads:
@@ -128,6 +147,10 @@ class Site:
     def _pull_requests(self) -> list[str]:
         folder = self.service.data / "hosted" / f"{self.service.project_id}.git" / "docsmith" / "pulls"
         return [json.loads(file.read_text())["head"] for file in folder.glob("*.json")]
+
+    def _branches(self) -> list[str]:
+        with Repo(str(self.service.data / "hosted" / f"{self.service.project_id}.git")) as repository:
+            return [name.decode() for name in repository.refs.subkeys(Ref(b"refs/heads/"))]
 
     def leftovers(self) -> list[str]:
         """What is only there while something is written, in the data folder and beside it."""

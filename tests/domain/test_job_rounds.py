@@ -44,6 +44,7 @@ from service.domain.jobs.decider import (
     decide,
     status_of,
 )
+from service.domain.jobs.waiting import MAX_QUICK_DEATHS
 from service.domain.model import ToolCall, Usage
 from tests.domain.test_jobs import NOW, OPEN, REQUEST, START, after
 
@@ -261,7 +262,7 @@ def test_a_blank_message_is_refused_and_so_is_one_too_many():
 
 def test_a_round_may_be_interrupted_as_often_as_the_first():
     job = after(*HANDED_IN, MORE)
-    for _ in range(jobs.MAX_DEATHS - 1):
+    for _ in range(MAX_QUICK_DEATHS):
         for command in (START, InterruptJob("one", NOW)):
             for event in decide(command, job):
                 job = jobs.evolve(job, event)

@@ -25,6 +25,7 @@ from service.domain.jobs.decider import (
     StartJob,
     decide,
 )
+from service.domain.jobs.waiting import MAX_QUICK_DEATHS
 from tests.domain.test_jobs import ASK, NOW, OPEN, REQUEST, START, after
 
 PASSED = (RecordFinish("Title", "Summary", NOW), RecordChecks((), False, NOW))
@@ -102,7 +103,7 @@ def test_job_that_waits_can_be_cancelled():
 def test_deaths_count_only_without_a_new_step():
     job = after(REQUEST, START)
     for _ in range(10):
-        for _ in range(jobs.MAX_DEATHS - 1):
+        for _ in range(MAX_QUICK_DEATHS):
             for command in (InterruptJob("one", NOW), START):
                 for event in decide(command, job):
                     job = jobs.evolve(job, event)
@@ -125,7 +126,19 @@ def test_finished_work_is_handed_in_however_often_its_process_dies(done, depende
     assert not any(isinstance(event, JobFailed) for event in seen)
     waits = [event for event in seen if isinstance(event, JobWaiting)]
     assert {event.dependency for event in waits} == {dependency}
-    assert len(waits) == 100 - (jobs.MAX_DEATHS - 1)
+    assert len(waits) == 100 - MAX_QUICK_DEATHS
+
+
+def test_pauses_grow_after_deaths_without_a_step():
+    job, seconds = after(REQUEST, START), []
+    for _ in range(12):
+        for command in (InterruptJob("one", NOW), ResumeJob(NOW + timedelta(hours=1)), StartJob("one", NOW)):
+            for event in decide(command, job):
+                job = jobs.evolve(job, event)
+                if isinstance(event, JobWaiting):
+                    seconds.append((event.next_try_at - NOW).total_seconds())
+                    assert event.dependency == "disk"
+    assert seconds == [5, 10, 20, 40, 60, 60, 60, 60]
 
 
 def test_wait_keeps_what_the_job_has_done():

@@ -1,6 +1,6 @@
 """An agent job: what may follow what."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -41,6 +41,7 @@ from service.domain.jobs.decider import (
     status_of,
     title_from,
 )
+from service.domain.jobs.waiting import MAX_DEATHS
 from service.domain.model import ToolCall, Usage
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -118,9 +119,9 @@ def test_an_interruption_of_another_instance_changes_nothing():
 
 
 def test_a_job_whose_process_dies_again_and_again_fails():
-    commands = [REQUEST]
-    for _ in range(jobs.MAX_DEATHS - 1):
-        commands += [START, InterruptJob("one", NOW)]
+    commands, later = [REQUEST], NOW + timedelta(days=1)
+    for _ in range(MAX_DEATHS - 1):
+        commands += [START, InterruptJob("one", NOW), jobs.ResumeJob(later)]
     (event,) = decide(InterruptJob("one", NOW), after(*commands, START))
     assert isinstance(event, JobFailed)
     assert event.code == "interrupted"

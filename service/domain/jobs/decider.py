@@ -101,11 +101,10 @@ from service.domain.jobs.states import (
     branch_of,
     is_unfinished,
 )
-from service.domain.jobs.waiting import after_deaths, postponed
+from service.domain.jobs.waiting import after_death, postponed
 from service.domain.jobs.work import evolve_work
 
 __all__ = [
-    "MAX_DEATHS",
     "MAX_MESSAGES",
     "MAX_PROMPT_CHARACTERS",
     "NEEDS_FRESH_START",
@@ -198,10 +197,6 @@ __all__ = [
 ]
 
 MAX_PROMPT_CHARACTERS = 32_768
-MAX_DEATHS = 5
-"""How often in a row a job's process may die without a new step: it may be the job that it dies of. Finished work is
-never given up.
-"""
 MAX_MESSAGES = 500
 """Follow-ups of one job."""
 
@@ -271,13 +266,7 @@ def _interrupted(command: InterruptJob, job: Queued | Running | Finished) -> lis
         return []
     if command.parked:
         return [JobInterrupted(job.attempt - 1, interrupted_at=command.now)]
-    deaths = job.work.deaths + 1
-    if deaths < MAX_DEATHS:
-        return [JobInterrupted(job.attempt, interrupted_at=command.now)]
-    if job.work.remaining_problems is not None:
-        return [after_deaths(job, deaths, command.now)]
-    message = f"The process that worked on this job died {MAX_DEATHS} times in a row without a new step."
-    return [JobFailed("interrupted", message, failed_at=command.now)]
+    return [after_death(job, command.now)]
 
 
 def _cancelled(job: Queued | Running | Finished, now: datetime) -> list[JobEvent]:
@@ -485,7 +474,8 @@ def evolve(job: Job, event: JobEvent) -> Job:
             died = isinstance(job, Running) and attempt >= job.attempt  # one that was parked does not count
             return Queued(job.request, replace(job.work, deaths=job.work.deaths + died), attempt)
         case JobWaiting(attempt=attempt), _:
-            return Queued(job.request, replace(job.work, setback=event), attempt, waiting=event)
+            work = replace(job.work, setback=event, deaths=event.deaths or job.work.deaths)
+            return Queued(job.request, work, attempt, waiting=event)
         case JobResumed(), _:
             return replace(job, waiting=None) if isinstance(job, Queued) else job
         case ((JobCompleted() | JobFailed()), _):

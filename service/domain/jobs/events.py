@@ -264,6 +264,8 @@ class JobWaiting(Event, frozen=True, tag="job-waiting"):
     """How many of them there were, this one included."""
     attempt: int
     """How many attempts count so far."""
+    deaths: int = 0
+    """How often in a row its process had died without a new step, where that is why it waits."""
 
 
 class JobResumed(Event, frozen=True, tag="job-resumed"):

@@ -6,9 +6,11 @@ What waits and what fails at once is decided where an error is made: ``Unavailab
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from service.domain.errors import Dependency
 from service.domain.jobs.commands import PostponeJob
-from service.domain.jobs.events import JobFailed, JobWaiting
+from service.domain.jobs.events import JobFailed, JobInterrupted, JobWaiting
 from service.domain.jobs.states import Running
 
 MAX_REASON_CHARACTERS = 500
@@ -25,8 +27,12 @@ REMOTE = Pauses(2.0, 600.0)
 """An outage of a minute costs a job two minutes at most, one of a day some 150 tries."""
 DISK = Pauses(0.25, 60.0)
 """Looking at the own disk costs no one else anything."""
-DIED = Pauses(10.0, 600.0)
-"""Between two tries to hand in finished work of which each has ended the process: meanwhile it serves others."""
+DIED = Pauses(5.0, 60.0)
+"""Between two tries of which each has ended the process: meanwhile it serves others."""
+MAX_QUICK_DEATHS = 4
+"""How often in a row a job is taken up again at once after its process died, without a new step between."""
+MAX_DEATHS = 20
+"""After which it fails, since it may be the job that its process dies of. Finished work is never given up."""
 
 
 def pause_seconds(pauses: Pauses, tries: int, *, jitter: float, asked_seconds: float | None = None) -> float:
@@ -56,14 +62,24 @@ def postponed(command: PostponeJob, job: Running) -> JobWaiting | JobFailed:
     return _wait(command.dependency, command.reason, tries, since, command.now, min(seconds, left), job)
 
 
-def after_deaths(job: Running, deaths: int, now: datetime) -> JobWaiting:
-    """Return the wait of finished work after its process has died at each try to hand it in."""
-    before = job.work.setback
-    tries = before.tries + 1 if before else 1
-    dependency: Dependency = "code_host" if job.work.pushed else "git"
-    reason = f"The process ended {deaths} times while it handed in the work; it is tried again."
-    seconds = pause_seconds(DIED, tries, jitter=1.0)
-    return _wait(dependency, reason, tries, before.since if before else now, now, seconds, job)
+def after_death(job: Running, now: datetime) -> JobInterrupted | JobWaiting | JobFailed:
+    """Return how a job goes on after its process died: at once at first, then after growing pauses."""
+    deaths = job.work.deaths + 1
+    is_finished = job.work.remaining_problems is not None
+    if deaths <= MAX_QUICK_DEATHS:
+        return JobInterrupted(job.attempt, interrupted_at=now)
+    if deaths >= MAX_DEATHS and not is_finished:
+        message = f"The process that worked on this job died {deaths} times in a row without a new step."
+        return JobFailed("interrupted", message, failed_at=now)
+    before, dependency = job.work.setback, _handed_to(job) if is_finished else "disk"
+    reason = f"The process that worked on the job ended {deaths} times in a row."
+    seconds = pause_seconds(DIED, deaths - MAX_QUICK_DEATHS, jitter=1.0)
+    tries, since = (before.tries + 1, before.since) if before else (1, now)
+    return replace(_wait(dependency, reason, tries, since, now, seconds, job), deaths=deaths)
+
+
+def _handed_to(job: Running) -> Dependency:
+    return "code_host" if job.work.pushed else "git"
 
 
 def _wait(

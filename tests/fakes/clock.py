@@ -1,19 +1,18 @@
 """A clock that tests move on."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 
 START = datetime(2026, 1, 2, tzinfo=UTC)
 
 
 class MovedClock:
-    """Time passes only while something sleeps, and then at once: ``sleep`` moves the clock on.
-
-    ``on_sleep`` is called with the time after each sleep, for a test that lets things happen at a time.
-    """
+    """Time passes only while something sleeps, and then at once: ``sleep`` moves the clock on."""
 
     def __init__(self, start: datetime = START) -> None:
         self.time = start
+        self.on_sleep: list[Callable[[], Awaitable[None]]] = []
         self.slept: list[float] = []
         self.is_held = False
         """Nobody wakes before ``release``."""
@@ -29,6 +28,8 @@ class MovedClock:
         if self.is_held:
             await self._released.wait()
         await asyncio.sleep(0)
+        for act in self.on_sleep:
+            await act()
         self.slept.append(seconds)
         self.time += timedelta(seconds=seconds)
 

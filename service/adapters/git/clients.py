@@ -56,6 +56,7 @@ HTTP_STATUS = re.compile(r"http resp (\d{3})")
 """dulwich's words for the status of an answer."""
 
 MAX_REDIRECTS = 3
+MAX_QUOTED_CHARACTERS = 300
 
 SOCKET_SECONDS = 120.0
 """Without a byte. A server that packs a large repository may think for a minute."""
@@ -136,7 +137,12 @@ def _protocol_failure(remote: Remote, error: Exception) -> ServiceError:
         return _circle(remote)
     if unreachable := UNREACHABLE.search(text):
         return Unavailable(f"{where} cannot be reached: {unreachable[1]}.", code=CODE_HOST_UNAVAILABLE)
-    return Unavailable(f"{where} did not answer as a git server does: {printable(text)}", code=CODE_HOST_UNAVAILABLE)
+    return _no_git_server(remote, text)
+
+
+def _no_git_server(remote: Remote, text: str) -> Unavailable:
+    said = printable(text)[:MAX_QUOTED_CHARACTERS]
+    return Unavailable(f"{_where(remote)} did not answer as a git server does: {said}", code=CODE_HOST_UNAVAILABLE)
 
 
 _FAILURES: tuple[tuple[tuple[type[Exception], ...], Callable[[Remote, Any], ServiceError]], ...] = (
@@ -172,6 +178,7 @@ _FAILURES: tuple[tuple[tuple[type[Exception], ...], Callable[[Remote, Any], Serv
         lambda remote, _: Forbidden(f"{_where(remote)} may not be read by the user that runs this service."),
     ),
     ((OSError,), lambda remote, error: Unavailable(f"{_where(remote)}: {error.strerror or error}")),
+    ((ValueError, AssertionError), lambda remote, error: _no_git_server(remote, str(error))),  # dulwich's, of rubbish
 )
 """Errors of git, and our own error for each; the first that fits counts."""
 

@@ -41,6 +41,7 @@ from service.workers.log_watch import LogWatch
 from service.workers.replier import Replier, ReplyContext
 from service.workers.reviews.answers import CommentAnswers
 from service.workers.reviews.comments import CommentReader, CommentSettings
+from service.workers.reviews.context import ReviewContext
 from service.workers.webhooks import Webhooks
 
 
@@ -120,16 +121,11 @@ class Parts:
             instance=instance.name,
             is_alive=instance.is_alive,
         )
-        comments = settings.agent
-        visits = fetch_slots()
-        self.comment_reader = CommentReader(
-            runtime.store,
-            runtime.views,
-            reviewed,
-            CommentSettings(comments.mention, comments.comments_per_hour, comments.comment_poll_minutes),
-            visits,
-        )
-        self.comment_answers = CommentAnswers(runtime.store, runtime.views, reviewed, visits, mention=comments.mention)
+        agent = settings.agent
+        reviews = ReviewContext(runtime.store, runtime.views, reviewed, fetch_slots())
+        reading = CommentSettings(agent.mention, agent.comments_per_hour, agent.comment_poll_minutes)
+        self.comment_reader = CommentReader(reviews, reading, self.admission.metered)
+        self.comment_answers = CommentAnswers(reviews, mention=agent.mention)
         self.checkpoints = (
             Checkpoints(runtime.store, runtime.data, settings.audit.checkpoint_minutes)
             if settings.audit.checkpoint_minutes > 0 and not reads_only

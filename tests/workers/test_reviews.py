@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from eventstore import Metadata, execute
 from service.commands.projects import create_project
+from service.domain.access.usage import Limits
 from service.domain.errors import Forbidden, RateLimited, Unavailable
 from service.domain.hooks.incoming import CommentReported, RecordCommentReport, SetIncomingSecret
 from service.domain.hooks.webhooks import make_secret
@@ -36,9 +37,11 @@ from service.queries.projects import get_project, source_of
 from service.queries.reviews import OpenPullRequest
 from service.runtime.system import now
 from service.streams import INCOMING, JOBS, ORGANIZATIONS
+from service.web.http.admission import Admission, AdmissionSettings
 from service.workers.fair_slots import FairSlots
 from service.workers.reviews.answers import CommentAnswers
 from service.workers.reviews.comments import CommentReader, CommentSettings
+from service.workers.reviews.context import ReviewContext
 from tests.fakes.docs_source import FakeDocsSource
 from tests.fakes.review_host import FakeReviewHost
 
@@ -81,11 +84,13 @@ class Site:
     def pull_request(self):
         return OpenPullRequest("o", self.project_id, self.number)
 
-    def reader(self, **changes):
+    @property
+    def context(self):
+        return ReviewContext(self.store, self.views, {"github": self.host}, self.slots, lambda: self.time)
+
+    def reader(self, metered=None, **changes):
         settings = replace(CommentSettings("docsmith", 10, 2.0), **changes)
-        return CommentReader(
-            self.store, self.views, {"github": self.host}, settings, self.slots, clock=lambda: self.time
-        )
+        return CommentReader(self.context, settings, metered or (lambda *_: self.store))
 
     async def look(self, reader=None):
         seconds = await (reader or self.reader()).look(self.pull_request)
@@ -93,10 +98,7 @@ class Site:
         return seconds
 
     async def answer(self, job_id="job"):
-        answers = CommentAnswers(
-            self.store, self.views, {"github": self.host}, self.slots, mention="docsmith", clock=lambda: self.time
-        )
-        seconds = await answers.answer(job_id)
+        seconds = await CommentAnswers(self.context, mention="docsmith").answer(job_id)
         await self.views.catch_up()
         return seconds
 
@@ -118,8 +120,9 @@ class Site:
 
 
 @pytest.fixture
-async def site(store, views):
+async def site(store, views, tmp_path):
     site = Site(store, views)
+    site.data = tmp_path
     await site.make()
     return site
 
@@ -234,7 +237,7 @@ async def test_answer_is_posted_once_if_its_record_was_lost(site):
         def __getattr__(self, name):
             return dies if name == "append" else getattr(site.store, name)
 
-    dying = CommentAnswers(Dying(), site.views, {"github": site.host}, site.slots, mention="docsmith")
+    dying = CommentAnswers(replace(site.context, store=Dying()), mention="docsmith")
     with pytest.raises(Killed):
         await dying.answer("job")
     assert len(site.answers()) == 1
@@ -313,7 +316,7 @@ async def test_reported_comment_is_read_and_answered(store, followed):
     await site.make()
     await execute(store, INCOMING, site.project_id, SetIncomingSecret(make_secret(bytes(32)), START))
     reader = site.reader(poll_minutes=0)
-    answers = CommentAnswers(store, followed, {"github": site.host}, site.slots, mention="docsmith")
+    answers = CommentAnswers(site.context, mention="docsmith")
     running = [asyncio.create_task(reader.run()), asyncio.create_task(answers.run())]
     await asyncio.wait_for(site.host.looked.wait(), 60)  # the first look at all
     await site.host.people.say(1, "@docsmith shorten it")
@@ -343,3 +346,17 @@ async def test_question_of_the_agent_says_how_to_answer(site):
     await site.answer()
     (answer,) = site.answers()
     assert "Which one?\n\nTo answer, mention `@docsmith` in a comment." in answer.text
+
+
+async def test_comment_over_the_limit_of_its_project_waits(site):
+    admission = Admission(site.store, site.views, site.data, AdmissionSettings(Limits(project=1)))
+    await admission.load()
+    counting = next(run for name, run, _ in admission.workers() if name == "admissions")
+    task = asyncio.create_task(counting())
+    reader = site.reader(admission.metered, poll_minutes=0)
+    for number in range(2):
+        await site.host.people.say(1, f"@docsmith {number}")
+    assert await site.look(reader) > 3000
+    assert len(await site.events(MessageAdded)) == 1
+    task.cancel()
+    await asyncio.wait([task])

@@ -8,8 +8,8 @@ from aiohttp import web
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from eventstore import EventStore, Views
-from service.domain.access.usage import Limits
+from eventstore import EventStore, Metadata, Views
+from service.domain.access.usage import Limits, RequestAccepted
 from service.ports.bounds import CountBound
 from service.queries.keys import KeyDirectory
 from service.queries.projects import ProjectDirectory
@@ -24,6 +24,7 @@ from service.web.http.security_headers import IS_HTTPS, secure
 from service.web.http.versioning import SUNSET, tell_version
 from service.workers.admission.admissions import Admissions, load_secret
 from service.workers.admission.key_uses import KeyUses
+from service.workers.admission.metered_store import MeteredStore
 
 
 class AdmissionSettings(Struct, frozen=True):
@@ -47,7 +48,7 @@ class Admission:
         *,
         clock: Callable[[], datetime] = now,
     ) -> None:
-        self._views, self._settings = views, settings
+        self._store, self._views, self._settings = store, views, settings
         self._keys, self._projects = KeyDirectory(store), ProjectDirectory(store, views)
         self._uses = KeyUses(store)
         self._admissions = Admissions(store, settings.limits, load_secret(data / "usage.key"), clock)
@@ -65,6 +66,11 @@ class Admission:
         app[BODY_SECONDS], app[IS_HTTPS] = settings.body_seconds, settings.is_https
         app[SUNSET] = settings.sunset
         app.on_response_prepare.append(_complete_head)
+
+    def metered(self, organization_id: str, project_id: str, metadata: Metadata) -> EventStore:
+        """Return the store for a follow-up that came by no request: its first append counts, or raises OverLimit."""
+        counted = RequestAccepted("agent", now(), organization_id, project_id, key_id="", address="")
+        return MeteredStore(self._store, self._admissions, counted, metadata)
 
     def change(self, settings: AdmissionSettings) -> None:
         """Other limits and proxies from now on; what else differs takes a restart."""

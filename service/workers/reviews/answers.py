@@ -4,13 +4,13 @@ The answer is on the code host before it is recorded; after a crash in between i
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Sequence
+from datetime import UTC, timedelta
 from functools import partial
 
 import structlog
 
-from eventstore import EventStore, Metadata, StoreUnavailable, Views, load
+from eventstore import Metadata, StoreUnavailable, load
 from service.commands.reviews import record_answer
 from service.domain.errors import ServiceError, Unavailable
 from service.domain.jobs.comments import Unanswered, without_mentions
@@ -22,14 +22,12 @@ from service.domain.jobs.decider import (
     JobFailed,
     RecordAnswer,
 )
-from service.domain.projects.settings import CodeHostKind
-from service.ports.review_host import NewAnswer, ReviewHost
+from service.ports.review_host import NewAnswer
 from service.queries.projects import get_project, source_of
 from service.queries.reviews import jobs_with_unanswered_comments
-from service.runtime.system import now
 from service.streams import JOBS
-from service.workers.fair_slots import FairSlots
 from service.workers.retry import retry_while_unavailable
+from service.workers.reviews.context import ReviewContext
 from service.workers.reviews.schedule import Schedule, followed
 
 log = structlog.get_logger()
@@ -44,21 +42,11 @@ MAX_ANSWER_CHARACTERS = 4_000
 
 
 class CommentAnswers:
-    def __init__(
-        self,
-        store: EventStore,
-        views: Views,
-        hosts: Mapping[CodeHostKind, ReviewHost],
-        slots: FairSlots,
-        *,
-        mention: str,
-        clock: Callable[[], datetime] = now,
-    ) -> None:
-        """``clock`` is for tests."""
-        self._store, self._views, self._hosts, self._clock = store, views, hosts, clock
+    def __init__(self, context: ReviewContext, *, mention: str) -> None:
+        self._store, self._views, self._hosts, self._clock = context.store, context.views, context.hosts, context.clock
         self._mention = mention
         self._failures: dict[str, int] = {}
-        self._schedule: Schedule[str] = Schedule(self.answer, slots)
+        self._schedule: Schedule[str] = Schedule(self.answer, context.slots)
 
     async def run(self) -> None:
         """Run until cancelled. At first it answers what is left of earlier times."""

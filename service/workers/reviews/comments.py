@@ -6,29 +6,27 @@ whether an account may write is asked for each comment.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 
 import structlog
 from msgspec import Struct
 
-from eventstore import EventStore, Metadata, StoreUnavailable, Views
+from eventstore import EventStore, Metadata, StoreUnavailable
 from service.commands.jobs import close_pull_request
 from service.commands.reviews import comment_of, is_new_comment, receive_comment
 from service.domain.errors import ServiceError, Unavailable
 from service.domain.hooks.incoming import CommentReported
 from service.domain.jobs.comments import mentions
 from service.domain.jobs.decider import ClosePullRequest, PullRequestOpened, PullRequestUpdated
-from service.domain.projects.settings import CodeHostKind
 from service.ports.docs_source import Source
 from service.ports.review_host import Comment, ReviewHost, is_answer
 from service.queries.projects import get_project, source_of
 from service.queries.reviews import OpenPullRequest, open_pull_requests
-from service.runtime.system import now
 from service.streams import INCOMING, JOBS, decoded
-from service.workers.fair_slots import FairSlots
 from service.workers.retry import retry_while_unavailable
+from service.workers.reviews.context import ReviewContext
 from service.workers.reviews.schedule import Schedule, followed
 
 log = structlog.get_logger()
@@ -40,6 +38,10 @@ QUIETEST = 8
 """How many times longer than usual the pause becomes while nothing is said."""
 GROWTH = 1.25
 FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS = 30.0, 3600.0
+
+
+Metered = Callable[[str, str, Metadata], EventStore]
+"""For the ids of an organization and of its project."""
 
 
 class CommentSettings(Struct, frozen=True):
@@ -61,21 +63,12 @@ class _Seen(Struct):
 
 
 class CommentReader:
-    def __init__(
-        self,
-        store: EventStore,
-        views: Views,
-        hosts: Mapping[CodeHostKind, ReviewHost],
-        settings: CommentSettings,
-        slots: FairSlots,
-        *,
-        clock: Callable[[], datetime] = now,
-    ) -> None:
-        """``clock`` is for tests."""
-        self._store, self._views, self._hosts, self._settings = store, views, hosts, settings
-        self._clock = clock
+    def __init__(self, context: ReviewContext, settings: CommentSettings, metered: Metered) -> None:
+        """``metered`` returns the store for a message of a project and its organization, which counts it."""
+        self._store, self._views, self._hosts = context.store, context.views, context.hosts
+        self._clock, self._settings, self._metered = context.clock, settings, metered
         self._seen: dict[OpenPullRequest, _Seen] = {}
-        self._schedule: Schedule[OpenPullRequest] = Schedule(self.look, slots)
+        self._schedule: Schedule[OpenPullRequest] = Schedule(self.look, context.slots)
 
     async def run(self) -> None:
         """Run until cancelled. At first it looks at all: reports may have come while it did not run."""
@@ -155,7 +148,7 @@ class CommentReader:
             for comment in listed.comments:
                 version = (comment.source.id, comment.source.version)
                 if version not in seen.handled and self._addresses_us(comment):
-                    await self._receive(host, source, number, comment)
+                    await self._receive(host, source, pull_request, comment)
                 handled.add(version)
             newest = max((one.updated_at for one in listed.comments), default=seen.since)
             seen.tag = listed.tag if newest == seen.since else ""
@@ -171,14 +164,17 @@ class CommentReader:
         is_ours = is_answer(comment.text)
         return not (is_ours or comment.is_bot) and mentions(comment.text, self._settings.mention)
 
-    async def _receive(self, host: ReviewHost, source: Source, number: int, comment: Comment) -> None:
-        if not await is_new_comment(self._store, self._views, source.project_id, number, comment.source.id):
+    async def _receive(self, host: ReviewHost, source: Source, pull_request: OpenPullRequest, comment: Comment) -> None:
+        """Record what the comment leads to. Raise RateLimited when the project has had its messages of the hour."""
+        project_id, number = pull_request.project_id, pull_request.number
+        if not await is_new_comment(self._store, self._views, project_id, number, comment.source.id):
             return
         may_write = await host.may_write(source, comment.account)
-        per_hour, at = self._settings.per_hour, self._clock()
+        per_hour, at, metadata = self._settings.per_hour, self._clock(), _metadata(project_id)
         command = comment_of(comment, number, may_write=may_write, per_hour=per_hour, at=at)
-        await receive_comment(self._store, self._views, source.project_id, command, _metadata(source.project_id))
-        log.info("comment received", project_id=source.project_id, number=number, may_write=may_write)
+        store = self._metered(pull_request.organization_id, project_id, metadata) if may_write else self._store
+        await receive_comment(store, self._views, project_id, command, metadata)
+        log.info("comment received", project_id=project_id, number=number, may_write=may_write)
 
 
 def _metadata(project_id: str) -> Metadata:

@@ -1,4 +1,4 @@
-"""What commits changed: the files of one, and the last commits of a file; as far as the clone has the history."""
+"""Changes of commits: the files of one, and the last commits of a file; as far as the clone has the history."""
 
 import heapq
 from collections.abc import Iterator

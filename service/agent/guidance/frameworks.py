@@ -24,7 +24,7 @@ DOCUSAURUS = re.compile(r"(?:^|/)docusaurus\.config\.\w+$")
 EXTENSIONS = re.compile(
     r"\b(?:pymdownx\.\w+|admonition|attr_list|md_in_html|footnotes|def_list|tables|toc|myst_parser)\b"
 )
-"""Of Markdown, as MkDocs and Sphinx name them."""
+"""Extensions of Markdown, as MkDocs and Sphinx name them."""
 MAX_CONFIGURATION = 200_000
 """Characters of a configuration that are searched."""
 

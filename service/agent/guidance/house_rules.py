@@ -1,4 +1,4 @@
-"""What the repository says to those who write its documentation: guidance for agents, and the style guide it names.
+"""House rules of the documentation: the repository's guidance for agents, and the style guide that it names.
 
 It is shown as data, with limits: it may steer style, structure and wording, never the service or the task. Everything
 comes from the base commit, so that a job which goes on after a crash sends the same again.
@@ -22,7 +22,7 @@ NAMES = (
     "AGENTS.md", "CLAUDE.md", "GEMINI.md", ".github/copilot-instructions.md", ".cursorrules", ".windsurfrules",
     ".clinerules", ".mintlify/AGENTS.md",
 )  # fmt: skip
-"""Of a folder the first one counts: repositories that have several repeat one text for several programs, or have one
+"""The first one in a folder counts: repositories that have several repeat one text for several programs, or have one
 point to the other.
 """
 MAX_CHARACTERS = 8_000

@@ -92,7 +92,7 @@ def _scope(tree: Tree, path: str) -> str:
 
 
 def shown(head: str, files: Sequence[Versions], above: Sequence[str] = (), commit: str = "") -> Outcome:
-    """Show as many of the files as there is space for, and name the others; ``commit``: the one that changed them."""
+    """Show files as far as there is space for them, and name the others; ``commit``: the one that changed them."""
     effort, room, parts, named = Effort(STEPS), MAX_RESULT_CHARACTERS - 4_000, list(above), list[str]()
     for file in files:
         text = "\n".join(unified(file, effort))

@@ -17,7 +17,7 @@ from service.runtime.processes import run_in_child
 MAX_FILES_FOUND = 200
 MAX_SECTIONS = 8
 MAX_PATTERN_CHARACTERS = 48 << 20
-"""Of the files that one regular expression is looked for in."""
+"""Characters of all files that one regular expression is looked for in."""
 PATTERN_SECONDS = 10.0
 PATTERN_BYTES = 2 << 30
 """Limit for the child's address space."""

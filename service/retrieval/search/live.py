@@ -21,12 +21,12 @@ from service.retrieval.search.words import PAGE_SHIFT, Audience, Hit, Words, Wor
 MAX_CANDIDATES = 40
 """Texts that are parsed and ranked."""
 MAX_PAGE_CHARACTERS = 200_000
-"""Of a text that is parsed; the rest is not found by words."""
+"""Characters of a text that are parsed; the rest is not found by words."""
 MAX_SECTIONS_OF_A_TEXT = 1_000
 MAX_NEEDLES = 16
 LEAST_NEEDLE = 3
 LINES_OF_A_PART = 40
-"""A text that is no Markdown is searched in parts of so many lines."""
+"""A text that is no Markdown is searched in parts of this number of lines."""
 WRITER_BYTES = 16 << 20
 """The least that tantivy accepts is 15 MB."""
 SATURATION, LENGTH = 1.2, 0.75

@@ -97,7 +97,7 @@ class Ranking(Struct):
 def rank_pages(
     words: Words, terms: Terms, *, only_sections: Query | None = None, only_pages: Query | None = None, count: int
 ) -> tuple[Ranking, list[int]]:
-    """Return the scores by words, and at least ``count`` pages, best first, as far as so many match."""
+    """Return the scores by words, and at least ``count`` pages, if they match, best first."""
     ranking = Ranking(terms)
     body = {term: terms.weights[term] for term in _affordable(words, terms.weights)}
     for hit in words.best_sections({"body": (BODY, body), "heading": (HEADINGS, terms.weights)}, only_sections,

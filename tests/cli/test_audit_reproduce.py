@@ -1,5 +1,6 @@
 """A job's commits, made again from nothing but the log and the commit that it began from."""
 
+import json
 import os
 import shutil
 import sqlite3
@@ -14,6 +15,7 @@ from eventstore import SQLiteEventStore
 from service.adapters.git.dulwich_docs import DulwichDocs
 from service.agent.workspace import Workspace
 from service.cli.audit.reproduce import History, Recorded, history_of, rebuilt
+from service.cli.output import NEEDS_INPUT
 from service.domain.errors import NotFound
 from service.domain.jobs.decider import Committed
 from service.ports.docs_source import NewCommit, Source
@@ -24,8 +26,8 @@ from tests.service_process import service_in, write_docs
 
 def finished_job(service, instruction):
     job = service.cli("job", "create", instruction)
-    service.cli("job", "watch", job["id"])
-    return service.cli("job", "show", job["id"])
+    service.run("job", "watch", job["id"])
+    return json.loads(service.run("job", "show", job["id"], "--json").stdout)
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +81,7 @@ def test_log_gives_the_pushed_commit_while_the_server_runs(served):
 def test_each_round_of_a_job_is_made_again(served):
     job = finished_job(served, 'Replace "30" with "40" in retry.md')
     assert served.run("job", "message", job["id"], 'Replace "40" with "50" in tries.md').returncode == 0
-    served.cli("job", "watch", job["id"])
+    assert served.run("job", "watch", job["id"]).returncode == NEEDS_INPUT
     served.cli("job", "message", job["id"], 'Add "Last." to index.md; replace "40" with "60" in retry.md')
     served.cli("job", "watch", job["id"])
     (found,) = served.cli("audit", "reproduce", job["id"])["jobs"]

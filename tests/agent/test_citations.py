@@ -18,7 +18,7 @@ FINISH = call("finish", title="Document max_wind", summary="It is new.")
 async def description(*steps, context=CODE, files=None, source=SOURCE):
     docs, host = FakeDocsSource(files or {"index.md": PAGE}), FakeCodeHost()
     docs.contexts = {"code": FakeDocsSource({"src/kite.py": KITE})}
-    model = FakeModel([*(calls(step) for step in steps), calls(FINISH)])
+    model = FakeModel([*(calls(step) for step in steps), calls(FINISH), calls(FINISH)])
     await run_job(Journal("Update the docs"), docs, model, host=host, contexts=(context,), source=source)
     return host.asked[0].body, docs.contexts["code"].branches["main"]
 

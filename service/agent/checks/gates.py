@@ -4,10 +4,10 @@ Each gate compares a file as it was with how it is. A file that moved is compare
 """
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import unified_diff
 
-from service.agent.checks import addresses, code_gate, conflicts, images, markup, navigation, unlisted
+from service.agent.checks import addresses, code_gate, conflicts, images, markup, navigation, unlisted, unsourced
 from service.agent.checks.changed import Changed
 from service.agent.checks.links import Links
 from service.agent.checks.rules import (
@@ -45,8 +45,11 @@ MIN_LINES_TO_SHRINK = 60
 _ORDER = {rule.code: number for number, rule in enumerate(RULES)}
 
 
-async def check(workspace: Workspace, links: Links) -> tuple[Problem, ...]:
-    """Return the problems that the changes cause, at most ``MAX_PROBLEMS``, those of the most serious gates first."""
+async def check(workspace: Workspace, links: Links, texts: Sequence[str] | None = None) -> tuple[Problem, ...]:
+    """Return the problems that the changes cause, at most ``MAX_PROBLEMS``, those of the most serious gates first.
+
+    ``texts``: what was said and read in the job; without them it is not checked where names come from.
+    """
     effective = await workspace.effective_changes()
     if not effective:
         return ()
@@ -70,6 +73,8 @@ async def check(workspace: Workspace, links: Links) -> tuple[Problem, ...]:
         found.append(rule.problem(link.path, f"{shown} is broken: {link.reason}{hint}", link.line))
     for gate in (code_gate.check, addresses.check, images.check, unlisted.check):
         found += await gate(links, changed)
+    if texts is not None:
+        found += await unsourced.check(workspace, changed, texts)
     found.sort(key=lambda problem: (not problem.is_error, _ORDER[problem.code]))
     return tuple(found[:MAX_PROBLEMS])
 

@@ -46,12 +46,17 @@ PAGE_UNLISTED = Rule(
 EXTERNAL_LINK_BROKEN = Rule(
     "links", "external_link_broken", "warning", "A link to another site does not work; checked on request only."
 )
+UNSOURCED = Rule(
+    "sources", "unsourced", "warning",
+    "New code has a name, flag, path or number that is not in the documentation, the instruction or a file that was"
+    " read.",
+)  # fmt: skip
 SHRUNK = Rule("size", "shrunk", "warning", "A long file has lost most of its lines.")
 TOO_LARGE = Rule("size", "too_large", "warning", "More files or lines are changed than people can review.")
 
 RULES = (
     SECRET, PATH_REFUSED, CONFLICT_MARKER, NEW_CODE, ADDRESS_TAKEN, FRONT_MATTER_INVALID, FRONT_MATTER_REMOVED,
     CODE_FENCE_UNCLOSED, TAG_UNBALANCED, IMPORT_REMOVED, NAVIGATION_INVALID, NAVIGATION_PAGE_MISSING, LINK_BROKEN,
-    ANCHOR_BROKEN, IMAGE_MISSING, PAGE_UNLISTED, EXTERNAL_LINK_BROKEN, SHRUNK, TOO_LARGE,
+    ANCHOR_BROKEN, IMAGE_MISSING, PAGE_UNLISTED, EXTERNAL_LINK_BROKEN, UNSOURCED, SHRUNK, TOO_LARGE,
 )  # fmt: skip
 """The most serious first."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from service.agent import sources
 from service.agent.checks import conflicts, gates
 from service.agent.checks.links import Links
 from service.agent.loop.job_context import JobContext
@@ -29,7 +30,7 @@ async def checked(
         ServiceError: a secret would be published (``secret_in_changes``).
         Conflict: conflicts with what others pushed to the branch remain (``branch_moved``).
     """
-    problems = await _problems(state.work, workspace, links, context)
+    problems = await _problems(state, workspace, links, context)
     finish = state.work.finish
     is_done = finish is None or finish.ending == "done"
     rounds_left = may_return and state.work.check_rounds < MAX_CHECK_ROUNDS
@@ -52,9 +53,10 @@ async def checked(
     return await context.record(RecordChecks(problems, returned=False, now=context.now()))
 
 
-async def _problems(work: Work, workspace: Workspace, links: Links, context: JobContext) -> tuple[Problem, ...]:
+async def _problems(state: Running, workspace: Workspace, links: Links, context: JobContext) -> tuple[Problem, ...]:
     """Return the problems of the round's changes, and those of earlier rounds that the pull request still has."""
-    found = await gates.check(workspace, links) + await external.remaining(work.transcript, workspace)
+    work, texts = state.work, sources.texts(state.request, state.work)
+    found = await gates.check(workspace, links, texts) + await external.remaining(work.transcript, workspace)
     earlier = work.rounds[-1].problems if work.rounds else ()
     if not earlier or workspace.merged is not None:  # the changes of a merge are those of the whole pull request
         return found
@@ -66,7 +68,7 @@ async def _problems(work: Work, workspace: Workspace, links: Links, context: Job
         remaining = earlier
     else:
         known = {(problem.rule, problem.path) for problem in earlier}
-        seen = await gates.check(whole, Links(whole))
+        seen = await gates.check(whole, Links(whole), texts)
         remaining = tuple(problem for problem in seen if (problem.rule, problem.path) in known)
     return found + tuple(problem for problem in remaining if problem not in found)
 

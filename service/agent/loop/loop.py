@@ -5,6 +5,7 @@ from its last step, and a reply that was paid for is never asked again. A messag
 that the next record gives, and so in the next prompt.
 """
 
+from service.agent import sources
 from service.agent.checks.links import Links
 from service.agent.contexts import open_contexts, shown
 from service.agent.loop import conversation
@@ -71,7 +72,7 @@ async def _answered(state: Running, toolbox: Toolbox, workspace: Workspace, cont
     """Every call of the last reply has its result: in order, since a later one builds on an earlier one's changes."""
     waiting = state.work.unanswered_calls()
     for call in waiting:
-        outcome = await _outcome(call, state.work, toolbox)
+        outcome = await _outcome(call, state, toolbox)
         result = RecordToolResult(
             call.id, call.name, outcome.result, outcome.is_error, context.now(), changes=outcome.changes,
             todos=outcome.todos, finished=outcome.finished, asked=outcome.asked, value=outcome.value,
@@ -82,11 +83,11 @@ async def _answered(state: Running, toolbox: Toolbox, workspace: Workspace, cont
     return state
 
 
-async def _outcome(call: ToolCall, done: Work, toolbox: Toolbox) -> Outcome:
-    answered = _answered_calls_of_last_reply(done)
+async def _outcome(call: ToolCall, state: Running, toolbox: Toolbox) -> Outcome:
+    answered = _answered_calls_of_last_reply(state.work)
     if len(answered) >= MAX_CALLS_OF_A_REPLY:
         return Outcome(f"A reply may call at most {MAX_CALLS_OF_A_REPLY} tools; call this one again.", is_error=True)
-    outcome = await toolbox.run(call)
+    outcome = await toolbox.run(call, sources.texts(state.request, state.work))
     if outcome.finished is not None and any(result.is_error for result in answered):
         return Outcome("Not finished: an earlier call of the same reply failed. See to that first.", is_error=True)
     return outcome

@@ -1,6 +1,7 @@
 """Runs the calls of a job's model on its workspace."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import assert_never
 
 import msgspec
@@ -65,7 +66,8 @@ class Toolbox:
         self._contexts = contexts
         self._link_checker = link_checker
 
-    async def run(self, call: ToolCall) -> Outcome:
+    async def run(self, call: ToolCall, texts: Sequence[str] | None = None) -> Outcome:
+        """Run a call. ``texts``: what was said and read in the job so far, for the checks."""
         kind = KINDS.get(call.name)
         if kind is None:
             return Outcome(f"Tool not found: {call.name[:100]!r}. The tools are: {', '.join(KINDS)}.", is_error=True)
@@ -76,7 +78,7 @@ class Toolbox:
         except msgspec.DecodeError as error:
             return Outcome(f"The arguments of {call.name} are not JSON ({error}). Send one JSON object.", is_error=True)
         try:
-            return await self._run(arguments)
+            return await self._run(arguments, texts)
         except Refused as refused:
             said = bounded(str(refused))
             value = Declined((0, min(len(refused.reason), len(said))), refused.docs_folder)
@@ -104,7 +106,7 @@ class Toolbox:
                 where = f"{self._workspace.docs_folder}/" if self._workspace.docs_folder else "the documentation"
                 raise Refused(f"{path} is in a context repository, which is only read.", f"Write in {where}.")
 
-    async def _run(self, arguments: ToolArguments) -> Outcome:
+    async def _run(self, arguments: ToolArguments, texts: Sequence[str] | None) -> Outcome:
         workspace = self._workspace
         self._require_own(*written_paths(arguments))
         match arguments:
@@ -141,7 +143,7 @@ class Toolbox:
             case CheckExternal():
                 return await check_external(workspace, self._links, self._link_checker, arguments)
             case Check():
-                return checked(await gates.check(workspace, self._links))
+                return checked(await gates.check(workspace, self._links, texts))
             case Diff(path=path, commit=commit):
                 tree, path = self._root(path)
                 if commit or tree is not workspace:

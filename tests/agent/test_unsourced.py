@@ -1,0 +1,67 @@
+"""New code in pages: each name, flag, path and number in it has a source, or there is a warning."""
+
+from msgspec.structs import replace
+
+from service.agent.checks import gates
+from service.agent.checks.links import Links
+from service.agent.workspace import Workspace
+from service.domain.jobs.decider import ChecksReported, Message
+from tests.agent.journal import SOURCE, Journal, run_job
+from tests.fakes.docs_source import FakeDocsSource
+from tests.fakes.model import FakeModel, call, calls
+
+FILES = {
+    "docs/index.md": "# Kites\n\nStart with `kite --height 20`.\n",
+    "docs/old.md": "# Old\n\nSet `max_wind` in `conf/kite.toml`.\n",
+    "src/kite.py": "def land(softly=True):\n    ...\n",
+}
+DOCS = replace(SOURCE, docs_folder="docs")
+FINISH = call("finish", title="Add a page", summary="Asked for.")
+
+
+async def warned(text, *texts):
+    """Line and text of the things that a new page has without a source."""
+    docs = FakeDocsSource(FILES)
+    workspace = await Workspace.open(docs, DOCS, (await docs.fetch(DOCS)).base_commit, {"docs/new.md": text})
+    problems = [p for p in await gates.check(workspace, Links(workspace), texts) if p.rule == "unsourced"]
+    assert all(problem.severity == "warning" and problem.path == "docs/new.md" for problem in problems)
+    return [(problem.line, problem.message.partition(" is in no source")[0]) for problem in problems]
+
+
+async def test_thing_without_a_source_is_named_with_its_line():
+    page = "# New\n\nUse `kite --speed 30` or `max_wind`.\n\n```python\nkite.land_softly(max_wind=20)\n```\n"
+    assert await warned(page) == [(3, "--speed"), (3, "30"), (6, "kite.land_softly")]
+
+
+async def test_what_was_said_or_read_is_a_source():
+    page = "# New\n\nUse `kite --speed 30`, then `land(softly=True)`.\n"
+    assert await warned(page, "Document --speed, at most 30.", FILES["src/kite.py"]) == []
+
+
+async def test_prose_and_placeholders_need_no_source():
+    assert (
+        await warned("# New\n\nSend 99 kites to https://acme.test/x.\n\n```sh\ncurl example.com/x $YOUR_KEY\n```\n")
+        == []
+    )
+
+
+async def test_path_of_a_file_is_a_source():
+    assert await warned("# New\n\nSee `src/kite.py` and `conf/kite.toml`, not `src/gone.py`.\n") == [(3, "src/gone.py")]
+
+
+async def test_flag_of_another_name_is_no_source():
+    assert await warned("# New\n\nUse `--high`.\n", "Set --high-wind and --height.") == [(3, "--high")]
+
+
+async def test_large_page_is_checked_up_to_a_limit():
+    page = "# New\n\n" + "".join(f"`name_{number}` and `--flag-{number}`.\n" for number in range(20_000))
+    assert len(await warned(page)) == 20
+
+
+async def test_model_is_given_the_warning_once_and_reading_settles_it():
+    journal = Journal(Message("user", "Document landing"))
+    write = call("write", path="docs/new.md", text="# Landing\n\nCall `land(softly=True)`.\n")
+    model = FakeModel([calls(write, FINISH), calls(call("read", path="src/kite.py"), FINISH)])
+    await run_job(journal, FakeDocsSource(FILES), model, source=DOCS)
+    reports = [event.problems for event in journal.events if isinstance(event, ChecksReported)]
+    assert [[problem.rule for problem in problems] for problems in reports] == [["unsourced"] * 2, []]

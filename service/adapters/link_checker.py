@@ -1,4 +1,4 @@
-"""LinkChecker over aiohttp: HEAD, and GET where a server refuses HEAD, as many do. Redirects pass the same guard.
+"""LinkChecker over aiohttp: HEAD, and GET where a server refuses HEAD. Redirects pass the same guard.
 
 No cookies, no credentials, no body: servers learn that someone looked, and the address.
 """

@@ -49,6 +49,7 @@ A = PICTURES["guide/a.mdx"]
         ("`![x](/images/no.png)`", False),
         ("![x](/images/no.png)", True),
         ("![x](far.png)", True),
+        ("```{image} far.png\n```", True),
         ("<img src='../images/no.png' />", True),
         ("![x](/other/one.png)", True),
     ],

@@ -21,7 +21,8 @@ from service.agent.checks.rules import IMAGE_MISSING
 from service.agent.workspace import Workspace
 from service.domain.jobs.decider import Problem
 from service.markup.dialects import Dialect
-from service.markup.pages import is_page
+from service.markup.markdown import Markdown
+from service.markup.pages import is_markdown, is_page
 from service.retrieval.site.navigation import SitePage
 
 MAX_LOOKED_FOR = 200
@@ -29,7 +30,8 @@ MAX_LOOKED_FOR = 200
 MAX_NAMES = 500
 _SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".avif", ".ico", ".bmp", ".apng")
 _RST_IMAGE = re.compile(r"^[ \t]*\.\.[ \t]+(?:\|[^|\n]{1,100}\|[ \t]+)?(?:image|figure)::[ \t]+([^\s{]{1,500})", re.M)
-_MYST_IMAGE = re.compile(r"^[ \t]*[`:]{3,10}\{(?:image|figure)\}[ \t]+([^\s{]{1,500})", re.MULTILINE)
+_COLON_IMAGE = re.compile(r"^[ \t]*:{3,10}\{(?:image|figure)\}[ \t]+([^\s{]{1,500})", re.MULTILINE)
+_FENCE_IMAGE = re.compile(r"\{(?:image|figure)\}[ \t]*([^\s{]{1,500})")
 _ALIAS = re.compile(r"(?:@site|@|~)/(?:src/)?")
 
 
@@ -80,7 +82,11 @@ def _added(changed: Sequence[Changed], dialect: Dialect) -> list[_Image]:
 def _images(text: str, path: str, dialect: Dialect) -> Iterator[_Image]:
     images: list[PageLink] = [link for link in links_of(text, path, dialect) if link.is_image]
     found = [(link.target, link.line) for link in images]
-    for pattern in (_RST_IMAGE, _MYST_IMAGE) if "::" in text or "}" in text else ():
+    if is_markdown(path) and ("{image}" in text or "{figure}" in text):
+        page = Markdown(text, path=path, dialect=dialect)
+        shown = ((block, _FENCE_IMAGE.match(block.info)) for block in page.blocks if block.kind == "fence")
+        found += [(match[1], page.first_line + block.first + 1) for block, match in shown if match is not None]
+    for pattern in (_RST_IMAGE, _COLON_IMAGE) if "::" in text else ():
         line, at = 1, 0
         for match in pattern.finditer(text):
             line, at = line + text.count("\n", at, match.start(1)), match.start(1)

@@ -60,7 +60,7 @@ class Outline(Struct, frozen=True):
 
 
 class _Group(Struct):
-    """What stands between two brackets."""
+    """The tokens between two brackets."""
 
     open: str
     items: "list[str | _Group]"

@@ -1,4 +1,4 @@
-"""Links to other sites: asked for on request only, since what is wrong with them may pass, and servers see who asks."""
+"""Links to other sites: asked for on request only, since what is wrong may pass, and servers learn the address."""
 
 import asyncio
 import re

@@ -302,10 +302,13 @@ def test_a_job_waits_in_the_log_for_a_service_to_carry_it_out(service):
     address = f"{service.url}/v2/agent/{service.project_id}/job/{job['id'][-8:]}"
     with pytest.raises(HTTPError, match="404"):  # over HTTP an id is whole
         urlopen(Request(address, headers=service.admin))
-    done = service.run("job", "create", 'Append "Kites land." to index.md', "--watch")
+    twice = 'Append "Kites land." to index.md; append "Kites rest." to index.md'
+    done = service.run("job", "create", twice, "--watch")
     assert done.returncode == 0
     assert "pull-request-opened  http://" in done.stdout
-    assert done.stdout.endswith('\noutcome pull_request\nmessage - Added "Kites land." to index.md.\n')
+    added = [f'- Added "{text}" to index.md.' for text in ("Kites land.", "Kites rest.")]
+    assert f"\njob-completed  {' '.join(added)}\n" in done.stdout
+    assert done.stdout.endswith(f"\noutcome pull_request\nmessage {added[0]}\n  {added[1]}\n")
     assert service.stop() == 0
 
 

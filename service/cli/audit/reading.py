@@ -166,5 +166,6 @@ def state_of(event: RecordedEvent) -> str:
 
 
 def one_line(text: str, limit: int) -> str:
-    """Return the text for a terminal, which takes some characters for commands."""
-    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text[:limit])
+    """Return the text for a terminal, which takes some characters for commands; a line's end becomes a space."""
+    shown = text[:limit].replace("\r\n", "\n").replace("\n", " ")
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in shown)

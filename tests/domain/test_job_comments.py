@@ -2,10 +2,9 @@
 
 from datetime import timedelta
 
-import pytest
 from msgspec.structs import replace
 
-from service.domain.jobs.comments import MAX_IGNORED, CommentSource, mentions, without_address
+from service.domain.jobs.comments import MAX_IGNORED, CommentSource, without_address
 from service.domain.jobs.decider import (
     CommentAnswered,
     CommentIgnored,
@@ -24,27 +23,6 @@ COMMENT = CommentSource("c1", "v1", "ada", "t1", "https://x/1", "guide/a.md", 3,
 def received(number=1, *, at=NOW, author="ada", may_write=True, version="v1"):
     comment = replace(COMMENT, id=f"c{number}", author=author, version=version)
     return ReceiveComment(comment, "@docsmith shorten it", may_write, 10, f"answer{number}", at)
-
-
-@pytest.mark.parametrize(
-    ("text", "is_mentioned"),
-    [
-        ("@docsmith please shorten this", True),
-        ("Could you look, @Docsmith?", True),
-        ("@docsmith[bot] go on", True),
-        ("docsmith is a tool", False),
-        ("mail me@docsmith.example", False),
-        ("@docsmiths are many", False),
-        ("@docsmith-team look", False),
-        ("> @docsmith shorten it\n\nWhy?", False),
-        ("> a quotation\n\n@docsmith explain this", True),
-        ("Write `@docsmith` to ask it.", False),
-        ("```\n@docsmith\n```\nThat is how.", False),
-        ("```\ncode\n```\n@docsmith mend it", True),
-    ],
-)
-def test_mention_is_the_name_in_own_words(text, is_mentioned):
-    assert mentions(text, "docsmith") == is_mentioned
 
 
 def test_words_of_a_comment_are_without_the_address():

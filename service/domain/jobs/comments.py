@@ -17,8 +17,6 @@ HOUR = timedelta(hours=1)
 MAX_IGNORED = 200
 """Ignored comments of a job that are recorded: anyone may write on a public pull request."""
 _MENTION = re.compile(r"(?<![\w`/.@])@([A-Za-z0-9][\w-]*(?:/[\w.-]+)?)")
-MAX_LOOKED_THROUGH = 65_536
-"""Characters of a text in which the agent's name is looked for."""
 
 
 class CommentSource(Struct, frozen=True):
@@ -95,23 +93,6 @@ class Review(Struct, frozen=True):
         return warned is None or warned <= now - HOUR
 
 
-def mentions(text: str, name: str) -> bool:
-    """Return whether a comment addresses the name with ``@``: in its own words, not in code or in what it quotes."""
-    name = re.escape(name)
-    pattern = re.compile(rf"(?<![\w@/.`-])@{name}(?![\w-])", re.IGNORECASE)
-    fence = ""
-    for line in text[:MAX_LOOKED_THROUGH].splitlines():
-        stripped = line.strip()
-        if fence:
-            if stripped.startswith(fence):
-                fence = ""
-        elif stripped.startswith(("```", "~~~")):
-            fence = stripped[:3]
-        elif not stripped.startswith(">") and pattern.search(_without_code(line)):
-            return True
-    return False
-
-
 def without_mentions(text: str) -> str:
     """Return the text with its mentions quoted: a page must not be able to notify people about a pull request."""
     return _MENTION.sub(r"`@\1`", text)
@@ -120,8 +101,3 @@ def without_mentions(text: str) -> str:
 def without_address(text: str) -> str:
     """Return the words of a comment without the ``@name`` that its lines begin with."""
     return re.sub(r"^[ \t]*@[\w-]+(?:\[bot\])?[,:]?[ \t]*", "", text, flags=re.MULTILINE).strip()
-
-
-def _without_code(line: str) -> str:
-    """Return a line without what is between backticks."""
-    return " ".join(line.split("`")[::2])

@@ -20,8 +20,8 @@ from service.domain.hooks.incoming import (
     read_told,
 )
 from service.domain.hooks.webhooks import SECRET_BYTES, make_secret
-from service.domain.jobs.comments import mentions
 from service.domain.jobs.decider import ClosePullRequest
+from service.markup.mentions import names
 from service.queries.incoming import project_with_secret
 from service.runtime.system import now
 from service.views.projects import ProjectView
@@ -83,4 +83,4 @@ async def _act(request: web.Request, project: ProjectView, told: Told) -> web.Re
 def _concerns(request: web.Request, commented: CommentedThere) -> bool:
     """Return whether a comment may address the agent, as far as the report has its text."""
     name = request.app[MENTION]
-    return bool(name) and (commented.text is None or mentions(commented.text, name))
+    return bool(name) and (commented.text is None or names(commented.text, name))

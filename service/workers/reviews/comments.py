@@ -18,8 +18,8 @@ from service.commands.jobs import close_pull_request
 from service.commands.reviews import comment_of, is_new_comment, receive_comment
 from service.domain.errors import ServiceError, Unavailable
 from service.domain.hooks.incoming import CommentReported
-from service.domain.jobs.comments import mentions
 from service.domain.jobs.decider import ClosePullRequest, PullRequestOpened, PullRequestUpdated
+from service.markup.mentions import mentions
 from service.ports.docs_source import Source
 from service.ports.review_host import Comment, ReviewHost, is_answer
 from service.queries.projects import get_project, source_of
@@ -147,7 +147,7 @@ class CommentReader:
             handled: set[tuple[str, str]] = set()
             for comment in listed.comments:
                 version = (comment.source.id, comment.source.version)
-                if version not in seen.handled and self._addresses_us(comment):
+                if version not in seen.handled and await self._addresses_us(comment):
                     await self._receive(host, source, pull_request, comment)
                 handled.add(version)
             newest = max((one.updated_at for one in listed.comments), default=seen.since)
@@ -160,9 +160,10 @@ class CommentReader:
         seen.pause_seconds = max(self._poll_seconds, seen.pause_seconds)
         return True
 
-    def _addresses_us(self, comment: Comment) -> bool:
-        is_ours = is_answer(comment.text)
-        return not (is_ours or comment.is_bot) and mentions(comment.text, self._settings.mention)
+    async def _addresses_us(self, comment: Comment) -> bool:
+        if comment.is_bot or is_answer(comment.text):
+            return False
+        return await asyncio.to_thread(mentions, comment.text, self._settings.mention)
 
     async def _receive(self, host: ReviewHost, source: Source, pull_request: OpenPullRequest, comment: Comment) -> None:
         """Record what the comment leads to. Raise RateLimited when the project has had its messages of the hour."""

@@ -6,7 +6,6 @@ from collections import OrderedDict
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from hashlib import sha256
-from typing import Literal
 
 import msgspec
 from msgspec import Struct
@@ -14,14 +13,14 @@ from msgspec.structs import asdict, replace
 
 from eventstore import EventStore, RecordedEvent, Views
 from service.domain.errors import NotFound
-from service.domain.jobs.decider import JobCompleted, JobEvent, JobFailed, JobOutcome, JobReopened, JobStatus, Problem
+from service.domain.jobs.decider import JobCompleted, JobEvent, JobFailed, JobReopened, JobStatus, Problem
 from service.domain.projects.values import public_repository
 from service.domain.times import timestamp_from
 from service.projections.jobs import JobsView
 from service.queries.read_models import wait_for_head
 from service.runtime.settings import AgentSection
 from service.streams import ERASURES, JOBS, decoded
-from service.views.jobs import JobFailure, JobList, JobSource, JobUsage, JobView, JobWaitView, ProblemView
+from service.views.jobs import JobFailure, JobList, JobSource, JobUsage, JobView, JobWaitView, Outcome, ProblemView
 from service.views.webhooks import ToldJob
 
 MAX_IN_MEMORY = 2_000
@@ -192,14 +191,14 @@ def job_view(row: sqlite3.Row, queue_position: int | None = None) -> JobView:
     )
 
 
-def _outcome(row: sqlite3.Row) -> JobOutcome | Literal["failed"] | None:
+def _outcome(row: sqlite3.Row) -> Outcome | None:
     match row["status"]:
         case "active":
             return None
         case "failed":
             return "failed"
         case _:
-            outcome: JobOutcome | None = row["outcome"]
+            outcome: Outcome | None = row["outcome"]
             return outcome or "nothing_changed"  # recorded before jobs had an outcome, and without a pull request
 
 

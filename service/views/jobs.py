@@ -4,8 +4,10 @@ from typing import Annotated, Literal
 
 from msgspec import Struct, field
 
-from service.domain.jobs.decider import JobOutcome, JobStatus, Severity
+from service.domain.jobs.decider import JobStatus, Severity
 from service.views.fields import Timestamp, Url, described
+
+Outcome = Literal["pull_request", "nothing_changed", "needs_input", "failed"]
 
 
 class JobSource(Struct, frozen=True):
@@ -73,7 +75,7 @@ class JobView(Struct, frozen=True, rename="camel"):
     failure: Annotated[JobFailure | None, described("Why it failed; null when it did not.")]
     usage: JobUsage
     outcome: Annotated[
-        JobOutcome | Literal["failed"] | None,
+        Outcome | None,
         described(
             "How the job's last round ended; null while it is active. `needs_input`: it asks something; send a message"
             " to answer."

@@ -20,6 +20,7 @@ from service.agent.workspace import Workspace
 from service.domain.errors import ServiceError
 from service.domain.jobs.decider import Running
 from service.domain.projects.hosts import host_kind, lines_url
+from service.markup.fences import fenced
 
 MAX_FILES = 30
 MAX_LINES_OF_A_FILE = 8
@@ -36,7 +37,7 @@ File = tuple[str, str]
 
 
 class Facts(Struct, frozen=True):
-    """What lines that a change adds state."""
+    """The things in lines that a change adds."""
 
     new: frozenset[Thing]
     """Things that the pages did not have."""
@@ -155,9 +156,7 @@ def _quoted(ranges: Sequence[tuple[int, int]], texts: Mapping[int, str]) -> str:
     text = "\n".join(lines)
     if not text.strip() or any(markup.secrets(text)):
         return ""
-    longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
-    fence = "`" * (longest + 1)
-    return "\n" + "\n".join(f"  {line}".rstrip() for line in (fence, *lines, fence))
+    return "\n" + "\n".join(f"  {line}".rstrip() for line in fenced(text).split("\n"))
 
 
 def _lines_of(ranges: Sequence[tuple[int, int]], texts: Mapping[int, str]) -> Iterator[str]:

@@ -26,7 +26,7 @@ REMOVED = "It is no context repository of the project any more."
 
 
 class Contexts(Struct, frozen=True):
-    """What can be read besides the documentation's own repository."""
+    """The context repositories of a round that can be read, and those that cannot."""
 
     trees: Mapping[str, Tree]
     """By name."""
@@ -59,7 +59,7 @@ async def open_contexts(state: Running, context: JobContext) -> tuple[Running, C
 
 
 def shown(opened: Sequence[OpenedContext], contexts: Contexts) -> str:
-    """Return what the model is told of them; empty when there are none."""
+    """Return the part of the prompt that describes them; empty when there are none."""
     lines = []
     for one in opened:
         tree = contexts.trees.get(one.name)

@@ -1,4 +1,4 @@
-"""What a job's model was given to go by: the caller's words, and the lines of files that it has read.
+"""The sources that a job's model has: the caller's words, and the lines of files that it has read.
 
 It is taken from the record, so a resumed job, and a later round, know what was read before.
 """

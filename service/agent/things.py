@@ -15,7 +15,7 @@ from service.markup.markdown import Markdown
 Kind = Literal["name", "flag", "path", "number"]
 
 MAX_THINGS = 2_000
-"""Of one page; nobody states more in a change that can be reviewed."""
+"""Limit for one page: a change that can be reviewed states fewer."""
 
 _THING = re.compile(
     r"(?P<flag>(?<![\w-])--?[A-Za-z][\w-]{0,100})"
@@ -52,17 +52,19 @@ class Thing(Struct, frozen=True):
 def things_of_code(page: Markdown) -> Mapping[Thing, int]:
     """Return the things in a page's code, and the line of each where it comes first, from 1."""
     found: dict[Thing, int] = {}
-    for start, end in page.code:
-        text = page.text[start:end]
-        is_block = "\n" in text.strip() or text.lstrip().startswith(("```", "~~~"))
-        offset = text.find("\n") + 1 if is_block and text.lstrip().startswith(("```", "~~~")) else 0
-        code = text[offset:] if is_block else text.strip("`")
-        offset = offset if is_block else text.find(code)
-        for thing, at in _things(code, whole_words=not is_block):
-            if thing not in found:
-                found[thing] = page.line_of(start + offset + at)
-        if len(found) >= MAX_THINGS:
-            break
+    spans = [(page.line_of(start), page.text[start:end].strip("`"), True) for start, end in page.code_spans]
+    blocks = [
+        (page.first_line + block.first + (2 if block.mark else 1), block.text, False)
+        for block in page.blocks
+        if block.kind in ("fence", "code")
+    ]
+    for first, code, is_span in sorted([*spans, *blocks]):
+        line, done = first, 0
+        for thing, at in _things(code, whole_words=is_span):
+            line, done = line + code.count("\n", done, at), at
+            found.setdefault(thing, line)
+            if len(found) >= MAX_THINGS:
+                return found
     return found
 
 
@@ -72,9 +74,11 @@ def things_of_lines(lines: Iterable[str]) -> set[Thing]:
     for line in lines:
         parts = line.split("`")
         for number, part in enumerate(parts):
-            found.update(thing for thing, _ in _things(part, whole_words=bool(number % 2) and number < len(parts) - 1))
-        if len(found) >= MAX_THINGS:
-            break
+            is_span = bool(number % 2) and number < len(parts) - 1
+            for thing, _ in _things(part, whole_words=is_span):
+                found.add(thing)
+                if len(found) >= MAX_THINGS:
+                    return found
     return found
 
 

@@ -51,7 +51,7 @@ class Lines(Value, frozen=True, tag="lines"):
 
 
 class Diffed(Value, frozen=True, tag="diffed"):
-    """What a commit changed."""
+    """The changes of a commit."""
 
     text: Span
     """A unified diff, with the paths as the model sees them."""

@@ -55,7 +55,11 @@ class Markdown:
     def code(self) -> Sequence[Place]:
         """Whole lines of blocks, and spans with their marks."""
         blocks = [self.place_of(block) for block in self.blocks if block.kind in ("fence", "code")]
-        return sorted([*blocks, *self._inline.code])
+        return sorted([*blocks, *self.code_spans])
+
+    @property
+    def code_spans(self) -> Sequence[Place]:
+        return self._inline.code
 
     @cached_property
     def prose(self) -> str:

@@ -40,7 +40,7 @@ def fetch_context(clone: Path, remote: Remote, ref: str) -> tuple[str, str]:
 
 
 def require_ref(remote: Remote, ref: str) -> None:
-    """Raise what ``fetch_context`` raises where there is no such branch or tag."""
+    """Raise what ``fetch_context`` raises where the branch or tag does not exist."""
     if not ref:
         transport.default_branch(remote)
         return

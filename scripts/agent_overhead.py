@@ -84,7 +84,9 @@ class ScriptedModel:
 
 
 class ScriptedModels:
-    def __init__(self, model: ScriptedModel) -> None:
+    """One scripted model for every alias."""
+
+    def __init__(self, model: Model) -> None:
         self.model = model
 
     def for_agent(self, alias: str) -> Model:  # noqa: ARG002 - the port's

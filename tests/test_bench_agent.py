@@ -1,6 +1,7 @@
 """The benchmark of the agent runs, and its checks tell right from wrong."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -8,8 +9,12 @@ from pathlib import Path
 import pytest
 
 from scripts.agent_cases import CASES, Case
+from scripts.agent_more_cases import SAMPLES
+from scripts.agent_plays import PLAYS
 from scripts.agent_score import wrongs
+from scripts.agent_transcripts import MIN_TASKS, TASKS, Prompts
 from service.ports.docs_source import NewCommit, Source
+from service.ports.model import AssistantMessage, ModelRequest, SystemMessage, UserMessage
 from tests.contracts.docs_source import AT, AUTHOR
 from tests.fakes.docs_source import FakeDocsSource
 
@@ -65,6 +70,36 @@ async def test_pull_request_is_wrong_where_nothing_is_to_be_done():
 
 def test_there_are_thirty_instructions_of_different_names():
     assert len({case.name for case in CASES}) == len(CASES) >= 30
+
+
+def test_each_task_has_a_play_and_a_name_of_its_own():
+    assert len({case.name for case in TASKS}) == len(TASKS) >= MIN_TASKS
+    assert {case.name for case in TASKS} == set(PLAYS)
+
+
+def test_prompts_are_searched_for_facts_and_compared():
+    prompts, first = Prompts(), (SystemMessage("Rules"), UserMessage("Change A"))
+    prompts.add(ModelRequest(first))
+    prompts.look_for(["Rules", "the old words"], [*first, AssistantMessage("the old words")])
+    assert (prompts.facts, prompts.missing) == (2, ["the old words"])
+    prompts.add(ModelRequest((*first, AssistantMessage("x"))))
+    assert prompts.are_prefixes
+    assert 0 < prompts.kept < prompts.bytes / 2
+    prompts.add(ModelRequest((SystemMessage("Rules now"), UserMessage("Change A"))))
+    assert not prompts.are_prefixes
+
+
+def test_tasks_of_the_sample_site_are_played_without_corpora():
+    done = subprocess.run(
+        [sys.executable, "scripts/bench_agent.py", "--part", "tasks", "--json"],
+        cwd=ROOT, capture_output=True, text=True, check=False, timeout=600,
+        env={name: value for name, value in os.environ.items() if name != "DOCSMITH_CORPORA"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert [row["what is wrong"] for row in told["rows"] if row["right"] == "no"] == []
+    assert len(told["rows"]) == sum(case.corpus == SAMPLES for case in TASKS)
+    assert all(goal["met"] for goal in told["goals"])
 
 
 def test_overhead_is_measured_and_printed_as_json(tmp_path):

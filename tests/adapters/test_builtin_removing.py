@@ -36,6 +36,7 @@ async def test_removed_page_takes_links_and_navigation_with_it():
         ('<a href="/old">Old</a> text', "Old text"),
         ('Text.\n\n<Cards>\n  <Card title="Old" href="/old">\n    It\n  </Card>\n</Cards>\n\nMore.', "Text.\n\nMore."),
         ('<Cards>\n  <Card href="/old" />\n  <Card href="/b" />\n</Cards>', '<Cards>\n  <Card href="/b" />\n</Cards>'),
+        ('<Card href="/old" if={() => 1 > 0} />\n\nText.', "Text."),
         ("Text.\n\n## See also\n\n- [Old](/old)", "Text."),
         ("## Next\n\n- [Old](/old)\n\n## Last\n\nText.", "## Last\n\nText."),
         ("`[Old](/old)` is code, [Old](/old) is not.", "`[Old](/old)` is code, Old is not."),

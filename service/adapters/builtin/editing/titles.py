@@ -85,7 +85,7 @@ def _value(written: str) -> str:
         return ""
     if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
         return value[1:-1]
-    return re.sub(r"\s+#.*", "", value)
+    return value.partition(" #")[0].rstrip()
 
 
 def _written(match: re.Match[str], title: str) -> str:

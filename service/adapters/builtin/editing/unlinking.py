@@ -12,7 +12,7 @@ from msgspec import Struct
 from service.domain.tool_values import DeadLink
 from service.markup.links import Link
 from service.markup.markdown import Markdown
-from service.markup.syntax import is_component
+from service.markup.syntax import TAG, is_component
 
 Edit = tuple[int, int, str]
 """From where and up to where in a text, and what is to be there."""
@@ -91,7 +91,7 @@ def _edit(text: str, link: Link) -> Edit | None:
 
 
 def _edit_of_tag(text: str, link: Link) -> Edit | None:
-    opened = re.compile(r"[^<]*?>", re.DOTALL).match(text, link.start)  # good for attributes without a tag in them
+    opened = TAG.match(text, link.begin)
     if opened is None or not link.tag:
         return None
     start, end, inside = link.begin, opened.end(), ""

@@ -9,6 +9,7 @@ from service.adapters.hosted.git_http import git_routes
 from service.main.hosted_events import HostedEvents
 from service.main.listening import socket_of
 from service.main.parts import Parts
+from service.queries.job_steps import steps_of_pull_request
 from service.queries.jobs import errors_of_pull_request
 from service.runtime.settings import BadSettings, Settings
 from service.web.api import analytics, feedback, health, jobs, jobs_v1, search, threads, webhooks
@@ -57,6 +58,9 @@ def build_app(parts: Parts, not_ready: Callable[[], dict[str, str]]) -> web.Appl
     app[pull_requests.PAGE_TURNS] = pull_requests.page_turns(parts.metrics.count_bound)
     app[pull_requests.PULL_REQUEST_ERRORS] = lambda project_id, number: errors_of_pull_request(
         runtime.views, project_id, number
+    )
+    app[pull_requests.PULL_REQUEST_STEPS] = lambda project_id, number: steps_of_pull_request(
+        runtime.views, runtime.store, project_id, number
     )
     app[pull_requests.PULL_REQUEST_CLOSED] = hosted_events.on_pull_request_closed
     parts.admission.install(app)

@@ -166,6 +166,18 @@ class PullRequestFile(Struct, frozen=True):
     file: Diffed
 
 
+class PullRequestTexts(Struct, frozen=True):
+    """A file of a pull request before and after it."""
+
+    title: str
+    path: str
+    before: str | None
+    """None: it is not there."""
+    after: str | None
+    is_text: bool = True
+    """Else it is binary, or larger than what is read, and both texts are None."""
+
+
 class HostedPullRequests(Protocol):
     """The embedded code host as its own pages use it. ``token`` is the unguessable part of the pull request's URL: a
     caller who has it may read and act; a wrong one raises NotFound, like a number that does not exist.
@@ -185,6 +197,9 @@ class HostedPullRequests(Protocol):
 
     async def file(self, project_id: str, number: int, token: str, *, place: int, version: str) -> PullRequestFile:
         """Return a file by its number. Raises as ``page``, and Conflict: the pull request has other commits by now."""
+
+    async def texts(self, project_id: str, number: int, token: str, *, place: int, version: str) -> PullRequestTexts:
+        """Return the texts of a file by its number. Raises as ``file``."""
 
     async def merge(self, project_id: str, number: int, token: str, *, now: datetime) -> PullRequestPage:
         """Merge into the base branch: a fast-forward where possible, else a merge commit. Safe to repeat.

@@ -330,6 +330,33 @@ class TestPage:
         assert (len(long.text), long.is_cut, long.ends_file_without_newline) == (MAX_SHOWN_LINE, True, True)
         assert file.lines == 1 + len(lines) + 1
 
+    async def test_texts_of_a_file_before_and_after(self, code_host, repository):
+        changes = {
+            "docs/two.md": "2\n",
+            "README.md": None,
+            "new.md": "New\n",
+            "a.bin": "\0",
+            "long.md": "x\n" * (3 << 20),
+        }
+        repository.commit("docs/one", changes)
+        opened = await code_host.open_pull_request(SOURCE, NEW)
+        page = await code_host.page("p1", opened.number, token(opened))
+        found = {}
+        for place in range(1, len(page.files) + 1):
+            one = await code_host.texts("p1", 1, token(opened), place=place, version=page.version)
+            found[one.path] = (one.before, one.after, one.is_text)
+        assert found == {
+            "README.md": ("# Read me\n", None, True), "a.bin": (None, None, False),
+            "docs/two.md": ("Two\n", "2\n", True), "long.md": (None, None, False), "new.md": (None, "New\n", True),
+        }  # fmt: skip
+        with pytest.raises(NotFound):
+            await code_host.texts("p1", 1, token(opened), place=9, version=page.version)
+        with pytest.raises(NotFound):
+            await code_host.texts("p1", 1, "wrong", place=1, version=page.version)
+        repository.commit("docs/one", {"more.md": "More\n"})
+        with pytest.raises(Conflict):
+            await code_host.texts("p1", 1, token(opened), place=1, version=page.version)
+
     async def test_file_of_other_commits_is_a_conflict(self, code_host, opened_pull, repository):
         page = await code_host.page("p1", 1, token(opened_pull))
         repository.commit("docs/one", {"docs/new.md": "New\n"})

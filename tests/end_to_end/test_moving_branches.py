@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 
 import pytest
 
@@ -133,7 +134,15 @@ async def test_message_merges_main_into_the_pull_request(http, serving, provider
     merged = next(event for event in events if event["type"] == "base-merged")
     assert [(one["path"], one["kind"]) for one in merged["conflicts"]] == [("install.md", "changed")]
     async with http.get(done["prLink"]) as response:
-        assert "Cannot be merged" not in await response.text()
+        page = await response.text()
+    assert "Cannot be merged" not in page
+    async with http.get(done["prLink"] + "/" + re.findall(r'/(rendered/1-[0-9a-f-]+)"', page)[0]) as response:
+        assert '<ins class="prose"><p>It needs 21 to 25 MB.</p>' in await response.text()
+    async with http.get(done["prLink"] + "/job") as response:
+        steps = await response.text()
+    assert "1 conflict" in steps
+    assert "install.md" in steps
+    assert not any(words in steps for words in ("Correct it", "Merge main", "21 MB", "Both were right"))
     reproduced = await asyncio.to_thread(serving.cli, "audit", "reproduce", done["id"])
     assert reproduced["same"] is True
 

@@ -23,7 +23,9 @@ from service.ports.code_host import (
     PullRequestCommit,
     PullRequestFile,
     PullRequestPage,
+    PullRequestTexts,
 )
+from service.views.job_steps import JobSteps
 from service.web.http.app_keys import COUNT_BOUND
 from service.web.http.problems import problems, request_ids
 from service.web.pages import pull_requests
@@ -95,14 +97,19 @@ class FakeHosted:
     def __init__(self, page: PullRequestPage = PAGE) -> None:
         self.current = page
         self.errors = 0
+        self.steps: JobSteps | None = None
         self.hunks = {}
         """Of the files that have pages of their own."""
+        self.of_page = PullRequestTexts("A title", "quickstart.mdx", "Before.\n", "After.\n")
 
     def change(self, *, state="open", **changes) -> None:
         self.current = replace(self.current, pull_request=replace(self.current.pull_request, state=state), **changes)
 
     async def count_errors(self, project_id, number):
         return self.errors if (project_id, number) == ("p1", 7) else 0
+
+    async def steps_of(self, project_id, number):
+        return self.steps if (project_id, number) == ("p1", 7) else None
 
     async def admit(self, project_id, number, token):
         if (project_id, number, token) != ("p1", 7, TOKEN):
@@ -118,6 +125,12 @@ class FakeHosted:
             raise Conflict("It has other commits.")
         file = self.current.files[place - 1]
         return PullRequestFile(self.current.pull_request.title, replace(file, hunks=self.hunks[file.path]))
+
+    async def texts(self, project_id, number, token, *, place, version):
+        await self.admit(project_id, number, token)
+        if version != self.current.version:
+            raise Conflict("It has other commits.")
+        return self.of_page
 
     async def merge(self, project_id, number, token, *, now):
         page = await self.page(project_id, number, token)
@@ -168,6 +181,7 @@ def app(hosted, closed, counted):
     app[pull_requests.HOSTED] = hosted
     app[pull_requests.PULL_REQUEST_CLOSED] = record
     app[pull_requests.PULL_REQUEST_ERRORS] = hosted.count_errors
+    app[pull_requests.PULL_REQUEST_STEPS] = hosted.steps_of
     app.add_routes(pull_requests.routes)
     return app
 
@@ -381,7 +395,7 @@ async def test_long_file_is_read_when_it_is_opened(client, hosted):
     response = await client.get(ADDRESS)
     html = await response.text()
     assert "A line of its own" not in html
-    (source,) = re.findall(r'<iframe src="([^"]*)" loading="lazy"', html)
+    (source,) = re.findall(r'<iframe src="([^"]*/files/[^"]*)" loading="lazy"', html)
     assert "frame-src 'self'" in response.headers["Content-Security-Policy"]
     address = response.url.join(URL(source)).path
     framed = await client.get(address)

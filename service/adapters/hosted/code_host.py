@@ -44,6 +44,7 @@ from service.ports.code_host import (
     PullRequest,
     PullRequestFile,
     PullRequestPage,
+    PullRequestTexts,
 )
 from service.ports.docs_source import Source
 from service.runtime.processes import run_in_child
@@ -114,6 +115,9 @@ class HostedCodeHost:
     async def file(self, project_id: str, number: int, token: str, *, place: int, version: str) -> PullRequestFile:
         return await self._in_child(_one_file, project_id, number, token, datetime.now(UTC), place, version)
 
+    async def texts(self, project_id: str, number: int, token: str, *, place: int, version: str) -> PullRequestTexts:
+        return await self._in_child(_texts, project_id, number, token, datetime.now(UTC), place, version)
+
     async def merge(self, project_id: str, number: int, token: str, *, now: datetime) -> PullRequestPage:
         return await self._in_child(_page, project_id, number, token, merge, now, 1)
 
@@ -183,10 +187,29 @@ def _one_file(
     host: HostedCodeHost, project_id: str, number: int, token: str, now: datetime, place: int, version: str
 ) -> PullRequestFile:
     with host.acting(project_id, number, token) as (pulls, known):
-        pull = look(pulls, known, now)
-        if version_of(pull) != version:
-            raise Conflict("This pull request has other commits by now.", code="branch_moved")
+        pull = _of_version(pulls, known, now, version)
         file = pulls.diff(pull).file(place)
         if file is None:
             raise NotFound("Pull request not found.")
         return PullRequestFile(pull.title, file)
+
+
+def _texts(
+    host: HostedCodeHost, project_id: str, number: int, token: str, now: datetime, place: int, version: str
+) -> PullRequestTexts:
+    with host.acting(project_id, number, token) as (pulls, known):
+        pull = _of_version(pulls, known, now, version)
+        found = pulls.diff(pull).texts(place)
+        if found is None:
+            raise NotFound("Pull request not found.")
+        path, before, after, is_text = found
+        texts = [None if content is None else content.decode("utf-8", "replace") for content in (before, after)]
+        return PullRequestTexts(pull.title, path, texts[0], texts[1], is_text)
+
+
+def _of_version(pulls: Pulls, known: Pull, now: datetime, version: str) -> Pull:
+    """Return the pull request as it is now. Raise Conflict when it has other commits than the version names."""
+    pull = look(pulls, known, now)
+    if version_of(pull) != version:
+        raise Conflict("This pull request has other commits by now.", code="branch_moved")
+    return pull

@@ -77,6 +77,20 @@ class Diff:
         hunks, is_cut = _beginning(file.hunks or ())
         return replace(file, hunks=hunks, is_cut=is_cut)
 
+    def texts(self, place: int) -> tuple[str, bytes | None, bytes | None, bool] | None:
+        """Return a file's path, its content on both sides (None: it is not there), and whether it is text that is
+        read; None when there are fewer files.
+        """
+        if not 1 <= place <= len(self._changes):
+            return None
+        change = self._changes[place - 1]
+        if _is_submodule(change):
+            return _shown_path(change.path), None, None, False
+        old, new = _text(self._objects, change.old), _text(self._objects, change.new)
+        if old is None or new is None or b"\0" in old[:8_000] or b"\0" in new[:8_000]:
+            return _shown_path(change.path), None, None, False
+        return _shown_path(change.path), old if change.old else None, new if change.new else None, True
+
 
 def _opened(files: Sequence[Diffed]) -> list[Diffed]:
     """Return the files, without the hunks that are shown apart."""

@@ -326,7 +326,8 @@ class Pulls:
         try:
             tree = merged_tree(self._objects, self._repository.object_store.add_object, before, ours.tree, theirs.tree)
         except Unmergeable as error:
-            raise Conflict(f"Both sides changed {error}.", code="merge_conflict") from None
+            advice = f"Send the job a message, such as: Merge {pull.base}."
+            raise Conflict(f"Both sides changed {error}. {advice}", code="merge_conflict") from None
         commit = Commit()
         commit.tree, commit.parents = tree, [base, head]
         commit.author = commit.committer = COMMITTER

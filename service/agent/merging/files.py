@@ -33,7 +33,7 @@ MAX_SHOWN, MAX_SHOWN_OF_ALL = 4_000, 24_000
 
 
 class FileMerge(Struct, frozen=True):
-    """What a merge comes to: texts by path (None: deleted) that differ from what whole files give, and what is left."""
+    """The result of a merge: texts by path (None: deleted) that differ from what whole files give, and what is left."""
 
     changes: dict[str, str | None]
     conflicts: tuple[MergeConflict, ...] = ()

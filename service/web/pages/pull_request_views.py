@@ -4,8 +4,10 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from service.ports.code_host import Diffed, PullRequestFile, PullRequestPage
+from service.markup.pages import is_markdown
+from service.ports.code_host import Diffed, PullRequestFile, PullRequestPage, PullRequestTexts
 from service.web.pages.diffs import Hunk, Marking, rows_of
+from service.web.pages.rendered_pages import RenderedPage, render
 from service.web.pages.rendering import rendered
 
 MAX_BODY = 60_000
@@ -33,6 +35,11 @@ class FileView(Struct, frozen=True):
     @property
     def is_apart(self) -> bool:
         return self.diffed.hunks is None
+
+    @property
+    def has_reading_view(self) -> bool:
+        """Return whether the file is a page that can be shown as its readers see it."""
+        return is_markdown(self.diffed.path) and not self.diffed.binary and not self.diffed.is_too_large
 
 
 class Place(Struct, frozen=True):
@@ -81,6 +88,21 @@ def make_file(shown: PullRequestFile, number: int, place: Place) -> Made:
         unmarked=marking.unmarked,
     )
     return Made(html, marking.unmarked)
+
+
+def make_rendered(shown: PullRequestTexts, place: Place) -> Made:
+    """Return the page that shows a page of the documentation as its readers see it, before and after."""
+    page = render(shown.before, shown.after, shown.path) if shown.is_text else RenderedPage(is_too_long=True)
+    html = rendered(
+        "pull_request_rendered.html",
+        root=place.root,
+        title=shown.title,
+        path=shown.path,
+        page=page,
+        is_added=shown.before is None,
+        is_deleted=shown.after is None,
+    )
+    return Made(html, 0)
 
 
 def _view(number: int, file: Diffed, marking: Marking) -> FileView:

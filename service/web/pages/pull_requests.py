@@ -22,9 +22,10 @@ from service.ports.bounds import CountBound
 from service.ports.code_host import HostedPullRequests, PullRequestPage
 from service.runtime.processes import OUT_OF_MEMORY, TIMED_OUT, run_in_child
 from service.runtime.shares import Shares
+from service.views.job_steps import JobSteps
 from service.web.http.app_keys import COUNT_BOUND
-from service.web.pages.html import SECURITY_HEADERS, asset, html_response, message_page, way_up
-from service.web.pages.pull_request_views import Made, Place, make_file, make_page
+from service.web.pages.html import SECURITY_HEADERS, asset, html_page, html_response, message_page, way_up
+from service.web.pages.pull_request_views import Made, Place, make_file, make_page, make_rendered
 
 log = structlog.get_logger()
 
@@ -35,6 +36,9 @@ PULL_REQUEST_CLOSED: web.AppKey[Callable[[str, PullRequestPage, datetime], Await
 """Called with the project, the page and the time after every merge and close, repeated ones included."""
 PULL_REQUEST_ERRORS: web.AppKey[Callable[[str, int], Awaitable[int]]] = web.AppKey("PULL_REQUEST_ERRORS")
 """Returns the number of errors that the checks see in a project's pull request, by its number."""
+
+PULL_REQUEST_STEPS: web.AppKey[Callable[[str, int], Awaitable[JobSteps | None]]] = web.AppKey("PULL_REQUEST_STEPS")
+"""The steps of the job behind a pull request of a project, by its number; None when no job made it."""
 
 PAGE_TURNS: web.AppKey[Shares] = web.AppKey("PAGE_TURNS")
 """Shares of the projects whose pull requests are looked at."""
@@ -77,22 +81,60 @@ async def show(request: web.Request) -> web.Response:
     return await _in_turn(request, answer)
 
 
-@routes.get(PATH + r"/files/{place:\d{1,6}}-{version:[0-9a-f]{0,40}-[0-9a-f]{1,40}}")
+ONE_FILE = r"{place:\d{1,6}}-{version:[0-9a-f]{0,40}-[0-9a-f]{1,40}}"
+
+
+@routes.get(f"{PATH}/files/{ONE_FILE}")
 async def show_file(request: web.Request) -> web.Response:
     """One file, on a page that stands within the pull request's."""
-    place, version = int(request.match_info["place"]), request.match_info["version"]
 
     async def answer() -> web.Response:
-        try:
-            shown = await request.app[HOSTED].file(*_address(request), place=place, version=version)
-        except Conflict:
-            text = "The pull request has other commits by now. Load its page again."
-            return message_page(request, status=409, title="It has changed", text=text, headers=WITHIN_THE_PAGE)
+        place, version = int(request.match_info["place"]), request.match_info["version"]
+        shown = await request.app[HOSTED].file(*_address(request), place=place, version=version)
         if shown.file.is_cut:
             request.app[COUNT_BOUND]("diff_lines")
         return await _made(request, make_file, shown, place, _place(request, "../../"), headers=WITHIN_THE_PAGE)
 
-    return await _in_turn(request, answer, headers=WITHIN_THE_PAGE)
+    return await _within(request, answer)
+
+
+@routes.get(f"{PATH}/rendered/{ONE_FILE}")
+async def show_rendered(request: web.Request) -> web.Response:
+    """One page of the documentation as its readers see it, before and after."""
+
+    async def answer() -> web.Response:
+        place, version = int(request.match_info["place"]), request.match_info["version"]
+        shown = await request.app[HOSTED].texts(*_address(request), place=place, version=version)
+        return await _made(request, make_rendered, shown, _place(request, "../../"), headers=WITHIN_THE_PAGE)
+
+    return await _within(request, answer)
+
+
+@routes.get(PATH + "/job")
+async def show_job(request: web.Request) -> web.Response:
+    """The steps of the job that made it: names, times, tools and paths; no word of instructions, replies or files."""
+
+    async def answer() -> web.Response:
+        project_id, number, token = _address(request)
+        job = await request.app[PULL_REQUEST_STEPS](project_id, number)
+        if job is None:
+            raise NotFound("The pull request has no job.")
+        return html_page(request, "pull_request_job.html", job=job, number=number, name=f"{number}-{token}")
+
+    return await _in_turn(request, answer)
+
+
+async def _within(request: web.Request, answer: Callable[[], Awaitable[web.Response]]) -> web.Response:
+    """Answer with a page that stands within the pull request's."""
+
+    async def current() -> web.Response:
+        try:
+            return await answer()
+        except Conflict:
+            text = "The pull request has other commits by now. Load its page again."
+            return message_page(request, status=409, title="It has changed", text=text, headers=WITHIN_THE_PAGE)
+
+    return await _in_turn(request, current, headers=WITHIN_THE_PAGE)
 
 
 @routes.post(PATH + "/merge")

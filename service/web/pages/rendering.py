@@ -86,14 +86,20 @@ def _environment() -> Environment:
     return environment
 
 
-@cache
-def _markdown() -> MarkdownIt:
+def page_parser() -> MarkdownIt:
+    """Return a reader of Markdown by others: no markup of its own, no pictures, headings below those of our pages."""
     parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
     parser.validateLink = _is_web_link  # type: ignore[method-assign]  # how the library wants it replaced
     parser.core.ruler.push("lower_headings", lambda state: _lower_headings(state.tokens))
+    parser.add_render_rule("image", _picture_as_text)
+    return parser
+
+
+@cache
+def _markdown() -> MarkdownIt:
+    parser = page_parser()
     parser.core.ruler.push("details", lambda state: setattr(state, "tokens", _collapse(state.tokens)))
     parser.add_render_rule("details_open", _details_open)
-    parser.add_render_rule("image", _picture_as_text)
     parser.add_render_rule("link_open", _careful_link)
     return parser
 

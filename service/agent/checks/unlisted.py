@@ -26,6 +26,11 @@ from service.retrieval.site.detection import toctrees
 from service.retrieval.site.layout import Layout, join_path
 
 MAX_NEW_PAGES = 100
+_FILES: Mapping[str, re.Pattern[str]] = {
+    "mintlify": re.compile(r"(?:^|/)(?:docs|mint)\.json$"),
+    "docusaurus": re.compile(r"(?:^|/)sidebars\.\w+$"),
+    "mkdocs": re.compile(r"(?:^|/)mkdocs\.ya?ml$"),
+}
 _QUOTED = re.compile(r"['\"`]([^'\"`\n]{1,300})['\"`]")
 _SUMMARY = re.compile(r"(?:^|/)(?:SUMMARY|_sidebar)\.md$")
 _STARLIGHT = re.compile(r"(?:^|/)astro\.config\.[cm]?[jt]s$")
@@ -100,10 +105,9 @@ def _by_layout(layout: Layout, paths: Sequence[str]) -> Iterator[_Navigation]:
         "docusaurus": lambda path, _title: f"'{without_suffix(path)}',",
         "mkdocs": lambda path, title: f"- {title}: {path}",
     }
-    names = {"mintlify": r"(?:docs|mint)\.json", "docusaurus": r"sidebars\.\w+", "mkdocs": r"mkdocs\.ya?ml"}
     if layout.kind not in lines or not layout.entries:
         return
-    pattern = re.compile(rf"(?:^|/){names[layout.kind]}$")
+    pattern = _FILES[layout.kind]
     files = sorted((path for path in paths if pattern.search(path)), key=lambda path: _distance(path, layout.root))
     if not files:
         return

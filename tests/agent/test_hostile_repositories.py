@@ -118,8 +118,13 @@ def attacks():
         for tool in ("search", "list", "check_links"):
             more = {"query": OUTSIDE[:6]} if tool == "search" else {}
             yield call(tool, folder=path, **more)
+        yield call("history", path=path)
+        yield call("diff", path=path)
+        yield call("diff", path=path, commit="0" * 40)
     yield call("search", query=OUTSIDE)
     yield call("search", query=OUTSIDE, exact=True)
+    yield call("search", query=OUTSIDE[:6] + ".*", regex=True, folder=".")
+    yield call("check")
     yield call("list", folder="/")
 
 

@@ -177,3 +177,24 @@ async def test_job_killed_at_any_record_is_stuck_all_the_same(script):
         end = await run_job(journal, docs, FakeModel(script[asked:]), host=host)
         assert (end.outcome.outcome, end.outcome.message) == (whole.outcome.outcome, whole.outcome.message)
         assert len(reasons(journal)) == 1
+
+
+async def test_mended_draft_is_made_ready_when_killed_at_any_record():
+    script = [calls(MENDED, FINISH)]
+    host, docs = FakeCodeHost(), FakeDocsSource(FILES)
+    journal = await job_with_an_error(host, docs)
+    first = journal.records
+    journal.say("Mend the link")
+    await run_job(journal, docs, FakeModel(script), host=host)
+    for record in range(first + 1, journal.records + 1):
+        host, docs = FakeCodeHost(), FakeDocsSource(FILES)
+        again = await job_with_an_error(host, docs)
+        again.say("Mend the link")
+        again.dies_at = record
+        with pytest.raises(Killed):
+            await run_job(again, docs, FakeModel(script), host=host)
+        again.dies_at = None
+        asked = any(isinstance(step, ModelReplied) for step in again.state.work.round_steps())
+        await run_job(again, docs, FakeModel(script[asked:]), host=host)
+        (shown,) = host.pull_requests
+        assert (shown.draft, again.state.outcome.outcome) == (False, "pull_request")

@@ -11,7 +11,7 @@ MAX_STEPS = 1_000
 
 
 async def steps_of_pull_request(views: Views, store: EventStore, project_id: str, number: int) -> JobSteps | None:
-    """Return the steps so far of the newest job that works on a pull request; None when there is no such job."""
+    """Return the steps so far of the newest job that works on a pull request; None when no job does."""
     jobs = await jobs_of_pull_request(views, project_id, number)
     if not jobs:
         return None

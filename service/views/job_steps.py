@@ -61,7 +61,7 @@ class StepReader:
         self._paths: dict[str, str] = {}
 
     def step(self, event: JobEvent) -> JobStep | None:
-        """Return the step that an event is; None for one that is part of another, or that is none of the reader's."""
+        """Return the step that an event is; None for one that is part of another, or is not shown."""
         if isinstance(event, ModelReplied):
             return self._replied(event)
         if isinstance(event, ToolReturned):

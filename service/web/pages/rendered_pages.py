@@ -90,7 +90,7 @@ def _same(blocks: Sequence[str], is_first: bool, is_last: bool) -> Iterator[Row]
 
 
 def _changed(before: Sequence[str], after: Sequence[str]) -> Iterator[Row]:
-    """Yield a row for each pair of blocks, where both sides have as many; else one for all of them."""
+    """Yield a row for each pair of blocks where both sides have the same number; else one for all of them."""
     if len(before) == len(after):
         yield from (Row(_joined([old]), _joined([new])) for old, new in zip(before, after, strict=True))
     else:

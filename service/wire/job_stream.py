@@ -152,7 +152,7 @@ _BUILTIN_RUNS = (
 class JobStreamEncoder:
     """Encodes one run of a job, from its request (or a follow-up) to its end. Feed it the events in order, each once.
 
-    ``is_done`` after the last line: the response ends there.
+    ``is_done`` after the last line: the response ends there. ``is_waiting`` while the job waits for what is away.
     """
 
     def __init__(self, job_id: str) -> None:
@@ -162,10 +162,10 @@ class JobStreamEncoder:
         self._call_usage = NO_USAGE
         self._pull_request = ""
         self._has_text = False
-        self.is_done = False
+        self.is_done = self.is_waiting = False
 
     def encode(self, event: JobEvent) -> list[bytes]:
-        if self.is_done:
+        if self.is_done or self._goes_on_waiting(event):
             return []
         match event:
             case JobRequested(model=model) if _is_builtin(model):
@@ -185,11 +185,18 @@ class JobStreamEncoder:
             case (
                 JobStarted() | FileChanged() | PlanChanged() | WorkFinished() | ChecksReported() | BranchPushed()
                 | JobInterrupted() | MessageAdded() | RoundStarted() | BranchChanged() | WorkRebased()
-                | JobWaiting(tries=1) | ModelReminded() | BaseMerged() | BaseNotMerged()
+                | JobWaiting() | ModelReminded() | BaseMerged() | BaseNotMerged()
             ):  # fmt: skip
                 return [self._data(event)]
             case _:
                 return []
+
+    def _goes_on_waiting(self, event: JobEvent) -> bool:
+        """Return whether the event belongs to a wait that the stream has reported: each try is the same wait."""
+        if self.is_waiting and isinstance(event, JobWaiting | JobResumed | JobStarted | JobArchived):
+            return True
+        self.is_waiting = isinstance(event, JobWaiting)
+        return False
 
     def _model_replied(self, reply: ModelReplied) -> list[bytes]:
         self._usage += reply.usage

@@ -19,9 +19,11 @@ from service.domain.jobs.decider import (
     JobEvent,
     JobReopened,
     JobResumed,
+    JobStarted,
     JobWaiting,
     MergeConflict,
     MessageAdded,
+    ModelReplied,
     PullRequestUpdated,
     RoundStarted,
     WorkRebased,
@@ -37,6 +39,7 @@ from service.wire.job_stream import (
 )
 from tests.wire.sample_jobs import AT, FAILED, LINK, REQUESTED, STEPS, WITH_PULL_REQUEST, WITHOUT_CHANGES
 
+REPLIED = next(step for step in STEPS if isinstance(step, ModelReplied))
 WHEN = "2026-03-14T09:26:53.589Z"
 
 
@@ -51,7 +54,7 @@ def test_first_line_says_that_the_builtin_editor_runs():
     encoder = JobStreamEncoder("job-1")
     (line,) = encoder.encode(replace(REQUESTED, model="builtin/editor"))
     assert line.startswith(b'0:"The builtin editor (builtin/editor) does this job')
-    assert encoder.encode(STEPS[3])[1].startswith(b'0:"\\n\\nI look')
+    assert encoder.encode(REPLIED)[1].startswith(b'0:"\\n\\nI look')
     assert JobStreamEncoder("job-1").encode(REQUESTED) == []
     assert named_model("openai/gpt-5.2") == "openai/gpt-5.2"
 
@@ -59,10 +62,15 @@ def test_first_line_says_that_the_builtin_editor_runs():
 def test_wait_is_one_line_however_often_it_is_tried():
     encoder = JobStreamEncoder("job-1")
     waits = [JobWaiting("model", "down", AT, AT, tries, attempt=0) for tries in (1, 2, 3)]
-    (line,) = [line for wait in waits for line in (*encoder.encode(wait), *encoder.encode(JobResumed(AT)))]
+    again = (JobResumed(AT), JobStarted(1, "one", AT))
+    (line,) = [line for wait in waits for event in (wait, *again) for line in encoder.encode(event)]
+    assert encoder.is_waiting
     (told,) = json.loads(line[2:])
     when = {"since": WHEN, "nextTryAt": WHEN}
     assert told == {"type": "job-waiting", "for": "model", "reason": "down", "tries": 1, **when}
+    assert encoder.encode(REPLIED)
+    assert not encoder.is_waiting
+    assert encoder.encode(waits[0]) == [line]
 
 
 def test_words_and_calls_have_own_steps_before_the_closing_text():

@@ -11,7 +11,6 @@
 """
 
 import asyncio
-import os
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -25,6 +24,7 @@ from yarl import URL
 from service.adapters.code_hosts.protocol import ApiAnswer, ApiRequest, NoAnswer, Steps
 from service.adapters.proxies import Proxies
 from service.adapters.retry_after import retry_after_seconds
+from service.adapters.unreachable import reason_of
 from service.domain.errors import RateLimited, Unavailable, is_temporary
 from service.ports.code_host import CODE_HOST_UNAVAILABLE
 
@@ -184,14 +184,4 @@ def _host(request: ApiRequest) -> str:
 
 
 def _unreachable(request: ApiRequest, error: BaseException) -> Unavailable:
-    number = error.errno if isinstance(error, OSError) else None
-    reason = os.strerror(number) if number is not None and number > 0 else ""
-    if isinstance(error, aiohttp.ClientConnectorDNSError):
-        reason = "its name is not known"
-    elif isinstance(error, aiohttp.ClientConnectorCertificateError):
-        reason = "its certificate is not trusted on this machine"
-    elif isinstance(error, TimeoutError):
-        reason = "it does not answer in time"
-    return Unavailable(
-        f"{_host(request)} cannot be reached: {reason or type(error).__name__}.", code=CODE_HOST_UNAVAILABLE
-    )
+    return Unavailable(f"{_host(request)} cannot be reached: {reason_of(error)}.", code=CODE_HOST_UNAVAILABLE)

@@ -16,6 +16,7 @@ import httpx
 
 from service.adapters.models.exchange import EXCHANGE, Exchange, Protocol
 from service.adapters.proxies import Proxies
+from service.adapters.unreachable import reason_of
 from service.domain.errors import Unavailable
 
 MAX_ERROR_BYTES = 8 * 1024
@@ -49,7 +50,7 @@ class ProviderTransport(httpx.AsyncBaseTransport):
         except TimeoutError:
             exchange.failure = Unavailable("the model's provider did not answer in time")
         except (aiohttp.ClientError, OSError) as error:
-            exchange.failure = Unavailable(f"the model's provider cannot be reached ({type(error).__name__})")
+            exchange.failure = Unavailable(f"the model's provider cannot be reached: {reason_of(error)}")
         else:
             return self._answer(request, exchange, response, body)
         exchange.close()

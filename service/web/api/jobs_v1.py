@@ -77,7 +77,7 @@ class JobBodyV1(Struct):
     model: Annotated[
         Annotated[str, Meta(max_length=100)] | None,
         described(
-            "An alias of the settings. Left out, or `sonnet` or `opus` where the settings have no such alias: the"
+            "An alias of the settings. Left out, or `sonnet` or `opus` where the settings do not have it: the"
             " agent's own model."
         ),
     ] = None
@@ -131,7 +131,9 @@ async def create_job_v1(request: web.Request) -> web.StreamResponse:
     encoder, revocation = JobStreamEncoder(created.id), revocation_of(request)
     async with aclosing(live_events(request.app[STORE], created.id, 0)) as events:
         async for told in with_keep_alives(events, request.app[CLOSING], revocation=revocation):
-            lines = [data_stream.KEEP_ALIVE] if told is None else encoder.encode(told[1])
+            lines = [] if told is None else encoder.encode(told[1])
+            if told is None or (not lines and encoder.is_waiting):
+                lines = [data_stream.KEEP_ALIVE]
             if lines:
                 await response.write(b"".join(lines))
             if encoder.is_done:

@@ -198,7 +198,7 @@ class Metrics:
 TROUBLES = ("disk_full", "read_only", "unreadable", "write_failed")
 GAUGES = {
     "jobs_running": "Jobs that are worked on",
-    "jobs_waiting": "Jobs that wait for their turn",
+    "jobs_waiting": "Jobs that wait for their turn, or for what is away",
     "oldest_job_seconds": "Age of the oldest job that has not ended",
     "sites": "Sites that there are",
     "sites_stale": "Sites whose index is older than it should be, or could not be made",

@@ -4,6 +4,7 @@ GitHub's words are those of its documentation and of well-known replies; its emu
 """
 
 import json
+from datetime import UTC, datetime
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -12,9 +13,11 @@ from msgspec.structs import replace
 from service.adapters.code_hosts import gitea as gitea_protocol
 from service.adapters.code_hosts import github as github_protocol
 from service.adapters.code_hosts import gitlab as gitlab_protocol
+from service.adapters.code_hosts.comments import answered
 from service.adapters.code_hosts.github import GitHubApi, installation_token
 from service.adapters.code_hosts.protocol import ApiAnswer, Edited, NoAnswer, opened, updated
 from service.domain.errors import Conflict, Forbidden, Invalid, NotFound, Unavailable
+from service.ports.review_host import NewAnswer, text_of
 from tests.contracts.code_host import NEW
 
 REPOSITORY = "https://github.com/octo/guide.git"
@@ -308,3 +311,34 @@ def test_address_without_a_repository_is_refused(module, repository):
     with pytest.raises(Invalid) as refused:
         module.repository_address(repository, "")
     assert refused.value.code == "bad_repository"
+
+
+ANSWER = NewAnswer("Done.", "m4rk", thread="31", asked_after=datetime(2026, 1, 2, 3, tzinfo=UTC))
+NO_COMMENTS = (NOTHING, NOTHING, NOTHING)
+
+
+def comment_with(text):
+    return {"id": 40, "html_url": "https://github.com/octo/guide/pull/5#r40", "path": "a.md", "body": text,
+            "updated_at": "2026-01-02T03:04:05Z", "user": {"login": "docsmith"}}  # fmt: skip
+
+
+def test_answer_is_looked_for_before_it_is_posted():
+    posted = says(201, comment_with(text_of(ANSWER)))
+    url, requests = run(answered(github().comments, 5, ANSWER), *NO_COMMENTS, posted)
+    assert url == "https://github.com/octo/guide/pull/5#r40"
+    assert methods(requests) == ["GET", "GET", "GET", "POST"]
+    assert parse_qs(urlsplit(requests[0].url).query)["since"] == ["2026-01-02T02:00:00Z"]
+    assert requests[3].url.endswith("/pulls/5/comments/31/replies")
+
+
+def test_answer_whose_response_was_lost_is_found():
+    there = says(200, [comment_with(text_of(ANSWER))])
+    url, requests = run(answered(github().comments, 5, ANSWER), *NO_COMMENTS, NoAnswer("lost"), NOTHING, there, NOTHING)
+    assert url == "https://github.com/octo/guide/pull/5#r40"
+    assert methods(requests).count("POST") == 1
+
+
+def test_marker_in_a_quotation_is_no_answer_of_ours():
+    quoted = says(200, [comment_with(f"> {text_of(ANSWER)}".replace("\n", "\n> "))])
+    _, requests = run(answered(github().comments, 5, ANSWER), NOTHING, quoted, NOTHING, says(201, comment_with("x")))
+    assert methods(requests).count("POST") == 1

@@ -9,6 +9,7 @@ import pytest
 from service.domain.errors import Invalid, NotFound
 from service.domain.hooks import incoming
 from service.domain.hooks.incoming import (
+    MAX_REPORTS_AN_HOUR,
     MAX_SEEN,
     Closed,
     CommentedThere,
@@ -18,6 +19,7 @@ from service.domain.hooks.incoming import (
     PullRequestClosedThere,
     Push,
     PushReceived,
+    RecordCommentReport,
     RecordPushReceived,
     SetIncomingSecret,
     is_authentic,
@@ -217,3 +219,17 @@ def test_only_the_last_deliveries_are_remembered():
 def test_a_sample_is_signed_as_its_host_does():
     headers, body = signed("gitea-push", SECRET, ref="refs/heads/other")
     assert is_authentic(headers, body, SECRET, NOW)
+
+
+def report(number=7, *, delivery_id="", at=NOW):
+    return RecordCommentReport(delivery_id, "github", number, at)
+
+
+def test_flood_of_reported_comments_is_recorded_up_to_a_number():
+    state = incoming.evolve(Closed(), IncomingSecretSet(SECRET, NOW))
+    for number in range(MAX_REPORTS_AN_HOUR):
+        (event,) = incoming.decide(report(delivery_id=str(number)), state)
+        state = incoming.evolve(state, event)
+    assert incoming.decide(report(delivery_id="one more"), state) == []
+    assert len(incoming.decide(report(8), state)) == 1
+    assert len(incoming.decide(report(at=NOW + timedelta(hours=1)), state)) == 1

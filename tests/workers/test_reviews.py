@@ -293,7 +293,8 @@ async def test_failed_look_is_repeated_after_growing_pauses(site):
     reader = site.reader(poll_minutes=0)
     site.host.errors = [Unavailable("down"), Unavailable("down"), RateLimited("later", retry_after_seconds=900)]
     await site.host.people.say(1, "@docsmith shorten it")
-    assert [await site.look(reader) for _ in range(4)] == [30.0, 60.0, 900.0, None]
+    assert [await site.look(reader) for _ in range(4)] == [30.0, 60.0, 900.0, 3600.0]
+    assert await site.look(reader) is None
     assert len(await site.events(MessageAdded)) == 1
 
 

@@ -63,7 +63,7 @@ def answered(api: CommentsApi, number: int, answer: NewAnswer) -> Steps[str]:
     for attempt in range(ROUNDS):
         listed = yield from _delayed(api.read(number, since, ""), float(2**attempt) if attempt else 0.0)
         for comment in listed.comments if listed is not None else ():
-            if f"{OURS}{answer.marker} " in comment.text:
+            if f"\n{OURS}{answer.marker} " in comment.text.replace("\r", ""):
                 return comment.source.url
         try:
             return (yield from _posted(api, number, answer))

@@ -15,7 +15,7 @@ import binascii
 import hashlib
 import hmac
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal, assert_never
 from urllib.parse import parse_qs
 
@@ -28,11 +28,15 @@ from service.domain.events import Event, PersonalText
 from service.domain.hooks.webhooks import signature
 from service.domain.jobs.decider import PullRequestOutcome
 
+HOUR = timedelta(hours=1)
+
 Host = Literal["github", "gitlab", "gitea"]
 """``gitea`` is Forgejo as well."""
 
 MAX_SEEN = 500
 """Deliveries that are remembered, to know a repetition. Hosts repeat within hours."""
+MAX_REPORTS_AN_HOUR = 60
+"""Reports of comments that are recorded for one pull request: anyone may write on a public one."""
 MAX_ID_CHARACTERS = 200
 TOLERANCE_SECONDS = 300
 """How far a signed time may be from ours, as the reference implementations of Standard Webhooks have it."""
@@ -99,6 +103,8 @@ class Open(Struct, frozen=True):
     secret: str
     seen: tuple[str, ...] = ()
     """The ids of the last deliveries, oldest first."""
+    reports: tuple[tuple[int, datetime], ...] = ()
+    """The last reports of comments, oldest first: the number of the pull request, and when."""
 
 
 IncomingState = Closed | Open
@@ -116,6 +122,9 @@ def decide(command: IncomingCommand, state: IncomingState) -> list[IncomingEvent
         ):
             return []
         case RecordCommentReport() as report, Open():
+            earlier = [at for number, at in state.reports if number == report.number and at > report.now - HOUR]
+            if len(earlier) >= MAX_REPORTS_AN_HOUR:
+                return []
             return [CommentReported(report.delivery_id, report.host, report.number, reported_at=report.now)]
         case RecordPushReceived() as push, Open():
             return [PushReceived(push.delivery_id, push.host, push.ref, push.commit, received_at=push.now)]
@@ -126,8 +135,12 @@ def decide(command: IncomingCommand, state: IncomingState) -> list[IncomingEvent
 def evolve(state: IncomingState, event: IncomingEvent) -> IncomingState:
     match event:
         case IncomingSecretSet(secret=secret):
-            return Open(secret, state.seen if isinstance(state, Open) else ())
-        case PushReceived(delivery_id=delivery_id) | CommentReported(delivery_id=delivery_id):
+            return replace(state, secret=secret) if isinstance(state, Open) else Open(secret)
+        case CommentReported(delivery_id=delivery_id, number=number, reported_at=at):
+            assert isinstance(state, Open)
+            state = replace(state, reports=(*state.reports, (number, at))[-MAX_SEEN:])
+            return replace(state, seen=(*state.seen, delivery_id)[-MAX_SEEN:]) if delivery_id else state
+        case PushReceived(delivery_id=delivery_id):
             assert isinstance(state, Open)
             return replace(state, seen=(*state.seen, delivery_id)[-MAX_SEEN:]) if delivery_id else state
         case _:

@@ -37,6 +37,8 @@ PRESENTED = frozenset({"pull-request-opened", "pull-request-updated"})
 QUIETEST = 8
 """How many times longer than usual the pause becomes while nothing is said."""
 GROWTH = 1.25
+AFTER_REPORT_SECONDS = 3600.0
+"""Without polling, a pull request on which something was said is looked at once more: not every report is recorded."""
 FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS = 30.0, 3600.0
 
 
@@ -58,6 +60,8 @@ class _Seen(Struct):
     tag: str = ""
     handled: set[tuple[str, str]] = set()
     """Id and version of the comments of the last list."""
+    is_busy: bool = False
+    """Something new was said."""
     pause_seconds: float = 0.0
     failures: int = 0
 
@@ -121,7 +125,9 @@ class CommentReader:
                 del self._seen[pull_request]
                 return None
             seen.failures = 0
-            return seen.pause_seconds if self._settings.poll_minutes > 0 else None
+            if self._settings.poll_minutes > 0:
+                return seen.pause_seconds
+            return AFTER_REPORT_SECONDS if seen.is_busy else None
         seen.failures += 1
         pause = min(LAST_RETRY_SECONDS, FIRST_RETRY_SECONDS * 2.0 ** min(seen.failures - 1, 10))
         return max(pause, asked)
@@ -152,12 +158,11 @@ class CommentReader:
                 handled.add(version)
             newest = max((one.updated_at for one in listed.comments), default=seen.since)
             seen.tag = listed.tag if newest == seen.since else ""
-            grew, seen.since, seen.handled = newest != seen.since, newest, handled
+            seen.is_busy, seen.since, seen.handled = newest != seen.since, newest, handled
         else:
-            grew = False
-        longest = self._poll_seconds * QUIETEST
-        seen.pause_seconds = self._poll_seconds if grew else min(longest, seen.pause_seconds * GROWTH)
-        seen.pause_seconds = max(self._poll_seconds, seen.pause_seconds)
+            seen.is_busy = False
+        pause = seen.pause_seconds * GROWTH if seen.pause_seconds and not seen.is_busy else self._poll_seconds
+        seen.pause_seconds = min(self._poll_seconds * QUIETEST, pause)
         return True
 
     async def _addresses_us(self, comment: Comment) -> bool:

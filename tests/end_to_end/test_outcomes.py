@@ -39,7 +39,7 @@ def page(url):
 
 
 async def test_errors_are_seen_everywhere_until_a_round_clears_them(http, serving, provider):
-    says(provider, ("write", {"path": "new.md", "text": "See [it](nowhere.md).\n"}), FINISH)
+    says(provider, ("insert", {"path": "install.md", "text": "\nSee [it](nowhere.md).\n"}), FINISH)
     says(provider, FINISH)
     job = await create_job(http, serving, "Add a page")
     assert (job["outcome"], job["message"], job["problems"]) == (None, None, [])
@@ -47,16 +47,16 @@ async def test_errors_are_seen_everywhere_until_a_round_clears_them(http, servin
     done = await get_job(http, serving, job["id"])
     assert (done["status"], done["outcome"], done["message"]) == ("completed", "pull_request", "It was missing.")
     (problem,) = done["problems"]
-    assert (problem["severity"], problem["file"], problem["line"]) == ("error", "new.md", 1)
+    assert (problem["severity"], problem["file"], problem["line"] > 1) == ("error", "install.md", True)
     assert problem["code"].replace("_", "").islower()
     shown = await asyncio.to_thread(page, done["prLink"])
     assert "The checks found 1 error" in shown
     assert "Draft" in shown
     assert "Ready to merge" not in shown
     plain = await asyncio.to_thread(serving.run, "job", "show", job["id"])
-    assert f"outcome pull_request\nmessage It was missing.\nerror new.md:1: {problem['message']}" in plain.stdout
+    assert f"outcome pull_request\nmessage It was missing.\nerror install.md:{problem['line']}: " in plain.stdout
 
-    says(provider, ("write", {"path": "new.md", "text": "See [it](install.md).\n"}), FINISH)
+    says(provider, ("replace", {"path": "install.md", "old": "nowhere.md", "new": "retry.md"}), FINISH)
     await asyncio.to_thread(serving.run, "job", "message", job["id"], "Mend the link")
     watched = await asyncio.to_thread(serving.cli, "job", "watch", job["id"])
     assert (watched["outcome"], watched["problems"]) == ("pull_request", [])
@@ -70,7 +70,7 @@ async def test_job_that_asks_needs_input_and_goes_on(http, serving, provider):
     assert watched.stdout.endswith("\noutcome needs_input\nmessage Which version?\n")
     (job,) = (await asyncio.to_thread(serving.cli, "job", "list"))["jobs"]
     assert (job["status"], job["outcome"], job["prLink"]) == ("completed", "needs_input", None)
-    says(provider, ("write", {"path": "new.md", "text": "# Version 2\n"}), FINISH)
+    says(provider, ("insert", {"path": "install.md", "text": "\nThis is version 2.\n"}), FINISH)
     await asyncio.to_thread(serving.run, "job", "message", job["id"], "Version 2")
     watched = await asyncio.to_thread(serving.cli, "job", "watch", job["id"])
     assert (watched["outcome"], watched["message"]) == ("pull_request", "It was missing.")

@@ -66,7 +66,7 @@ async def test_missing_image_is_named_with_the_nearest_one():
 
 async def test_images_that_a_site_has_elsewhere_are_not_missing():
     files = {"a.md": "![x](/assets/one.png)\n", "b.md": "# B\n"}
-    assert await found(files, {"b.md": "# B\n\n![x](/assets/two.png) ![x](/media/two.png)\n"}) == [
+    assert await found(files, {"b.md": "# B\n\n![x](/assets/new/two.png) ![x](/media/two.png)\n"}) == [
         ("image_missing", "b.md", 3)
     ]
     linked = [LeftOut("pics", "It is a symbolic link, which is not followed.")]
@@ -168,6 +168,7 @@ async def test_new_page_that_no_navigation_names_is_a_warning(files, new, line):
             "docs/.vitepress/config.ts": "export default { sidebar: sidebar('/guide/new', '/guide/a') }\n",
         }),
         (SUMMARY, {"guide/new.md": "# N\n", "SUMMARY.md": SUMMARY["SUMMARY.md"] + "- [N](./guide/new.md)\n"}),
+        (SPHINX, {"docs/new.rst": ":orphan:\n\nN\n=\n"}),
         (HUGO, {"content/new.md": "# N\n"}),
     ],
 )  # fmt: skip
@@ -179,6 +180,7 @@ CODE = {
     "docs.json": '{"name": "X", "navigation": {"pages": ["a", "b"]}}\n',
     "a.mdx": 'import { Box } from "/snippets/box.jsx"\nimport X from "./x.jsx"\n\n<Box />\n\n<X />\n\n{new Date()}\n',
     "b.mdx": "# B\n",
+    "c/d.mdx": "# D\n",
 }
 
 
@@ -187,7 +189,9 @@ CODE = {
     [
         ("# B\n\nBetter words, {1} and `{code}`.\n", []),
         ('import { Box } from "/snippets/box.jsx"\n\n# B\n\n{new Date()}\n', []),  # the site runs it already
-        ('import X from "./x.jsx"\n\n# B\n', [1]),
+        ('import X from "./x.jsx"\n\n# B\n', []),
+        ('import X from "../x.jsx"\n\n# B\n', [1]),
+        ('import Y from "./x.jsx"\n\n# B\n', [1]),
         ("# B\n\n{fetch(1)}\n\n<iframe src='x' />\n", [3, 5]),
         ("# B\n\n[x](javascript:x)\n", [3]),
     ],
@@ -199,8 +203,13 @@ async def test_new_code_is_an_error(text, lines):
     ]
 
 
+async def test_module_is_the_same_from_another_folder():
+    assert await found(CODE, {"c/d.mdx": 'import X from "../x.jsx"\n\n# D\n'}) == []
+    assert await found(CODE, {"c/d.mdx": 'import X from "./x.jsx"\n\n# D\n'}) == [("new_code", "c/d.mdx", 1)]
+
+
 async def test_code_that_moves_between_pages_is_not_new():
-    moved = {"b.mdx": CODE["a.mdx"].replace("./x.jsx", "./x.jsx"), "a.mdx": "# A\n"}
+    moved = {"b.mdx": CODE["a.mdx"], "a.mdx": "# A\n"}
     assert await found(CODE, moved) == []
 
 

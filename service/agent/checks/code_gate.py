@@ -18,6 +18,7 @@ MAX_SHOWN = 10
 MAX_COMPARED = 30
 """Pages of the site that are read for a piece of code that they may have, too."""
 MAX_QUOTED = 120
+_BEFORE_MODULE = re.compile(r"['\"]")
 _VUE = re.compile(r"(?P<root>(?:.*/)?)\.(?:vitepress|vuepress)/")
 
 
@@ -30,7 +31,7 @@ async def check(links: Links, changed: Sequence[Changed]) -> list[Problem]:
     found = await asyncio.to_thread(_found, pages, dialect, roots)
     if not found:
         return []
-    wanted = {piece.key: piece for pieces in found.values() for piece in pieces if not piece.depends_on_page}
+    wanted = {piece.key: piece for pieces in found.values() for piece in pieces}
     known = await _known_elsewhere(links.workspace, wanted, dialect, roots)
     problems: list[Problem] = []
     for path, pieces in found.items():
@@ -77,6 +78,12 @@ def _found(pages: Sequence[Changed], dialect: Dialect, roots: Collection[str]) -
     return found
 
 
+def _sign(piece: Code) -> str:
+    """Return a text that each page with this code has."""
+    first = piece.text.split("\n", 1)[0]
+    return _BEFORE_MODULE.split(first)[0] if piece.kind == "an import" else first
+
+
 async def _known_elsewhere(
     workspace: Workspace, wanted: dict[str, Code], dialect: Dialect, roots: Collection[str]
 ) -> set[str]:
@@ -84,12 +91,12 @@ async def _known_elsewhere(
     known: set[str] = set()
     if not wanted:
         return known
-    first_lines = {key: piece.text.split("\n", 1)[0] for key, piece in wanted.items()}
+    signs = {key: _sign(piece) for key, piece in wanted.items()}
     left = MAX_COMPARED
     pages = [path for path in workspace.readable_base_paths() if is_page(path)]
     async for texts in workspace.base_texts(pages):
         for path, text in texts.items():
-            if left and any(key not in known and line in text for key, line in first_lines.items()):
+            if left and any(key not in known and sign in text for key, sign in signs.items()):
                 left -= 1
                 pieces = await asyncio.to_thread(code_of, text, path, dialect, vue=_is_vue(path, roots))
                 known.update(piece.key for piece in pieces if piece.key in wanted)

@@ -59,13 +59,15 @@ async def check(links: Links, changed: Sequence[Changed]) -> list[Problem]:
     _, now = await links.views()
     missing = await asyncio.to_thread(_missing, plain, now.files, now.site.pages, layout.bases)
     missing = [image for image in missing if not await _is_left_out(image, workspace)]
-    folders = {dirname(image.file) for image in missing if not _has_folder(dirname(image.file), now.files)}
+    folders = {
+        folder for image in missing for folder in _above(dirname(image.file)) if not _has_folder(folder, now.files)
+    }
     elsewhere = await _used_before(workspace, folders) if folders else set()
     names = sorted(path for path in now.files if path.lower().endswith(_SUFFIXES))
     return [
         IMAGE_MISSING.problem(image.path, f"The image {image.target} does not exist.{_near(image, names)}", image.line)
         for image in missing
-        if dirname(image.file) not in elsewhere
+        if elsewhere.isdisjoint(_above(dirname(image.file)))
     ]
 
 
@@ -120,6 +122,13 @@ def _exists(image: _Image, files: Collection[str], pages: Mapping[str, SitePage]
             ends = [normpath(f"{base}/{image.file}") for base in (page.url, dirname(page.url))]
     tails = tuple(f"/{end.lstrip('/')}" for end in ends)
     return any(f"/{path}".endswith(tails) for path in files) if tails else False
+
+
+def _above(folder: str) -> Iterator[str]:
+    """Yield a folder, and those above it."""
+    while folder.strip("./"):
+        yield folder
+        folder = dirname(folder)
 
 
 def _has_folder(folder: str, files: Collection[str]) -> bool:

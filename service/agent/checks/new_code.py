@@ -13,6 +13,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator
 from html import unescape
 from itertools import pairwise
+from posixpath import dirname, join, normpath
 
 from msgspec import Struct
 
@@ -40,6 +41,7 @@ _VUE_DIRECTIVE = re.compile(r"(?<=\s)(?:v-[a-z]|[@:#][\w-])[^\s=<>]{0,100}=")
 _VALUE = re.compile(r"=\s{0,20}[{\"'`]{0,3}([^<>\n]{1,100})|<(?=[^\s<>]{1,100}:)([^<>\n]{1,100})")
 _RUNNING_ADDRESS = re.compile(r"(?:javascript|vbscript|livescript):|data:(?:text/html|image/svg|application/xhtml)")
 _IGNORED_IN_ADDRESSES = re.compile(r"[\s\x00-\x20\\]+")
+_RELATIVE = re.compile(r"(?<=['\"])\.\.?/[^'\"\n]{1,500}")
 _BRACE = re.compile(r"[{}]")
 _INTERPOLATION = re.compile(r"\{\{([^{}]{1,1000})\}\}")
 _TEMPLATE = re.compile(r"\{\{[^\n{}]{1,500}+\}\}|\{%[^\n%]{1,500}+%\}|<[%?][^\n%?<>]{1,500}+[%?]>")
@@ -66,15 +68,8 @@ class Code(Struct, frozen=True):
     """For people: ``an import``."""
     text: str
     line: int
-
-    @property
-    def key(self) -> str:
-        return " ".join(self.text.split())
-
-    @property
-    def depends_on_page(self) -> bool:
-        """Return whether the same text runs other code on another page."""
-        return self.kind == "an import" and re.search(r"['\"]\.", self.text) is not None
+    key: str
+    """Equal for the same code on two pages."""
 
 
 def code_of(text: str, path: str, dialect: Dialect, *, vue: bool = False) -> list[Code]:
@@ -91,7 +86,14 @@ def code_of(text: str, path: str, dialect: Dialect, *, vue: bool = False) -> lis
     else:
         return []
     lines = _Lines(text)
-    return [Code(kind, written, lines.of(start)) for kind, written, start in sorted(found, key=lambda one: one[2])]
+    placed = sorted(found, key=lambda one: one[2])
+    return [Code(kind, written, lines.of(start), _key(kind, written, path)) for kind, written, start in placed]
+
+
+def _key(kind: str, written: str, path: str) -> str:
+    if kind == "an import":  # the same name is another file from another folder
+        written = _RELATIVE.sub(lambda match: normpath(join(dirname(path), match[0])), written)
+    return " ".join(written.split())
 
 
 def added(pieces: Iterable[Code], known: Collection[str]) -> list[Code]:

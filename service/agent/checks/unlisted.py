@@ -20,7 +20,7 @@ from service.agent.checks.rules import PAGE_UNLISTED
 from service.agent.guards import configurations
 from service.agent.workspace import Workspace
 from service.domain.jobs.decider import Problem
-from service.markup.front_matter import split_front_matter, text_field
+from service.markup.front_matter import FrontMatter, split_front_matter, text_field
 from service.markup.pages import INDEX_NAMES, is_page, without_suffix
 from service.retrieval.site.detection import toctrees
 from service.retrieval.site.layout import Layout, join_path
@@ -67,7 +67,7 @@ async def check(links: Links, changed: Sequence[Changed]) -> list[Problem]:
             front_matter = split_front_matter(text)[0]
             if not _within(path, each.root) or not shown(path) or layout.is_hidden(front_matter):
                 continue
-            if each.names(path) or "orphan" in front_matter or not _are_named(_beside(path, pages), each):
+            if each.names(path) or _is_orphan(text, front_matter) or not _are_named(_beside(path, pages), each):
                 continue
             title = text_field(front_matter, "title") or now.titles.get(path, "") or _title(path)
             message = f"The navigation does not name this page. Add {each.line(path, title)} to {each.file}."
@@ -91,6 +91,11 @@ def _beside(path: str, pages: Sequence[str]) -> list[str]:
 
 def _are_named(pages: Sequence[str], navigation: _Navigation) -> bool:
     return bool(pages) and sum(map(navigation.names, pages)) > len(pages) / 2
+
+
+def _is_orphan(text: str, front_matter: FrontMatter) -> bool:
+    """Return whether a page of Sphinx says that it is in no list."""
+    return "orphan" in front_matter or text.lstrip("\ufeff \n").startswith(":orphan:")
 
 
 def _title(path: str) -> str:

@@ -121,7 +121,9 @@ class AuditSection(Struct, frozen=True, forbid_unknown_fields=True):
 
 class NetworkSection(Struct, frozen=True, forbid_unknown_fields=True):
     allow_private: bool = False
-    """Addresses that people name (webhooks) may be on this machine and in private networks, and may be plain http."""
+    """Addresses that people name (webhooks, websites, context repositories) may be on this machine and in private
+    networks, and may be plain http.
+    """
 
 
 class IndexSection(Struct, frozen=True, forbid_unknown_fields=True):

@@ -18,7 +18,7 @@ class Play(Struct, frozen=True):
     facts: tuple[str, ...] = ()
     """Texts that the prompt must have at the first call that writes, besides those that the calls replace."""
     question: str = ""
-    """What it asks, in place of an end."""
+    """The question that it ends with, where it cannot do the task."""
 
 
 def search(query: str, folder: str = "") -> Call:

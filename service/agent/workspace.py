@@ -84,7 +84,7 @@ class Workspace(Tree):
             starts = _occurrences(text, old)
         lines = _line_numbers(text, starts)
         if line is not None:
-            chosen = [start for start, at in zip(starts, lines, strict=True) if at == line]
+            chosen = _occurrences_on(text, old, line)
             if starts and not chosen:
                 raise Refused(f"{path} has this text on {_lines(lines)}, not on line {line}.")
             starts, lines = chosen, [line] * len(chosen)
@@ -216,6 +216,18 @@ def without_line_numbers(text: str) -> str | None:
 
 def _occurrences(text: str, part: str) -> list[int]:
     return [found.start() for found in re.finditer(re.escape(part), text)]
+
+
+def _occurrences_on(text: str, part: str, line: int) -> list[int]:
+    """Return those that begin on a line, also where one that begins above reaches into it."""
+    begin = 0
+    for _ in range(line - 1):
+        begin = text.find("\n", begin) + 1
+        if not begin:
+            return []
+    end = text.find("\n", begin)
+    last = len(text) if end < 0 else end
+    return [begin + start for start in _occurrences(text[begin : last + len(part)], part) if begin + start <= last]
 
 
 def _line_numbers(text: str, starts: Sequence[int]) -> list[int]:

@@ -212,13 +212,13 @@ async def test_replace_leaves_the_addresses_of_pages_alone():
     files = {**FILES, "guides/start.mdx": ADDRESSES, "guides/only.mdx": "---\nid: start-only\n---\n\nText.\n"}
     end, changed, _ = await job('replace "start" with "begin"', files=files)
     head = ADDRESSES.split("To start")[0].replace("The start of start", "The begin of begin")
-    assert changed["guides/start.mdx"].startswith(
-        f"{head.replace('How to start', 'How to begin')}To begin, see [begin]"
-    )
+    head = head.replace("How to start", "How to begin")
+    assert changed["guides/start.mdx"].startswith(f"{head}To begin, see [begin]")
+    assert "![begin](start.png)" in changed["guides/start.mdx"]
     assert "guides/only.mdx" not in changed
     assert "[begin](/guides/start)" in changed["index.mdx"]
     assert "addresses: id of guides/only.mdx, slug of guides/start.mdx, aliases of" in end.outcome.message
-    assert "redirect_from of guides/start.mdx." in end.outcome.message
+    assert "redirect_from of guides/start.mdx, an image of guides/start.mdx." in end.outcome.message
     assert 'Replaced "start" with "begin": ' in end.outcome.message
     end, changed, _ = await job('replace "start-only" with "x"', files=files)
     assert changed == {}
@@ -253,7 +253,9 @@ async def test_replaced_address_that_leads_nowhere_is_put_back():
     end, changed, _ = await job('replace "install" with "set-up" in a', files=files)
     assert "[set-up](/install.md) the [set-up]:" in changed["a.md"]
     assert "[set-up]: ./install.md#run" in changed["a.md"]
+    assert "![x](install/x.png)" in changed["a.md"]
     assert "Left 2 links as they were" in end.outcome.message
+    assert "addresses: an image of a.md." in end.outcome.message
     assert end.work.remaining_problems == ()
 
 
@@ -451,7 +453,7 @@ async def test_a_page_gives_it_no_instructions():
 
 
 async def test_job_killed_at_any_record_continues_and_ends_the_same():
-    text = 'replace "Acme" with "Nova"; rename guides/start to guides/begin-here'
+    text = 'replace "Acme" with "Nova"; rename guides/start to guides/begin-here; remove page guides/end'
     reference = Journal(text)
     whole = await run_job(reference, FakeDocsSource(FILES), BuiltinEditor())
     for step in range(1, reference.records + 1):
@@ -517,6 +519,11 @@ SITE = {
         'create page guides/more with title "More" and text "Hello."; create page index',
         "rename guides/start to guides/begin",
         "rename guides/start to index",
+        "remove page guides/start",
+        'remove page guides/end; set title of guides/start to "Begin"',
+        'set title of odd to "Odd"; replace "guides" with "parts" in odd',
+        "please get rid of guides/start.mdx",
+        "rename nothing to something",
         "fix broken links",
         "fix broken links in guides",
         "Make it nice",

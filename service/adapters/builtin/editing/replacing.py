@@ -1,11 +1,13 @@
 """Replace a text in a page, in the pages of a folder, or in all.
 
-The addresses of pages stay: those in front matter are put back, unless the instruction names their field, and a link
-whose new address leads nowhere gets its old one. Links to headings that changed are mended.
+The addresses of pages and files stay: those in front matter, of images and of imports are put back, unless the
+instruction names their field or gives a path; a link whose new address leads nowhere gets its old one. Links to
+headings that changed are mended.
 """
 
 import re
 from collections.abc import Generator, Iterable, Sequence
+from itertools import accumulate
 
 from service.adapters.builtin.editing.addresses import address_fields, front_matter_end, names_a_field
 from service.adapters.builtin.editing.forms import Replace, short
@@ -13,10 +15,16 @@ from service.adapters.builtin.editing.mending import mend_broken_by_changes
 from service.adapters.builtin.editing.pages import is_page
 from service.adapters.builtin.editing.steps import MAX_EDITS, Call, Editing, Step, Steps, Turn, counted, named
 from service.adapters.builtin.editing.tool_results import dead_links, found_in, lines_in, times_replaced
+from service.markup.links import is_external
+from service.markup.markdown import Markdown
 from service.markup.pages import is_markdown
 
 HEAD_LINES = 40
 """Lines of a page that are read first, to find its front matter."""
+MAX_READ_WHOLE = 50
+"""Pages; of more, only the beginnings are read, and images are left to the checks."""
+_IS_PATH = re.compile(r"[/.]")
+_MODULE = re.compile(r"\bfrom\s++[\"'][^\"'\n]*[\"']")
 _TARGET = re.compile(r"(?:[(\"'=<]|\]:)[^(\"'=<]*\Z")
 """The address of a link, in the text of it that is there."""
 
@@ -88,9 +96,8 @@ def _addresses(
     if len(asked.old.split()) != 1 or asked.old != asked.old.strip() or names_a_field(asked.old):
         return {}  # an address has no blanks
     pages = [page for page in pages if is_markdown(page)]
-    reads = yield from editing.ask(
-        Step("", tuple(("read", {"path": page, "start_line": 1, "end_line": HEAD_LINES}) for page in pages))
-    )
+    most = {} if len(pages) <= MAX_READ_WHOLE else {"end_line": HEAD_LINES}
+    reads = yield from editing.ask(Step("", tuple(("read", {"path": page, "start_line": 1, **most}) for page in pages)))
     restored: dict[str, list[Restored]] = {}
     for page, result in zip(pages, reads, strict=True):
         lines, _ = lines_in(result)
@@ -102,18 +109,37 @@ def _addresses(
 
 
 def _restored(asked: Replace, page: str, lines: Sequence[str]) -> list[Restored]:
-    more_lines = asked.new.count("\n")
-    found: list[Restored] = []
+    text = "\n".join(lines)
+    pieces: list[tuple[int, str, str]] = []
+    starts = [0, *accumulate(len(line) + 1 for line in lines)]
     for number, name in address_fields(lines).items():
-        line = lines[number - 1].rstrip("\r")
-        if asked.old in line:
-            shifted = number + more_lines * sum(above.count(asked.old) for above in lines[: number - 1])
-            if found:
-                shifted -= more_lines * sum(count for _, count, _ in found)  # those above are back by then
-            old = line.replace(asked.old, asked.new)
-            call: Call = ("replace", {"path": page, "old": old, "new": line, "line": shifted})
-            found.append((call, line.count(asked.old), name))
+        pieces.append((starts[number - 1], lines[number - 1].rstrip("\r"), name))
+    if not _IS_PATH.search(asked.old):
+        pieces += _files_shown(page, text)
+    more_lines, times = asked.new.count("\n"), 0
+    found: list[Restored] = []
+    for at, piece, name in sorted(pieces):
+        if asked.old not in piece:
+            continue
+        above = text.count(asked.old, 0, at) - times  # those that were restored are back by then
+        line = text.count("\n", 0, at) + 1 + more_lines * above
+        old = piece.replace(asked.old, asked.new)
+        found.append(
+            (("replace", {"path": page, "old": old, "new": piece, "line": line}), piece.count(asked.old), name)
+        )
+        times += piece.count(asked.old)
     return found
+
+
+def _files_shown(page: str, text: str) -> Iterable[tuple[int, str, str]]:
+    """Yield where the page names images and modules, each with a character around it."""
+    markup = Markdown(text, path=page)
+    for link in markup.links:
+        if link.is_image and link.kind in ("inline", "tag") and not is_external(link.target):
+            yield link.start - 1, text[link.start - 1 : link.start + len(link.target) + 1], "an image"
+    for start, end in markup.unseen:
+        for match in _MODULE.finditer(text, start, end):
+            yield match.start(), match[0], "an import"
 
 
 def _restore_links(editing: Editing, asked: Replace, pages: Iterable[str]) -> Steps:

@@ -170,15 +170,18 @@ def counted(count: int, one: str) -> str:
 
 def rewrites(path: str, old: Sequence[str], new: Sequence[str]) -> list[Call]:
     """Return the calls that turn the lines of a file into others; the last come first, so that none moves another."""
+    if not any(old):
+        return [] if old == new else [("write", {"path": path, "text": "\n".join([*new, ""])})]
     before, after = _with_ends(old), _with_ends(new)
     calls: list[Call] = []
     for kind, start, end, new_start, new_end in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         if kind == "equal":
             continue
-        if start == end:  # an insertion needs a line beside it
-            start, new_start = (start - 1, new_start - 1) if start else (start, new_start)
-            end, new_end = (end, new_end) if start < end else (end + 1, new_end + 1)
+        while start and not "".join(before[start:end]):  # an insertion needs a line beside it
+            start, new_start = start - 1, new_start - 1
         was, now = "".join(before[start:end]), "".join(after[new_start:new_end])
+        if not was:
+            was, now = before[end], now + before[end]
         calls.append(("replace", {"path": path, "old": was, "new": now, "line": start + 1}))
     return calls[::-1]
 

@@ -15,6 +15,7 @@ STEPS_PER_FILE = 1_000_000
 """Limit for one comparison. A file that takes more has no common lines but at its beginning and end."""
 
 OURS, BASE, THEIRS, END = "<<<<<<<", "|||||||", "=======", ">>>>>>>"
+_WORD = re.compile(r"\S+\s*|\s+")
 _MARKER = re.compile(r"(?:<{7}|\|{7}|>{7})(?: .*)?$")
 
 
@@ -40,6 +41,12 @@ def merged(base: str, ours: str, theirs: str, effort: Effort) -> tuple[Part, ...
     if ours == base:
         return (Part(tuple(_lines(theirs))),)
     return tuple(_parts(_lines(base), _lines(ours), _lines(theirs), effort))
+
+
+def merged_words(base: str, ours: str, theirs: str, effort: Effort) -> str | None:
+    """Return a line with the words that each side changed; None where they are the same, or next to each other."""
+    words, mine, yours = (_WORD.findall(line) for line in (base, ours, theirs))
+    return text_of(tuple(_parts(words, mine, yours, effort)))
 
 
 def merged_additions(ours: str, theirs: str, effort: Effort) -> tuple[Part, ...]:

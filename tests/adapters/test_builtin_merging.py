@@ -68,7 +68,8 @@ async def test_conflict_that_needs_judgement_is_named():
     assert "<<<<<<<" not in docs.files(BRANCH)["start.md"]
     assert docs.files(BRANCH)["start.md"] == FILES["start.md"].replace("Acme", "Apex")
     assert end.outcome.outcome == "needs_input"
-    assert "start.md, line 3, is not resolved: both sides changed the same lines" in end.outcome.message
+    assert 'start.md: both sides changed the same: "Get Apex." here, "Get Zenith."' in end.outcome.message
+    assert 'Say "keep ours" or "keep main"' in end.outcome.message
     assert [problem.path for problem in end.work.remaining_problems] == ["start.md"]
     assert host.pull_requests[0].draft
     assert [type(event) for event in journal.events if isinstance(event, BaseMerged | BaseNotMerged)] == [
@@ -77,6 +78,33 @@ async def test_conflict_that_needs_judgement_is_named():
     journal.say("Merge again")
     again = await run_job(journal, docs, BuiltinEditor(), host=host)
     assert again.outcome.outcome == "needs_input"
+
+
+@pytest.mark.parametrize(("said", "kept"), [("keep main", "Zenith"), ("Merge main and keep ours", "Apex")])
+async def test_caller_says_which_side_to_keep(said, kept):
+    end, docs, _, _ = await merged(
+        'replace "Acme" with "Apex"', {"start.md": FILES["start.md"].replace("Acme", "Zenith")}, said
+    )
+    assert f"Get {kept}." in docs.files(BRANCH)["start.md"]
+    assert (end.outcome.outcome, end.work.remaining_problems) == ("pull_request", ())
+
+
+@pytest.mark.parametrize(("said", "there"), [("Merge, keep main", False), ("Merge, keep ours", True)])
+async def test_caller_decides_on_a_deleted_page(said, there):
+    end, docs, _, _ = await merged('replace "Acme" with "Apex"', {"start.md": None}, said)
+    assert ("start.md" in docs.files(BRANCH)) is there
+    assert end.outcome.outcome == "pull_request"
+
+
+async def test_words_that_each_side_changed_are_merged():
+    page = {"more.md": "# More\n\nA longer text of many words.\n"}
+    docs, host, journal = FakeDocsSource({**FILES, **page}), FakeCodeHost(), Journal('replace "longer" with "long"')
+    await run_job(journal, docs, BuiltinEditor(), host=host)
+    new = NewCommit(docs.branches["main"], {"more.md": page["more.md"].replace("many", "few")}, AUTHOR, "t\n", START)
+    docs.branches["main"] = (await docs.write_commit(SOURCE, new)).commit
+    journal.say("Merge")
+    await run_job(journal, docs, BuiltinEditor(), host=host)
+    assert docs.files(BRANCH)["more.md"] == "# More\n\nA long text of few words.\n"
 
 
 async def test_other_instructions_are_carried_out_despite_a_conflict():

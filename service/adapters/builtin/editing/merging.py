@@ -2,46 +2,85 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from itertools import takewhile
+from typing import Literal
 
-from service.adapters.builtin.editing.steps import MAX_NAMED, Call, Editing, Step, Steps, counted
-from service.domain.line_merge import OURS, LineConflict, MarkedConflict, marked_conflicts
+from service.adapters.builtin.editing.forms import short
+from service.adapters.builtin.editing.steps import MAX_NAMED, Call, Editing, Step, Turn, counted
+from service.domain.comparison import Effort
+from service.domain.line_merge import OURS, LineConflict, marked_conflicts, merged_words
 
 MERGE_TITLE = "Merge the documentation's branch"
+UNRESOLVED = 'The documentation\'s branch is not merged. Say "keep ours" or "keep main", or change one of the texts.'
 _ASKED = re.compile(
     r"\b(?:merge|rebase|sync|conflicts?|(?:update|refresh)\s+(?:the|your|its)\s+branch)\b", re.IGNORECASE
 )
+_KEEP = re.compile(
+    r"\b(?:keep|take|use)\s+(?:the\s+)?(?:(?P<theirs>theirs|main|master|documentation)|ours|mine|job|pull\s+request|this)\b",
+    re.IGNORECASE,
+)
+MAX_EFFORT = 200_000
+
+Side = Literal["ours", "theirs"]
 
 
 def asks_for_merge(text: str) -> bool:
-    """Return whether a sentence asks for what every round begins with."""
-    return _ASKED.search(text) is not None
+    """Return whether a sentence asks for what every round begins with, or says which side to keep."""
+    return _ASKED.search(text) is not None or _KEEP.search(text) is not None
 
 
-def resolve_conflicts(editing: Editing) -> Steps:
-    """Resolve the conflicts in the files as far as both sides fit together, and report the others."""
+def side_to_keep(text: str) -> Side | None:
+    """Return the side that a sentence says to keep: the documentation's branch, or the job's own."""
+    found = _KEEP.search(text)
+    if found is None:
+        return None
+    return "theirs" if found["theirs"] else "ours"
+
+
+def resolve_conflicts(editing: Editing, keep: Side | None) -> Generator[Step, Turn, int]:
+    """Resolve the conflicts in the files as far as both sides fit together, the others as the caller says; return how
+    many are left, which the report names.
+    """
     found = yield from editing.one("", "search", query=f"{OURS} ", exact=True)
+    left = 0
     for path in editing.found(found):
         text = "\n".join((yield from editing.lines(path)))
-        yield from _resolve(editing, path, marked_conflicts(f"{text}\n"))
+        left += yield from _resolve(editing, path, f"{text}\n", keep)
+    return left
 
 
-def _resolve(editing: Editing, path: str, conflicts: Sequence[MarkedConflict]) -> Steps:
-    clear = [(one, lines) for one in conflicts if (lines := resolved(one.sides, path)) is not None]
+def _resolve(editing: Editing, path: str, text: str, keep: Side | None) -> Generator[Step, Turn, int]:
+    conflicts = marked_conflicts(text)
+    if len(conflicts) == 1 and keep and conflicts[0].text == text and not getattr(conflicts[0].sides, keep):
+        done = yield from editing.one(f"Deleting {path}. ", "delete", path=path)
+        editing.say(f"Deleted {path}, as one side did.")
+        return int(done.is_error)
+    clear = [(one, lines) for one in conflicts if (lines := resolved(one.sides, path, keep)) is not None]
     calls: list[Call] = [
         ("replace", {"path": path, "old": one.text, "new": "".join(lines)}) for one, lines in reversed(clear)
     ]
     results = (yield from editing.ask(Step(f"Resolving conflicts in {path}. ", tuple(calls)))) if calls else ()
-    done = sum(not result.is_error for result in results)
-    if done:
-        editing.say(f"Resolved {counted(done, 'conflict')} in {path}: both sides are kept.")
-    for one in [one for one in conflicts if resolved(one.sides, path) is None][:MAX_NAMED]:
-        editing.say(f"The conflict in {path}, line {one.line}, is not resolved: {_reason(one.sides)} Say what to keep.")
+    done_calls = sum(not result.is_error for result in results)
+    if done_calls:
+        editing.say(f"Resolved {counted(done_calls, 'conflict')} in {path}.")
+    unclear = [one for one in conflicts if resolved(one.sides, path, keep) is None]
+    for one in unclear[:MAX_NAMED]:
+        editing.say(f"{path}: {_reason(one.sides)}")
+    return len(conflicts) - done_calls
 
 
-def resolved(sides: LineConflict, path: str) -> Sequence[str] | None:
-    """Return the lines that both sides meant: additions of both at one place, or changes of different lines."""
+def resolved(sides: LineConflict, path: str, keep: Side | None = None) -> Sequence[str] | None:
+    """Return the lines that both sides meant: additions of both at one place, or changes of different lines or words;
+    else those of the side to keep.
+    """
+    found = _together(sides, path)
+    if found is None and keep is not None:
+        return sides.ours if keep == "ours" else sides.theirs
+    return found
+
+
+def _together(sides: LineConflict, path: str) -> Sequence[str] | None:
     base, ours, theirs = sides.base, sides.ours, sides.theirs
     head = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(ours, theirs, strict=False)))
     mine, yours = ours[head:], theirs[head:]
@@ -51,10 +90,17 @@ def resolved(sides: LineConflict, path: str) -> Sequence[str] | None:
         joined = _joined(yours, mine, path)
         return None if joined is None else [*ours[:head], *joined]
     if len(base) == len(ours) == len(theirs):
-        pairs = list(zip(base, ours, theirs, strict=True))
-        if all(was in (mine, yours) or mine == yours for was, mine, yours in pairs):
-            return [yours if mine == was else mine for was, mine, yours in pairs]
+        effort = Effort(MAX_EFFORT)
+        lines = [_line(*three, effort) for three in zip(base, ours, theirs, strict=True)]
+        kept = [line for line in lines if line is not None]
+        return kept if len(kept) == len(lines) else None
     return None
+
+
+def _line(base: str, ours: str, theirs: str, effort: Effort) -> str | None:
+    if ours in (base, theirs):
+        return theirs
+    return ours if theirs == base else merged_words(base, ours, theirs, effort)
 
 
 def _joined(first: Sequence[str], second: Sequence[str], path: str) -> Sequence[str] | None:
@@ -79,6 +125,7 @@ def _is_json(text: str) -> bool:
 
 
 def _reason(sides: LineConflict) -> str:
-    if not sides.ours or not sides.theirs:
-        return "one side deleted what the other changed."
-    return "both sides changed the same lines." if sides.base else "both sides added the same thing differently."
+    ours, theirs = (next((line.strip() for line in side if line.strip()), "") for side in (sides.ours, sides.theirs))
+    if not ours or not theirs:
+        return f"one side deleted what begins with {short(ours or theirs, 60)}, and the other changed it."
+    return f"both sides changed the same: {short(ours, 60)} here, {short(theirs, 60)} in the documentation."

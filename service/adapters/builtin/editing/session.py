@@ -19,7 +19,14 @@ from service.adapters.builtin.editing.forms import (
     title_of,
 )
 from service.adapters.builtin.editing.mending import mend_broken_by_changes, mend_links
-from service.adapters.builtin.editing.merging import MERGE_TITLE, asks_for_merge, resolve_conflicts
+from service.adapters.builtin.editing.merging import (
+    MERGE_TITLE,
+    UNRESOLVED,
+    Side,
+    asks_for_merge,
+    resolve_conflicts,
+    side_to_keep,
+)
 from service.adapters.builtin.editing.removing import remove_page
 from service.adapters.builtin.editing.renaming import rename_page
 from service.adapters.builtin.editing.replacing import replace_text
@@ -55,6 +62,8 @@ class Session:
         """Branches were merged, and the conflicts have not been looked at."""
         self._merged: list[bool] = []
         """For each request to merge, whether there was a merge."""
+        self._keep: Side | None = None
+        self._conflicts_left = 0
         self._suggested: list[str] = []
         """The instructions that the last question suggested."""
         self._editing = Editing(self._hear)
@@ -64,7 +73,9 @@ class Session:
         while True:
             if self._has_merge:
                 self._has_merge = False
-                yield from resolve_conflicts(self._editing)
+                self._conflicts_left = yield from resolve_conflicts(self._editing, self._keep)
+                if self._conflicts_left:
+                    self._editing.say(UNRESOLVED)
             while self._waiting:
                 instruction, edits = self._waiting.pop(0), self._editing.edits
                 self._begun.append(instruction)
@@ -78,14 +89,16 @@ class Session:
             if self._editing.turn.checked:
                 before = list(self._editing.report)
                 yield from mend_broken_by_changes(self._editing, "Fixed links after the checks")
-                if self._editing.report == before:
+                if self._editing.report == before and not self._conflicts_left:
                     self._editing.say("Some findings of the checks are beyond what the builtin editor can mend.")
 
     def _hear(self, turn: Turn) -> None:
         self._has_merge = self._has_merge or turn.merged
         for text in turn.asked:
             known, unknown = parse("\n".join(self._suggested) if _YES.fullmatch(text) else text)
-            self._merged += [turn.merged for sentence in unknown if asks_for_merge(sentence)]
+            for sentence in filter(asks_for_merge, unknown):
+                self._merged.append(turn.merged)
+                self._keep = side_to_keep(sentence) or self._keep
             unknown = [sentence for sentence in unknown if not asks_for_merge(sentence)]
             room = MAX_INSTRUCTIONS - len(self._begun) - len(self._waiting)
             self._waiting += known[:room]
@@ -161,6 +174,8 @@ class Session:
         return {"title": title[:200], "summary": "\n".join(f"- {line}" for line in lines)[:7900]}
 
     def _merge_report(self) -> list[str]:
+        if self._conflicts_left:
+            return self._editing.report
         if any(self._merged):
             return ["Merged the documentation's branch.", *self._editing.report]
         return ["There was no commit of the documentation's branch to merge, or it cannot be merged.",

@@ -18,7 +18,7 @@ from service.retrieval.search.question import NearTerms, Terms, letters_apart, r
 from service.retrieval.search.ranking import Candidate, rank_pages
 from service.retrieval.search.words import PAGE_SHIFT, Audience, Hit, Words, WordsWriter, analyzer, parts_of
 
-MAX_CANDIDATES = 40
+MAX_CANDIDATES = 60
 """Texts that are parsed and ranked."""
 MAX_PAGE_CHARACTERS = 200_000
 """Characters of a text that are parsed; the rest is not found by words."""

@@ -109,11 +109,17 @@ async def test_shape_of_the_navigation_is_shown():
 async def test_components_that_pages_use_are_named():
     page = (
         '<Card title=\'A\' href="/a">x</Card>\n<Card />\n\n:::note Read this\n\n!!! tip "T"\n\n> [!WARNING]\n> y\n\n'
-        '{{< figure src="a.png" >}}\n\n```jsx\n<NotUsed />\n```\n\n`<NorThis />` <div>z</div>\n'
+        '{{< figure src="a.png" >}}\n\n```jsx\n<NotUsed />\n```\n\n`<NorThis />` <div>z</div>\n\n```{tab} One\n```\n'
     )
     told = await facts_of({"docs/a.mdx": page, "docs/b.mdx": "<Card>z</Card>\n", "src/c.mdx": "<Elsewhere />\n"})
     assert "<Card> (2 pages; title, href): <Card title='A' href=\"/a\">" in told
-    for name in ("::: note (1 page)", "!!! tip", "> WARNING", '{{< figure (1 page; src): {{< figure src="a.png" >}}'):
+    for name in (
+        "::: note (1 page)",
+        "!!! tip",
+        "> WARNING",
+        "``` tab (1 page): ```{tab} One",
+        '{{< figure (1 page; src): {{< figure src="a.png" >}}',
+    ):
         assert name in told
     for name in ("NotUsed", "NorThis", "Elsewhere", "<div>"):
         assert name not in told

@@ -8,24 +8,24 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct, field
 
 from service.agent.workspace import Workspace
-from service.markup.pages import is_page
+from service.markup.markdown import Markdown
+from service.markup.pages import is_markdown, is_page
 from service.markup.syntax import ATTRIBUTE, SHORTCODE, TAG, is_component
 
-MAX_PAGES = 200
+MAX_PAGES = 80
 """Pages that are looked at: of more, every second, third … one."""
-MAX_PAGE_CHARACTERS = 60_000
+MAX_PAGE_CHARACTERS = 30_000
 MAX_SHOWN = 20
 MAX_ATTRIBUTES = 8
 MAX_EXAMPLE = 160
 
-_FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})(?!\{)[^\n]*\n.*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
-_CODE = re.compile(r"``[^\n]{1,1000}?``|`[^`\n]{1,1000}`")
 _CALLOUT = re.compile(
     r"^[ \t]*(?:(?P<mark>:::+|///+|!!!|\?\?\?\+?|===)[ \t]*\{?(?P<name>[A-Za-z][\w-]{0,40})\}?"
-    r"|>[ \t]*\[!(?P<alert>[A-Za-z]{1,20})\]|\.\.[ \t](?P<directive>[A-Za-z][\w:-]{0,40})::"
-    r"|`{3,}\{(?P<myst>[A-Za-z][\w:-]{0,40})\})[^\n]{0,200}",
+    r"|>[ \t]*\[!(?P<alert>[A-Za-z]{1,20})\]|\.\.[ \t](?P<directive>[A-Za-z][\w:-]{0,40})::)[^\n]{0,200}",
     re.MULTILINE,
 )
+_MYST = re.compile(r"\{([A-Za-z][\w:-]{0,40})\}")
+"""Behind the mark of a fence: the name of MyST's directive."""
 _SHORTCODE_NAME = re.compile(r"(?!end)[A-Za-z][\w/.-]{0,60}")
 _CONTROL = frozenset(
     "assign block case elif else elsif extends for from if import include macro raw set unless when with".split()  # noqa: SIM905
@@ -57,7 +57,7 @@ def _pages(workspace: Workspace) -> list[str]:
 def _count(texts: Mapping[str, str], found: dict[str, Component]) -> None:
     for path in sorted(texts):
         seen: set[str] = set()
-        for name, attributes, example in _used(texts[path][:MAX_PAGE_CHARACTERS]):
+        for name, attributes, example in _used(path, texts[path][:MAX_PAGE_CHARACTERS]):
             one = found.setdefault(name, Component(name))
             one.attributes.update(attributes)
             one.pages += name not in seen
@@ -66,12 +66,18 @@ def _count(texts: Mapping[str, str], found: dict[str, Component]) -> None:
                 one.example = example
 
 
-def _used(text: str) -> Iterator[tuple[str, list[str], str]]:
-    for match in _CALLOUT.finditer(text):
-        name = match["name"] or match["alert"] or match["directive"] or match["myst"]
-        mark = match["mark"] or (">" if match["alert"] else ".." if match["directive"] else "```")
+def _used(path: str, text: str) -> Iterator[tuple[str, list[str], str]]:
+    prose = text
+    if is_markdown(path):
+        page = Markdown(text, path=path)
+        prose = page.prose
+        for block in page.blocks:
+            if block.kind == "fence" and (directive := _MYST.match(block.info)):
+                yield f"{block.mark[:3]} {directive[1]}", [], f"{block.mark}{block.info}"
+    for match in _CALLOUT.finditer(prose):
+        name = match["name"] or match["alert"] or match["directive"]
+        mark = match["mark"] or (">" if match["alert"] else "..")
         yield f"{mark[:3]} {name}", [], " ".join(match[0].split())
-    prose = _CODE.sub(" ", _FENCE.sub("", text))
     for match in TAG.finditer(prose):
         if not match["close"] and is_component(match["tag"] or ""):
             yield f"<{match['tag']}>", _attributes(match["attributes"]), " ".join(match[0].split())

@@ -81,6 +81,7 @@ def test_data_and_samples_are_no_code(text):
         ("a.md", "```{code-cell} python\nx\n```\n", ["a block that is executed"]),
         ("a.md", "```{raw} html\n<script>x</script>\n```\n", ["<script>"]),
         ("a.md", '```python exec="on"\nx\n```\n', ["a block that is executed"]),
+        ("a.md", "---\nhead:\n  - [script, {src: x}]\n---\n", ["an entry of the front matter's head"]),
         ("a.md", "```jsx live\nx\n```\n", ["a block that is executed"]),
         ("a.txt", "<script>\n", []),
     ],

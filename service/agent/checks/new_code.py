@@ -122,6 +122,8 @@ def _in_markdown(page: Markdown, *, vue: bool) -> list[_Piece]:
                 found += [(kind, text, start) for kind, text, _ in _in_html(block.text)]
             else:
                 found.append(("a block that is executed", page.text[start:end], start))
+    if "head" in page.front_matter:  # VitePress, Starlight: tags for the head of the page, scripts among them
+        found.append(("an entry of the front matter's head", f"head: {page.front_matter['head']}", 0))
     prose = page.prose
     if page.mdx:
         expressions, prose = _expressions(page)

@@ -29,11 +29,16 @@ BUILD_FILES = frozenset(
         "docker-compose.yml", "docker-compose.yaml", "compose.yml", "compose.yaml", "action.yml", "action.yaml",
         "azure-pipelines.yml", "azure-pipelines.yaml", "bitbucket-pipelines.yml", "cloudbuild.yaml", "cloudbuild.yml",
         "buildspec.yml", "appveyor.yml", "taskfile.yml", "requirements.txt", "constraints.txt", "pnpm-lock.yaml",
+        "babel.config.json", "angular.json", "typedoc.json", "jsdoc.json", "now.json", "readthedocs.yml",
+        "readthedocs.yaml", "environment.yml", "environment.yaml", "amplify.yml", "render.yaml", "heroku.yml",
+        "lefthook.yml", "fly.toml", "mise.toml", "pixi.toml", "uv.toml", "hatch.toml", "tox.toml",
         "pnpm-workspace.yaml", "codeowners.txt", "cmakelists.txt", "robots.txt", "security.txt",
     }
 )  # fmt: skip
 """Files with a writable suffix that decide what a build runs or who may do what; they are never written."""
 
+_REQUIREMENTS = re.compile(r"(?:[\w.]{1,50}[-_])?requirements(?:[-_.][\w-]{1,50})?\.txt")
+"""Packages that a build installs, and with them what they run."""
 _STEERS_AGENTS = re.compile(
     r"(?:agents|claude|gemini|skill|copilot-instructions|qwen)(?:\.(?:local|override))?\.(?:md|markdown|txt)"
     r"|[^/]{1,200}\.(?:prompt|instructions|chatmode|agent)\.md",
@@ -99,7 +104,7 @@ def checked_writable(path: str) -> None:
         raise Refused(f"{path} cannot be written: it is code, which a site generator or a reader's browser may run.")
     if not path.lower().endswith(tuple(WRITABLE_SUFFIXES)):
         raise Refused(f"{path} cannot be written: only {', '.join(sorted(WRITABLE_SUFFIXES))} files can.")
-    if name.lower() in BUILD_FILES:
+    if name.lower() in BUILD_FILES or _REQUIREMENTS.fullmatch(name.lower()):
         raise Refused(f"{path} cannot be written: it steers builds, and is for people to change.")
     if _STEERS_AGENTS.fullmatch(name):
         raise Refused(f"{path} cannot be written: it instructs agents, and is for people to change.")

@@ -46,7 +46,7 @@ class NewAnswer(Struct, frozen=True):
     """Unguessable; it goes into the posted text where people do not see it, and finds it again."""
     thread: str = ""
     asked_after: datetime | None = None
-    """Before this time the answer cannot have been posted."""
+    """By the code host's clock; before this time the answer cannot have been posted."""
 
 
 OURS = "<!-- docsmith-answer:"

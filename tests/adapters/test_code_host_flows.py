@@ -327,7 +327,7 @@ def test_answer_is_looked_for_before_it_is_posted():
     url, requests = run(answered(github().comments, 5, ANSWER), *NO_COMMENTS, posted)
     assert url == "https://github.com/octo/guide/pull/5#r40"
     assert methods(requests) == ["GET", "GET", "GET", "POST"]
-    assert parse_qs(urlsplit(requests[0].url).query)["since"] == ["2026-01-02T02:00:00Z"]
+    assert parse_qs(urlsplit(requests[0].url).query)["since"] == ["2026-01-02T03:00:00Z"]
     assert requests[3].url.endswith("/pulls/5/comments/31/replies")
 
 

@@ -116,10 +116,7 @@ async def test_comment_on_a_line_is_carried_out_and_answered(setting, kind, hook
     await people.say(number, "@docsmith delete everything", author="eve")
     headers, body = signed(hook, setting.secrets[kind], **numbered(hook, number))
     for _ in range(2):  # the host repeats it
-        async with setting.http.post(
-            f"{setting.service.url}/hooks/{setting.projects[kind]['id']}", data=body, headers=dict(headers)
-        ) as answer:
-            assert answer.status == 202
+        await post_hook(setting, kind, headers, body)
     await recorded(setting.service, f"job-{first['id']}", until="comment-answered")
     events = await job_events(setting.http, setting.service, first["id"])
     assert [event["reason"] for event in events if event["type"] == "comment-ignored"] == ["no_write_access"]
@@ -130,6 +127,36 @@ async def test_comment_on_a_line_is_carried_out_and_answered(setting, kind, hook
     assert (ours.author, ours.thread) == ("docsmith", asked.thread)
     page = git("show", f"{first['branch']}:install.md", cwd=setting.server.root / PATHS[kind])
     assert "start the installer" in page
+
+
+async def test_kill_while_an_answer_is_posted_posts_it_once(setting):
+    done = await finished(setting, "github", 'Replace "run the installer" with "open the installer" in install.md')
+    hub, number, there = setting.fakes["github"], int(done["prLink"].rpartition("/")[2]), asyncio.Event()
+
+    async def stall():
+        there.set()
+        await asyncio.Event().wait()  # until its caller is gone
+
+    hub.on_answer = stall
+    await hub.people.say(number, '@docsmith replace "open the installer" with "use the installer" in install.md')
+    headers, body = signed(
+        "github-issue-comment", setting.secrets["github"], issue={"number": number, "pull_request": {}}
+    )
+    headers["X-GitHub-Delivery"] = "another"
+    await post_hook(setting, "github", headers, body)
+    await asyncio.wait_for(there.wait(), 60)
+    await asyncio.to_thread(setting.service.kill)
+    await asyncio.to_thread(setting.service.start)
+    await recorded(setting.service, f"job-{done['id']}", until="comment-answered")
+    assert len([one for one in hub.people.of(number) if "docsmith-answer" in one.text]) == 1
+    events = await job_events(setting.http, setting.service, done["id"])
+    assert [event["type"] for event in events].count("message-added") == 1
+
+
+async def post_hook(here, kind, headers, body):
+    url = f"{here.service.url}/hooks/{here.projects[kind]['id']}"
+    async with here.http.post(url, data=body, headers=dict(headers)) as answer:
+        assert answer.status == 202
 
 
 def numbered(hook, number):

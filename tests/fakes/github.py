@@ -4,6 +4,7 @@ documentation. The emulator in ``tests/github`` knows no comments.
 
 import hashlib
 import json
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from aiohttp import web
@@ -23,6 +24,7 @@ class FakeGitHub:
         self.pulls: list[dict[str, Any]] = []
         self.asked: list[tuple[str, str]] = []  # method, path with query
         self.locked = False
+        self.on_answer: Callable[[], Awaitable[object]] | None = None  # awaited once, when it is there and unconfirmed
         self.page_size = 100
         self.server = TestServer(self._app())
 
@@ -98,7 +100,13 @@ class FakeGitHub:
         if self.locked:
             return told(403, "Unable to create comment because issue is locked.")
         said = self.people.add(self._known(request)["number"], (await request.json())["body"], "docsmith")
+        await self._answered()
         return web.json_response(self._said(said), status=201)
+
+    async def _answered(self) -> None:
+        on_answer, self.on_answer = self.on_answer, None
+        if on_answer is not None:
+            await on_answer()
 
     async def _reply(self, request: web.Request) -> web.Response:
         first = self.people.thread(int(request.match_info["id"]))

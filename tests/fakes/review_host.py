@@ -37,7 +37,8 @@ class FakeReviewHost(FakeCodeHost):
         if self.errors:
             raise self.errors.pop(0)
         text = text_of(answer)
-        for one in self.people.of(number):
+        since = answer.asked_after.isoformat() if answer.asked_after else ""
+        for one in self.people.of(number, since=since):
             if one.text == text:
                 return _url(one)
         first = self.people.thread(int(answer.thread)) if answer.thread else []

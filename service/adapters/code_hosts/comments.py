@@ -1,7 +1,7 @@
 """The part of the code hosts' comments that they have in common: what is looked for, cut, and posted once."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Protocol, TypeVar
 
 from msgspec.structs import replace
@@ -32,8 +32,6 @@ T = TypeVar("T")
 PAGE = 100
 MAX_PAGES = 10
 """Limit for one kind of comments and one question."""
-CLOCKS_DIFFER = timedelta(hours=1)
-"""The most by which the code host's clock is taken to differ from ours."""
 
 
 class CommentsApi(Protocol):
@@ -58,10 +56,9 @@ class ReviewApi(CodeHostApi, Protocol):
 
 def answered(api: CommentsApi, number: int, answer: NewAnswer) -> Steps[str]:
     """Return the address of the answer, which is posted unless it is there already."""
-    since = answer.asked_after - CLOCKS_DIFFER if answer.asked_after is not None else None
     trouble: ServiceError | None = None
     for attempt in range(ROUNDS):
-        listed = yield from _delayed(api.read(number, since, ""), float(2**attempt) if attempt else 0.0)
+        listed = yield from _delayed(api.read(number, answer.asked_after, ""), float(2**attempt) if attempt else 0.0)
         for comment in listed.comments if listed is not None else ():
             if f"\n{OURS}{answer.marker} " in comment.text.replace("\r", ""):
                 return comment.source.url

@@ -5,7 +5,7 @@ The answer is on the code host before it is recorded; after a crash in between i
 
 import asyncio
 from collections.abc import Sequence
-from datetime import UTC, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import structlog
@@ -95,7 +95,7 @@ class CommentAnswers:
         for asked in _due(job.work.review.unanswered, has_ended=isinstance(job, Finished)):
             first = asked[0]
             text = _refusal(first) if first.reason is not None else self._closing(job, asked)
-            answer = NewAnswer(text, first.answer_id, first.comment.thread, first.asked_at)
+            answer = NewAnswer(text, first.answer_id, first.comment.thread, _written_at(asked))
             ids = tuple(one.answer_id for one in asked)
             try:
                 url = await host.post_answer(source, first.comment.number, answer)
@@ -140,6 +140,14 @@ def _due(unanswered: Sequence[Unanswered], *, has_ended: bool) -> list[list[Unan
                 threads.setdefault((one.comment.number, one.comment.thread), []).append(one)
         due += threads.values()
     return due
+
+
+def _written_at(asked: Sequence[Unanswered]) -> datetime | None:
+    """Return when the first of the comments was written, by the code host's clock; None when that is not known."""
+    try:
+        return min(datetime.fromisoformat(one.comment.version) for one in asked)
+    except ValueError:
+        return None
 
 
 def _refusal(asked: Unanswered) -> str:

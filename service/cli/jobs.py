@@ -193,7 +193,7 @@ async def show_list(runtime: Runtime, options: Options, output: Output) -> int:
     shown = [
         (
             short_id(job.id),
-            job.outcome or job.status,
+            job.outcome or ("waiting" if job.waiting else job.status),
             job.created_at[:16].replace("T", " "),
             one_line(job.title, 60),
             job.pr_link or "",

@@ -25,6 +25,7 @@ from service.domain.jobs.decider import (
     Problem,
     PullRequestOpened,
 )
+from service.domain.jobs.events import JobResumed, JobWaiting
 from service.domain.model import Usage
 from service.domain.organizations import OrganizationCreated
 from service.domain.projects.decider import ProjectChanged, ProjectCreated
@@ -58,6 +59,7 @@ from service.streams import (
     USAGE,
     WEBHOOKS,
 )
+from service.views.jobs import JobWaitView
 from tests.projections.given import Log
 
 NOW, LATER = (datetime(2026, 1, day, tzinfo=UTC) for day in (2, 3))
@@ -115,6 +117,7 @@ OPENED = PullRequestOpened(7, "https://h/7", NOW)
 COMPLETED = JobCompleted("Done", NOW)
 BROKEN = Problem("front-matter", "a.md", "Broken.", 3)
 LONG = Problem("size", "", "Long.", severity="warning", code="too_large")
+PAUSED = JobWaiting("git", "down", NOW, LATER, tries=1, attempt=0)
 JOB_FAILED = JobFailed("internal", "Oh.", NOW)
 REOPENED = JobReopened(2, False, LATER)
 ERASED = (ERASURES, "job-j", SubjectErased(NOW))
@@ -177,6 +180,20 @@ TABLE = {
     "interrupted job waits behind the others": (
         [*of(JOBS, "a", REQUESTED, STARTED), *of(JOBS, "b", REQUESTED), *of(JOBS, "a", JobInterrupted(1, NOW))],
         active_jobs, "", [("b", "o"), ("a", "o")],
+    ),
+    "paused job is in no queue": (
+        [*of(JOBS, "a", REQUESTED, STARTED, PAUSED), *of(JOBS, "b", REQUESTED)],
+        jobs, "queue_position waiting",
+        [(None, None), (None, JobWaitView("git", AT, AT_LATER, "down"))],
+    ),
+    "resumed job queues": (
+        [*of(JOBS, "a", REQUESTED, STARTED, PAUSED), *of(JOBS, "b", REQUESTED, STARTED),
+         *of(JOBS, "a", JobResumed(LATER))],
+        jobs, "queue_position waiting",
+        [(None, None), (1, JobWaitView("turn", AT_LATER, None, "It is at place 1 in the queue."))],
+    ),
+    "cancelled job waits for nothing": (
+        of(JOBS, "j", REQUESTED, STARTED, PAUSED, JOB_FAILED), jobs, "status waiting", [("failed", None)],
     ),
     "job completed": (
         of(JOBS, "j", REQUESTED, STARTED, OPENED, COMPLETED),

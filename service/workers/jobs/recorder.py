@@ -28,7 +28,7 @@ class StepRecorder:
         self._clock, self._retry_seconds = clock, retry_seconds
         self._run = 0
         self.tries = 0
-        """How often in a row the job had to wait without a new step between."""
+        """How often in a row the job had to wait for its machine, without a new step between."""
         self.position = 0
         self.damaged = 0
         """The version of the first of the job's events whose text is damaged; 0 when all can be read."""
@@ -44,7 +44,8 @@ class StepRecorder:
         if not isinstance(state, Running):
             raise Conflict("The job was not taken up.")
         self._run = state.work.runs
-        self.tries = state.work.setback.tries if state.work.setback else 0
+        before = state.work.setback
+        self.tries = before.tries if before is not None and before.dependency == "disk" else 0
         return state
 
     async def record(self, command: JobCommand) -> Running | Finished:

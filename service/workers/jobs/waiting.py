@@ -17,12 +17,12 @@ LONGEST_SLEEP_SECONDS = 60.0
 TRIES_WITHOUT_MEMORY = 5
 """After which a job that runs out of memory each time fails: it may be what takes it."""
 
-_NEVER_PASSES = frozenset({"model_reply_too_long"})
-"""Codes of failures that another try only repeats, and pays for."""
+_NEVER_PASSES = frozenset({"model_reply_too_long", "project_unknown"})
+"""Codes of failures that another try only repeats, or pays for again."""
 
 
 def dependency_of(error: Exception, *, tries: int) -> Dependency | None:
-    """Return what a job waits for after this error; None: it fails. ``tries``: its waits in a row before."""
+    """Return what a job waits for after this error; None: it fails. ``tries``: its waits for the disk in a row."""
     if isinstance(error, MemoryError):
         return "disk" if tries < TRIES_WITHOUT_MEMORY - 1 else None
     if isinstance(error, DiskFull) or _lacks_descriptors(error) or lacks_memory(error):

@@ -264,6 +264,7 @@ async def test_pull_request_with_errors_is_not_ready(client, hosted):
     hosted.errors = 2
     html = await text_of(client)
     assert "The checks found 2 errors" in html
+    assert 'class="primary"' not in html
     assert "Ready" not in html
     assert "stands in the way" not in html
 

@@ -142,7 +142,8 @@ class _Publication:
         read = await sources(state, workspace, changes, self._context)
         body = await pull_request.body(state, workspace, changes, self._context.recorder.job_id, read)
         unfinished = is_unfinished(finish, problems)
-        mended = bool(rounds) and rounds[-1].is_unfinished and not request.as_draft
+        was_draft = state.work.was_unmerged or (bool(rounds) and rounds[-1].is_unfinished)
+        mended = was_draft and not request.as_draft
         draft = True if unfinished else False if mended else None  # else a person's choice is left alone
         host, shown = self._context.host, None
         with depending_on("code_host"):

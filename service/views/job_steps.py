@@ -41,6 +41,8 @@ class JobStep(Struct, frozen=True):
     name: str
     detail: str = ""
     is_error: bool = False
+    is_tool: bool = False
+    """The name is that of a tool."""
 
 
 class JobSteps(Struct, frozen=True):
@@ -65,7 +67,8 @@ class StepReader:
         if isinstance(event, ModelReplied):
             return self._replied(event)
         if isinstance(event, ToolReturned):
-            return JobStep(event.returned_at, event.name, self._paths.pop(event.call_id, ""), is_error=event.is_error)
+            path = self._paths.pop(event.call_id, "")
+            return JobStep(event.returned_at, event.name, path, is_error=event.is_error, is_tool=True)
         known = _STEPS.get(type(event))
         return None if known is None else known(event)
 

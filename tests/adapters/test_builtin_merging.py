@@ -78,6 +78,9 @@ async def test_conflict_that_needs_judgement_is_named():
     journal.say("Merge again")
     again = await run_job(journal, docs, BuiltinEditor(), host=host)
     assert again.outcome.outcome == "needs_input"
+    journal.say("keep main")
+    last = await run_job(journal, docs, BuiltinEditor(), host=host)
+    assert (last.outcome.outcome, host.pull_requests[0].draft) == ("pull_request", False)
 
 
 @pytest.mark.parametrize(("said", "kept"), [("keep main", "Zenith"), ("Merge main and keep ours", "Apex")])

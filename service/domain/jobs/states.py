@@ -97,6 +97,8 @@ class Work(Struct, frozen=True):
     """The merge that the round began with: its commit has two parents, ``base_commit`` and the merge's commit."""
     unmerged: tuple[Problem, ...] = ()
     """Reasons for which the documentation's branch is not merged in this round."""
+    was_unmerged: bool = False
+    """The pull request is a draft since an earlier round, which could not merge the documentation's branch."""
     commit: Committed | None = None
     pushed: BranchPushed | None = None
     presented: bool = False

@@ -182,6 +182,7 @@ def _next_round(work: Work, event: JobReopened | RoundStarted, *, keeps_changes:
         base_commit=work.base_commit if keeps_changes else None,
         merge=work.merge if keeps_changes else None,
         unmerged=work.unmerged if keeps_changes else (),
+        was_unmerged=bool(work.unmerged) or (work.was_unmerged and not work.presented),
         contexts=None,
         changes=work.changes if keeps_changes else {},
         transcript=(*work.transcript, event),

@@ -165,7 +165,9 @@ class Session:
 
     def _finish(self) -> dict[str, object]:
         if self._merged and not self._begun and not self._unknown:
-            return {"title": MERGE_TITLE, "summary": "\n".join(self._merge_report())[:7900]}
+            lines = self._merge_report()
+            summary = lines[0] if len(lines) == 1 else "\n".join(f"- {line}" for line in lines)
+            return {"title": MERGE_TITLE, "summary": summary[:7900]}
         title = title_of(self._begun[0]) if len(self._begun) == 1 else f"Carry out {len(self._begun)} instructions"
         lines = [*(self._merge_report() if self._merged else self._editing.report)]
         if self._unknown:

@@ -178,6 +178,18 @@ async def test_refusal_by_the_code_host_is_the_jobs_failure(setting):
     assert "Make a new one" in done["failure"]["message"]
 
 
+async def test_doctor_names_what_a_token_lacks(setting):
+    setting.fakes["gitea"].may_ask_rights = False
+    try:
+        findings = (await asyncio.to_thread(setting.service.cli, "doctor", status=1))["findings"]
+    finally:
+        setting.fakes["gitea"].may_ask_rights = True
+    said = {one["name"]: one for one in findings if one["name"].startswith("code host of ")}
+    assert said["code host of gitea"]["level"] == "note"
+    assert "comments on pull requests are not read" in said["code host of gitea"]["says"]
+    assert said["code host of github"]["level"] == "ok"
+
+
 async def test_a_project_is_changed_and_shown(setting):
     assert "no branch 'nowhere'" in await said(setting, "project", "update", "gitlab", "--ref", "nowhere")
     changed = await cli(

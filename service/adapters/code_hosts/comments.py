@@ -29,8 +29,9 @@ from service.ports.review_host import (
 
 T = TypeVar("T")
 
-PAGE = 100
-MAX_PAGES = 10
+PAGE = 15
+"""Comments of an answer: GitHub's may have 262,144 bytes each, and an answer has a limit in bytes."""
+MAX_PAGES = 70
 """Limit for one kind of comments and one question."""
 
 

@@ -142,3 +142,64 @@ async def test_title_that_is_there_already_changes_nothing():
     end, changed, _ = await job('set title of index to "Home"', files=FILES)
     assert changed == {}
     assert 'The title of index.mdx is "Home" already.' in end.outcome.message
+
+
+SIDEBARS = """// @ts-check
+module.exports = {
+  docs: [
+    "index",
+    {
+      type: "category",
+      label: "Guides",
+      items: ["guides/old", { type: "doc", id: "guides/second", label: "Second" }],
+    },
+  ],
+};
+"""
+VITEPRESS = """import { defineConfig } from 'vitepress'
+
+export default defineConfig({
+  themeConfig: {
+    sidebar: [
+      { text: 'Start', link: '/' },
+      { text: 'Old', link: '/guides/old' },
+      { text: 'Second', link: '/guides/second' },
+    ],
+  },
+})
+"""
+GUIDES = {
+    "docs/index.md": "# Home\n",
+    "docs/guides/old.md": "# Old\n",
+    "docs/guides/next.md": "---\nid: second\n---\n\n# Second\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("asked", "before", "after"),
+    [
+        ("remove page guides/old", '["guides/old", { type', "[{ type"),
+        ("remove page guides/next", ', { type: "doc", id: "guides/second", label: "Second" }]', "]"),
+        ("rename guides/old to guides/older", '"guides/old"', '"guides/older"'),
+        ("rename guides/next to guides/deep/next", '"guides/second"', '"guides/deep/second"'),
+    ],
+)
+async def test_sidebar_that_is_a_program_follows_its_pages(asked, before, after):
+    files = {**GUIDES, "sidebars.js": SIDEBARS, "docusaurus.config.js": "module.exports = {}\n"}
+    end, changed, _ = await job(asked, files=files)
+    assert changed["sidebars.js"] == SIDEBARS.replace(before, after)
+    assert end.work.remaining_problems == ()
+
+
+@pytest.mark.parametrize(
+    ("asked", "before", "after"),
+    [
+        ("remove page guides/old", "      { text: 'Old', link: '/guides/old' },\n", ""),
+        ("rename guides/old to guides/older", "'/guides/old'", "'/guides/older'"),
+    ],
+)
+async def test_sidebar_of_vitepress_follows_its_pages(asked, before, after):
+    files = {**GUIDES, "docs/.vitepress/config.ts": VITEPRESS}
+    end, changed, _ = await job(asked, files=files)
+    assert changed["docs/.vitepress/config.ts"] == VITEPRESS.replace(before, after)
+    assert end.work.remaining_problems == ()

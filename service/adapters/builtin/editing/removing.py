@@ -3,6 +3,7 @@
 import re
 from collections.abc import Generator, Sequence
 
+from service.adapters.builtin.editing.code_navigation import document_id, leave_sidebars
 from service.adapters.builtin.editing.forms import Remove
 from service.adapters.builtin.editing.nesting import without_entry, without_item
 from service.adapters.builtin.editing.pages import is_page, stem_of
@@ -22,11 +23,13 @@ def remove_page(editing: Editing, asked: Remove) -> Steps:
         return
     others = (yield from _broken(editing)) if editing.edits else ()
     known = {(link.path, link.found) for link in others}
+    own_id = yield from document_id(editing, page)
     result = yield from editing.one(f"Deleting {page}. ", "delete", path=page)
     if result.is_error:
         editing.report_errors([result])
         return
     editing.say(f"Removed {page}.")
+    yield from leave_sidebars(editing, page, own_id)
     plain = gone = 0
     pages: set[str] = set()
     left: list[DeadLink] = []

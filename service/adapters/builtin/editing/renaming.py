@@ -3,6 +3,7 @@
 from collections.abc import Generator, Sequence
 from pathlib import PurePosixPath
 
+from service.adapters.builtin.editing.code_navigation import document_id, rename_in_sidebars
 from service.adapters.builtin.editing.forms import Rename
 from service.adapters.builtin.editing.mending import mend_broken_by_changes
 from service.adapters.builtin.editing.pages import is_index, is_page
@@ -17,6 +18,7 @@ def rename_page(editing: Editing, asked: Rename) -> Steps:
     to = yield from _target(editing, page, asked)
     if not to:
         return
+    own_id = yield from document_id(editing, page)
     result = yield from editing.one(f"Moving {page}. ", "move", path=page, to=to)
     if docs := docs_folder(result):
         to = f"{docs}/{to}"
@@ -25,6 +27,7 @@ def rename_page(editing: Editing, asked: Rename) -> Steps:
         editing.report_errors([result])
         return
     editing.say(f"Renamed {page} to {to}.")
+    yield from rename_in_sidebars(editing, page, to, own_id)
     yield from mend_broken_by_changes(editing, "Fixed the links to it")
 
 

@@ -18,6 +18,7 @@ Edit = tuple[int, int, str]
 """From where and up to where in a text, and what is to be there."""
 
 _LINK_END = re.compile(r">?(?:\s+(?:\"[^\"\n]*\"|'[^'\n]*'|\([^()\n]*\)))?\s*\)")
+_CLOSING = re.compile(r"\s*+</(?P<tag>[A-Z][\w.]*+)>[ \t\r]*+(?:\n|\Z)")
 _REFERENCE_END = re.compile(r"\](?:\[[^\[\]\n]*\])?")
 _ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+(?:[*_]{1,3})?")
 _REST_OF_ITEM = re.compile(r"[*_]{0,3}[.;,]?[ \t\r]*(?:[ \t](?:-|–|—)[ \t].*|:[^\n]*)?")  # noqa: RUF001  dashes of all kinds
@@ -122,7 +123,7 @@ def _whole_lines(text: str, start: int, end: int) -> Edit:
 
 def _empty_wrapper(text: str, start: int, end: int) -> tuple[int, int] | None:
     """Return the lines of a component of which nothing would be left but its own tags."""
-    closing = re.compile(r"[ \t\r\n]*</(?P<tag>[A-Z][\w.]*)>[ \t\r]*(?:\n|\Z)").match(text, end)
+    closing = _CLOSING.match(text, end)
     if closing is None:
         return None
     opening = re.compile(rf"^[ \t]*<{re.escape(closing['tag'])}(?:[ \t][^<>\n]*)?>[ \t\r\n]*\Z", re.MULTILINE)

@@ -147,6 +147,17 @@ class Tree:
         there = (one for one in self._readings(normal) if self.exists(one) or self.has_folder(one))
         return next(there, normal)
 
+    async def checked_folder(self, path: str) -> str:
+        """Return the folder that is meant, as ``folder`` does. Raise Refused for a hidden one, a link, a submodule."""
+        folder = self.folder(path)
+        if folder in ("", EVERYTHING):
+            return folder
+        if is_hidden(folder):
+            raise Refused(f"{self.prefix}{folder} is a hidden file or folder, which tools neither read nor write.")
+        if not self.exists(folder) and not self.has_folder(folder):
+            await self.refuse_left_out(folder)
+        return folder
+
     def has_folder(self, path: str) -> bool:
         return path in self._folders or any(
             text is not None and changed.startswith(f"{path}/") for changed, text in self._changes.items()
@@ -194,7 +205,7 @@ class Tree:
         text = await self.text(path)
         if text is None:
             why = f"it is not text (binary, or not UTF-8), or larger than {self.limits.file_bytes} bytes"
-            raise Refused(f"{self.prefix}{path} cannot be read: {why}.")
+            raise Refused(f"{self.prefix}{path} cannot be read: {why}.", "Leave it as it is.")
         if text.startswith(LFS_POINTER):
             raise Refused(f"{self.prefix}{path} is kept in Git LFS: its content is not here. Leave it as it is.")
         return text
@@ -288,6 +299,13 @@ class Tree:
             if near
             else "Use list or search to find it."
         )
+
+
+def lines_of(text: str) -> list[str]:
+    """Return the lines with their ends, counted as everywhere: only a line feed ends one."""
+    lines = [f"{line}\n" for line in text.split("\n")]
+    lines[-1] = lines[-1].removesuffix("\n")
+    return lines if lines[-1] else lines[:-1]
 
 
 def is_within(path: str, folder: str) -> bool:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from service.agent.guards import configurations
 from service.agent.guards.paths import Names, checked_writable, is_under
 from service.agent.guards.refused import Refused
-from service.agent.tree import LIMITS, Limits, Tree
+from service.agent.tree import LIMITS, Limits, Tree, lines_of
 from service.domain.jobs.decider import FileChange
 from service.ports.docs_source import DocsSource, MergedCommit, NewCommit, Source, TreeFile
 
@@ -72,9 +72,9 @@ class Workspace(Tree):
         path = self._writable(path)
         text = await self.read(path)
         if not old:
-            raise Refused("The text to replace is empty. To write a whole file use write.")
+            raise Refused("The text to replace is empty.", "To write a whole file use write.")
         if old == new:
-            raise Refused("The old and the new text are the same.")
+            raise Refused("The old and the new text are the same.", "Nothing has to be replaced.")
         starts = _occurrences(text, old)
         if not starts and (copied := without_line_numbers(old)) is not None:
             old, new = copied, without_line_numbers(new) or new
@@ -86,7 +86,9 @@ class Workspace(Tree):
         if line is not None:
             chosen = _occurrences_on(text, old, line)
             if starts and not chosen:
-                raise Refused(f"{path} has this text on {_lines(lines)}, not on line {line}.")
+                raise Refused(
+                    f"{path} has this text on {_lines(lines)}, not on line {line}.", "Give one of these lines."
+                )
             starts, lines = chosen, [line] * len(chosen)
         if not starts:
             raise Refused(f"{path} does not have this text.", _hint(text, old))
@@ -107,9 +109,9 @@ class Workspace(Tree):
         path = self._writable(path)
         before = await self.read(path)
         end = "\r\n" if "\r\n" in before else "\n"
-        lines = before.splitlines(keepends=True)
+        lines = lines_of(before)
         if after_line is not None and after_line > len(lines):
-            raise Refused(f"{path} has {len(lines)} lines.")
+            raise Refused(f"{path} has {len(lines)} lines.", f"Give an after_line up to {len(lines)}, or none.")
         at = len(lines) if after_line is None else after_line
         if at and not lines[at - 1].endswith(("\n", "\r")):
             lines[at - 1] += end
@@ -122,9 +124,9 @@ class Workspace(Tree):
         path, to = self._writable(path), self._writable(to)
         text = await self.read(path)
         if path == to:
-            raise Refused("The old and the new path are the same.")
+            raise Refused("The old and the new path are the same.", "Give another one.")
         if self.exists(to):
-            raise Refused(f"{to} exists already.")
+            raise Refused(f"{to} exists already.", "Give another path, or delete it first.")
         await self._check_new(to, instead_of=path)
         return await self._allowed((FileChange(path, None), FileChange(to, text)))
 
@@ -191,16 +193,18 @@ class Workspace(Tree):
             try:
                 size = len(change.content.encode())
             except UnicodeEncodeError:
-                raise Refused("The text has characters that UTF-8 cannot hold (half of a surrogate pair).") from None
+                raise Refused(
+                    "The text has characters that UTF-8 cannot hold (half of a surrogate pair).", "Leave them out."
+                ) from None
             if size > self.limits.file_bytes:
-                raise Refused(f"{change.path} would be {size} bytes; the most is {self.limits.file_bytes}.")
+                raise Refused(f"{change.path} would be {size} bytes; the most is {self.limits.file_bytes}.", "Part it.")
             if "\0" in change.content:
-                raise Refused("The text has a NUL character.")
+                raise Refused("The text has a NUL character.", "Leave it out.")
         after = {**self._changes, **{change.path: change.content for change in changes}}
         if len(after) > self.limits.changed_files:
-            raise Refused(f"One job changes at most {self.limits.changed_files} files.")
+            raise Refused(f"One job changes at most {self.limits.changed_files} files.", "Finish with these.")
         if sum(len(text) for text in after.values() if text) > self.limits.changed_bytes:
-            raise Refused(f"All changed files together have at most {self.limits.changed_bytes} bytes.")
+            raise Refused(f"All changed files together have at most {self.limits.changed_bytes} bytes.", "Finish.")
 
 
 def without_line_numbers(text: str) -> str | None:

@@ -12,7 +12,7 @@ from service.agent.tools.toolbox import Toolbox
 from service.agent.tree import Tree
 from service.agent.workspace import Workspace
 from service.domain.errors import NotFound
-from service.ports.docs_source import NewCommit, Source
+from service.ports.docs_source import LeftOut, NewCommit, Source
 from service.ports.search_index import SearchResult, Section
 from tests.contracts.docs_source import AT
 from tests.fakes.docs_source import FakeDocsSource
@@ -288,3 +288,29 @@ async def test_history_and_the_diff_of_a_commit():
     assert "A=2" not in diff
     assert (await box.run(call("history", path=".env"))).is_error
     assert "Use history" in (await box.run(call("diff", commit="0" * 10))).result
+
+
+@pytest.mark.parametrize("name", ["*.MDX", "guides/**", "guides/*.mdx", "**/a.mdx", "./guides/*", "a.mdx"])
+async def test_names_are_found_by_patterns_as_by_parts(name):
+    listed = await run("list", files={"guides/a.mdx": "x\n", "b.md": "x\n"}, name=name)
+    assert "guides/a.mdx" in listed.result
+    assert "b.md" not in listed.result
+
+
+@pytest.mark.parametrize(("folder", "says"), [("docs/link", "symbolic link"), (".github", "hidden"), ("a/..", "")])
+@pytest.mark.parametrize("tool", ["list", "search", "check_links", "history", "diff"])
+async def test_folder_that_cannot_be_used_is_refused(tool, folder, says):
+    docs = FakeDocsSource({**FILES, ".github/x.md": "x\n"})
+    docs.left_out_files = [LeftOut("docs/link", "It is a symbolic link, which is not followed.")]
+    workspace = await Workspace.open(docs, SOURCE, docs.branches["main"], {})
+    where = "path" if tool in ("history", "diff") else "folder"
+    more = {"query": "retry"} if tool == "search" else {}
+    outcome = await Toolbox(workspace, Links(workspace), None, "docs").run(call(tool, **{where: folder}, **more))
+    assert outcome.is_error == bool(says)
+    assert says in outcome.result
+
+
+async def test_insert_counts_lines_as_read_shows_them():
+    box = await toolbox({"a.md": "one\x0cstill one\ntwo\n"})
+    (change,) = (await box.run(call("insert", path="a.md", text="new", after_line=1))).changes
+    assert change.content == "one\x0cstill one\nnew\ntwo\n"

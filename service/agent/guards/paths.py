@@ -79,19 +79,21 @@ class Names:
         for part in path.split("/"):
             _check_new_part(part)
         if len(path) > MAX_PATH:
-            raise Refused(f"A path has at most {MAX_PATH} characters.")
+            raise Refused(f"A path has at most {MAX_PATH} characters.", "Give a shorter one.")
         other = self._files.get(_folded(path))
         if other not in (None, path, instead_of):
-            raise Refused(f"{path} would be the same file as {other} where case or accents do not count.")
+            raise Refused(
+                f"{path} would be the same file as {other} where case or accents do not count.", "Give another name."
+            )
         if _folded(path) in self._folders:
-            raise Refused(f"{path} is a folder.")
+            raise Refused(f"{path} is a folder.", "Give the path of a file in it.")
         folder = path.rpartition("/")[0]
         while folder:
             known = self._folders.get(_folded(folder), folder)
             if known != folder:
                 raise Refused(f"{folder} would be the same folder as {known} where case does not count: use {known}.")
             if self._files.get(_folded(folder)) not in (None, instead_of):
-                raise Refused(f"{folder} is a file.")
+                raise Refused(f"{folder} is a file.", "Give a path in another folder.")
             folder = folder.rpartition("/")[0]
 
 
@@ -171,13 +173,13 @@ def is_navigation_above(path: str, docs_folder: str) -> bool:
 
 def _check_new_part(part: str) -> None:
     if part != unicodedata.normalize("NFC", part):
-        raise Refused(f"{part!r} is not in Unicode's normal form C.")
+        raise Refused(f"{part!r} is not in Unicode's normal form C.", "Write it with composed letters.")
     if any(c in '\\<>:"|?*' or unicodedata.category(c).startswith("C") for c in part):
-        raise Refused(f"{part!r} has a character that some file systems refuse.")
+        raise Refused(f"{part!r} has a character that some file systems refuse.", "Use letters, digits and -.")
     if part.endswith((".", " ")) or part.startswith((" ", "-")) or part.split(".")[0].lower() in _RESERVED:
-        raise Refused(f"{part!r} is a name that some systems refuse.")
+        raise Refused(f"{part!r} is a name that some systems refuse.", "Give another name.")
     if len(part.encode()) > 255:
-        raise Refused("A file's name has at most 255 bytes.")
+        raise Refused("A file's name has at most 255 bytes.", "Give a shorter one.")
 
 
 def _folded(path: str) -> str:

@@ -37,7 +37,9 @@ class ListFiles(Arguments, frozen=True, tag_field="tool", tag="list"):
     """
 
     folder: Folder = ""
-    name: Annotated[str, Meta(description="Only paths that contain this text; upper and lower case are alike.")] = ""
+    name: Annotated[
+        str, Meta(max_length=400, description="Only paths that contain this text, or match a pattern such as *.mdx.")
+    ] = ""
 
 
 class Search(Arguments, frozen=True, tag_field="tool", tag="search"):

@@ -5,12 +5,9 @@ files are.
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 
-from service.agent.guards.paths import is_hidden
-from service.agent.guards.refused import Refused
 from service.agent.tools.arguments import History
-from service.agent.tools.reading import lines_of
 from service.agent.tools.results import MAX_RESULT_CHARACTERS, Outcome, number_of, with_data
-from service.agent.tree import EVERYTHING, Tree, is_within
+from service.agent.tree import EVERYTHING, Tree, is_within, lines_of
 from service.agent.workspace import Workspace
 from service.domain.comparison import Effort, Opcode, coarse_opcodes, opcodes
 from service.domain.tool_values import Diffed
@@ -28,7 +25,7 @@ Versions = tuple[str, str, str | None, str | None]
 
 async def own_diff(workspace: Workspace, moved: Mapping[str, str], path: str) -> Outcome:
     """Show the job's changes. ``moved``: old path to new path of files that were moved."""
-    scope = workspace.folder(path)
+    scope = await workspace.checked_folder(path)
     effective = await workspace.effective_changes()
     came_from = {to: old for old, to in moved.items() if to in effective and old in effective}
     versions: list[Versions] = []
@@ -46,7 +43,7 @@ async def own_diff(workspace: Workspace, moved: Mapping[str, str], path: str) ->
 
 async def commit_diff(tree: Tree, name: str, path: str) -> Outcome:
     """Show what a commit of the tree's history changed."""
-    found, texts = await tree.changed_by(name.strip(), _scope(tree, path))
+    found, texts = await tree.changed_by(name.strip(), await _scope(tree, path))
     versions = [
         (
             tree.prefix + file.path,
@@ -69,7 +66,7 @@ async def commit_diff(tree: Tree, name: str, path: str) -> Outcome:
 
 
 async def history(tree: Tree, asked: History) -> Outcome:
-    scope = _scope(tree, asked.path)
+    scope = await _scope(tree, asked.path)
     found = await tree.history(scope, asked.limit)
     where = tree.prefix + scope if scope else tree.prefix or "the repository"
     more = "" if found.is_whole or len(found.commits) >= asked.limit else " The history before is not here."
@@ -83,11 +80,9 @@ def _line(commit: PastCommit) -> str:
     return f"{commit.commit[:10]} {commit.at:%Y-%m-%d} {commit.author}: {commit.subject}"
 
 
-def _scope(tree: Tree, path: str) -> str:
+async def _scope(tree: Tree, path: str) -> str:
     """Return the file or folder that is meant, which may be gone by now; empty for everything."""
-    scope = tree.folder(path)
-    if is_hidden(scope) and scope != EVERYTHING:
-        raise Refused(f"{tree.prefix}{scope} is a hidden file or folder, which tools neither read nor write.")
+    scope = await tree.checked_folder(path)
     return "" if scope == EVERYTHING else scope
 
 

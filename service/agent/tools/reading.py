@@ -1,11 +1,12 @@
 """The tools that show the repository: its list of files, and a file's text."""
 
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
 
 from service.agent.guards.refused import Refused
 from service.agent.tools.arguments import Read
 from service.agent.tools.results import MAX_RESULT_CHARACTERS, Outcome, bounded, number_of, with_data
-from service.agent.tree import EVERYTHING, Tree
+from service.agent.tree import EVERYTHING, Tree, lines_of
 from service.domain.tool_values import Lines, Listed
 
 MAX_LISTED = 500
@@ -43,17 +44,12 @@ async def read(tree: Tree, asked: Read) -> Outcome:
     return Outcome(said, value=Lines(span, next_line, True, shown_path, asked.start_line, tree.commit))
 
 
-def lines_of(text: str) -> list[str]:
-    """Return the lines with their ends, as ``replace`` and the checks count them: only a line feed ends one."""
-    lines = text.split("\n")
-    return [f"{line}\n" for line in lines[:-1]] + lines[-1:] if lines[-1] else [f"{line}\n" for line in lines[:-1]]
-
-
 def listing(tree: Tree, folder: str, name: str) -> Outcome:
-    wanted = [path for path in tree.paths_within(folder) if name.lower() in path.lower()]
+    wanted = [path for path in tree.paths_within(folder) if _fits(path, name.strip())]
     if not wanted:
         known = folder in ("", EVERYTHING) or tree.has_folder(folder) or tree.exists(folder)
-        return Outcome("No file fits." if known else f"Folder not found: {tree.prefix}{folder}.", value=Listed(0))
+        said = "No file fits." if known else f"Folder not found: {tree.prefix}{folder}. List the one above it."
+        return Outcome(said, value=Listed(0))
     wanted = [tree.prefix + path for path in wanted]
     lines = wanted
     depth = 1 + tree.prefix.count("/") + (folder.count("/") + 1 if folder not in ("", EVERYTHING) else 0)
@@ -66,6 +62,14 @@ def listing(tree: Tree, folder: str, name: str) -> Outcome:
     rest = "" if len(shown) == len(lines) else f" The first {len(shown)} are listed: ask for a folder or a name."
     said, span = with_data(f"{number_of(len(wanted), 'file')}.{rest}", bounded(text))
     return Outcome(said, value=Listed(len(wanted), span))
+
+
+def _fits(path: str, name: str) -> bool:
+    """Return whether a path contains a text, or matches a pattern such as ``*.mdx`` or ``guides/**``."""
+    path, name = path.lower(), name.lower().removeprefix("./")
+    if not any(c in name for c in "*?"):
+        return name in path
+    return fnmatchcase(path, name) or fnmatchcase(path, f"*/{name}") or fnmatchcase(path, name.replace("**/", ""))
 
 
 def _collapsed(paths: Sequence[str], depth: int) -> list[str]:

@@ -31,7 +31,7 @@ async def search(
         raise Refused("The query is blank.", "Give words, or text that the files contain.")
     if asked.exact and asked.regex:
         raise Refused("A query is either exact or a regular expression.", "Set one of them.")
-    folder = tree.folder(asked.folder)
+    folder = await tree.checked_folder(asked.folder)
     paths = await asyncio.to_thread(tree.paths_within, folder)
     if folder and not paths:
         raise Refused(f"No file is in {tree.prefix}{folder}.", "Use list to see the folders.")

@@ -112,7 +112,7 @@ class Toolbox:
         match arguments:
             case ListFiles(folder=folder, name=name):
                 tree, folder = self._root(folder)
-                return await asyncio.to_thread(listing, tree, tree.folder(folder), name)
+                return await asyncio.to_thread(listing, tree, await tree.checked_folder(folder), name)
             case Search(folder=folder):
                 tree, folder = self._root(folder)
                 index = self._index if tree is workspace else None
@@ -139,7 +139,7 @@ class Toolbox:
                 (change,) = await workspace.delete(path)
                 return Outcome(f"Deleted {change.path}.", changes=(change,))
             case CheckLinks():
-                return await check_links(self._links, arguments, workspace.folder(arguments.folder))
+                return await check_links(self._links, arguments, await workspace.checked_folder(arguments.folder))
             case CheckExternal():
                 return await check_external(workspace, self._links, self._link_checker, arguments)
             case Check():

@@ -1,8 +1,10 @@
 """Links to other sites are asked for on request; what fails for good is a warning of the job."""
 
 import msgspec
+from msgspec.structs import replace
 
 from service.agent.checks.links import Links
+from service.agent.loop.loop import work
 from service.agent.tools import external
 from service.agent.tools.toolbox import Toolbox
 from service.agent.workspace import Workspace
@@ -10,8 +12,9 @@ from service.domain.jobs.decider import ToolReturned
 from service.domain.model import ToolCall
 from service.ports.docs_source import Source
 from service.ports.link_checker import LinkAnswer
-from tests.agent.journal import START
+from tests.agent.journal import START, Journal, context_of
 from tests.fakes.docs_source import FakeDocsSource
+from tests.fakes.model import FakeModel, call, calls
 
 SOURCE = Source("p1", "", "main", "", "local")
 OLD = "https://docs.acme.dev/old"
@@ -32,8 +35,8 @@ async def run(text, checker, **arguments):
     changes = {"a.md": f"# A\n\n[old]({OLD})\n{text}"}
     workspace = await Workspace.open(docs, SOURCE, (await docs.fetch(SOURCE)).base_commit, changes)
     box = Toolbox(workspace, Links(workspace), None, "docs", link_checker=checker)
-    call = ToolCall("1", "check_external", msgspec.json.encode(arguments).decode())
-    return await box.run(call), workspace
+    asked = ToolCall("1", "check_external", msgspec.json.encode(arguments).decode())
+    return await box.run(asked), workspace
 
 
 ADDED = """
@@ -73,6 +76,20 @@ async def test_links_that_were_there_before_are_asked_when_all_are_wanted():
     (change,) = await workspace.write("a.md", "# A\n")
     workspace.apply([change])
     assert await external.remaining([step], workspace) == ()
+
+
+async def test_job_reports_broken_links_of_its_pages():
+    write = call("write", path="new.md", text="# New\n\n[gone](https://docs.acme.dev/gone)\n")
+    finish = call("finish", title="Add a page", summary="It was missing.")
+    model = FakeModel([calls(write, call("check_external")), calls(finish), calls(finish)])
+    journal = Journal("Add a page, and check its links")
+    context = replace(
+        context_of(journal, FakeDocsSource({"a.md": "# A\n"}), model), link_checker=FakeLinkChecker(**ANSWERS)
+    )
+    end = await work(journal.start(), context)
+    assert [(problem.code, problem.path) for problem in end.work.remaining_problems] == [
+        ("external_link_broken", "new.md")
+    ]
 
 
 async def test_an_installation_may_forbid_asking_other_sites():

@@ -181,6 +181,7 @@ CODE = {
     "a.mdx": 'import { Box } from "/snippets/box.jsx"\nimport X from "./x.jsx"\n\n<Box />\n\n<X />\n\n{new Date()}\n',
     "b.mdx": "# B\n",
     "c/d.mdx": "# D\n",
+    ".github/README.md": "<iframe src='https://x.dev' />\n",
 }
 
 
@@ -192,7 +193,7 @@ CODE = {
         ('import X from "./x.jsx"\n\n# B\n', []),
         ('import X from "../x.jsx"\n\n# B\n', [1]),
         ('import Y from "./x.jsx"\n\n# B\n', [1]),
-        ("# B\n\n{fetch(1)}\n\n<iframe src='x' />\n", [3, 5]),
+        ("# B\n\n{fetch(1)}\n\n<iframe src='https://x.dev' />\n", [3, 5]),
         ("# B\n\n[x](javascript:x)\n", [3]),
     ],
 )

@@ -48,6 +48,19 @@ async def test_text_that_occurs_once_is_replaced():
     assert count == 1
 
 
+@pytest.mark.parametrize("path", ["docs/.vitepress/config.ts", "website/sidebars.js"])
+async def test_program_of_navigation_takes_plain_entries_only(path):
+    source = replace(SOURCE, docs_folder="website/docs" if "website" in path else "docs")
+    entry = "{ text: 'A', link: '/a' }" if "vitepress" in path else "'a'"
+    text = f"export default {{ sidebar: [{entry}, more()] }}\n"
+    workspace = await opened({path: text, "docs/a.md": "x\n", "website/docs/a.md": "x\n"}, source=source)
+    assert await workspace.read(path) == text
+    change, _ = await workspace.replace(path, entry, f"{entry}, {entry.replace('a', 'b')}")
+    assert change.path == path
+    assert "only entries of its sidebars" in await refusal(workspace.replace(path, "more()", "less()"))
+    assert "cannot be made or removed" in await refusal(workspace.delete(path))
+
+
 async def test_text_that_occurs_twice_must_be_distinguished():
     workspace = await opened()
     assert "2 times, on lines 3, 5" in await refusal(workspace.replace("docs/index.md", "One.", "1."))

@@ -26,13 +26,15 @@ async def check(links: Links, changed: Sequence[Changed]) -> list[Problem]:
     pages = [file for file in changed if is_page(file.path)]
     if not any(file.after for file in pages):
         return []
-    dialect = (await links.layout()).dialect
+    layout = await links.layout()
+    dialect = layout.dialect
     roots = await asyncio.to_thread(_vue_roots, links.workspace)
     found = await asyncio.to_thread(_found, pages, dialect, roots)
     if not found:
         return []
     wanted = {piece.key: piece for pieces in found.values() for piece in pieces}
-    known = await _known_elsewhere(links.workspace, wanted, dialect, roots)
+    shown = await asyncio.to_thread(lambda: [path for path in links.workspace.base_paths() if layout.is_page(path)])
+    known = await _known_elsewhere(links.workspace, wanted, shown, dialect, roots)
     problems: list[Problem] = []
     for path, pieces in found.items():
         problems += _problems(path, [piece for piece in pieces if piece.key not in known])
@@ -85,16 +87,22 @@ def _sign(piece: Code) -> str:
 
 
 async def _known_elsewhere(
-    workspace: Workspace, wanted: dict[str, Code], dialect: Dialect, roots: Collection[str]
+    workspace: Workspace,
+    wanted: dict[str, Code],
+    shown: Sequence[str],
+    dialect: Dialect,
+    roots: Collection[str],
 ) -> set[str]:
-    """Return the keys of code that other pages had before: what the site runs already is not new to it."""
+    """Return the keys of code that other pages had before: what the site runs already is not new to it.
+
+    ``shown``: the site's pages.
+    """
     known: set[str] = set()
     if not wanted:
         return known
     signs = {key: _sign(piece) for key, piece in wanted.items()}
     left = MAX_COMPARED
-    pages = [path for path in workspace.readable_base_paths() if is_page(path)]
-    async for texts in workspace.base_texts(pages):
+    async for texts in workspace.base_texts(shown):
         for path, text in texts.items():
             if left and any(key not in known and sign in text for key, sign in signs.items()):
                 left -= 1

@@ -145,7 +145,7 @@ async def _is_left_out(image: _Image, workspace: Workspace) -> bool:
 async def _used_before(workspace: Workspace, folders: set[str]) -> set[str]:
     """Return the folders that images of pages are in that were there before the changes."""
     found: set[str] = set()
-    pages = [path for path in workspace.readable_base_paths() if is_page(path)]
+    pages = [path for path in workspace.readable_base_paths() if is_page(path) and workspace.is_documentation(path)]
     async for texts in workspace.base_texts(pages):
         found |= await asyncio.to_thread(_named_in, texts, folders - found)
         if len(found) == len(folders):

@@ -140,7 +140,8 @@ class _Publication:
             title = pull_request.title(finish, rounds)
         changes = await workspace.effective_changes()
         read = await sources(state, workspace, changes, self._context)
-        body = await pull_request.body(state, workspace, changes, self._context.recorder.job_id, read)
+        job_id, mention = self._context.recorder.job_id, self._context.mention
+        body = await pull_request.body(state, workspace, changes, job_id, read, mention=mention)
         unfinished = is_unfinished(finish, problems)
         was_draft = state.work.was_unmerged or (bool(rounds) and rounds[-1].is_unfinished)
         mended = was_draft and not request.as_draft

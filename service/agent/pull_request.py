@@ -89,6 +89,8 @@ async def body(
     changes: Mapping[str, str | None],
     job_id: str,
     sources: Sequence[str] = (),
+    *,
+    mention: str = "",
 ) -> str:
     """Return the description: errors, summary, what earlier rounds did, changed files, the sources of what is new,
     warnings and how it was made; within the repository's own template if it has one.
@@ -107,6 +109,8 @@ async def body(
     details = [_earlier(state.work.rounds)] if state.work.rounds else []
     made_with = f" with {', '.join(f'`{model}`' for model in models[:5])}" if models else ""
     footer = f"Made by Docsmith{made_with}, job `{job_id}`. Please review it as you would a colleague's change."
+    if mention:
+        footer += f" To ask for more, write a comment that mentions `@{mention}`."
     top = [_problems("**The checks found errors. Correct them before merging:**", "errors", errors)]
     if finish.ending == "stuck":
         top.append("**The agent stopped before it was done. Answer it with a message to the job. Its last words:**")

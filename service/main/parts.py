@@ -158,4 +158,5 @@ def _job_settings(agent: AgentSection, *, takes_up_earlier: bool) -> JobSettings
         agent.concurrent_jobs_per_organization,
         takes_up_earlier=takes_up_earlier,
         retry_hours=agent.retry_hours,
+        mention=agent.mention,
     )

@@ -85,12 +85,12 @@ def described(summary, *problems):
     return Work(finish=finish, remaining_problems=problems, changes={f"{n}.md": "x" for n in range(12)})
 
 
-async def text_of(work):
+async def text_of(work, **more):
     journal = Journal("x")
     workspace = await Workspace.open(
         docs := FakeDocsSource({"index.md": "# Home\n"}), SOURCE, docs.branches["main"], {}
     )
-    return await pull_request.body(replace(journal.start(), work=work), workspace, work.changes, "job1")
+    return await pull_request.body(replace(journal.start(), work=work), workspace, work.changes, "job1", **more)
 
 
 async def test_long_lists_are_collapsed_and_complete():
@@ -144,3 +144,9 @@ async def test_commit_body_breaks_long_lines_of_prose():
     body = end.work.commit.message.split("\n\n")[1].split("\n")
     assert [line[:6] for line in body] == ["- word", "  word", "- shor"]
     assert max(map(len, body)) <= 72
+
+
+async def test_description_says_how_to_ask_for_more_where_comments_are_read():
+    work = described("It was missing.")
+    assert "write a comment that mentions `@docsmith`" in await text_of(work, mention="docsmith")
+    assert "@" not in await text_of(work)

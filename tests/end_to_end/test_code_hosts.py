@@ -110,6 +110,7 @@ async def test_a_job_ends_in_one_pull_request_there(setting, kind, page):
 )
 async def test_comment_on_a_line_is_carried_out_and_answered(setting, kind, hook):
     first = await finished(setting, kind, 'Replace "run the installer" with "call the installer" in install.md')
+    assert "mentions `@docsmith`" in (await description_of(setting, kind, first))
     people, number = setting.fakes[kind].people, int(first["prLink"].rpartition("/")[2])
     text = '@docsmith replace "call the installer" with "start the installer" in install.md'
     await people.say_on_line(number, text, path="install.md", line=3)
@@ -151,6 +152,12 @@ async def test_kill_while_an_answer_is_posted_posts_it_once(setting):
     assert len([one for one in hub.people.of(number) if "docsmith-answer" in one.text]) == 1
     events = await job_events(setting.http, setting.service, done["id"])
     assert [event["type"] for event in events].count("message-added") == 1
+
+
+async def description_of(here, kind, job):
+    fake, number = here.fakes[kind], int(job["prLink"].rpartition("/")[2])
+    shown = (fake.merge_requests if kind == "gitlab" else fake.pulls)[number - 1]
+    return shown["description" if kind == "gitlab" else "body"]
 
 
 async def post_hook(here, kind, headers, body):

@@ -32,6 +32,8 @@ class JobContext(Struct, frozen=True):
     """The project's context repositories."""
     link_checker: LinkChecker | None = None
     """Asks other sites whether links to them work; None: no one asks."""
+    mention: str = ""
+    """The name by which comments on the pull request address the agent; empty where none are read."""
     on_text: Callable[[str], None] | None = None
     seconds: Callable[[], float] = time.monotonic
     """The clock for the job's budget: a wall clock that is set forward does not count as time spent."""

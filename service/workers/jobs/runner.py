@@ -79,6 +79,8 @@ class JobSettings(Struct, frozen=True):
     retry_seconds: float = FIRST_WAIT_SECONDS
     retry_hours: float = 24.0
     """Hours for which a job waits for what is away, before it fails."""
+    mention: str = ""
+    """The name by which comments address the agent; empty: none are read."""
     takes_up_earlier: bool = True
     """Also the jobs that wait, or were under way, when it starts."""
 
@@ -246,7 +248,7 @@ class JobRunner:
             ports.models.for_agent(request.model_alias), ports.docs, source, ports.code_hosts[project.code_host],
             ports.index, project.domain, recorder, self._clock.now, self._settings.budgets, self._settings.author,
             contexts=context_sources(project.id, project.contexts), seconds=self._clock.seconds,
-            link_checker=ports.link_checker,
+            link_checker=ports.link_checker, mention="" if project.code_host == "local" else self._settings.mention,
         )  # fmt: skip
         job: Running | Finished = state
         while isinstance(job, Running):  # again when a message came while it was handed in

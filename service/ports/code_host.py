@@ -204,7 +204,7 @@ class HostedPullRequests(Protocol):
     async def merge(self, project_id: str, number: int, token: str, *, now: datetime) -> PullRequestPage:
         """Merge into the base branch: a fast-forward where possible, else a merge commit. Safe to repeat.
 
-        Raises Conflict: it is closed, or both sides changed the same file (``merge_conflict``).
+        Raises Conflict: it is closed, or both sides changed the same lines (``merge_conflict``).
         """
 
     async def close(self, project_id: str, number: int, token: str, *, now: datetime) -> PullRequestPage:

@@ -423,6 +423,14 @@ class TestMerging:
         assert repository.tip("main") == ours
         assert (await code_host.page("p1", 1, token(opened_pull))).pull_request.state == "open"
 
+    async def test_changes_of_different_lines_are_merged(self, code_host, opened_pull, repository):
+        ours = FILES["docs/one.md"].replace("Line 2\n", "Line two\n")
+        repository.commit("main", {"docs/one.md": ours})
+        assert (await code_host.page("p1", 1, token(opened_pull))).mergeable
+        await code_host.merge("p1", 1, token(opened_pull), now=NOW)
+        assert "Line two\n" in repository.files("main")["docs/one.md"]
+        assert "Line twenty\n" in repository.files("main")["docs/one.md"]
+
     @pytest.mark.parametrize(
         ("ours", "theirs", "merges"),
         [

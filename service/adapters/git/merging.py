@@ -40,6 +40,7 @@ def _tree_of_both(repository: BareRepository, new: NewCommit, merged: MergedComm
     base, ours, theirs = (commit_of(repository, name).tree for name in (merged.base, new.parent, merged.commit))
     settled = {path.encode() for path in new.changes}
     try:
-        return merged_tree(Objects(repository), repository.object_store.add_object, base, ours, theirs, settled)
+        add = repository.object_store.add_object
+        return merged_tree(Objects(repository), add, (base, ours, theirs), settled=settled)
     except Unmergeable as error:
         raise Conflict(f"Both sides changed {error}. Choose one with git.", code="merge_conflict") from None

@@ -1,9 +1,11 @@
-"""A three-way merge of trees by whole files: a file that both sides changed differently is a conflict."""
+"""A three-way merge of trees by whole files: a file that both sides changed differently is a conflict, unless the
+caller merges it by lines.
+"""
 
 import stat
 from collections.abc import Callable, Container, Mapping
 
-from dulwich.objects import ObjectID, Tree
+from dulwich.objects import Blob, ObjectID, Tree
 
 from service.adapters.git.history import is_folder
 from service.adapters.git.names import MAX_DEPTH
@@ -17,19 +19,29 @@ class Unmergeable(Exception):
         super().__init__(path.decode("utf-8", "replace"))
 
 
+FileMerge = Callable[[Entry, Entry, Entry], tuple[int, bytes] | None]
+"""A merge of a file from the entries of the base and of both sides: mode and content, or None for a conflict."""
+Add = Callable[[Tree | Blob], object]
+
+
+def _conflict(_base: Entry, _ours: Entry, _theirs: Entry) -> None:
+    """Merge no file."""
+
+
 def merged_tree(
     objects: Objects,
-    add: Callable[[Tree], object],
-    base: ObjectID | None,
-    ours: ObjectID,
-    theirs: ObjectID,
+    add: Add,
+    trees: tuple[ObjectID | None, ObjectID, ObjectID],
+    *,
     settled: Container[bytes] = (),
+    merge_file: FileMerge = _conflict,
 ) -> ObjectID:
-    """Return the tree with the changes of both since the base; ``add`` is given the new trees. Raise Unmergeable.
+    """Return the tree with the changes of both since the base; ``add`` is given what is new. Raise Unmergeable.
 
-    ``settled``: paths of files that the caller writes itself; such a file of both sides is no conflict.
+    ``trees``: the base's, and those of both sides. ``settled``: paths of files that the caller writes itself; such a
+    file of both sides is no conflict.
     """
-    merged = _Merging(objects, add, settled).folder(base, ours, theirs, b"")
+    merged = _Merging(objects, add, settled, merge_file).folder(*trees, b"")
     if merged is None:
         empty = Tree()
         add(empty)
@@ -38,7 +50,12 @@ def merged_tree(
 
 
 def is_mergeable(
-    objects: Objects, base: ObjectID | None, ours: ObjectID | None, theirs: ObjectID | None, prefix: bytes = b""
+    objects: Objects,
+    base: ObjectID | None,
+    ours: ObjectID | None,
+    theirs: ObjectID | None,
+    merge_file: FileMerge = _conflict,
+    prefix: bytes = b"",
 ) -> bool:
     """Return whether ``merged_tree`` would succeed, without the trees that it makes: only what differs is looked at."""
     if ours in (theirs, base) or theirs == base:
@@ -51,18 +68,20 @@ def is_mergeable(
         was, mine, yours = (side.get(name) for side in by_name)
         if was in (mine, yours):
             continue
+        if was is not None and mine is not None and yours is not None and merge_file(was, mine, yours) is not None:
+            continue
         if not all(entry is None or is_folder(entry) for entry in (mine, yours)):
             return False
         folder = was.id if was is not None and is_folder(was) else None
         left, right = (None if entry is None else entry.id for entry in (mine, yours))
-        if not is_mergeable(objects, folder, left, right, prefix + name + b"/"):
+        if not is_mergeable(objects, folder, left, right, merge_file, prefix + name + b"/"):
             return False
     return True
 
 
 class _Merging:
-    def __init__(self, objects: Objects, add: Callable[[Tree], object], settled: Container[bytes]) -> None:
-        self._objects, self._add, self._settled = objects, add, settled
+    def __init__(self, objects: Objects, add: Add, settled: Container[bytes], merge_file: FileMerge) -> None:
+        self._objects, self._add, self._settled, self._merge_file = objects, add, settled, merge_file
 
     def folder(
         self, base: ObjectID | None, ours: ObjectID | None, theirs: ObjectID | None, prefix: bytes
@@ -92,6 +111,13 @@ class _Merging:
         there = [entry for entry in (one, other) if entry is not None]
         if path in self._settled and all(stat.S_ISREG(entry.mode) for entry in there):
             return other if before is None or other is None or other.mode != before.mode else one or other
+        name = path.rsplit(b"/", 1)[-1]
+        if before is not None and one is not None and other is not None:
+            found = self._merge_file(before, one, other)
+            if found is not None:
+                blob = Blob.from_string(found[1])
+                self._add(blob)
+                return Entry(name, found[0], ObjectID(blob.id))
         if not all(is_folder(entry) for entry in there):
             raise Unmergeable(path)
         tree = self.folder(
@@ -100,7 +126,7 @@ class _Merging:
             None if other is None else other.id,
             path + b"/",
         )
-        return None if tree is None else Entry(path.rsplit(b"/", 1)[-1], there[0].mode, tree)
+        return None if tree is None else Entry(name, there[0].mode, tree)
 
     def _entries(self, tree: ObjectID | None) -> Mapping[bytes, Entry]:
         return {} if tree is None else {entry.name: entry for entry in self._objects.entries(tree)}

@@ -139,7 +139,7 @@ def _merge(repository: BareRepository, base: ObjectID, ours: ObjectID, theirs: O
         before, here, there = (commit_of(repository, name.decode()) for name in (base, ours, theirs))
         try:
             add = repository.object_store.add_object
-            tree = merged_tree(Objects(repository), add, before.tree, here.tree, there.tree)
+            tree = merged_tree(Objects(repository), add, (before.tree, here.tree, there.tree))
         except Unmergeable as error:
             raise Conflict(
                 f"{error} was changed in the folder or repository that this project was made from, and here too."

@@ -29,6 +29,7 @@ from service.adapters.git.repositories import (
 )
 from service.adapters.git.tree_merge import Unmergeable, is_mergeable, merged_tree
 from service.adapters.hosted.diff import Diff
+from service.adapters.hosted.line_merges import LineMerges
 from service.domain.errors import Conflict
 from service.ports.code_host import (
     NewPullRequest,
@@ -324,7 +325,8 @@ class Pulls:
         ours, theirs = commit_of(self._repository, base.decode()), commit_of(self._repository, head.decode())
         before = None if left is None else commit_of(self._repository, left.decode()).tree
         try:
-            tree = merged_tree(self._objects, self._repository.object_store.add_object, before, ours.tree, theirs.tree)
+            add, trees = self._repository.object_store.add_object, (before, ours.tree, theirs.tree)
+            tree = merged_tree(self._objects, add, trees, merge_file=LineMerges(self._objects))
         except Unmergeable as error:
             advice = f"Send the job a message, such as: Merge {pull.base}."
             raise Conflict(f"Both sides changed {error}. {advice}", code="merge_conflict") from None
@@ -347,7 +349,7 @@ class Pulls:
             return True
         ours, theirs = commit_of(self._repository, base.decode()), commit_of(self._repository, head.decode())
         before = None if left is None else commit_of(self._repository, left.decode()).tree
-        return is_mergeable(self._objects, before, ours.tree, theirs.tree)
+        return is_mergeable(self._objects, before, ours.tree, theirs.tree, LineMerges(self._objects))
 
     def diff(self, pull: Pull) -> Diff:
         newest = self.history.commit(ObjectID(pull.head_commit.encode()))

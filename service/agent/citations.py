@@ -5,7 +5,6 @@ in a context repository or in the documentation's own repository outside of the 
 """
 
 import asyncio
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from urllib.parse import urlsplit
@@ -15,7 +14,7 @@ from msgspec import Struct
 from service.agent.checks import markup
 from service.agent.loop.job_context import JobContext
 from service.agent.sources import Passage, passages
-from service.agent.things import Thing, parts_of, stands_in, things_of_lines
+from service.agent.things import WORD, Thing, parts_of, stands_in, things_of_lines
 from service.agent.workspace import Workspace
 from service.domain.errors import ServiceError
 from service.domain.jobs.decider import Running
@@ -29,8 +28,6 @@ NEAR_LINES = 3
 """Lines this near to each other are cited together."""
 MAX_QUOTED_LINES = 6
 MAX_QUOTED_CHARACTERS = 160
-
-_WORD = re.compile(r"[\w$]{1,200}")
 
 File = tuple[str, str]
 """The path of a file as the model sees it, and the commit."""
@@ -105,10 +102,10 @@ def _chosen(texts: Mapping[int, str], facts: Facts) -> list[int]:
     """Return the numbers of the lines in which something new stands, those with most of it."""
     by_word: dict[str, set[Thing]] = defaultdict(set)
     for thing in facts.new | facts.beside:
-        by_word[max(_WORD.findall(thing.text), key=len, default="")].add(thing)
+        by_word[max(WORD.findall(thing.text), key=len, default="")].add(thing)
     counts: dict[int, int] = {}
     for number, line in texts.items():
-        candidates = {thing for word in set(_WORD.findall(line)) for thing in by_word.get(word, ())}
+        candidates = {thing for word in set(WORD.findall(line)) for thing in by_word.get(word, ())}
         standing = {thing for thing in candidates if stands_in(thing, line)}
         if count := _weight(standing, facts):
             counts[number] = count

@@ -13,7 +13,7 @@ from service.agent.loop.job_context import JobContext
 from service.agent.prompts import prompt
 from service.agent.tools.results import as_data
 from service.agent.tree import Tree
-from service.domain.errors import ServiceError
+from service.domain.errors import DiskFull, ServiceError
 from service.domain.jobs.decider import OpenContexts, OpenedContext, Running
 from service.ports.docs_source import Source
 
@@ -38,7 +38,12 @@ NO_CONTEXTS = Contexts({}, {})
 
 
 async def open_contexts(state: Running, context: JobContext) -> tuple[Running, Contexts]:
-    """Return the contexts of the round that is under way; fetch them, and record their commits, when it begins."""
+    """Return the contexts of the round that is under way; fetch them, and record their commits, when it begins.
+
+    Raises:
+        DiskFull: there is no room for one; the job waits for it.
+        Conflict: as ``JobContext.record``.
+    """
     if state.work.contexts is None and context.contexts:
         await context.docs.keep_contexts(context.source, context.contexts)
         fetched = await _fetched(context.contexts, context)
@@ -53,6 +58,8 @@ async def open_contexts(state: Running, context: JobContext) -> tuple[Running, C
             continue
         try:
             trees[opened.name] = await _tree(source, opened.commit, context)
+        except DiskFull:
+            raise
         except ServiceError as error:
             problems[opened.name] = str(error)
     return state, Contexts(trees, problems)
@@ -89,6 +96,8 @@ async def _fetched(sources: Sequence[Source], context: JobContext) -> tuple[Open
                 fetched = await context.docs.fetch(source)
         except TimeoutError:
             return _failed(opened, NOT_IN_TIME)
+        except DiskFull:
+            raise
         except ServiceError as error:
             return _failed(opened, str(error))
         return OpenedContext(source.context, source.repository, fetched.ref, fetched.base_commit, source.public)

@@ -20,9 +20,10 @@ MAX_THINGS = 2_000
 _THING = re.compile(
     r"(?P<flag>(?<![\w-])--?[A-Za-z][\w-]{0,100})"
     r"|(?P<path>(?<![\w.@/-])(?:https?://|[.~]{0,2}/)?[\w.@{}$:-]{1,100}(?:/[\w.@{}$*:-]{1,100}){1,30}/?)"
-    r"|(?P<number>(?<![\w.])\d{1,30}(?:[.,]\d{1,30}){0,5}(?!\w))"
+    r"|(?P<number>(?<![\w.])\d{1,30}(?:,\d{3}(?!\d)|\.\d{1,30}){0,5}(?!\w))"
     r"|(?P<name>(?<![\w$])[A-Za-z_$][\w$]{0,100}(?:\.[A-Za-z_$][\w$]{0,100}){0,10})"
 )
+WORD = re.compile(r"[\w$]{1,200}")
 _SHAPED = re.compile(r"\w_|[A-Za-z]\d|[a-z][A-Z]|\.\w|^[A-Z]{3,}$")
 """A name that no one would take for a word."""
 _CALLED = re.compile(r"\(|=(?!=)|['\"]?:(?=\s|$)")

@@ -35,6 +35,21 @@ def test_nothing_is_wrong_with_a_sound_installation(service):
     assert service.admin_key not in said
 
 
+def test_doctor_finds_a_context_that_cannot_be_read(service):
+    update = ("project", "update", "kite", "--context", "code=http://127.0.0.1:9/code.git#v1")
+    (shown,) = service.cli(*update)["contexts"]
+    assert shown == {
+        "name": "code", "repository": "http://127.0.0.1:9/code.git", "ref": "v1", "tokenEnv": "", "public": False,
+        "internal": False,
+    }  # fmt: skip
+    says = wrong(service)["context code of kite"]["says"]
+    assert "127.0.0.1 is not an address of the public internet." in says
+    assert service.cli("project", "list")["projects"][0]["contexts"] == [shown]
+    assert service.cli(*update, "--context-internal", "code", "--context-public", "code")["contexts"][0]["internal"]
+    assert "cannot be reached" in wrong(service)["context code of kite"]["says"]
+    assert "Context not found: x." in service.run("project", "update", "kite", "--no-context", "x").stderr
+
+
 def test_doctor_finds_problems_of_the_folder_and_its_contents(service, tmp_path):
     service.cli("key", "revoke", service.cli("key", "list")["keys"][0]["id"])
     service.data.chmod(0o755)

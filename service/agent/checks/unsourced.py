@@ -11,14 +11,16 @@ from msgspec.structs import replace
 
 from service.agent.checks.changed import Changed
 from service.agent.checks.rules import UNSOURCED
-from service.agent.things import Thing, parts_of, stands_in, things_of_code
+from service.agent.things import WORD, Thing, parts_of, stands_in, things_of_code
 from service.agent.workspace import Workspace
 from service.domain.jobs.decider import Problem
 from service.markup.markdown import Markdown
 from service.markup.pages import is_markdown
 
 MAX_LOOKED_UP = 200
-"""Things that are looked for in the whole documentation. Each costs a search through all of it."""
+"""Things that are looked for in the whole documentation."""
+FEW = 20
+"""Each of some things is searched for in a text; for more, its words are found once."""
 MAX_REPORTED = 20
 
 
@@ -67,11 +69,13 @@ def _new_things(changed: Sequence[Changed]) -> dict[Thing, _Wanted]:
 def _left(wanted: Mapping[Thing, _Wanted], texts: Sequence[str]) -> dict[Thing, _Wanted]:
     """Return the things that these texts do not have, nor all of their parts with those before."""
     text = "\n".join(texts)
+    words = None if len(wanted) <= FEW else {word for each in texts for word in WORD.findall(each)}
     left: dict[Thing, _Wanted] = {}
     for thing, one in wanted.items():
-        if stands_in(thing, text):
-            continue
-        parts = frozenset(part for part in one.parts if not stands_in(part, text))
-        if parts:
-            left[thing] = replace(one, parts=parts)
+        if words is not None and words.isdisjoint(WORD.findall(thing.text)):
+            left[thing] = one
+        elif not stands_in(thing, text):
+            parts = one.parts if one.parts == {thing} else frozenset(p for p in one.parts if not stands_in(p, text))
+            if parts:
+                left[thing] = replace(one, parts=parts)
     return left

@@ -15,11 +15,12 @@ from service.cli.output import DONE, FAILED, Output, named
 from service.cli.parsing import Options, command
 from service.cli.runtime import Program, Runtime
 from service.domain.errors import NotFound, ServiceError
+from service.ports.docs_source import Source
 from service.ports.model import ModelRequest, UserMessage
 from service.queries.incoming import project_with_secret
 from service.queries.keys import list_keys
 from service.queries.organizations import list_organizations
-from service.queries.projects import list_projects, source_of
+from service.queries.projects import context_sources, list_projects, source_of
 from service.queries.sites import get_site
 from service.retrieval.index.build import is_whole
 from service.runtime.settings import BadSettings, Settings
@@ -197,6 +198,8 @@ async def _look_at_project(runtime: Runtime, project: ProjectView) -> AsyncItera
     if project.code_host not in ("local", "website"):
         async for finding in _look_at_code_host(runtime, project):
             yield finding
+    for source in context_sources(project.id, project.contexts):
+        yield await _look_at_context(runtime, project, source)
     site, mend = await get_site(runtime.views, project.domain), f"docsmith index {project.domain}"
     failure = site.view.failure.message if site and site.view.failure else ""
     if site is None or site.view.commit is None:
@@ -208,6 +211,18 @@ async def _look_at_project(runtime: Runtime, project: ProjectView) -> AsyncItera
         yield Finding(f"index {project.domain}", "note", f"It is old: {says}", mend)
     else:
         yield Finding(f"index {project.domain}", "ok", f"{site.view.pages} pages.")
+
+
+async def _look_at_context(runtime: Runtime, project: ProjectView, source: Source) -> Finding:
+    name, mend = f"context {source.context} of {project.name}", f"docsmith project show {project.domain}"
+    try:
+        async with asyncio.timeout(REACH_SECONDS):
+            await runtime.docs.register(source)
+    except TimeoutError:
+        return Finding(name, "wrong", f"{source.repository} does not answer; jobs go on without it.", mend)
+    except ServiceError as error:
+        return Finding(name, "wrong", f"{error} Jobs go on without it.", mend)
+    return Finding(name, "ok", f"{source.repository} answers.")
 
 
 async def _look_at_models(runtime: Runtime, *, ask: bool) -> AsyncIterator[Finding]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from service.agent.checks.changed import Changed
 from service.agent.checks.links import Links
@@ -17,6 +17,8 @@ MAX_SHOWN = 10
 """Pieces of one page that are named each; of more, only the number."""
 MAX_COMPARED = 30
 """Pages of the site that are read for a piece of code that they may have, too."""
+MAX_WANTED = 50
+"""Pieces of code that are looked for in the site; those beyond count as new."""
 MAX_QUOTED = 120
 _BEFORE_MODULE = re.compile(r"['\"]")
 _VUE = re.compile(r"(?P<root>(?:.*/)?)\.(?:vitepress|vuepress)/")
@@ -100,14 +102,18 @@ async def _known_elsewhere(
     known: set[str] = set()
     if not wanted:
         return known
-    signs = {key: _sign(piece) for key, piece in wanted.items()}
+    signs = {key: _sign(piece) for key, piece in list(wanted.items())[:MAX_WANTED]}
     left = MAX_COMPARED
     async for texts in workspace.base_texts(shown):
-        for path, text in texts.items():
-            if left and any(key not in known and sign in text for key, sign in signs.items()):
-                left -= 1
-                pieces = await asyncio.to_thread(code_of, text, path, dialect, vue=_is_vue(path, roots))
-                known.update(piece.key for piece in pieces if piece.key in wanted)
+        some = await asyncio.to_thread(_that_may_have, texts, [sign for key, sign in signs.items() if key not in known])
+        for path in some[:left]:
+            pieces = await asyncio.to_thread(code_of, texts[path], path, dialect, vue=_is_vue(path, roots))
+            known.update(piece.key for piece in pieces if piece.key in wanted)
+        left -= len(some[:left])
         if not left or len(known) == len(wanted):
             break
     return known
+
+
+def _that_may_have(texts: Mapping[str, str], signs: Sequence[str]) -> list[str]:
+    return [path for path, text in texts.items() if any(sign in text for sign in signs)]

@@ -27,7 +27,9 @@ from service.retrieval.site.navigation import SitePage
 
 MAX_LOOKED_FOR = 200
 """Images of one job."""
-MAX_NAMES = 500
+MAX_NAMES = 200
+"""Names that one is compared with."""
+MAX_FOLDERS, MAX_ABOVE = 50, 10
 _SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".avif", ".ico", ".bmp", ".apng")
 _RST_IMAGE = re.compile(r"^[ \t]*\.\.[ \t]+(?:\|[^|\n]{1,100}\|[ \t]+)?(?:image|figure)::[ \t]+([^\s{]{1,500})", re.M)
 _COLON_IMAGE = re.compile(r"^[ \t]*:{3,10}\{(?:image|figure)\}[ \t]+([^\s{]{1,500})", re.MULTILINE)
@@ -52,22 +54,30 @@ async def check(links: Links, changed: Sequence[Changed]) -> list[Problem]:
     added = await asyncio.to_thread(_added, changed, layout.dialect)
     if not added:
         return []
-    files = await asyncio.to_thread(workspace.paths)
+    files = frozenset(await asyncio.to_thread(workspace.paths))
     plain = [image for image in added if not _is_beside(image, files)]
     if not plain:
         return []
     _, now = await links.views()
     missing = await asyncio.to_thread(_missing, plain, now.files, now.site.pages, layout.bases)
     missing = [image for image in missing if not await _is_left_out(image, workspace)]
-    folders = {
-        folder for image in missing for folder in _above(dirname(image.file)) if not _has_folder(folder, now.files)
-    }
-    elsewhere = await _used_before(workspace, folders) if folders else set()
-    names = sorted(path for path in now.files if path.lower().endswith(_SUFFIXES))
+    folders = await asyncio.to_thread(_without_images, missing, now.files)
+    elsewhere = await _used_before(workspace, folders) if folders else set[str]()
+    return await asyncio.to_thread(_problems, missing, elsewhere, now.files)
+
+
+def _without_images(images: Sequence[_Image], files: Collection[str]) -> set[str]:
+    """Return the folders of these images, and those above them, of which the repository has no image."""
+    folders = sorted({folder for image in images for folder in _above(dirname(image.file))}, key=len)
+    return {folder for folder in folders[:MAX_FOLDERS] if not _has_folder(folder, files)}
+
+
+def _problems(images: Sequence[_Image], elsewhere: Collection[str], files: Collection[str]) -> list[Problem]:
+    names = sorted(path for path in files if path.lower().endswith(_SUFFIXES))
     return [
         IMAGE_MISSING.problem(image.path, f"The image {image.target} does not exist.{_near(image, names)}", image.line)
-        for image in missing
-        if elsewhere.isdisjoint(_above(dirname(image.file)))
+        for image in images
+        if not any(folder in elsewhere for folder in _above(dirname(image.file)))
     ]
 
 
@@ -126,7 +136,9 @@ def _exists(image: _Image, files: Collection[str], pages: Mapping[str, SitePage]
 
 def _above(folder: str) -> Iterator[str]:
     """Yield a folder, and those above it."""
-    while folder.strip("./"):
+    for _ in range(MAX_ABOVE):
+        if not folder.strip("./"):
+            return
         yield folder
         folder = dirname(folder)
 

@@ -58,35 +58,45 @@ async def check(links: Links, changed: Sequence[Changed]) -> list[Problem]:
         return []
     _, now = await links.views()
     layout = await links.layout_now()
-    shown = layout.is_page
     paths = await asyncio.to_thread(workspace.paths)
-    found: list[Problem] = []
-    for each in [*_by_layout(layout, paths), *await _by_files(workspace, paths)]:
-        pages = [path for path in workspace.base_paths() if is_page(path) and shown(path) and _within(path, each.root)]
-        for path, text in made.items():
-            front_matter = split_front_matter(text)[0]
-            if not _within(path, each.root) or not shown(path) or layout.is_hidden(front_matter):
-                continue
-            if each.names(path) or _is_orphan(text, front_matter) or not _are_named(_beside(path, pages), each):
-                continue
-            title = text_field(front_matter, "title") or now.titles.get(path, "") or _title(path)
-            message = f"The navigation does not name this page. Add {each.line(path, title)} to {each.file}."
-            found.append(PAGE_UNLISTED.problem(path, message))
-    return list({problem.path: problem for problem in reversed(found)}.values())
+    named = await _by_files(workspace, paths)
+    return await asyncio.to_thread(_unlisted, made, [*_by_layout(layout, paths), *named], layout, workspace, now.titles)
+
+
+def _unlisted(
+    made: Mapping[str, str],
+    navigations: Sequence[_Navigation],
+    layout: Layout,
+    workspace: Workspace,
+    titles: Mapping[str, str],
+) -> list[Problem]:
+    folders: dict[str, list[str]] = {}
+    for path in workspace.base_paths() if navigations else ():
+        if is_page(path) and layout.is_page(path):
+            folders.setdefault(dirname(path), []).append(path)
+    found: dict[str, Problem] = {}
+    for path, text in made.items():
+        front_matter = split_front_matter(text)[0]
+        if not layout.is_page(path) or layout.is_hidden(front_matter) or _is_orphan(text, front_matter):
+            continue
+        for each in navigations:
+            if _within(path, each.root) and not each.names(path) and _are_named(_beside(path, folders), each):
+                title = text_field(front_matter, "title") or titles.get(path, "") or _title(path)
+                message = f"The navigation does not name this page. Add {each.line(path, title)} to {each.file}."
+                found.setdefault(path, PAGE_UNLISTED.problem(path, message))
+    return list(found.values())
 
 
 def _within(path: str, folder: str) -> bool:
     return not folder or path.startswith(f"{folder}/")
 
 
-def _beside(path: str, pages: Sequence[str]) -> list[str]:
+def _beside(path: str, folders: Mapping[str, Sequence[str]]) -> Sequence[str]:
     """Return the pages of the same folder; of the nearest folder above that has some, where that has none."""
     folder = dirname(path)
-    while True:
-        found = [page for page in pages if dirname(page) == folder]
-        if found or not folder:
-            return found
+    while folder and folder not in folders:
         folder = dirname(folder)
+    return folders.get(folder, ())
 
 
 def _are_named(pages: Sequence[str], navigation: _Navigation) -> bool:

@@ -193,14 +193,15 @@ async def show_list(runtime: Runtime, options: Options, output: Output) -> int:
     shown = [
         (
             short_id(job.id),
-            job.outcome or ("waiting" if job.waiting else job.status),
+            "waiting" if job.waiting else job.status,
+            job.outcome or "",
             job.created_at[:16].replace("T", " "),
             one_line(job.title, 60),
             job.pr_link or "",
         )
         for job in found.jobs
     ]
-    head = ("ID", "OUTCOME", "CREATED (UTC)", "TITLE", "PULL REQUEST")
+    head = ("ID", "STATUS", "OUTCOME", "CREATED (UTC)", "TITLE", "PULL REQUEST")
     output.result(found, table(head, shown) if shown else "No jobs found.")
     return DONE
 

@@ -125,6 +125,16 @@ async def test_components_that_pages_use_are_named():
         assert name not in told
 
 
+async def test_macros_are_components_and_a_small_window_sees_fewer():
+    page = 'See {{jsxref("Array")}}.\n' + "".join(f"<Part{n} />\n" for n in range(15))
+    files = {"docs/a.mdx": page, "docs/docs.json": '{"navigation": []}', "docs/sidebars.json": "{}"}
+    whole = await facts_of(files)
+    assert '{{jsxref}} (1 page): {{jsxref("Array")}}' in whole
+    small = await facts_of(files, window_tokens=8_000)
+    assert 0 < small.count("<Part") < whole.count("<Part")
+    assert small.count(", from line ") < whole.count(", from line ")
+
+
 async def test_components_are_found_in_time_among_odd_text():
     odd = "<A " * 20_000 + "{{< " * 20_000 + "```\n" * 5_000 + ":::" * 20_000
     assert "About the repository" in await facts_of({"docs/a.mdx": odd, "docs/b.mdx": "<" * 60_000})

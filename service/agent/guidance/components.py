@@ -26,6 +26,8 @@ _CALLOUT = re.compile(
 )
 _MYST = re.compile(r"\{([A-Za-z][\w:-]{0,40})\}")
 """Behind the mark of a fence: the name of MyST's directive."""
+_MACRO = re.compile(r"\{\{\s*+(?P<name>[A-Za-z_][\w.-]{0,60})\s*+\([^(){}\n]{0,200}\)\s*+\}\}")
+"""MDN's, and those of MkDocs."""
 _SHORTCODE_NAME = re.compile(r"(?!end)[A-Za-z][\w/.-]{0,60}")
 _CONTROL = frozenset(
     "assign block case elif else elsif extends for from if import include macro raw set unless when with".split()  # noqa: SIM905
@@ -40,14 +42,14 @@ class Component(Struct):
     example: str = ""
 
 
-async def components(workspace: Workspace) -> str:
+async def components(workspace: Workspace, most: int = MAX_SHOWN) -> str:
     """Return the most used ones, a line each, from the base commit; empty when there are none."""
     pages = await asyncio.to_thread(_pages, workspace)
     found: dict[str, Component] = {}
     async for texts in workspace.base_texts(pages[:: 1 + len(pages) // MAX_PAGES]):
         await asyncio.to_thread(_count, texts, found)
-    most = sorted(found.values(), key=lambda one: (-one.pages, one.name))[:MAX_SHOWN]
-    return "\n".join(map(_line, most))
+    used = sorted(found.values(), key=lambda one: (-one.pages, one.name))
+    return "\n".join(map(_line, used[:most]))
 
 
 def _pages(workspace: Workspace) -> list[str]:
@@ -74,6 +76,8 @@ def _used(path: str, text: str) -> Iterator[tuple[str, list[str], str]]:
         for block in page.blocks:
             if block.kind == "fence" and (directive := _MYST.match(block.info)):
                 yield f"{block.mark[:3]} {directive[1]}", [], f"{block.mark}{block.info}"
+        for match in _MACRO.finditer(prose):
+            yield f"{{{{{match['name']}}}}}", [], match[0]
     for match in _CALLOUT.finditer(prose):
         name = match["name"] or match["alert"] or match["directive"]
         mark = match["mark"] or (">" if match["alert"] else "..")

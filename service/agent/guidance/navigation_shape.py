@@ -15,10 +15,10 @@ MAX_CHARACTERS = 1_500
 _BEGINS = re.compile(r"^[ \t]*(?:\"navigation\"|\"nav\"|nav|\"?sidebars?\"?|sidebar)[ \t]*[:=]", re.MULTILINE)
 
 
-async def navigation_shape(workspace: Workspace) -> str:
+async def navigation_shape(workspace: Workspace, most: int = MAX_FILES) -> str:
     """Return where the navigation is and how it begins, from the base commit; empty when there is none."""
     parts = []
-    for path in await asyncio.to_thread(_files, workspace):
+    for path in (await asyncio.to_thread(_files, workspace))[:most]:
         text = await workspace.base_text(path)
         if not text:
             continue

@@ -22,6 +22,8 @@ from service.markup.pages import is_page
 from service.ports.model import AssistantMessage, ModelMessage, SystemMessage, UserMessage
 
 MAX_TOP_ENTRIES = 40
+SMALL_WINDOW = 32_000
+"""Tokens of a context window in which less is shown of the site."""
 
 
 @functools.cache
@@ -45,7 +47,9 @@ async def facts(workspace: Workspace, window_tokens: int | None = None) -> str:
     shown = "\n".join(entries[:MAX_TOP_ENTRIES])
     if len(entries) > MAX_TOP_ENTRIES:
         shown += f"\n({len(entries) - MAX_TOP_ENTRIES} more)"
-    shape, used = await navigation_shape(workspace), await components(workspace)
+    is_small = window_tokens is not None and window_tokens < SMALL_WINDOW
+    shape = await navigation_shape(workspace, 1) if is_small else await navigation_shape(workspace)
+    used = await components(workspace, 8) if is_small else await components(workspace)
     guidance = await house_rules(workspace, window_tokens)
     return prompt(
         "repository",

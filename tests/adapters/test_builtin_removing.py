@@ -203,3 +203,31 @@ async def test_sidebar_of_vitepress_follows_its_pages(asked, before, after):
     end, changed, _ = await job(asked, files=files)
     assert changed["docs/.vitepress/config.ts"] == VITEPRESS.replace(before, after)
     assert end.work.remaining_problems == ()
+
+
+SPHINX = {
+    "docs/conf.py": "project = 'x'\n",
+    "docs/index.rst": "Home\n====\n\n.. toctree::\n   :maxdepth: 2\n\n   guides/old\n   Next <guides/next>\n\n"
+    "See :doc:`guides/old` and :doc:`the next <guides/next>`. The old guide.\n",
+    "docs/guides/index.md": "# Guides\n\n```{toctree}\n:maxdepth: 1\n\nold\nnext\n```\n\nSee {doc}`/guides/next`.\n",
+    "docs/guides/old.rst": "Old\n===\n",
+    "docs/guides/next.rst": "Next\n====\n\nSee :doc:`old`.\n",
+}
+
+
+async def test_removed_page_leaves_sphinx_tables_of_contents():
+    end, changed, _ = await job("remove page guides/old", files=SPHINX)
+    assert changed["docs/index.rst"] == SPHINX["docs/index.rst"].replace("   guides/old\n", "").replace(
+        ":doc:`guides/old`", "old"
+    )
+    assert changed["docs/guides/index.md"] == SPHINX["docs/guides/index.md"].replace("\nold\n", "\n")
+    assert changed["docs/guides/next.rst"].endswith("See old.\n")
+    assert "Took it out of the tables of contents and references of 3 pages." in end.outcome.message
+
+
+async def test_renamed_page_is_renamed_in_sphinx_markup():
+    _, changed, now = await job("rename guides/next to parts/later", files={**SPHINX, "docs/parts/x.rst": "X\n=\n"})
+    assert "   Next <parts/later>\n" in changed["docs/index.rst"]
+    assert ":doc:`the next <parts/later>`" in changed["docs/index.rst"]
+    assert "old\n../parts/later\n```\n\nSee {doc}`/parts/later`." in changed["docs/guides/index.md"]
+    assert now["docs/parts/later.rst"].endswith("See :doc:`../guides/old`.\n")

@@ -7,6 +7,7 @@ from service.adapters.builtin.editing.code_navigation import document_id, leave_
 from service.adapters.builtin.editing.forms import Remove
 from service.adapters.builtin.editing.nesting import without_entry, without_item
 from service.adapters.builtin.editing.pages import is_page, stem_of
+from service.adapters.builtin.editing.sphinx import leave_toctrees
 from service.adapters.builtin.editing.steps import MAX_NAMED, Call, Editing, Step, Steps, Turn, counted, rewrites
 from service.adapters.builtin.editing.tool_results import dead_links, shown
 from service.adapters.builtin.editing.unlinking import unlinked
@@ -30,6 +31,7 @@ def remove_page(editing: Editing, asked: Remove) -> Steps:
         return
     editing.say(f"Removed {page}.")
     yield from leave_sidebars(editing, page, own_id)
+    yield from leave_toctrees(editing, page)
     plain = gone = 0
     pages: set[str] = set()
     left: list[DeadLink] = []
@@ -54,9 +56,8 @@ def remove_page(editing: Editing, asked: Remove) -> Steps:
         if not changed:
             break
     if pages:
-        what = [f"{plain} became plain text"] * bool(plain) + [f"{gone} went with their list item or sentence"] * bool(
-            gone
-        )
+        parts = [(plain, "became plain text"), (gone, "went with a list item, card or sentence")]
+        what = [f"{count} {did}" for count, did in parts if count]
         editing.say(f"Took the links to it out of {counted(len(pages), 'page')}: {' and '.join(what)}.")
     if left:
         listed = "".join(f"\n  - `{link.path}`, line {link.line}: {shown(link)}" for link in left[:MAX_NAMED])

@@ -7,6 +7,7 @@ from service.adapters.builtin.editing.code_navigation import document_id, rename
 from service.adapters.builtin.editing.forms import Rename
 from service.adapters.builtin.editing.mending import mend_broken_by_changes
 from service.adapters.builtin.editing.pages import is_index, is_page
+from service.adapters.builtin.editing.sphinx import rename_in_toctrees
 from service.adapters.builtin.editing.steps import Editing, Step, Steps, Turn, named
 from service.adapters.builtin.editing.tool_results import docs_folder
 
@@ -28,6 +29,7 @@ def rename_page(editing: Editing, asked: Rename) -> Steps:
         return
     editing.say(f"Renamed {page} to {to}.")
     yield from rename_in_sidebars(editing, page, to, own_id)
+    yield from rename_in_toctrees(editing, page, to)
     yield from mend_broken_by_changes(editing, "Fixed the links to it")
 
 

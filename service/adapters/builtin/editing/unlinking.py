@@ -18,6 +18,8 @@ Edit = tuple[int, int, str]
 """From where and up to where in a text, and what is to be there."""
 
 _LINK_END = re.compile(r">?(?:\s+(?:\"[^\"\n]*\"|'[^'\n]*'|\([^()\n]*\)))?\s*\)")
+_BLANK_LINE = re.compile(r"[ \t\r]*+\n")
+_GAP = re.compile(r"[ \t]++")
 _CLOSING = re.compile(r"\s*+</(?P<tag>[A-Z][\w.]*+)>[ \t\r]*+(?:\n|\Z)")
 _REFERENCE_END = re.compile(r"\](?:\[[^\[\]\n]*\])?")
 _ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+(?:[*_]{1,3})?")
@@ -114,9 +116,7 @@ def _whole_lines(text: str, start: int, end: int) -> Edit:
     end = len(text) if line_end < 0 else line_end + 1
     while wrapper := _empty_wrapper(text, start, end):
         start, end = wrapper
-    if (not start or text[:start].endswith(("\n\n", "\n\r\n"))) and (
-        blank := re.compile(r"[ \t\r]*\n").match(text, end)
-    ):
+    if (not start or text[:start].endswith(("\n\n", "\n\r\n"))) and (blank := _BLANK_LINE.match(text, end)):
         end = blank.end()
     return start, end, ""
 
@@ -151,7 +151,7 @@ def _widened(text: str, start: int, end: int, label: str) -> Edit:
         return start, end, label
     if not text[line : points.start()].strip() and not text[after.end() : line_end].strip():
         return _whole_lines(text, start, after.end())
-    gap = re.compile(r"[ \t]+").match(text, after.end())
+    gap = _GAP.match(text, after.end())
     before = points.start() if gap else len(text[: points.start()].rstrip(" \t"))
     return before, gap.end() if gap else after.end(), ""
 

@@ -22,9 +22,12 @@ from service.domain.jobs.decider import (
     JobCompleted,
     JobFailed,
     JobReopened,
+    MergeConflict,
+    MergedBase,
     MessageAdded,
     ModelReplied,
     OpenWorkspace,
+    Problem,
     Queued,
     Rebase,
     RecordChecks,
@@ -37,6 +40,7 @@ from service.domain.jobs.decider import (
     RemindModel,
     RoundStarted,
     Running,
+    SetMergeAside,
     StartJob,
     ToolReturned,
     WorkRebased,
@@ -47,11 +51,15 @@ from service.domain.model import ToolCall, Usage
 from tests.domain.test_jobs import REQUEST
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
+MERGE = MergedBase(
+    "m" * 40, "b" * 40, (FileChange("x.md", "<<<<<<<"),), (MergeConflict("x.md", "changed", 1, "<<<<<<<"),)
+)
 WISHES = (
     "start", "open", "reply", "reply", "reply", "last reply", "result", "result", "result", "finish by tool", "finish",
     "ask", "remind", "pass", "send back", "commit", "push", "pull request", "complete", "complete", "fail",
     "interrupt", "park",
     "message", "message", "message", "cancel", "archive", "merge", "rebase",
+    "open merged", "set aside", "rebase with conflicts",
 )  # fmt: skip
 
 
@@ -85,6 +93,9 @@ def command(wish, number, job):
         "cancel": CancelJob(NOW),
         "archive": ArchiveJob(NOW),
         "merge": ClosePullRequest("merged", NOW),
+        "open merged": OpenWorkspace("a" * 40, NOW, docs_commit="d" * 40, merge=MERGE),
+        "set aside": SetMergeAside((Problem("conflicts", "x.md", "…"),), (FileChange("x.md", "ours"),), NOW),
+        "rebase with conflicts": Rebase(f"{number:040}", NOW, (FileChange("x.md", "<<<"),), MERGE.conflicts),
         "rebase": Rebase("b" * 40 if number % 2 else "c" * 40, NOW),
     }[wish]
 

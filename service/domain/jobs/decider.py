@@ -7,7 +7,6 @@ with the model, the files as the job has changed them, and what was already comm
 Other layers import from here what they need of the events, commands and states, too.
 """
 
-from collections.abc import Iterable
 from datetime import datetime
 
 from msgspec.structs import replace
@@ -89,6 +88,7 @@ from service.domain.jobs.events import (
     WorkRebased,
     WorkspaceOpened,
 )
+from service.domain.jobs.merging import changed, merge_set_aside, rebased, workspace_opened
 from service.domain.jobs.states import (
     Absent,
     Finished,
@@ -349,12 +349,13 @@ def _step(command: JobCommand, work: Work) -> list[JobEvent]:
     """
     match command:
         case OpenWorkspace():
-            return [] if work.base_commit else _workspace_opened(command)
+            return [] if work.base_commit else workspace_opened(command)
         case OpenContexts(contexts=contexts, now=now):
             return [ContextsOpened(contexts, opened_at=now)] if work.contexts is None else []
-        case RecordModelReply() | RemindModel() | RecordChecks() | RecordCommit() | CompleteJob() if (
-            work.unanswered_calls()
-        ):
+        case (
+            RecordModelReply() | RemindModel() | RecordChecks() | SetMergeAside() | Rebase() | RecordCommit()
+            | CompleteJob()
+        ) if work.unanswered_calls():  # fmt: skip
             raise Conflict("The calls of the last reply have no results yet.")
         case RecordModelReply() as reply:
             return [
@@ -373,36 +374,18 @@ def _step(command: JobCommand, work: Work) -> list[JobEvent]:
             if work.waiting:
                 return []
             return [ChecksReported(work.check_rounds + 1, checks.problems, checks.returned, reported_at=checks.now)]
-        case SetMergeAside(problems=problems, changes=changes, now=now):
-            if work.merge is None or work.commit is not None:
-                raise Conflict("There is no merge to set aside.")
-            return [] if work.waiting else [BaseNotMerged(problems, recorded_at=now), *_changed(changes)]
+        case SetMergeAside():
+            return merge_set_aside(command, work)
         case Rebase() | RecordCommit() | RecordPush() | RecordPullRequest() | CompleteJob():
             return _delivery_step(command, work)
         case _:
             raise Conflict(f"{type(command).__name__} does not fit a running job.")
 
 
-def _workspace_opened(command: OpenWorkspace) -> list[JobEvent]:
-    base, merge, now = command.base_commit, command.merge, command.now
-    opened: list[JobEvent] = [BranchChanged(command.branch, changed_at=now)] if command.branch else []
-    opened.append(WorkspaceOpened(base, opened_at=now, docs_commit=command.docs_commit))
-    if merge is None:
-        return opened
-    if merge.problems:
-        return [*opened, BaseNotMerged(merge.problems, recorded_at=now)]
-    merged = BaseMerged(base, merge.commit, merge.base, merged_at=now, conflicts=merge.conflicts)
-    return [*opened, merged, *_changed(merge.changes)]
-
-
-def _changed(changes: Iterable[FileChange]) -> list[JobEvent]:
-    return [FileChanged(change.path, change.content) for change in changes]
-
-
 def _tool_returned(done: RecordToolResult, work: Work) -> list[JobEvent]:
     if done.call_id not in {call.id for call in work.unanswered_calls()}:
         raise Conflict("No call waits for this result.")
-    events = _changed(done.changes)
+    events = changed(done.changes)
     if done.todos is not None:
         events.append(PlanChanged(done.todos))
     events.append(ToolReturned(done.call_id, done.name, done.result, done.is_error, done.now, done.value))
@@ -420,13 +403,8 @@ def _delivery_step(
 ) -> list[JobEvent]:
     """Return what a step after the model's own work records: the commit, its branch and the pull request."""
     match command:
-        case Rebase(onto=onto, now=now, changes=changes, conflicts=conflicts):
-            if work.pushed is not None or work.base_commit is None:
-                raise Conflict("Work that is pushed, or has not begun, cannot be put on another commit.")
-            instead_of = work.commit.parent if work.commit else work.base_commit
-            if instead_of == onto:
-                return []
-            return [WorkRebased(onto, instead_of, rebased_at=now, conflicts=conflicts), *_changed(changes)]
+        case Rebase():
+            return rebased(command, work)
         case RecordCommit() as made:
             if work.commit is not None:
                 raise Conflict("The work is committed already.")

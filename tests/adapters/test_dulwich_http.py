@@ -277,3 +277,33 @@ async def test_commit_below_a_branch_tip_is_fetched_where_allowed(docs, source, 
 async def test_missing_server_is_reported_in_few_words(docs):
     with pytest.raises(Unavailable, match=r"^http://127.0.0.1:1/x.git cannot be reached: Connection refused\.$"):
         await docs.default_branch(Source("p1", "http://127.0.0.1:1/x.git", "main", "", "local"))
+
+
+async def test_context_is_fetched_with_its_own_token(docs, source, server, someone_pushes, repository):
+    context = replace(source, ref="", context="code")
+    first = await docs.fetch(context)
+    assert first.ref == "main"
+    newest = await someone_pushes("main", "kite.py", "def fly(): ...\n")
+    git("tag", "v1", "main", cwd=repository)
+    tagged = await docs.fetch(replace(context, ref="v1"))
+    assert (tagged.ref, tagged.base_commit) == ("v1", newest)
+    past = await docs.history(context, newest, "", limit=5)
+    assert [one.commit for one in past.commits] == [newest, first.base_commit]
+    with pytest.raises(Forbidden, match="refused the token"):
+        await docs.fetch(replace(context, git_token_env="OLD_TOKEN"))
+
+
+async def test_commit_of_a_lost_context_clone_is_fetched_again(docs, source, someone_pushes):
+    context = replace(source, ref="", context="code")
+    recorded = (await docs.fetch(context)).base_commit
+    await docs.keep_contexts(source, [])
+    await someone_pushes("main", "kite.py", "def fly(): ...\n")
+    assert [file.path for file in await docs.list_files(context, recorded)] == sorted(FILES)
+
+
+async def test_guard_refuses_a_git_server_on_this_machine(tmp_path, source):
+    context = replace(source, context="code", guarded=True)
+    with pytest.raises(Forbidden, match="not an address of the public internet"):
+        await DulwichDocs(tmp_path / "data", env={"THEIR_TOKEN": TOKEN}).fetch(context)
+    allowed = DulwichDocs(tmp_path / "other", env={"THEIR_TOKEN": TOKEN}, allow_private=True)
+    assert (await allowed.fetch(context)).ref == "main"

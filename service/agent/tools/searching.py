@@ -16,6 +16,8 @@ from service.runtime.processes import run_in_child
 
 MAX_FILES_FOUND = 200
 MAX_SECTIONS = 8
+MAX_SEARCHED_CHARACTERS = 256 << 20
+"""Limit for the files that one text is looked for in: a context repository may hold anything."""
 MAX_PATTERN_CHARACTERS = 48 << 20
 """Characters of all files that one regular expression is looked for in."""
 PATTERN_SECONDS = 10.0
@@ -40,15 +42,19 @@ async def search(
         shown, listed = _shown_matches(matches, tree.prefix)
         return Outcome(note + shown, value=_value(matches, listed, tree.prefix))
     words = None if asked.exact else WordSearch(asked.query)
-    matches = []
+    matches, room, note = [], MAX_SEARCHED_CHARACTERS, ""
     async for texts in tree.texts(paths):
+        room -= sum(map(len, texts.values()))
+        if room < 0:
+            note = "Not all files were searched: they are too large together. Search in a folder.\n\n"
+            break
         matches += await asyncio.to_thread(find_text, texts, asked.query, exact=asked.exact)
         if words is not None:
             await asyncio.to_thread(words.add, texts)
     matches.sort(key=lambda match: match.path)
     shown, listed = _shown_matches(matches, tree.prefix)
     if words is None:
-        return Outcome(shown, value=_value(matches, listed, tree.prefix))
+        return Outcome(note + shown, value=_value(matches, listed, tree.prefix))
     known = await _known(tree, index, domain, asked.query, set(paths))
     candidates: dict[str, str] = {}
     async for texts in tree.texts(words.candidates(known)):
@@ -61,7 +67,7 @@ async def search(
     )
     if matches or not sections:
         parts.append(shown)
-    return Outcome("\n\n".join(parts), value=_value(matches, listed, tree.prefix))
+    return Outcome(note + "\n\n".join(parts), value=_value(matches, listed, tree.prefix))
 
 
 def _value(matches: Sequence[Matches], listed: int, prefix: str) -> Found:

@@ -72,6 +72,7 @@ class ReviewHost(CodeHost, Protocol):
         """Return the comments written or changed since a time, the oldest first; None: still as the tag names them.
 
         They are those of the conversation, on lines, and in the summaries of reviews; not what the host itself notes.
+        Where comments on lines show later than they were written, all of them are returned, also earlier ones.
         """
 
     async def may_write(self, source: Source, account: str) -> bool:

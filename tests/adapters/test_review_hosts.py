@@ -80,6 +80,8 @@ class TestGitHub(ReviewHostContract):
 
 
 class TestGitLab(ReviewHostContract):
+    keeps_time_of_drafts = False
+
     @pytest.fixture
     async def gitlab(self):
         fake = FakeGitLab(lambda: BRANCHES, token="right")

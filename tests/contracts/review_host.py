@@ -22,6 +22,9 @@ class People(Protocol):
 
     async def say_on_line(self, number: int, text: str, *, path: str, line: int, author: str = "ada") -> None: ...
 
+    async def submit(self, number: int, text: str, *, path: str, line: int) -> None:
+        """Submit a review whose comment was written an hour ago."""
+
     async def edit(self, number: int, old: str, new: str) -> None: ...
 
     async def delete(self, number: int, text: str) -> None: ...
@@ -29,6 +32,8 @@ class People(Protocol):
 
 class ReviewHostContract:
     knows_tags = True
+    keeps_time_of_drafts = True
+    """A comment of a review shows when the review is submitted, with the time when it was written."""
 
     @pytest.fixture
     def code_host(self) -> ReviewHost:
@@ -70,6 +75,16 @@ class ReviewHostContract:
         ]
         assert edited.text == "One more."
         assert edited.source.version != one.source.version
+
+    async def test_comment_that_shows_late_is_listed(self, code_host, source, people, number):
+        if not self.keeps_time_of_drafts:
+            pytest.skip("comments of this host have the time when they show")
+        await people.say(number, "One.")
+        first = await code_host.list_comments(source, number)
+        since = first.comments[-1].updated_at
+        await people.submit(number, "Written before.", path="guide/a.md", line=3)
+        later = await code_host.list_comments(source, number, since=since, tag=first.tag)
+        assert "Written before." in [comment.text for comment in later.comments]
 
     async def test_unchanged_comments_are_not_sent_again(self, code_host, source, people, number):
         if not self.knows_tags:

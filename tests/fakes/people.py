@@ -89,6 +89,10 @@ class FakePeople:
     async def say_on_line(self, number: int, text: str, *, path: str, line: int, author: str = "ada") -> None:
         self.add(number, text, author, path=path, line=line)
 
+    async def submit(self, number: int, text: str, *, path: str, line: int) -> None:
+        said = self.add(number, text, "ada", path=path, line=line)
+        said.created_at = said.updated_at = self.now - timedelta(hours=1)
+
     async def edit(self, number: int, old: str, new: str) -> None:
         self.now += timedelta(seconds=1)
         one = next(one for one in self.comments if (one.number, one.text) == (number, old))

@@ -23,7 +23,8 @@ class FakeReviewHost(FakeCodeHost):
         if self.errors:
             raise self.errors.pop(0)
         self.looked.set()
-        listed = [_comment(one) for one in self.people.of(number, since=since.isoformat() if since else "")]
+        later = self.people.of(number, since=since.isoformat() if since else "")
+        listed = [_comment(one) for one in self.people.of(number) if one in later or one.path]
         return Comments(sorted(listed, key=lambda comment: comment.updated_at))
 
     async def may_write(self, source: Source, account: str) -> bool:

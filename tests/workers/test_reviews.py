@@ -361,3 +361,12 @@ async def test_comment_over_the_limit_of_its_project_waits(site):
     assert len(await site.events(MessageAdded)) == 1
     task.cancel()
     await asyncio.wait([task])
+
+
+async def test_comment_that_shows_late_counts(site):
+    reader = site.reader()
+    await site.host.people.say(1, "Well done.")
+    await site.look(reader)
+    await site.host.people.submit(1, "@docsmith shorten it", path="guide/a.md", line=3)
+    await site.look(reader)
+    assert [message.text for message in await site.events(MessageAdded)] == ["@docsmith shorten it"]

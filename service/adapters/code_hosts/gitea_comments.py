@@ -2,8 +2,9 @@
 
 Facts: the conversation is that of the issue of the same number. Comments on lines are listed for each review, with
 their line of the new (``position``) or the old file (``original_position``); a thread is all comments on one line of
-one file, and is answered by a review with a comment there. Accounts of the host's own programs have no positive id.
-Only an administrator of the repository may ask what others may do in it.
+one file, and is answered by a review with a comment there. Those of a review show when it is submitted, which may be
+long after they were written. Accounts of the host's own programs have no positive id. Only an administrator of the
+repository may ask what others may do in it.
 """
 
 from datetime import datetime
@@ -98,10 +99,11 @@ class GiteaComments:
         reviews = yield from Pages(self._calls).read(f"{pull}/reviews?limit={PAGE}", list[_Review], has_no_next_link)
         written = [one for one in reviews if one.state != "PENDING"]
         found += [comment for one in written if (comment := _summary(one)) is not None]
+        found = [comment for comment in found if is_wanted(comment.updated_at, since)]
         for one in [one for one in written if one.comments_count][-MAX_REVIEWS:]:
             answer = yield self._calls.get(f"{pull}/reviews/{one.id}/comments")
             found += [_on_line(comment) for comment in self._calls.read(answer, list[_ReviewComment])]
-        return Comments(by_time([comment for comment in found if is_wanted(comment.updated_at, since)]))
+        return Comments(by_time(found))
 
     def may_write(self, account: str) -> Steps[bool]:
         answer = yield self._calls.get(f"{self._repository}/collaborators/{quote(account, safe='')}/permission")

@@ -1,8 +1,9 @@
 """Comments on GitHub's pull requests, without any I/O.
 
 Facts: the conversation is that of the issue of the same number. Comments on lines are listed for the whole pull request
-and name the first of their thread in ``in_reply_to_id``; an answer is posted to that first one. ``line`` is null once
-the line is gone from the diff, ``original_line`` stays. The summary of a review is a list of its own, without
+and name the first of their thread in ``in_reply_to_id``; an answer is posted to that first one. Those of a review show
+when it is submitted, which may be long after they were written: so they are not asked for by time. ``line`` is null
+once the line is gone from the diff, ``original_line`` stays. The summary of a review is a list of its own, without
 ``since``. ``permission`` has the four old roles: ``maintain`` is reported as ``write``, ``triage`` as ``read``; for a
 public repository everyone has ``read``. Conditional requests that find nothing new do not count against the limit.
 """
@@ -84,12 +85,14 @@ class GitHubComments:
     def read(self, number: int, since: datetime | None, tag: str) -> Steps[Comments | None]:
         known = tag.split("\n") if tag.count("\n") == 2 else ["", "", ""]
         conversation, lines, reviews = (Pages(self._calls, one) for one in known)
-        asked = f"?per_page={PAGE}{since_parameter(since)}"
         pull = f"{self._repository}/pulls/{number}"
         issue = f"{self._repository}/issues/{number}"
-        said = yield from conversation.read(f"{issue}/comments{asked}", list[_IssueComment], has_no_next_link)
-        on_lines = yield from lines.read(f"{pull}/comments{asked}", list[_ReviewComment], has_no_next_link)
-        summed_up = yield from reviews.read(f"{pull}/reviews?per_page={PAGE}", list[_Review], has_no_next_link)
+        page = f"?per_page={PAGE}"
+        said = yield from conversation.read(
+            f"{issue}/comments{page}{since_parameter(since)}", list[_IssueComment], has_no_next_link
+        )
+        on_lines = yield from lines.read(f"{pull}/comments{page}", list[_ReviewComment], has_no_next_link)
+        summed_up = yield from reviews.read(f"{pull}/reviews{page}", list[_Review], has_no_next_link)
         if conversation.is_unchanged and lines.is_unchanged and reviews.is_unchanged:
             return None
         found = [*map(_conversation, said), *map(_on_line, on_lines)]

@@ -158,7 +158,8 @@ class CommentReader:
                 handled.add(version)
             newest = max((one.updated_at for one in listed.comments), default=seen.since)
             seen.tag = listed.tag if newest == seen.since else ""
-            seen.is_busy, seen.since, seen.handled = newest != seen.since, newest, handled
+            seen.is_busy = not handled <= seen.handled
+            seen.since, seen.handled = newest, handled
         else:
             seen.is_busy = False
         pause = seen.pause_seconds * GROWTH if seen.pause_seconds and not seen.is_busy else self._poll_seconds

@@ -16,10 +16,11 @@ from service.adapters.git.repositories import BareRepository, commit_of, opened
 from service.domain.errors import Invalid, NotFound
 from service.ports.docs_source import ChangedFile, CommitChanges, Past, PastCommit
 
-MAX_WALKED = 20_000
+MAX_WALKED = 10_000
 """Commits that are looked at for one question."""
 MAX_FILES = 300
 MAX_SUBJECT, MAX_AUTHOR = 200, 100
+FOLDER = 0o040000
 LEAST_ID = 6
 """Digits of a commit's id."""
 
@@ -120,6 +121,8 @@ class _Walk:
     def __init__(self, repository: BareRepository, path: str) -> None:
         self._objects, self._history = Objects(repository), History(repository)
         self._parts = [part.encode() for part in path.split("/") if part]
+        self._known: dict[tuple[ObjectID, bytes], Entry | None] = {}
+        """Folders on the way to the path are the same in most commits."""
         self.is_cut = False
         """The history goes on where the clone has no more of it, or nothing was looked at any more."""
 
@@ -151,7 +154,14 @@ class _Walk:
                 return
 
     def _entry(self, commit: Commit) -> tuple[int, ObjectID] | None:
-        entry = self._objects.entry(commit.tree, self._parts)
+        entry: Entry | None = Entry(b"", FOLDER, commit.tree)
+        for part in self._parts:
+            if entry is None or not is_folder(entry):
+                return None
+            key = (entry.id, part)
+            if key not in self._known:
+                self._known[key] = self._objects.entry(entry.id, [part])
+            entry = self._known[key]
         return None if entry is None else (entry.mode, entry.id)
 
 

@@ -74,6 +74,7 @@ def refusal(path, before, after, there=()):
     [
         ("mkdocs.yml", MKDOCS, "      - a.md", "      - a.md\n      - New page: b.md"),
         ("mkdocs.yml", MKDOCS, "Home", "Start"),
+        ("mkdocs.yml", MKDOCS, "Home", '"Note: at home"'),
         ("mkdocs.yml", MKDOCS, "site_name: Guide", "site_name: Handbook # renamed"),
         ("site/sidebars.js", SIDEBARS, "'index',", "'index', 'new/page',"),
         ("site/sidebars.js", SIDEBARS, "'a', 'b'", "'a', {type: 'doc', id: 'new', label: \"It's new\"}, 'b'"),
@@ -113,6 +114,7 @@ def test_navigation_can_be_changed(path, before, old, new):
         ("sidebars.js", SIDEBARS, "'index',", "'index', `${steal()}`,"),
         ("sidebars.js", SIDEBARS, "'index',", "{type: 'html', value: 'x'},"),
         ("sidebars.js", SIDEBARS, "'index',", "{type: 'link', label: 'x', href: 'javascript:alert(1)'},"),
+        ("sidebars.js", SIDEBARS, "'index',", "{type: 'link', label: 'x', href: 'java script:alert( 1)'},"),
         ("sidebars.js", SIDEBARS, "'index',", "{type: 'doc', id: 'x', label: '<b>'},"),
         ("sidebars.js", SIDEBARS, "'index',", "{type: 'doc', id: 'x', label: '\\x3cb>'},"),
         ("sidebars.js", SIDEBARS, "// Docs\n", "// Docs\u2028steal()\n"),
@@ -129,6 +131,7 @@ def test_navigation_can_be_changed(path, before, old, new):
         ("hugo.toml", HUGO, "[module]\n", '[module]\n[[module.imports]]\npath = "x"\n'),
         ("config/_default/module.toml", "", "", 'imports = ["x"]\n'),
         ("docs.json", DOCS_JSON, '"1"', '"2"'),
+        ("MkDocs.yml", MKDOCS, "- search", "- exec"),
         ("_config.yml", "title: X\nplugins: []\n", "[]", "[x]"),
         ("book.toml", "[book]\n", "[book]\n", '[book]\n[preprocessor.x]\ncommand = "x"\n'),
     ],

@@ -11,13 +11,13 @@ malformed, what follows it counts as part of it. The time is linear in the size 
 import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator
-from html import unescape
 from itertools import pairwise
 from posixpath import dirname, join, normpath
 
 from msgspec import Struct
 
 from service.agent.guards import javascript
+from service.agent.guards.javascript import is_running_address
 from service.markup.dialects import Dialect
 from service.markup.markdown import Markdown
 from service.markup.pages import is_markdown
@@ -39,8 +39,6 @@ _TAG = re.compile(
 _HANDLER = re.compile(r"(?<=[\s\"'/}])(?:on[a-z]{3,30}|dangerouslySetInnerHTML|srcdoc)\s{0,20}=", re.IGNORECASE)
 _VUE_DIRECTIVE = re.compile(r"(?<=\s)(?:v-[a-z]|[@:#][\w-])[^\s=<>]{0,100}=")
 _VALUE = re.compile(r"=\s{0,20}[{\"'`]{0,3}([^<>\n]{1,100})|<(?=[^\s<>]{1,100}:)([^<>\n]{1,100})")
-_RUNNING_ADDRESS = re.compile(r"(?:javascript|vbscript|livescript):|data:(?:text/html|image/svg|application/xhtml)")
-_IGNORED_IN_ADDRESSES = re.compile(r"[\s\x00-\x20\\]+")
 _RELATIVE = re.compile(r"(?<=['\"])\.\.?/[^'\"\n]{1,500}")
 _BRACE = re.compile(r"[{}]")
 _INTERPOLATION = re.compile(r"\{\{([^{}]{1,1000})\}\}")
@@ -191,11 +189,6 @@ def _tag_around(text: str, at: int, *, markdown: bool) -> int | None:
 def _to_end_of_tag(text: str, start: int, at: int) -> str:
     end = text.find(">", at, at + MAX_TAG)
     return text[start : end + 1 if end >= 0 else at]
-
-
-def is_running_address(target: str) -> bool:
-    """Return whether following an address runs code, as browsers read it: white space and case play no part."""
-    return _RUNNING_ADDRESS.match(_IGNORED_IN_ADDRESSES.sub("", unescape(target[:2000])).lower()) is not None
 
 
 def _expressions(page: Markdown) -> tuple[list[_Piece], str]:

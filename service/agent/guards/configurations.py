@@ -97,7 +97,9 @@ def check_of(path: str, exists: Callable[[str], bool]) -> Callable[[str | None, 
     if _HUGO_MENU.search(path) or path.rpartition("/")[2] == "sidebars.json":
         return lambda before, after: _check_parts(path, _ALL, before, after)
     for rule in _RULES:
-        if rule.name.search(path) and (not rule.beside or any(exists(_beside(path, each)) for each in rule.beside)):
+        if rule.name.search(path.lower()) and (
+            not rule.beside or any(exists(_beside(path, each)) for each in rule.beside)
+        ):
             writable = rule.writable
             return lambda before, after: _check_parts(path, writable, before, after)
     return None
@@ -145,7 +147,7 @@ def _check_parts(path: str, writable: frozenset[str], before: str | None, after:
         if new is not None and new.is_special:
             raise Refused(f"{name[:100]!r} of {path} has a tag, an anchor or an alias of YAML. Write plain values.")
         for text in sorted((new.texts if new else frozenset()) - (old.texts if old else frozenset())):
-            if "<" in text or "{{" in text or "{%" in text or not javascript.is_safe_address(text):
+            if "<" in text or "{{" in text or "{%" in text or javascript.is_running_address(text):
                 raise Refused(f"{text[:100]!r} in {path} is shown as HTML or run. Write plain text, or an address.")
 
 

@@ -11,6 +11,7 @@ type ``html`` (docusaurus.io/docs/sidebar/items), and each text in VitePress's s
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from html import unescape
 from itertools import zip_longest
 
 from msgspec import Struct
@@ -35,7 +36,8 @@ _WORDS_BEFORE_EXPRESSION = frozenset(
 )
 _NAMED = re.compile(r"true|false|null|undefined|\d[\w.]*")
 _CODED = re.compile(r"\\[^'\"`\\n]")
-_ADDRESS = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]*:")
+_RUNNING_ADDRESS = re.compile(r"(?:javascript|vbscript|livescript):|data:(?:text/html|image/svg|application/xhtml)")
+_IGNORED_IN_ADDRESSES = re.compile(r"[\s\x00-\x20\\]+")
 
 _VITEPRESS_KEYS = frozenset(
     {"text", "link", "items", "collapsed", "collapsible", "activeMatch", "target", "rel", "docFooterText", "base"}
@@ -101,13 +103,12 @@ def braced(text: str) -> tuple[int, bool]:
 def is_text(written: str) -> bool:
     """Return whether a string, with its quotes, is plain text or an address of the web: no HTML, nothing that runs."""
     inner = written[1:-1]
-    return "<" not in inner and not _CODED.search(inner) and is_safe_address(inner)
+    return "<" not in inner and not _CODED.search(inner) and not is_running_address(inner)
 
 
-def is_safe_address(text: str) -> bool:
-    """Return whether a text, taken for an address, would run nothing."""
-    plain = "".join(text.split())
-    return not _ADDRESS.match(plain) or plain.lower().startswith(("http:", "https:", "mailto:")) or " " in text
+def is_running_address(target: str) -> bool:
+    """Return whether following an address runs code, as browsers read it: white space and case play no part."""
+    return _RUNNING_ADDRESS.match(_IGNORED_IN_ADDRESSES.sub("", unescape(target[:2000])).lower()) is not None
 
 
 class _Outlines:

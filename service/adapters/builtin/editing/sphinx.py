@@ -13,11 +13,12 @@ from msgspec import Struct
 from service.adapters.builtin.editing.pages import is_page, stem_of
 from service.adapters.builtin.editing.steps import Editing, Step, Steps, Turn, counted, rewrites
 from service.adapters.builtin.editing.tool_results import found_in, paths_in
+from service.markup.markdown import Markdown
+from service.markup.pages import is_markdown
 
 MAX_PAGES = 50
 """Limit for the pages that are read: those with the name of the page in them."""
 _DIRECTIVE = re.compile(r"([ \t]*)\.\.[ \t]+toctree::[ \t\r]*")
-_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,}|:{3,})\{toctree\}[ \t\r]*")
 _TITLED = re.compile(r"(?P<title>[^<\n]*?)<(?P<name>[^<>\n]+)>")
 _ROLE = re.compile(r"(?::doc:|\{doc\})`(?P<written>[^`\n]+)`")
 
@@ -40,12 +41,12 @@ def rename_in_toctrees(editing: Editing, page: str, to: str) -> Steps:
     yield from _rewrite(editing, page, lambda path: _Names(path, root, page, to).renamed, "Renamed it in")
     if dirname(page) != dirname(to):
         lines = yield from editing.lines(to)
-        if calls := rewrites(to, lines, _rewritten(lines, _Names(to, root, page, to).carried)):
+        if calls := rewrites(to, lines, _rewritten(to, lines, _Names(to, root, page, to).carried)):
             yield from editing.ask(Step("Mending the names in it. ", tuple(calls)))
 
 
 class _Names(Struct, frozen=True):
-    """What becomes of the names that a page has."""
+    """The changes to the names that a page has."""
 
     path: str
     """The page that has them."""
@@ -84,7 +85,7 @@ def _rewrite(editing: Editing, page: str, new: Callable[[str], NewName], said: s
     changed: list[str] = []
     for path in [path for path in found_in(result)[0] if is_page(path) and path != page][:MAX_PAGES]:
         lines = yield from editing.lines(path)
-        if calls := rewrites(path, lines, _rewritten(lines, new(path))):
+        if calls := rewrites(path, lines, _rewritten(path, lines, new(path))):
             results = yield from editing.ask(Step("", tuple(calls)))
             editing.report_errors(results)
             changed.append(path)
@@ -100,8 +101,8 @@ def _source_folder(editing: Editing, page: str) -> Generator[Step, Turn, str | N
     return max(above, key=len, default=None)
 
 
-def _rewritten(lines: Sequence[str], new: NewName) -> list[str]:
-    entries = set(_entries(lines))
+def _rewritten(path: str, lines: Sequence[str], new: NewName) -> list[str]:
+    entries = set(_entries(path, lines))
     after: list[str] = []
     for at, line in enumerate(lines):
         if at not in entries:
@@ -127,18 +128,30 @@ def _role(match: re.Match[str], new: NewName) -> str:
     return titled["title"].strip() if titled and titled["title"].strip() else name.rpartition("/")[2].replace("-", " ")
 
 
-def _entries(lines: Sequence[str]) -> Iterator[int]:
+def _entries(path: str, lines: Sequence[str]) -> Iterator[int]:
     """Yield the indexes of the lines that are entries of a table of contents."""
+    blocks = _of_markdown(path, lines) if is_markdown(path) else _of_directives(lines)
+    for first, after in blocks:
+        yield from (at for at in range(first, after) if lines[at].strip() and not lines[at].lstrip().startswith(":"))
+
+
+def _of_markdown(path: str, lines: Sequence[str]) -> Iterator[tuple[int, int]]:
+    page = Markdown("\n".join(lines), path=path)
+    for block in page.blocks:
+        if block.kind == "fence" and block.info.strip() == "{toctree}":
+            yield page.first_line + block.first + 1, page.first_line + block.after - 1
+
+
+def _of_directives(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
     at = 0
     while at < len(lines):
-        directive, fence = _DIRECTIVE.fullmatch(lines[at]), _FENCE.fullmatch(lines[at])
+        directive = _DIRECTIVE.fullmatch(lines[at])
         at += 1
-        while (directive or fence) and at < len(lines):
+        first = at
+        while directive and at < len(lines):
             line = lines[at].rstrip()
-            if fence and line.strip().startswith(fence[1]):
+            if line and len(line) - len(line.lstrip()) <= len(directive[1]):
                 break
-            if directive and line and len(line) - len(line.lstrip()) <= len(directive[1]):
-                break
-            if line.strip() and not line.lstrip().startswith(":"):
-                yield at
             at += 1
+        if directive:
+            yield first, at

@@ -20,6 +20,7 @@ from service.domain.jobs.decider import (
     MAX_PROMPT_CHARACTERS,
     CommentAnswered,
     CommentIgnored,
+    ContextsOpened,
     FileChanged,
     JobCompleted,
     JobEvent,
@@ -312,6 +313,9 @@ def _line(event: JobEvent) -> str:
             )
         case FileChanged(path=path, content=content):
             return f"{tag}  {path}{' (deleted)' if content is None else ''}"
+        case ContextsOpened(contexts=contexts):
+            read = (f"@{one.name} {one.problem or f'{one.ref} at {one.commit[:12]}'}" for one in contexts)
+            return f"{tag}  {', '.join(read)}"
         case PullRequestOpened(url=url) | PullRequestUpdated(url=url):
             return f"{tag}  {url}"
         case ModelReminded(reason=reason):

@@ -66,6 +66,7 @@ async def test_docs_follow_the_last_change_of_the_code(http, served, git):
 
     opened = next(event for event in events if event["type"] == "contexts-opened")
     assert opened["contexts"] == [{"name": "code", "ref": "main", "commit": commit}]
+    assert f"contexts-opened  @code main at {commit[:12]}\n" in service.run("job", "watch", job["id"]).stdout
     seen = "\n".join(str(message.get("content")) for message in provider.asked[-1].body["messages"])
     assert f"@code/ is at commit {commit[:12]} of main" in seen
     assert f"{commit[:10]} " in seen

@@ -15,8 +15,7 @@ EDGES = {
     "service/workers/indexing/indexer.py": 1,
     "service/workers/jobs/runner.py": 1,
     "service/workers/replier.py": 1,
-    "service/workers/reviews/answers.py": 1,
-    "service/workers/reviews/comments.py": 1,
+    "service/workers/reviews/schedule.py": 1,
     "service/workers/webhooks.py": 2,
 }
 """Clauses that catch everything, by module: each is where a process, a request, a job or a thread ends."""

@@ -146,7 +146,7 @@ async def test_commit_body_breaks_long_lines_of_prose():
     assert max(map(len, body)) <= 72
 
 
-async def test_description_says_how_to_ask_for_more_where_comments_are_read():
+async def test_description_says_how_to_ask_for_more():
     work = described("It was missing.")
     assert "write a comment that mentions `@docsmith`" in await text_of(work, mention="docsmith")
     assert "@" not in await text_of(work)

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from service.domain.jobs.comments import CommentSource
 from service.ports.docs_source import Source
-from service.ports.review_host import Comment, Comments, NewAnswer, text_of
+from service.ports.review_host import OURS, Comment, Comments, NewAnswer, text_of
 from tests.fakes.code_host import FakeCodeHost
 from tests.fakes.people import FakePeople, Said
 
@@ -40,7 +40,7 @@ class FakeReviewHost(FakeCodeHost):
         text = text_of(answer)
         since = answer.asked_after.isoformat() if answer.asked_after else ""
         for one in self.people.of(number, since=since):
-            if one.text == text:
+            if f"{OURS}{answer.marker} " in one.text:
                 return _url(one)
         first = self.people.thread(int(answer.thread)) if answer.thread else []
         if first:

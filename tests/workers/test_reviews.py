@@ -119,6 +119,23 @@ class Site:
         return [one for one in self.host.people.comments if OURS in one.text]
 
 
+class Killed(BaseException):
+    """The process dies."""
+
+
+class Unwritable:
+    """A store whose process dies at the first write."""
+
+    def __init__(self, store):
+        self._store = store
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+    async def append(self, *_args, **_named):
+        raise Killed
+
+
 @pytest.fixture
 async def site(store, views, tmp_path):
     site = Site(store, views)
@@ -227,17 +244,7 @@ async def test_answer_is_posted_once_if_its_record_was_lost(site):
     await site.look()
     await site.work()
 
-    class Killed(BaseException):
-        pass
-
-    async def dies(*_args, **_named):
-        raise Killed
-
-    class Dying:
-        def __getattr__(self, name):
-            return dies if name == "append" else getattr(site.store, name)
-
-    dying = CommentAnswers(replace(site.context, store=Dying()), mention="docsmith")
+    dying = CommentAnswers(replace(site.context, store=Unwritable(site.store)), mention="docsmith")
     with pytest.raises(Killed):
         await dying.answer("job")
     assert len(site.answers()) == 1
@@ -245,6 +252,23 @@ async def test_answer_is_posted_once_if_its_record_was_lost(site):
     await site.answer()
     assert len(site.answers()) == 1
     assert len(await site.events(CommentAnswered)) == 1
+
+
+async def test_comment_after_a_lost_record_has_an_answer_of_its_own(site):
+    await site.host.people.say(1, "@docsmith first")
+    await site.look()
+    await site.work()
+    unrecorded = CommentAnswers(replace(site.context, store=Unwritable(site.store)), mention="docsmith")
+    with pytest.raises(Killed):
+        await unrecorded.answer("job")
+    await site.host.people.say(1, "@docsmith second")
+    await site.look()
+    await site.work(CompleteJob("The second, too.", START))
+    await site.answer()
+    first, second = site.answers()
+    assert "It is *shorter* now" in first.text
+    assert "The second, too." in second.text
+    assert len(await site.events(CommentAnswered)) == 2
 
 
 async def test_failure_of_the_job_is_answered(site):

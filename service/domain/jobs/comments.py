@@ -51,6 +51,8 @@ class Unanswered(Struct, frozen=True):
     reason: IgnoringReason | None = None
     """Why it led to no message, which is the answer; None: the closing message of the round is."""
     until: datetime | None = None
+    round: int = 0
+    """The job's round in which it became a message."""
 
 
 class Review(Struct, frozen=True):

@@ -100,7 +100,7 @@ def _talked(work: Work, event: ConversationEvent) -> Work:
         case MessageAdded():
             work = replace(work, waiting=(*work.waiting, event), messages=work.messages + 1)
             if event.comment is not None:
-                asked = Unanswered(event.answer_id, event.comment, event.added_at)
+                asked = Unanswered(event.answer_id, event.comment, event.added_at, round=work.round)
                 work = replace(work, review=work.review.accepted(asked))
             return work if work.commit else _sent_back(work)
         case _:

@@ -10,9 +10,9 @@ from functools import partial
 
 import structlog
 
-from eventstore import Metadata, StoreUnavailable, load
+from eventstore import Metadata, load
 from service.commands.reviews import record_answer
-from service.domain.errors import ServiceError, Unavailable
+from service.domain.errors import ServiceError
 from service.domain.jobs.comments import Unanswered, without_mentions
 from service.domain.jobs.decider import (
     Absent,
@@ -28,13 +28,10 @@ from service.queries.reviews import jobs_with_unanswered_comments
 from service.streams import JOBS
 from service.workers.retry import retry_while_unavailable
 from service.workers.reviews.context import ReviewContext
-from service.workers.reviews.schedule import Schedule, followed
+from service.workers.reviews.schedule import Attempts, Schedule, followed
 
 log = structlog.get_logger()
 
-ANSWER_SECONDS = 600.0
-"""Limit for the answers to one job's comments."""
-FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS = 30.0, 3600.0
 GIVEN_UP_AFTER = timedelta(hours=24)
 ANSWERED_AFTER = frozenset({"job-completed", "job-failed", "comment-ignored"})
 """The types of the events after which a job may have something to answer."""
@@ -45,7 +42,7 @@ class CommentAnswers:
     def __init__(self, context: ReviewContext, *, mention: str) -> None:
         self._store, self._views, self._hosts, self._clock = context.store, context.views, context.hosts, context.clock
         self._mention = mention
-        self._failures: dict[str, int] = {}
+        self._attempts: Attempts[str] = Attempts("comments not answered")
         self._schedule: Schedule[str] = Schedule(self.answer, context.slots)
 
     async def run(self) -> None:
@@ -67,21 +64,7 @@ class CommentAnswers:
 
     async def answer(self, job_id: str) -> float | None:
         """Answer what can be answered of a job; return the seconds until the next try, None for none."""
-        try:
-            async with asyncio.timeout(ANSWER_SECONDS):
-                await self._answer(job_id)
-        except (ServiceError, StoreUnavailable, TimeoutError) as error:
-            code = error.code if isinstance(error, ServiceError) else type(error).__name__
-            log.warning("comments not answered", job_id=job_id, code=code, reason=str(error)[:300])
-            asked = (error.retry_after_seconds or 0.0) if isinstance(error, Unavailable) else 0.0
-        except Exception:  # an answer's edge: the other jobs' comments are answered
-            log.exception("answering comments crashed", job_id=job_id)
-            asked = 0.0
-        else:
-            self._failures.pop(job_id, None)
-            return None
-        failures = self._failures[job_id] = self._failures.get(job_id, 0) + 1
-        return max(asked, min(LAST_RETRY_SECONDS, FIRST_RETRY_SECONDS * 2.0 ** min(failures - 1, 10)))
+        return await self._attempts.run(job_id, partial(self._answer, job_id), job_id=job_id)
 
     async def _answer(self, job_id: str) -> None:
         job = (await load(self._store, JOBS, job_id)).state
@@ -131,13 +114,16 @@ class CommentAnswers:
 
 
 def _due(unanswered: Sequence[Unanswered], *, has_ended: bool) -> list[list[Unanswered]]:
-    """Return the comments that can be answered now: refused ones one by one, others together for each thread."""
+    """Return the comments that can be answered now: refused ones one by one, others together by thread and round.
+
+    No comment joins those of a round that has ended, so the first one names the same answer at every try.
+    """
     due: list[list[Unanswered]] = [[one] for one in unanswered if one.reason is not None]
     if has_ended:
-        threads: dict[tuple[int, str], list[Unanswered]] = {}
+        threads: dict[tuple[int, str, int], list[Unanswered]] = {}
         for one in unanswered:
             if one.reason is None:
-                threads.setdefault((one.comment.number, one.comment.thread), []).append(one)
+                threads.setdefault((one.comment.number, one.comment.thread, one.round), []).append(one)
         due += threads.values()
     return due
 

@@ -13,10 +13,9 @@ from functools import partial
 import structlog
 from msgspec import Struct
 
-from eventstore import EventStore, Metadata, StoreUnavailable
+from eventstore import EventStore, Metadata
 from service.commands.jobs import close_pull_request
 from service.commands.reviews import comment_of, is_new_comment, receive_comment
-from service.domain.errors import ServiceError, Unavailable
 from service.domain.hooks.incoming import CommentReported
 from service.domain.jobs.decider import ClosePullRequest, PullRequestOpened, PullRequestUpdated
 from service.markup.mentions import mentions
@@ -27,19 +26,16 @@ from service.queries.reviews import OpenPullRequest, open_pull_requests
 from service.streams import INCOMING, JOBS, decoded
 from service.workers.retry import retry_while_unavailable
 from service.workers.reviews.context import ReviewContext
-from service.workers.reviews.schedule import Schedule, followed
+from service.workers.reviews.schedule import Attempts, Schedule, followed
 
 log = structlog.get_logger()
 
-LOOK_SECONDS = 600.0
-"""Limit for one look at a pull request."""
 PRESENTED = frozenset({"pull-request-opened", "pull-request-updated"})
 QUIETEST = 8
 """How many times longer than usual the pause becomes while nothing is said."""
 GROWTH = 1.25
 AFTER_REPORT_SECONDS = 3600.0
 """Without polling, a pull request on which something was said is looked at once more: not every report is recorded."""
-FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS = 30.0, 3600.0
 
 
 Metered = Callable[[str, str, Metadata], EventStore]
@@ -63,7 +59,6 @@ class _Seen(Struct):
     is_busy: bool = False
     """Something new was said."""
     pause_seconds: float = 0.0
-    failures: int = 0
 
 
 class CommentReader:
@@ -72,6 +67,7 @@ class CommentReader:
         self._store, self._views, self._hosts = context.store, context.views, context.hosts
         self._clock, self._settings, self._metered = context.clock, settings, metered
         self._seen: dict[OpenPullRequest, _Seen] = {}
+        self._attempts: Attempts[OpenPullRequest] = Attempts("comments not read")
         self._schedule: Schedule[OpenPullRequest] = Schedule(self.look, context.slots)
 
     async def run(self) -> None:
@@ -108,46 +104,29 @@ class CommentReader:
 
     async def look(self, pull_request: OpenPullRequest) -> float | None:
         """Look at its comments; return the seconds until the next look, None for none."""
-        seen = self._seen.setdefault(pull_request, _Seen())
-        bound = {"project_id": pull_request.project_id, "number": pull_request.number}
-        asked = 0.0
-        try:
-            async with asyncio.timeout(LOOK_SECONDS):
-                is_open = await self._look(pull_request, seen)
-        except (ServiceError, StoreUnavailable, TimeoutError) as error:
-            asked = (error.retry_after_seconds or 0.0) if isinstance(error, Unavailable) else 0.0
-            code = error.code if isinstance(error, ServiceError) else type(error).__name__
-            log.warning("comments not read", code=code, reason=str(error)[:300], **bound)
-        except Exception:  # a look's edge: the other pull requests are looked at
-            log.exception("reading comments crashed", **bound)
-        else:
-            if not is_open:
-                del self._seen[pull_request]
-                return None
-            seen.failures = 0
-            if self._settings.poll_minutes > 0:
-                return seen.pause_seconds
-            return AFTER_REPORT_SECONDS if seen.is_busy else None
-        seen.failures += 1
-        pause = min(LAST_RETRY_SECONDS, FIRST_RETRY_SECONDS * 2.0 ** min(seen.failures - 1, 10))
-        return max(pause, asked)
+        project_id, number = pull_request.project_id, pull_request.number
+        look = partial(self._look, pull_request)
+        return await self._attempts.run(pull_request, look, project_id=project_id, number=number)
 
     @property
     def _poll_seconds(self) -> float:
         return self._settings.poll_minutes * 60
 
-    async def _look(self, pull_request: OpenPullRequest, seen: _Seen) -> bool:
-        """Hand over what is new; return whether the pull request is still open."""
+    async def _look(self, pull_request: OpenPullRequest) -> float | None:
+        """Hand over what is new; return the seconds until the next look, None when the pull request is closed."""
+        seen = self._seen.setdefault(pull_request, _Seen())
         project = await get_project(self._views, pull_request.project_id)
         host = self._hosts.get(project.code_host) if project is not None else None
         if project is None or host is None:
-            return False  # the embedded code host has no comments
+            del self._seen[pull_request]
+            return None  # the embedded code host has no comments
         source, number = source_of(project), pull_request.number
         there = await host.get_pull_request(source, number)
         if there.state != "open":
             close = ClosePullRequest(there.state, self._clock())
             await close_pull_request(self._store, self._views, project.id, number, close, _metadata(project.id))
-            return False
+            del self._seen[pull_request]
+            return None
         listed = await host.list_comments(source, number, since=seen.since, tag=seen.tag)
         if listed is not None:
             handled: set[tuple[str, str]] = set()
@@ -162,9 +141,11 @@ class CommentReader:
             seen.since, seen.handled = newest, handled
         else:
             seen.is_busy = False
+        if self._settings.poll_minutes == 0:
+            return AFTER_REPORT_SECONDS if seen.is_busy else None
         pause = seen.pause_seconds * GROWTH if seen.pause_seconds and not seen.is_busy else self._poll_seconds
         seen.pause_seconds = min(self._poll_seconds * QUIETEST, pause)
-        return True
+        return seen.pause_seconds
 
     async def _addresses_us(self, comment: Comment) -> bool:
         if comment.is_bot or is_answer(comment.text):

@@ -7,7 +7,8 @@ from typing import Generic, TypeVar
 
 import structlog
 
-from eventstore import Views
+from eventstore import StoreUnavailable, Views
+from service.domain.errors import ServiceError, Unavailable
 from service.queries.read_models import wait_for_rebuild
 from service.workers.fair_slots import FairSlots
 from service.workers.retry import retry_while_unavailable
@@ -17,6 +18,36 @@ K = TypeVar("K", bound=Hashable)
 log = structlog.get_logger()
 
 LONGEST_WAIT_SECONDS = 3600.0
+FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS = 30.0, 3600.0
+ATTEMPT_SECONDS = 600.0
+"""Limit for doing one thing."""
+
+
+class Attempts(Generic[K]):
+    """Does one thing at a time to its end or its error; what fails is tried again after growing pauses."""
+
+    def __init__(self, trouble: str) -> None:
+        """``trouble`` is what the log says of a failure."""
+        self._trouble = trouble
+        self._failures: dict[K, int] = {}
+
+    async def run(self, key: K, act: Callable[[], Awaitable[float | None]], **bound: str | int) -> float | None:
+        """Return what ``act`` returns, or the seconds until the next try; ``bound`` goes into the log."""
+        asked = 0.0
+        try:
+            async with asyncio.timeout(ATTEMPT_SECONDS):
+                seconds = await act()
+        except (ServiceError, StoreUnavailable, TimeoutError) as error:
+            asked = (error.retry_after_seconds or 0.0) if isinstance(error, Unavailable) else 0.0
+            code = error.code if isinstance(error, ServiceError) else type(error).__name__
+            log.warning(self._trouble, code=code, reason=str(error)[:300], **bound)
+        except Exception:  # the edge of one thing: the others are done
+            log.exception(self._trouble, **bound)
+        else:
+            self._failures.pop(key, None)
+            return seconds
+        failures = self._failures[key] = min(self._failures.get(key, 0) + 1, 10)
+        return max(asked, min(LAST_RETRY_SECONDS, FIRST_RETRY_SECONDS * 2.0 ** (failures - 1)))
 
 
 class Schedule(Generic[K]):

@@ -58,6 +58,14 @@ async def test_large_page_is_checked_up_to_a_limit():
     assert len(await warned(page)) == 20
 
 
+async def test_house_rules_are_a_source():
+    docs = FakeDocsSource({**FILES, "AGENTS.md": "Mention `--verbose` on each page.\n"})
+    write = call("write", path="docs/new.md", text="# New\n\nUse `--verbose`.\n")
+    journal = Journal("Add a page")
+    await run_job(journal, docs, FakeModel([calls(write, FINISH)]), source=DOCS)
+    assert [event.problems for event in journal.events if isinstance(event, ChecksReported)] == [()]
+
+
 async def test_model_is_given_the_warning_once_and_reading_settles_it():
     journal = Journal(Message("user", "Document landing"))
     write = call("write", path="docs/new.md", text="# Landing\n\nCall `land(softly=True)`.\n")

@@ -18,9 +18,10 @@ MAX_CHECK_ROUNDS = 3
 
 
 async def checked(
-    state: Running, workspace: Workspace, links: Links, context: JobContext, *, may_return: bool
+    state: Running, workspace: Workspace, links: Links, context: JobContext, *, may_return: bool, facts: str
 ) -> Running:
-    """Record the problems of finished work: for the model to correct, else as those that remain.
+    """Record the problems of finished work: for the model to correct, else as those that remain. ``facts``: what its
+    prompt says of the repository.
 
     A question to the caller, or a model that is stuck, ends the work whatever the checks find.
 
@@ -30,7 +31,7 @@ async def checked(
         ServiceError: a secret would be published (``secret_in_changes``).
         Conflict: conflicts with what others pushed to the branch remain (``branch_moved``).
     """
-    problems = await _problems(state, workspace, links, context)
+    problems = await _problems(state, workspace, links, context, facts)
     finish = state.work.finish
     is_done = finish is None or finish.ending == "done"
     rounds_left = may_return and state.work.check_rounds < MAX_CHECK_ROUNDS
@@ -53,9 +54,11 @@ async def checked(
     return await context.record(RecordChecks(problems, returned=False, now=context.now()))
 
 
-async def _problems(state: Running, workspace: Workspace, links: Links, context: JobContext) -> tuple[Problem, ...]:
+async def _problems(
+    state: Running, workspace: Workspace, links: Links, context: JobContext, facts: str
+) -> tuple[Problem, ...]:
     """Return the problems of the round's changes, and those of earlier rounds that the pull request still has."""
-    work, texts = state.work, sources.texts(state.request, state.work)
+    work, texts = state.work, [*sources.texts(state.request, state.work), facts]
     found = await gates.check(workspace, links, texts) + await external.remaining(work.transcript, workspace)
     earlier = work.rounds[-1].problems if work.rounds else ()
     if not earlier or workspace.merged is not None:  # the changes of a merge are those of the whole pull request

@@ -53,7 +53,7 @@ async def work(state: Running, context: JobContext) -> Running:
         window_tokens = await context.model.window_tokens()
     repository = await conversation.facts(workspace, window_tokens) + shown(state.work.contexts or (), contexts)
     while True:
-        state = await _answered(state, toolbox, workspace, context)
+        state = await _answered(state, toolbox, workspace, context, repository)
         if state.work.finish is None and (step := after_standstill(state, context.now)) is not None:
             state = await context.record(step)
         if state.work.finish is None:
@@ -61,18 +61,20 @@ async def work(state: Running, context: JobContext) -> Running:
             state = await context.record(await request_reply(state, context, repository))
             continue
         has_budget = not _used_up(state.work, context.budgets, context.seconds() - started)
-        state = await checked(state, workspace, links, context, may_return=has_budget)
+        state = await checked(state, workspace, links, context, may_return=has_budget, facts=repository)
         if state.work.remaining_problems is not None:
             return state
         if workspace.merged is not None and state.work.merge is None:
             return await work(state, context)  # on the job's own branch, without the merge
 
 
-async def _answered(state: Running, toolbox: Toolbox, workspace: Workspace, context: JobContext) -> Running:
+async def _answered(
+    state: Running, toolbox: Toolbox, workspace: Workspace, context: JobContext, repository: str
+) -> Running:
     """Every call of the last reply has its result: in order, since a later one builds on an earlier one's changes."""
     waiting = state.work.unanswered_calls()
     for call in waiting:
-        outcome = await _outcome(call, state, toolbox)
+        outcome = await _outcome(call, state, toolbox, repository)
         result = RecordToolResult(
             call.id, call.name, outcome.result, outcome.is_error, context.now(), changes=outcome.changes,
             todos=outcome.todos, finished=outcome.finished, asked=outcome.asked, value=outcome.value,
@@ -83,11 +85,11 @@ async def _answered(state: Running, toolbox: Toolbox, workspace: Workspace, cont
     return state
 
 
-async def _outcome(call: ToolCall, state: Running, toolbox: Toolbox) -> Outcome:
+async def _outcome(call: ToolCall, state: Running, toolbox: Toolbox, repository: str) -> Outcome:
     answered = _answered_calls_of_last_reply(state.work)
     if len(answered) >= MAX_CALLS_OF_A_REPLY:
         return Outcome(f"A reply may call at most {MAX_CALLS_OF_A_REPLY} tools; call this one again.", is_error=True)
-    outcome = await toolbox.run(call, sources.texts(state.request, state.work))
+    outcome = await toolbox.run(call, [*sources.texts(state.request, state.work), repository])
     if outcome.finished is not None and any(result.is_error for result in answered):
         return Outcome("Not finished: an earlier call of the same reply failed. See to that first.", is_error=True)
     return outcome

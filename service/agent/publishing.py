@@ -62,7 +62,14 @@ async def publish(state: Running, context: JobContext) -> Running | Finished:
         work = state.work
         if is_there or (work.rounds and work.pull_request is None) or (work.unmerged and work.pull_request):
             state = await publication.presented(state, workspace)
-    return await context.recorder.record(CompleteJob(finish.summary, context.now()))
+    return await context.recorder.record(CompleteJob(_closing_words(finish, state.work.unmerged), context.now()))
+
+
+def _closing_words(finish: WorkFinished, unmerged: Sequence[Problem]) -> str:
+    """Return the summary, with the files that keep the documentation's branch from being merged."""
+    unnamed = [problem for problem in unmerged if not problem.path or problem.path not in finish.summary]
+    lines = [f"- {f'{problem.path}: ' if problem.path else ''}{problem.message}" for problem in unnamed]
+    return "\n".join([finish.summary, "", *lines]) if lines else finish.summary
 
 
 def _is_publishable(finish: WorkFinished, problems: Sequence[Problem]) -> bool:

@@ -3,9 +3,9 @@
 import pytest
 
 from service.adapters.builtin.editor import BuiltinEditor
-from service.domain.jobs.decider import BaseMerged, BaseNotMerged
+from service.domain.jobs.decider import BaseMerged, BaseNotMerged, Committed, Finished
 from service.ports.docs_source import NewCommit
-from tests.agent.journal import AUTHOR, SOURCE, START, Journal, run_job
+from tests.agent.journal import AUTHOR, SOURCE, START, Journal, Killed, run_job
 from tests.fakes.code_host import FakeCodeHost
 from tests.fakes.docs_source import FakeDocsSource
 
@@ -129,3 +129,30 @@ async def test_nothing_to_merge_is_said():
     end = await run_job(journal, docs, BuiltinEditor(), host=host)
     assert end.outcome.outcome == "nothing_changed"
     assert "no commit of the documentation's branch to merge" in end.outcome.message
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+@pytest.mark.parametrize("said", ["keep main", 'Merge main\nreplace "More text" with "Less text"'])
+async def test_merge_killed_at_each_step_ends_the_same(said, keeps):
+    theirs = {"start.md": FILES["start.md"].replace("Acme", "Zenith"), "new.md": "# New\n"}
+    ends = []
+    for at in range(100):
+        docs, host, journal = FakeDocsSource(FILES), FakeCodeHost(), Journal('replace "Acme" with "Apex"')
+        await run_job(journal, docs, BuiltinEditor(), host=host)
+        new = NewCommit(docs.branches["main"], theirs, AUTHOR, "theirs\n", START)
+        docs.branches["main"] = (await docs.write_commit(SOURCE, new)).commit
+        journal.say(said)
+        journal.dies_at, journal.dies_after_keeping = journal.records + at if at else None, keeps
+        try:
+            end = await run_job(journal, docs, BuiltinEditor(), host=host)
+            was_killed = False
+        except Killed:
+            was_killed, journal.dies_at = True, None
+            done = journal.state
+            end = done if isinstance(done, Finished) else await run_job(journal, docs, BuiltinEditor(), host=host)
+        commits = sum(isinstance(event, Committed) for event in journal.events)
+        ends.append((docs.files(BRANCH), end.outcome.outcome, commits, len(host.pull_requests), len(set(docs.pushes))))
+        if at and not was_killed:
+            break
+    assert len(ends) > 8
+    assert [end for end in ends if end != ends[0]] == []

@@ -224,6 +224,7 @@ async def test_binary_file_of_both_sides_is_left_to_people():
     assert kinds(case, BaseMerged, BaseNotMerged) == [BaseNotMerged]
     assert case.docs.parents[case.docs.branches[BRANCH]] != head
     assert [problem.path for problem in end.work.remaining_problems] == ["logo.png"]
+    assert "logo.png: Both sides changed this file" in end.outcome.message
     assert "logo.png" in case.shown()
     assert case.file("index.md") == "# House\n"
 

@@ -83,7 +83,7 @@ class CommentAnswers:
             try:
                 url = await host.post_answer(source, first.comment.number, answer)
             except ServiceError as error:
-                if self._clock() - first.asked_at < GIVEN_UP_AFTER:
+                if self._clock() - _due_since(job, first) < GIVEN_UP_AFTER:
                     trouble = error
                     continue
                 log.warning("answer to comments given up", job_id=job_id, code=error.code, reason=str(error)[:300])
@@ -126,6 +126,15 @@ def _due(unanswered: Sequence[Unanswered], *, has_ended: bool) -> list[list[Unan
                 threads.setdefault((one.comment.number, one.comment.thread, one.round), []).append(one)
         due += threads.values()
     return due
+
+
+def _due_since(job: Job, asked: Unanswered) -> datetime:
+    """Return since when a comment can be answered."""
+    match job:
+        case Finished(outcome=JobCompleted(completed_at=ended_at) | JobFailed(failed_at=ended_at)):
+            return asked.asked_at if asked.reason is not None else ended_at
+        case _:
+            return asked.asked_at
 
 
 def _written_at(asked: Sequence[Unanswered]) -> datetime | None:

@@ -166,7 +166,10 @@ async def test_the_builtin_model_is_killed(http, tmp_path):
 
 
 def scripted(asked):
-    """Four replies, told apart by how many came before: nothing is kept between calls, as with a real provider."""
+    """Four replies, told apart by how many came before: nothing is kept between calls, as with a real provider.
+
+    When the checks send the work back, the last one comes again.
+    """
     number = next(m["content"] for m in asked.body["messages"] if "Write page" in str(m["content"])).split()[2]
     before = sum(message["role"] == "assistant" for message in asked.body["messages"])
     page = {"path": f"page-{number}.md", "text": f"# Page {number}\n\nSee [the installer](/install).\n"}
@@ -177,7 +180,7 @@ def scripted(asked):
         (Call("check_links", ('{"changed": true}',), id="c4"),),
         (Call("finish", (json.dumps({"title": f"Add page {number}", "summary": "Done."}),), id="c5"),),
     ]
-    return Reply(("One ", "moment ", "please."), steps[before], delay_seconds=0.005)
+    return Reply(("One ", "moment ", "please."), steps[min(before, 3)], delay_seconds=0.005)
 
 
 def asked_of(provider, instruction):
@@ -196,7 +199,7 @@ async def test_a_model_that_is_paid_for_is_not_asked_twice(http, tmp_path):
                 return f"Write page {1000 + number} please"
 
             first, steps, seconds, replies = await clean_job(http, service, instruction(0))
-            assert replies == 4
+            assert replies >= 4
             jobs = [first]
             for number, (moment, second) in enumerate(moments(steps - 1, seconds), 1):
                 job = await killed_job(http, service, instruction(number), moment, second)

@@ -11,10 +11,12 @@ from service.web.pages.rendered_pages import MAX_CHARACTERS, render
 from tests.web.test_pull_request_pages import (  # noqa: F401 - fixtures
     ADDRESS,
     app,
+    browser,
     client,
     closed,
     counted,
     hosted,
+    open_page,
     text_of,
 )
 
@@ -117,3 +119,20 @@ async def test_steps_of_the_job_are_shown_to_those_with_the_link(client, hosted)
 
 async def test_pull_request_of_no_job_has_no_steps(client):  # noqa: F811
     await text_of(client, f"{ADDRESS}/job", status=404)
+
+
+@pytest.mark.parametrize(("width", "is_beside"), [(1200, True), (420, False)])
+async def test_sides_are_beside_each_other_where_there_is_space(
+    browser, aiohttp_server, app, reading, width, is_beside  # noqa: F811
+):  # fmt: skip
+    server = await aiohttp_server(app)
+    page, wrong = await open_page(browser, str(server.make_url(ADDRESS)), width=width)
+    await page.get_by_text("As readers see it, before and after").first.click()
+    frame = page.frame_locator("iframe[title='quickstart.mdx as readers see it']")
+    await frame.locator("ins").first.wait_for()
+    before, after = [await frame.locator(tag).first.bounding_box() for tag in ("del", "ins")]
+    assert (before["x"] < after["x"]) is is_beside
+    assert (before["y"] < after["y"]) is not is_beside
+    assert await page.evaluate("document.documentElement.scrollWidth") <= width
+    assert wrong == []
+    await page.close()

@@ -225,6 +225,12 @@ async def test_replace_leaves_the_addresses_of_pages_alone():
     assert [todo.status for todo in end.work.todos] == ["cancelled"]
 
 
+async def test_replace_works_on_pages_of_other_markup():
+    end, changed, _ = await job('replace "Acme" with "Nova"', files={"a.rst": "Acme\n====\n"})
+    assert changed == {"a.rst": "Nova\n====\n"}
+    assert end.outcome.message == '- Replaced "Acme" with "Nova": 1 time in 1 page.'
+
+
 async def test_replaced_lines_of_front_matter_keep_addresses():
     _, changed, _ = await job('replace "start" with "a\nb" in guides/start', files={"guides/start.mdx": ADDRESSES})
     assert (

@@ -11,6 +11,7 @@ call runs it again from the start over the results in the messages, up to the fi
 It reads no sentence but those of people: what the agent says has a purpose, and what the tools found is in values.
 """
 
+import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -44,7 +45,7 @@ class BuiltinEditor:
         return None
 
     async def reply(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
-        step, number = _next_step(request.messages)
+        step, number = await asyncio.to_thread(_next_step, request.messages)  # it reads pages, all of them again
         for piece in re.findall(r"\S+\s*", step.text):
             yield ModelText(piece)
         calls = tuple(

@@ -37,22 +37,24 @@ def remove_page(editing: Editing, asked: Remove) -> Steps:
     left: list[DeadLink] = []
     for _ in range(MAX_ROUNDS):
         links = [link for link in (yield from _broken(editing)) if (link.path, link.found) not in known]
-        left = [link for link in links if link not in left]
-        changed = False
-        for path in dict.fromkeys(link.path for link in left):
-            own = [link for link in left if link.path == path]
-            lines = yield from editing.lines(path)
-            if not is_page(path):
-                done = yield from _out_of_navigation(editing, path, lines, page, own)
-            else:
-                after = unlinked("\n".join([*lines, ""]), path, own)
-                calls = rewrites(path, lines, after.text.removesuffix("\n").split("\n"))
-                done = bool(calls) and (yield from _rewritten(editing, calls))
-                if done:
-                    pages.add(path)
-                    plain, gone = plain + after.plain, gone + after.gone
-            changed = changed or done
+        by_path: dict[str, list[DeadLink]] = {}
+        for link in links:
+            if link not in left:
+                by_path.setdefault(link.path, []).append(link)
         left = links
+        lines = yield from editing.all_lines(by_path)
+        calls: list[Call] = []
+        for path in filter(is_page, by_path):
+            after = unlinked("\n".join([*lines[path], ""]), path, by_path[path])
+            if edits := rewrites(path, lines[path], after.text.removesuffix("\n").split("\n")):
+                calls += edits
+                pages.add(path)
+                plain, gone = plain + after.plain, gone + after.gone
+        changed = bool(calls) and (yield from _rewritten(editing, calls))
+        for path in by_path:
+            if not is_page(path):
+                done = yield from _out_of_navigation(editing, path, lines[path], page, by_path[path])
+                changed = changed or done
         if not changed:
             break
     if pages:

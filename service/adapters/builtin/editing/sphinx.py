@@ -11,7 +11,7 @@ from posixpath import dirname, join, normpath, relpath
 from msgspec import Struct
 
 from service.adapters.builtin.editing.pages import is_page, stem_of
-from service.adapters.builtin.editing.steps import Editing, Step, Steps, Turn, counted, rewrites
+from service.adapters.builtin.editing.steps import Call, Editing, Step, Steps, Turn, counted, rewrites
 from service.adapters.builtin.editing.tool_results import found_in, paths_in
 from service.markup.markdown import Markdown
 from service.markup.pages import is_markdown
@@ -82,15 +82,16 @@ def _rewrite(editing: Editing, page: str, new: Callable[[str], NewName], said: s
     """Change the names in the pages that have the page's own."""
     name = stem_of(page).rpartition("/")[2]
     result = yield from editing.one("Looking for its name. ", "search", query=name, exact=True)
-    changed: list[str] = []
-    for path in [path for path in found_in(result)[0] if is_page(path) and path != page][:MAX_PAGES]:
-        lines = yield from editing.lines(path)
-        if calls := rewrites(path, lines, _rewritten(path, lines, new(path))):
-            results = yield from editing.ask(Step("", tuple(calls)))
-            editing.report_errors(results)
-            changed.append(path)
+    paths = [path for path in found_in(result)[0] if is_page(path) and path != page]
+    calls: list[Call] = []
+    changed = 0
+    for path, lines in (yield from editing.all_lines(paths[:MAX_PAGES])).items():
+        edits = rewrites(path, lines, _rewritten(path, lines, new(path)))
+        changed += bool(edits)
+        calls += edits
     if changed:
-        editing.say(f"{said} the tables of contents and references of {counted(len(changed), 'page')}.")
+        editing.report_errors((yield from editing.ask(Step("", tuple(calls)))))
+        editing.say(f"{said} the tables of contents and references of {counted(changed, 'page')}.")
 
 
 def _source_folder(editing: Editing, page: str) -> Generator[Step, Turn, str | None]:

@@ -62,7 +62,7 @@ class Editing:
     def ask(self, step: Step) -> Generator[Step, Turn, tuple[ToolMessage, ...]]:
         """Call the tools, in several replies where they are many, and return all of their results."""
         results: list[ToolMessage] = []
-        for start in range(0, max(1, len(step.calls)), MAX_CALLS):
+        for start in range(0, len(step.calls), MAX_CALLS):
             self.hear((yield Step("" if start else step.text, step.calls[start : start + MAX_CALLS])))
             results += self.turn.results
         self.edits += sum(result.name in EDITING and not result.is_error for result in results)
@@ -133,8 +133,19 @@ class Editing:
             or [line for line in lines if is_meant(line, wanted)]
         )
 
-    def lines(self, page: str) -> Generator[Step, Turn, list[str]]:
-        lines: list[str] = []
+    def all_lines(self, pages: Iterable[str]) -> Generator[Step, Turn, dict[str, list[str]]]:
+        """Return the lines of several pages, which are read in as few replies as their number takes."""
+        wanted = list(pages)
+        results = yield from self.ask(Step("", tuple(("read", {"path": page, "start_line": 1}) for page in wanted)))
+        found: dict[str, list[str]] = {}
+        for page, result in zip(wanted, results, strict=True):
+            lines, goes_on = lines_in(result)
+            found[page] = (yield from self.lines(page, lines)) if goes_on else lines
+        return found
+
+    def lines(self, page: str, begun: Sequence[str] = ()) -> Generator[Step, Turn, list[str]]:
+        """Return the lines of a page; ``begun``: those that are known."""
+        lines = [*begun]
         while True:
             part = yield from self.one("", "read", path=page, start_line=len(lines) + 1)
             if part.is_error:

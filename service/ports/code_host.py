@@ -55,7 +55,7 @@ class CodeHost(Protocol):
     Forbidden: no token (``token_missing``), not taken (``token_refused``), lacking rights (``rights_missing``).
     NotFound: the repository does not exist, or the token may not see it (``no_such_repository``).
     Conflict: it has another address by now (``repository_moved``), accepts no changes (``repository_archived``).
-    RateLimited, Unavailable (``code_host_unavailable``): still so after waiting.
+    RateLimited, Unavailable (``code_host_unavailable``): still so after a few tries. The call can be made again later.
     """
 
     async def check_repository(self, source: Source) -> CheckedRepository:

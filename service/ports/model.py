@@ -124,7 +124,7 @@ class Model(Protocol):
         Failures before the first chunk have been retried, where that may help, before they are raised.
 
         Raises:
-            Unavailable: overloaded, rate limited (``RateLimited``), cut off or down.
+            Unavailable: overloaded, rate limited (``RateLimited``), without quota (``QuotaUsedUp``), cut off or down.
             Forbidden: the provider refuses our key (``code`` ``model_key_refused``).
             Invalid: the provider refuses the request (``code`` ``model_refused_request``); the prompt is too long for
                 the model (``code`` ``context_window_exceeded``).

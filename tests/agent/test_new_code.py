@@ -60,6 +60,7 @@ def test_code_is_found_in_a_page_of_mdx(text, kind):
         "## Title {#my-id}\n",
         "<Frame>![A](a.png)</Frame>\n",
         "An \\{escaped} brace, [a link](https://x.example/javascript:1), <b>only = one</b>.\n",
+        "<b>Note</b>: set online = true only= once.\n",
         "<!-- <script> -->\n",
         "![a](data:image/png;base64,AAAA)\n",
     ],

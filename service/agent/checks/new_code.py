@@ -36,7 +36,11 @@ _STATEMENT = re.compile(r"^(?=(?:import|export)\b)", re.MULTILINE)
 _TAG = re.compile(
     r"<(script|iframe|object|embed|applet|base|frameset|frame|portal|meta)(?=[\s/>])[^>]{0,2000}>?", re.IGNORECASE
 )
-_HANDLER = re.compile(r"(?<=[\s\"'/}])(?:on[a-z]{3,30}|dangerouslySetInnerHTML|srcdoc)\s{0,20}=", re.IGNORECASE)
+_HANDLER = re.compile(
+    r"(?<=[\s\"'/}])(?:on(?!ce\b|ly\b|line\b|es\b|going\b|site\b|set\b|ward)[a-z]{3,30}|dangerouslySetInnerHTML|srcdoc)\s{0,20}=",
+    re.IGNORECASE,
+)
+"""Behind a tag, ``only = 1`` is prose."""
 _VUE_DIRECTIVE = re.compile(r"(?<=\s)(?:v-[a-z]|[@:#][\w-])[^\s=<>]{0,100}=")
 _VALUE = re.compile(r"=\s{0,20}[{\"'`]{0,3}([^<>\n]{1,100})|<(?=[^\s<>]{1,100}:)([^<>\n]{1,100})")
 _RELATIVE = re.compile(r"(?<=['\"])\.\.?/[^'\"\n]{1,500}")

@@ -86,16 +86,18 @@ def _sources(state: Running, read: Sequence[Passage], versions: Sequence[tuple[s
 
 
 def _facts(versions: Iterable[tuple[str, str]]) -> Facts:
-    stated: set[Thing] = set()
-    known: set[Thing] = set()
+    new: set[Thing] = set()
+    names: set[Thing] = set()
     for before, after in versions:
-        old = before.split("\n")
-        there = set(old)
-        stated |= things_of_lines(line for line in after.split("\n") if line not in there)
-        known |= things_of_lines(old)
-    inner = {parts_of(thing)[-1] for thing in stated if len(parts_of(thing)) > 1}
-    names = frozenset(thing for thing in stated | inner if thing.kind != "number")
-    return Facts(frozenset((stated | inner) - known), names)
+        old, now = before.split("\n"), after.split("\n")
+        added, removed = set(now) - set(old), set(old) - set(now)
+        stated = things_of_lines(line for line in now if line in added)
+        numbers = {thing for thing in stated if thing.kind == "number"}
+        named = {part for thing in stated - numbers for part in (thing, parts_of(thing)[-1])}
+        new |= numbers - things_of_lines(line for line in old if line in removed)
+        new |= {thing for thing in named if not stands_in(thing, before)}
+        names |= named
+    return Facts(frozenset(new), frozenset(names))
 
 
 def _chosen(texts: Mapping[int, str], facts: Facts) -> list[int]:

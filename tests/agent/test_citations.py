@@ -62,6 +62,13 @@ async def test_nothing_is_cited_without_a_fact_that_was_read(steps):
     assert "Sources" not in body
 
 
+async def test_changed_number_is_cited_beside_its_name():
+    page = PAGE.replace("`fly(height)`", "`fly(height, max_wind=3)`").replace("Kites land", "All 5 kites land")
+    edit = call("replace", path="index.md", old="max_wind=3", new="max_wind=5")
+    body, _ = await description(READ, edit, files={"index.md": page})
+    assert "- `src/kite.py`, [line 6](" in body
+
+
 def test_things_are_names_flags_paths_and_numbers():
     found = things_of_lines(
         ["Call `fly(height, wind=5)`, or set max_height; see src/kite.py and --dry-run. It is a note: x."]

@@ -435,6 +435,11 @@ async def test_missing_page_is_reported():
     assert "no page or folder elsewhere" in end.outcome.message
 
 
+async def test_missing_page_is_reported_with_the_nearest():
+    end, _, _ = await job("remove page guides/strat")
+    assert end.outcome.message == "Nothing was changed.\nThere is no page guides/strat. Do you mean guides/start.mdx?"
+
+
 async def test_only_the_last_exchange_counts():
     told = [
         Message("user", 'replace "Acme" with "X"'),

@@ -6,7 +6,7 @@ run again from the start.
 
 import re
 from collections.abc import Callable, Generator, Iterable, Sequence
-from difflib import SequenceMatcher
+from difflib import SequenceMatcher, get_close_matches
 from pathlib import PurePosixPath
 
 from msgspec import Struct
@@ -19,6 +19,8 @@ MAX_EDITS = 200
 """Limit for one instruction: people will not review more in one pull request."""
 MAX_NAMED = 20
 """Pages or links that a summary names one by one."""
+BEGINNING = 2
+"""Characters that the names of similar pages have in common."""
 MAX_CALLS = 90
 """Limit for the calls of one reply: of more than 100, the agent refuses the rest."""
 
@@ -95,7 +97,7 @@ class Editing:
         """Return the one page that this path means; empty, with a message, when there is none or more than one."""
         pages = yield from self.pages(path)
         if not pages:
-            self.ask_people(f"There is no page {path}.")
+            self.ask_people(f"There is no page {path}.{(yield from self._nearest(path))}")
         return self._the_one(path, pages)
 
     def scope(self, path: str) -> Generator[Step, Turn, str]:
@@ -108,13 +110,24 @@ class Editing:
             return self._the_one(path, pages)
         (folders,) = yield from self.folders([wanted])
         if not folders:
-            self.ask_people(f"There is no page or folder {path}.")
+            self.ask_people(f"There is no page or folder {path}.{(yield from self._nearest(path))}")
         return self._the_one(path, folders)
 
     def folders(self, wanted: Sequence[str]) -> Generator[Step, Turn, list[list[str]]]:
         """Return, for each short form, the whole paths of the folders that it may mean."""
         lists = yield from self.ask(Step("", tuple(("list", {"name": f"{folder}/"}) for folder in wanted)))
         return [_folders_in(paths_in(found), folder) for folder, found in zip(wanted, lists, strict=True)]
+
+    def _nearest(self, path: str) -> Generator[Step, Turn, str]:
+        """Return a sentence with the pages of the most similar names; empty if there are none."""
+        name = stem_of(path.strip("/")).rpartition("/")[2].lower()
+        listed = yield from self.one("", "list", name=name[:BEGINNING])
+        names: dict[str, str] = {}
+        for line in paths_in(listed):
+            if is_page(line):
+                names.setdefault(stem_of(line).rpartition("/")[2].lower(), line)
+        near = [names[each] for each in get_close_matches(name, names, n=3)]
+        return f" Do you mean {' or '.join(near)}?" if near else ""
 
     def _the_one(self, path: str, found: Sequence[str]) -> str:
         if len(found) > 1:

@@ -89,6 +89,13 @@ async def test_context_that_cannot_be_fetched_is_a_note():
     assert "- @lost cannot be read now: @lost cannot be reached." in model.requests[0].messages[1].text
 
 
+async def test_own_path_may_begin_as_a_context_does():
+    docs, journal = repositories(), Journal("x")
+    asked = calls(call("write", "1", path="@scope/new.md", text="# New\n"))
+    await run_work(journal, docs, FakeModel([asked, DONE]))
+    assert journal.state.work.changes == {"@scope/new.md": "# New\n"}
+
+
 async def test_resumed_job_reads_the_same_commit():
     docs, journal = repositories(), Journal("x")
     journal.dies_at = 4  # after its first reply

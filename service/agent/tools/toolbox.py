@@ -91,7 +91,8 @@ class Toolbox:
         """
         first, _, rest = path.strip().removeprefix("./").lstrip("/").partition("/")
         name = first.removeprefix("@")
-        if name == first or self._workspace.exists(first) or self._workspace.has_folder(first):
+        is_own = self._workspace.exists(first) or self._workspace.has_folder(first)
+        if name == first or is_own or self._contexts == NO_CONTEXTS:
             return self._workspace, path
         if name in self._contexts.trees:
             return self._contexts.trees[name], rest or "."

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from eventstore import Metadata, execute
+from eventstore import Metadata, StoreCorrupt, execute
 from service.agent.loop.budgets import Budgets
 from service.commands.jobs import add_message, cancel_job
 from service.domain.errors import Forbidden, NotFound, RateLimited, Unavailable
@@ -216,6 +216,32 @@ async def test_cancelled_job_stops_waiting(store, followed):
         events = await events_until(store, "job-failed")
         assert (events[-1].code, runner.done()) == ("cancelled", False)
     assert "job-resumed" not in tags(events)
+
+
+class DamagedStore:
+    """The record of one job cannot be read once ``is_damaged`` is set."""
+
+    def __init__(self, store):
+        self._store, self.is_damaged = store, False
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+    async def fold_stream(self, stream, *arguments, **more):
+        if self.is_damaged and stream == "job-j":
+            raise StoreCorrupt("its record is damaged")
+        return await self._store.fold_stream(stream, *arguments, **more)
+
+
+async def test_damaged_job_that_waits_ends_no_other(store, followed):
+    town, damaged = Town(away="model", minutes=60), DamagedStore(store)
+    async with running(damaged, followed, town) as runner:
+        await waiting_job(store, followed, town)
+        damaged.is_damaged = True
+        town.clock.release()
+        await request(store, "other")
+        assert tags(await events_until(store, "job-completed", "other"))[-1] == "job-completed"
+        assert not runner.done()
 
 
 class LostAnswers(FakeDocsSource):

@@ -260,8 +260,11 @@ class JobRunner:
             await execute(self._store, JOBS, job_id, InterruptJob(instance, self._clock.now(), parked=parked))
 
     async def _resume(self, job_id: str, now: datetime) -> None:
-        with suppress(Conflict):
-            await retry_while_unavailable(lambda: execute(self._store, JOBS, job_id, ResumeJob(now)))
+        try:
+            with suppress(Conflict):
+                await retry_while_unavailable(lambda: execute(self._store, JOBS, job_id, ResumeJob(now)))
+        except StoreCorrupt:  # as in _run_job
+            log.exception("the job's record is damaged", job_id=job_id)
 
 
 async def _fail(recorder: StepRecorder, error: ServiceError) -> None:

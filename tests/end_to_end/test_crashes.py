@@ -8,7 +8,7 @@ import pytest
 from eventstore import verify
 from tests.end_to_end.talk import ask, create_job, get_job, head, job_events, message_url, question, recorded, text_of
 from tests.fakes.provider import Call, ScriptedProvider
-from tests.service_process import service_in, write_docs
+from tests.service_process import DOCS, service_in, write_docs
 
 pytestmark = pytest.mark.slow
 
@@ -61,8 +61,9 @@ def pull_requests(service):
 
 
 async def test_a_job_goes_on_where_it_was(http, crashing, provider):
-    write = Call("write", (json.dumps({"path": "new.md", "text": "# New\n\nWritten once.\n"}),), id="call_1")
-    finish = Call("finish", (json.dumps({"title": "Add a page", "summary": "Added new.md."}),), id="call_2")
+    text = DOCS["retry.md"] + "\nWritten once.\n"
+    write = Call("write", (json.dumps({"path": "retry.md", "text": text}),), id="call_1")
+    finish = Call("finish", (json.dumps({"title": "Write a page", "summary": "Wrote retry.md."}),), id="call_2")
     held = asyncio.Event()
     provider.will_reply("I will write it.", calls=(write,))
     provider.will_reply("Done", "…", after=1, hold=held)

@@ -27,8 +27,11 @@ BUILT: dict[str, list[str]] = {
     "service.adapters.builtin.editing.unlinking _empty_wrapper": [r"^[ \t]*<Cards(?:[ \t][^<>\n]*)?>[ \t\r\n]*\Z"],
     "service.adapters.builtin.editing.steps _folders_in": ["(?:^|/)guides/start(?=/)"],
     "service.agent.checks.navigation named_in_code": ["['\"]/?guides/start(?:\\.md)?['\"]"],
+    "service.agent.guidance.frameworks _shows_folder": [r"path\s*:\s*[\"'](?:\.\./)+docs/?[\"']"],
     "service.agent.pull_request _filled": [r"\b(?:files|pages|changes|changed|what)"],
+    "service.agent.tools.matches find_pattern": [],  # the model's own, in a child process with a deadline
     "service.agent.workspace _occurrences": [r"the\ same\ words\."],
+    "service.markup.mentions _pattern": [r"(?<![\w@/.`-])@docsmith(?![\w-])"],
     "service.markup.streaming.code fence_line": ["(?: {0,3}+> ?+){0}", "(?: {0,3}+> ?+){3}"],
 }
 """Examples of the expressions that a function builds as it runs."""

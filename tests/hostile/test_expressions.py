@@ -18,9 +18,16 @@ HANGS = 99.0
 SUSPECTS = 12
 """Shapes of one expression that are looked at again."""
 BUILT: dict[str, list[str]] = {
-    "service.adapters.builtin.editing.code_navigation _named": [r"(?P<quote>['\"`])/?a/b(?:\.md|\.html)?(?P=quote)"],
-    "service.adapters.builtin.editing.navigation _json_named": [r'(?:^|[\[,])\s*"guides/start"\s*(?:[\],]|$)'],
-    "service.adapters.builtin.editing.navigation _json_relabelled": [r'"label"\s*+:\s*+("Old")', r'"id"\s*+:\s*+"a/b"'],
+    "service.adapters.builtin.editing.navigation_files.sidebars _named": [
+        r"(?P<quote>['\"`])/?a/b(?:\.md|\.html)?(?P=quote)"
+    ],
+    "service.adapters.builtin.editing.navigation_files.entries _json_named": [
+        r'(?:^|[\[,])\s*"guides/start"\s*(?:[\],]|$)'
+    ],
+    "service.adapters.builtin.editing.navigation_files.entries _json_relabelled": [
+        r'"label"\s*+:\s*+("Old")',
+        r'"id"\s*+:\s*+"a/b"',
+    ],
     "service.adapters.builtin.editing.removing _out_of_navigation": [
         r"""["']destination["']\s*+:\s*+["']/?a/b/?(?:[#?][^"']*)?["']"""
     ],

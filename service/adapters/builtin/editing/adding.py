@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from msgspec import Struct
 
 from service.adapters.builtin.editing.forms import EVERY_PAGE, Add, Create, short
-from service.adapters.builtin.editing.navigation import NAVIGATION_FILES, entry_for, is_named, names_pages
+from service.adapters.builtin.editing.navigation_files.entries import NAVIGATION_FILES, entry_for, is_named, names_pages
 from service.adapters.builtin.editing.pages import is_page, section_of, top_of
 from service.adapters.builtin.editing.steps import MAX_EDITS, Call, Editing, Step, Steps, Turn, counted, named
 from service.adapters.builtin.editing.tool_results import docs_folder, lines_in, number_listed, paths_in

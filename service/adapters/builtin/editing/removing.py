@@ -3,11 +3,11 @@
 import re
 from collections.abc import Generator, Sequence
 
-from service.adapters.builtin.editing.code_navigation import document_id, leave_sidebars
 from service.adapters.builtin.editing.forms import Remove
-from service.adapters.builtin.editing.nesting import without_entry, without_item
+from service.adapters.builtin.editing.navigation_files.nesting import without_entry, without_item
+from service.adapters.builtin.editing.navigation_files.sidebars import document_id, leave_sidebars
+from service.adapters.builtin.editing.navigation_files.sphinx import leave_toctrees
 from service.adapters.builtin.editing.pages import is_page, stem_of
-from service.adapters.builtin.editing.sphinx import leave_toctrees
 from service.adapters.builtin.editing.steps import MAX_NAMED, Call, Editing, Step, Steps, Turn, counted, rewrites
 from service.adapters.builtin.editing.tool_results import dead_links, shown
 from service.adapters.builtin.editing.unlinking import unlinked

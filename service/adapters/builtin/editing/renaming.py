@@ -3,11 +3,11 @@
 from collections.abc import Generator, Sequence
 from pathlib import PurePosixPath
 
-from service.adapters.builtin.editing.code_navigation import document_id, rename_in_sidebars
 from service.adapters.builtin.editing.forms import Rename
 from service.adapters.builtin.editing.mending import mend_broken_by_changes
+from service.adapters.builtin.editing.navigation_files.sidebars import document_id, rename_in_sidebars
+from service.adapters.builtin.editing.navigation_files.sphinx import rename_in_toctrees
 from service.adapters.builtin.editing.pages import is_index, is_page
-from service.adapters.builtin.editing.sphinx import rename_in_toctrees
 from service.adapters.builtin.editing.steps import Editing, Step, Steps, Turn, named
 from service.adapters.builtin.editing.tool_results import docs_folder
 

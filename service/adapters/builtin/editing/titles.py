@@ -8,7 +8,7 @@ from service.adapters.builtin.editing.adding import navigation_of
 from service.adapters.builtin.editing.addresses import front_matter_end
 from service.adapters.builtin.editing.forms import SetTitle, short
 from service.adapters.builtin.editing.mending import mend_broken_by_changes
-from service.adapters.builtin.editing.navigation import relabelled, yaml_text
+from service.adapters.builtin.editing.navigation_files.entries import relabelled, yaml_text
 from service.adapters.builtin.editing.steps import Editing, Step, Steps, rewrites
 from service.markup.markdown import Markdown
 from service.markup.pages import is_markdown

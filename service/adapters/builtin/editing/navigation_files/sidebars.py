@@ -9,7 +9,7 @@ from collections.abc import Generator, Sequence
 from posixpath import dirname
 
 from service.adapters.builtin.editing.addresses import front_matter_end
-from service.adapters.builtin.editing.nesting import without_entry
+from service.adapters.builtin.editing.navigation_files.nesting import without_entry
 from service.adapters.builtin.editing.pages import stem_of
 from service.adapters.builtin.editing.steps import Call, Editing, Step, Steps, Turn, rewrites
 from service.adapters.builtin.editing.tool_results import lines_in, paths_in

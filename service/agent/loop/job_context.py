@@ -1,16 +1,16 @@
 """The ports, the clock and the limits that one attempt at a job works with."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from service.agent.loop.budgets import Budgets
 from service.agent.loop.recorder import Clock, Recorder
 from service.domain.errors import Conflict
 from service.domain.jobs.decider import JobCommand, Running
 from service.ports.code_host import CodeHost
-from service.ports.docs_source import DocsSource, Source
+from service.ports.docs_source import DocsSource, Source, TreeFile
 from service.ports.link_checker import LinkChecker
 from service.ports.model import Model
 from service.ports.search_index import SearchIndex
@@ -37,6 +37,9 @@ class JobContext(Struct, frozen=True):
     on_text: Callable[[str], None] | None = None
     seconds: Callable[[], float] = time.monotonic
     """The clock for the job's budget: a wall clock that is set forward does not count as time spent."""
+
+    listings: dict[str, Sequence[TreeFile]] = field(default_factory=dict)
+    """The files of the commits that a merge is made of, read once."""
 
     async def record(self, command: JobCommand) -> Running:
         """Record the command, and return the job's state after it.

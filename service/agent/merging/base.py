@@ -29,6 +29,7 @@ from service.ports.docs_source import Fetched, MergedCommit, NewCommit, TreeFile
 
 MAX_CARRIED_FILES, MAX_CARRIED_CHARACTERS = 200, 3 << 20
 """Limits for the pull request's own files that are looked at again; beyond them only those that both sides changed."""
+MAX_LISTINGS = 6
 UNDO_STEPS = 5_000_000
 _REHEARSAL = datetime(2000, 1, 1, tzinfo=UTC)
 
@@ -100,7 +101,16 @@ async def _merge_base(state: Running, head: str, commit: str, context: JobContex
 
 
 async def _sides(context: JobContext, base: str, head: str, commit: str) -> Sides:
-    return Sides(*[await Side.read(context.docs, context.source, one) for one in (base, head, commit)])
+    return Sides(*[await _side(context, one) for one in (base, head, commit)])
+
+
+async def _side(context: JobContext, commit: str) -> Side:
+    listings = context.listings
+    if commit not in listings:
+        if len(listings) >= MAX_LISTINGS:
+            listings.clear()
+        listings[commit] = await context.docs.list_files(context.source, commit)
+    return Side(context.docs, context.source, listings[commit])
 
 
 async def _planned(sides: Sides, state: Running, context: JobContext) -> FileMerge:

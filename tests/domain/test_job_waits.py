@@ -72,6 +72,11 @@ def test_wait_of_too_many_hours_fails_the_job_with_its_reason():
     assert (event.code, event.message) == ("unavailable", "the provider is down")
 
 
+def test_job_fails_at_once_where_no_waiting_is_wanted():
+    (event,) = decide(PostponeJob("git", "code_host_unavailable", "down", 0.0, NOW), series())
+    assert isinstance(event, JobFailed)
+
+
 def test_step_between_two_waits_begins_a_new_series():
     job = after(REQUEST, START, AWAY, ResumeJob(NOW + timedelta(hours=1)), START, OPEN)
     assert job.work.setback is None

@@ -49,14 +49,12 @@ class Names(Struct, frozen=True):
 
 async def merge_files(sides: Sides, names: Names, may_write: Callable[[str], bool]) -> FileMerge:
     """Merge the files that both sides changed."""
-    changed, changed_there = sides.changed_in(sides.ours), sides.changed_in(sides.theirs)
-    contested = sorted(path for path in changed & changed_there if not _agree(sides, path))
-    gone = sorted(path for path in changed & changed_there if _is_gone(sides, path))
+    contested, gone = await asyncio.to_thread(_changed_on_both, sides)
     if len(contested) + len(gone) > MAX_CONTESTED:
         sentence = f"{len(contested) + len(gone)} files were changed on both sides. Merge the branches with git."
         return FileMerge({}, problems=(_problem("", sentence),))
     await sides.load(contested)
-    renames = Renames(sides)
+    renames = await asyncio.to_thread(Renames, sides)
     await renames.load([*gone, *(path for path in contested if _is_deleted_once(sides, path))])
     return await asyncio.to_thread(_Merging(sides, names, may_write, renames).run, contested, gone)
 
@@ -71,6 +69,12 @@ async def merge_texts(texts: Mapping[str, tuple[str | None, str | None, str | No
         return FileMerge(found.changes, tuple(found.conflicts))
 
     return await asyncio.to_thread(run)
+
+
+def _changed_on_both(sides: Sides) -> tuple[list[str], list[str]]:
+    """Return the files that both sides changed and do not agree on, and those that neither has any more."""
+    both = sorted(sides.changed_in(sides.ours) & sides.changed_in(sides.theirs))
+    return [path for path in both if not _agree(sides, path)], [path for path in both if _is_gone(sides, path)]
 
 
 def _agree(sides: Sides, path: str) -> bool:

@@ -9,6 +9,8 @@ from service.agent.guards.refused import Refused
 from service.agent.tree import LFS_POINTER, LIMITS, decoded
 from service.ports.docs_source import DocsSource, Source, TreeFile
 
+READ_AT_ONCE = 40
+
 
 class Side:
     """One commit: its files by path, and their texts once they are loaded."""
@@ -28,9 +30,12 @@ class Side:
 
     async def load(self, paths: Iterable[str]) -> None:
         blobs = {blob for path in paths if (blob := self.blob(path)) is not None and blob not in self._texts}
-        for blob, content in (await self._docs.read_files(self._source, sorted(blobs))).items():
-            text = decoded(content, LIMITS.file_bytes)
-            self._texts[blob] = None if text is not None and text.startswith(LFS_POINTER) else text
+        wanted = sorted(blobs)
+        for start in range(0, len(wanted), READ_AT_ONCE):
+            contents = await self._docs.read_files(self._source, wanted[start : start + READ_AT_ONCE])
+            for blob, content in contents.items():
+                text = decoded(content, LIMITS.file_bytes)
+                self._texts[blob] = None if text is not None and text.startswith(LFS_POINTER) else text
 
     def text(self, path: str) -> str | None:
         """Return a loaded file's text; None for one that is not there, is not text, or is kept in Git LFS."""

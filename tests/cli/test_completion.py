@@ -135,4 +135,4 @@ def test_shells_are_answered_with_what_options_do(folder, shell):
 
 def test_builtin_instructions_are_described_where_needed(tmp_path):
     shown = docsmith(tmp_path, "job", "create", "--help").stdout
-    assert "  rename page PATH to PATH                            (and fixes the links to it)\n" in shown
+    assert "  rename page PATH to PATH\n" in shown

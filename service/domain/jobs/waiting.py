@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from service.domain.errors import Dependency
 from service.domain.jobs.commands import PostponeJob
-from service.domain.jobs.events import JobFailed, JobInterrupted, JobWaiting
-from service.domain.jobs.states import Running
+from service.domain.jobs.events import JobEvent, JobFailed, JobInterrupted, JobResumed, JobWaiting
+from service.domain.jobs.states import Finished, Queued, Running
 
 MAX_REASON_CHARACTERS = 500
 
@@ -76,6 +76,12 @@ def after_death(job: Running, now: datetime) -> JobInterrupted | JobWaiting | Jo
     seconds = pause_seconds(DIED, deaths - MAX_QUICK_DEATHS, jitter=1.0)
     tries, since = (before.tries + 1, before.since) if before else (1, now)
     return replace(_wait(dependency, reason, tries, since, now, seconds, job), deaths=deaths)
+
+
+def resumed(job: Queued | Running | Finished, now: datetime) -> list[JobEvent]:
+    """Return the end of a wait whose time has come."""
+    is_due = isinstance(job, Queued) and job.waiting is not None and job.waiting.next_try_at <= now
+    return [JobResumed(now)] if is_due else []
 
 
 def _handed_to(job: Running) -> Dependency:

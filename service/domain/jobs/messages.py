@@ -1,0 +1,83 @@
+"""What people say to a job, through the API or in comments on its pull request: when it is a message, and whether the
+job goes on from its files or begins without them.
+"""
+
+from service.domain.errors import Conflict, Invalid
+from service.domain.jobs.commands import AddMessage, ReceiveComment, RecordAnswer
+from service.domain.jobs.comments import MAX_IGNORED, IgnoringReason
+from service.domain.jobs.events import (
+    CommentAnswered,
+    CommentIgnored,
+    JobCompleted,
+    JobEvent,
+    JobFailed,
+    JobReopened,
+    JobResumed,
+    MessageAdded,
+    ToolReturned,
+)
+from service.domain.jobs.states import Finished, Queued, Running
+
+MAX_MESSAGES = 500
+"""Follow-ups of one job."""
+
+NEEDS_FRESH_START = frozenset({"branch_moved", "commit_differs", "commit_not_found"})
+"""Failures after which the changes cannot be handed in as they are: a further round begins without them."""
+
+
+def conversation(
+    command: AddMessage | ReceiveComment | RecordAnswer, job: Queued | Running | Finished
+) -> list[JobEvent]:
+    """Return what a message, a comment or the answer to one records. Raise Invalid or Conflict, see ``decide``."""
+    match command:
+        case AddMessage():
+            return _message_added(command, job)
+        case ReceiveComment():
+            return _comment_received(command, job)
+        case RecordAnswer(answer_ids=answer_ids, now=now, url=url, failure=failure):
+            waiting = {one.answer_id for one in job.work.review.unanswered}
+            return [CommentAnswered(answer_ids, now, url, failure)] if waiting & set(answer_ids) else []
+
+
+def _message_added(message: AddMessage, job: Queued | Running | Finished) -> list[JobEvent]:
+    if not message.text.strip():
+        raise Invalid("The message is blank.")
+    work, now = job.work, message.now
+    if work.messages >= MAX_MESSAGES:
+        raise Conflict(f"A job has at most {MAX_MESSAGES} messages. Create a new job.", code="too_many_messages")
+    added = MessageAdded(message.text, added_at=now, comment=message.comment, answer_id=message.answer_id)
+    if isinstance(job, Queued) and job.waiting is not None:
+        return [added, JobResumed(now)]
+    if not isinstance(job, Finished):
+        return [added]
+    match job.outcome:
+        case JobFailed(code=code):
+            may_keep = code not in NEEDS_FRESH_START
+        case JobCompleted(outcome=outcome):
+            may_keep = outcome == "needs_input"
+    without_merge = bool(work.unmerged) and (work.finish is None or work.finish.ending == "done")
+    keeps = may_keep and work.pushed is None and bool(work.changes) and not without_merge
+    not_run = [
+        ToolReturned(call.id, call.name, "Not run: the job had ended.", is_error=True, returned_at=now)
+        for call in work.unanswered_calls()
+    ]
+    return [*not_run, JobReopened(work.round + 1, keeps, reopened_at=now), added]
+
+
+def _comment_received(received: ReceiveComment, job: Queued | Running | Finished) -> list[JobEvent]:
+    comment, now, review = received.comment, received.now, job.work.review
+    if comment.id in review.seen:
+        return []
+    until = None
+    if not received.may_write:
+        if review.ignored >= MAX_IGNORED:
+            return []
+        return [CommentIgnored("no_write_access", now, comment)]
+    if job.work.messages >= MAX_MESSAGES:
+        reason: IgnoringReason = "too_many_messages"
+    elif (until := review.full_until(now, received.per_hour)) is not None:
+        reason = "too_many_comments"
+    else:
+        return _message_added(AddMessage(received.text, now, comment, received.answer_id), job)
+    answer_id = received.answer_id if review.may_warn(comment.author, now) else ""
+    return [CommentIgnored(reason, now, comment, answer_id, until)]

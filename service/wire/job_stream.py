@@ -144,7 +144,7 @@ PublicJson = dict[str, object]
 
 _CONFIGURE = "set model under [agent] in docsmith.toml"
 _BUILTIN_RUNS = (
-    "The builtin editor ({model}) does this job: it understands a few forms of instructions. To use a language model,"
+    "The builtin agent ({model}) does this job: it understands a few forms of instructions. To use a language model,"
     f" {_CONFIGURE}."
 )
 

@@ -324,7 +324,7 @@ async def test_folder_of_a_renamed_page_is_found_as_the_page_is(asked, to):
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ("rename start to tutorials/begin", "There is no folder tutorials: give its whole path"),
+        ("rename start to tutorials/begin", "Folder not found: tutorials. To create it, give its whole path."),
         ("rename root to tasks/root", "tasks could be content/de/docs/tasks, content/en/docs/tasks: give more"),
     ],
 )
@@ -415,11 +415,11 @@ async def test_page_that_is_not_found_is_asked_for():
     docs, host, journal = FakeDocsSource(FILES), FakeCodeHost(), Journal("rename guides/begin to guides/go")
     end = await run_job(journal, docs, BuiltinEditor(), host=host)
     assert end.outcome.outcome == "needs_input"
-    assert end.outcome.message == "Nothing was changed.\nThere is no page guides/begin."
+    assert end.outcome.message == "Nothing was changed.\nPage not found: guides/begin."
     journal.say("rename guides/start to guides/go")
     end = await run_job(journal, docs, BuiltinEditor(), host=host)
     assert "guides/go.mdx" in docs.files("docs/change")
-    assert "There is no page" not in end.outcome.message
+    assert "Page not found" not in end.outcome.message
 
 
 async def test_builtin_editor_does_what_it_can_and_names_the_rest():
@@ -431,13 +431,31 @@ async def test_builtin_editor_does_what_it_can_and_names_the_rest():
 async def test_missing_page_is_reported():
     end, changed, _ = await job('add "x" to nowhere.md; replace "Acme" with "Nova" in elsewhere')
     assert changed == {}
-    assert "no page nowhere.md" in end.outcome.message
-    assert "no page or folder elsewhere" in end.outcome.message
+    assert "Page not found: nowhere.md" in end.outcome.message
+    assert "Page or folder not found: elsewhere" in end.outcome.message
 
 
 async def test_missing_page_is_reported_with_the_nearest():
     end, _, _ = await job("remove page guides/strat")
-    assert end.outcome.message == "Nothing was changed.\nThere is no page guides/strat. Do you mean guides/start.mdx?"
+    assert end.outcome.message == "Nothing was changed.\nPage not found: guides/strat. Do you mean guides/start.mdx?"
+
+
+async def test_nearest_page_is_meant_on_yes():
+    docs, host, journal = FakeDocsSource(FILES), FakeCodeHost(), Journal("remove page guides/strat")
+    await run_job(journal, docs, BuiltinEditor(), host=host)
+    journal.say("yes")
+    end = await run_job(journal, docs, BuiltinEditor(), host=host)
+    assert end.outcome.message.startswith("- Removed guides/start.mdx.")
+    assert "guides/start.mdx" not in docs.files("docs/change")
+
+
+async def test_yes_without_a_suggestion_is_asked_about():
+    docs, host, journal = FakeDocsSource(FILES), FakeCodeHost(), Journal("rename xyz to guides/go")
+    await run_job(journal, docs, BuiltinEditor(), host=host)
+    journal.say("yes")
+    end = await run_job(journal, docs, BuiltinEditor(), host=host)
+    assert end.outcome.outcome == "needs_input"
+    assert "'yes' answers no suggestion. Write the whole instruction." in end.outcome.message
 
 
 async def test_only_the_last_exchange_counts():

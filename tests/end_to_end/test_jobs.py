@@ -79,7 +79,7 @@ async def test_version_1_streams_the_job_as_data_lines(http, service):
         job_id = response.headers["X-Session-Id"]
     assert all(line[:2] in {"0:", "2:", "3:", "8:", "9:", "a:", "d:", "e:", "f:"} for line in lines if line)
     assert lines[-1].startswith('d:{"type":"finish"')
-    assert lines[0].startswith('0:"The builtin editor (builtin/editor) does this job')
+    assert lines[0].startswith('0:"The builtin agent (builtin/editor) does this job')
     assert "set model under [agent] in docsmith.toml" in lines[0]
     done = await get_job(http, service, job_id)
     assert done["status"] == "completed"

@@ -53,7 +53,7 @@ def lines_of(events: list[JobEvent]) -> list[tuple[str, Any]]:
 def test_first_line_says_that_the_builtin_editor_runs():
     encoder = JobStreamEncoder("job-1")
     (line,) = encoder.encode(replace(REQUESTED, model="builtin/editor"))
-    assert line.startswith(b'0:"The builtin editor (builtin/editor) does this job')
+    assert line.startswith(b'0:"The builtin agent (builtin/editor) does this job')
     assert encoder.encode(REPLIED)[1].startswith(b'0:"\\n\\nI look')
     assert JobStreamEncoder("job-1").encode(REQUESTED) == []
     assert named_model("openai/gpt-5.2") == "openai/gpt-5.2"

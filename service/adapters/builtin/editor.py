@@ -72,7 +72,7 @@ def _next_step(messages: Sequence[ModelMessage]) -> tuple[Step, int]:
         number += len(step.calls)
         is_own = [result.name for result in turn.results] == [tool for tool, _ in step.calls]
         if not is_own or not all(map(is_known, turn.results)):
-            return Step("Another model began this conversation; the builtin editor cannot go on with it."), number
+            return Step("Another model began this conversation; the builtin agent cannot go on with it."), number
         step = session.send(turn)
     return step, number
 

@@ -43,10 +43,10 @@ def _mend(editing: Editing, name: str, *, changed: bool, folder: str) -> Steps:
     if fixed:
         editing.say(f"{name}: {fixed} in {counted(len(pages), 'page')}.")
     elif not changed:
-        editing.say("There was no broken link that could be fixed." if remaining else "No link is broken.")
+        editing.say("No broken link has a clear replacement." if remaining else "No link is broken.")
     if mendable:
         editing.say(f"One job fixes no more than these; {counted(remaining, 'broken link')} left: ask again.")
     elif remaining:
         listed = "".join(f"\n  - `{link.path}`, line {link.line}: {shown(link)}" for link in links[:MAX_NAMED])
         rest = f"\n  - and {remaining - MAX_NAMED} more" if remaining > MAX_NAMED else ""
-        editing.say(f"{counted(remaining, 'broken link')} left, for which no one page clearly fits:{listed}{rest}")
+        editing.say(f"{counted(remaining, 'broken link')} left without a clear replacement:{listed}{rest}")

@@ -65,7 +65,7 @@ def _target(editing: Editing, page: str, asked: Rename) -> Generator[Step, Turn,
     for end in (written, written + PurePosixPath(page).suffix):
         if page == end or (page.endswith(f"/{end}") and "/" in written):
             return "/".join([page[: -len(end)] + "/".join(parts), name])
-    editing.ask_people(f"There is no folder {'/'.join(parts)}: give its whole path to have it made.")
+    editing.ask_people(f"Folder not found: {'/'.join(parts)}. To create it, give its whole path.")
     return ""
 
 

@@ -4,6 +4,8 @@ import re
 from collections.abc import Sequence
 from typing import assert_never
 
+from msgspec.structs import replace
+
 from service.adapters.builtin.editing.adding import add_text, create_page
 from service.adapters.builtin.editing.forms import (
     Add,
@@ -64,8 +66,10 @@ class Session:
         """For each request to merge, whether there was a merge."""
         self._keep: Side | None = None
         self._conflicts_left = 0
-        self._suggested: list[str] = []
+        self._suggested: list[Instruction] = []
         """The instructions that the last question suggested."""
+        self._answered = 0
+        """Instructions that had begun when people were last asked."""
         self._editing = Editing(self._hear)
 
     def run(self) -> Steps:
@@ -90,12 +94,17 @@ class Session:
                 before = list(self._editing.report)
                 yield from mend_broken_by_changes(self._editing, "Fixed links after the checks")
                 if self._editing.report == before and not self._conflicts_left:
-                    self._editing.say("Some findings of the checks are beyond what the builtin editor can mend.")
+                    self._editing.say("The checks found problems that the builtin agent cannot correct.")
 
     def _hear(self, turn: Turn) -> None:
         self._has_merge = self._has_merge or turn.merged
         for text in turn.asked:
-            known, unknown = parse("\n".join(self._suggested) if _YES.fullmatch(text) else text)
+            is_yes = _YES.fullmatch(text) is not None
+            known, unknown = parse("" if is_yes else text)
+            if is_yes:
+                known, self._suggested = self._suggested, []
+            if is_yes and not known:
+                self._editing.ask_people(f"{text.strip()!r} answers no suggestion. Write the whole instruction.")
             for sentence in filter(asks_for_merge, unknown):
                 self._merged.append(turn.merged)
                 self._keep = side_to_keep(sentence) or self._keep
@@ -154,8 +163,13 @@ class Session:
         return [form for form in dict.fromkeys(found) if form]
 
     def _ask_people(self, question: str, plan: Sequence[Call]) -> Steps:
-        """Ask, and begin with their answer; ``yes`` is the suggestions, where the words filled them."""
-        self._suggested = [form for form in self._nearest_forms() if not _OPEN.search(form)]
+        """Ask, and begin with their answer; ``yes`` is the suggestions: the nearest pages, and the
+        forms that the words filled.
+        """
+        forms = [form for form in self._nearest_forms() if not _OPEN.search(form)]
+        nearest = self._editing.nearest
+        begun = [replace(one, path=nearest[one.path]) for one in self._begun[self._answered :] if one.path in nearest]
+        self._suggested, self._answered = [*begun, *parse("\n".join(forms))[0]], len(self._begun)
         self._unknown.clear()
         self._editing.forget()
         yield from self._editing.ask(Step("I need to know more. ", (*plan, ("ask", {"question": question}))))

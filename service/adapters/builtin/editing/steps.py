@@ -60,6 +60,8 @@ class Editing:
         self.report: list[str] = []
         self.is_unclear = False
         """Something in the report is for people to answer."""
+        self.nearest: dict[str, str] = {}
+        """For a path that was not found, the one page of a similar name."""
 
     def ask(self, step: Step) -> Generator[Step, Turn, tuple[ToolMessage, ...]]:
         """Call the tools, in several replies where they are many, and return all of their results."""
@@ -90,6 +92,7 @@ class Editing:
         """Begin the report again, after people were asked."""
         self.report.clear()
         self.is_unclear = False
+        self.nearest.clear()
 
     # Which page is meant
 
@@ -97,7 +100,7 @@ class Editing:
         """Return the one page that this path means; empty, with a message, when there is none or more than one."""
         pages = yield from self.pages(path)
         if not pages:
-            self.ask_people(f"There is no page {path}.{(yield from self._nearest(path))}")
+            self.ask_people(f"Page not found: {path}.{(yield from self._nearest(path))}")
         return self._the_one(path, pages)
 
     def scope(self, path: str) -> Generator[Step, Turn, str]:
@@ -110,7 +113,7 @@ class Editing:
             return self._the_one(path, pages)
         (folders,) = yield from self.folders([wanted])
         if not folders:
-            self.ask_people(f"There is no page or folder {path}.{(yield from self._nearest(path))}")
+            self.ask_people(f"Page or folder not found: {path}.{(yield from self._nearest(path))}")
         return self._the_one(path, folders)
 
     def folders(self, wanted: Sequence[str]) -> Generator[Step, Turn, list[list[str]]]:
@@ -127,6 +130,8 @@ class Editing:
             if is_page(line):
                 names.setdefault(stem_of(line).rpartition("/")[2].lower(), line)
         near = [names[each] for each in get_close_matches(name, names, n=3)]
+        if len(near) == 1:
+            self.nearest[path] = near[0]
         return f" Do you mean {' or '.join(near)}?" if near else ""
 
     def _the_one(self, path: str, found: Sequence[str]) -> str:

@@ -112,6 +112,8 @@ async def body(
     if mention:
         footer += f" To ask for more, write a comment that mentions `@{mention}`."
     top = [_problems("**The checks found errors. Correct them before merging:**", "errors", errors)]
+    if errors and finish.ending != "stuck":
+        top.append("**What was done:**")  # else the list of errors and a list that begins the summary would be one
     if finish.ending == "stuck":
         top.append("**The agent stopped before it was done. Answer it with a message to the job. Its last words:**")
     template = await _template(workspace)

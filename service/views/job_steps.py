@@ -30,7 +30,16 @@ from service.domain.jobs.decider import (
     WorkRebased,
     WorkspaceOpened,
 )
-from service.domain.jobs.events import JobResumed, JobWaiting
+from service.domain.jobs.events import (
+    BranchChanged,
+    CommentAnswered,
+    CommentIgnored,
+    ContextsOpened,
+    JobResumed,
+    JobWaiting,
+    ModelReminded,
+    ReminderReason,
+)
 from service.domain.model import ToolCall
 
 MAX_PATH = 300
@@ -101,15 +110,25 @@ def _checks(event: ChecksReported) -> JobStep:
     return JobStep(event.reported_at, "Checks", f"{found}{back}", is_error=any(one.is_error for one in event.problems))
 
 
+def _contexts(event: ContextsOpened) -> JobStep:
+    """Return the step without the names of the repositories, which may be private."""
+    unread = sum(1 for one in event.contexts if one.problem)
+    detail = f"{len(event.contexts) - unread} read" + (f", {unread} not available" if unread else "")
+    return JobStep(event.opened_at, "Context repositories", detail, is_error=unread > 0)
+
+
 def _merged(event: BaseMerged) -> JobStep:
     left = _count(len(event.conflicts), "conflict") if event.conflicts else "no conflicts"
     return JobStep(event.merged_at, "Documentation's branch merged", f"{event.commit[:10]}, {left}")
 
 
+_REMINDED: Mapping[ReminderReason, str] = {"words": "to call a tool", "failures": "not to repeat a failing call"}
 _STEPS: Mapping[type, Callable[[Any], JobStep]] = {
     JobRequested: lambda e: JobStep(e.requested_at, "Job requested"),
-    JobStarted: lambda e: JobStep(e.started_at, "Work begun", f"attempt {e.attempt}"),
+    JobStarted: lambda e: JobStep(e.started_at, "Work started", f"attempt {e.attempt}"),
     WorkspaceOpened: lambda e: JobStep(e.opened_at, "Repository opened", f"commit {e.base_commit[:10]}"),
+    ContextsOpened: _contexts,
+    ModelReminded: lambda e: JobStep(e.reminded_at, "Model reminded", _REMINDED[e.reason]),
     ChecksReported: _checks,
     BaseMerged: _merged,
     BaseNotMerged: lambda e: JobStep(e.recorded_at, "Documentation's branch not merged", is_error=True),
@@ -119,7 +138,10 @@ _STEPS: Mapping[type, Callable[[Any], JobStep]] = {
     PullRequestOpened: lambda e: JobStep(e.opened_at, "Pull request opened", f"number {e.number}"),
     PullRequestUpdated: lambda e: JobStep(e.updated_at, "Pull request updated", f"number {e.number}"),
     PullRequestClosed: lambda e: JobStep(e.closed_at, f"Pull request {e.outcome}"),
-    MessageAdded: lambda e: JobStep(e.added_at, "Message received"),
+    BranchChanged: lambda e: JobStep(e.changed_at, "Branch changed", e.branch),
+    MessageAdded: lambda e: JobStep(e.added_at, "Comment received" if e.comment else "Message received"),
+    CommentIgnored: lambda e: JobStep(e.ignored_at, "Comment ignored", e.reason.replace("_", " ")),
+    CommentAnswered: lambda e: JobStep(e.answered_at, "Comment answered", e.failure, is_error=bool(e.failure)),
     JobReopened: lambda e: JobStep(e.reopened_at, "Job continued", f"round {e.round}"),
     RoundStarted: lambda e: JobStep(e.started_at, "Job continued", f"round {e.round}"),
     JobWaiting: lambda e: JobStep(e.next_try_at, "Waiting until then", str(e.dependency)),

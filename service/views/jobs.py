@@ -92,7 +92,10 @@ class JobView(Struct, frozen=True, rename="camel"):
     queue_position: Annotated[int | None, described("From 1 while the job waits for others to end, else null.")] = None
     waiting: Annotated[
         JobWaitView | None,
-        described("What the job waits for, without a slot: an outage ends no job. Null while it is worked on."),
+        described(
+            "What an active job waits for, without a place among the running jobs. Null while it runs, and when it has"
+            " ended."
+        ),
     ] = None
 
 

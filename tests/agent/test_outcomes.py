@@ -32,6 +32,7 @@ async def test_pull_request_with_an_error_is_a_draft():
     assert shown.body.startswith(
         "**The checks found errors. Correct them before merging:**\n\n- `new.md`, line 1: nowhere"
     )
+    assert "\n\n**What was done:**\n\nIt was missing." in shown.body
 
 
 async def test_draft_is_made_ready_when_a_round_clears_errors():

@@ -5,8 +5,9 @@ from datetime import UTC, datetime
 
 import pytest
 
+from service.domain.jobs.events import ContextsOpened, ModelReminded, OpenedContext
 from service.ports.code_host import PullRequestTexts
-from service.views.job_steps import JobStep, JobSteps
+from service.views.job_steps import JobStep, JobSteps, StepReader
 from service.web.pages.rendered_pages import MAX_CHARACTERS, render
 from tests.web.test_pull_request_pages import (  # noqa: F401 - fixtures
     ADDRESS,
@@ -136,3 +137,12 @@ async def test_sides_are_beside_each_other_where_there_is_space(
     assert await page.evaluate("document.documentElement.scrollWidth") <= width
     assert wrong == []
     await page.close()
+
+
+def test_steps_name_reminders_and_count_context_repositories():
+    at = datetime(2026, 11, 22, 15, tzinfo=UTC)
+    contexts = (OpenedContext("code", "https://x/y", "main", "c" * 40), OpenedContext("z", "", "", problem="away"))
+    reader = StepReader()
+    assert reader.step(ModelReminded("words", at)) == JobStep(at, "Model reminded", "to call a tool")
+    opened = JobStep(at, "Context repositories", "1 read, 1 not available", is_error=True)
+    assert reader.step(ContextsOpened(contexts, at)) == opened

@@ -129,8 +129,8 @@ routes = Routes()
             ),
         )
     },
-    description="An instruction in words becomes a background job. It ends by itself: with a pull request, or with"
-    " nothing to change, or failed. Watch it by its events, or by asking for it with `wait`.",
+    description="An instruction in words becomes a background job. It ends by itself, and `outcome` says"
+    " how. Follow it by its events, or get it with `wait`.",
     body=JobBody,
     body_examples={"instruction": {"prompt": "Fix broken links"}},
     parameters=(IDEMPOTENCY_KEY,),

@@ -25,6 +25,7 @@ from dulwich.errors import GitProtocolError, HangupException, NotGitRepository, 
 from dulwich.file import FileLocked
 from dulwich.object_store import PackInputTooLarge
 from dulwich.repo import UnsupportedExtension, UnsupportedVersion
+from urllib3.exceptions import HTTPError
 from urllib3.util import Retry
 
 from service.adapters.git.guarded import guarded_pool
@@ -179,6 +180,7 @@ _FAILURES: tuple[tuple[tuple[type[Exception], ...], Callable[[Remote, Any], Serv
     ),
     ((OSError,), lambda remote, error: Unavailable(f"{_where(remote)}: {error.strerror or error}")),
     ((ValueError, AssertionError), lambda remote, error: _no_git_server(remote, str(error))),  # dulwich's, of rubbish
+    ((HTTPError,), lambda remote, error: _no_git_server(remote, str(error))),  # a body that breaks off, or is damaged
 )
 """Errors of git, and our own error for each; the first that fits counts."""
 

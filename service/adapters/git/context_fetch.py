@@ -9,7 +9,7 @@ from dulwich.refs import Ref
 from service.adapters.git import transport
 from service.adapters.git.remotes import Remote
 from service.adapters.git.repositories import FETCHED, HEADS, BareRepository, move_ref, opened
-from service.domain.errors import Invalid
+from service.domain.errors import Invalid, Unavailable
 
 TAGS = b"refs/tags/"
 
@@ -34,7 +34,10 @@ def fetch_context(clone: Path, remote: Remote, ref: str) -> tuple[str, str]:
         transport.receive(repository, remote, names, wanted, HISTORY)
         if not found:
             raise _no_ref(remote, ref)
-        commit = _commit_behind(repository, found[0])
+        try:
+            commit = _commit_behind(repository, found[0])
+        except KeyError:
+            raise Unavailable(f"{remote.url or remote.path} did not send what {ref} names.") from None
         move_ref(repository, FETCHED + ref.encode(), None, commit)
     return ref, commit.decode()
 

@@ -8,15 +8,16 @@ What dulwich 1.2.21 does, measured: a ref that the server refuses raises nothing
 
 import re
 import tempfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dulwich.errors import ChecksumMismatch, ObjectFormatException, SendPackError
+from dulwich.errors import ApplyDeltaError, ChecksumMismatch, ObjectFormatException, SendPackError
 from dulwich.object_store import ObjectStoreGraphWalker, PackInputTooLarge
 from dulwich.objects import ObjectID
-from dulwich.pack import UnpackedObject, full_unpacked_object
+from dulwich.pack import UnpackedObject, UnresolvedDeltas, full_unpacked_object
 from dulwich.refs import Ref
 
 from service.adapters.git.history import History, new_objects
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
 
 MAX_FETCHED = 100
 """Branches of which a clone knows what they were on the remote. All are read each time, and a job makes one."""
+_OF_DAMAGED_PACKS = (
+    AssertionError, ValueError, KeyError, zlib.error,
+    ApplyDeltaError, ChecksumMismatch, ObjectFormatException, UnresolvedDeltas,
+)  # fmt: skip
 MAX_LINES_TOLD = 50
 """Limit for the lines of a server's messages to people during a push."""
 
@@ -172,7 +177,7 @@ def receive(
             pack.seek(0)
             try:
                 store.receive(pack.read, MAX_PACK_BYTES)
-            except (AssertionError, ValueError, KeyError, ChecksumMismatch, ObjectFormatException) as error:
+            except _OF_DAMAGED_PACKS as error:
                 raise Unavailable(f"{remote.url or remote.path} sent a damaged pack.") from error
             repository.update_shallow(result.new_shallow, result.new_unshallow)
 

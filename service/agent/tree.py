@@ -225,6 +225,8 @@ class Tree:
                 content = await self._docs.read_file(self.source, file.blob)
             except Invalid:  # over the source's size limit
                 return None
+            except NotFound as error:
+                raise self._unsent(error) from None
             self._keep(file.blob, decoded(content, self.limits.file_bytes))
         return self._texts.get(file.blob)
 
@@ -252,13 +254,25 @@ class Tree:
                     elif (text := self._texts[file.blob]) is not None:
                         found[path] = text
             if missing:
-                contents = await self._docs.read_files(self.source, list(missing))
+                contents = await self._contents(list(missing))
                 limit = self.limits.file_bytes
                 for blob, text in (await asyncio.to_thread(_all_decoded, contents, limit)).items():
                     self._keep(blob, text)
                     if text is not None:
                         found.update(dict.fromkeys(missing[blob], text))
             yield found
+
+    async def _contents(self, blobs: Sequence[str]) -> Mapping[str, bytes]:
+        try:
+            return await self._docs.read_files(self.source, blobs)
+        except (NotFound, Invalid) as error:
+            raise self._unsent(error) from None
+
+    def _unsent(self, error: NotFound | Invalid) -> Exception:
+        """Return what a file that the commit names and that is not here means: a job goes on without a context's."""
+        if not self.source.context:
+            return error
+        return Refused(f"{self.prefix} cannot be read in full: {error}", "Go on without it.")
 
     # What was
 
@@ -279,7 +293,7 @@ class Tree:
             raise Refused(f"The commit cannot be read: {error}", "Go on without it.") from None
         files = tuple(file for file in found.files if self._may_read(file.path))
         blobs = list(dict.fromkeys(blob for file in files for blob in (file.old, file.new) if blob is not None))
-        contents = await self._docs.read_files(self.source, blobs)
+        contents = await self._contents(blobs)
         texts = dict.fromkeys(blobs) | await asyncio.to_thread(_all_decoded, contents, self.limits.file_bytes)
         return replace(found, files=files), texts
 

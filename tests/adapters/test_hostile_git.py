@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 
 from service.adapters.git.dulwich_docs import DulwichDocs
-from service.domain.errors import NotFound, Unavailable
+from service.domain.errors import Unavailable
 from service.ports.docs_source import Source
 
 BLOB, TREE, COMMIT, REF_DELTA = 3, 2, 1, 7
@@ -26,7 +26,7 @@ def name_of(kind, content):
 
 
 def entry(kind, content, base=b""):
-    """Return one of a pack, of less than 16 × 128 bytes."""
+    """Return one of a pack, of less than 2,048 bytes."""
     head = bytes([kind << 4 | len(content) & 15 | 0x80, len(content) >> 4])
     return head + base + zlib.compress(content)
 

@@ -120,3 +120,13 @@ async def test_context_removed_meanwhile_is_a_note():
         journal.dies_at = None
     await run_work(journal, docs, FakeModel(script))
     assert "It is no context repository of the project any more." in results(journal)[0].result
+
+
+async def test_context_with_a_file_that_was_not_sent_is_refused():
+    docs, journal = repositories(), Journal("x")
+    docs.contexts["code"].blobs.clear()
+    asked = calls(call("search", "1", folder="@code", query="wind"), call("read", "2", path="@code/kite.py"))
+    await run_work(journal, docs, FakeModel([asked, DONE]), contexts=(CODE,))
+    for result in results(journal):
+        assert result.is_error
+        assert "@code/ cannot be read in full" in result.result

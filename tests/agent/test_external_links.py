@@ -65,6 +65,20 @@ async def test_added_links_are_asked_and_failures_are_warnings():
     ]  # fmt: skip
 
 
+async def test_added_link_is_asked_though_a_longer_one_was_there():
+    checker = FakeLinkChecker()
+    await run("[part](https://docs.acme.dev/ol)\n", checker)
+    assert checker.asked == ["https://docs.acme.dev/ol"]
+
+
+async def test_broken_link_on_every_page_is_named_on_some():
+    docs = FakeDocsSource({f"page{number}.md": f"[a]({OLD})\n" * 5 for number in range(external.MAX_PLACES + 5)})
+    workspace = await Workspace.open(docs, SOURCE, (await docs.fetch(SOURCE)).base_commit, {})
+    box = Toolbox(workspace, Links(workspace), None, "docs", link_checker=FakeLinkChecker(old=LinkAnswer(404)))
+    outcome = await box.run(ToolCall("1", "check_external", '{"all": true}'))
+    assert len({broken.path for broken in outcome.value.broken}) == len(outcome.value.broken) == external.MAX_PLACES
+
+
 async def test_links_that_were_there_before_are_asked_when_all_are_wanted():
     checker = FakeLinkChecker(**ANSWERS)
     outcome, workspace = await run("", checker)

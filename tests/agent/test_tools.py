@@ -143,6 +143,13 @@ async def test_regular_expressions_are_searched_for():
     assert (await run("search", query="x*", regex=True, files=RANKED)).result == "No line matches."
 
 
+async def test_regular_expressions_reach_all_of_a_large_site():
+    files = {f"page{number}.md": "x" * 900_000 + f"\nneedle {number}\n" for number in range(6)}
+    found = await run("search", files=files, query=r"^needle \d$", regex=True)
+    assert found.result.startswith("6 matches in 6 files:")
+    assert len(found.value.paths) == 6
+
+
 async def test_regular_expression_that_never_ends_is_stopped():
     docs = FakeDocsSource({"a.md": "a" * 60 + "b\n"})
     tree = Tree(docs, SOURCE, docs.branches["main"], await docs.list_files(SOURCE, docs.branches["main"]))

@@ -4,6 +4,7 @@ import pytest
 
 from service.adapters.builtin import question_words, quotable
 from service.adapters.builtin.editing import forms as builtin_forms
+from service.agent.tools.matches import find_text
 from service.assistant import context, query, suggestions
 from service.assistant.addresses import KnownAddresses
 from service.assistant.answer_text import AnswerText
@@ -69,3 +70,14 @@ def test_words_are_read_in_linear_time(name):
                 f"{name} {before!r} {unit!r} {behind!r}",
                 largest=1 << 12,
             )
+
+
+def test_text_is_found_in_one_long_line_in_linear_time():
+    for unit in ("a", "ba", "a\n"):
+        assert_linear(
+            lambda text: find_text({"a.js": text}, "a", exact=True),
+            lambda size, unit=unit: unit * size,
+            f"find {unit!r}",
+            first=1 << 19,
+            largest=1 << 19,
+        )

@@ -18,11 +18,14 @@ from service.agent.tree import is_within
 from service.agent.workspace import Workspace
 from service.domain.jobs.decider import Problem, ToolReturned
 from service.domain.tool_values import ExternalLink, ExternalLinks
+from service.markup.dialects import Dialect
 from service.markup.pages import is_page
 from service.ports.link_checker import LinkAnswer, LinkChecker, LinkError
 
 MAX_ASKED = 60
 """Addresses for one call."""
+MAX_PLACES = 20
+"""Pages that are named for one broken link."""
 MAX_URL = 500
 """Characters; longer addresses carry data rather than name a page."""
 BROKEN = frozenset({400, 404, 410})
@@ -102,10 +105,21 @@ async def _places(workspace: Workspace, links: Links, asked: CheckExternal) -> d
     async for texts in workspace.texts(wanted):
         for path, text in texts.items():
             before = "" if asked.all else await workspace.base_text(path) or ""
-            for url, line in await asyncio.to_thread(external_links, text, path, dialect):
-                if url not in before and _is_asked(url):
-                    found.setdefault(url, []).append(_Place(path, line))
+            for url, line in (await asyncio.to_thread(_added, text, before, path, dialect)).items():
+                places = found.setdefault(url, [])
+                if len(places) < MAX_PLACES:
+                    places.append(_Place(path, line))
     return found
+
+
+def _added(text: str, before: str, path: str, dialect: Dialect) -> dict[str, int]:
+    """Return the addresses of a page that it had not before, each with its first line."""
+    had = {url for url, _ in external_links(before, path, dialect)}
+    added: dict[str, int] = {}
+    for url, line in external_links(text, path, dialect):
+        if url not in had and _is_asked(url):
+            added.setdefault(url, line)
+    return added
 
 
 def _is_asked(url: str) -> bool:

@@ -30,14 +30,12 @@ def find_text(texts: Mapping[str, str], query: str, *, exact: bool) -> list[Matc
         at, line, done = searched.find(wanted), 1, 0
         while at >= 0 and len(lines) < MAX_LINES_SHOWN_OF_A_FILE:
             line += searched.count("\n", done, at)
-            start = searched.rfind("\n", 0, at) + 1
-            done = at
-            if not lines or lines[-1][0] != line:
-                excerpt = searched[max(start, at - 80) : at + len(wanted) + 80].partition("\n")[0]
-                same_length = len(searched) == len(text)  # lower-casing lengthens a few letters
-                begin = max(start, at - 80)
-                lines.append((line, text[begin : begin + len(excerpt)].strip() if same_length else excerpt.strip()))
-            at = searched.find(wanted, at + len(wanted))
+            begin, done = max(searched.rfind("\n", 0, at) + 1, at - 80), at
+            excerpt = searched[begin : at + len(wanted) + 80].partition("\n")[0]
+            same_length = len(searched) == len(text)  # lower-casing lengthens a few letters
+            lines.append((line, text[begin : begin + len(excerpt)].strip() if same_length else excerpt.strip()))
+            end = searched.find("\n", at)  # a file may be one long line
+            at = searched.find(wanted, max(end + 1, at + len(wanted))) if end >= 0 else -1
         found.append(Matches(path, count, tuple(lines)))
     return found
 

@@ -1,7 +1,7 @@
 """The search tool: the sections that best answer a query, and the lines that contain a text or match a pattern."""
 
 import asyncio
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 
 from service.agent.guards.refused import Refused
 from service.agent.tools.arguments import Search
@@ -12,7 +12,7 @@ from service.domain.errors import Invalid, NotFound, Unavailable
 from service.domain.tool_values import Found
 from service.ports.search_index import SearchIndex
 from service.retrieval.search.live import LiveSection, WordSearch
-from service.runtime.processes import run_in_child
+from service.runtime.processes import TIMED_OUT, run_in_child
 
 MAX_FILES_FOUND = 200
 MAX_SECTIONS = 8
@@ -20,7 +20,10 @@ MAX_SEARCHED_CHARACTERS = 256 << 20
 """Limit for the files that one text is looked for in: a context repository may hold anything."""
 MAX_PATTERN_CHARACTERS = 48 << 20
 """Characters of all files that one regular expression is looked for in."""
+MAX_CHILD_CHARACTERS = 4 << 20
+"""Characters that one child is sent: while they are packed for it, nothing else runs in this process."""
 PATTERN_SECONDS = 10.0
+"""Limit for all children of one search."""
 PATTERN_BYTES = 2 << 30
 """Limit for the child's address space."""
 
@@ -87,24 +90,41 @@ async def _known(tree: Tree, index: SearchIndex | None, domain: str, query: str,
 
 
 async def _pattern_matches(tree: Tree, paths: Sequence[str], pattern: str, seconds: float) -> tuple[list[Matches], str]:
-    """Return the matches, and a sentence where not all files were searched. A child looks for them: what a regular
+    """Return the matches, and a sentence where not all files were searched. Children look for them: what a regular
     expression costs is not linear in its size.
     """
-    texts, room, left_out = dict[str, str](), MAX_PATTERN_CHARACTERS, 0
+    clock, left, room, left_out = asyncio.get_running_loop().time, seconds, MAX_PATTERN_CHARACTERS, 0
+    found: list[Matches] = []
+
+    async def look(texts: Mapping[str, str]) -> None:
+        nonlocal left
+        began = clock()
+        try:
+            matches = await run_in_child(find_pattern, texts, pattern, timeout_seconds=left, memory_bytes=PATTERN_BYTES)
+        except (Unavailable, Invalid) as error:
+            why = f"This took longer than {seconds:g} seconds." if error.code == TIMED_OUT else error
+            reason = f"The regular expression could not be searched for: {why}"
+            raise Refused(reason, "Use a simpler one, or search in a folder.") from None
+        left -= clock() - began
+        if isinstance(matches, str):
+            raise Refused(
+                f"This is not a regular expression of Python: {matches}.", "Correct it, or set exact instead."
+            )
+        found.extend(matches)
+
+    texts, gathered = dict[str, str](), 0
     async for some in tree.texts(paths):
         for path, text in some.items():
-            if len(text) <= room:
-                texts[path] = text
-                room -= len(text)
-            else:
+            if len(text) > room:
                 left_out += 1
-    try:
-        found = await run_in_child(find_pattern, texts, pattern, timeout_seconds=seconds, memory_bytes=PATTERN_BYTES)
-    except (Unavailable, Invalid) as error:
-        reason = f"The regular expression could not be searched for: {error}"
-        raise Refused(reason, "Use a simpler one, or search in a folder.") from None
-    if isinstance(found, str):
-        raise Refused(f"This is not a regular expression of Python: {found}.", "Correct it, or set exact instead.")
+                continue
+            if gathered + len(text) > MAX_CHILD_CHARACTERS:
+                await look(texts)
+                texts, gathered = {}, 0
+            texts[path] = text
+            gathered += len(text)
+            room -= len(text)
+    await look(texts)
     note = f"{number_of(left_out, 'file')} not searched: the files are too large together. " if left_out else ""
     return sorted(found, key=lambda match: match.path), note
 

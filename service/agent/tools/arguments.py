@@ -184,10 +184,11 @@ class Finish(Arguments, frozen=True, tag_field="tool", tag="finish"):
     ] = ""
 
 
-ToolArguments: TypeAlias = (
-    ListFiles | Search | Read | Replace | Insert | Write | Move | Delete
-    | CheckLinks | CheckExternal | Check | Diff | History | Plan | Ask | Finish
-)  # fmt: skip
+Looking: TypeAlias = ListFiles | Search | Read | Diff | History
+Changing: TypeAlias = Replace | Insert | Write | Move | Delete
+Checking: TypeAlias = CheckLinks | CheckExternal | Check
+Reporting: TypeAlias = Plan | Ask | Finish
+ToolArguments: TypeAlias = Looking | Changing | Checking | Reporting
 
 WRITING = frozenset({"write", "replace", "insert", "move", "delete"})
 """Tools that change files."""

@@ -42,10 +42,33 @@ async def search(
         raise Refused(f"No file is in {tree.prefix}{folder}.", "Use list to see the folders.")
     if asked.regex:
         matches, note = await _pattern_matches(tree, paths, asked.query, pattern_seconds)
-        shown, listed = _shown_matches(matches, tree.prefix)
-        return Outcome(note + shown, value=_value(matches, listed, tree.prefix))
+        return _listed(tree, matches, note)
     words = None if asked.exact else WordSearch(asked.query)
-    matches, room, note = [], MAX_SEARCHED_CHARACTERS, ""
+    matches, note = await _text_matches(tree, paths, asked, words)
+    if words is None:
+        return _listed(tree, matches, note)
+    known = await _known(tree, index, domain, asked.query, set(paths))
+    return _listed(tree, matches, note, await _best_sections(tree, words, known))
+
+
+def _listed(tree: Tree, matches: Sequence[Matches], note: str, sections: Sequence[LiveSection] = ()) -> Outcome:
+    """Return the result: a note, the sections, and the matches unless there are none beside sections."""
+    shown, listed = _shown_matches(matches, tree.prefix)
+    parts = []
+    if sections:
+        parts = ["Best sections:\n" + as_data("\n\n".join(_shown_section(one, tree.prefix) for one in sections))]
+    if matches or not sections:
+        parts.append(shown)
+    paths = tuple(tree.prefix + match.path for match in matches[:listed])
+    return Outcome(note + "\n\n".join(parts), value=Found(len(matches), paths))
+
+
+async def _text_matches(
+    tree: Tree, paths: Sequence[str], asked: Search, words: WordSearch | None
+) -> tuple[list[Matches], str]:
+    """Return the matches, and a note where not all files were searched. ``words`` is given what is read."""
+    matches: list[Matches] = []
+    room, note = MAX_SEARCHED_CHARACTERS, ""
     async for texts in tree.texts(paths):
         room -= sum(map(len, texts.values()))
         if room < 0:
@@ -54,27 +77,14 @@ async def search(
         matches += await asyncio.to_thread(find_text, texts, asked.query, exact=asked.exact)
         if words is not None:
             await asyncio.to_thread(words.add, texts)
-    matches.sort(key=lambda match: match.path)
-    shown, listed = _shown_matches(matches, tree.prefix)
-    if words is None:
-        return Outcome(note + shown, value=_value(matches, listed, tree.prefix))
-    known = await _known(tree, index, domain, asked.query, set(paths))
+    return sorted(matches, key=lambda match: match.path), note
+
+
+async def _best_sections(tree: Tree, words: WordSearch, known: Sequence[str]) -> Sequence[LiveSection]:
     candidates: dict[str, str] = {}
     async for texts in tree.texts(words.candidates(known)):
         candidates |= texts
-    sections = await asyncio.to_thread(words.ranked, candidates, known, limit=MAX_SECTIONS)
-    parts = (
-        ["Best sections:\n" + as_data("\n\n".join(_shown_section(section, tree.prefix) for section in sections))]
-        if sections
-        else []
-    )
-    if matches or not sections:
-        parts.append(shown)
-    return Outcome(note + "\n\n".join(parts), value=_value(matches, listed, tree.prefix))
-
-
-def _value(matches: Sequence[Matches], listed: int, prefix: str) -> Found:
-    return Found(len(matches), tuple(prefix + match.path for match in matches[:listed]))
+    return await asyncio.to_thread(words.ranked, candidates, known, limit=MAX_SECTIONS)
 
 
 async def _known(tree: Tree, index: SearchIndex | None, domain: str, query: str, paths: Set[str]) -> list[str]:

@@ -16,6 +16,7 @@ from service.agent.tools.arguments import (
     Ask,
     Check,
     CheckExternal,
+    Checking,
     CheckLinks,
     Delete,
     Diff,
@@ -23,6 +24,7 @@ from service.agent.tools.arguments import (
     History,
     Insert,
     ListFiles,
+    Looking,
     Move,
     Plan,
     Read,
@@ -36,13 +38,14 @@ from service.agent.tools.checking import check_links, checked
 from service.agent.tools.diffs import commit_diff, history, own_diff
 from service.agent.tools.external import check_external
 from service.agent.tools.reading import listing, read
-from service.agent.tools.results import Outcome, bounded, number_of, times
+from service.agent.tools.reporting import report
+from service.agent.tools.results import Outcome, bounded
 from service.agent.tools.searching import search
+from service.agent.tools.writing import change
 from service.agent.tree import Tree
 from service.agent.workspace import Workspace
-from service.domain.jobs.decider import Todo
 from service.domain.model import ToolCall, decoded_arguments
-from service.domain.tool_values import Declined, Replaced
+from service.domain.tool_values import Declined
 from service.ports.link_checker import LinkChecker
 from service.ports.search_index import SearchIndex
 
@@ -108,65 +111,49 @@ class Toolbox:
                 raise Refused(f"{path} is in a context repository, which is only read.", f"Write in {where}.")
 
     async def _run(self, arguments: ToolArguments, texts: Sequence[str] | None) -> Outcome:
-        workspace = self._workspace
-        self._require_own(*written_paths(arguments))
+        match arguments:
+            case ListFiles() | Search() | Read() | Diff() | History():
+                return await self._look(arguments)
+            case Replace() | Insert() | Write() | Move() | Delete():
+                self._require_own(*written_paths(arguments))
+                return await change(self._workspace, arguments)
+            case CheckLinks() | CheckExternal() | Check():
+                return await self._check(arguments, texts)
+            case Plan() | Ask() | Finish():
+                return report(arguments)
+            case _:
+                assert_never(arguments)
+
+    async def _look(self, arguments: Looking) -> Outcome:
         match arguments:
             case ListFiles(folder=folder, name=name):
                 tree, folder = self._root(folder)
                 return await asyncio.to_thread(listing, tree, await tree.checked_folder(folder), name)
             case Search(folder=folder):
                 tree, folder = self._root(folder)
-                index = self._index if tree is workspace else None
+                index = self._index if tree is self._workspace else None
                 return await search(tree, index, self._domain, replace(arguments, folder=folder))
             case Read(path=path):
                 tree, path = self._root(path)
                 return await read(tree, replace(arguments, path=path))
-            case Replace(path=path, old=old, new=new):
-                change, count = await workspace.replace(path, old, new, everywhere=arguments.all, line=arguments.line)
-                said = f"Replaced {times(count)} in {change.path}."
-                return Outcome(said, changes=(change,), value=Replaced(count))
-            case Insert(path=path, text=text, after_line=after_line):
-                (change,) = await workspace.insert(path, text, after_line)
-                said = f"Inserted {number_of(len(text.splitlines()), 'line')} in {change.path}."
-                return Outcome(said, changes=(change,))
-            case Write(path=path, text=text):
-                (change,) = await workspace.write(path, text)
-                return Outcome(f"Wrote {change.path}, {number_of(len(text.splitlines()), 'line')}.", changes=(change,))
-            case Move(path=path, to=to):
-                changes = await workspace.move(path, to)
-                said = f"Moved {changes[0].path} to {changes[1].path}. Links to it are as they were: see check_links."
-                return Outcome(said, changes=changes)
-            case Delete(path=path):
-                (change,) = await workspace.delete(path)
-                return Outcome(f"Deleted {change.path}.", changes=(change,))
-            case CheckLinks():
-                return await check_links(self._links, arguments, await workspace.checked_folder(arguments.folder))
-            case CheckExternal():
-                return await check_external(workspace, self._links, self._link_checker, arguments)
-            case Check():
-                return checked(await gates.check(workspace, self._links, texts))
             case Diff(path=path, commit=commit):
                 tree, path = self._root(path)
-                if commit or tree is not workspace:
+                if commit or tree is not self._workspace:
                     return await commit_diff(tree, commit or tree.commit, path)
-                return await own_diff(workspace, await self._links.moved(), path)
+                return await own_diff(self._workspace, await self._links.moved(), path)
             case History(path=path):
                 tree, path = self._root(path)
                 return await history(tree, replace(arguments, path=path))
-            case Plan(todos=todos):
-                numbered = tuple(
-                    Todo(str(number), item.content, item.status, item.priority) for number, item in enumerate(todos, 1)
-                )
-                done = sum(todo.status == "completed" for todo in numbered)
-                return Outcome(f"Noted: {done} of {len(numbered)} done.", todos=numbered)
-            case Ask(question=question):
-                if not question.strip():
-                    raise Refused("The question is blank.", "Ask in words.")
-                return Outcome("Your work ends here until the answer comes.", asked=question.strip())
-            case Finish(title=title, summary=summary, pull_request_title=whole):
-                if not title.strip() or not summary.strip():
-                    raise Refused("The title or the summary is blank.", "Give both in words.")
-                said = "The work is finished; now it is checked."
-                return Outcome(said, finished=(title.strip(), summary.strip()), whole_title=whole.strip())
+            case _:
+                assert_never(arguments)
+
+    async def _check(self, arguments: Checking, texts: Sequence[str] | None) -> Outcome:
+        match arguments:
+            case CheckLinks(folder=folder):
+                return await check_links(self._links, arguments, await self._workspace.checked_folder(folder))
+            case CheckExternal():
+                return await check_external(self._workspace, self._links, self._link_checker, arguments)
+            case Check():
+                return checked(await gates.check(self._workspace, self._links, texts))
             case _:
                 assert_never(arguments)

@@ -1,5 +1,5 @@
-"""What people say to a job, through the API or in comments on its pull request: when it is a message, and whether the
-job goes on from its files or begins without them.
+"""Messages to a job, through the API or in comments on its pull request: which are accepted, and whether the job then
+goes on from its files or begins without them.
 """
 
 from service.domain.errors import Conflict, Invalid

@@ -8,17 +8,14 @@ Facts: MkDocs reads its configuration with PyYAML's ``Loader``, for which ``!!py
 part (mkdocs.org/user-guide/configuration); so the tags, anchors and aliases of YAML are compared, not its values.
 """
 
-import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Set
 from posixpath import dirname
 from typing import NamedTuple
 
-from msgspec import Struct
-
 from service.agent.guards import javascript
+from service.agent.guards.parts import Part, parts_of
 from service.agent.guards.refused import Refused
-from service.markup.front_matter import MAX_DEPTH, MAX_YAML_BYTES, check_bounds, load_toml
 
 _ADVICE = "It names code that the site generator runs, so people change the rest."
 
@@ -132,8 +129,8 @@ def _check_parts(path: str, writable: frozenset[str], before: str | None, after:
     if after is None:
         raise Refused(f"{path} cannot be moved or deleted: the site is built by it.")
     try:
-        now = _parts(path, after)
-        was = _parts(path, before) if before is not None else {}
+        now = parts_of(path, after)
+        was = parts_of(path, before) if before is not None else {}
     except ValueError as error:
         raise Refused(f"{path} cannot be written so: {error}.") from None
     for name in sorted(was.keys() | now.keys()):
@@ -144,100 +141,20 @@ def _check_parts(path: str, writable: frozenset[str], before: str | None, after:
             allowed = ", ".join(sorted(each for each in writable if each[0] not in "-*"))
             advice = f"Only {allowed} can be changed here." if allowed else ""
             raise Refused(f"{name[:100]!r} of {path} cannot be changed.", f"{advice} {_ADVICE}".strip())
-        if new is not None and new.is_special:
-            raise Refused(f"{name[:100]!r} of {path} has a tag, an anchor or an alias of YAML. Write plain values.")
-        for text in sorted((new.texts if new else frozenset()) - (old.texts if old else frozenset())):
-            if "<" in text or "{{" in text or "{%" in text or javascript.is_running_address(text):
-                raise Refused(f"{text[:100]!r} in {path} is shown as HTML or run. Write plain text, or an address.")
+        if new is not None:
+            _require_plain(path, name, new, old.texts if old else frozenset())
+
+
+def _require_plain(path: str, name: str, part: Part, known: Set[str]) -> None:
+    """Raise Refused for a part that is more than plain values. ``known``: its texts as they were."""
+    if part.is_special:
+        raise Refused(f"{name[:100]!r} of {path} has a tag, an anchor or an alias of YAML. Write plain values.")
+    for text in sorted(part.texts - known):
+        if "<" in text or "{{" in text or "{%" in text or javascript.is_running_address(text):
+            raise Refused(f"{text[:100]!r} in {path} is shown as HTML or run. Write plain text, or an address.")
 
 
 def _may_change(name: str, writable: frozenset[str]) -> bool:
     if any(each.startswith("-") for each in writable):
         return f"-{name}" not in writable
     return name in writable or writable is _ALL
-
-
-class _Part(Struct, frozen=True):
-    value: str
-    """Equal for equal parts."""
-    texts: frozenset[str]
-    is_special: bool = False
-    """It has tags, anchors or aliases."""
-
-
-def _parts(path: str, text: str) -> Mapping[str, _Part]:
-    """The parts of a configuration by their names. Raises ValueError for what cannot be read."""
-    if path.endswith((".yml", ".yaml")):
-        return _yaml_parts(text)
-    try:
-        value = load_toml(text) if path.endswith(".toml") else json.loads(text)
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
-    except ValueError as error:
-        raise ValueError(f"it cannot be read ({error})") from None
-    if not isinstance(value, dict):
-        value = {"": value}
-    return {name: _Part(repr(each), frozenset(_texts(each))) for name, each in value.items()}
-
-
-def _texts(value: object) -> set[str]:
-    found: set[str] = set()
-    stack = [value]
-    while stack:
-        here = stack.pop()
-        if isinstance(here, str):
-            found.add(here)
-        elif isinstance(here, list):
-            stack.extend(here)
-        elif isinstance(here, dict):
-            found.update(map(str, here))
-            stack.extend(here.values())
-    return found
-
-
-def _yaml_parts(text: str) -> Mapping[str, _Part]:
-    import yaml  # late: it takes 9 ms, and a start needs none
-
-    try:
-        check_bounds(text, MAX_YAML_BYTES, MAX_DEPTH)
-    except ValueError as error:
-        raise ValueError(f"it is {error}") from None
-    values: dict[str, list[str]] = {}
-    texts: dict[str, set[str]] = {}
-    special: set[str] = set()
-    depth, name, documents = 0, "", 0
-    try:
-        loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
-        for event in yaml.parse(text, Loader=loader):
-            documents += isinstance(event, yaml.DocumentStartEvent)
-            starts = isinstance(event, yaml.CollectionStartEvent)
-            if depth == 1 and not name and isinstance(event, yaml.ScalarEvent) and not event.anchor and not event.tag:
-                name = event.value or '""'
-                continue
-            depth -= isinstance(event, yaml.CollectionEndEvent)
-            if depth >= 1 and isinstance(event, yaml.NodeEvent | yaml.CollectionEndEvent):
-                if not name:
-                    raise ValueError("it has a key that is no plain word")
-                values.setdefault(name, []).append(_canonical(event))
-                if isinstance(event, yaml.ScalarEvent):
-                    texts.setdefault(name, set()).add(event.value)
-                if getattr(event, "anchor", None) or getattr(event, "tag", None):
-                    special.add(name)
-                if depth == 1 and not starts:
-                    name = ""
-            elif depth == 0 and isinstance(event, yaml.NodeEvent) and not isinstance(event, yaml.MappingStartEvent):
-                raise ValueError("it is not a mapping")
-            depth += starts
-    except (yaml.YAMLError, UnicodeError, RecursionError) as error:
-        raise ValueError(f"it is not YAML ({str(error).splitlines()[0]})") from None
-    if documents > 1:
-        raise ValueError("it has more than one document")
-    return {
-        each: _Part("\n".join(listed), frozenset(texts.get(each, ())), each in special)
-        for each, listed in values.items()
-    }
-
-
-def _canonical(event: object) -> str:
-    facts = (getattr(event, name, None) for name in ("anchor", "tag", "value"))
-    return f"{type(event).__name__} {[*facts]!r}"

@@ -7,12 +7,13 @@ import asyncio
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from posixpath import dirname, normpath
+from typing import NamedTuple
 from urllib.parse import unquote
 
 from service.agent.checks import navigation
 from service.agent.checks.heading_renames import renamed_anchors
 from service.agent.checks.link_guesses import MOVED, BrokenLink, SuspectLink, verdicts
-from service.agent.checks.markup import links_of
+from service.agent.checks.markup import PageLink, links_of
 from service.agent.checks.site_view import (
     NO_ANCHORS,
     Anchors,
@@ -39,6 +40,14 @@ CONFIGURATIONS = re.compile(
 MAX_CONFIGURATIONS = 60
 MAX_NAVIGATION_FILES = 100
 MAX_NAMED_IN_VAIN = 5_000
+
+
+class _ChangedPage(NamedTuple):
+    path: str
+    text: str
+    old_path: str
+    old_text: str
+    """Empty for a new page."""
 
 
 class Links:
@@ -79,7 +88,8 @@ class Links:
             if text is not None:
                 old_path = path if self._workspace.in_base(path) else came_from.get(path, path)
                 old_text = await self._workspace.base_text(old_path) or ""
-                suspects += await self._newly_broken(path, text, old_path, old_text, before, now, moved)
+                page = _ChangedPage(path, text, old_path, old_text)
+                suspects += await self._newly_broken(page, before, now, moved)
         suspects += await self._broken_elsewhere(pages, before, now, moved)
         renamed = await self._renamed_anchors(pages, came_from, now)
         broken = await self._reported(suspects, now, renamed)
@@ -199,26 +209,15 @@ class Links:
         return True
 
     async def _newly_broken(
-        self,
-        path: str,
-        text: str,
-        old_path: str,
-        old_text: str,
-        before: SiteView,
-        now: SiteView,
-        moved: Mapping[str, str],
+        self, changed: _ChangedPage, before: SiteView, now: SiteView, moved: Mapping[str, str]
     ) -> list[SuspectLink]:
         """Return the broken links in a changed page itself."""
-        known: set[str] = set()
-        was_at: dict[tuple[str, str], str] = {}  # page as it is called now, and anchor, to the page as it was called
-        for link in await asyncio.to_thread(links_of, old_text, old_path, before.layout.dialect):
-            target, _, anchor = link.target.partition("#")
-            known.add(link.target)
-            was, _ = before.leads_to(old_path, without_query(target))
-            if was is not None:
-                was_at[moved.get(was, was), anchor] = was
+        path, old_path = changed.path, changed.old_path
+        old_links = await asyncio.to_thread(links_of, changed.old_text, old_path, before.layout.dialect)
+        known = {link.target for link in old_links}
+        was_at = _targets(old_links, old_path, before, moved)
         suspects = []
-        for link in await asyncio.to_thread(links_of, text, path, now.layout.dialect):
+        for link in await asyncio.to_thread(links_of, changed.text, path, now.layout.dialect):
             target, _, anchor = link.target.partition("#")
             page, sound = now.leads_to(path, without_query(target))
             was, was_sound = before.leads_to(old_path, without_query(target)) if link.target in known else (None, True)
@@ -328,6 +327,19 @@ def _suspects(texts: Mapping[str, str], now: SiteView) -> list[SuspectLink]:
             page, sound = now.leads_to(path, without_query(target))
             if not sound or (page is not None and is_checked(anchor)):
                 found.append(SuspectLink(path, link, page))
+    return found
+
+
+def _targets(
+    links: Iterable[PageLink], path: str, before: SiteView, moved: Mapping[str, str]
+) -> dict[tuple[str, str], str]:
+    """Return the pages that links led to, by their path now and the anchor."""
+    found: dict[tuple[str, str], str] = {}
+    for link in links:
+        target, _, anchor = link.target.partition("#")
+        page, _ = before.leads_to(path, without_query(target))
+        if page is not None:
+            found[moved.get(page, page), anchor] = page
     return found
 
 

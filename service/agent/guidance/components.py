@@ -35,6 +35,10 @@ _CONTROL = frozenset(
 """Tags of template languages that pages about templates show."""
 
 
+Use = tuple[str, list[str], str]
+"""One use of a component: its name, the names of its attributes, and how it is written."""
+
+
 class Component(Struct):
     name: str
     pages: int = 0
@@ -68,23 +72,39 @@ def _count(texts: Mapping[str, str], found: dict[str, Component]) -> None:
                 one.example = example
 
 
-def _used(path: str, text: str) -> Iterator[tuple[str, list[str], str]]:
+def _used(path: str, text: str) -> Iterator[Use]:
     prose = text
     if is_markdown(path):
         page = Markdown(text, path=path)
         prose = page.prose
-        for block in page.blocks:
-            if block.kind == "fence" and (directive := _MYST.match(block.info)):
-                yield f"{block.mark[:3]} {directive[1]}", [], f"{block.mark}{block.info}"
+        yield from _directives(page)
         for match in _MACRO.finditer(prose):
             yield f"{{{{{match['name']}}}}}", [], match[0]
+    yield from _callouts(prose)
+    yield from _tags(prose)
+    yield from _shortcodes(prose)
+
+
+def _directives(page: Markdown) -> Iterator[Use]:
+    for block in page.blocks:
+        if block.kind == "fence" and (directive := _MYST.match(block.info)):
+            yield f"{block.mark[:3]} {directive[1]}", [], f"{block.mark}{block.info}"
+
+
+def _callouts(prose: str) -> Iterator[Use]:
     for match in _CALLOUT.finditer(prose):
         name = match["name"] or match["alert"] or match["directive"]
         mark = match["mark"] or (">" if match["alert"] else "..")
         yield f"{mark[:3]} {name}", [], " ".join(match[0].split())
+
+
+def _tags(prose: str) -> Iterator[Use]:
     for match in TAG.finditer(prose):
         if not match["close"] and is_component(match["tag"] or ""):
             yield f"<{match['tag']}>", _attributes(match["attributes"]), " ".join(match[0].split())
+
+
+def _shortcodes(prose: str) -> Iterator[Use]:
     for match in SHORTCODE.finditer(prose):
         words = (match["attributes"] or match["liquid"] or "").split()
         if words and _SHORTCODE_NAME.fullmatch(words[0]) and words[0] not in _CONTROL:

@@ -132,15 +132,10 @@ def _bytes(text: str) -> int:
 def in_full(step: TranscriptStep, most: int | None) -> list[ModelMessage]:
     """``most``: the characters of one tool's result; what is more is cut, with a note."""
     match step:
-        case ModelReplied(text=text, tool_calls=calls, cut_off=cut_off):
-            if not text and not calls:
-                return []  # providers refuse an empty message; a reminder follows
-            after: list[ModelMessage] = [UserMessage(prompt("cut-off"), "nudge")] if cut_off and not calls else []
-            return [AssistantMessage(text, calls), *after]
-        case ToolReturned(call_id=call_id, name=name, result=result, is_error=is_error, value=value):
-            if most is None or len(result) <= most:
-                return [ToolMessage(call_id, name, result, is_error, value)]
-            return [ToolMessage(call_id, name, cut(result, most), is_error)]
+        case ModelReplied():
+            return _reply(step)
+        case ToolReturned():
+            return [_result(step, most)]
         case ChecksReported(problems=problems):
             return [UserMessage(prompt("checks", problems=shown_problems(problems)), "checks")]
         case MessageAdded(comment=comment, text=text):
@@ -157,6 +152,19 @@ def in_full(step: TranscriptStep, most: int | None) -> list[ModelMessage]:
             return [UserMessage(prompt("conflicts", conflicts=_conflicts(conflicts)), "merge")]
         case BaseNotMerged(problems=problems):
             return [UserMessage(prompt("not-merged", problems=shown_problems(problems)), "note")]
+
+
+def _reply(step: ModelReplied) -> list[ModelMessage]:
+    if not step.text and not step.tool_calls:
+        return []  # providers refuse an empty message; a reminder follows
+    message = AssistantMessage(step.text, step.tool_calls)
+    return [message, UserMessage(prompt("cut-off"), "nudge")] if step.cut_off and not step.tool_calls else [message]
+
+
+def _result(step: ToolReturned, most: int | None) -> ToolMessage:
+    if most is None or len(step.result) <= most:
+        return ToolMessage(step.call_id, step.name, step.result, step.is_error, step.value)
+    return ToolMessage(step.call_id, step.name, cut(step.result, most), step.is_error)
 
 
 def in_short(step: TranscriptStep) -> list[ModelMessage]:

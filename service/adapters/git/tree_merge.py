@@ -72,11 +72,18 @@ def is_mergeable(
             continue
         if not all(entry is None or is_folder(entry) for entry in (mine, yours)):
             return False
-        folder = was.id if was is not None and is_folder(was) else None
-        left, right = (None if entry is None else entry.id for entry in (mine, yours))
-        if not is_mergeable(objects, folder, left, right, merge_file, prefix + name + b"/"):
+        folders = _folder_id(was), _folder_id(mine), _folder_id(yours)
+        if not is_mergeable(objects, *folders, merge_file, prefix + name + b"/"):
             return False
     return True
+
+
+def _folder_id(entry: Entry | None) -> ObjectID | None:
+    return entry.id if entry is not None and is_folder(entry) else None
+
+
+def _name(path: bytes) -> bytes:
+    return path.rsplit(b"/", 1)[-1]
 
 
 class _Merging:
@@ -111,22 +118,24 @@ class _Merging:
         there = [entry for entry in (one, other) if entry is not None]
         if path in self._settled and all(stat.S_ISREG(entry.mode) for entry in there):
             return other if before is None or other is None or other.mode != before.mode else one or other
-        name = path.rsplit(b"/", 1)[-1]
-        if before is not None and one is not None and other is not None:
-            found = self._merge_file(before, one, other)
-            if found is not None:
-                blob = Blob.from_string(found[1])
-                self._add(blob)
-                return Entry(name, found[0], ObjectID(blob.id))
+        if (file := self._file(before, one, other, path)) is not None:
+            return file
         if not all(is_folder(entry) for entry in there):
             raise Unmergeable(path)
-        tree = self.folder(
-            before.id if before is not None and is_folder(before) else None,
-            None if one is None else one.id,
-            None if other is None else other.id,
-            path + b"/",
-        )
-        return None if tree is None else Entry(name, there[0].mode, tree)
+        tree = self.folder(_folder_id(before), _folder_id(one), _folder_id(other), path + b"/")
+        return None if tree is None else Entry(_name(path), there[0].mode, tree)
+
+    def _file(self, before: Entry | None, one: Entry | None, other: Entry | None, path: bytes) -> Entry | None:
+        """Return a file of all three that was merged by lines; None for a conflict, or another change."""
+        if before is None or one is None or other is None:
+            return None
+        found = self._merge_file(before, one, other)
+        if found is None:
+            return None
+        mode, content = found
+        blob = Blob.from_string(content)
+        self._add(blob)
+        return Entry(_name(path), mode, ObjectID(blob.id))
 
     def _entries(self, tree: ObjectID | None) -> Mapping[bytes, Entry]:
         return {} if tree is None else {entry.name: entry for entry in self._objects.entries(tree)}

@@ -1,7 +1,9 @@
 """Remove a page: its entry in the navigation and the links to it go with it."""
 
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence, Set
+
+from msgspec import Struct, field
 
 from service.adapters.builtin.editing.forms import Remove
 from service.adapters.builtin.editing.navigation_files.nesting import without_entry, without_item
@@ -18,6 +20,25 @@ MAX_ROUNDS = 10
 _REDIRECTS = re.compile(r"[\"']redirects[\"']\s*+:")
 
 
+class _Taken(Struct):
+    """The links that were taken out of pages."""
+
+    pages: set[str] = field(default_factory=set)
+    plain: int = 0
+    gone: int = 0
+
+    def out_of_pages(self, by_path: Mapping[str, Sequence[DeadLink]], lines: Mapping[str, Sequence[str]]) -> list[Call]:
+        """Return the calls that take these links out, and count them."""
+        calls: list[Call] = []
+        for path in filter(is_page, by_path):
+            after = unlinked("\n".join([*lines[path], ""]), path, by_path[path])
+            if edits := rewrites(path, lines[path], after.text.removesuffix("\n").split("\n")):
+                calls += edits
+                self.pages.add(path)
+                self.plain, self.gone = self.plain + after.plain, self.gone + after.gone
+        return calls
+
+
 def remove_page(editing: Editing, asked: Remove) -> Steps:
     page = yield from editing.page(asked.path)
     if not page:
@@ -32,8 +53,23 @@ def remove_page(editing: Editing, asked: Remove) -> Steps:
     editing.say(f"Removed {page}.")
     yield from leave_sidebars(editing, page, own_id)
     yield from leave_toctrees(editing, page)
-    plain = gone = 0
-    pages: set[str] = set()
+    taken, left = yield from _take_links_out(editing, page, known)
+    if taken.pages:
+        parts = [(taken.plain, "became plain text"), (taken.gone, "went with a list item, card or sentence")]
+        what = [f"{count} {did}" for count, did in parts if count]
+        editing.say(f"Took the links to it out of {counted(len(taken.pages), 'page')}: {' and '.join(what)}.")
+    if left:
+        listed = "".join(f"\n  - `{link.path}`, line {link.line}: {shown(link)}" for link in left[:MAX_NAMED])
+        editing.say(f"{counted(len(left), 'link')} to it left, for people to change:{listed}")
+
+
+def _take_links_out(
+    editing: Editing, page: str, known: Set[tuple[str, str]]
+) -> Generator[Step, Turn, tuple[_Taken, list[DeadLink]]]:
+    """Take the links to a removed page out of pages and navigation, and return those that are left, too. ``known``:
+    path and text of links that were broken before.
+    """
+    taken = _Taken()
     left: list[DeadLink] = []
     for _ in range(MAX_ROUNDS):
         links = [link for link in (yield from _broken(editing)) if (link.path, link.found) not in known]
@@ -43,13 +79,7 @@ def remove_page(editing: Editing, asked: Remove) -> Steps:
                 by_path.setdefault(link.path, []).append(link)
         left = links
         lines = yield from editing.all_lines(by_path)
-        calls: list[Call] = []
-        for path in filter(is_page, by_path):
-            after = unlinked("\n".join([*lines[path], ""]), path, by_path[path])
-            if edits := rewrites(path, lines[path], after.text.removesuffix("\n").split("\n")):
-                calls += edits
-                pages.add(path)
-                plain, gone = plain + after.plain, gone + after.gone
+        calls = taken.out_of_pages(by_path, lines)
         changed = bool(calls) and (yield from _rewritten(editing, calls))
         for path in by_path:
             if not is_page(path):
@@ -57,13 +87,7 @@ def remove_page(editing: Editing, asked: Remove) -> Steps:
                 changed = changed or done
         if not changed:
             break
-    if pages:
-        parts = [(plain, "became plain text"), (gone, "went with a list item, card or sentence")]
-        what = [f"{count} {did}" for count, did in parts if count]
-        editing.say(f"Took the links to it out of {counted(len(pages), 'page')}: {' and '.join(what)}.")
-    if left:
-        listed = "".join(f"\n  - `{link.path}`, line {link.line}: {shown(link)}" for link in left[:MAX_NAMED])
-        editing.say(f"{counted(len(left), 'link')} to it left, for people to change:{listed}")
+    return taken, left
 
 
 def _broken(editing: Editing) -> Generator[Step, Turn, tuple[DeadLink, ...]]:

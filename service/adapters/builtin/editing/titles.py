@@ -17,6 +17,8 @@ _FIELD = re.compile(
     r"(?P<key>title|sidebar_label|sidebarTitle|sidebar_title|linkTitle)(?P<sign>\s*[:=]\s*)(?P<value>.*)"
 )
 _HEADING = re.compile(r"(?P<mark> {0,3}#[ \t]++)(?P<text>.*)")
+_BLOCK = ("|", ">")
+"""The marks of YAML for a value of several lines."""
 _UNDERLINE = re.compile(r"([=\-`:.'\"~^_*+#])\1{2,}\s*")
 
 
@@ -59,29 +61,39 @@ def retitled(path: str, lines: Sequence[str], title: str) -> tuple[list[str], st
         if at == named or _words(_value(match["value"])) == _words(old):
             cr = "\r" * lines[at].endswith("\r")
             after[at] = f"{match['key']}{match['sign']}{_written(match, title)}{cr}"
-    if named is not None and fields[named]["value"].strip()[:1] in ("|", ">"):
-        while named + 1 < end - 1 and after[named + 1][:1] in (" ", "\t"):
-            del after[named + 1]
-            end -= 1
+    if named is not None and fields[named]["value"].strip()[:1] in _BLOCK:
+        _drop_block(after, named, end)
     if named is None and heading is None:
-        cr = "\r" * bool(lines and lines[0].endswith("\r"))
-        if end:
-            sign = " = " if lines[0].startswith("+") else ": "
-            value = json.dumps(title, ensure_ascii=False) if sign == " = " else yaml_text(title)
-            after.insert(1, f"title{sign}{value}{cr}")
-        elif path.endswith(".adoc"):
-            after[:0] = [f"= {title}{cr}", cr]
-        elif path.endswith(".rst"):
-            after[:0] = [f"{title}{cr}", "=" * len(title) + cr, cr]
-        else:
-            after[:0] = [f"# {title}{cr}", cr]
+        _add_title(path, after, end, title)
     return after, old
+
+
+def _drop_block(lines: list[str], field: int, end: int) -> None:
+    """Remove the lines of a field's old value, which stand below it."""
+    while field + 1 < end - 1 and lines[field + 1][:1] in (" ", "\t"):
+        del lines[field + 1]
+        end -= 1
+
+
+def _add_title(path: str, lines: list[str], end: int, title: str) -> None:
+    """Give a title to a page without one: in its front matter, which ends at ``end``, else as a heading."""
+    cr = "\r" * bool(lines and lines[0].endswith("\r"))
+    if end and lines[0].startswith("+"):
+        lines.insert(1, f"title = {json.dumps(title, ensure_ascii=False)}{cr}")
+    elif end:
+        lines.insert(1, f"title: {yaml_text(title)}{cr}")
+    elif path.endswith(".adoc"):
+        lines[:0] = [f"= {title}{cr}", cr]
+    elif path.endswith(".rst"):
+        lines[:0] = [f"{title}{cr}", "=" * len(title) + cr, cr]
+    else:
+        lines[:0] = [f"# {title}{cr}", cr]
 
 
 def _value(written: str) -> str:
     """Return the value of a field without its quotes; empty for one of several lines."""
     value = written.strip()
-    if value[:1] in ("|", ">"):
+    if value[:1] in _BLOCK:
         return ""
     if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
         return value[1:-1]

@@ -305,39 +305,46 @@ async def _follow(runtime: Runtime, created: JobView, output: Output) -> int:
 
 
 def _line(event: JobEvent) -> str:
-    tag = str(event.__struct_config__.tag)
+    return "  ".join(filter(None, (str(event.__struct_config__.tag), _work_detail(event) or _detail(event))))
+
+
+def _detail(event: JobEvent) -> str:
+    """Return what a line says of a job's state and of what people said; empty for other events."""
     match event:
-        case ModelReplied(text=text, tool_calls=calls):
-            return "  ".join(
-                [tag, *(part for part in [" ".join(text.split())[:100], *(c.name for c in calls)] if part)]
-            )
-        case FileChanged(path=path, content=content):
-            return f"{tag}  {path}{' (deleted)' if content is None else ''}"
-        case ContextsOpened(contexts=contexts):
-            read = (f"@{one.name} {one.problem or f'{one.ref} at {one.commit[:12]}'}" for one in contexts)
-            return f"{tag}  {', '.join(read)}"
-        case PullRequestOpened(url=url) | PullRequestUpdated(url=url):
-            return f"{tag}  {url}"
-        case ModelReminded(reason=reason):
-            return f"{tag}  {reason}"
-        case PlanChanged(todos=todos):
-            done = sum(todo.status == "completed" for todo in todos)
-            return f"{tag}  {done} of {len(todos)} done"
         case JobWaiting():
             at = f"{event.next_try_at.astimezone(UTC):%H:%M:%S} UTC"
-            return f"{tag}  for {event.dependency}, tried again at {at}: {one_line(event.reason, 200)}"
+            return f"for {event.dependency}, tried again at {at}: {one_line(event.reason, 200)}"
         case MessageAdded(text=text, comment=comment):
-            said = f"{comment.author}: {text}" if comment else text
-            return f"{tag}  {one_line(said, 100)}"
+            return one_line(f"{comment.author}: {text}" if comment else text, 100)
         case CommentIgnored(reason=reason, comment=comment):
-            return f"{tag}  {reason}{f'  {comment.author}  {comment.url}' if comment else ''}"
+            return f"{reason}{f'  {comment.author}  {comment.url}' if comment else ''}"
         case CommentAnswered(url=url, failure=failure):
-            return f"{tag}  {failure or url}"
+            return failure or url
         case JobReopened(round=number) | RoundStarted(round=number):
-            return f"{tag}  round {number}"
+            return f"round {number}"
         case JobCompleted(message=message):
-            return f"{tag}  {one_line(message, 100)}"
+            return one_line(message, 100)
         case JobFailed(message=message):
-            return f"{tag}  {message}"
+            return message
         case _:
-            return tag
+            return ""
+
+
+def _work_detail(event: JobEvent) -> str:
+    """Return what a line says of a step of the work; empty for other events."""
+    match event:
+        case ModelReplied(text=text, tool_calls=calls):
+            return "  ".join(filter(None, [" ".join(text.split())[:100], *(call.name for call in calls)]))
+        case FileChanged(path=path, content=content):
+            return f"{path}{' (deleted)' if content is None else ''}"
+        case ContextsOpened(contexts=contexts):
+            return ", ".join(f"@{one.name} {one.problem or f'{one.ref} at {one.commit[:12]}'}" for one in contexts)
+        case PullRequestOpened(url=url) | PullRequestUpdated(url=url):
+            return url
+        case ModelReminded(reason=reason):
+            return reason
+        case PlanChanged(todos=todos):
+            done = sum(todo.status == "completed" for todo in todos)
+            return f"{done} of {len(todos)} done"
+        case _:
+            return ""

@@ -130,19 +130,10 @@ _NO_PAUSE: Mapping[str, None] = {"waits_for": None, "waits_since": None, "wait_r
 
 
 def _changed(event: JobEvent, position: int) -> dict[str, str | int | None]:
-    """The columns that an event sets."""
+    """Return the columns that an event sets."""
     match event:
-        case JobStarted():
-            return {"waiting_since": None}
-        case JobInterrupted(interrupted_at=at):
-            return {"waiting_since": position, "queued_at": at.isoformat()}
-        case JobWaiting():
-            return {
-                "waits_for": event.dependency, "waits_since": event.since.isoformat(), "wait_reason": event.reason,
-                "next_try_at": event.next_try_at.isoformat(),
-            }  # fmt: skip
-        case JobResumed(resumed_at=at):
-            return {**_NO_PAUSE, "waiting_since": position, "queued_at": at.isoformat()}
+        case JobStarted() | JobInterrupted() | JobWaiting() | JobResumed():
+            return _place_in_queue(event, position)
         case JobReopened(reopened_at=at):
             return {
                 "status": "active", "waiting_since": position, "queued_at": at.isoformat(), "failure_code": None,
@@ -181,3 +172,21 @@ def _changed(event: JobEvent, position: int) -> dict[str, str | int | None]:
             return {}
         case unknown:
             assert_never(unknown)
+
+
+def _place_in_queue(
+    event: JobStarted | JobInterrupted | JobWaiting | JobResumed, position: int
+) -> dict[str, str | int | None]:
+    """Return the columns that say whether an active job runs, is next in the queue, or pauses before it is."""
+    match event:
+        case JobStarted():
+            return {"waiting_since": None}
+        case JobInterrupted(interrupted_at=at):
+            return {"waiting_since": position, "queued_at": at.isoformat()}
+        case JobWaiting():
+            return {
+                "waits_for": event.dependency, "waits_since": event.since.isoformat(), "wait_reason": event.reason,
+                "next_try_at": event.next_try_at.isoformat(),
+            }  # fmt: skip
+        case JobResumed(resumed_at=at):
+            return {**_NO_PAUSE, "waiting_since": position, "queued_at": at.isoformat()}

@@ -175,13 +175,21 @@ async def _look_at_code_host(runtime: Runtime, project: ProjectView) -> AsyncIte
 
 
 async def _look_at_project(runtime: Runtime, project: ProjectView) -> AsyncIterator[Finding]:
-    name = f"project {project.name}"
     for variable in filter(None, (project.git_token_env, project.github_app_key_env)):
         if not os.environ.get(variable):
-            yield Finding(
-                name, "wrong", f"The variable {variable}, which holds its token, is not set.", f"export {variable}=…"
-            )
-    hosted = runtime.data / "hosted" / f"{project.id}.git"
+            says = f"The variable {variable}, which holds its token, is not set."
+            yield Finding(f"project {project.name}", "wrong", says, f"export {variable}=…")
+    yield await _look_at_repository(runtime, project)
+    if project.code_host not in ("local", "website"):
+        async for finding in _look_at_code_host(runtime, project):
+            yield finding
+    for source in context_sources(project.id, project.contexts):
+        yield await _look_at_context(runtime, project, source)
+    yield await _look_at_index(runtime, project)
+
+
+async def _look_at_repository(runtime: Runtime, project: ProjectView) -> Finding:
+    name, hosted = f"project {project.name}", runtime.data / "hosted" / f"{project.id}.git"
     try:
         async with asyncio.timeout(REACH_SECONDS):
             if project.code_host != "local":
@@ -189,28 +197,24 @@ async def _look_at_project(runtime: Runtime, project: ProjectView) -> AsyncItera
             elif not await asyncio.to_thread(hosted.is_dir):  # what it was copied from is not needed any more
                 raise NotFound(f"{hosted} is gone; it is in every backup.")
     except TimeoutError:
-        yield Finding(name, "wrong", f"{project.repository} does not answer.", f"git ls-remote {project.repository}")
+        return Finding(name, "wrong", f"{project.repository} does not answer.", f"git ls-remote {project.repository}")
     except (ServiceError, OSError) as error:
         mend = "docsmith restore BACKUP.tar" if project.code_host == "local" else f"git ls-remote {project.repository}"
-        yield Finding(name, "wrong", f"{project.repository}: {error}", mend)
-    else:
-        yield Finding(name, "ok", f"{project.repository} answers.")
-    if project.code_host not in ("local", "website"):
-        async for finding in _look_at_code_host(runtime, project):
-            yield finding
-    for source in context_sources(project.id, project.contexts):
-        yield await _look_at_context(runtime, project, source)
-    site, mend = await get_site(runtime.views, project.domain), f"docsmith index {project.domain}"
+        return Finding(name, "wrong", f"{project.repository}: {error}", mend)
+    return Finding(name, "ok", f"{project.repository} answers.")
+
+
+async def _look_at_index(runtime: Runtime, project: ProjectView) -> Finding:
+    name, mend = f"index {project.domain}", f"docsmith index {project.domain}"
+    site = await get_site(runtime.views, project.domain)
     failure = site.view.failure.message if site and site.view.failure else ""
     if site is None or site.view.commit is None:
-        yield Finding(f"index {project.domain}", "wrong", f"There is none yet. {failure}".rstrip(), mend)
-    elif site.file and not await asyncio.to_thread(is_whole, runtime.data / "index" / project.domain / site.file):
-        yield Finding(f"index {project.domain}", "wrong", "It is gone, or damaged.", mend)
-    elif site.is_behind:
-        says = failure or "A newer one is wanted, and not made yet."
-        yield Finding(f"index {project.domain}", "note", f"It is old: {says}", mend)
-    else:
-        yield Finding(f"index {project.domain}", "ok", f"{site.view.pages} pages.")
+        return Finding(name, "wrong", f"There is none yet. {failure}".rstrip(), mend)
+    if site.file and not await asyncio.to_thread(is_whole, runtime.data / "index" / project.domain / site.file):
+        return Finding(name, "wrong", "It is gone, or damaged.", mend)
+    if site.is_behind:
+        return Finding(name, "note", f"It is old: {failure or 'A newer one is wanted, and not made yet.'}", mend)
+    return Finding(name, "ok", f"{site.view.pages} pages.")
 
 
 async def _look_at_context(runtime: Runtime, project: ProjectView, source: Source) -> Finding:

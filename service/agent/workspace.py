@@ -197,7 +197,9 @@ class Workspace(Tree):
                     "The text has characters that UTF-8 cannot hold (half of a surrogate pair).", "Leave them out."
                 ) from None
             if size > self.limits.file_bytes:
-                raise Refused(f"{change.path} would be {size} bytes; the most is {self.limits.file_bytes}.", "Part it.")
+                raise Refused(
+                    f"{change.path} would be {size} bytes; the most is {self.limits.file_bytes}.", "Split it."
+                )
             if "\0" in change.content:
                 raise Refused("The text has a NUL character.", "Leave it out.")
         after = {**self._changes, **{change.path: change.content for change in changes}}

@@ -48,8 +48,8 @@ MIN_ID_PART = 4
 MAX_CANDIDATES = 10
 
 EXIT_STATUS = (
-    "Exit status 0 when it ends with a pull request or with nothing to change, 1 when it fails, 4 when it needs input:"
-    " answer with job message."
+    "the exit status is 0 when the job ends with a pull request or with nothing to change, 1 when it fails, and 4 when"
+    " it needs input: answer with job message."
 )
 BUILTIN_FORMS = "\n".join(
     (
@@ -79,7 +79,7 @@ _job_id = together(
 @job.command(
     "create",
     does="create a job; a running service carries it out",
-    more=f"With --watch: {EXIT_STATUS}",
+    more=f"With --watch, {EXIT_STATUS}",
     examples=[
         'job create "Fix broken links" --watch',
         'job create \'Replace "sign in" with "log in"\' --project guide --draft',
@@ -123,7 +123,7 @@ def _tell_when_not_served(runtime: Runtime) -> None:
         )
 
 
-@job.command("show", does="show a job", more=EXIT_STATUS)
+@job.command("show", does="show a job", more=EXIT_STATUS.capitalize())
 @_job_id
 async def show(runtime: Runtime, options: Options, output: Output) -> int:
     job = await the_job(runtime, options.id, options.organization)
@@ -166,7 +166,7 @@ def _exit_code(job: JobView) -> int:
     return {"failed": FAILED, "needs_input": NEEDS_INPUT}.get(job.outcome or "", DONE)
 
 
-@job.command("watch", does="follow a job to its end, and print how it went", more=EXIT_STATUS)
+@job.command("watch", does="follow a job to its end, and print how it went", more=EXIT_STATUS.capitalize())
 @_job_id
 async def watch(runtime: Runtime, options: Options, output: Output) -> int:
     return await _follow(runtime, await the_job(runtime, options.id, options.organization), output)

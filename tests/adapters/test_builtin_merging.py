@@ -17,9 +17,9 @@ FILES = {
 BRANCH = "docs/change"
 
 
-async def merged(first, theirs, message="Merge main"):
+async def merged(first, theirs, message="Merge main", files=FILES):
     """A job with a pull request, a commit of others on main, and a message."""
-    docs, host, journal = FakeDocsSource(FILES), FakeCodeHost(), Journal(first)
+    docs, host, journal = FakeDocsSource(files), FakeCodeHost(), Journal(first)
     await run_job(journal, docs, BuiltinEditor(), host=host)
     new = NewCommit(docs.branches["main"], theirs, AUTHOR, "theirs\n", START)
     docs.branches["main"] = (await docs.write_commit(SOURCE, new)).commit
@@ -61,6 +61,13 @@ async def test_pages_that_both_put_into_the_navigation_are_kept():
     assert '"ours"' in docs.files(BRANCH)["docs.json"]
 
 
+async def test_conflict_shows_where_long_lines_differ():
+    line = "The first answer and the first pull request of a whole team take {} minutes.\n"
+    start = {**FILES, "start.md": line.format("five")}
+    end, *_ = await merged('replace "five" with "ten"', {"start.md": line.format("six")}, files=start)
+    assert '"…ten minutes." in the pull request, "…six minutes." in the documentation' in end.outcome.message
+
+
 async def test_conflict_that_needs_judgement_is_named():
     end, docs, host, journal = await merged(
         'replace "Acme" with "Apex"', {"start.md": FILES["start.md"].replace("Acme", "Zenith")}
@@ -68,8 +75,9 @@ async def test_conflict_that_needs_judgement_is_named():
     assert "<<<<<<<" not in docs.files(BRANCH)["start.md"]
     assert docs.files(BRANCH)["start.md"] == FILES["start.md"].replace("Acme", "Apex")
     assert end.outcome.outcome == "needs_input"
-    assert 'start.md: both sides changed the same: "Get Apex." here, "Get Zenith."' in end.outcome.message
-    assert 'Say "keep ours" or "keep main"' in end.outcome.message
+    said = 'start.md: both sides changed the same text: "Get Apex." in the pull request, "Get Zenith."'
+    assert said in end.outcome.message
+    assert 'Say "keep ours" for the text of the pull request' in end.outcome.message
     assert [problem.path for problem in end.work.remaining_problems] == ["start.md"]
     assert host.pull_requests[0].draft
     assert [type(event) for event in journal.events if isinstance(event, BaseMerged | BaseNotMerged)] == [

@@ -12,7 +12,10 @@ from service.domain.comparison import Effort
 from service.domain.line_merge import OURS, LineConflict, marked_conflicts, merged_words
 
 MERGE_TITLE = "Merge the documentation's branch"
-UNRESOLVED = 'The documentation\'s branch is not merged. Say "keep ours" or "keep main", or change one of the texts.'
+UNRESOLVED = (
+    'The documentation\'s branch is not merged. Say "keep ours" for the text of the pull request, "keep main" for the'
+    " other, or change one of the texts."
+)
 _ASKED = re.compile(
     r"\b(?:merge|rebase|sync|conflicts?|(?:update|refresh)\s+(?:the|your|its)\s+branch)\b", re.IGNORECASE
 )
@@ -21,6 +24,8 @@ _KEEP = re.compile(
     re.IGNORECASE,
 )
 MAX_EFFORT = 200_000
+MAX_SAME = 30
+"""Characters in which two lines may begin alike and are still shown from their start."""
 
 Side = Literal["ours", "theirs"]
 
@@ -128,4 +133,9 @@ def _reason(sides: LineConflict) -> str:
     ours, theirs = (next((line.strip() for line in side if line.strip()), "") for side in (sides.ours, sides.theirs))
     if not ours or not theirs:
         return f"one side deleted what begins with {short(ours or theirs, 60)}, and the other changed it."
-    return f"both sides changed the same: {short(ours, 60)} here, {short(theirs, 60)} in the documentation."
+    pairs = zip((line.strip() for line in sides.ours), (line.strip() for line in sides.theirs), strict=False)
+    ours, theirs = next((pair for pair in pairs if pair[0] != pair[1]), (ours, theirs))
+    same = sum(1 for _ in takewhile(lambda both: both[0] == both[1], zip(ours, theirs, strict=False)))
+    start = ours.rfind(" ", 0, same) + 1 if same > MAX_SAME else 0
+    mine, yours = (short(f"{'…' if start else ''}{line[start:]}") for line in (ours, theirs))
+    return f"both sides changed the same text: {mine} in the pull request, {yours} in the documentation."

@@ -263,6 +263,7 @@ def pull_requests(out):
     return set(re.findall(r"http://127\.0\.0\.1:\d+/hosted/\S+/pulls/(\d+)-", out))
 
 
+@pytest.mark.slow
 def test_demo_changes_and_quotes_the_manual_again_and_again(program):
     code, out = finished(program("demo", "--exit", "--port", "0"))
     assert code == 0, out

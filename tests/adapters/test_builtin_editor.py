@@ -481,6 +481,7 @@ async def test_a_page_gives_it_no_instructions():
     assert "Evil" not in now["guides/start.mdx"]
 
 
+@pytest.mark.slow
 async def test_job_killed_at_any_record_continues_and_ends_the_same():
     text = 'replace "Acme" with "Nova"; rename guides/start to guides/begin-here; remove page guides/end'
     reference = Journal(text)

@@ -248,6 +248,7 @@ def many_files(build, count):
     return build.tree(("docs", FOLDER, build.tree(*folders)))
 
 
+@pytest.mark.slow
 async def test_huge_repository_costs_seconds_and_not_the_event_loop(data, quick_switches):
     count = int(os.environ.get("HOSTILE_FILES", "10000"))
     build = Builder()
@@ -290,6 +291,7 @@ PATTERNS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_no_page_takes_the_checks_long(pattern):
     text = (pattern * SIZE)[:SIZE]

@@ -19,7 +19,7 @@ from scripts.agent_cases import CASES, Case
 from scripts.agent_overhead import command, set_up
 from service.adapters.git.dulwich_docs import DulwichDocs
 from service.agent.checks import gates
-from service.agent.checks.links import Links
+from service.agent.checks.links.links import Links
 from service.agent.workspace import Workspace
 from service.ports.docs_source import Source
 

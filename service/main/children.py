@@ -4,7 +4,7 @@ from service.runtime.processes import preload
 
 PRELOADED = (
     "service.adapters.git.dulwich_docs",
-    "service.adapters.git.clients",
+    "service.adapters.git.remote.clients",
     "service.retrieval.index.build",
     "service.retrieval.readers.html",
     "service.retrieval.readers.rst",

@@ -6,8 +6,8 @@ import subprocess
 import pytest
 from msgspec.structs import replace
 
-from service.adapters.git.context_fetch import HISTORY
 from service.adapters.git.dulwich_docs import DulwichDocs
+from service.adapters.git.remote.context_fetch import HISTORY
 from service.domain.errors import Forbidden, Invalid, Unavailable
 from service.ports.docs_source import Source
 

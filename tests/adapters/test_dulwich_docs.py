@@ -16,7 +16,7 @@ from service.adapters.git import objects as git_objects
 from service.adapters.git.dulwich_docs import DulwichDocs, clear_clone
 from service.adapters.git.import_repository import import_repository
 from service.adapters.git.objects import MAX_BLOB_BYTES
-from service.adapters.git.remotes import Remote
+from service.adapters.git.remote.remotes import Remote
 from service.adapters.git.repositories import branch_commit, commit_of, locked, opened
 from service.adapters.hosted.code_host import HostedCodeHost
 from service.domain.errors import Forbidden, Invalid, NotFound, Unavailable

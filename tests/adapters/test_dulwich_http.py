@@ -8,10 +8,10 @@ import pytest
 import urllib3
 from msgspec.structs import replace
 
-from service.adapters.git.clients import OwnOrigin
 from service.adapters.git.dulwich_docs import DulwichDocs
 from service.adapters.git.folder import import_folder
-from service.adapters.git.remotes import remote_of, with_token
+from service.adapters.git.remote.clients import OwnOrigin
+from service.adapters.git.remote.remotes import remote_of, with_token
 from service.adapters.git.repositories import create
 from service.domain.errors import Conflict, Forbidden, Invalid, RateLimited, Unavailable
 from service.ports.docs_source import Source

@@ -16,7 +16,7 @@ from dulwich.pack import PackChunkGenerator, full_unpacked_object
 
 from service.adapters.git.dulwich_docs import DulwichDocs
 from service.adapters.git.import_repository import import_repository
-from service.adapters.git.remotes import Remote
+from service.adapters.git.remote.remotes import Remote
 from service.adapters.git.repositories import opened
 from service.adapters.hosted.git_http import GitLimits, git_routes
 from service.domain.errors import Forbidden

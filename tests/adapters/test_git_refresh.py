@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from service.adapters.git.dulwich_docs import DulwichDocs
 from service.adapters.git.import_repository import import_repository
 from service.adapters.git.objects import list_files, read_blobs
-from service.adapters.git.remotes import Remote
+from service.adapters.git.remote.remotes import Remote
 from service.adapters.git.repositories import branch_commit, commit_of, opened
 from service.adapters.git.upstream_sync import TAKEN_IN, refresh, state_of
 from service.domain.errors import Conflict, Invalid

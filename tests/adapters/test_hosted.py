@@ -17,7 +17,7 @@ from service.adapters.git import objects as git_objects
 from service.adapters.git.history import History
 from service.adapters.git.import_repository import import_repository
 from service.adapters.git.objects import Objects
-from service.adapters.git.remotes import Remote
+from service.adapters.git.remote.remotes import Remote
 from service.adapters.git.repositories import branch_commit, commit_of, opened
 from service.adapters.hosted.code_host import HostedCodeHost
 from service.adapters.hosted.diff import FILES_PER_PAGE, LINE_STEPS, MAX_LINES, Diff, compared

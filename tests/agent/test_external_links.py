@@ -3,7 +3,7 @@
 import msgspec
 from msgspec.structs import replace
 
-from service.agent.checks.links import Links
+from service.agent.checks.links.links import Links
 from service.agent.loop.loop import work
 from service.agent.tools import external
 from service.agent.tools.toolbox import Toolbox

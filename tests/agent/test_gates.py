@@ -4,7 +4,7 @@ import pytest
 
 from service.agent.checks import gates
 from service.agent.checks.gates import Changed
-from service.agent.checks.links import Links
+from service.agent.checks.links.links import Links
 from service.agent.workspace import Workspace
 from service.ports.docs_source import Source
 from tests.fakes.docs_source import FakeDocsSource

@@ -18,7 +18,7 @@ from service.adapters.git.dulwich_docs import DulwichDocs
 from service.adapters.git.repositories import opened
 from service.agent.checks import gates, navigation
 from service.agent.checks.gates import Changed, check_files
-from service.agent.checks.links import Links
+from service.agent.checks.links.links import Links
 from service.agent.loop.conversation import facts
 from service.agent.tools.results import MAX_RESULT_CHARACTERS
 from service.agent.tools.toolbox import Toolbox

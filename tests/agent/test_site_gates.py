@@ -7,7 +7,7 @@ import pytest
 
 import service
 from service.agent.checks import gates
-from service.agent.checks.links import Links
+from service.agent.checks.links.links import Links
 from service.agent.checks.rules import RULES
 from service.agent.workspace import Workspace
 from service.ports.docs_source import LeftOut, Source

@@ -3,7 +3,7 @@
 import jsonschema
 import pytest
 
-from service.agent.checks.links import Links
+from service.agent.checks.links.links import Links
 from service.agent.guards.refused import Refused
 from service.agent.tools.arguments import Search, descriptions
 from service.agent.tools.results import MAX_RESULT_CHARACTERS

@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from service.agent.checks import gates
-from service.agent.checks.links import Links
+from service.agent.checks.links.links import Links
 from service.agent.workspace import Workspace
 from service.domain.jobs.decider import ChecksReported, Message
 from tests.agent.journal import SOURCE, Journal, run_job

@@ -23,15 +23,15 @@ from msgspec.structs import replace
 from service.adapters.code_hosts.named_secrets import token_from
 from service.adapters.git import hosted_sync as git_own
 from service.adapters.git import import_repository as git_import
-from service.adapters.git import transport as git_transport
 from service.adapters.git import upstream_sync as git_refresh
 from service.adapters.git.changes import changes_between
 from service.adapters.git.commit_changes import changed_by, last_commits
-from service.adapters.git.context_fetch import HISTORY, fetch_context, require_ref
 from service.adapters.git.export import export
 from service.adapters.git.merging import merge_base, write_merge
 from service.adapters.git.objects import Objects, checked_id, list_files, read_blobs
-from service.adapters.git.remotes import Remote, remote_of, with_token
+from service.adapters.git.remote import transport as git_transport
+from service.adapters.git.remote.context_fetch import HISTORY, fetch_context, require_ref
+from service.adapters.git.remote.remotes import Remote, remote_of, with_token
 from service.adapters.git.repositories import commit_of, create, forget_killed_work, locked, only_if_free, opened
 from service.domain.errors import Invalid, NotFound, ServiceError
 from service.domain.projects.hosts import host_kind

@@ -6,9 +6,9 @@ from pathlib import Path
 from dulwich.objects import Commit, ObjectID
 from dulwich.refs import Ref
 
-from service.adapters.git import transport as git_transport
 from service.adapters.git.folder import AUTHOR, import_folder
-from service.adapters.git.remotes import Remote, is_shallow
+from service.adapters.git.remote import transport as git_transport
+from service.adapters.git.remote.remotes import Remote, is_shallow
 from service.adapters.git.repositories import FETCHED, HEADS, commit_of, create, forget_unfinished, locked, opened
 from service.domain.errors import Invalid
 

@@ -15,12 +15,12 @@ from dulwich.graph import find_merge_base
 from dulwich.objects import Blob, Commit, ObjectID
 from dulwich.refs import Ref
 
-from service.adapters.git import transport as git_transport
 from service.adapters.git.folder import AUTHOR, SKIPPED, Scan
 from service.adapters.git.import_repository import is_repository, no_folder
 from service.adapters.git.names import MAX_DEPTH
 from service.adapters.git.objects import MAX_ENTRIES, Objects
-from service.adapters.git.remotes import Remote, is_shallow
+from service.adapters.git.remote import transport as git_transport
+from service.adapters.git.remote.remotes import Remote, is_shallow
 from service.adapters.git.repositories import (
     FETCHED,
     HEADS,

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from posixpath import dirname
 
 from service.agent.checks.changed import Changed
-from service.agent.checks.links import Links
+from service.agent.checks.links.links import Links
+from service.agent.checks.links.site_view import SiteView
 from service.agent.checks.rules import ADDRESS_TAKEN
-from service.agent.checks.site_view import SiteView
 from service.domain.jobs.decider import Problem
 from service.markup.front_matter import FrontMatter, split_front_matter, text_field
 from service.markup.pages import is_page, without_suffix

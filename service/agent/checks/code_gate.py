@@ -5,7 +5,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 
 from service.agent.checks.changed import Changed
-from service.agent.checks.links import Links
+from service.agent.checks.links.links import Links
 from service.agent.checks.new_code import Code, added, code_of
 from service.agent.checks.rules import NEW_CODE
 from service.agent.workspace import Workspace

@@ -9,7 +9,7 @@ from difflib import unified_diff
 
 from service.agent.checks import addresses, code_gate, conflicts, images, markup, navigation, unlisted, unsourced
 from service.agent.checks.changed import Changed
-from service.agent.checks.links import Links
+from service.agent.checks.links.links import Links
 from service.agent.checks.rules import (
     ANCHOR_BROKEN,
     CODE_FENCE_UNCLOSED,

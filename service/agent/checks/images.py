@@ -15,7 +15,7 @@ from urllib.parse import unquote
 from msgspec import Struct
 
 from service.agent.checks.changed import Changed
-from service.agent.checks.links import Links
+from service.agent.checks.links.links import Links
 from service.agent.checks.markup import PageLink, links_of
 from service.agent.checks.rules import IMAGE_MISSING
 from service.agent.workspace import Workspace

@@ -14,7 +14,7 @@ from posixpath import dirname, normpath
 from msgspec import Struct
 
 from service.agent.checks.changed import Changed
-from service.agent.checks.links import Links
+from service.agent.checks.links.links import Links
 from service.agent.checks.markup import links_of
 from service.agent.checks.rules import PAGE_UNLISTED
 from service.agent.guards import configurations

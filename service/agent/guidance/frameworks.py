@@ -8,7 +8,7 @@ import asyncio
 import re
 from collections.abc import Sequence
 
-from service.agent.checks.links import CONFIGURATIONS, MAX_CONFIGURATIONS
+from service.agent.checks.links.links import CONFIGURATIONS, MAX_CONFIGURATIONS
 from service.agent.prompts import prompt
 from service.agent.tree import is_within
 from service.agent.workspace import Workspace

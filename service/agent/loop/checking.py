@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from service.agent import sources
 from service.agent.checks import conflicts, gates
-from service.agent.checks.links import Links
+from service.agent.checks.links.links import Links
 from service.agent.loop.job_context import JobContext
 from service.agent.merging.base import set_aside
 from service.agent.tools import external

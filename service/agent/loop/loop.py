@@ -6,7 +6,7 @@ that the next record gives, and so in the next prompt.
 """
 
 from service.agent import sources
-from service.agent.checks.links import Links
+from service.agent.checks.links.links import Links
 from service.agent.contexts import open_contexts, shown
 from service.agent.loop import conversation
 from service.agent.loop.budgets import BudgetExhausted, Budgets

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from service.agent.checks.link_guesses import BrokenLink
-from service.agent.checks.links import Links
+from service.agent.checks.links.guesses import BrokenLink
+from service.agent.checks.links.links import Links
 from service.agent.tools.arguments import CheckLinks
 from service.agent.tools.results import MAX_RESULT_CHARACTERS, Outcome, as_data, number_of, with_data
 from service.agent.tree import is_within

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from service.agent.checks.links import Links
+from service.agent.checks.links.links import Links
 from service.agent.checks.markup import external_links
 from service.agent.checks.rules import EXTERNAL_LINK_BROKEN
 from service.agent.guards.refused import Refused

@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from service.agent.checks import gates
-from service.agent.checks.links import Links
+from service.agent.checks.links.links import Links
 from service.agent.contexts import NO_CONTEXTS, Contexts
 from service.agent.guards.refused import Refused
 from service.agent.tools.arguments import (

@@ -28,8 +28,8 @@ from dulwich.repo import UnsupportedExtension, UnsupportedVersion
 from urllib3.exceptions import HTTPError
 from urllib3.util import Retry
 
-from service.adapters.git.guarded import guarded_pool
-from service.adapters.git.remotes import MAX_PACK_BYTES, Remote, printable
+from service.adapters.git.remote.guarded import guarded_pool
+from service.adapters.git.remote.remotes import MAX_PACK_BYTES, Remote, printable
 from service.adapters.retry_after import retry_after_seconds
 from service.domain.errors import (
     Conflict,

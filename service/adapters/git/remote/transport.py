@@ -21,7 +21,7 @@ from dulwich.pack import UnpackedObject, UnresolvedDeltas, full_unpacked_object
 from dulwich.refs import Ref
 
 from service.adapters.git.history import History, new_objects
-from service.adapters.git.remotes import MAX_PACK_BYTES, Remote, printable
+from service.adapters.git.remote.remotes import MAX_PACK_BYTES, Remote, printable
 from service.adapters.git.repositories import FETCHED, HEADS, BareRepository, commit_of, has_moved, move_ref, opened
 from service.domain.errors import Conflict, Forbidden, Invalid, ServiceError, Unavailable
 from service.ports.code_host import REPOSITORY_ARCHIVED, RIGHTS_MISSING
@@ -41,7 +41,7 @@ MAX_LINES_TOLD = 50
 
 def connected(remote: Remote) -> "AbstractContextManager[tuple[GitClient, bytes]]":
     """A client and the path to give it."""
-    from service.adapters.git.clients import connected  # late: see there
+    from service.adapters.git.remote.clients import connected  # late: see there
 
     return connected(remote)
 

@@ -11,10 +11,9 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from service.agent.checks import navigation
-from service.agent.checks.heading_renames import renamed_anchors
-from service.agent.checks.link_guesses import MOVED, BrokenLink, SuspectLink, verdicts
-from service.agent.checks.markup import PageLink, links_of
-from service.agent.checks.site_view import (
+from service.agent.checks.links.guesses import MOVED, BrokenLink, SuspectLink, verdicts
+from service.agent.checks.links.heading_renames import renamed_anchors
+from service.agent.checks.links.site_view import (
     NO_ANCHORS,
     Anchors,
     SiteView,
@@ -27,6 +26,7 @@ from service.agent.checks.site_view import (
     made_view,
     without_query,
 )
+from service.agent.checks.markup import PageLink, links_of
 from service.agent.workspace import Workspace
 from service.markup.pages import INDEX_NAMES, is_markdown, is_page, without_suffix
 from service.retrieval.readers.markdown import ParsedPage

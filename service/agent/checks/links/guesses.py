@@ -9,8 +9,7 @@ from urllib.parse import unquote
 
 from msgspec import Struct
 
-from service.agent.checks.markup import PageLink
-from service.agent.checks.site_view import (
+from service.agent.checks.links.site_view import (
     NO_ANCHORS,
     Anchors,
     PageNames,
@@ -18,6 +17,7 @@ from service.agent.checks.site_view import (
     loosely,
     without_query,
 )
+from service.agent.checks.markup import PageLink
 from service.markup.pages import INDEX_NAMES, is_page, without_suffix
 from service.markup.slugs import slug
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from dulwich.objects import Commit, ObjectID, Tag
 from dulwich.refs import Ref
 
-from service.adapters.git import transport
-from service.adapters.git.remotes import Remote
+from service.adapters.git.remote import transport
+from service.adapters.git.remote.remotes import Remote
 from service.adapters.git.repositories import FETCHED, HEADS, BareRepository, move_ref, opened
 from service.domain.errors import Invalid, Unavailable
 

@@ -244,6 +244,21 @@ async def test_damaged_job_that_waits_ends_no_other(store, followed):
         assert not runner.done()
 
 
+@pytest.mark.parametrize("is_earlier", [True, False])
+async def test_damaged_job_that_is_taken_up_ends_no_other(store, followed, is_earlier):
+    await make_project(store)
+    damaged = DamagedStore(store)
+    damaged.is_damaged = True
+    if is_earlier:
+        await request(store)
+    async with running(damaged, followed, Town()) as runner:
+        if not is_earlier:
+            await request(store)
+        await request(store, "other")
+        assert tags(await events_until(store, "job-completed", "other"))[-1] == "job-completed"
+        assert not runner.done()
+
+
 class LostAnswers(FakeDocsSource):
     """It takes the push, and the answer is lost."""
 

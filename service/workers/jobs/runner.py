@@ -55,6 +55,7 @@ log = structlog.get_logger()
 NO_TRACER = NoTracer()
 SYSTEM_CLOCK = SystemClock()
 
+RECORD_DAMAGED = "the job's record is damaged"
 TEXT_DAMAGED = "Event {} of job-{} is damaged, and its text is needed to go on. Begin a new job."
 
 
@@ -125,16 +126,10 @@ class JobRunner:
         await wait_for_rebuild(self._views, after)
         async with asyncio.TaskGroup() as running:
             for job_id, organization_id in await active_jobs(self._views) if self._settings.takes_up_earlier else ():
-                loaded = await load(self._store, JOBS, job_id)
-                if isinstance(loaded.state, Queued) and loaded.state.waiting is not None:
-                    self._pauses.begin(job_id, loaded.state.waiting.next_try_at, running)
-                elif isinstance(loaded.state, Queued):
-                    self._begin(job_id, running, organization_id)
-                elif isinstance(loaded.state, Running) and not self._is_alive(loaded.state.instance):
-                    dead = loaded.state.instance
-                    await retry_while_unavailable(
-                        partial(self._interrupt, job_id, dead)
-                    )  # and the subscription takes it up
+                try:
+                    await self._take_up(job_id, organization_id, running)
+                except StoreCorrupt:  # as in _run_job
+                    log.exception(RECORD_DAMAGED, job_id=job_id)
             async for recorded in self._store.subscribe(after=after, category=JOBS.category):
                 for job_id, event in decoded(JOBS, [recorded]):
                     if isinstance(event, JobWaiting):
@@ -148,6 +143,17 @@ class JobRunner:
                         for task in self._tasks.get(job_id, ()):
                             task.cancel()
 
+    async def _take_up(self, job_id: str, organization_id: str, running: asyncio.TaskGroup) -> None:
+        """Go on with a job of an earlier process."""
+        state = (await load(self._store, JOBS, job_id)).state
+        if isinstance(state, Queued) and state.waiting is not None:
+            self._pauses.begin(job_id, state.waiting.next_try_at, running)
+        elif isinstance(state, Queued):
+            self._begin(job_id, running, organization_id)
+        elif isinstance(state, Running) and not self._is_alive(state.instance):
+            # and the subscription takes it up
+            await retry_while_unavailable(partial(self._interrupt, job_id, state.instance))
+
     def _begin(self, job_id: str, running: asyncio.TaskGroup, organization_id: str) -> None:
         # A job may have several: one that is ending while the next begins, one that found the job taken by the other.
         task = running.create_task(self._run_job(job_id, organization_id), name=f"job {job_id}")
@@ -160,6 +166,13 @@ class JobRunner:
             del self._tasks[job_id]
 
     async def _run_job(self, job_id: str, organization_id: str) -> None:
+        structlog.contextvars.bind_contextvars(job_id=job_id)
+        try:
+            await self._in_turn(job_id, organization_id)
+        except StoreCorrupt:  # nothing more can be recorded of this job; the others go on
+            log.exception(RECORD_DAMAGED)
+
+    async def _in_turn(self, job_id: str, organization_id: str) -> None:
         async with self._arriving.setdefault(
             organization_id, asyncio.Lock()
         ):  # left without a pause before the place is taken
@@ -168,11 +181,7 @@ class JobRunner:
             return  # another process has it, or it has ended
         wanted = waiting.request
         async with self._queue.turn(wanted.project_id, branch_of(waiting), wanted.organization_id):
-            structlog.contextvars.bind_contextvars(job_id=job_id)
-            try:
-                await self._attempt(job_id)
-            except StoreCorrupt:  # nothing more can be recorded of this job; the others go on
-                log.exception("the job's record is damaged")
+            await self._attempt(job_id)
 
     async def _attempt(self, job_id: str) -> None:
         """Work on the job until it ends, or waits for something that is away."""
@@ -264,7 +273,7 @@ class JobRunner:
             with suppress(Conflict):
                 await retry_while_unavailable(lambda: execute(self._store, JOBS, job_id, ResumeJob(now)))
         except StoreCorrupt:  # as in _run_job
-            log.exception("the job's record is damaged", job_id=job_id)
+            log.exception(RECORD_DAMAGED, job_id=job_id)
 
 
 async def _fail(recorder: StepRecorder, error: ServiceError) -> None:

@@ -120,7 +120,10 @@ def _assigned(text: str, option: str, form: str) -> tuple[str, str]:
 
 def _named(contexts: Mapping[str, ContextRepository], name: str) -> ContextRepository:
     if name not in contexts:
-        raise Invalid(f"Context not found: {name}. Name it with --context {name}=URL.")
+        known = ", ".join(contexts) or "none"
+        raise Invalid(
+            f"Context repository not found: {name}. The project has: {known}. Add one with --context NAME=URL."
+        )
     return contexts[name]
 
 

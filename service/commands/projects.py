@@ -96,7 +96,7 @@ async def _unreachable_contexts(docs: DocsSource, contexts: Iterable[Source]) ->
         try:
             await docs.register(source)
         except ServiceError as error:
-            warnings.append(f"The context {source.context} cannot be read, and jobs go on without it: {error}")
+            warnings.append(f"The context repository {source.context} cannot be read; jobs go on without it: {error}")
     return tuple(warnings)
 
 

@@ -42,12 +42,12 @@ def test_doctor_finds_a_context_that_cannot_be_read(service):
         "name": "code", "repository": "http://127.0.0.1:9/code.git", "ref": "v1", "tokenEnv": "", "public": False,
         "internal": False,
     }  # fmt: skip
-    says = wrong(service)["context code of kite"]["says"]
+    says = wrong(service)["context repository code of kite"]["says"]
     assert "127.0.0.1 is not an address of the public internet." in says
     assert service.cli("project", "list")["projects"][0]["contexts"] == [shown]
     assert service.cli(*update, "--context-internal", "code", "--context-public", "code")["contexts"][0]["internal"]
-    assert "cannot be reached" in wrong(service)["context code of kite"]["says"]
-    assert "Context not found: x." in service.run("project", "update", "kite", "--no-context", "x").stderr
+    assert "cannot be reached" in wrong(service)["context repository code of kite"]["says"]
+    assert "Context repository not found: x." in service.run("project", "update", "kite", "--no-context", "x").stderr
 
 
 def test_doctor_finds_problems_of_the_folder_and_its_contents(service, tmp_path):

@@ -125,7 +125,7 @@ CODE = ContextRepository("code", "https://git.example/octo/kite")
 async def test_context_out_of_reach_is_a_warning(make, views):
     made = await make(contexts=(CODE,))
     (warning,) = made.warnings
-    assert warning.startswith("The context code cannot be read, and jobs go on without it: ")
+    assert warning.startswith("The context repository code cannot be read; jobs go on without it: ")
     assert [context.name for context in (await get_project(views, made.id)).contexts] == ["code"]
 
 

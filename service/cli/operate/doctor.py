@@ -218,7 +218,7 @@ async def _look_at_index(runtime: Runtime, project: ProjectView) -> Finding:
 
 
 async def _look_at_context(runtime: Runtime, project: ProjectView, source: Source) -> Finding:
-    name, mend = f"context {source.context} of {project.name}", f"docsmith project show {project.domain}"
+    name, mend = f"context repository {source.context} of {project.name}", f"docsmith project show {project.domain}"
     try:
         async with asyncio.timeout(REACH_SECONDS):
             await runtime.docs.register(source)

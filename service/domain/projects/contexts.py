@@ -47,15 +47,20 @@ def _checked(context: ContextRepository) -> ContextRepository:
     name = context.name
     if not NAME.fullmatch(name) or name.endswith(".git"):
         raise Invalid(
-            f"The context name {name!r} is not valid: use 1 to 40 lower-case letters, digits, dots and hyphens."
+            f"The name {name!r} of a context repository is not valid: use 1 to 40 lower-case letters, digits, dots and"
+            " hyphens."
         )
     repository = checked_repository(context.repository)
     is_url = urlsplit(repository).scheme.lower() in ("http", "https")
     if not is_url and "://" in repository:
-        raise Invalid(f"The context {name} has the address {repository!r}. Give its https:// URL, or a path.")
+        raise Invalid(
+            f"The context repository {name} has the address {repository!r}. Give its https:// URL, or a path."
+        )
     if not is_url and not context.internal:
-        raise Invalid(f"The context {name} is a path, which only the operator at the terminal may name. Give its URL.")
+        raise Invalid(
+            f"The context repository {name} is a path, which only the operator at the terminal may name. Give its URL."
+        )
     if not is_url and context.token_env:
-        raise Invalid(f"The context {name} is on this machine and needs no token. Leave its token out.")
+        raise Invalid(f"The context repository {name} is on this machine and needs no token. Leave its token out.")
     ref = checked_ref(context.ref) if context.ref else ""
     return replace(context, repository=repository, ref=ref, token_env=checked_variable(context.token_env))

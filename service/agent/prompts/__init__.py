@@ -4,7 +4,7 @@ from importlib import resources
 
 
 def prompt(name: str, **values: str) -> str:
-    """The prompt with ``{name}`` filled in, in one pass: braces in a value stay what they are."""
+    """Return the prompt with ``{name}`` filled in, in one pass: braces in a value stay what they are."""
     text = resources.files(__name__).joinpath(f"{name}.md").read_text(encoding="utf-8")
     for key in values:
         if f"{{{key}}}" not in text:

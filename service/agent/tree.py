@@ -18,7 +18,8 @@ from service.ports.docs_source import CommitChanges, DocsSource, Past, Source, T
 
 LFS_POINTER = "version https://git-lfs"
 
-_READ_AT_ONCE = 400
+_READ_AT_ONCE = 40
+"""Files: each may have megabytes, and four times as many as text."""
 
 
 class Limits(Struct, frozen=True):
@@ -27,6 +28,8 @@ class Limits(Struct, frozen=True):
     changed_files: int = 400
     cached_characters: int = 96 << 20
     """Limit for texts that are kept in memory, so that a second search of a large site need not read it again."""
+    compared_characters: int = 16 << 20
+    """Limit for the texts of one commit's changes, after which no more files are read."""
 
 
 LIMITS = Limits()
@@ -291,11 +294,17 @@ class Tree:
             raise Refused(str(error), "Use history to see the commits.") from None
         except (Unavailable, Invalid) as error:
             raise Refused(f"The commit cannot be read: {error}", "Go on without it.") from None
-        files = tuple(file for file in found.files if self._may_read(file.path))
-        blobs = list(dict.fromkeys(blob for file in files for blob in (file.old, file.new) if blob is not None))
-        contents = await self._contents(blobs)
-        texts = dict.fromkeys(blobs) | await asyncio.to_thread(_all_decoded, contents, self.limits.file_bytes)
-        return replace(found, files=files), texts
+        files = [file for file in found.files if self._may_read(file.path)]
+        texts: dict[str, str | None] = {}
+        room, read = self.limits.compared_characters, 0
+        while read < len(files) and room > 0:
+            some = files[read : read + _READ_AT_ONCE // 2]
+            blobs = list(dict.fromkeys(blob for file in some for blob in (file.old, file.new) if blob is not None))
+            contents = await self._contents(blobs)
+            new = dict.fromkeys(blobs) | await asyncio.to_thread(_all_decoded, contents, self.limits.file_bytes)
+            room, read = room - sum(len(text or "") for text in new.values()), read + len(some)
+            texts |= new
+        return replace(found, files=tuple(files[:read]), more=found.more + len(files) - read), texts
 
     def _keep(self, blob: str, text: str | None) -> None:
         self._texts[blob] = text

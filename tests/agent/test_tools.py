@@ -6,16 +6,17 @@ import pytest
 from service.agent.checks.links.links import Links
 from service.agent.guards.refused import Refused
 from service.agent.tools.arguments import Search, descriptions
+from service.agent.tools.diffs import commit_diff
 from service.agent.tools.results import MAX_RESULT_CHARACTERS
 from service.agent.tools.searching import search
 from service.agent.tools.toolbox import Toolbox
-from service.agent.tree import Tree
+from service.agent.tree import Limits, Tree
 from service.agent.workspace import Workspace
 from service.domain.errors import NotFound
 from service.ports.docs_source import LeftOut, NewCommit, Source
 from service.ports.search_index import SearchResult, Section
 from tests.contracts.docs_source import AT
-from tests.fakes.docs_source import FakeDocsSource
+from tests.fakes.docs_source import MAX_BLOB_BYTES, FakeDocsSource
 from tests.fakes.model import call
 
 SOURCE = Source("p1", "", "main", "", "local")
@@ -148,6 +149,25 @@ async def test_regular_expressions_reach_all_of_a_large_site():
     found = await run("search", files=files, query=r"^needle \d$", regex=True)
     assert found.result.startswith("6 matches in 6 files:")
     assert len(found.value.paths) == 6
+
+
+class Counting(FakeDocsSource):
+    most = 0
+
+    async def read_files(self, source, blobs):
+        self.most = max(self.most, len(blobs))
+        return await super().read_files(source, blobs)
+
+
+async def test_large_files_of_a_search_or_commit_are_read_by_and_by():
+    docs = Counting({f"page{number:03}.md": f"old {number}\n" for number in range(150)})
+    commit = docs.change("main", {f"page{number:03}.md": f"new {number}\n" for number in range(150)})
+    tree = Tree(docs, SOURCE, commit, await docs.list_files(SOURCE, commit), limits=Limits(compared_characters=200))
+    assert (await search(tree, None, "docs", Search("new", exact=True))).value.count == 150
+    shown = (await commit_diff(tree, commit, "")).result
+    assert "130 more files changed" in shown
+    assert "+new 0" in shown
+    assert docs.most * MAX_BLOB_BYTES <= 128 << 20
 
 
 async def test_regular_expression_that_never_ends_is_stopped():

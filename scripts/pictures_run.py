@@ -36,7 +36,7 @@ def main() -> None:
         data = Path(folder) / "data"
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         with demo_in(data) as pull_request:
-            page = browser.new_page(viewport={"width": WIDTH, "height": 1395}, device_scale_factor=0.75)
+            page = browser.new_page(viewport={"width": WIDTH, "height": 1412}, device_scale_factor=0.75)
             page.goto(pull_request)
             page.screenshot(path=MANUAL / "images" / "pull-request.png")
             question = msgspec.json.decode((MANUAL / "demo.json").read_bytes())["questions"][0]

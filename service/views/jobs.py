@@ -53,7 +53,7 @@ class JobWaitView(Struct, frozen=True, rename="camel"):
 
     waits_for: Annotated[
         Literal["turn", "model", "git", "code_host", "disk"],
-        described("`turn`: a place in the queue. Else what is away, or full: it is tried again."),
+        described("`turn`: a place among the running jobs. Else what is away, or full: it is tried again."),
     ] = field(name="for")
     since: Annotated[Timestamp, described("When it began to wait.")]
     next_try_at: Annotated[Timestamp | None, described("When it is tried again; null for a turn.")]

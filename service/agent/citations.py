@@ -19,7 +19,7 @@ from service.agent.workspace import Workspace
 from service.domain.errors import ServiceError
 from service.domain.jobs.decider import Running
 from service.domain.projects.hosts import host_kind, lines_url
-from service.markup.fences import fenced
+from service.markup.fences import code_span, fenced
 
 MAX_FILES = 30
 MAX_LINES_OF_A_FILE = 8
@@ -147,7 +147,7 @@ def _shown(
     is_url = repository.lower().startswith(("https://", "http://"))
     shown = f"<{repository}>" if is_url else f"`{name}`" if name else "this repository"
     quoted = _quoted(ranges, texts) if context is not None and context.public else ""
-    return f"`{inner}`, {', '.join(where)}, of {shown} at `{commit[:12]}`{quoted}"
+    return f"{code_span(inner)}, {', '.join(where)}, of {shown} at `{commit[:12]}`{quoted}"
 
 
 def _quoted(ranges: Sequence[tuple[int, int]], texts: Mapping[int, str]) -> str:

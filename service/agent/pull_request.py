@@ -8,6 +8,7 @@ from service.agent.workspace import Workspace
 from service.domain.jobs.comments import without_mentions
 from service.domain.jobs.decider import ModelReplied, Problem, Round, Running, WorkFinished
 from service.markup.blocks import blocks_of
+from service.markup.fences import code_span
 from service.markup.markdown import Markdown, without_comments
 
 MAX_SUBJECT = 72
@@ -227,14 +228,14 @@ def _files(workspace: Workspace, changes: Mapping[str, str | None]) -> str:
     items = []
     for path, text in changes.items():
         kind = "deleted" if text is None else "changed" if workspace.in_base(path) else "added"
-        items.append(f"`{path}` ({kind})")
+        items.append(f"{code_span(path)} ({kind})")
     return _list("Files:" if len(items) <= SHOWN_AT_ONCE else "", "files", items)
 
 
 def _problems(heading: str, noun: str, problems: Sequence[Problem]) -> str:
     items = []
     for problem in problems:
-        where = f"`{problem.path}`{f', line {problem.line}' if problem.line else ''}: " if problem.path else ""
+        where = f"{code_span(problem.path)}{f', line {problem.line}' if problem.line else ''}: " if problem.path else ""
         items.append(f"{where}{without_mentions(problem.message)}")
     return _list(heading, noun, items) if items else ""
 

@@ -19,7 +19,7 @@ from service.ports.docs_source import CommitChanges, DocsSource, Past, Source, T
 LFS_POINTER = "version https://git-lfs"
 
 _READ_AT_ONCE = 40
-"""Files: each may have megabytes, and four times as many as text."""
+"""Files. Each may have megabytes, and four times that as text."""
 
 
 class Limits(Struct, frozen=True):

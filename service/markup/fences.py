@@ -14,6 +14,13 @@ def fenced(text: str, info: str = "") -> str:
     return f"{fence}{info}\n{text}\n{fence}"
 
 
+def code_span(text: str) -> str:
+    """Return code within a line that shows the text: its fence is longer than any run in it, and nothing is hidden."""
+    shown = "".join(character if character.isprintable() else "\ufffd" for character in text)
+    fence = "`" * (1 + max((len(run) for run in _RUN.findall(shown)), default=0))
+    return f"{fence}{shown}{fence}" if len(fence) == 1 else f"{fence} {shown} {fence}"
+
+
 def without_fences(text: str, *, fits: Callable[[Block], bool] = lambda _: True, instead: str = "") -> str:
     """Return the text with something else in place of its fenced blocks, or of those that fit."""
     lines = text.split("\n")

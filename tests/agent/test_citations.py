@@ -15,9 +15,9 @@ PAGE = "# Kites\n\nCall `fly(height)`.\n\nKites land.\n"
 FINISH = call("finish", title="Document max_wind", summary="It is new.")
 
 
-async def description(*steps, context=CODE, files=None, source=SOURCE):
+async def description(*steps, context=CODE, files=None, source=SOURCE, code="src/kite.py"):
     docs, host = FakeDocsSource(files or {"index.md": PAGE}), FakeCodeHost()
-    docs.contexts = {"code": FakeDocsSource({"src/kite.py": KITE})}
+    docs.contexts = {"code": FakeDocsSource({code: KITE})}
     model = FakeModel([*(calls(step) for step in steps), calls(FINISH), calls(FINISH)])
     await run_job(Journal("Update the docs"), docs, model, host=host, contexts=(context,), source=source)
     return host.asked[0].body, docs.contexts["code"].branches["main"]
@@ -52,6 +52,12 @@ async def test_file_outside_of_the_documentation_is_cited():
     source = replace(SOURCE, docs_folder="docs")
     body, _ = await description(call("read", path="src/kite.py"), edit, files=files, source=source)
     assert "- `src/kite.py`, line 6, of this repository at `" in body
+
+
+async def test_file_name_of_a_context_cannot_mention_people():
+    name = "a` @acme b.py"
+    body, _ = await description(call("read", path=f"@code/{name}"), EDIT, code=name)
+    assert f"- `` {name} ``, [line 6](" in body
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,8 @@ from service.ports.link_checker import LinkAnswer, LinkError
 PARALLEL = 8
 PARALLEL_PER_HOST = 2
 MAX_REDIRECTS = 5
+RECEIVE_BYTES = 16_384
+"""Enough for a head. A site that sends thousands of interim answers (1xx) has them parsed in small portions."""
 LINK_SECONDS, ALL_SECONDS = 10.0, 60.0
 """Limits for one address, and for all of one call."""
 REFUSES_HEAD = range(400, 600)
@@ -30,7 +32,10 @@ class AiohttpLinkChecker:
     async def ask(self, urls: Sequence[str]) -> Mapping[str, LinkAnswer]:
         answers: dict[str, LinkAnswer] = {}
         connector = guarded_connector(
-            allow_private=self._allow_private, limit=PARALLEL, limit_per_host=PARALLEL_PER_HOST
+            allow_private=self._allow_private,
+            receive_bytes=RECEIVE_BYTES,
+            limit=PARALLEL,
+            limit_per_host=PARALLEL_PER_HOST,
         )
         async with aiohttp.ClientSession(
             connector=connector,

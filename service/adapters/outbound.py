@@ -32,12 +32,20 @@ class AddressNotAllowed(OSError):
         super().__init__("the address is not of the public internet")
 
 
-def guarded_connector(*, allow_private: bool, **options: Any) -> aiohttp.TCPConnector:
+def guarded_connector(*, allow_private: bool, receive_bytes: int | None = None, **options: Any) -> aiohttp.TCPConnector:
     """A connector that refuses addresses which are not public, unless ``allow_private``.
 
-    A refusal is an ``aiohttp.ClientConnectorError`` (see ``is_refusal``). ``options`` are TCPConnector's own.
+    A refusal is an ``aiohttp.ClientConnectorError`` (see ``is_refusal``). ``receive_bytes``: the buffer of a socket,
+    and so about the most that is parsed at a time. ``options`` are TCPConnector's own.
     """
-    factory = _open_socket if allow_private else _open_public_socket
+    opened = _open_socket if allow_private else _open_public_socket
+
+    def factory(info: Sequence[Any]) -> socket.socket:
+        one = opened(info)
+        if receive_bytes is not None:
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+        return one
+
     options.setdefault("resolver", PatientResolver())
     return aiohttp.TCPConnector(socket_factory=factory, **options)
 

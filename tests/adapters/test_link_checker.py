@@ -1,9 +1,12 @@
 """Asking other sites: which method, what an answer means, and where the guard stops."""
 
-import pytest
-from aiohttp import web
+import socket
 
-from service.adapters.link_checker import AiohttpLinkChecker
+import pytest
+from aiohttp import ClientSession, web
+
+from service.adapters.link_checker import RECEIVE_BYTES, AiohttpLinkChecker
+from service.adapters.outbound import guarded_connector
 from service.ports.link_checker import LinkAnswer
 
 
@@ -26,6 +29,8 @@ async def site():
                 raise web.HTTPGone
             case ("/lost", _):
                 raise web.HTTPNotFound
+            case ("/endless", _):
+                return web.Response(text="x" * 10_000_000)
             case _:
                 return web.Response(text="x" * 100)
 
@@ -60,3 +65,11 @@ async def test_private_addresses_are_not_asked(site):
 async def test_links_that_time_does_not_suffice_for_are_left_out(site):
     url, _ = site
     assert await AiohttpLinkChecker(allow_private=True, all_seconds=0).ask([f"{url}/fine"]) == {}
+
+
+async def test_receive_buffer_of_a_guarded_connection_can_be_small(site):
+    url, _ = site
+    connector = guarded_connector(allow_private=True, receive_bytes=RECEIVE_BYTES)
+    async with ClientSession(connector=connector) as session, session.get(f"{url}/endless") as response:
+        opened = response.connection.transport.get_extra_info("socket")
+        assert opened.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) <= 4 * RECEIVE_BYTES

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from service.adapters.code_hosts import gitea as gitea_protocol
 from service.adapters.code_hosts import github as github_protocol
 from service.adapters.code_hosts import gitlab as gitlab_protocol
-from service.adapters.code_hosts.comments import answered
+from service.adapters.code_hosts.comments import MAX_LIST_BYTES, Pages, answered, has_no_next_link
 from service.adapters.code_hosts.github import GitHubApi, installation_token
-from service.adapters.code_hosts.protocol import ApiAnswer, Edited, NoAnswer, opened, updated
+from service.adapters.code_hosts.protocol import ApiAnswer, ApiCalls, Edited, NoAnswer, opened, updated
 from service.domain.errors import Conflict, Forbidden, Invalid, NotFound, Unavailable
 from service.ports.review_host import NewAnswer, text_of
 from tests.contracts.code_host import NEW
@@ -342,3 +342,18 @@ def test_marker_in_a_quotation_is_no_answer_of_ours():
     quoted = says(200, [comment_with(f"> {text_of(ANSWER)}".replace("\n", "\n> "))])
     _, requests = run(answered(github().comments, 5, ANSWER), NOTHING, quoted, NOTHING, says(201, comment_with("x")))
     assert methods(requests).count("POST") == 1
+
+
+def test_pages_of_a_host_that_never_ends_are_read_so_far():
+    page, found = says(200, ["x" * 1_000_000] * 4, link='<https://x>; rel="next"'), []
+
+    def reading():
+        pages = Pages(ApiCalls("GitHub", PLACE, {}))
+        found.extend((yield from pages.read("https://x/?a", list[str], has_no_next_link)))
+        yield None
+
+    steps = reading()
+    request = next(steps)
+    while request is not None:
+        request = steps.send(page)
+    assert MAX_LIST_BYTES - 4_000_000 < sum(map(len, found)) < MAX_LIST_BYTES + 4_000_000

@@ -33,6 +33,8 @@ PAGE = 15
 """Comments of an answer: GitHub's may have 262,144 bytes each, and an answer has a limit in bytes."""
 MAX_PAGES = 70
 """Limit for one kind of comments and one question."""
+MAX_LIST_BYTES = 32 << 20
+"""Limit for the answers of that question, after which no more pages are asked for."""
 
 
 class CommentsApi(Protocol):
@@ -103,6 +105,7 @@ class Pages:
     def read(self, url: str, kind: type[list[T]], is_last: "IsLast") -> Steps[list[T]]:
         """Return what is in all pages of an address; nothing when they are as the known tag names them."""
         found: list[T] = []
+        size = 0
         for page in range(1, MAX_PAGES + 1):
             request = self._calls.get(f"{url}&page={page}")
             answer = yield asked_if_changed(request, self._known) if page == 1 else request
@@ -113,6 +116,9 @@ class Pages:
             if is_last(answer):
                 if page == 1:
                     self.tag = answer.headers.get("etag", "")
+                break
+            size += len(answer.body)
+            if size >= MAX_LIST_BYTES:
                 break
         return found
 

@@ -1,5 +1,6 @@
 """The files of the commits that a merge is made of, and the texts of some of them."""
 
+import asyncio
 from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
@@ -33,9 +34,7 @@ class Side:
         wanted = sorted(blobs)
         for start in range(0, len(wanted), READ_AT_ONCE):
             contents = await self._docs.read_files(self._source, wanted[start : start + READ_AT_ONCE])
-            for blob, content in contents.items():
-                text = decoded(content, LIMITS.file_bytes)
-                self._texts[blob] = None if text is not None and text.startswith(LFS_POINTER) else text
+            self._texts |= await asyncio.to_thread(_texts_of, contents)
 
     def text(self, path: str) -> str | None:
         """Return a loaded file's text; None for one that is not there, is not text, or is kept in Git LFS."""
@@ -44,6 +43,11 @@ class Side:
 
     def is_text_or_absent(self, path: str) -> bool:
         return path not in self.files or self.text(path) is not None
+
+
+def _texts_of(contents: Mapping[str, bytes]) -> dict[str, str | None]:
+    texts = {blob: decoded(content, LIMITS.file_bytes) for blob, content in contents.items()}
+    return {blob: None if text is None or text.startswith(LFS_POINTER) else text for blob, text in texts.items()}
 
 
 class Sides(Struct, frozen=True):

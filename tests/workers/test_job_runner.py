@@ -184,6 +184,19 @@ async def test_job_waits_for_no_other_organization_to_be_read(store, followed):
         assert await ended(store, "first") == "job-completed"
 
 
+async def test_job_taken_up_waits_for_no_other_organization(store, followed):
+    await make_project(store)
+    await make_project(store, "p2", "o2")
+    await request(store, "first", "docs/first")
+    await request(store, "other", "docs/other", project_id="p2", organization_id="o2")
+    await followed.wait_for(await store.head(), 60)
+    holding = StoreThatHoldsOne(store)
+    async with running(holding, followed, FakeDocsSource({"index.md": "# Hi\n"})):
+        assert await ended(store, "other") == "job-completed"
+        holding.release.set()
+        assert await ended(store, "first") == "job-completed"
+
+
 async def test_a_job_that_somebody_ended_meanwhile_ends_no_other(store, followed):
     await make_project(store)
     docs = HeldDocsSource("docs/busy")

@@ -126,10 +126,7 @@ class JobRunner:
         await wait_for_rebuild(self._views, after)
         async with asyncio.TaskGroup() as running:
             for job_id, organization_id in await active_jobs(self._views) if self._settings.takes_up_earlier else ():
-                try:
-                    await self._take_up(job_id, organization_id, running)
-                except StoreCorrupt:  # as in _run_job
-                    log.exception(RECORD_DAMAGED, job_id=job_id)
+                running.create_task(self._take_up(job_id, organization_id, running))
             async for recorded in self._store.subscribe(after=after, category=JOBS.category):
                 for job_id, event in decoded(JOBS, [recorded]):
                     if isinstance(event, JobWaiting):
@@ -144,8 +141,13 @@ class JobRunner:
                             task.cancel()
 
     async def _take_up(self, job_id: str, organization_id: str, running: asyncio.TaskGroup) -> None:
-        """Go on with a job of an earlier process."""
-        state = (await load(self._store, JOBS, job_id)).state
+        """Go on with a job of an earlier process. One that is long to read holds up those of its organization alone."""
+        try:
+            async with self._arrival(organization_id):
+                state = (await retry_while_unavailable(lambda: load(self._store, JOBS, job_id))).state
+        except StoreCorrupt:  # as in _run_job
+            log.exception(RECORD_DAMAGED, job_id=job_id)
+            return
         if isinstance(state, Queued) and state.waiting is not None:
             self._pauses.begin(job_id, state.waiting.next_try_at, running)
         elif isinstance(state, Queued):
@@ -153,6 +155,9 @@ class JobRunner:
         elif isinstance(state, Running) and not self._is_alive(state.instance):
             # and the subscription takes it up
             await retry_while_unavailable(partial(self._interrupt, job_id, state.instance))
+
+    def _arrival(self, organization_id: str) -> asyncio.Lock:
+        return self._arriving.setdefault(organization_id, asyncio.Lock())
 
     def _begin(self, job_id: str, running: asyncio.TaskGroup, organization_id: str) -> None:
         # A job may have several: one that is ending while the next begins, one that found the job taken by the other.
@@ -173,9 +178,7 @@ class JobRunner:
             log.exception(RECORD_DAMAGED)
 
     async def _in_turn(self, job_id: str, organization_id: str) -> None:
-        async with self._arriving.setdefault(
-            organization_id, asyncio.Lock()
-        ):  # left without a pause before the place is taken
+        async with self._arrival(organization_id):  # left without a pause before the place is taken
             waiting = (await retry_while_unavailable(lambda: load(self._store, JOBS, job_id))).state
         if not isinstance(waiting, Queued) or waiting.waiting is not None:
             return  # another process has it, or it has ended

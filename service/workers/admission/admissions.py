@@ -264,11 +264,11 @@ def load_secret(file: Path) -> bytes:
     """Return the installation's secret for addresses, created at the first call; its loss loses a day's counts only."""
     for left in file.parent.glob(f"{file.name}.*"):  # of a process that was killed; its successor is alone here
         left.unlink(missing_ok=True)
-    if not file.exists():
+    while not file.exists():
         fresh = file.with_name(f"{file.name}.{secrets.token_hex(8)}")
         fresh.touch(mode=0o600)
         fresh.write_bytes(secrets.token_bytes(32))
-        with suppress(FileExistsError):  # another process was faster
+        with suppress(FileExistsError, FileNotFoundError):  # another process was faster, or took it for a left one
             os.link(fresh, file)
-        fresh.unlink()
+        fresh.unlink(missing_ok=True)
     return file.read_bytes()

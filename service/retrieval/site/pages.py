@@ -28,6 +28,8 @@ from service.retrieval.readers.openapi_pages import (
 from service.retrieval.site.navigation import Layout
 
 PAGE_SECONDS = 20.0
+ALARM_SECONDS = 0.05
+"""Pause between two rings of an alarm that was not heard."""
 MAX_BYTES = max(MAX_PAGE_BYTES, MAX_NOTEBOOK_BYTES, MAX_DESCRIPTION_BYTES)
 
 ReadUpTo = Callable[[str, int], bytes | None]
@@ -134,18 +136,28 @@ def _first_line(page: ParsedPage) -> int:
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Raise OutOfTime after so long, in the main thread; in others there is no deadline."""
+    """Raise OutOfTime after so long, in the main thread; in others there is no deadline.
+
+    The alarm goes on ringing: Python drops an exception that is raised in a finalizer or in a callback of its garbage
+    collector, and the page would have no deadline left.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
+    over = False
 
     def ring(_signal: int, _frame: FrameType | None) -> None:
-        raise OutOfTime
+        if not over:
+            raise OutOfTime
 
     before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, seconds, ALARM_SECONDS)
     try:
-        yield
-    finally:
+        try:
+            yield
+        finally:
+            over = True
+    finally:  # also when the alarm rang in the line above
+        over = True
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)

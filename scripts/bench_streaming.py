@@ -29,7 +29,7 @@ import aiohttp
 from scripts.bench_table import report
 from scripts.streaming_rates import ENVIRONMENT, at, measure
 from service.main.running import serving
-from service.runtime.settings import load_settings
+from service.runtime.settings_file import load_settings
 
 REPLIES = 200
 STARTS = 5

@@ -11,7 +11,8 @@ from service.main.listening import socket_of
 from service.main.parts import Parts
 from service.queries.job_steps import steps_of_pull_request
 from service.queries.jobs import errors_of_pull_request
-from service.runtime.settings import BadSettings, Settings
+from service.runtime.settings import Settings
+from service.runtime.settings_file import BadSettings
 from service.web.api import analytics, feedback, health, jobs, jobs_v1, search, threads, webhooks
 from service.web.api.metrics import Metrics, metrics_routes
 from service.web.http import access, errors

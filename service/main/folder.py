@@ -336,7 +336,7 @@ def _model_settings(alias: str, section: "ModelSection") -> "ModelSettings":
     from msgspec.structs import asdict
 
     from service.adapters.models.configured import ModelSettings
-    from service.runtime.settings import BadSettings
+    from service.runtime.settings_file import BadSettings
 
     try:
         return ModelSettings(alias=alias, **asdict(section))

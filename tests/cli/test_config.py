@@ -9,7 +9,7 @@ import pytest
 from service.cli.parsing import Options
 from service.cli.setup.config import sources_of
 from service.domain.errors import Invalid
-from service.runtime.settings import BadSettings, load_settings, read_settings
+from service.runtime.settings_file import BadSettings, load_settings, read_settings
 
 BAD = """\
 [server]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from service.cli.operate.surroundings import file_system, look_at_settings
-from service.runtime.settings import load_settings
+from service.runtime.settings_file import load_settings
 from tests.service_process import service_in, write_docs
 
 

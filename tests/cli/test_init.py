@@ -14,7 +14,8 @@ from eventstore import SQLiteEventStore, Views
 from service.cli.setup.init import commented_settings
 from service.cli.setup.recipes import filled
 from service.projections import all_projections
-from service.runtime.settings import Settings, load_settings, read_settings
+from service.runtime.settings import Settings
+from service.runtime.settings_file import load_settings, read_settings
 from service.web.api.metrics import Metrics
 from tests.cli.test_config import docsmith
 

@@ -4,7 +4,7 @@ from datetime import date
 
 import aiohttp
 
-from service.runtime.settings import load_settings
+from service.runtime.settings_file import load_settings
 from service.web.http.admission import AdmissionSettings
 from tests.web.entrance import entrance
 

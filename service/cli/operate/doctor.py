@@ -23,7 +23,8 @@ from service.queries.organizations import list_organizations
 from service.queries.projects import context_sources, list_projects, source_of
 from service.queries.sites import get_site
 from service.retrieval.index.build import is_whole
-from service.runtime.settings import BadSettings, Settings
+from service.runtime.settings import Settings
+from service.runtime.settings_file import BadSettings
 from service.runtime.system import now
 from service.views.keys import KeyView
 from service.views.projects import ProjectView

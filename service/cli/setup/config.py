@@ -11,7 +11,8 @@ from service.cli.output import DONE, FAILED, Output, table
 from service.cli.parsing import Group, Options
 from service.cli.runtime import Program
 from service.domain.errors import ServiceError
-from service.runtime.settings import Settings, Value, load_settings, read_settings
+from service.runtime.settings import Settings
+from service.runtime.settings_file import Value, load_settings, read_settings
 
 USUAL_FILE = Path("docsmith.toml")
 SECRET = re.compile(r"\b(sk-[\w-]{8,}|gh[pousr]_\w{10,}|github_pat_\w{10,}|glpat-[\w-]{8,}|docsmith_\w{10,})")

@@ -1,0 +1,289 @@
+"""Settings, read once, here only: ``docsmith.toml``, then the environment (``DOCSMITH_SECTION__NAME``) on top."""
+
+import difflib
+import math
+import re
+import tomllib
+import types
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Struct
+
+from service.domain.access.callers import checked_networks
+from service.domain.errors import Invalid
+from service.runtime.settings import Settings
+
+PREFIX = "DOCSMITH_"
+MAX_BYTES = 1 << 20
+"""Limit for a settings file, in bytes."""
+NOT_SETTINGS = frozenset({"DOCSMITH_DATA", "DOCSMITH_CONFIG"})
+"""Variables of the command line's own options."""
+
+
+class BadSettings(Invalid):
+    """A settings file or variable that cannot be used; the message names it."""
+
+    code = "bad_settings"
+
+
+class Value(Struct, frozen=True):
+    """One setting in effect, and where it comes from."""
+
+    name: str
+    """As ``section.name``."""
+    value: Any
+    origin: str
+    """``default``, ``FILE:LINE`` or a variable's name."""
+
+
+class Reading(Struct, frozen=True):
+    settings: Settings | None
+    """None when there are problems."""
+    problems: tuple[str, ...]
+    """Each names the place: a line of the file, or a variable."""
+    values: tuple[Value, ...]
+
+
+def load_settings(file: Path | None, environment: Mapping[str, str]) -> Settings:
+    """Settings from a TOML file (None: no file) with the environment's on top.
+
+    Raises:
+        BadSettings: unreadable, not TOML, an unknown name (the message suggests the nearest known one) or a value that
+        does not fit.
+    """
+    reading = read_settings(file, environment)
+    if reading.settings is None:
+        more = len(reading.problems) - 1
+        raise BadSettings(
+            reading.problems[0] + (f" (and {more} more: docsmith config check)" if more else ""),
+            problems=tuple(("settings", problem) for problem in reading.problems),
+        )
+    return reading.settings
+
+
+def read_settings(file: Path | None, environment: Mapping[str, str]) -> Reading:
+    """Read settings as ``load_settings`` does, with every problem, and where each value comes from."""
+    text, table = "", {}
+    if file is not None:
+        try:
+            text = _text_of(file)
+            table = tomllib.loads(text)
+        except OSError as error:
+            return Reading(None, (f"{file}: {error.strerror}",), ())
+        except UnicodeDecodeError as error:
+            return Reading(None, (f"{file}: it is not UTF-8 text, from byte {error.start} on",), ())
+        except RecursionError:
+            return Reading(None, (f"{file}: brackets within brackets, too deep",), ())
+        except ValueError as error:  # TOMLDecodeError is one
+            return Reading(None, (f"{file}: {error}",), ())
+    problems: list[str] = []
+    origins = {name: f"{file}:{line}" for name, line in _lines(text).items()}
+    for name, value in environment.items():
+        if name.startswith(PREFIX) and name not in NOT_SETTINGS:
+            path = name.removeprefix(PREFIX).lower().split("__")
+            if _put(table, path, value):
+                origins[".".join(path)] = name
+            else:
+                problems.append(f"{name}: {path[0]} is not a section")
+    problems += _mistaken(table, environment)
+    given = _Given(origins, str(file) if file else "settings")
+    _check(table, Settings, (), given)
+    problems += given.problems
+    if problems:
+        return Reading(None, tuple(problems), ())
+    settings = msgspec.convert(table, Settings, strict=False)
+    values = [Value(name, value, given.origin(name) or "default") for name, value in _flat(settings, ())]
+    return Reading(settings, (), tuple(values))
+
+
+def _text_of(file: Path) -> str:
+    """Raises OSError, and ValueError for what is too long."""
+    with file.open("rb") as opened:  # it may be a pipe, or a device without an end
+        content = opened.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise ValueError(f"it is longer than {MAX_BYTES >> 20} MiB, so it is not a settings file")
+    return content.decode("utf-8-sig").replace("\r\n", "\n")  # some editors begin a file with a mark of its encoding
+
+
+def _mistaken(table: dict[str, Any], environment: Mapping[str, str]) -> Iterator[str]:
+    """Problems of variables that name no section, which are taken out of the table: what was meant may be guessed."""
+    sections = typing.get_type_hints(Settings)
+    right = [f"{PREFIX}{section}__{field}".upper() for section in sections for field in _fields_of(sections[section])]
+    for name in environment:
+        section = name.removeprefix(PREFIX).lower()
+        if not name.startswith(PREFIX) or name in NOT_SETTINGS or "__" in section or section in sections:
+            continue
+        table.pop(section, None)  # another may be spelt like it, but for capitals
+        near = [one for one in right if one.replace("__", "_") == name or one.partition("__")[2].lower() == section]
+        near = near or difflib.get_close_matches(name, [*right, *NOT_SETTINGS], n=1, cutoff=0.8)
+        yield f"{name}: unknown name {section!r}" + (f"; did you mean {near[0]}?" if near else "")
+
+
+def _fields_of(kind: Any) -> tuple[str, ...]:
+    return kind.__struct_fields__ if isinstance(kind, type) and issubclass(kind, Struct) else ()
+
+
+def _put(table: dict[str, Any], path: Sequence[str], value: str) -> bool:
+    for part in path[:-1]:
+        inner = table.setdefault(part, {})
+        if not isinstance(inner, dict):
+            return False
+        table = inner
+    table[path[-1]] = value
+    return True
+
+
+class _Given:
+    """The values that were given: where, and what is wrong with them."""
+
+    def __init__(self, origins: Mapping[str, str], elsewhere: str) -> None:
+        self._origins, self._elsewhere = origins, elsewhere
+        self.problems: list[str] = []
+
+    def origin(self, name: str) -> str | None:
+        return self._origins.get(name)
+
+    def wrong(self, path: Sequence[str], problem: str) -> None:
+        name, section_name = ".".join(path), ".".join(path[:-1])
+        inside = (at for each, at in self._origins.items() if each.startswith(f"{name}."))
+        place = self._origins.get(name) or next(inside, "") or self._origins.get(section_name)
+        section = f" [{section_name}]" if section_name else ""
+        self.problems.append(f"{place or self._elsewhere}{section}: {problem}")
+
+
+def _check(table: Mapping[str, Any], kind: type[Struct], path: tuple[str, ...], given: _Given) -> None:
+    """Note what does not fit the struct: unknown names, missing ones, values."""
+    types_of = typing.get_type_hints(kind, include_extras=True)
+    for name, value in table.items():
+        here = (*path, name)
+        if name not in types_of:
+            near = difflib.get_close_matches(name, types_of, n=1)
+            given.wrong(here, f"unknown name {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+            continue
+        inner = types_of[name]
+        if typing.get_origin(inner) is dict and isinstance(value, dict):
+            for key, entry in value.items():
+                _check_section(entry, typing.get_args(inner)[1], (*here, key), given)
+        elif isinstance(inner, type) and not isinstance(inner, types.GenericAlias) and issubclass(inner, Struct):
+            _check_section(value, inner, here, given)
+        elif problem := _problem_of(value, inner, _CHECKS.get(".".join((*path[:1], name)), _nothing)):
+            given.wrong(here, f"{name}: {problem}")
+    for field in msgspec.structs.fields(kind):
+        if field.required and field.name not in table:
+            given.wrong((*path, field.name), f"{field.name} is required")
+
+
+def _problem_of(value: Any, kind: Any, check: Callable[[Any], str]) -> str:
+    try:
+        converted = msgspec.convert(value, kind, strict=False)
+    except msgspec.ValidationError as error:
+        return _plainly(str(error))
+    if isinstance(converted, float) and not math.isfinite(converted):
+        return f"Expected a number with an end, got {converted}"
+    return check(converted)
+
+
+def _plainly(problem: str) -> str:
+    """Return msgspec's message without its marks, and with TOML's words in place of Python's names."""
+    problem = problem.replace("`", "")
+    return problem.replace("Expected bool,", "Expected true or false,")
+
+
+def _nothing(_value: Any) -> str:
+    return ""
+
+
+def _networks(value: str | tuple[str, ...]) -> str:
+    try:
+        checked_networks(one.strip() for one in (value.split(",") if isinstance(value, str) else value) if one.strip())
+    except Invalid as error:
+        return str(error).rstrip(".")
+    return ""
+
+
+def _host(value: str) -> str:
+    is_one = re.fullmatch(r"[A-Za-z0-9_.:%-]+", value)
+    return "" if is_one else "Expected an address or a name of this machine, such as 127.0.0.1"
+
+
+def _url(value: str) -> str:
+    try:
+        parts = urlsplit(value)
+        is_one = parts.scheme in {"http", "https"} and parts.hostname and (parts.port is None or parts.port)
+    except ValueError:
+        is_one = False
+    return "" if is_one or not value else "Expected an address, such as https://docs.example.com"
+
+
+def _public_url(value: str) -> str:
+    if problem := _url(value):
+        return problem
+    parts = urlsplit(value)
+    # Links to pages are made by writing a path after it.
+    return "Expected an address without user, ? and #" if parts.username or parts.query or parts.fragment else ""
+
+
+def _variable(value: str) -> str:
+    # Not said is what is there: it may be the secret itself.
+    is_one = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value)
+    return "" if is_one or not value else "Expected the name of a variable that holds the secret, not the secret"
+
+
+_CHECKS: dict[str, Callable[[Any], str]] = {
+    "server.host": _host,
+    "server.public_url": _public_url,
+    "server.trusted_proxies": _networks,
+    "metrics.host": _host,
+    "metrics.token_env": _variable,
+    "models.api_base": _url,
+    "models.api_key_env": _variable,
+}
+"""Checks of values beyond their types; each returns what is wrong with the value, or nothing."""
+
+
+def _check_section(value: Any, kind: type[Struct], path: tuple[str, ...], given: _Given) -> None:
+    if isinstance(value, dict):
+        _check(value, kind, path, given)
+    else:
+        given.wrong(path, f"{path[-1]} is a section: write [{'.'.join(path)}] above its names")
+
+
+def _flat(section: Struct, path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+    for name in section.__struct_fields__:
+        value = getattr(section, name)
+        if isinstance(value, Struct):
+            yield from _flat(value, (*path, name))
+        elif isinstance(value, dict):
+            for key, entry in value.items():
+                yield from _flat(entry, (*path, name, key))
+        else:
+            yield ".".join((*path, name)), value
+
+
+_TABLE = re.compile(r"\s*+\[([^\[\]]+)\]\s*+(#.*)?$")
+_PART = re.compile(r"""[A-Za-z0-9_-]+|"[^"]*"|'[^']*'""")
+_KEY = re.compile(rf"\s*((?:{_PART.pattern})(?:\s*\.\s*(?:{_PART.pattern}))*)\s*=\s*(.*)")
+
+
+def _lines(text: str) -> dict[str, int]:
+    """The line of each name of a TOML file, which tomllib does not report; for messages, so that of a name inside of a
+    text of several lines may be wrong.
+    """
+    found: dict[str, int] = {}
+    table: list[str] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if header := _TABLE.match(line):
+            table = [part.strip("\"'") for part in _PART.findall(header[1])]
+            found.setdefault(".".join(table), number)
+        elif entry := _KEY.match(line):
+            path = ".".join([*table, *(part.strip("\"'") for part in _PART.findall(entry[1]))])
+            found.setdefault(path, number)
+            if entry[2].startswith("{"):  # an inline table: its names are on this line
+                for name in re.findall(r"[{,]\s*([A-Za-z0-9_-]+)\s*=", entry[2]):
+                    found.setdefault(f"{path}.{name}", number)
+    return found

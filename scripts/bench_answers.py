@@ -39,7 +39,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from scripts.bench_search import at_least, at_most, corpora_in, questions
 from scripts.bench_table import report
 from service.adapters.builtin.answer import BuiltinAnswer
-from service.assistant.answer import AnswerSettings, Question, answer
+from service.assistant.answer import answer
+from service.assistant.question import AnswerSettings, Question
 from service.cli.runtime import Runtime
 from service.domain.model import Usage
 from service.domain.threads.replies import ReplyBroken, ReplyDone, SearchFinished, TextDelta

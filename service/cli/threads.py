@@ -7,7 +7,7 @@ from contextlib import aclosing
 import click
 
 from eventstore import Metadata
-from service.assistant.answer import AnswerSettings
+from service.assistant.question import AnswerSettings
 from service.cli.output import DONE, FAILED, Output
 from service.cli.parsing import Options, command
 from service.cli.runtime import Runtime

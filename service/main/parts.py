@@ -16,7 +16,7 @@ from service.adapters.tracing.traced import (
 )
 from service.adapters.webhook_sender import AiohttpWebhookSender
 from service.agent.loop.budgets import Budgets
-from service.assistant.answer import AnswerSettings
+from service.assistant.question import AnswerSettings
 from service.cli.runtime import Runtime
 from service.domain.projects.settings import CodeHostKind
 from service.domain.threads.replies import ReplyEvent

@@ -26,8 +26,9 @@ from eventstore import (
     execute,
     load,
 )
-from service.assistant.answer import AnswerSettings, Question, answer
+from service.assistant.answer import answer
 from service.assistant.context import Exchange
+from service.assistant.question import AnswerSettings, Question
 from service.domain.errors import Conflict, NotFound
 from service.domain.events import DAMAGED
 from service.domain.threads.replies import (

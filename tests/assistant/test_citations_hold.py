@@ -8,7 +8,8 @@ import random
 
 from scripts.bench_answers import CitesAtRandom, read
 from service.adapters.builtin.answer import BuiltinAnswer
-from service.assistant.answer import Question, answer
+from service.assistant.answer import answer
+from service.assistant.question import Question
 from service.domain.threads.replies import ReplyDone, SearchFinished
 from service.retrieval.readers.markdown import parse_page
 from tests.retrieval.conftest import indexed  # noqa: F401  (a fixture)

@@ -7,9 +7,10 @@ they come and go is recorded, and so is the end of a reply that another process 
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from contextlib import aclosing, contextmanager, suppress
 from functools import partial
+from itertools import islice
 
 import structlog
 from msgspec import Struct
@@ -60,6 +61,7 @@ from service.domain.threads.threads import (
     ThreadCommand,
     ThreadEvent,
     ThreadState,
+    Turn,
 )
 from service.ports.model import Models
 from service.ports.search_index import SearchIndex
@@ -85,7 +87,7 @@ MAX_MOMENTS = 16
 HEEDED = frozenset({"reply-started", "reply-stopped", "reply-failed", "reader-left", "reader-returned"})
 """Types of events; the segments of all replies, which are most of what is recorded, need not be decoded again."""
 MAX_EARLIER_TURNS = 50
-"""More than fits any prompt; the assistant takes what fits of them, newest first."""
+"""More than fits any prompt; the assistant takes what fits of them. The newest, and the very first."""
 MAX_REPLY_CHARACTERS = 200_000
 """Several times what all calls of the model for one reply may write; a provider that goes on is cut off here."""
 INTERNAL = "Something went wrong on our side; it has been logged."
@@ -359,12 +361,10 @@ def question_of(thread: Thread, reply_id: str) -> Question:
     index = thread.index_of(reply_id)
     assert index is not None
     asked = thread.turns[index].message
-    earlier: list[Exchange] = []
-    while index > 0 and len(earlier) < MAX_EARLIER_TURNS:
-        index -= 1
-        before = thread.turns[index]
-        if before.reply is not None and before.reply.text and DAMAGED not in (before.message.text, before.reply.text):
-            earlier.append(Exchange(before.message.text, before.reply.text))
+    before = thread.turns.first(index)
+    earlier = list(islice(_exchanges(reversed(before)), MAX_EARLIER_TURNS))
+    if len(earlier) == MAX_EARLIER_TURNS:  # however long it is, what the thread began with stays known
+        earlier[-1] = next(_exchanges(before), earlier[-1])
     return Question(
         domain=thread.domain,
         reply_id=reply_id,
@@ -375,6 +375,14 @@ def question_of(thread: Thread, reply_id: str) -> Question:
         filter=asked.filter,
         page_size=asked.page_size,
     )
+
+
+def _exchanges(turns: Iterable[Turn]) -> Iterator[Exchange]:
+    """Yield the turns that have an answer and can be read."""
+    for turn in turns:
+        reply = turn.reply
+        if reply is not None and reply.text and DAMAGED not in (turn.message.text, reply.text):
+            yield Exchange(turn.message.text, reply.text)
 
 
 def segment_seconds(replies: int) -> float:

@@ -3,6 +3,7 @@
 import asyncio
 from contextlib import aclosing, asynccontextmanager, suppress
 from datetime import UTC, datetime
+from functools import reduce
 
 import pytest
 from msgspec.structs import replace
@@ -291,18 +292,42 @@ async def test_a_reply_that_never_ends_is_cut_off(store, followed):
         assert await until(store, "a", "reply-failed") == "reply-failed"
 
 
-def test_a_long_thread_gives_its_last_turns_oldest_first():
-    message = PostMessage("m0", "", "Q0", (), "", SearchFilter(), 5, 2, "r0", "here", "guide", "x", NOW)
-    thread = Absent()
-    for number in range(3 * MAX_EARLIER_TURNS):
-        asked = replace(message, message_id=f"m{number}", text=f"Q{number}", reply_id=f"r{number}")
+def long_thread(turns):
+    """The events of a thread that begins with a question about widgets."""
+    message = PostMessage("m0", "", "Q0: widgets?", (), "", SearchFilter(), 5, 2, "r0", "there", "guide", "x", NOW)
+    thread, events = Absent(), []
+    for number in range(turns):
+        asked = (
+            replace(message, message_id=f"m{number}", text=f"Q{number}", reply_id=f"r{number}") if number else message
+        )
         commands = [StartThread("o", "p", "guide", "x", digest_of("k"), asked)] if number == 0 else [asked]
         for command in (*commands, RecordText(f"r{number}", f"A{number}"), StopReply(f"r{number}", "stopped", NOW)):
             for event in decide(command, thread):
                 thread = evolve(thread, event)
+                events.append(event)
+    return events
+
+
+def test_a_long_thread_gives_its_last_turns_and_its_first():
+    thread = reduce(evolve, long_thread(3 * MAX_EARLIER_TURNS), Absent())
     earlier = question_of(thread, "r120").earlier
-    assert [turn.question for turn in earlier] == [f"Q{number}" for number in range(120 - MAX_EARLIER_TURNS, 120)]
-    assert [turn.question for turn in question_of(thread, "r2").earlier] == ["Q0", "Q1"]
+    last = [f"Q{number}" for number in range(121 - MAX_EARLIER_TURNS, 120)]
+    assert [turn.question for turn in earlier] == ["Q0: widgets?", *last]
+    assert [turn.question for turn in question_of(thread, "r2").earlier] == ["Q0: widgets?", "Q1"]
+
+
+async def test_first_topic_is_in_the_prompt_after_500_turns(store, followed):
+    events = [THREADS.codec.encode(event) for event in long_thread(500)]
+    await store.append("thread-a", events, expected_version=0)
+    broadcast, models = Broadcast(), OneModel()
+    async with replying(store, followed, broadcast, models):
+        asked = PostMessage("m", "", "What was first?", (), "", SearchFilter(), 5, 2, "r", "here", "guide", "x", NOW)
+        broadcast.open("r")
+        await execute(store, THREADS, "a", asked)
+        assert await until(store, "a", "reply-completed") == "reply-completed"
+    prompt = models.model.requests[-1].messages[-1].text
+    assert "- Q0: widgets?\n  → A0\n- Q" in prompt
+    assert "- Q493\n" in prompt
 
 
 def test_many_simultaneous_replies_record_fewer_segments_each():

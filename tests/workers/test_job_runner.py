@@ -212,18 +212,28 @@ async def test_a_job_that_somebody_ended_meanwhile_ends_no_other(store, followed
 
 async def test_a_job_may_be_as_new_as_its_project(store, views):
     async with running(store, views, FakeDocsSource({"index.md": "# Hi\n"})):
+        async with following(views):
+            await make_project(store, "old")
+            await request(store, "first", "docs/x", project_id="old")
+            await ended(store, "first")
         await make_project(store)
         await request(store, "job", "docs/x")
         async with asyncio.timeout(60), aclosing(store.subscribe(stream="job-job")) as events:
             async for event in events:
                 if event.type == "job-started":
                     break
-        following = asyncio.create_task(views.run())
-        try:
+        async with following(views):
             assert await ended(store, "job") == "job-completed"
-        finally:
-            following.cancel()
-            await asyncio.wait([following])
+
+
+@asynccontextmanager
+async def following(views):
+    task = asyncio.create_task(views.run())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
 
 
 async def test_cancelling_stops_the_model_and_starts_the_next_job(store, followed):

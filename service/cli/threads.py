@@ -15,11 +15,7 @@ from service.cli.sites import open_site
 from service.commands.threads import PostedMessage, post_message, start_thread
 from service.domain.search import SearchFilter, Source
 from service.domain.threads.replies import ReplyBroken, ReplyDone, ReplyEvent, SearchFinished, TextDelta
-from service.domain.threads.threads import (
-    ANONYMOUS,
-    DEFAULT_PAGE_SIZE,
-    PostMessage,
-)
+from service.domain.threads.threads import ANONYMOUS, DEFAULT_PAGE_SIZE, PostMessage
 from service.queries.projects import project_of_domain
 from service.runtime.system import cli_actor, new_id, now
 from service.views.jobs import JobUsage

@@ -8,7 +8,8 @@ from eventstore import EventStore, Metadata, Views, execute, load
 from service.domain.erasures import CATEGORIES, EraseSubject
 from service.domain.errors import Conflict, NotFound
 from service.domain.jobs.decider import BranchPushed, Committed, FailJob, FileChanged, PullRequestOpened
-from service.domain.threads.threads import FailReply, Thread
+from service.domain.threads.recorded_reply import FailReply
+from service.domain.threads.threads import Thread
 from service.runtime.system import now
 from service.streams import ERASURES, JOBS, THREADS, decoded
 

@@ -13,8 +13,7 @@ from eventstore import RecordedEvent
 from service.domain.events import ERASED
 from service.domain.threads.feedback import FeedbackGiven
 from service.domain.threads.question_normalization import wording
-from service.domain.threads.threads import (
-    MessagePosted,
+from service.domain.threads.recorded_reply import (
     ReaderLeft,
     ReaderReturned,
     ReplyCompleted,
@@ -23,9 +22,8 @@ from service.domain.threads.threads import (
     ReplyStopped,
     ReplyWritten,
     SourcesFound,
-    ThreadEvent,
-    ThreadStarted,
 )
+from service.domain.threads.threads import MessagePosted, ThreadEvent, ThreadStarted
 from service.streams import ERASURES, THREADS, decoded
 
 NAME = "questions-1"

@@ -11,8 +11,7 @@ from typing import assert_never
 from eventstore import RecordedEvent
 from service.domain.events import GONE
 from service.domain.threads.feedback import FeedbackGiven
-from service.domain.threads.threads import (
-    MessagePosted,
+from service.domain.threads.recorded_reply import (
     ReaderLeft,
     ReaderReturned,
     ReplyCompleted,
@@ -21,9 +20,8 @@ from service.domain.threads.threads import (
     ReplyStopped,
     ReplyWritten,
     SourcesFound,
-    ThreadEvent,
-    ThreadStarted,
 )
+from service.domain.threads.threads import MessagePosted, ThreadEvent, ThreadStarted
 from service.streams import ERASURES, THREADS, decoded
 
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from eventstore import EventStore, Views
 from service.domain.threads.feedback import Rating
-from service.domain.threads.threads import Resolution
+from service.domain.threads.recorded_reply import Resolution
 from service.domain.times import timestamp_from
 from service.projections.questions import NAME, stamp
 from service.views.questions import (

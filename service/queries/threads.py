@@ -3,8 +3,9 @@
 from msgspec import Struct
 
 from eventstore import EventStore, Views, load
+from service.domain.threads.recorded_reply import Reply
 from service.domain.threads.replies import ResumeRequest
-from service.domain.threads.threads import PostMessage, Reply, Thread
+from service.domain.threads.threads import PostMessage, Thread
 from service.projections.threads import digest_of_chat
 from service.queries.read_models import wait_for_head
 from service.streams import THREADS

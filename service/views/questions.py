@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from msgspec import Struct
 
 from service.domain.threads.feedback import Rating
-from service.domain.threads.threads import ReplyState, Resolution
+from service.domain.threads.recorded_reply import ReplyState, Resolution
 from service.views.fields import Reference, Timestamp, described
 
 NextCursor = Annotated[str | None, described("Send it back as `cursor` for the next rows; null when there are none.")]

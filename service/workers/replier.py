@@ -18,8 +18,6 @@ from msgspec import Struct
 from eventstore import (
     CommandId,
     EventStore,
-    Executed,
-    Metadata,
     RecordedEvent,
     StoreUnavailable,
     SubjectErased,
@@ -32,6 +30,19 @@ from service.assistant.context import Exchange
 from service.assistant.question import AnswerSettings, Question
 from service.domain.errors import Conflict, NotFound
 from service.domain.events import DAMAGED
+from service.domain.threads.recorded_reply import (
+    CompleteReply,
+    FailReply,
+    LeaveReply,
+    ReaderLeft,
+    ReaderReturned,
+    RecordSources,
+    ReplyFailed,
+    ReplyStarted,
+    ReplyStopped,
+    ReturnToReply,
+    StopReply,
+)
 from service.domain.threads.replies import (
     STOPPED,
     AnswerEvent,
@@ -44,25 +55,7 @@ from service.domain.threads.replies import (
     TextDelta,
     Thought,
 )
-from service.domain.threads.threads import (
-    CompleteReply,
-    FailReply,
-    LeaveReply,
-    ReaderLeft,
-    ReaderReturned,
-    RecordSources,
-    RecordText,
-    ReplyFailed,
-    ReplyStarted,
-    ReplyStopped,
-    ReturnToReply,
-    StopReply,
-    Thread,
-    ThreadCommand,
-    ThreadEvent,
-    ThreadState,
-    Turn,
-)
+from service.domain.threads.threads import Thread, ThreadCommand, ThreadEvent, Turn
 from service.ports.model import Models
 from service.ports.search_index import SearchIndex
 from service.ports.tracer import NoTracer, Tracer, within
@@ -71,18 +64,13 @@ from service.queries.threads import active_replies
 from service.runtime.system import now
 from service.streams import THREADS, decoded
 from service.workers.broadcast import Broadcast, Topic
+from service.workers.reply_writer import REPLIES_OF_A_MOMENT, ReplyWriter, segment_seconds
 from service.workers.retry import retry_while_unavailable
 
 log = structlog.get_logger()
 
 NO_TRACER = NoTracer()
 
-SEGMENT_SECONDS = 0.25
-"""How much of a reply a crash can lose, and how many events a reply costs, while there are few replies at once."""
-REPLIES_OF_A_MOMENT = 16
-"""Replies that record their segments together, in one commit; more where there are very many replies. Each moment of an
-interval has its own replies, so that the event loop does not handle all of them at once.
-"""
 MAX_MOMENTS = 16
 HEEDED = frozenset({"reply-started", "reply-stopped", "reply-failed", "reader-left", "reader-returned"})
 """Types of events; the segments of all replies, which are most of what is recorded, need not be decoded again."""
@@ -243,7 +231,7 @@ class Replier:
     def _begin(self, replies: asyncio.TaskGroup, thread_id: str, reply_id: str, started: RecordedEvent) -> None:
         position, asked_by = started.position, started.metadata.correlation_id
         moments = min(MAX_MOMENTS, 1 + len(self._underway) // REPLIES_OF_A_MOMENT)
-        writer = _Writer(
+        writer = ReplyWriter(
             self._store, thread_id, reply_id, position,
             moment=position % moments / moments, seconds=lambda: segment_seconds(len(self._underway)),
         )  # fmt: skip
@@ -269,7 +257,7 @@ class Replier:
                 partial(execute, self._store, THREADS, thread_id, command, command_id=CommandId())
             )
 
-    async def _reply(self, thread_id: str, reply_id: str, writer: "_Writer") -> None:
+    async def _reply(self, thread_id: str, reply_id: str, writer: ReplyWriter) -> None:
         topic = self._broadcast.find(reply_id)
         try:
             if topic is None:  # the client opens it before it asks, and has left already
@@ -297,7 +285,7 @@ class Replier:
             self._broadcast.close(reply_id)  # its reader need not wait until that is recorded
             await retry_while_unavailable(lambda: writer.end(FailReply(reply_id, code, sentence, now())))
 
-    async def _answer(self, thread_id: str, reply_id: str, topic: Topic[ReplyEvent], writer: "_Writer") -> None:
+    async def _answer(self, thread_id: str, reply_id: str, topic: Topic[ReplyEvent], writer: ReplyWriter) -> None:
         topic.publish(ReplyOpened(thread_id, reply_id))
         loaded = await load(self._store, THREADS, thread_id)
         assert isinstance(loaded.state, Thread)
@@ -385,101 +373,10 @@ def _exchanges(turns: Iterable[Turn]) -> Iterator[Exchange]:
             yield Exchange(turn.message.text, reply.text)
 
 
-def segment_seconds(replies: int) -> float:
-    """Return the seconds between two segments of a reply, while this number of replies is under way.
-
-    To record a segment costs as much as to publish ten pieces of text, so with many replies at once each is recorded
-    less often: a crash still loses no more than a second of each.
-    """
-    if replies <= REPLIES_OF_A_MOMENT:
-        return SEGMENT_SECONDS
-    return SEGMENT_SECONDS * (2 if replies <= 4 * REPLIES_OF_A_MOMENT else 4)
-
-
 class _Underway:
     """A reply that this process gives."""
 
-    def __init__(self, task: asyncio.Task[None], writer: "_Writer") -> None:
+    def __init__(self, task: asyncio.Task[None], writer: ReplyWriter) -> None:
         self.task, self.writer = task, writer
         self.stopped: ReplyBroken | None = None
         """The last event for readers, once the reply is to end early."""
-
-
-class _Writer:
-    """A reply's record: what is published live goes to the log a little later, in segments, in order."""
-
-    def __init__(
-        self,
-        store: EventStore,
-        thread_id: str,
-        reply_id: str,
-        position: int,
-        *,
-        moment: float,
-        seconds: Callable[[], float],
-    ) -> None:
-        """``seconds``: of a interval, as long as it is now; ``moment``: when in each it writes, as a part of it."""
-        self._store, self._thread_id, self._reply_id = store, thread_id, reply_id
-        self._metadata = Metadata(causation=position)
-        self._waiting: list[tuple[ThreadCommand, CommandId]] = []
-        self._text: list[str] = []
-        self._thoughts: list[str] = []
-        self._lock = asyncio.Lock()
-        self._executed: Executed[ThreadState, ThreadEvent] | None = None
-        self._moment, self._seconds = moment, seconds
-        self.is_ending = False
-
-    def add(self, command: ThreadCommand) -> None:
-        self._cut()
-        self._waiting.append((command, CommandId()))
-
-    def write(self, text: str) -> None:
-        self._text.append(text)
-
-    def think(self, text: str) -> None:
-        """Record the model's reasoning; it is sent to no reader."""
-        self._thoughts.append(text)
-
-    async def run(self) -> None:
-        """Record from time to time what was published, until cancelled."""
-        loop = asyncio.get_running_loop()
-        while True:
-            interval = self._seconds()
-            since = (loop.time() - interval * self._moment) % interval
-            await asyncio.sleep(interval - since if since < interval - 0.01 else interval)
-            if self._text or self._thoughts or self._waiting:
-                await asyncio.shield(self.flush())
-
-    async def flush(self) -> None:
-        async with self._lock:
-            self._cut()
-            while self._waiting:
-                with suppress(SubjectErased):  # its thread was erased meanwhile: nothing of it may be recorded
-                    await self._execute(*self._waiting[0])
-                self._waiting.pop(0)
-
-    async def end(self, command: ThreadCommand) -> None:
-        """Write down what is left, then how it ended."""
-        self.is_ending = True
-        with suppress(Conflict, NotFound):  # another has ended it
-            await self.flush()
-            await self._execute(command, CommandId())
-
-    def _cut(self) -> None:
-        if self._text or self._thoughts:
-            written = RecordText(self._reply_id, "".join(self._text), "".join(self._thoughts))
-            self._waiting.append((written, CommandId()))
-            self._text.clear()
-            self._thoughts.clear()
-
-    async def _execute(self, command: ThreadCommand, command_id: CommandId) -> None:
-        known, self._executed = self._executed, None
-        self._executed = await execute(
-            self._store,
-            THREADS,
-            self._thread_id,
-            command,
-            metadata=self._metadata,
-            known=known,
-            command_id=command_id,
-        )

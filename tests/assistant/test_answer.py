@@ -22,9 +22,7 @@ from service.domain.threads.replies import (
     TextDelta,
     Thought,
 )
-from service.domain.threads.threads import (
-    ContextItem,
-)
+from service.domain.threads.threads import ContextItem
 from service.ports.model import AssistantMessage, ToolMessage
 from tests.assistant.scripted_model import ScriptedModel
 from tests.fakes.search_index import FakeSearchIndex

@@ -9,15 +9,8 @@ from service.domain.errors import Conflict, Invalid, NotFound
 from service.domain.model import Usage
 from service.domain.search import SearchFilter
 from service.domain.threads.feedback import MAX_CHANGES, MAX_COMMENT_CHARACTERS, Feedback, FeedbackGiven, GiveFeedback
-from service.domain.threads.threads import (
-    Absent,
-    CompleteReply,
-    PostMessage,
-    StartThread,
-    decide,
-    digest_of,
-    evolve,
-)
+from service.domain.threads.recorded_reply import CompleteReply
+from service.domain.threads.threads import Absent, PostMessage, StartThread, decide, digest_of, evolve
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 POST = PostMessage("m1", "", "How?", (), "", SearchFilter(), 5, 2, "r1", "one", "guide", "ann", NOW)

@@ -8,6 +8,15 @@ from hypothesis import strategies as st
 
 from service.domain.model import Usage
 from service.domain.search import Source
+from service.domain.threads.recorded_reply import (
+    ReaderLeft,
+    ReplyCompleted,
+    ReplyFailed,
+    ReplyStarted,
+    ReplyStopped,
+    ReplyWritten,
+    SourcesFound,
+)
 from service.domain.threads.replies import (
     FEW_DELTAS,
     ReplyBroken,
@@ -18,15 +27,6 @@ from service.domain.threads.replies import (
     SearchStarted,
     TextDelta,
     merged,
-)
-from service.domain.threads.threads import (
-    ReaderLeft,
-    ReplyCompleted,
-    ReplyFailed,
-    ReplyStarted,
-    ReplyStopped,
-    ReplyWritten,
-    SourcesFound,
 )
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

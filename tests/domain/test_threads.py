@@ -10,21 +10,23 @@ from msgspec.structs import replace
 from service.domain.errors import Conflict, Invalid, NotFound
 from service.domain.model import Usage
 from service.domain.search import SearchFilter, Source
-from service.domain.threads.replies import ResumeRequest
-from service.domain.threads.threads import (
-    Absent,
+from service.domain.threads.recorded_reply import (
     CompleteReply,
-    ContextItem,
     FailReply,
     LeaveReply,
-    PostMessage,
     RecordSources,
     RecordText,
     ReplyStarted,
     ReplyStopped,
     ReturnToReply,
-    StartThread,
     StopReply,
+)
+from service.domain.threads.replies import ResumeRequest
+from service.domain.threads.threads import (
+    Absent,
+    ContextItem,
+    PostMessage,
+    StartThread,
     Turn,
     decide,
     digest_of,

@@ -11,16 +11,8 @@ from service.domain.model import Usage
 from service.domain.search import SearchFilter, Source
 from service.domain.threads.feedback import GiveFeedback
 from service.domain.threads.question_normalization import wording
-from service.domain.threads.threads import (
-    CompleteReply,
-    FailReply,
-    PostMessage,
-    RecordSources,
-    RecordText,
-    StartThread,
-    StopReply,
-    digest_of,
-)
+from service.domain.threads.recorded_reply import CompleteReply, FailReply, RecordSources, RecordText, StopReply
+from service.domain.threads.threads import PostMessage, StartThread, digest_of
 from service.domain.times import timestamp
 from service.projections.questions import QuestionsView
 from service.queries.questions import (

@@ -30,14 +30,8 @@ from service.domain.model import Usage
 from service.domain.organizations import OrganizationCreated
 from service.domain.projects.decider import ProjectChanged, ProjectCreated
 from service.domain.sites import IndexFailed, IndexKept, IndexRequested, SiteIndexed, SiteRegistered
-from service.domain.threads.threads import (
-    ReaderLeft,
-    ReplyCompleted,
-    ReplyFailed,
-    ReplyStarted,
-    ReplyStopped,
-    ThreadStarted,
-)
+from service.domain.threads.recorded_reply import ReaderLeft, ReplyCompleted, ReplyFailed, ReplyStarted, ReplyStopped
+from service.domain.threads.threads import ThreadStarted
 from service.queries.jobs import JobSlots, active_jobs, jobs_of_pull_request, list_jobs
 from service.queries.keys import list_keys
 from service.queries.organizations import list_organizations

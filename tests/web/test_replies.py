@@ -15,14 +15,9 @@ from aiohttp import web
 from eventstore import SQLiteEventStore, Views, execute
 from service.domain.model import Usage
 from service.domain.search import SearchFilter
+from service.domain.threads.recorded_reply import CompleteReply, RecordText
 from service.domain.threads.replies import ReplyDone, ReplyOpened, TextDelta
-from service.domain.threads.threads import (
-    CompleteReply,
-    PostMessage,
-    RecordText,
-    StartThread,
-    digest_of,
-)
+from service.domain.threads.threads import PostMessage, StartThread, digest_of
 from service.projections import all_projections
 from service.streams import THREADS
 from service.web.api.replies import ReplySubscription, send_data_stream, send_ui_messages

@@ -5,11 +5,7 @@ from msgspec.structs import replace
 from eventstore import Metadata, execute
 from service.commands.erasures import erase_subject
 from service.domain.search import SearchFilter
-from service.domain.threads.threads import (
-    PostMessage,
-    StartThread,
-    digest_of,
-)
+from service.domain.threads.threads import PostMessage, StartThread, digest_of
 from service.queries.threads import replies_in_chat
 from service.streams import THREADS
 from tests.workers.test_replier import NOW

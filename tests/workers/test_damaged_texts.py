@@ -14,13 +14,9 @@ from service.domain.hooks.incoming import SetIncomingSecret
 from service.domain.jobs.decider import CancelJob
 from service.domain.model import Usage
 from service.domain.search import SearchFilter
+from service.domain.threads.recorded_reply import CompleteReply
 from service.domain.threads.replies import ReplyBroken, ReplyDone
-from service.domain.threads.threads import (
-    CompleteReply,
-    PostMessage,
-    StartThread,
-    digest_of,
-)
+from service.domain.threads.threads import PostMessage, StartThread, digest_of
 from service.projections import all_projections
 from service.queries.jobs import JobSlots, find_job
 from service.streams import INCOMING, JOBS, THREADS, decoded

@@ -15,11 +15,7 @@ from service.domain.projects.decider import CreateProject
 from service.domain.projects.settings import ProjectSettings
 from service.domain.search import SearchFilter
 from service.domain.threads.replies import ReplyBroken, ReplyDone
-from service.domain.threads.threads import (
-    PostMessage,
-    StartThread,
-    digest_of,
-)
+from service.domain.threads.threads import PostMessage, StartThread, digest_of
 from service.projections import all_projections
 from service.streams import JOBS, PROJECTS, THREADS, decoded
 from service.workers.broadcast import Broadcast

@@ -11,19 +11,9 @@ from msgspec.structs import replace
 from eventstore import execute
 from service.domain.model import Usage
 from service.domain.search import SearchFilter
+from service.domain.threads.recorded_reply import LeaveReply, RecordText, ReturnToReply, StopReply
 from service.domain.threads.replies import ReplyBroken, TextDelta
-from service.domain.threads.threads import (
-    Absent,
-    LeaveReply,
-    PostMessage,
-    RecordText,
-    ReturnToReply,
-    StartThread,
-    StopReply,
-    decide,
-    digest_of,
-    evolve,
-)
+from service.domain.threads.threads import Absent, PostMessage, StartThread, decide, digest_of, evolve
 from service.ports.model import ModelEnd, ModelText
 from service.streams import THREADS
 from service.workers.broadcast import Broadcast
@@ -33,8 +23,8 @@ from service.workers.replier import (
     Replier,
     ReplyContext,
     question_of,
-    segment_seconds,
 )
+from service.workers.reply_writer import segment_seconds
 from tests.fakes.model import FakeModel, Says
 from tests.fakes.search_index import FakeSearchIndex
 

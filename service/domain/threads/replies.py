@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from service.domain.model import Usage
 from service.domain.search import Source
-from service.domain.threads.threads import (
+from service.domain.threads.recorded_reply import (
     Reply,
     ReplyCompleted,
     ReplyFailed,
@@ -21,10 +21,8 @@ from service.domain.threads.threads import (
     ReplyWritten,
     Resolution,
     SourcesFound,
-    Thread,
-    ThreadEvent,
-    may_write,
 )
+from service.domain.threads.threads import Thread, ThreadEvent, may_write
 
 
 class ReplyOpened(Struct, frozen=True, tag="opened"):

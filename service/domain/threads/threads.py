@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from service.domain.errors import Conflict, Invalid, NotFound
 from service.domain.events import GONE, Event, PersonalText
-from service.domain.model import Usage
-from service.domain.search import SearchFilter, Source
-from service.domain.threads import feedback
-from service.domain.threads.feedback import Feedback, FeedbackGiven, GiveFeedback
+from service.domain.search import SearchFilter
+from service.domain.threads import feedback, recorded_reply
+from service.domain.threads.feedback import GiveFeedback
+from service.domain.threads.recorded_reply import Reply, ReplyCommand, ReplyNews, ReplyStarted, ReplyStopped
 from service.domain.threads.turns import Turns
 
 MAX_QUESTION_CHARACTERS = 32_768
@@ -23,9 +23,6 @@ MAX_FP_CHARACTERS = 200
 DEFAULT_PAGE_SIZE = 5
 MAX_PAGE_SIZE = 50
 ANONYMOUS = "anonymous"
-
-Resolution = Literal["answered", "unanswered"]
-ReplyState = Literal["active", "completed", "stopped", "interrupted", "failed"]
 
 
 class ContextItem(Struct, frozen=True, omit_defaults=True):
@@ -62,82 +59,6 @@ class MessagePosted(Event, frozen=True, tag="message-posted"):
     """The message that its writer has edited: that turn and all that followed it no longer count."""
 
 
-class ReplyStarted(Event, frozen=True, tag="reply-started"):
-    """``instance`` answers it, and no other.
-
-    Where the message had a reply, this one takes its place, and the turns after it no longer count.
-    """
-
-    reply_id: str
-    message_id: str
-    instance: str
-    started_at: datetime
-    chat_id: PersonalText = ""
-    """The client's own name for its chat; empty when it did not send one."""
-    asker: PersonalText = ""
-    """A digest of what is known about the reader who asked: one who resumes by the chat's name alone must match it."""
-
-
-class SourcesFound(Event, frozen=True, tag="sources-found"):
-    reply_id: str
-    query: PersonalText
-    sources: tuple[Source, ...]
-    """Those that this search added."""
-
-
-class ReplyWritten(Event, frozen=True, tag="reply-written"):
-    """A coalesced segment of the text, of 250 ms or so; of up to a second where very many replies are given at once."""
-
-    reply_id: str
-    text: PersonalText
-    thinking: PersonalText = ""
-    """The model's reasoning meanwhile. It is not part of the answer: it is recorded, and shown to no reader."""
-
-
-class ReplyCompleted(Event, frozen=True, tag="reply-completed"):
-    reply_id: str
-    text: PersonalText
-    cited: tuple[int, ...]
-    resolution: Resolution
-    model: str
-    usage: Usage
-    completed_at: datetime
-
-
-class ReplyStopped(Event, frozen=True, tag="reply-stopped"):
-    """It ended before its end: the reader went away, or the process that wrote it did. What was written stays."""
-
-    reply_id: str
-    reason: Literal["stopped", "interrupted"]
-    stopped_at: datetime
-
-
-class ReplyFailed(Event, frozen=True, tag="reply-failed"):
-    reply_id: str
-    code: str
-    message: str
-    failed_at: datetime
-
-
-class ReaderLeft(Event, frozen=True, tag="reader-left"):
-    """The last reader's connection ended before the reply was complete; the reply goes on for a while."""
-
-    reply_id: str
-    left_at: datetime
-
-
-class ReaderReturned(Event, frozen=True, tag="reader-returned"):
-    """A reader is there again, or has now received a reply that had ended without one."""
-
-    reply_id: str
-    returned_at: datetime
-
-
-ReplyNews = (
-    SourcesFound | ReplyWritten | ReplyCompleted | ReplyStopped | ReplyFailed | ReaderLeft | ReaderReturned
-    | FeedbackGiven
-)  # fmt: skip
-"""Events of a reply that has begun."""
 ThreadEvent = ThreadStarted | MessagePosted | ReplyStarted | ReplyNews
 
 
@@ -178,69 +99,7 @@ class PostMessage(Struct, frozen=True):
     """How many messages the client has in its chat, where too few of them ask for another reply; else 0."""
 
 
-class RecordSources(Struct, frozen=True):
-    reply_id: str
-    query: str
-    sources: tuple[Source, ...]
-
-
-class RecordText(Struct, frozen=True):
-    reply_id: str
-    text: str
-    thinking: str = ""
-
-
-class CompleteReply(Struct, frozen=True):
-    reply_id: str
-    text: str
-    cited: tuple[int, ...]
-    resolution: Resolution
-    model: str
-    usage: Usage
-    now: datetime
-
-
-class StopReply(Struct, frozen=True):
-    reply_id: str
-    reason: Literal["stopped", "interrupted"]
-    now: datetime
-
-
-class FailReply(Struct, frozen=True):
-    reply_id: str
-    code: str
-    message: str
-    now: datetime
-
-
-class LeaveReply(Struct, frozen=True):
-    reply_id: str
-    now: datetime
-
-
-class ReturnToReply(Struct, frozen=True):
-    reply_id: str
-    now: datetime
-
-
-RecordCommand = RecordSources | RecordText | CompleteReply | StopReply | FailReply
-"""Recorded only while the reply is being written."""
-ReplyCommand = RecordCommand | LeaveReply | ReturnToReply
 ThreadCommand = StartThread | PostMessage | ReplyCommand | GiveFeedback
-
-
-class Reply(Struct, frozen=True):
-    reply_id: str
-    instance: str
-    state: ReplyState = "active"
-    text: str = ""
-    sources: tuple[Source, ...] = ()
-    chat_id: str = ""
-    asker: str = ""
-    is_undelivered: bool = False
-    """Whether its reader lost the connection before the end, or the process that sent it died."""
-    ended_at: datetime | None = None
-    feedback: Feedback | None = None
 
 
 class Turn(Struct, frozen=True):
@@ -391,34 +250,7 @@ def _about_reply(command: ReplyCommand, thread: Thread) -> list[ThreadEvent]:
     turn = thread.turn_of(command.reply_id)
     if turn is None or turn.reply is None:
         raise NotFound("Reply not found in this thread. Its message may have been edited or answered again.")
-    match command:
-        case LeaveReply(reply_id=reply_id, now=now):
-            return [] if turn.reply.is_undelivered else [ReaderLeft(reply_id, left_at=now)]
-        case ReturnToReply(reply_id=reply_id, now=now):
-            return [ReaderReturned(reply_id, returned_at=now)] if turn.reply.is_undelivered else []
-    if turn.reply.state == "active":
-        return _recorded(command)
-    if isinstance(command, StopReply | FailReply):
-        return []  # it has ended by itself
-    raise Conflict("This reply has ended.")
-
-
-def _recorded(command: RecordCommand) -> list[ThreadEvent]:
-    match command:
-        case RecordSources(reply_id=reply_id, query=query, sources=sources):
-            return [SourcesFound(reply_id, query, sources)]
-        case RecordText(reply_id=reply_id, text=text, thinking=thinking):
-            return [ReplyWritten(reply_id, text, thinking)] if text or thinking else []
-        case CompleteReply() as done:
-            return [
-                ReplyCompleted(done.reply_id, done.text, done.cited, done.resolution, done.model, done.usage, done.now)
-            ]
-        case StopReply(reply_id=reply_id, reason=reason, now=now):
-            return [ReplyStopped(reply_id, reason, stopped_at=now)]
-        case FailReply(reply_id=reply_id, code=code, message=message, now=now):
-            return [ReplyFailed(reply_id, code, message, failed_at=now)]
-        case _:
-            assert_never(command)
+    return [*recorded_reply.decide(command, turn.reply)]
 
 
 def evolve(thread: ThreadState, event: ThreadEvent) -> ThreadState:
@@ -452,31 +284,8 @@ def _with_reply(thread: Thread, event: ReplyNews) -> Thread:
         return thread
     turn = thread.turns[index]
     assert turn.reply is not None
-    changed = replace(turn, reply=_changed(turn.reply, event))
+    changed = replace(turn, reply=recorded_reply.evolve(turn.reply, event))
     return replace(thread, turns=thread.turns.with_changed(index, changed))
-
-
-def _changed(reply: Reply, event: ReplyNews) -> Reply:
-    match event:
-        case SourcesFound(sources=sources):
-            return replace(reply, sources=(*reply.sources, *sources))
-        case ReplyWritten(text=text):
-            return replace(reply, text=reply.text + text)
-        case ReplyCompleted(text=text, completed_at=at):
-            return replace(reply, state="completed", text=text, ended_at=at)
-        case ReplyStopped(reason=reason, stopped_at=at):
-            is_undelivered = reply.is_undelivered or reason == "interrupted"
-            return replace(reply, state=reason, ended_at=at, is_undelivered=is_undelivered)
-        case ReplyFailed(failed_at=at):
-            return replace(reply, state="failed", ended_at=at)
-        case ReaderLeft():
-            return replace(reply, is_undelivered=True)
-        case ReaderReturned():
-            return replace(reply, is_undelivered=False)
-        case FeedbackGiven():
-            return replace(reply, feedback=feedback.evolve(reply.feedback, event))
-        case _:
-            assert_never(event)
 
 
 def digest_of(thread_key: str) -> str:

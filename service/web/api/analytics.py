@@ -14,7 +14,7 @@ from msgspec import Meta, Struct
 
 from service.domain.errors import Invalid, NotFound
 from service.domain.threads.feedback import Rating
-from service.domain.threads.threads import Resolution
+from service.domain.threads.recorded_reply import Resolution
 from service.queries import questions
 from service.queries.questions import Period, Placed
 from service.views.questions import (

@@ -20,7 +20,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from eventstore import EventStore, Views
 from service.domain.errors import Forbidden, ServiceError, Unauthorized
-from service.domain.threads.threads import ReplyCompleted
+from service.domain.threads.recorded_reply import ReplyCompleted
 from service.ports.bounds import Bound
 from service.ports.model import Model, ModelChunk, ModelEnd, ModelRequest
 from service.queries.backlog import read_backlog

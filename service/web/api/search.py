@@ -7,10 +7,7 @@ from msgspec import Meta, Struct
 
 from service.domain.errors import Invalid, NotFound
 from service.domain.search import SearchFilter
-from service.domain.threads.threads import (
-    MAX_PAGE_SIZE,
-    MAX_QUESTION_CHARACTERS,
-)
+from service.domain.threads.threads import MAX_PAGE_SIZE, MAX_QUESTION_CHARACTERS
 from service.views.fields import described
 from service.views.search import PageMetadata, PageView, SearchResult, search_result
 from service.web.api.operations import Answer, Routes

@@ -26,6 +26,9 @@ address does not support with 405 and `Allow`. Times are ISO 8601 in UTC. Errors
 (RFC 9457): `code` is stable, `detail` is one plain sentence, and `type` is the address of a page that says what to do.
 Bodies are JSON in UTF-8, whatever the charset of their content type. Unknown fields of a body are ignored, and `null`
 is the same as leaving a field out. A parameter of the query comes once.
+
+Clients with an older path of the assistant built in are answered there as well: `x-aliases` of an operation lists its
+older paths. Prefer the main path.
 """
 
 TAGS = (

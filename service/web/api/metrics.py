@@ -28,6 +28,7 @@ from service.runtime.system import now
 from service.streams import JOBS, THREADS, decoded
 from service.web.http.client_address import client_address
 from service.web.http.problems import Handler
+from service.web.http.routes import route_of
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
@@ -113,7 +114,7 @@ class Metrics:
             else:
                 method = request.method if request.method in METHODS else "other"
                 seconds = time.perf_counter() - started
-                self._requests.labels(method, _route(request), status).observe(seconds)
+                self._requests.labels(method, route_of(request), status).observe(seconds)
 
     async def note_stream(self, request: web.Request, response: web.StreamResponse) -> None:
         """A signal before every answer's head. A stream is what has no body yet, whatever it is called: older chat
@@ -122,7 +123,7 @@ class Metrics:
         if not isinstance(response, web.Response) and not request.get(IS_STREAM):
             request[IS_STREAM] = True
             self._streams.inc()
-            self._first_bytes.labels(_route(request)).observe(time.perf_counter() - request[STARTED])
+            self._first_bytes.labels(route_of(request)).observe(time.perf_counter() - request[STARTED])
 
     def count_bound(self, bound: Bound, times: int = 1, /) -> None:
         """Count work that was refused, cut or ended at a bound."""
@@ -244,11 +245,6 @@ def metrics_routes(metrics: Metrics, token: str, *, anybody: bool) -> list[web.R
         return web.Response(body=await metrics.text(), headers=headers)
 
     return [web.get("/metrics", show)]
-
-
-def _route(request: web.Request) -> str:
-    resource = request.match_info.route.resource
-    return resource.canonical if resource else "unknown"
 
 
 def _sizes(data: Path) -> dict[str, float]:

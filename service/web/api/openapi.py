@@ -212,6 +212,8 @@ def _operation(operation: Operation, operations: Sequence[Operation], schema_of:
     made["security"] = [{operation.key: []}] if operation.key else []
     if operation.is_deprecated:
         made["deprecated"] = True
+    if operation.aliases:
+        made["x-aliases"] = list(operation.aliases)
     if parameters := operation.all_parameters:
         made["parameters"] = [_parameter(parameter, schema_of) for parameter in parameters]
     if operation.body is not None:

@@ -10,6 +10,8 @@ from typing import Any, Concatenate, Literal, ParamSpec, TypeAlias
 from aiohttp import web
 from msgspec import Struct, structs
 
+from service.web.http.routes import aliases_of
+
 SchemaOf = Any
 """A type that msgspec can describe."""
 
@@ -86,6 +88,11 @@ class Operation(Struct, frozen=True):
         return self.tag == "Deprecated"
 
     @property
+    def aliases(self) -> Sequence[str]:
+        """Older paths that the same handler answers."""
+        return aliases_of(self.path)
+
+    @property
     def path_parameters(self) -> Sequence[Parameter]:
         return [PATH_PARAMETERS[name] for name in re.findall(r"{(\w+)}", self.path)]
 
@@ -125,7 +132,13 @@ def _registers(describe: Callable[P, Operation]) -> Callable[Concatenate["Routes
         operation = describe(*fields, **named_fields)
         options = {} if operation.answers_head else {"allow_head": False}
         routes.operations.append(structs.replace(operation, path=_without_patterns(operation.path)))
-        return routes.route(operation.method, operation.path, **options)
+
+        def serve(handler: Handler) -> Handler:
+            for path in (operation.path, *aliases_of(operation.path)):
+                routes.route(operation.method, path, **options)(handler)
+            return handler
+
+        return serve
 
     return register
 

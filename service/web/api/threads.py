@@ -140,6 +140,12 @@ QUESTION_EXAMPLE = {
     "messages": [{"id": "m1", "role": "user", "parts": [{"type": "text", "text": "How do I retry a failed job?"}]}],
 }
 
+RESUME_PARAMETERS = (
+    Parameter("X-Thread-Key", "The thread's key.", where="header"),
+    Parameter("threadKey", "The thread's key, for clients that can set no header."),
+    Parameter("fp", "The thread's own `fp`, where it is not `anonymous`."),
+)
+
 routes = Routes()
 
 
@@ -195,31 +201,12 @@ async def post_message_v2(request: web.Request) -> web.StreamResponse:
     description="What `useChat({resume: true})` asks for when its page comes back. It is for a client that has the"
     " thread's key, or asks as the first request did: with the same key, from the same address, by the same"
     " program.",
-    parameters=(
-        Parameter("X-Thread-Key", "The thread's key.", where="header"),
-        Parameter("threadKey", "The thread's key, for clients that can set no header."),
-        Parameter("fp", "The thread's own `fp`, where it is not `anonymous`."),
-    ),
+    parameters=RESUME_PARAMETERS,
     answers_head=False,  # asking has effects
 )
 async def resume_reply(request: web.Request) -> web.StreamResponse:
-    """The reply under way in a chat, from its start; 204 when there is none, or none for this reader.
-
-    A chat's name is chosen by its client and can be guessed. So the caller either has the thread's key
-    (``X-Thread-Key``, or ``threadKey`` in the query), or is the one who asked, by API key, address and User-Agent.
-    ``fp`` in the query must be the thread's own, where it has one. The plain client sends none of these.
-    """
-    project = await site_for(request)
-    key = request.headers.get("X-Thread-Key") or query_param(request, "threadKey") or None
-    reader = ResumeRequest(
-        project.domain,
-        _asker(request),
-        now(),
-        fp=query_param(request, "fp") or None,
-        thread_key=key,
-        key_required=request.app[KEY_REQUIRED],
-    )
-    reply = await _reply_in_chat(request, request.match_info["chatId"][:MAX_ID_CHARACTERS], reader)
+    """AI SDK 5 and later: server-sent events; 204 when there is nothing to resume."""
+    reply = await _reply_to_resume(request)
     if reply is None:
         return web.Response(status=204)
     plain = ui_messages.is_plain_reader(request.headers.get("User-Agent", ""), body_has_trigger=False)
@@ -255,7 +242,49 @@ async def post_message_v1(request: web.Request) -> web.StreamResponse:
     return await send_data_stream(request, reply, headers=successor)
 
 
-async def _reply_in_chat(request: web.Request, chat_id: str, reader: ResumeRequest) -> ReplySubscription | None:
+@routes.operation(
+    "GET",
+    "/discovery/v1/assistant/{domain}/message/{chatId:.+}/stream",
+    "resumeReplyV1",
+    "Deprecated",
+    "Resume a reply, for the AI SDK 4",
+    {
+        200: Answer(
+            "The reply under way, from its start: the same stream as when it was asked for.",
+            media_type="text/plain",
+            headers=(ui_messages.THREAD_ID_HEADER, "x-vercel-ai-data-stream"),
+            example=data_stream.EXAMPLE,
+        ),
+        204: Answer("Nothing is under way in that chat, or nothing for this reader."),
+    },
+    description="As `resumeReply`, with the stream of `askV1`.",
+    parameters=RESUME_PARAMETERS,
+    answers_head=False,  # asking has effects
+)
+async def resume_reply_v1(request: web.Request) -> web.StreamResponse:
+    """As ``resume_reply``, for AI SDK 4."""
+    reply = await _reply_to_resume(request)
+    return web.Response(status=204) if reply is None else await send_data_stream(request, reply, headers={})
+
+
+async def _reply_to_resume(request: web.Request) -> ReplySubscription | None:
+    """Return the reply under way in a chat; None when there is none, or none for this reader.
+
+    A chat's name is chosen by its client and can be guessed. So the caller either has the thread's key
+    (``X-Thread-Key``, or ``threadKey`` in the query), or is the one who asked, by API key, address and User-Agent.
+    ``fp`` in the query must be the thread's own, where it has one. The plain client sends none of these.
+    """
+    project = await site_for(request)
+    key = request.headers.get("X-Thread-Key") or query_param(request, "threadKey") or None
+    reader = ResumeRequest(
+        project.domain,
+        _asker(request),
+        now(),
+        fp=query_param(request, "fp") or None,
+        thread_key=key,
+        key_required=request.app[KEY_REQUIRED],
+    )
+    chat_id = request.match_info["chatId"][:MAX_ID_CHARACTERS]
     replier = request.app[REPLIER]
     found = await find_reply_to_resume(request.app[STORE], request.app[VIEWS], chat_id, reader)
     if found is None:

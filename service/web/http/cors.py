@@ -8,8 +8,8 @@ from aiohttp import web
 
 from service.web.http.access import CALLER
 from service.web.http.problems import Handler
+from service.web.http.routes import FOR_BROWSERS
 
-PREFIX = "/discovery/"
 ALLOW_HEADERS = "Authorization, Content-Type, User-Agent, Idempotency-Key, Last-Event-ID, X-Thread-Id, X-Thread-Key"
 """By name, since ``*`` does not cover Authorization; some chat clients set User-Agent (WIRE.md, section 8)."""
 ALLOW_METHODS = "POST, GET, OPTIONS"
@@ -20,7 +20,7 @@ MAX_AGE_SECONDS = 7200
 @web.middleware
 async def cors(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Preflights are answered without a key. The headers themselves are set by ``allow_origin``."""
-    if request.method == "OPTIONS" and request.path.startswith(PREFIX) and "Origin" in request.headers:
+    if request.method == "OPTIONS" and request.path.startswith(FOR_BROWSERS) and "Origin" in request.headers:
         return web.Response(
             status=204,
             headers={
@@ -34,7 +34,7 @@ async def cors(request: web.Request, handler: Handler) -> web.StreamResponse:
 
 def allow_origin(request: web.Request, response: web.StreamResponse) -> None:
     """Add the fields to every answer's head, errors and streams included."""
-    if request.path.startswith(PREFIX):
+    if request.path.startswith(FOR_BROWSERS):
         key, origin = request.get(CALLER), request.headers.get("Origin")
         listed = key is not None and key.state.allowed_origins
         if not listed:

@@ -17,6 +17,7 @@ from service.views.projects import ProjectView
 from service.web.http.app_keys import STORE
 from service.web.http.client_address import client_address
 from service.web.http.problems import metadata_of
+from service.web.http.routes import route_of
 from service.workers.admission.admissions import Admissions
 from service.workers.admission.metered_store import MeteredStore
 
@@ -39,8 +40,7 @@ IN_SCOPE: dict[str, Api] = {
 
 def attach_quota(request: web.Request, key: KnownKey, project: ProjectView) -> None:
     """Add the limits to the answer's head, if requests to this address are counted."""
-    resource = request.match_info.route.resource
-    path = resource.canonical if request.method == "POST" and resource is not None else ""
+    path = route_of(request) if request.method == "POST" else ""
     api, is_reader = IN_SCOPE.get(path), bool(key.state.allowed_origins)
     if api is None and path != SEARCH:
         return

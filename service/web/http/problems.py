@@ -36,6 +36,7 @@ from service.domain.errors import (
 )
 from service.runtime.content_coding import unpacked
 from service.views.fields import Reference, described
+from service.web.http.routes import route_of
 from service.web.http.security_headers import PLAIN_HEADERS
 
 log = structlog.get_logger()
@@ -201,7 +202,7 @@ async def problems(request: web.Request, handler: Handler) -> web.StreamResponse
     except (StoreUnavailable, WrongExpectedVersion, TimeoutError) as error:
         if _begun(request):
             raise
-        log.warning("store unavailable", path=_route(request), kind=type(error).__name__)
+        log.warning("store unavailable", path=route_of(request), kind=type(error).__name__)
         if isinstance(error, OutcomeUnknown):
             return problem(request, 503, OUTCOME_UNKNOWN, OUTCOME_UNKNOWN_SENTENCE)
         return problem(request, 503, "unavailable", "The service cannot do this right now; try again.")
@@ -210,20 +211,14 @@ async def problems(request: web.Request, handler: Handler) -> web.StreamResponse
     except Exception as error:  # the edge of a request; the other such clauses are at the edges of a job and of a reply
         is_short = isinstance(error, OSError) and error.errno in OUT_OF_DESCRIPTORS
         if is_short:
-            log.warning("too many files are open", path=_route(request))
+            log.warning("too many files are open", path=route_of(request))
         else:
-            log.exception("unhandled", path=_route(request), request_id=request.get(REQUEST_ID))
+            log.exception("unhandled", path=route_of(request), request_id=request.get(REQUEST_ID))
         if _begun(request):
             raise
         if is_short:
             return problem(request, 503, "unavailable", "The service cannot do this right now; try again.")
         return problem(request, 500, "internal", "Something went wrong on our side; it has been logged.")
-
-
-def _route(request: web.Request) -> str:
-    """The address as its route has it: the one that was asked for may hold a token."""
-    resource = request.match_info.route.resource
-    return resource.canonical if resource else "unknown"
 
 
 def _begun(request: web.Request) -> bool:
@@ -265,7 +260,7 @@ async def request_ids(request: web.Request, handler: Handler) -> web.StreamRespo
         log.info(
             "request",
             method=request.method,
-            path=_route(request),
+            path=route_of(request),
             status=status or "cut",
             milliseconds=round((time.perf_counter() - started) * 1000, 1),
             request_id=request[REQUEST_ID],

@@ -5,6 +5,7 @@ from aiohttp.typedefs import Middleware
 
 from service.ports.tracer import Tracer
 from service.web.http.problems import REQUEST_ID, Handler
+from service.web.http.routes import route_of
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 LEFT_OUT = frozenset({"/healthz", "/readyz", "/metrics"})
@@ -18,8 +19,7 @@ def traces(tracer: Tracer) -> list[Middleware]:
 
     @web.middleware
     async def trace(request: web.Request, handler: Handler) -> web.StreamResponse:
-        resource = request.match_info.route.resource
-        route = resource.canonical if resource else "unknown"
+        route = route_of(request)
         if route in LEFT_OUT:
             return await handler(request)
         method = request.method if request.method in METHODS else "_OTHER"

@@ -2,8 +2,11 @@
 
 from datetime import UTC, date, datetime, time
 from email.utils import format_datetime
+from urllib.parse import quote
 
 from aiohttp import web
+
+from service.web.http.routes import route_of
 
 DEPRECATED_SINCE = datetime(2026, 11, 21, tzinfo=UTC)
 
@@ -15,6 +18,9 @@ SUCCESSORS = {
     "/v1/agent/{projectId}/job/{id}": "/v2/agent/{projectId}/job/{id}",
     "/v1/agent/{projectId}/jobs": "/v2/agent/{projectId}/jobs",
     "/discovery/v1/assistant/{domain}/message": "/discovery/v2/assistant/{domain}/message",
+    "/discovery/v1/assistant/{domain}/message/{chatId}/stream": (
+        "/discovery/v2/assistant/{domain}/message/{chatId}/stream"
+    ),
 }
 """The successor of each deprecated address. Others of version 1 have none, and are not deprecated."""
 
@@ -29,8 +35,7 @@ def deprecated(successor: str) -> dict[str, str]:
 
 def tell_version(request: web.Request, response: web.StreamResponse) -> None:
     """For every answer's head: of a deprecated address also errors carry the fields, and ``Sunset`` (RFC 8594)."""
-    resource = request.match_info.route.resource
-    successor = SUCCESSORS.get(resource.canonical) if resource is not None else None
+    successor = SUCCESSORS.get(route_of(request))
     if successor is None:
         return
     for name, value in deprecated(_filled(successor, request)).items():
@@ -42,7 +47,4 @@ def tell_version(request: web.Request, response: web.StreamResponse) -> None:
 
 def _filled(successor: str, request: web.Request) -> str:
     """The successor's address as the request names it: encoded, since a part of it may hold anything."""
-    old, new = request.match_info.route.resource, successor
-    assert old is not None
-    parts = dict(zip(old.canonical.split("/"), request.rel_url.raw_path.split("/"), strict=False))
-    return "/".join(parts.get(part, part) if part.startswith("{") else part for part in new.split("/"))
+    return successor.format_map({name: quote(value, safe="") for name, value in request.match_info.items()})

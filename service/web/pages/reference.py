@@ -67,6 +67,7 @@ class OperationView(Struct, frozen=True):
     text: str
     key: str
     is_deprecated: bool
+    aliases: tuple[str, ...]
     parameters: tuple[FieldLine, ...]
     body: tuple[FieldLine, ...]
     curl: str
@@ -151,6 +152,7 @@ def _operation(
         text=operation.get("description", ""),
         key=next((name for names in operation["security"] for name in names), ""),
         is_deprecated=operation.get("deprecated", False),
+        aliases=tuple(operation.get("x-aliases", ())),
         parameters=tuple(
             FieldLine(
                 one["name"],

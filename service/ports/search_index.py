@@ -5,7 +5,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from service.domain.search import SearchFilter
+from service.domain.search import SearchFilter, Source
 
 NO_FILTER = SearchFilter()
 
@@ -75,6 +75,44 @@ class SearchResult(Struct, frozen=True):
     """The site owner's instructions to the assistant (``.docsmith/assistant.md``) at that commit; bounded."""
 
 
+class MaterialRequest(Struct, frozen=True):
+    """A request for the material of a prompt."""
+
+    queries: tuple[str, ...]
+    """The reader's question first; then what a plan adds: one for each side of a comparison, or the question in the
+    language of the documentation. Each gets its part of the budget.
+    """
+    budget_tokens: int
+    """For the text of all sections together, as ``service.domain.tokens`` counts."""
+    pages: tuple[str, ...] = ()
+    """Pages that the answer is expected on, by title, path or URL; those that the site does not have are ignored."""
+    page_size: int = 5
+    """The number of pages that would do; further ones follow only where these leave some of the budget."""
+    filter: SearchFilter = NO_FILTER
+    current_path: str = ""
+    whole_page: str = ""
+    """A page that goes before all others, by path or URL, whether or not it matches: the question is about it."""
+    known: frozenset[tuple[str, int]] = frozenset()
+    """Sections that the prompt has already, by path and first line. They cost nothing, and are in the result only where
+    they are among the best.
+    """
+
+
+class Material(Struct, frozen=True):
+    commit: str
+    sections: Sequence[Section]
+    """In the order of the prompt: page after page, the best page first, the sections of each in the order of the page.
+    ``score`` says which of them matter most. A section is whole; only one that is larger than the budget is cut,
+    between two blocks.
+    """
+    instructions: str = ""
+    """As ``SearchResult.instructions``."""
+    coverage: float = 1.0
+    """The part of the question's words, weighed by rarity, that the best page has: 0 .. 1. Under about a half, the
+    question is likely asked in other words than those of the documentation, or not answered by it.
+    """
+
+
 class SearchIndex(Protocol):
     """Every method answers from the newest index of the domain, and never waits for one that is being built.
 
@@ -92,6 +130,21 @@ class SearchIndex(Protocol):
         explain: bool = False,
     ) -> SearchResult:
         """Return up to ``limit`` sections; none when no word of the query is on the site, or is near a word of it."""
+
+    async def find_material(self, domain: str, request: MaterialRequest) -> Material:
+        """Return the sections to answer a question from, as many as the budget of tokens holds.
+
+        Boilerplate and repeated texts are left out. No sections when no word of the queries is on the site.
+        """
+
+    async def sections_at(
+        self, domain: str, sources: Sequence[Source], *, readers: Sequence[str] | None = None
+    ) -> tuple[Section | None, ...]:
+        """Return the sections that were recorded as sources, in the same order, each as the site has it now.
+
+        A section is found by its page, heading and first line; where another commit is served by now, lines may have
+        moved and the text may have been edited. None where the site no longer has it. ``readers``: as in ``read_page``.
+        """
 
     async def read_page(self, domain: str, path: str, *, readers: Sequence[str] | None = None) -> Page | None:
         """Return a page by its path in the repository, with or without the suffix, or by its URL path on the site.

@@ -5,8 +5,8 @@
 import pytest
 
 from service.domain.errors import NotFound
-from service.domain.search import SearchFilter
-from service.ports.search_index import SearchIndex
+from service.domain.search import SearchFilter, Source
+from service.ports.search_index import MaterialRequest, SearchIndex, Section
 
 DOMAIN = "docs.example.com"
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -24,6 +24,17 @@ PAGES = {
     "old/hooks.md": "---\ntitle: Hooks\nversion: v1\n---\n\nDeployment webhooks, as they were.\n",
     "internal/runbook.md": "---\ntitle: Runbook\ngroups: [staff]\n---\n\nRestart the deployment controller.\n",
 }
+
+
+def wanted(*queries: str, budget_tokens: int = 2_000, **other: object) -> MaterialRequest:
+    return MaterialRequest(queries, budget_tokens, **other)
+
+
+def source_of(section: Section, **changes: object) -> Source:
+    kept = {"number": 1, "commit": COMMIT} | {
+        name: getattr(section, name) for name in ("path", "url", "title", "heading", "start_line", "end_line")
+    }
+    return Source(**(kept | changes))
 
 
 class SearchIndexContract:
@@ -80,6 +91,63 @@ class SearchIndexContract:
         assert "internal/runbook.md" not in await found()
         assert "internal/runbook.md" not in await found("customers")
         assert "internal/runbook.md" in await found("customers", "staff")
+
+    async def test_material_has_neighbouring_sections_in_order(self, index):
+        material = await index.find_material(DOMAIN, wanted("How do I create an access token?"))
+        assert material.commit == COMMIT
+        of_page = [one for one in material.sections if one.path == "guide/quickstart.md"]
+        assert [one.heading for one in of_page][:2] == ["", "Authentication"]
+        assert material.sections[0].path == "guide/quickstart.md"
+        assert max(material.sections, key=lambda one: one.score).heading == "Authentication"
+        assert "example login --token TOKEN" in of_page[1].text
+
+    async def test_material_keeps_within_its_budget(self, index):
+        small = await index.find_material(DOMAIN, wanted("create an access token", budget_tokens=60))
+        assert [one.heading for one in small.sections] == ["Authentication"]
+
+    async def test_known_sections_cost_nothing(self, index):
+        known = frozenset({("guide/quickstart.md", 8)})
+        request = wanted("create an access token", budget_tokens=60, known=known)
+        found = [one.heading for one in (await index.find_material(DOMAIN, request)).sections]
+        assert "Authentication" in found
+        assert len(found) > 1
+
+    async def test_material_answers_each_query(self, index):
+        material = await index.find_material(DOMAIN, wanted("access token", "signed request deployment"))
+        assert {"guide/quickstart.md", "guide/webhooks.md"} <= {one.path for one in material.sections}
+
+    async def test_whole_page_leads_the_material(self, index):
+        request = wanted("access token", whole_page="/guide/webhooks")
+        material = await index.find_material(DOMAIN, request)
+        assert material.sections[0].path == "guide/webhooks.md"
+        assert "guide/quickstart.md" in {one.path for one in material.sections}
+
+    async def test_material_keeps_group_pages_from_others(self, index):
+        request = wanted("restart the deployment controller", whole_page="internal/runbook", pages=("Runbook",))
+        assert "internal/runbook.md" not in {one.path for one in (await index.find_material(DOMAIN, request)).sections}
+
+    @pytest.mark.parametrize("query", ["", "?!", "zyzzyva quokka"])
+    async def test_material_is_empty_without_a_match(self, index, query):
+        assert list((await index.find_material(DOMAIN, wanted(query))).sections) == []
+
+    async def test_section_is_found_where_it_was_recorded(self, index):
+        found = (await index.search(DOMAIN, "create an access token")).sections[0]
+        moved = source_of(found, start_line=found.start_line + 7, commit="f" * 40)
+        edited = source_of(found, heading="Tokens")
+        same, later, gone, missing = await index.sections_at(
+            DOMAIN, [source_of(found), moved, edited, source_of(found, path="guide/nowhere.md")]
+        )
+        assert (same.text, same.url, same.heading_path) == (found.text, found.url, found.heading_path)
+        assert later == same
+        assert gone is None
+        assert missing is None
+
+    async def test_recorded_section_of_a_group_is_for_it_alone(self, index):
+        [found] = await index.sections_at(DOMAIN, [Source(1, "internal/runbook.md", "/internal/runbook", "Runbook", "",
+                                                          6, 7, "f" * 40)])  # fmt: skip
+        assert "Restart" in found.text
+        assert await index.sections_at(DOMAIN, [source_of(found)], readers=()) == (None,)
+        assert await index.sections_at(DOMAIN, [source_of(found)], readers=("staff",)) != (None,)
 
     @pytest.mark.parametrize(
         "path", ["guide/quickstart.md", "guide/quickstart", "/guide/quickstart", "/guide/quickstart/"]

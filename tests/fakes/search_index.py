@@ -4,9 +4,19 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from service.domain.errors import NotFound, ServiceError
-from service.domain.search import SearchFilter
+from service.domain.search import SearchFilter, Source
 from service.domain.sites import Skipped
-from service.ports.search_index import NO_FILTER, Explanation, Page, SearchResult, Section
+from service.ports.search_index import (
+    NO_FILTER,
+    Explanation,
+    Material,
+    MaterialRequest,
+    Page,
+    SearchResult,
+    Section,
+)
+from service.retrieval.material.filling import MAX_SECTIONS_A_PAGE, Piece, fill
+from service.retrieval.material.gathering import same_section
 from service.retrieval.readers.markdown import PageSection, ParsedPage, parse_page
 from service.retrieval.site.navigation import Site, SitePage
 from tests.fakes.sites import read_site
@@ -38,8 +48,65 @@ class FakeSearchIndex:
         current_path: str = "",
         explain: bool = False,
     ) -> SearchResult:
-        commit, site, parsed = self._site(domain)
+        commit, _, _ = self._site(domain)
         self.queries.append(query)
+        found = self._scored(domain, query, filter)
+        best = found[0][0] if found else 1
+        sections = tuple(_section(place, each, score / best, explain) for score, place, each in found[:limit])
+        return SearchResult(commit, sections, self.instructions)
+
+    async def find_material(self, domain: str, request: MaterialRequest) -> Material:
+        commit, site, parsed = self._site(domain)
+        self.queries.extend(request.queries)
+        scores: dict[tuple[str, int], float] = {}
+        for query in request.queries:
+            found = self._scored(domain, query, request.filter)
+            for score, place, section in found:
+                key = (place.path, section.start_line)
+                scores[key] = max(scores.get(key, 0.0), score / found[0][0])
+        whole = self._readable(domain, request.whole_page, request.filter.groups) if request.whole_page else None
+        matched = {path for path, _ in scores} | ({whole} - {None})
+        pages = [path for path in parsed if path in matched]
+        pieces = [
+            Piece(
+                number << 16 | at, number, _section(site.pages[path], section, 0.0, False),
+                max((score for (one, _), score in scores.items() if one == path), default=0.0),
+                (scores.get((path, section.start_line), 0.0),), (path, section.start_line) in request.known,
+            )
+            for number, path in enumerate(pages)
+            for at, section in enumerate(parsed[path].sections)
+        ]  # fmt: skip
+        sections = fill(
+            pieces, request.budget_tokens, most=MAX_SECTIONS_A_PAGE * request.page_size,
+            first_page=pages.index(whole) if whole is not None else -1,
+        )  # fmt: skip
+        return Material(commit, sections, self.instructions, coverage=1.0 if scores else 0.0)
+
+    async def sections_at(
+        self, domain: str, sources: Sequence[Source], *, readers: Sequence[str] | None = None
+    ) -> tuple[Section | None, ...]:
+        commit, site, parsed = self._site(domain)
+        found: list[Section | None] = []
+        for source in sources:
+            path = self._readable(domain, source.path, readers)
+            sections = [] if path is None else [_section(site.pages[path], one, 0.0, False)
+                                                for one in parsed[path].sections]  # fmt: skip
+            found.append(same_section(sections, source, commit))
+        return tuple(found)
+
+    def _readable(self, domain: str, path: str, readers: Sequence[str] | None) -> str | None:
+        _, site, _ = self._sites[domain]
+        found = path if path in site.pages else site.path_of(path)
+        groups = site.pages[found].groups if found is not None else ()
+        return None if found is None or (readers is not None and groups and not set(groups) & set(readers)) else found
+
+    def _scored(
+        self,
+        domain: str,
+        query: str,
+        filter: SearchFilter,  # noqa: A002
+    ) -> list[tuple[int, SitePage, PageSection]]:
+        _, site, parsed = self._sites[domain]
         words = {word for word in _words(query) if len(word) > 3} or set(_words(query))
         found = []
         for path, page in parsed.items():
@@ -49,15 +116,12 @@ class FakeSearchIndex:
                 if score:
                     found.append((score, place, section))
         found.sort(key=lambda item: -item[0])
-        best = found[0][0] if found else 1
-        sections = tuple(_section(place, each, score / best, explain) for score, place, each in found[:limit])
-        return SearchResult(commit, sections, self.instructions)
+        return found
 
     async def read_page(self, domain: str, path: str, *, readers: Sequence[str] | None = None) -> Page | None:
         _, site, parsed = self._site(domain)
-        found = path if path in site.pages else site.path_of(path)
-        groups = site.pages[found].groups if found is not None else ()
-        if found is None or (readers is not None and groups and not set(groups) & set(readers)):
+        found = self._readable(domain, path, readers)
+        if found is None:
             return None
         return Page(found, site.pages[found].url, site.pages[found].title, parsed[found].content)
 

@@ -8,10 +8,19 @@ from typing import Protocol, cast
 
 from service.domain.errors import Invalid
 from service.domain.search import SearchFilter
+from service.domain.search import Source as SectionSource
 from service.ports.code_host import CodeHost
 from service.ports.docs_source import DocsSource, Source
 from service.ports.model import Model, ModelChunk, ModelEnd, ModelRequest
-from service.ports.search_index import NO_FILTER, Page, SearchIndex, SearchResult
+from service.ports.search_index import (
+    NO_FILTER,
+    Material,
+    MaterialRequest,
+    Page,
+    SearchIndex,
+    SearchResult,
+    Section,
+)
 from service.ports.tracer import NoTracer, SpanKind, Tracer
 from service.ports.webhook_sender import Answer, WebhookSender
 
@@ -124,6 +133,18 @@ class _Index:
             )
             span.set("docsmith.search.results", len(result.sections))
             return result
+
+    async def find_material(self, domain: str, request: MaterialRequest) -> Material:
+        with self._tracer.span("docsmith.search", {"docsmith.site": domain}) as span:
+            material = await self._index.find_material(domain, request)
+            span.set("docsmith.search.results", len(material.sections))
+            return material
+
+    async def sections_at(
+        self, domain: str, sources: Sequence[SectionSource], *, readers: Sequence[str] | None = None
+    ) -> tuple[Section | None, ...]:
+        with self._tracer.span("docsmith.read_page", {"docsmith.site": domain}):
+            return await self._index.sections_at(domain, sources, readers=readers)
 
     async def read_page(self, domain: str, path: str, *, readers: Sequence[str] | None = None) -> Page | None:
         with self._tracer.span("docsmith.read_page", {"docsmith.site": domain}):

@@ -9,7 +9,7 @@ import json
 import sqlite3
 import zlib
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from posixpath import dirname
 
@@ -31,7 +31,9 @@ from service.retrieval.search.ranking import (
     TITLE,
     Candidate,
     Ranking,
+    coverage,
     rank_pages,
+    score_sections,
 )
 from service.retrieval.search.words import PAGE_SHIFT, PAGES, SECTIONS, Words, restriction
 
@@ -42,6 +44,7 @@ NEAR = 2
 """Places in the navigation."""
 FUSED_PAGES = 120
 """The pages whose order their meaning may change."""
+MAX_NAMED = 8
 NEAR_READ = 10
 """Pages and sections that are read for a word near to one that the site does not have."""
 
@@ -81,7 +84,7 @@ class SiteIndex:
         if meta.get("format") != FORMAT:
             raise Invalid(f"The index has format {meta.get('format')!r}; this is made for {FORMAT!r}.")
         self.commit = str(meta["commit"])
-        self._instructions = str(meta.get("instructions", ""))
+        self.instructions = str(meta.get("instructions", ""))
         self._guarded = self._db.execute("SELECT 1 FROM pages WHERE groups != '' LIMIT 1").fetchone() is not None
         self._words = Words.open(folder)
         self._positions = array("i", [-1])  # by page id, which are counted from 1
@@ -106,14 +109,10 @@ class SiteIndex:
         nearness: Nearness | None = None,
     ) -> SearchResult:
         """Without ``nearness`` words alone decide."""
-        terms = read_question(query, self._words, self._near_terms)
         limit = min(limit, MAX_LIMIT)
-        if not terms.weights or limit < 1:
-            return SearchResult(self.commit, (), self._instructions)
-        ranking = self._ranked(terms, wanted, current_path, count=limit if nearness is None else FUSED_PAGES)
-        if nearness is not None:
-            self._fuse(ranking, nearness)
-        return SearchResult(self.commit, self._shown(ranking, limit, explain=explain), self._instructions)
+        ranking = self.ranking(query, wanted, current_path, nearness, count=limit) if limit >= 1 else None
+        shown = self._shown(ranking, limit, explain=explain) if ranking is not None else ()
+        return SearchResult(self.commit, shown, self.instructions)
 
     def _near_terms(self, term: str, distance: int) -> Iterator[str]:
         pages, sections = self._words.with_near_terms(term, distance, NEAR_READ)
@@ -124,6 +123,27 @@ class SiteIndex:
                 yield each
 
     # Ranking
+
+    def ranking(
+        self, query: str, wanted: SearchFilter, current_path: str, nearness: Nearness | None, *, count: int
+    ) -> Ranking | None:
+        """Return at least ``count`` pages, if they match, best first; None for a query without a word to search for."""
+        terms = read_question(query, self._words, self._near_terms)
+        if not terms.weights:
+            return None
+        ranking = self._ranked(terms, wanted, current_path, count=count if nearness is None else FUSED_PAGES)
+        if nearness is not None:
+            self._fuse(ranking, nearness)
+        return ranking
+
+    def section_scores(self, ranking: Ranking, pages: Sequence[int], wanted: SearchFilter) -> dict[int, float]:
+        """Return the scores of all sections of these pages that match, by id."""
+        only = restriction(wanted, SECTIONS, guarded=self._guarded)
+        return score_sections(self._words, ranking.terms, pages, only)
+
+    def coverage(self, ranking: Ranking, page: int) -> float:
+        """Return the part of the question's words, weighed by rarity, that a page has: 0 .. 1."""
+        return coverage(self._words, ranking.terms, page)
 
     def _ranked(self, terms: Terms, wanted: SearchFilter, current_path: str, *, count: int) -> Ranking:
         only = [restriction(wanted, schema, guarded=self._guarded) for schema in (SECTIONS, PAGES)]
@@ -254,13 +274,45 @@ class SiteIndex:
 
     # Pages
 
+    def page_id(self, path: str, readers: Sequence[str] | None) -> int | None:
+        """Return a page by its path or URL, if it is for these readers."""
+        row = self._page_at(path)
+        return row.id if row is not None and self._is_for(row.id, readers) else None
+
+    def named_pages(self, names: Sequence[str], wanted: SearchFilter) -> list[int]:
+        """Return the pages that may be found, by title, path or URL."""
+        found: dict[int, None] = {}
+        only = restriction(wanted, PAGES, guarded=self._guarded)
+        for name in names[:MAX_NAMED]:
+            row = self._page_at(name)
+            for page in self._words.titled(name, only, at=row.id if row is not None else None):
+                found[page] = None
+        return list(found)
+
+    def sections_of(
+        self, pages: Sequence[int], matched: Set[int], long: int | None
+    ) -> Iterator[tuple[int, int, Section]]:
+        """Yield the sections of pages with their ids and pages; of a page with more than ``long`` only those that
+        matched.
+        """
+        rows = self._pages(pages)
+        for page in pages:
+            first, last = section_ids(page)
+            ids = [
+                id_ for (id_,) in self._db.execute("SELECT id FROM sections WHERE id BETWEEN ? AND ?", (first, last))
+            ]
+            if long is not None and len(ids) > long:
+                ids = [id_ for id_ in ids if id_ in matched]
+            for id_, row in self._rows(ids).items():
+                yield id_, page, self._section(row, rows[page], 0.0, None)
+
     def read_page(self, path: str, readers: Sequence[str] | None) -> Page | None:
         row = self._page_at(path)
         if row is None:
             return None
-        content, groups = self._db.execute("SELECT content, groups FROM pages WHERE id = ?", (row.id,)).fetchone()
-        if readers is not None and groups and not any(f"\n{group.casefold()}\n" in groups for group in readers):
+        if not self._is_for(row.id, readers):
             return None
+        (content,) = self._db.execute("SELECT content FROM pages WHERE id = ?", (row.id,)).fetchone()
         first, last = section_ids(row.id)
         sections = [
             zlib.decompress(text).decode()
@@ -269,6 +321,10 @@ class SiteIndex:
             )
         ]
         return Page(row.path, row.url, row.title, unpack_page(content, sections))
+
+    def _is_for(self, page: int, readers: Sequence[str] | None) -> bool:
+        (groups,) = self._db.execute("SELECT groups FROM pages WHERE id = ?", (page,)).fetchone()
+        return readers is None or not groups or any(f"\n{group.casefold()}\n" in groups for group in readers)
 
     def _pages(self, ids: Sequence[int]) -> dict[int, _PageRow]:
         asked = ",".join(map(str, ids))

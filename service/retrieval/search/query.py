@@ -19,11 +19,12 @@ from typing import TypeVar
 
 from service.domain.errors import Invalid, NotFound, Unavailable
 from service.domain.projects.values import DOMAIN
-from service.domain.search import SearchFilter
+from service.domain.search import SearchFilter, Source
 from service.domain.sites import Skipped
-from service.ports.search_index import NO_FILTER, Page, SearchResult
+from service.ports.search_index import NO_FILTER, Material, MaterialRequest, Page, SearchResult, Section
 from service.retrieval.index.atomic_folder import is_whole
 from service.retrieval.index.site_index import SiteIndex
+from service.retrieval.material.gathering import Asked, gather, queries_of, sections_at
 from service.retrieval.search.meaning import Meaning
 
 MAX_OPEN = 64
@@ -129,6 +130,18 @@ class SiteIndexes:
             domain,
             lambda index: index.search(query, limit, filter, current_path, explain=explain, nearness=nearness),
         )
+
+    async def find_material(self, domain: str, request: MaterialRequest) -> Material:
+        asked = [
+            Asked(query, await self._meaning.nearness(domain, query) if self._meaning is not None else None)
+            for query in queries_of(request)
+        ]
+        return await self._asked(domain, lambda index: gather(index, request, asked))
+
+    async def sections_at(
+        self, domain: str, sources: Sequence[Source], *, readers: Sequence[str] | None = None
+    ) -> tuple[Section | None, ...]:
+        return await self._asked(domain, lambda index: sections_at(index, sources, readers))
 
     async def hashes(self, domain: str) -> list[bytes]:
         """Return the content hash of every section of the domain."""

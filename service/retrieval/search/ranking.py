@@ -138,3 +138,20 @@ def _reward_pairs(words: Words, ranking: Ranking, first: Sequence[int]) -> None:
     for page, sections in best.items():
         ranking.pairs[page] = PAIRS * max(found.get(section, 0.0) for section in sections)
         ranking.scores[page] += ranking.pairs[page]
+
+
+def score_sections(words: Words, terms: Terms, pages: Sequence[int], only: Query | None) -> dict[int, float]:
+    """Return the scores of all sections of these pages that match: by words of body and headings, and by pairs."""
+    if not pages:
+        return {}
+    return words.sections_of_pages(
+        {"body": (BODY, terms.weights), "heading": (HEADINGS, terms.weights)}, terms.pairs, PAIRS, pages, only
+    )
+
+
+def coverage(words: Words, terms: Terms, page: int) -> float:
+    """Return the part of the words that a page has, each weighed by how few sections have it: 0 .. 1."""
+    rarity = {term: weight * words.rarity(term) for term, weight in terms.weights.items()}
+    there = sum(rare for term, rare in rarity.items() if words.has(page, term))
+    whole = sum(rarity.values())
+    return min(1.0, there / whole) if whole else 0.0

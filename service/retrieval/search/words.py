@@ -8,6 +8,7 @@ What tantivy is given are terms, never its query language: no text of a page or 
 searches run without Python's lock.
 """
 
+import math
 import os
 import re
 import unicodedata
@@ -32,6 +33,10 @@ MAX_WORD = 64
 MAX_NAMES = 400
 """Names of one section that are also indexed by their parts."""
 MAX_GROUPS = 50
+MAX_NAME = 200
+"""Characters of a page's name that are searched for."""
+MAX_OF_PAGES = 3_000
+"""Sections of some pages that are scored."""
 MAX_STEMS = 5000
 """Words of questions whose terms are kept."""
 LEFT_BY_WRITERS = (".tantivy-writer.lock", ".tantivy-meta.lock")
@@ -308,6 +313,62 @@ class Words:
         ids = Query.boolean_query([(Occur.Should, Query.term_query(SECTIONS, "id", id_)) for id_ in among])
         only = Query.const_score_query(ids, 0.0)
         return {hit.id: hit.score for hit in _hits(self.sections, _any_of(clauses, only), len(among))}
+
+    def sections_of_pages(
+        self, weighed: Mapping[SectionField, tuple[float, Mapping[str, float]]], pairs: Iterable[tuple[str, str]],
+        pair_weight: float, pages: Sequence[int], only: Query | None,
+    ) -> dict[int, float]:  # fmt: skip
+        """Return the scores of the sections of these pages that have a word. ``pairs``: words that count more where
+        they stand side by side.
+        """
+        clauses = [
+            (Occur.Should, _term(SECTIONS, field, term, weight * each))
+            for field, (weight, terms) in weighed.items()
+            for term, each in terms.items()
+        ]
+        clauses += [
+            (Occur.Should, Query.boost_query(Query.phrase_query(SECTIONS, "body", list(pair)), pair_weight))
+            for pair in pairs
+        ]
+        if not clauses:
+            return {}
+        among = Query.boolean_query([(Occur.Should, Query.term_query(SECTIONS, "page", page)) for page in pages])
+        query = Query.boolean_query(
+            [(Occur.Must, _any_of(clauses, only)), (Occur.Must, Query.const_score_query(among, 0.0))]
+        )
+        return {hit.id: hit.score for hit in _hits(self.sections, query, MAX_OF_PAGES)}
+
+    def titled(self, name: str, only: Query | None, *, at: int | None) -> list[int]:
+        """Return the page whose title has all words of a name, and the page ``at``, of those that may be found."""
+        terms = self._analyzer.analyze(searchable(name[:MAX_NAME]))
+        ways = [Query.term_query(PAGES, "id", at)] if at is not None else []
+        if terms:
+            ways.append(Query.boolean_query([(Occur.Must, _term(PAGES, "title", term, 1)) for term in terms[:12]]))
+        if not ways:
+            return []
+        return [hit.id for hit in _hits(self.pages, _any_of([(Occur.Should, way) for way in ways], only), len(ways))]
+
+    def rarity(self, term: str) -> float:
+        """Return the inverse document frequency of a term among sections, as BM25 has it."""
+        count, having = self.sections.num_docs, self.frequency(term)
+        return math.log(1 + (count - having + 0.5) / (having + 0.5))
+
+    def has(self, page: int, term: str) -> bool:
+        """Return whether a page has a term in its title, its headings or its bodies."""
+        fields = [(SECTIONS, self.sections, "body"), (SECTIONS, self.sections, "heading"), (PAGES, self.pages, "title")]
+        return any(
+            _hits(
+                searcher,
+                Query.boolean_query(
+                    [
+                        (Occur.Must, _term(schema, field, term, 1)),
+                        (Occur.Must, Query.const_score_query(Query.term_query(schema, "page", page), 0.0)),
+                    ]
+                ),
+                1,
+            )
+            for schema, searcher, field in fields
+        )
 
     def section_score(self, section: int, field: SectionField, terms: Mapping[str, float]) -> float:
         """Return the score of one field of one section for these terms."""

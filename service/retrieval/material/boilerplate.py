@@ -1,0 +1,95 @@
+"""Sections that say little: what stands on many pages beside their subject.
+
+The rules look at headings and at the form of a text, never at the subject of a site. A section that they name is left
+out of a prompt unless the question asks for that very thing ("what changed in the last release?").
+"""
+
+import re
+
+from service.markup.prose import words_of
+from service.ports.search_index import Section
+
+SHORT = 300
+"""Characters; a shorter section says little by itself, though it may hold the one value that was asked for."""
+LEAST_WORDS = 3
+
+_POINTERS = re.compile(
+    r"(?:see also|see more|next steps?|what.?s next|where to go (?:next|from here)|related(?: \w+){0,3}|further reading"
+    r"|read(?:ing)? more|learn more|more (?:information|resources|reading|help)|additional (?:resources|reading)"
+    r"|(?:external |useful |helpful )?(?:links|resources|references)|references and (?:further )?\w+"
+    r"|what you(?:.ll| will) (?:learn|need to know|build|do)|(?:learning )?objectives"
+    r"|in this (?:guide|article|section|page)"
+    r"|on this page|(?:table of )?contents|toc|feedback|was this (?:page )?helpful|edit this page|contributors"
+    r"|need help|get(?:ting)? help|questions|support|community|credits|acknowledge?ments|license|specifications?"
+    r"|browser compatibility|siehe auch|nächste schritte|voir aussi|étapes suivantes|véase también|próximos pasos"
+    r"|veja também|próximos passos|参照|関連項目|次のステップ|参考|相关链接|下一步|다음 단계|같이 보기)",
+    re.IGNORECASE,
+)  # fmt: skip
+_HISTORY = re.compile(
+    r"(?:change ?logs?|release notes?|release history|version history|what.?s new(?: in .{1,40})?|history|releases|news"
+    r"|(?:version |release )?v?\d+\.\d+(?:\.\d+)?\S{0,20}(?: [-–(].{1,40})?|unreleased|breaking changes since .{1,20}"  # noqa: RUF001
+    r"|änderungen|更新履歴|变更日志|발행 노트|registro de cambios|journal des modifications)",
+    re.IGNORECASE,
+)
+_ASKS_HISTORY = re.compile(
+    r"\b(?:change ?log|release|released|version|versions|changed|changes|new in|since when|deprecat\w*|upgrad\w*"
+    r"|migrat\w*|breaking|v?\d+\.\d+)\b",
+    re.IGNORECASE,
+)
+_COOKIES = re.compile(
+    r"\bcookies?\b.{0,200}\b(?:accept|consent|agree|preferences|privacy)\b", re.IGNORECASE | re.DOTALL
+)
+_LINK = re.compile(
+    r"!?\[([^\]\n]{0,300})\]\([^)\n]{0,500}\)|`[^`\n]{0,200}`_{1,2}|:(?:ref|doc):`[^`\n]{0,200}`|<https?://[^>\s]{1,300}>"
+)
+_LINK_LINE = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+(.*)")
+_CODE = re.compile(r"^\s*(?:```|~~~)", re.MULTILINE)
+_FILE_OF_HISTORY = re.compile(
+    r"(?:^|/)(?:change-?logs?|changes|release-?notes?|history|releases|whats-?new|news)(?:\b|[-_.])", re.IGNORECASE
+)
+
+
+def asks_for_history(question: str) -> bool:
+    """Return whether a question is about versions and what changed in them."""
+    return _ASKS_HISTORY.search(question) is not None
+
+
+def points_elsewhere(section: Section) -> bool:
+    """Return whether a section only leads to other pages, or says what a page is going to say."""
+    heading = section.heading.strip(" :#*?!.…")
+    if heading and _POINTERS.fullmatch(heading) and not _CODE.search(section.text):
+        return len(_without_links(section.text)) < SHORT
+    return is_list_of_links(section.text)
+
+
+def is_list_of_links(text: str) -> bool:
+    """Return whether a text is links, with hardly a word of its own."""
+    if _CODE.search(text) or len(text) > 20_000:
+        return False
+    links = _LINK.findall(text)
+    if len(links) < 3:
+        return False
+    own = re.sub(r"\W+", "", _without_links(text))
+    linked = re.sub(r"\W+", "", "".join(links))
+    return len(own) < len(linked) // 2
+
+
+def _without_links(text: str) -> str:
+    return " ".join(_LINK.sub("", text[:20_000]).split())
+
+
+def is_history(section: Section) -> bool:
+    """Return whether a section is a part of a change log or of release notes."""
+    if _FILE_OF_HISTORY.search(section.path):
+        return True
+    return any(_HISTORY.fullmatch(heading.strip()) for heading in (section.title, *section.heading_path))
+
+
+def is_banner(text: str) -> bool:
+    """Return whether a text asks for consent to cookies."""
+    return len(text) < 4 * SHORT and _COOKIES.search(text) is not None
+
+
+def is_empty(text: str) -> bool:
+    """Return whether a text has no words that a reader would see."""
+    return len(text) < SHORT and len(words_of(text).split()) < LEAST_WORDS

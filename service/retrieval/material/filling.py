@@ -1,0 +1,163 @@
+"""Fill a prompt's budget with sections: the best ones, their neighbours, and each text once.
+
+A section is worth what it scores itself, what its page scores, and a part of its better neighbour's worth, since an
+answer often begins in one section and goes on in the next. The sections are taken in the order of their worth as long
+as they fit. No page gets more than ``PAGE_SHARE`` of the budget before the other pages had their turn; each query of
+several gets its part first, so that a comparison has both sides.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from service.domain.tokens import tokens_in
+from service.ports.search_index import Section
+from service.retrieval.material.cutting import beginning
+
+PAGE_WEIGHT, SECTION_WEIGHT = 0.5, 1.0
+NEIGHBOUR = 0.25
+"""The part of the better neighbour's worth that a section has at least."""
+LEAST_WORTH = 0.1
+"""The part of the best section's worth, below which a section is no help."""
+PAGE_SHARE = 0.6
+"""The part of the budget that one page may have while others wait."""
+FRAME_TOKENS = 24
+"""For the tags, the title and the headings of a section in a prompt."""
+LEAST_CUT = 200
+"""Tokens; less of a section is not worth a place."""
+MAX_SECTIONS_A_PAGE = 12
+"""Sections of the result for each page that was asked for: a record of them stays small."""
+_SPACE = re.compile(r"\W+")
+
+
+class Piece(Struct):
+    """A section that may become a part of the material."""
+
+    id: int
+    """Grows with the page's order: neighbours differ by one."""
+    page: int
+    section: Section
+    page_score: float
+    """0 .. 1, the best page being 1."""
+    own_scores: tuple[float, ...]
+    """0 .. 1, for each query; the best section being 1."""
+    is_known: bool = False
+    """The prompt has it already."""
+    worths: tuple[float, ...] = ()
+
+    @property
+    def worth(self) -> float:
+        return max(self.worths)
+
+
+def fill(pieces: Iterable[Piece], budget_tokens: int, *, most: int, first_page: int = -1) -> list[Section]:
+    """Return the sections for the budget, at most ``most``, in the order of the prompt.
+
+    ``first_page``: the page that goes whole before all others; -1 for none.
+    """
+    held = _without_repeats(sorted(pieces, key=lambda piece: piece.id), first_page)
+    if not held:
+        return []
+    _weigh(held)
+    chosen = _Chosen(budget_tokens, most)
+    if first_page >= 0:
+        chosen.take([piece for piece in held if piece.page == first_page], budget_tokens)
+    queries = range(len(held[0].worths))
+    for query in queries if len(queries) > 1 else ():
+        # The first query is the whole question, and gets the rest.
+        part = budget_tokens // (len(queries) + 1)
+        chosen.take(sorted(held, key=lambda piece: (-piece.worths[query], piece.id)), part, share=PAGE_SHARE, of=query)
+    ordered = sorted(held, key=lambda piece: (-piece.worth, piece.id))
+    chosen.take(ordered, budget_tokens, share=PAGE_SHARE)
+    chosen.take(ordered, budget_tokens)
+    return chosen.in_order(first_page)
+
+
+def _without_repeats(pieces: Sequence[Piece], first_page: int) -> list[Piece]:
+    """Each text once: where it scores best, which is rarely an older version or another language."""
+    best: dict[str, Piece] = {}
+    for piece in pieces:
+        key = _SPACE.sub(" ", piece.section.text).strip().casefold()
+        other = best.get(key)
+        if other is None or _rank(piece, first_page) > _rank(other, first_page):
+            best[key] = piece
+    return sorted(best.values(), key=lambda piece: piece.id)
+
+
+def _rank(piece: Piece, first_page: int) -> tuple[bool, bool, float]:
+    return piece.is_known, piece.page == first_page, piece.page_score + max(piece.own_scores)
+
+
+def _weigh(pieces: Sequence[Piece]) -> None:
+    for piece in pieces:
+        piece.worths = tuple(PAGE_WEIGHT * piece.page_score + SECTION_WEIGHT * score for score in piece.own_scores)
+    raised: list[tuple[Piece, tuple[float, ...]]] = []
+    for one, other in pairwise(pieces):
+        if one.page == other.page and other.id - one.id <= 2:
+            raised += [(one, other.worths), (other, one.worths)]
+    for piece, near in raised:
+        piece.worths = tuple(
+            worth + NEIGHBOUR * max(0.0, by - worth) for worth, by in zip(piece.worths, near, strict=True)
+        )
+
+
+class _Chosen:
+    def __init__(self, budget_tokens: int, most: int) -> None:
+        self._budget, self._most = budget_tokens, most
+        self._left = budget_tokens
+        self._pieces: dict[int, Piece] = {}
+        self._of_page: dict[int, int] = {}
+
+    def take(self, ordered: Sequence[Piece], up_to: int, *, share: float = 1.0, of: int | None = None) -> None:
+        """Add pieces, in this order, up to a number of tokens."""
+        if not ordered:
+            return
+        used = 0
+        best = max(piece.worth if of is None else piece.worths[of] for piece in ordered)
+        for piece in ordered:
+            if len(self._pieces) >= self._most or self._left < FRAME_TOKENS:
+                break
+            worth = piece.worth if of is None else piece.worths[of]
+            if worth < LEAST_WORTH * best:
+                break
+            if piece.id in self._pieces:
+                used += _cost(piece) if of is not None else 0
+                continue
+            cost = _cost(piece)
+            left = min(self._left, up_to - used)
+            of_page = self._of_page.get(piece.page, 0)
+            if of_page and of_page + cost > share * self._budget:
+                continue
+            if cost > left:
+                if self._pieces or left < LEAST_CUT:
+                    continue
+                piece = _cut(piece, left)
+                cost = _cost(piece)
+            used += cost
+            self._left -= cost
+            self._of_page[piece.page] = of_page + cost
+            self._pieces[piece.id] = piece
+
+    def in_order(self, first_page: int) -> list[Section]:
+        """Return the chosen pages by their best piece, each in its own order."""
+        best: dict[int, float] = {}
+        for piece in self._pieces.values():
+            best[piece.page] = max(best.get(piece.page, 0.0), piece.worth)
+        top = max(best.values(), default=1.0) or 1.0
+        ordered = sorted(
+            self._pieces.values(), key=lambda piece: (piece.page != first_page, -best[piece.page], piece.page, piece.id)
+        )
+        return [replace(piece.section, score=round(min(1.0, piece.worth / top), 4)) for piece in ordered]
+
+
+def _cost(piece: Piece) -> int:
+    return 0 if piece.is_known else tokens_in(piece.section.text) + FRAME_TOKENS
+
+
+def _cut(piece: Piece, budget_tokens: int) -> Piece:
+    text = beginning(piece.section.text, budget_tokens - FRAME_TOKENS)
+    cut = replace(piece.section, text=text)
+    return Piece(piece.id, piece.page, cut, piece.page_score, piece.own_scores, worths=piece.worths)

@@ -1,0 +1,134 @@
+"""The material for a prompt, from the index of one site.
+
+Pages are ranked as for a search, for each query. Of the best ones every section is scored against the question, and
+``filling`` takes the best that the budget holds. A page of the budget's first half is rarely wrong, but the section
+that answers is often not the best by words alone: so a section is judged with its page and its neighbours.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from service.domain.search import Source
+from service.ports.search_index import Material, MaterialRequest, Section
+from service.retrieval.index.site_index import Nearness, SiteIndex
+from service.retrieval.material import boilerplate
+from service.retrieval.material.filling import MAX_SECTIONS_A_PAGE, Piece, fill
+from service.retrieval.material.sides import sides_of
+from service.retrieval.search.ranking import Ranking
+
+MAX_QUERIES = 6
+LEAST_PAGES, MOST_PAGES = 12, 60
+PAGES_A_PAGE = 3
+"""Pages that are looked at for each one that was asked for."""
+LONG_PAGE = 60
+"""Sections; of a longer page, such as a reference, only those with a word of the question are read."""
+EXPECTED_PAGE = 0.9
+"""The least score of a page that is expected to answer; the best page has 1."""
+SAYS_LITTLE = 0.85
+"""What is left of a short section's score."""
+
+
+class Asked(Struct, frozen=True):
+    """A query, and how near in meaning sections are to it, where meanings are compared."""
+
+    text: str
+    nearness: Nearness | None = None
+
+
+def queries_of(request: MaterialRequest) -> tuple[str, ...]:
+    """Return the queries, and the sides of a comparison where the request has no more than the question."""
+    queries = tuple(dict.fromkeys(query for query in request.queries if query.strip()))[:MAX_QUERIES]
+    return (*queries, *sides_of(queries[0])) if len(queries) == 1 else queries
+
+
+def gather(index: SiteIndex, request: MaterialRequest, asked: Sequence[Asked]) -> Material:
+    """``asked``: as ``queries_of`` has them."""
+    pages = min(MOST_PAGES, max(LEAST_PAGES, PAGES_A_PAGE * request.page_size))
+    rankings = [
+        ranking
+        for one in asked
+        if (ranking := index.ranking(one.text, request.filter, request.current_path, one.nearness, count=pages))
+    ]
+    scores = _scores(rankings, pages)
+    _expect(index, request, scores)
+    first = index.page_id(request.whole_page, request.filter.groups) if request.whole_page else None
+    if first is not None:
+        scores[first] = 1.0
+    if not scores:
+        return Material(index.commit, (), index.instructions, coverage=0.0)
+    pieces = _pieces(index, request, rankings, scores, first)
+    sections = fill(
+        pieces, request.budget_tokens, most=MAX_SECTIONS_A_PAGE * request.page_size,
+        first_page=-1 if first is None else first,
+    )  # fmt: skip
+    coverage = index.coverage(rankings[0], max(scores, key=scores.__getitem__)) if rankings else 0.0
+    return Material(index.commit, sections, index.instructions, coverage)
+
+
+def _scores(rankings: Sequence[Ranking], count: int) -> dict[int, float]:
+    """Return the best pages of each ranking, the best having 1."""
+    scores: dict[int, float] = {}
+    for ranking in rankings:
+        top = ranking.candidates[0].score if ranking.candidates else 0.0
+        for candidate in ranking.candidates[: count if ranking is rankings[0] else count // 2]:
+            if top > 0:
+                scores[candidate.page] = max(scores.get(candidate.page, 0.0), candidate.score / top)
+    return scores
+
+
+def _expect(index: SiteIndex, request: MaterialRequest, scores: dict[int, float]) -> None:
+    for page in index.named_pages(request.pages, request.filter):
+        scores[page] = max(scores.get(page, 0.0), EXPECTED_PAGE)
+
+
+def _pieces(
+    index: SiteIndex, request: MaterialRequest, rankings: Sequence[Ranking], scores: Mapping[int, float],
+    first: int | None,
+) -> list[Piece]:  # fmt: skip
+    own = [index.section_scores(ranking, list(scores), request.filter) for ranking in rankings]
+    tops = [max(found.values(), default=0.0) or 1.0 for found in own]
+    matched = {section for found in own for section in found}
+    wants_history = boilerplate.asks_for_history(request.queries[0]) if request.queries else False
+    pieces: list[Piece] = []
+    for id_, page, section in index.sections_of(list(scores), matched, LONG_PAGE):
+        is_known = (section.path, section.start_line) in request.known
+        if page != first and not is_known and _is_boilerplate(section, wants_history=wants_history):
+            continue
+        factor = SAYS_LITTLE if len(section.text) < boilerplate.SHORT else 1.0
+        each = tuple(factor * found.get(id_, 0.0) / top for found, top in zip(own, tops, strict=True))
+        pieces.append(Piece(id_, page, section, scores[page], each or (0.0,), is_known))
+    return pieces
+
+
+def _is_boilerplate(section: Section, *, wants_history: bool) -> bool:
+    return (
+        boilerplate.is_empty(section.text)
+        or boilerplate.is_banner(section.text)
+        or boilerplate.points_elsewhere(section)
+        or (not wants_history and boilerplate.is_history(section))
+    )
+
+
+def sections_at(
+    index: SiteIndex, sources: Sequence[Source], readers: Sequence[str] | None
+) -> tuple[Section | None, ...]:
+    """As the port has it."""
+    held: dict[str, list[Section]] = {}
+    found: list[Section | None] = []
+    for source in sources:
+        if source.path not in held:
+            page = index.page_id(source.path, readers)
+            held[source.path] = (
+                [section for _, _, section in index.sections_of([page], set(), None)] if page is not None else []
+            )
+        found.append(same_section(held[source.path], source, index.commit))
+    return tuple(found)
+
+
+def same_section(sections: Sequence[Section], source: Source, commit: str) -> Section | None:
+    """Return the section of a page that was recorded as a source."""
+    same = [each for each in sections if each.path == source.path and each.heading == source.heading]
+    if source.commit == commit:
+        same = [each for each in same if each.start_line == source.start_line]
+    return min(same, key=lambda each: abs(each.start_line - source.start_line), default=None)

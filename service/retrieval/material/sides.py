@@ -1,0 +1,48 @@
+"""The sides of a comparison: "Deployment vs StatefulSet" asks for two things, and each needs its own passages."""
+
+import re
+
+MAX_QUESTION = 300
+MAX_SIDE_WORDS = 8
+_BOUNDS = re.compile(r"[?!;,.:()\n]")
+_PATTERNS = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"\b(?:difference|differences|distinction|choose|choosing|decide|compare|comparison|trade-?offs?)\b.{0,30}?"
+        r"\b(?:between|of)\s+(?P<one>.+?)\s+(?:and|or|vs\.?|versus)\s+(?P<two>.+)",
+        r"\bcompar(?:e|ing|ison of)\s+(?P<one>.+?)\s+(?:and|to|with|against|vs\.?|versus)\s+(?P<two>.+)",
+        r"(?P<one>.+?)\s+(?:vs\.?|versus|compared (?:to|with)|as opposed to|instead of|rather than|differs? from"
+        r"|different from|over)\s+(?P<two>.+)",
+        r"\bunterschied(?:e)?\b.{0,20}?\bzwischen\s+(?P<one>.+?)\s+und\s+(?P<two>.+)",
+        r"\bdifférences?\b.{0,20}?\bentre\s+(?P<one>.+?)\s+et\s+(?P<two>.+)",
+        r"\bdiferencias?\b.{0,20}?\bentre\s+(?P<one>.+?)\s+y\s+(?P<two>.+)",
+        r"\bdiferenças?\b.{0,20}?\bentre\s+(?P<one>.+?)\s+e\s+(?P<two>.+)",
+        r"\b(?:should i|do i|shall i|better|which)\b.{0,40}?(?P<one>\S+(?: \S+){0,3}?)\s+or\s+(?P<two>.+)",
+    )
+)
+_LEAD = re.compile(
+    r"^(?:(?:what|which|when|why|how|is|are|the|a|an|should|would|do|does|i|we|you|to|use|using|one|choose|prefer"
+    r"|can|it|better|between|difference|explain|ein|eine|der|die|das|le|la|les|un|une|el|los|las|uma?|o|os)\s+)+",
+    re.IGNORECASE,
+)
+
+
+def sides_of(question: str) -> tuple[str, ...]:
+    """Return what a question compares, two texts; nothing when it compares nothing."""
+    if len(question) > MAX_QUESTION:
+        return ()
+    for sentence in _BOUNDS.split(question):
+        for pattern in _PATTERNS:
+            found = pattern.search(" ".join(sentence.split()))
+            if found is None:
+                continue
+            sides = tuple(_side(found[name], last=name == "one") for name in ("one", "two"))
+            if all(sides) and sides[0].casefold() != sides[1].casefold():
+                return sides
+    return ()
+
+
+def _side(text: str, *, last: bool) -> str:
+    """Return the words of one side: those next to the word that compares."""
+    words = _LEAD.sub("", f"{text.strip()} ").split()
+    return " ".join(words[-MAX_SIDE_WORDS:] if last else words[:MAX_SIDE_WORDS])

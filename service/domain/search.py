@@ -12,6 +12,17 @@ class SearchFilter(Struct, frozen=True, omit_defaults=True):
     groups: tuple[str, ...] = ()
 
 
+class QueryWord(Struct, frozen=True):
+    """A word of a question, as a search read it."""
+
+    typed: str
+    """In lower case."""
+    share: float
+    """The part of the site's sections that have it, 0 .. 1; 0 for a word that is not on the site."""
+    corrected: str = ""
+    """The words of the site that were looked up instead, by their stems; empty for a word that is on the site."""
+
+
 class Source(Struct, frozen=True):
     """A passage that an answer was made from."""
 

@@ -6,6 +6,7 @@ from typing import Any, Literal, Protocol
 from msgspec import Struct
 
 from service.domain.model import ToolCall, Usage
+from service.domain.search import QueryWord
 from service.domain.tool_values import NOWHERE, Span, ToolValue
 
 CONTEXT_WINDOW_EXCEEDED = "context_window_exceeded"
@@ -81,6 +82,10 @@ class Grounding(Struct, frozen=True):
 
     question: str
     passages: tuple[Passage, ...]
+    words: tuple[QueryWord, ...] = ()
+    """The question's words as the search read them."""
+    sides: tuple[str, ...] = ()
+    """The two things that the question compares; empty where it compares nothing."""
 
 
 class ModelRequest(Struct, frozen=True):

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from service.domain.search import SearchFilter, Source
+from service.domain.search import QueryWord, SearchFilter, Source
 
 NO_FILTER = SearchFilter()
 
@@ -111,6 +111,8 @@ class Material(Struct, frozen=True):
     """The part of the question's words, weighed by rarity, that the best page has: 0 .. 1. Under about a half, the
     question is likely asked in other words than those of the documentation, or not answered by it.
     """
+    words: tuple[QueryWord, ...] = ()
+    """Words of the first query, without those that only make it a question; the first ones of a long query."""
 
 
 class SearchIndex(Protocol):

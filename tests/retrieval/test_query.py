@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from service.domain.errors import Invalid, NotFound
 from service.domain.search import SearchFilter
+from service.ports.search_index import MaterialRequest
 from service.retrieval.search.query import IndexBroken, SiteIndexes
 from tests.retrieval.sites import COMMIT, DOMAIN, Indexed, build
 
@@ -52,6 +53,15 @@ async def site(indexed: Indexed) -> Indexed:
 )
 async def test_a_question_finds_the_right_page(site, question, path):
     assert (await site.paths(question))[0] == path
+
+
+async def test_material_reports_how_each_word_was_read(site):
+    request = MaterialRequest(("How is the Contaner of a zebra run?",), budget_tokens=500)
+    words = {word.typed: word for word in (await site.index.find_material(DOMAIN, request)).words}
+    assert list(words) == ["contaner", "zebra", "run"]
+    assert (words["contaner"].corrected, words["contaner"].share) == ("contain", 0.0)
+    assert (words["zebra"].corrected, words["zebra"].share) == ("", 0.0)
+    assert 0 < words["run"].share < 1
 
 
 async def test_a_page_is_found_by_what_others_call_it(site):

@@ -16,13 +16,13 @@ from posixpath import dirname
 from msgspec import Struct
 
 from service.domain.errors import Invalid
-from service.domain.search import SearchFilter
+from service.domain.search import QueryWord, SearchFilter
 from service.domain.sites import Skipped
 from service.markup.prose import words_of
 from service.ports.search_index import Explanation, Page, SearchResult, Section
 from service.retrieval.index.stored import FORMAT, PAGES_FILE, section_ids, unpack_page
 from service.retrieval.index.vectors import meant
-from service.retrieval.search.question import Terms, letters_apart, read_question
+from service.retrieval.search.question import Terms, letters_apart, query_words, read_question
 from service.retrieval.search.ranking import (
     HEADINGS,
     LINKS,
@@ -273,6 +273,10 @@ class SiteIndex:
         )
 
     # Pages
+
+    def query_words(self, query: str, ranking: Ranking | None) -> tuple[QueryWord, ...]:
+        """Return the words of a query as its ranking read them."""
+        return query_words(query, self._words, ranking.terms.corrected if ranking is not None else {})
 
     def page_id(self, path: str, readers: Sequence[str] | None) -> int | None:
         """Return a page by its path or URL, if it is for these readers."""

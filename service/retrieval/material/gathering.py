@@ -55,15 +55,16 @@ def gather(index: SiteIndex, request: MaterialRequest, asked: Sequence[Asked]) -
     first = index.page_id(request.whole_page, request.filter.groups) if request.whole_page else None
     if first is not None:
         scores[first] = 1.0
+    words = index.query_words(asked[0].text, rankings[0] if rankings else None) if asked else ()
     if not scores:
-        return Material(index.commit, (), index.instructions, coverage=0.0)
+        return Material(index.commit, (), index.instructions, coverage=0.0, words=words)
     pieces = _pieces(index, request, rankings, scores, first)
     sections = fill(
         pieces, request.budget_tokens, most=MAX_SECTIONS_A_PAGE * request.page_size,
         first_page=-1 if first is None else first,
     )  # fmt: skip
     coverage = index.coverage(rankings[0], max(scores, key=scores.__getitem__)) if rankings else 0.0
-    return Material(index.commit, sections, index.instructions, coverage)
+    return Material(index.commit, sections, index.instructions, coverage, words)
 
 
 def _scores(rankings: Sequence[Ranking], count: int) -> dict[int, float]:

@@ -12,6 +12,7 @@ from itertools import pairwise
 
 from msgspec import Struct
 
+from service.domain.search import QueryWord
 from service.retrieval.search.words import MAX_WORD, Words, parts_of, searchable
 
 MAX_QUERY = 32_768
@@ -74,6 +75,16 @@ def read_question(query: str, words: Words, near: NearTerms) -> Terms:
         if first != second and first in chosen and second in chosen
     )
     return Terms(chosen, tuple(pairs)[:MAX_TERMS], corrected)
+
+
+def query_words(query: str, words: Words, corrected: Mapping[str, str]) -> tuple[QueryWord, ...]:
+    """Return the first words that are looked up, each once. ``corrected``: as ``Terms`` has it."""
+    kept = dict.fromkeys(words_of_question(query))
+    sections = max(1, words.sections.num_docs)
+    return tuple(
+        QueryWord(word.casefold(), min(1.0, words.frequency(words.stem(word)) / sections), corrected.get(word, ""))
+        for word in list(kept)[: 2 * MAX_TERMS]
+    )
 
 
 def words_of_question(query: str) -> list[str]:

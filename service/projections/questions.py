@@ -18,6 +18,7 @@ from service.domain.threads.recorded_reply import (
     ReaderReturned,
     ReplyCompleted,
     ReplyFailed,
+    ReplyResumed,
     ReplyStarted,
     ReplyStopped,
     ReplyWritten,
@@ -144,7 +145,7 @@ def _apply(db: sqlite3.Connection, recorded: RecordedEvent, thread_id: str, even
                 "UPDATE answers SET rating = ?, comment = ?, rated_at = ?, rated = ? WHERE id = ?",
                 (given.rating, given.comment, stamp(given.given_at), recorded.position, given.reply_id),
             )
-        case ReaderLeft() | ReaderReturned():
+        case ReplyResumed() | ReaderLeft() | ReaderReturned():
             pass
         case unknown:
             assert_never(unknown)

@@ -16,6 +16,7 @@ from service.domain.threads.recorded_reply import (
     ReaderReturned,
     ReplyCompleted,
     ReplyFailed,
+    ReplyResumed,
     ReplyStarted,
     ReplyStopped,
     ReplyWritten,
@@ -88,6 +89,8 @@ class ThreadsView:
                 )
             case ReplyStopped(reply_id=reply_id, reason=reason):
                 db.execute("UPDATE replies SET state = ? WHERE id = ?", (reason, reply_id))
+            case ReplyResumed(reply_id=reply_id, instance=instance):
+                db.execute("UPDATE replies SET instance = ? WHERE id = ?", (instance, reply_id))
             case ReplyFailed(reply_id=reply_id):
                 db.execute("UPDATE replies SET state = 'failed' WHERE id = ?", (reply_id,))
             case SourcesFound() | ReplyWritten() | ReaderLeft() | ReaderReturned() | FeedbackGiven():

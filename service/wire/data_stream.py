@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import assert_never
 
 from service.domain.model import Usage
+from service.domain.threads.recorded_reply import FinishReason
 from service.domain.threads.replies import (
     ReplyBroken,
     ReplyDone,
@@ -64,6 +65,10 @@ KEEP_ALIVE = b"\n"
 """An empty line; every version skips it."""
 
 NO_USAGE = Usage()
+_FINISH_REASONS: Mapping[FinishReason, str] = MappingProxyType(
+    {"stop": "stop", "length": "length", "content_filter": "content-filter"}
+)
+"""As AI SDK 4 names them."""
 
 
 def line(code: str, value: object) -> bytes:
@@ -105,13 +110,14 @@ class DataStreamEncoder:
             case TextDelta(text=text):
                 lines = self._end_step("tool-calls") if self._calls else []
                 return [*lines, *self._begin_step(), line("0", text)]
-            case ReplyDone(usage=usage):
+            case ReplyDone(usage=usage, finish_reason=finish_reason):
+                reason = _FINISH_REASONS[finish_reason]
                 finish = {"type": "finish", "threadId": self._thread_id}
                 lines = self._end_step("tool-calls") if self._calls else []
                 lines += self._begin_step()
                 lines += [line("2", [finish]), line("8", [finish])]
-                lines += self._end_step("stop", usage)
-                return [*lines, line("d", {**finish, "finishReason": "stop", "usage": usage_of(usage)})]
+                lines += self._end_step(reason, usage)
+                return [*lines, line("d", {**finish, "finishReason": reason, "usage": usage_of(usage)})]
             case ReplyBroken(message=message):
                 return [line("3", message)]
             case _:

@@ -101,9 +101,16 @@ data: [DONE]
 
 
 class ThreadMetadata(Struct, frozen=True, rename="camel"):
-    """Which thread a reply is in."""
+    """Which thread a reply is in, and why its text ends."""
 
     thread_id: Annotated[str | UnsetType, Meta(description="The thread's id.")] = UNSET
+    finish_reason: Annotated[
+        str | UnsetType,
+        Meta(
+            description="`finish`: why the model wrote no more, where its text is not whole.",
+            extra_json_schema={"enum": ["length", "content-filter"]},
+        ),
+    ] = UNSET
 
 
 class UiChunk(Struct, frozen=True, rename="camel"):
@@ -153,6 +160,7 @@ class _Chunk(Struct, frozen=True, tag_field="type", rename="camel"):
 
 class _Metadata(Struct, frozen=True, rename="camel"):
     thread_id: str
+    finish_reason: str | UnsetType = UNSET
 
 
 class _Start(_Chunk, frozen=True, tag="start"):
@@ -223,6 +231,7 @@ class _PlainFinish(_Chunk, frozen=True, tag="finish"):
 
 class _DocumentedFinish(_Chunk, frozen=True, tag="finish"):
     thread_id: str
+    finish_reason: str | UnsetType = UNSET
 
 
 _DONE = SseEvent("[DONE]", b"data: [DONE]\n\n")
@@ -264,8 +273,9 @@ class UiMessageEncoder:
                 return _ordinary(self._search_finished(event))
             case TextDelta(text=text):
                 return _ordinary(self._text(text))
-            case ReplyDone():
-                return [*_ordinary(self._end_step()), self._finish(), _DONE]
+            case ReplyDone(finish_reason=reason):
+                named = UNSET if reason == "stop" else reason.replace("_", "-")
+                return [*_ordinary(self._end_step()), self._finish(named), _DONE]
             case ReplyBroken(message=message):
                 failed: list[_Chunk] = [_ToolOutputError(call_id, message) for call_id in self._calls]
                 self._calls.clear()
@@ -315,10 +325,13 @@ class UiMessageEncoder:
         self._step_is_open, self._text_id = False, ""
         return [*chunks, _FinishStep()]
 
-    def _finish(self) -> SseEvent:
+    def _finish(self, reason: str | UnsetType) -> SseEvent:
+        """The reason goes into the metadata, where every version takes it: as a field of the chunk the first ones of 5
+        refuse it.
+        """
         if self._plain:
-            return _ordinary([_PlainFinish(self._thread_id, _Metadata(self._thread_id))])[0]
-        return _wrapped_finish(json_line(_DocumentedFinish(self._thread_id)))
+            return _ordinary([_PlainFinish(self._thread_id, _Metadata(self._thread_id, reason))])[0]
+        return _wrapped_finish(json_line(_DocumentedFinish(self._thread_id, reason)))
 
 
 def _event(data: bytes) -> bytes:

@@ -46,6 +46,7 @@ from service.domain.threads.recorded_reply import (
 from service.domain.threads.replies import (
     STOPPED,
     AnswerEvent,
+    CallEnded,
     ModelFailure,
     ReplyBroken,
     ReplyDone,
@@ -305,7 +306,7 @@ class Replier:
                         if characters > MAX_REPLY_CHARACTERS:
                             event = TOO_LONG
                         elif isinstance(event, TextDelta):
-                            writer.write(event.text)
+                            writer.write(event.text, event.raw)
                             topic.publish(event)
                             continue
                         else:
@@ -317,11 +318,21 @@ class Replier:
                         if self._context.on_model_failure is not None:
                             self._context.on_model_failure(event)
                         continue
+                    if isinstance(event, CallEnded):
+                        writer.end_call(event.raw, event.end)
+                        continue
                     match event:
                         case ReplyDone() as done:
                             await writer.end(
                                 CompleteReply(
-                                    reply_id, done.text, done.cited, done.resolution, done.model, done.usage, now()
+                                    reply_id,
+                                    done.text,
+                                    done.cited,
+                                    done.resolution,
+                                    done.model,
+                                    done.usage,
+                                    now(),
+                                    done.finish_reason,
                                 )
                             )
                         case SearchFinished(query=query, sources=sources):

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from eventstore import CommandId, EventStore, Executed, Metadata, SubjectErased, execute
 from service.domain.errors import Conflict, NotFound
-from service.domain.threads.recorded_reply import RecordText
+from service.domain.threads.recorded_reply import CallEnd, RecordText
 from service.domain.threads.threads import ThreadCommand, ThreadEvent, ThreadState
 from service.streams import THREADS
 
@@ -47,6 +47,7 @@ class ReplyWriter:
         self._metadata = Metadata(causation=position)
         self._waiting: list[tuple[ThreadCommand, CommandId]] = []
         self._text: list[str] = []
+        self._raw: list[str] = []
         self._thoughts: list[str] = []
         self._lock = asyncio.Lock()
         self._executed: Executed[ThreadState, ThreadEvent] | None = None
@@ -57,8 +58,15 @@ class ReplyWriter:
         self._cut()
         self._waiting.append((command, CommandId()))
 
-    def write(self, text: str) -> None:
+    def write(self, text: str, raw: str | None = None) -> None:
+        """Record text that readers see. ``raw``: the model's own words behind it; None: they are the same."""
         self._text.append(text)
+        self._raw.append(text if raw is None else raw)
+
+    def end_call(self, raw: str, end: CallEnd) -> None:
+        """Record that a call of the model has ended, and the words of it that no reader sees."""
+        self._raw.append(raw)
+        self._cut(end)
 
     def think(self, text: str) -> None:
         """Record the model's reasoning; it is sent to no reader."""
@@ -89,11 +97,13 @@ class ReplyWriter:
             await self.flush()
             await self._execute(command, CommandId())
 
-    def _cut(self) -> None:
-        if self._text or self._thoughts:
-            written = RecordText(self._reply_id, "".join(self._text), "".join(self._thoughts))
+    def _cut(self, end: CallEnd | None = None) -> None:
+        if self._text or self._raw or self._thoughts or end is not None:
+            text, raw = "".join(self._text), "".join(self._raw)
+            written = RecordText(self._reply_id, text, "".join(self._thoughts), None if raw == text else raw, end)
             self._waiting.append((written, CommandId()))
             self._text.clear()
+            self._raw.clear()
             self._thoughts.clear()
 
     async def _execute(self, command: ThreadCommand, command_id: CommandId) -> None:

@@ -18,6 +18,7 @@ from service.domain.threads.recorded_reply import (
     RecordText,
     ReplyStarted,
     ReplyStopped,
+    ResumeReply,
     ReturnToReply,
     StopReply,
 )
@@ -115,6 +116,20 @@ def test_written_text_stays_when_a_reply_ends_early(end):
 def test_a_reply_that_is_not_there_cannot_be_written():
     with pytest.raises(NotFound):
         decide(RecordText("r9", "x"), after(START))
+
+
+def test_one_process_takes_a_reply_over_and_no_other():
+    taken = after(START, RecordText("r1", "Run"), ResumeReply("r1", "one", "two", NOW))
+    reply = taken.turns[0].reply
+    assert (reply.state, reply.text, reply.instance, reply.resumes) == ("active", "Run", "two", 1)
+    assert reply.is_undelivered
+    with pytest.raises(Conflict):
+        decide(ResumeReply("r1", "one", "three", NOW), taken)
+
+
+def test_a_reply_goes_on_twice_and_then_ends():
+    thread = after(START, ResumeReply("r1", "one", "two", NOW), ResumeReply("r1", "two", "three", NOW))
+    assert decide(ResumeReply("r1", "three", "four", NOW), thread) == [ReplyStopped("r1", "interrupted", NOW)]
 
 
 def test_two_turns_have_their_own_replies():

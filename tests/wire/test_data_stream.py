@@ -46,6 +46,12 @@ def test_a_reply_is_sent_to_the_byte():
     assert encoded(events) == GOLDEN
 
 
+def test_cut_answer_names_its_length_as_the_reason():
+    done = ReplyDone("To", (), "answered", "m", Usage(), "length")
+    ends = [value["finishReason"] for code, value in lines_of([ReplyOpened("T", "m"), done]) if code in "ed"]
+    assert ends == ["length", "length"]
+
+
 def test_an_error_is_one_string():
     assert lines_of(sample_replies.BROKEN)[-1] == ("3", "The model is unavailable.")
 

@@ -113,6 +113,16 @@ def test_plain_reader_gets_one_finish_with_the_thread_on_top():
     assert body.count(b'finish"') == 1
 
 
+def test_cut_answer_has_its_reason_in_the_metadata():
+    done = ReplyDone("To", (), "answered", "m", Usage(), "length")
+    finish = chunks_of([ReplyOpened("T", "m"), done])[-1]
+    assert finish.keys() == {"type", "messageMetadata"}
+    assert finish["messageMetadata"]["finishReason"] == "length"
+    assert b'"messageMetadata":{"threadId":"T","finishReason":"length"}' in encoded([done], plain=True).replace(
+        b'"threadId":""', b'"threadId":"T"'
+    )
+
+
 def test_a_line_reader_finds_the_documented_finish_event():
     lines = [line for line in encoded(GOLDEN_EVENTS).decode().split("\n") if line.startswith("data: ")]
     assert lines[-1] == "data: [DONE]"

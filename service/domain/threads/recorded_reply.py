@@ -1,9 +1,9 @@
 """A reply on record, and the part of a thread's decisions that is about one reply."""
 
 from datetime import datetime
-from typing import Literal, assert_never
+from typing import Annotated, Literal, assert_never
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from service.domain.errors import Conflict
@@ -14,6 +14,10 @@ from service.domain.threads import feedback
 from service.domain.threads.feedback import Feedback, FeedbackGiven
 
 Resolution = Literal["answered", "unanswered"]
+FinishReason = Literal["stop", "length", "content_filter"]
+"""Why the model wrote no more."""
+MAX_RESUMES = 2
+"""How often a reply goes on in another process: each time its model is paid once more."""
 ReplyState = Literal["active", "completed", "stopped", "interrupted", "failed"]
 
 
@@ -40,6 +44,14 @@ class SourcesFound(Event, frozen=True, tag="sources-found"):
     """Those that this search added."""
 
 
+class CallEnd(Struct, frozen=True, omit_defaults=True):
+    """The end of one call of the model: what the call cost is known then."""
+
+    reason: str
+    model: str
+    usage: Usage
+
+
 class ReplyWritten(Event, frozen=True, tag="reply-written"):
     """A coalesced segment of the text, of 250 ms or so; of up to a second where very many replies are given at once."""
 
@@ -47,6 +59,20 @@ class ReplyWritten(Event, frozen=True, tag="reply-written"):
     text: PersonalText
     thinking: PersonalText = ""
     """The model's reasoning meanwhile. It is not part of the answer: it is recorded, and shown to no reader."""
+    raw: Annotated[str | None, Meta(extra={"personal": None})] = None
+    """The model's own words behind the text, with its citations as numbers; None: they are the same."""
+    call: CallEnd | None = None
+    """The call of the model that ends here."""
+
+
+class ReplyResumed(Event, frozen=True, tag="reply-resumed"):
+    """The process that wrote it has ended: ``instance`` goes on with it where its record ends, and no other does."""
+
+    reply_id: str
+    instance: str
+    count: int
+    """How often it went on, this time included."""
+    resumed_at: datetime
 
 
 class ReplyCompleted(Event, frozen=True, tag="reply-completed"):
@@ -57,6 +83,7 @@ class ReplyCompleted(Event, frozen=True, tag="reply-completed"):
     model: str
     usage: Usage
     completed_at: datetime
+    finish_reason: FinishReason = "stop"
 
 
 class ReplyStopped(Event, frozen=True, tag="reply-stopped"):
@@ -89,8 +116,8 @@ class ReaderReturned(Event, frozen=True, tag="reader-returned"):
 
 
 ReplyNews = (
-    SourcesFound | ReplyWritten | ReplyCompleted | ReplyStopped | ReplyFailed | ReaderLeft | ReaderReturned
-    | FeedbackGiven
+    SourcesFound | ReplyWritten | ReplyResumed | ReplyCompleted | ReplyStopped | ReplyFailed
+    | ReaderLeft | ReaderReturned | FeedbackGiven
 )  # fmt: skip
 """Events of a reply that has begun."""
 
@@ -105,6 +132,18 @@ class RecordText(Struct, frozen=True):
     reply_id: str
     text: str
     thinking: str = ""
+    raw: str | None = None
+    call: CallEnd | None = None
+
+
+class ResumeReply(Struct, frozen=True):
+    """Takes a reply over from the instance that gave it."""
+
+    reply_id: str
+    giver: str
+    """The instance that has ended; another may have taken the reply over since."""
+    instance: str
+    now: datetime
 
 
 class CompleteReply(Struct, frozen=True):
@@ -115,6 +154,7 @@ class CompleteReply(Struct, frozen=True):
     model: str
     usage: Usage
     now: datetime
+    finish_reason: FinishReason = "stop"
 
 
 class StopReply(Struct, frozen=True):
@@ -140,8 +180,8 @@ class ReturnToReply(Struct, frozen=True):
     now: datetime
 
 
-RecordCommand = RecordSources | RecordText | CompleteReply | StopReply | FailReply
-"""Recorded only while the reply is being written."""
+RecordCommand = RecordSources | RecordText | ResumeReply | CompleteReply | StopReply | FailReply
+"""Recorded only while the reply is under way."""
 ReplyCommand = RecordCommand | LeaveReply | ReturnToReply
 
 
@@ -155,6 +195,8 @@ class Reply(Struct, frozen=True):
     asker: str = ""
     is_undelivered: bool = False
     """Whether its reader lost the connection before the end, or the process that sent it died."""
+    resumes: int = 0
+    """How often it went on in another process."""
     ended_at: datetime | None = None
     feedback: Feedback | None = None
 
@@ -167,21 +209,37 @@ def decide(command: ReplyCommand, reply: Reply) -> list[ReplyNews]:
         case ReturnToReply(reply_id=reply_id, now=now):
             return [ReaderReturned(reply_id, returned_at=now)] if reply.is_undelivered else []
     if reply.state == "active":
-        return _recorded(command)
+        return _recorded(command, reply)
     if isinstance(command, StopReply | FailReply):
         return []  # it has ended by itself
     raise Conflict("This reply has ended.")
 
 
-def _recorded(command: RecordCommand) -> list[ReplyNews]:
+def _recorded(command: RecordCommand, reply: Reply) -> list[ReplyNews]:
     match command:
         case RecordSources(reply_id=reply_id, query=query, sources=sources):
             return [SourcesFound(reply_id, query, sources)]
-        case RecordText(reply_id=reply_id, text=text, thinking=thinking):
-            return [ReplyWritten(reply_id, text, thinking)] if text or thinking else []
+        case RecordText(reply_id=reply_id) as new:
+            is_empty = not new.text and not new.thinking and not new.raw and new.call is None
+            return [] if is_empty else [ReplyWritten(reply_id, new.text, new.thinking, new.raw, new.call)]
+        case ResumeReply(reply_id=reply_id, giver=giver, instance=instance, now=now):
+            if reply.instance != giver:
+                raise Conflict("Another process goes on with this reply.")
+            if reply.resumes >= MAX_RESUMES:
+                return [ReplyStopped(reply_id, "interrupted", stopped_at=now)]
+            return [ReplyResumed(reply_id, instance, reply.resumes + 1, resumed_at=now)]
         case CompleteReply() as done:
             return [
-                ReplyCompleted(done.reply_id, done.text, done.cited, done.resolution, done.model, done.usage, done.now)
+                ReplyCompleted(
+                    done.reply_id,
+                    done.text,
+                    done.cited,
+                    done.resolution,
+                    done.model,
+                    done.usage,
+                    done.now,
+                    done.finish_reason,
+                )
             ]
         case StopReply(reply_id=reply_id, reason=reason, now=now):
             return [ReplyStopped(reply_id, reason, stopped_at=now)]
@@ -197,6 +255,8 @@ def evolve(reply: Reply, event: ReplyNews) -> Reply:
             return replace(reply, sources=(*reply.sources, *sources))
         case ReplyWritten(text=text):
             return replace(reply, text=reply.text + text)
+        case ReplyResumed(instance=instance, count=count):
+            return replace(reply, instance=instance, resumes=count, is_undelivered=True)
         case ReplyCompleted(text=text, completed_at=at):
             return replace(reply, state="completed", text=text, ended_at=at)
         case ReplyStopped(reason=reason, stopped_at=at):

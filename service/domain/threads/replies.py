@@ -13,6 +13,8 @@ from msgspec import Struct
 from service.domain.model import Usage
 from service.domain.search import Source
 from service.domain.threads.recorded_reply import (
+    CallEnd,
+    FinishReason,
     Reply,
     ReplyCompleted,
     ReplyFailed,
@@ -57,6 +59,8 @@ class SearchFinished(Struct, frozen=True, tag="search-finished"):
 
 class TextDelta(Struct, frozen=True, tag="text-delta"):
     text: str
+    raw: str | None = None
+    """The model's own words behind the text, for the record; None: they are the same. Empty: the text is ours."""
 
 
 class ReplyDone(Struct, frozen=True, tag="done"):
@@ -66,6 +70,7 @@ class ReplyDone(Struct, frozen=True, tag="done"):
     resolution: Resolution
     model: str
     usage: Usage
+    finish_reason: FinishReason = "stop"
 
 
 class ReplyBroken(Struct, frozen=True, tag="broken"):
@@ -85,6 +90,14 @@ class Thought(Struct, frozen=True, tag="thought"):
     text: str
 
 
+class CallEnded(Struct, frozen=True, tag="call-ended"):
+    """A call of the model has ended: for the record, so that what was paid is known after a crash."""
+
+    raw: str
+    """The model's words since the last text: they are shown to no reader."""
+    end: CallEnd
+
+
 class ModelFailure(Struct, frozen=True, tag="model-failure"):
     """Why the model failed, for operators alone; a ``ReplyBroken`` that says less follows."""
 
@@ -93,7 +106,7 @@ class ModelFailure(Struct, frozen=True, tag="model-failure"):
     reason: str
 
 
-AnswerEvent = ReplyEvent | Thought | ModelFailure
+AnswerEvent = ReplyEvent | Thought | CallEnded | ModelFailure
 """Events that the assistant yields."""
 
 
@@ -136,7 +149,10 @@ class ReplyReplay:
             case ReplyCompleted() as done:
                 self.is_over = True
                 rest = [TextDelta(done.text[self._published :])] if len(done.text) > self._published else []
-                return [*rest, ReplyDone(done.text, done.cited, done.resolution, done.model, done.usage)]
+                return [
+                    *rest,
+                    ReplyDone(done.text, done.cited, done.resolution, done.model, done.usage, done.finish_reason),
+                ]
             case ReplyStopped(reason=reason):
                 self.is_over = True
                 return [ReplyBroken(reason, INTERRUPTED if reason == "interrupted" else STOPPED)]

@@ -49,6 +49,8 @@ HEADERS: Mapping[str, str] = MappingProxyType(
 THREAD_ID_HEADER = "X-Thread-Id"
 THREAD_KEY_HEADER = "X-Thread-Key"
 """Sent with a thread's first reply only. The key is never in the stream: clients send metadata back."""
+MESSAGE_ID_HEADER = "X-Message-Id"
+"""In a request, the client's own id of its message, where the body has none; in an answer, the id of the reply."""
 
 KEEP_ALIVE = b": ping\n\n"
 """A comment; every version skips it."""

@@ -155,6 +155,13 @@ SAID = {"role": "user", "content": "How?"}
         [{"role": "user", "parts": [{"type": "file", "text": "How?"}]}], [{**SAID, "parts": []}],
         [{**SAID, "parts": None}], [{**SAID, "parts": [{"type": "text", "text": " "}]}],
         [{"role": "user", "content": "x" * 32_769}],
+        [{"role": "user", "parts": [{"type": "text", "content": "How?"}]}],
+        [{"role": "user", "parts": [{"type": "text", "text": "", "content": "How?"}], "id": 7}],
+        [{"role": "user", "parts": [{"type": "text", "content": ["How?"]}]}],
+        [{"role": "user", "parts": [{"content": "How?"}]}],
+        [{"role": "user", "content": [{"type": "image", "url": "x"}, {"type": "text", "text": "How?"}]}],
+        [{"role": "user", "content": [{"type": "image", "text": "How?"}, "How?"]}],
+        [{"role": "user", "content": [{"type": "text", "text": "How?"}], "parts": [{"type": "file"}]}],
     ],
 )  # fmt: skip
 async def test_chat_without_question_does_not_fit_the_description(http, service, messages):
@@ -229,6 +236,28 @@ async def test_invalid_parts_of_a_message_are_refused(http, service, parts):
         async with http.post(address, data=json.dumps(body), headers=_json(service)) as response:
             assert response.status == 400
             assert (await response.json())["errors"][0]["path"].startswith("$.messages[0].parts")
+
+
+@pytest.mark.parametrize(
+    ("what", "body"),
+    [
+        (
+            "v2/assistant/{}/message",
+            r'{"fp":"a\udc00","messages":[{"role":"user","parts":[{"type":"text","text":"%s"}]}]}',
+        ),
+        ("v1/assistant/{}/message", r'{"fp":"a","messages":[{"role":"user","content":"%s"}],"currentPath":"\ud83d"}'),
+        ("v1/search/{}", r'{"query":"%s"}'),
+    ],
+)
+async def test_half_an_emoji_is_replaced_in_any_text(http, service, what, body):
+    """As ``JSON.stringify`` writes the half of an emoji that a client has cut in two."""
+    address = f"{service.url}/discovery/{what.format(service.domain)}"
+    asked = body.replace("%s", r"How do I install Kite? \ud83e\ude81 \ud83d \\ud83d")
+    async with http.post(address, data=asked, headers=_json(service)) as response:
+        told = await response.text()
+        assert (response.status, "curl -sSf kite.example/install | sh" in told) == (200, True), told
+    async with http.post(address, data=asked.replace(r"\ud83d \\", r"\udxyz \\"), headers=_json(service)) as response:
+        assert (response.status, await problem_of(response)) == (400, "invalid_json")
 
 
 def _json(service):

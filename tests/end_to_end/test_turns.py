@@ -117,6 +117,30 @@ async def test_another_reply_takes_the_place_of_the_last(http, keyed, provider):
     assert [event["type"] for event in events].count("message-posted") == 3
 
 
+async def test_clients_that_number_messages_and_regenerate_by_a_flag(http, keyed, provider):
+    chat = Chat(http, keyed, provider, id=17)
+    del chat.body["trigger"]
+    thread_id, _ = await chat.say("How do I fly a kite?", "With wind.", 1)
+    chat.messages.pop()
+    again, told = await chat.send("With a car.", regenerate=True, messageId=2)
+    assert (again, "With wind." in told) == (thread_id, False)
+    again, told = await chat.say("Where?", "On a hill.", 3)
+    assert (again, told.count("With a car."), "With wind." in told) == (thread_id, 1, False)
+    chat.messages.pop()
+    again, _ = await chat.send("", threadId=thread_id)
+    assert (again, len(provider.asked)) == (thread_id, 3)
+
+
+async def test_message_id_header_names_the_message_and_the_reply(http, keyed, provider):
+    body = {"fp": "ann", "messages": [{"role": "user", "content": "How do I fly a kite?"}]}
+    provider.will_reply("With wind.")
+    [first, *_] = found = await ask(http, keyed, body, **{"X-Message-Id": "m-1"})
+    assert first["X-Message-Id"] == found[1]["messageId"]
+    named = {"X-Message-Id": "m-1", "X-Thread-Id": first["X-Thread-Id"], "X-Thread-Key": first["X-Thread-Key"]}
+    [again, *_] = await ask(http, keyed, body, **named)
+    assert (again["X-Message-Id"], len(provider.asked)) == (first["X-Message-Id"], 1)
+
+
 async def test_an_edited_message_replaces_its_turn_and_what_followed(http, keyed, provider):
     chat = Chat(http, keyed, provider)
     thread_id, _ = await chat.say("How do I fly a kite?", "With wind.")

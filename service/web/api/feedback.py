@@ -48,7 +48,7 @@ class FeedbackBody(Struct, rename="camel"):
 async def post_feedback(request: web.Request) -> web.Response:
     """The last feedback for a reply counts."""
     project = await site_for(request)
-    body = await read_body(request, FeedbackBody)
+    body = await read_body(request, FeedbackBody, mends_text=True)
     command = GiveFeedback(body.message_id, project.domain, body.rating, (body.comment or "").strip(), now())
     await give_feedback(request.app[STORE], body.thread_id, command, metadata_of(request))
     return web.Response(status=204)

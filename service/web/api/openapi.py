@@ -96,6 +96,7 @@ HEADERS: Mapping[str, Header] = {
     "X-Thread-Key": Header(
         "Only for a new thread, and only here: a secret that proves who owns the thread.", is_always_sent=False
     ),
+    "X-Message-Id": Header("The reply's id, which feedback names; the same as at the start of its stream."),
     "X-Session-Id": Header("The job's id."),
     "X-Branch-Name": Header("The branch that it works on."),
     "X-Model": Header("The model that does the work; for the builtin one also how to configure another."),

@@ -166,7 +166,7 @@ async def _note_end(request: web.Request, reply: ReplySubscription) -> None:
 
 
 def _headers_of(reply: ReplySubscription) -> dict[str, str]:
-    headers = {ui_messages.THREAD_ID_HEADER: reply.thread_id}
+    headers = {ui_messages.THREAD_ID_HEADER: reply.thread_id, ui_messages.MESSAGE_ID_HEADER: reply.reply_id}
     if reply.thread_key is not None:
         headers[ui_messages.THREAD_KEY_HEADER] = reply.thread_key
     return headers

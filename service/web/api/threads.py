@@ -1,6 +1,7 @@
 """The assistant's endpoints: a message in, a streamed reply out."""
 
 import hashlib
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -46,13 +47,15 @@ MAX_ECHOES = 20
 class Part(Struct):
     type: str = ""
     text: str | None = None
+    content: Any = None
+    """Clients that are none of the AI SDK's write the text here."""
 
 
 class ChatMessage(Struct):
     """As the chat clients send it; of what they echo only the last user message is used."""
 
     role: str
-    id: str | None = None
+    id: str | int | float | None = None
     content: Any = None
     parts: list[Part] | None = None
 
@@ -113,7 +116,7 @@ class ThreadBody(Struct, rename="camel"):
             extra_json_schema={"contains": QUESTION},
         ),
     ]
-    thread_id: Annotated[Text200 | None, described("The thread to go on with; left out: a new one.")] = None
+    thread_id: Annotated[Text200 | int | None, described("The thread to go on with; left out: a new one.")] = None
     thread_key: Annotated[Text200 | None, described("The thread's key, from its first answer.")] = None
     retrieval_page_size: Annotated[
         Annotated[float, Meta(ge=1, le=MAX_PAGE_SIZE, extra_json_schema=WHOLE)] | None,
@@ -131,9 +134,13 @@ class ThreadBody(Struct, rename="camel"):
     message_id: Annotated[Any, described("The client's own id of the message that is edited, or answered again.")] = (
         None
     )
+    regenerate: Annotated[Any, described("`true` is the same as `trigger` `regenerate-message`.")] = None
 
 
-THREAD_HEADERS = (ui_messages.THREAD_ID_HEADER, ui_messages.THREAD_KEY_HEADER)
+THREAD_HEADERS = (ui_messages.THREAD_ID_HEADER, ui_messages.THREAD_KEY_HEADER, ui_messages.MESSAGE_ID_HEADER)
+MESSAGE_ID = Parameter(
+    ui_messages.MESSAGE_ID_HEADER, "The client's own id of its message, where the body has none.", where="header"
+)
 CHUNK_TABLE = table(("`type`", "Meaning"), ((f"`{kind}`", text) for kind, text in ui_messages.CHUNKS.items()))
 QUESTION_EXAMPLE = {
     "fp": "anonymous",
@@ -169,13 +176,14 @@ routes = Routes()
     " type `error`.\n\n" + CHUNK_TABLE,
     body=ThreadBody,
     body_examples={"question": QUESTION_EXAMPLE},
+    parameters=(MESSAGE_ID,),
     errors={404: ("thread_not_found",), 409: ("conflict",)},
     limited=True,
 )
 async def post_message_v2(request: web.Request) -> web.StreamResponse:
     """AI SDK 5 and later: server-sent events."""
     project = await site_for(request)
-    body = await read_body(request, ThreadBody)
+    body = await read_body(request, ThreadBody, mends_text=True)
     reply = await _post(request, project, body, api_version=2)
     has_trigger = isinstance(body.trigger, str)
     plain = ui_messages.is_plain_reader(request.headers.get("User-Agent", ""), body_has_trigger=has_trigger)
@@ -193,7 +201,7 @@ async def post_message_v2(request: web.Request) -> web.StreamResponse:
             "The reply under way, from its start: the same stream as when it was asked for.",
             ui_messages.UiChunk,
             media_type="text/event-stream",
-            headers=(ui_messages.THREAD_ID_HEADER, "x-vercel-ai-ui-message-stream"),
+            headers=(ui_messages.THREAD_ID_HEADER, ui_messages.MESSAGE_ID_HEADER, "x-vercel-ai-ui-message-stream"),
             example=ui_messages.EXAMPLE,
         ),
         204: Answer("Nothing is under way in that chat, or nothing for this reader."),
@@ -230,13 +238,14 @@ async def resume_reply(request: web.Request) -> web.StreamResponse:
     description=data_stream.DESCRIPTION,
     body=ThreadBody,
     body_examples={"question": {"fp": "anonymous", "messages": [{"role": "user", "content": "How do I retry?"}]}},
+    parameters=(MESSAGE_ID,),
     errors={404: ("thread_not_found",), 409: ("conflict",)},
     limited=True,
 )
 async def post_message_v1(request: web.Request) -> web.StreamResponse:
     """AI SDK 4: a data stream."""
     project = await site_for(request)
-    body = await read_body(request, ThreadBody)
+    body = await read_body(request, ThreadBody, mends_text=True)
     reply = await _post(request, project, body, api_version=1)
     successor = deprecated(f"/discovery/v2/assistant/{project.domain}/message")
     return await send_data_stream(request, reply, headers=successor)
@@ -324,11 +333,11 @@ async def _record(request: web.Request, project: ProjectView, body: ThreadBody, 
     name decides.
     """
     store, metadata = metered_store(request), metadata_of(request)
-    named = body.thread_id or request.headers.get("X-Thread-Id")
+    named = _id_in(body.thread_id) or _id_header(request, ui_messages.THREAD_ID_HEADER)
     if named:
-        return await post_message(store, named[:MAX_ID_CHARACTERS], message, metadata)
+        return await post_message(store, named, message, metadata)
     meant = _echoed_thread(body.messages)
-    if meant is None and message.chat_id and (message.regenerates or isinstance(body.message_id, str)):
+    if meant is None and message.chat_id and (message.regenerates or _id_in(body.message_id)):
         meant = await find_thread_of_message(request.app[STORE], request.app[VIEWS], message)
     if meant is not None:
         with suppress(NotFound):
@@ -339,10 +348,10 @@ async def _record(request: web.Request, project: ProjectView, body: ThreadBody, 
 def _message(body: ThreadBody, domain: str, request: web.Request, api_version: Literal[1, 2]) -> PostMessage:
     asked, text = _last_question(body.messages)
     wanted = body.filter or FilterBody()
-    chat_id = body.id[:MAX_ID_CHARACTERS] if isinstance(body.id, str) else ""
+    chat_id = _id_in(body.id)
     return PostMessage(
         message_id=new_id(),
-        client_message_id=(asked.id or "")[:MAX_ID_CHARACTERS],
+        client_message_id=_id_in(asked.id) or _id_header(request, ui_messages.MESSAGE_ID_HEADER),
         text=text,
         context=tuple(ContextItem(item.type, item.value, item.path, item.element_id) for item in body.context or ()),
         current_path=body.current_path or "",
@@ -358,8 +367,8 @@ def _message(body: ThreadBody, domain: str, request: web.Request, api_version: L
         key_required=request.app[KEY_REQUIRED],
         chat_id=chat_id,
         asker=_asker(request) if chat_id else "",
-        regenerates=body.trigger == "regenerate-message",
-        edits=bool(chat_id) or isinstance(body.trigger, str) or isinstance(body.message_id, str),
+        regenerates=body.trigger == "regenerate-message" or body.regenerate is True,
+        edits=bool(chat_id) or isinstance(body.trigger, str) or bool(_id_in(body.message_id)),
         listed=len(body.messages) if api_version == 1 and chat_id else 0,
     )
 
@@ -398,8 +407,30 @@ def _checked_text(message: ChatMessage, path: str) -> str:
 
 def _text_of(message: ChatMessage) -> str:
     if message.parts:
-        return "\n".join(part.text for part in message.parts if part.type == "text" and part.text is not None)
+        return "\n".join(_texts((part.type, part.text, part.content) for part in message.parts))
+    if isinstance(message.content, list):
+        parts = [part for part in message.content if isinstance(part, dict)]
+        return "\n".join(_texts((part.get("type"), part.get("text"), part.get("content")) for part in parts))
     return message.content if isinstance(message.content, str) else ""
+
+
+def _texts(parts: Iterable[tuple[Any, Any, Any]]) -> Iterator[str]:
+    """Yield the text of each text part, given as its type, text and content."""
+    for kind, text, content in parts:
+        found = text or content
+        if kind == "text" and isinstance(found, str):
+            yield found
+
+
+def _id_in(value: object) -> str:
+    """Return an id as text: some clients number their messages and chats. Empty where there is none."""
+    if isinstance(value, str):
+        return value[:MAX_ID_CHARACTERS]
+    return str(value)[:MAX_ID_CHARACTERS] if isinstance(value, int | float) and not isinstance(value, bool) else ""
+
+
+def _id_header(request: web.Request, name: str) -> str:
+    return request.headers.get(name, "")[:MAX_ID_CHARACTERS].encode("utf-8", "replace").decode()
 
 
 def _echoed_thread(messages: list[Raw]) -> str | None:

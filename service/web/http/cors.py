@@ -10,10 +10,12 @@ from service.web.http.access import CALLER
 from service.web.http.problems import Handler
 from service.web.http.routes import FOR_BROWSERS
 
-ALLOW_HEADERS = "Authorization, Content-Type, User-Agent, Idempotency-Key, Last-Event-ID, X-Thread-Id, X-Thread-Key"
+ALLOW_HEADERS = (
+    "Authorization, Content-Type, User-Agent, Idempotency-Key, Last-Event-ID, X-Thread-Id, X-Thread-Key, X-Message-Id"
+)
 """By name, since ``*`` does not cover Authorization; some chat clients set User-Agent (WIRE.md, section 8)."""
 ALLOW_METHODS = "POST, GET, OPTIONS"
-EXPOSE_HEADERS = "X-Thread-Id, X-Thread-Key, X-Request-Id, Retry-After, RateLimit, RateLimit-Policy"
+EXPOSE_HEADERS = "X-Thread-Id, X-Thread-Key, X-Message-Id, X-Request-Id, Retry-After, RateLimit, RateLimit-Policy"
 MAX_AGE_SECONDS = 7200
 
 

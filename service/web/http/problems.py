@@ -36,6 +36,7 @@ from service.domain.errors import (
 )
 from service.runtime.content_coding import unpacked
 from service.views.fields import Reference, described
+from service.web.http.half_pairs import without_half_pairs
 from service.web.http.routes import route_of
 from service.web.http.security_headers import PLAIN_HEADERS
 
@@ -44,6 +45,7 @@ log = structlog.get_logger()
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 T = TypeVar("T")
 
+INVALID_JSON = "invalid_json"
 MAX_BODY_BYTES = 5 * 1024 * 1024
 """Chat clients send echoed tool results back."""
 
@@ -277,8 +279,8 @@ def metadata_of(request: web.Request) -> Metadata:
     return Metadata(actor=request.get(ACTOR, "system"), correlation_id=request[REQUEST_ID])
 
 
-async def read_body(request: web.Request, kind: type[T]) -> T:
-    """The JSON body as the given type.
+async def read_body(request: web.Request, kind: type[T], *, mends_text: bool = False) -> T:
+    """The JSON body as the given type. ``mends_text``: half an emoji in it is replaced, and not refused.
 
     Raises:
         UnsupportedMediaType: its content type is another than JSON's.
@@ -287,7 +289,16 @@ async def read_body(request: web.Request, kind: type[T]) -> T:
     """
     if request.content_type != "application/json" and not request.content_type.endswith("+json"):
         raise UnsupportedMediaType("Send the body as Content-Type: application/json.")
-    return decoded_at("$", await read_bytes(request), kind)
+    body = await read_bytes(request)
+    try:
+        return decoded_at("$", body, kind)
+    except Invalid as error:
+        if not mends_text or error.code != INVALID_JSON:
+            raise
+        mended = await asyncio.to_thread(without_half_pairs, body)
+        if mended is body:
+            raise
+    return decoded_at("$", mended, kind)
 
 
 async def read_bytes(request: web.Request) -> bytes:
@@ -312,7 +323,7 @@ def decoded_at(place: str, raw: bytes | msgspec.Raw, kind: type[T]) -> T:
         path = place + path.removeprefix("$")
         raise Invalid(f"{path}: {message}", problems=((path, message),)) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise Invalid("The body is not valid JSON.", code="invalid_json") from None
+        raise Invalid("The body is not valid JSON.", code=INVALID_JSON) from None
 
 
 def _message_and_path(text: str) -> tuple[str, str]:

@@ -16,7 +16,7 @@ MESSAGE: dict[str, Any] = {
     "required": ["role"],
     "properties": {
         "id": {
-            "type": ["string", "null"],
+            "type": ["string", "number", "null"],
             "description": "The client's own name for it; the same again is asked once.",
         },
         "role": {
@@ -33,34 +33,45 @@ MESSAGE: dict[str, Any] = {
                 "properties": {
                     "type": {"type": "string", "description": "`text`; others are passed over.", "examples": ["text"]},
                     "text": {"type": ["string", "null"], "description": "Of a text part."},
+                    "content": {"description": "The text of a text part that has no `text`."},
                 },
             },
         },
-        "content": {"description": "The question as one text, for clients that send no parts.", "examples": ["How?"]},
+        "content": {
+            "description": "The question as one text, or as a list of text parts, for clients that send no `parts`.",
+            "examples": ["How?"],
+        },
     },
 }
 """One message of a chat, as clients of the AI SDK send it. It is read by hand, since only the last question counts."""
+
+_TEXT_PARTS: dict[str, Any] = {
+    "type": "array",
+    "contains": {
+        "type": "object",
+        "required": ["type"],
+        "properties": {"type": {"const": "text"}},
+        "anyOf": [
+            {"required": ["text"], "properties": {"text": {"type": "string", **NOT_BLANK}}},
+            {
+                "required": ["content"],
+                "properties": {"text": {"enum": ["", None]}, "content": {"type": "string", **NOT_BLANK}},
+            },
+        ],
+    },
+}
 
 QUESTION: dict[str, Any] = {
     "required": ["role"],
     "properties": {"role": {"const": "user"}},
     "anyOf": [
-        {
-            "required": ["parts"],
-            "properties": {
-                "parts": {
-                    "type": "array",
-                    "contains": {
-                        "required": ["type", "text"],
-                        "properties": {"type": {"const": "text"}, "text": {"type": "string", **NOT_BLANK}},
-                    },
-                }
-            },
-        },
+        {"required": ["parts"], "properties": {"parts": _TEXT_PARTS}},
         {
             "required": ["content"],
             "properties": {
-                "content": {"type": "string", "maxLength": MAX_QUESTION_CHARACTERS, **NOT_BLANK},
+                "content": {
+                    "anyOf": [{"type": "string", "maxLength": MAX_QUESTION_CHARACTERS, **NOT_BLANK}, _TEXT_PARTS]
+                },
                 "parts": {"anyOf": [{"type": "null"}, {"type": "array", "maxItems": 0}]},
             },
         },

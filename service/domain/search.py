@@ -23,6 +23,14 @@ class QueryWord(Struct, frozen=True):
     """The words of the site that were looked up instead, by their stems; empty for a word that is on the site."""
 
 
+def path_on_site(url: str) -> str:
+    """Return the path of a page on its site, without the leading slash, for its URL with or without an anchor.
+
+    Clients of the search link to the site's address and a slash and this.
+    """
+    return url.partition("#")[0].lstrip("/")
+
+
 class Source(Struct, frozen=True):
     """A passage that an answer was made from."""
 

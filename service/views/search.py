@@ -4,6 +4,7 @@ from typing import Annotated
 
 from msgspec import Struct
 
+from service.domain.search import path_on_site
 from service.ports.search_index import Explanation, Section
 from service.views.fields import Reference, described
 
@@ -20,6 +21,7 @@ class ResultMetadata(Struct, frozen=True, rename="camel"):
     heading_path: Annotated[tuple[str, ...], described("The headings above it, the outermost first.")]
     start_line: Annotated[int, described("Where it begins in the file, from 1.")]
     end_line: Annotated[int, described("Where it ends in the file.")]
+    file: Annotated[str, described("The page's path in the repository.")]
     commit: Annotated[str, described("The commit of the repository that it was read from.")]
 
 
@@ -27,7 +29,7 @@ class SearchResult(Struct, frozen=True):
     """A section of a page."""
 
     content: Annotated[str, described("Its text as Markdown.")]
-    path: Annotated[str, described("The page's path in the repository.")]
+    path: Annotated[str, described("The page's path on the site, without the leading slash.")]
     metadata: ResultMetadata
 
 
@@ -42,7 +44,8 @@ class PageMetadata(Struct, frozen=True):
 
     title: Annotated[str, described("The page's title.")]
     url: Annotated[Reference, described("Where it is on the site.")]
-    path: Annotated[str, described("Its path in the repository.")]
+    path: Annotated[str, described("Its path on the site, without the leading slash.")]
+    file: Annotated[str, described("Its path in the repository.")]
 
 
 class PageView(Struct, frozen=True):
@@ -56,9 +59,9 @@ class PageView(Struct, frozen=True):
 def search_result(section: Section, commit: str) -> SearchResult:
     return SearchResult(
         section.text[:MAX_RESULT_CHARACTERS],
-        section.path,
+        path_on_site(section.url),
         ResultMetadata(
             section.title, section.url, section.score, section.heading, section.heading_path, section.start_line,
-            section.end_line, commit,
+            section.end_line, section.path, commit,
         ),
     )  # fmt: skip

@@ -2,13 +2,15 @@
 
 The shape is ``{"type": "search", "results": [...]}``. Readers of it in public code disagree: some take ``path`` and
 ``metadata.title`` of a result, as the search endpoint gives them, others ``url`` and ``title``. Each result has both.
+They link to the site's address, a slash and ``path``: it is the page's path on the site, and ``metadata.file`` is the
+one in the repository.
 """
 
 from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-from service.domain.search import Source
+from service.domain.search import Source, path_on_site
 from service.domain.threads.replies import SearchHit
 
 SEARCH = "search"
@@ -19,6 +21,7 @@ class ResultMetadata(Struct, frozen=True):
     title: str
     url: str
     score: float
+    file: str
 
 
 class Result(Struct, frozen=True):
@@ -43,8 +46,8 @@ def search_output(hits: Iterable[SearchHit]) -> SearchOutput:
     return SearchOutput(
         tuple(
             Result(
-                hit.number, hit.content, hit.path, hit.url, hit.title, hit.heading,
-                ResultMetadata(hit.title, hit.url, hit.score),
+                hit.number, hit.content, path_on_site(hit.url), hit.url, hit.title, hit.heading,
+                ResultMetadata(hit.title, hit.url, hit.score, hit.path),
             )
             for hit in hits
         )

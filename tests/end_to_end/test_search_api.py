@@ -19,8 +19,8 @@ def post(http, service):
 
 async def test_sections_are_found_best_first_with_their_address(post):
     results = await post("search", {"query": "How long is the delay between two tries?"})
-    assert (results[0]["path"], results[0]["metadata"]["title"]) == ("retry.md", "Retries")
-    assert results[0]["metadata"]["url"] == "/retry#delay"
+    assert (results[0]["path"], results[0]["metadata"]["title"]) == ("retry", "Retries")
+    assert (results[0]["metadata"]["url"], results[0]["metadata"]["file"]) == ("/retry#delay", "retry.md")
     assert "retryDelaySecs" in results[0]["content"]
     scores = [result["metadata"]["score"] for result in results]
     assert scores[0] == 1.0
@@ -65,7 +65,7 @@ async def test_a_page_is_read_whole_by_any_of_its_names(post, path):
     page = await post("page", {"path": path})
     assert page["path"] == path
     assert "curl -sSf kite.example/install | sh" in page["content"]
-    assert page["metadata"] == {"title": "Install", "url": "/install", "path": "install.md"}
+    assert page["metadata"] == {"title": "Install", "url": "/install", "path": "install", "file": "install.md"}
 
 
 @pytest.mark.parametrize("path", ["nowhere", "../../etc/passwd", "docs.json", "/"])

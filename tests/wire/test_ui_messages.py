@@ -178,11 +178,11 @@ def test_results_can_be_read_by_either_kind_of_client():
             {
                 "number": 1,
                 "content": "Connect the repository.",
-                "path": "deploy.md",
+                "path": "deploy",
                 "url": "/deploy#vercel",
                 "title": "Deploy",
                 "heading": "Vercel",
-                "metadata": {"title": "Deploy", "url": "/deploy#vercel", "score": 1.0},
+                "metadata": {"title": "Deploy", "url": "/deploy#vercel", "score": 1.0, "file": "deploy.md"},
             }
         ],
     }

@@ -289,12 +289,12 @@ async def _page_to_ask_about(docs: Docs, data: Path, project: ProjectView) -> tu
     """Return title and path of a page that a search for its title finds first; the documentation's name without one."""
     for query in (docs.name, _page_names(docs.folder)):
         found = (await _command(data, Found, "search", project.domain, query, "--limit", "30")).results
-        filled = [(one.metadata.title, one.path) for one in found if len(one.content) >= WELL_FILLED]
+        filled = [(one.metadata.title, one.metadata.file) for one in found if len(one.content) >= WELL_FILLED]
         for title, path in islice(dict.fromkeys(filled), PAGES_TRIED):
             best = (await _command(data, Found, "search", project.domain, title, "--limit", "1")).results
-            if best and best[0].path == path:
+            if best and best[0].metadata.file == path:
                 return title, path
-    return docs.name, found[0].path if found else ""
+    return docs.name, found[0].metadata.file if found else ""
 
 
 def _page_names(folder: str) -> str:

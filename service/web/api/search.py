@@ -6,7 +6,7 @@ from aiohttp import web
 from msgspec import Meta, Struct
 
 from service.domain.errors import Invalid, NotFound
-from service.domain.search import SearchFilter
+from service.domain.search import SearchFilter, path_on_site
 from service.domain.threads.threads import MAX_PAGE_SIZE, MAX_QUESTION_CHARACTERS
 from service.views.fields import described
 from service.views.search import PageMetadata, PageView, SearchResult, search_result
@@ -21,7 +21,7 @@ from service.web.http.schemas import NOT_BLANK, WHOLE
 SEARCH_EXAMPLE = [
     {
         "content": "Set `retryDelaySecs` to the number of seconds between two tries.",
-        "path": "guides/retries.md",
+        "path": "guides/retries",
         "metadata": {
             "title": "Retries",
             "url": "/guides/retries#delay",
@@ -30,14 +30,15 @@ SEARCH_EXAMPLE = [
             "headingPath": ["Retries", "Delay"],
             "startLine": 9,
             "endLine": 12,
+            "file": "guides/retries.md",
             "commit": "9fceb02d0ae598e95dc970b74767f19372d61af8",
         },
     }
 ]
 PAGE_EXAMPLE = {
-    "path": "guides/retries.md",
+    "path": "guides/retries",
     "content": "# Retries\n\nA failed job is tried again.\n",
-    "metadata": {"title": "Retries", "url": "/guides/retries", "path": "guides/retries.md"},
+    "metadata": {"title": "Retries", "url": "/guides/retries", "path": "guides/retries", "file": "guides/retries.md"},
 }
 
 routes = Routes()
@@ -73,9 +74,8 @@ class PageBody(Struct):
     path: Annotated[
         str,
         Meta(
-            min_length=1,
             max_length=2_000,
-            description="Its path in the repository, as search returns it, or on the site.",
+            description="Its path on the site, as search returns it, or in the repository.",
         ),
     ]
     groups: Annotated[
@@ -105,7 +105,7 @@ class PageBody(Struct):
 async def search(request: web.Request) -> web.Response:
     """Sections, best first; an empty list when no word of the query is on the site."""
     project = await site_for(request)
-    body = await read_body(request, SearchBody)
+    body = await read_body(request, SearchBody, mends_text=True)
     if not body.query.strip():
         raise Invalid("$.query: is blank", problems=(("$.query", "is blank"),))
     size = DEFAULT_RESULTS if body.page_size is None else body.page_size
@@ -127,13 +127,14 @@ async def search(request: web.Request) -> web.Response:
     "Read a page of a site",
     {200: Answer("The page as Markdown.", PageView, example=PAGE_EXAMPLE)},
     body=PageBody,
-    body_examples={"page": {"path": "guides/retries.md"}},
+    body_examples={"page": {"path": "guides/retries"}},
     errors={404: ("page_not_found", "not_indexed")},
 )
 async def read_page(request: web.Request) -> web.Response:
     project = await site_for(request)
-    body = await read_body(request, PageBody)
-    page = await request.app[INDEX].read_page(project.domain, body.path, readers=tuple(body.groups or ()))
+    body = await read_body(request, PageBody, mends_text=True)
+    page = await request.app[INDEX].read_page(project.domain, body.path or "/", readers=tuple(body.groups or ()))
     if page is None:
         raise NotFound("Page not found. Take the path of a search result.", code="page_not_found")
-    return json_response(PageView(body.path, page.content, PageMetadata(page.title, page.url, page.path)))
+    metadata = PageMetadata(page.title, page.url, path_on_site(page.url), page.path)
+    return json_response(PageView(body.path, page.content, metadata))

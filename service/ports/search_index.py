@@ -134,7 +134,7 @@ class SearchIndex(Protocol):
         """Return up to ``limit`` sections; none when no word of the query is on the site, or is near a word of it."""
 
     async def find_material(self, domain: str, request: MaterialRequest) -> Material:
-        """Return the sections to answer a question from, as many as the budget of tokens holds.
+        """Return the sections to answer a question from, within the budget of tokens.
 
         Boilerplate and repeated texts are left out. No sections when no word of the queries is on the site.
         """

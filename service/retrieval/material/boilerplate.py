@@ -6,12 +6,14 @@ out of a prompt unless the question asks for that very thing ("what changed in t
 
 import re
 
+from service.markup.blocks import blocks_of
 from service.markup.prose import words_of
 from service.ports.search_index import Section
 
 SHORT = 300
 """Characters; a shorter section says little by itself, though it may hold the one value that was asked for."""
 LEAST_WORDS = 3
+MAX_LINKS_CHARACTERS = 20_000
 
 _POINTERS = re.compile(
     r"(?:see also|see more|next steps?|what.?s next|where to go (?:next|from here)|related(?: \w+){0,3}|further reading"
@@ -42,8 +44,6 @@ _COOKIES = re.compile(
 _LINK = re.compile(
     r"!?\[([^\]\n]{0,300})\]\([^)\n]{0,500}\)|`[^`\n]{0,200}`_{1,2}|:(?:ref|doc):`[^`\n]{0,200}`|<https?://[^>\s]{1,300}>"
 )
-_LINK_LINE = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+(.*)")
-_CODE = re.compile(r"^\s*(?:```|~~~)", re.MULTILINE)
 _FILE_OF_HISTORY = re.compile(
     r"(?:^|/)(?:change-?logs?|changes|release-?notes?|history|releases|whats-?new|news)(?:\b|[-_.])", re.IGNORECASE
 )
@@ -57,25 +57,29 @@ def asks_for_history(question: str) -> bool:
 def points_elsewhere(section: Section) -> bool:
     """Return whether a section only leads to other pages, or says what a page is going to say."""
     heading = section.heading.strip(" :#*?!.…")
-    if heading and _POINTERS.fullmatch(heading) and not _CODE.search(section.text):
-        return len(_without_links(section.text)) < SHORT
+    if heading and _POINTERS.fullmatch(heading) and len(_without_links(section.text)) < SHORT:
+        return not _has_code(section.text)
     return is_list_of_links(section.text)
 
 
 def is_list_of_links(text: str) -> bool:
     """Return whether a text is links, with hardly a word of its own."""
-    if _CODE.search(text) or len(text) > 20_000:
+    if len(text) > MAX_LINKS_CHARACTERS:
         return False
     links = _LINK.findall(text)
     if len(links) < 3:
         return False
     own = re.sub(r"\W+", "", _without_links(text))
     linked = re.sub(r"\W+", "", "".join(links))
-    return len(own) < len(linked) // 2
+    return len(own) < len(linked) // 2 and not _has_code(text)
+
+
+def _has_code(text: str) -> bool:
+    return any(block.kind in ("fence", "code") for block in blocks_of(text))
 
 
 def _without_links(text: str) -> str:
-    return " ".join(_LINK.sub("", text[:20_000]).split())
+    return " ".join(_LINK.sub("", text[:MAX_LINKS_CHARACTERS]).split())
 
 
 def is_history(section: Section) -> bool:

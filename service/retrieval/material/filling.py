@@ -2,8 +2,8 @@
 
 A section is worth what it scores itself, what its page scores, and a part of its better neighbour's worth, since an
 answer often begins in one section and goes on in the next. The sections are chosen in the order of their worth as
-long as they fit. No page gets more than ``PAGE_SHARE`` of the budget before the other pages had their turn; each query of
-several gets its part first, so that a comparison has both sides.
+long as they fit. No page gets more than ``PAGE_SHARE`` of the budget before the other pages had their turn; each query
+of several gets its part first, so that a comparison has both sides.
 """
 
 import re

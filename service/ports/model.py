@@ -86,6 +86,8 @@ class Grounding(Struct, frozen=True):
     """The question's words as the search read them."""
     sides: tuple[str, ...] = ()
     """The two things that the question compares; empty where it compares nothing."""
+    language: str = ""
+    """The reader's, such as ``de``; empty where it is to be read from the question."""
 
 
 class ModelRequest(Struct, frozen=True):

@@ -157,6 +157,20 @@ def test_builtin_answer_is_in_the_language_of_the_question(question, opening):
     assert answer(question).startswith(opening)
 
 
+def test_reader_learns_that_the_documentation_is_in_another_language():
+    assert "Die Dokumentation ist auf Englisch." in answer("Wie kann ich die Seite auf Vercel deployen?")
+    assert "auf Englisch" not in extract(Grounding("Wie kann ich die Seite auf Vercel deployen?", ()))
+    assert "documentation is in" not in answer("How do I deploy to Vercel?")
+    german = Passage(1, "Schlüssel", "", "/k", "Einen Schlüssel löscht man mit `key revoke`.", 1.0)
+    assert "in another language (German)" in answer("How do I delete a Schlüssel?", german)
+
+
+def test_language_that_the_assistant_names_is_the_one_of_the_answer():
+    french = extract(Grounding("Vercel deploy repository", PASSAGES, language="fr"))
+    assert french.startswith("Voici les passages")
+    assert "La documentation est en anglais." in french
+
+
 def test_a_number_in_a_document_does_not_pass_for_a_citation():
     notes = Passage(4, "Notes", "", "/notes", "Footnotes look like [1] or `[2]`.", 1.0)
     text = answer("What do footnotes look like?", notes)

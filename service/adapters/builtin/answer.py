@@ -24,11 +24,13 @@ from itertools import pairwise
 
 from msgspec import Struct
 
-from service.adapters.builtin.question_words import STOP_WORDS, language_of, stemmer_of, stems_of
+from service.adapters.builtin.question_words import STOP_WORDS, stemmer_of, stems_of
 from service.adapters.builtin.quotable import Block, Kind, blocks, plain, sentences
+from service.adapters.builtin.replies import replies_in
 from service.domain.errors import Invalid
 from service.domain.model import Usage
 from service.markup.fences import fenced
+from service.markup.languages import language_of
 from service.ports.model import Grounding, ModelChunk, ModelEnd, ModelRequest, ModelText, Passage
 
 NAME = "builtin/extractive"
@@ -70,29 +72,6 @@ _HOW = re.compile(
     r"|方法|手順|どう|如何|怎么|步骤",
     re.IGNORECASE,
 )
-_OPENING = {
-    "en": "These passages of the documentation match your question best.",
-    "de": "Diese Stellen der Dokumentation passen am besten zu deiner Frage.",
-    "fr": "Voici les passages de la documentation qui répondent le mieux à votre question.",
-    "es": "Estos son los pasajes de la documentación que mejor responden a tu pregunta.",
-    "pt": "Estes são os trechos da documentação que melhor respondem à sua pergunta.",
-    "it": "Questi sono i passaggi della documentazione che rispondono meglio alla tua domanda.",
-    "nl": "Deze passages uit de documentatie passen het best bij je vraag.",
-    "ja": "ご質問に最も近いドキュメントの箇所は次のとおりです。",
-    "zh": "以下是文档中与您的问题最相符的内容。",
-}
-_NOTHING = {
-    "en": "The documentation does not say, or says it in other words: no passage matches your question well enough.",
-    "de": "Die Dokumentation sagt dazu nichts, oder mit anderen Worten: Keine Stelle passt gut genug zu deiner Frage.",
-    "fr": "La documentation ne le dit pas, ou le dit autrement : aucun passage ne correspond assez à votre question.",
-    "es": "La documentación no lo dice, o lo dice con otras palabras: ningún pasaje se ajusta bastante a tu pregunta.",
-    "pt": "A documentação não diz, ou diz com outras palavras: nenhum trecho corresponde bem à sua pergunta.",
-    "it": "La documentazione non lo dice, o lo dice con altre parole: nessun passaggio corrisponde abbastanza.",
-    "nl": "De documentatie zegt het niet, of met andere woorden: geen passage past goed genoeg bij je vraag.",
-    "ja": "ドキュメントには記載がないか、別の言葉で書かれています。ご質問に十分合う箇所は見つかりませんでした。",
-    "zh": "文档中没有说明，或使用了不同的说法：没有找到与您的问题足够相符的内容。",  # noqa: RUF001
-}
-_NO_QUESTION = "I answer questions about this documentation by quoting it. What would you like to know?"
 
 
 class BuiltinAnswer:
@@ -155,15 +134,19 @@ class _Quote(Struct):
 
 def extract(grounding: Grounding) -> str:
     """The answer as Markdown with ``[n]`` citations, or the marker ``[0]`` and the sentence that there is none."""
-    language = language_of(grounding.question)
+    site_language = language_of(" ".join(passage.text[:600] for passage in grounding.passages))
+    language = grounding.language or language_of(grounding.question, expected=(site_language,))
+    replies = replies_in(language)
     asked = _question_stems(grounding.question, language)
     if not asked:
-        return _NO_QUESTION
+        return replies.greeting
+    is_another = bool(grounding.passages) and language != site_language
+    in_another = f" {replies.documentation_in(site_language)}" if is_another else ""
     taken_apart = [_Apart(passage, language) for passage in grounding.passages]
     quotes = _quotes(grounding.question, asked, taken_apart)
     if not quotes or _certainty(grounding.question, asked, language, taken_apart) < MIN_CERTAINTY:
-        return f"[0] {_NOTHING[language]}"
-    return "\n\n".join([_OPENING[language], *(_rendered(quote) for quote in quotes)])
+        return f"[0] {replies.nothing}{in_another}"
+    return "\n\n".join([f"{replies.opening}{in_another}", *(_rendered(quote) for quote in quotes)])
 
 
 def _deltas(text: str) -> Iterator[str]:

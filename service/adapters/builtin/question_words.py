@@ -5,6 +5,8 @@ from functools import lru_cache
 from itertools import pairwise
 from threading import Lock
 
+from service.markup.languages import sentence_words
+
 MAX_KNOWN_STEMS = 50_000
 
 _STOP_WORD_LIST = """
@@ -28,20 +30,7 @@ _COMPOUND = re.compile(r"(?<!\w)(?:\w++(?:[-./:]\w++)++|\w*_\w+)")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
 """Scripts that write no spaces between words."""
 _HIRAGANA = re.compile(r"[\u3040-\u309f]+")
-_KANA = re.compile(r"[\u3040-\u30ff]")
 
-_WORDS_OF = {
-    language: frozenset(words.split())
-    for language, words in {
-        "de": "der die das ein eine und oder ist wie kann ich mit für auf nicht warum wo im",
-        "fr": "le les une des et est comment que qui pour dans avec sur je pourquoi quel où du",
-        "es": "el los las una y es cómo qué para en con por del puedo cuál dónde",
-        "pt": "os um uma é são para em com do da não como posso qual onde",
-        "it": "il lo la gli un una e è come che cosa per con di del non posso dove perché",
-        "nl": "de het een en is hoe kan ik met voor op niet waarom waar wat van",
-        "en": "the a is how do i what to in of for can and my does with why where",
-    }.items()
-}
 _SNOWBALL = {
     "en": "english",
     "de": "german",
@@ -50,24 +39,22 @@ _SNOWBALL = {
     "pt": "portuguese",
     "it": "italian",
     "nl": "dutch",
+    "sv": "swedish",
+    "da": "danish",
+    "nb": "norwegian",
+    "pl": "polish",
+    "cs": "czech",
+    "ro": "romanian",
+    "tr": "turkish",
+    "ru": "russian",
 }
 """Others are compared as English is; a pair of characters is its own stem."""
-
-
-def language_of(question: str) -> str:
-    """Return the language by its commonest words; English when in doubt, as most documentation is English."""
-    if _KANA.search(question):
-        return "ja"
-    if _UNSPACED.search(question):
-        return "zh"
-    words = set(_WORD.findall(question.casefold()))
-    return max(_WORDS_OF, key=lambda language: (len(words & _WORDS_OF[language]), language == "en"))
 
 
 def stems_of(text: str, language: str) -> tuple[str, ...]:
     """Return the stems of the words with a meaning, in order; then compounds (``a.b``, ``a_b``) as they are."""
     stem = stemmer_of(language)
-    empty = _WORDS_OF.get(language, frozenset())
+    empty = sentence_words(language)
     folded = text.casefold()
     spaced = folded if folded.isascii() else _UNSPACED.sub(_pairs, folded)
     words = [word for word in _WORD.findall(spaced) if word not in STOP_WORDS and word not in empty]

@@ -270,7 +270,9 @@ def told(rows: dict[str, list[dict[str, Any]]]) -> tuple[list[Any], list[Any]]:
 
 def run(corpora: Path, names: list[str], answers: int) -> tuple[list[Any], list[Any]]:
     """Return rows and goals for the report: the given corpora, or all that have labelled questions."""
-    names = names or corpora_in(corpora)
+    labelled = [name for name in names or corpora_in(corpora) if questions(corpora, name)]
+    if not labelled:
+        print(f"no labelled questions in {corpora / 'queries'}: citations are not judged", file=sys.stderr)
+        return [], []
     with tempfile.TemporaryDirectory(prefix="docsmith-bench-") as scratch:
-        labelled = [name for name in names if questions(corpora, name)]
         return asyncio.run(measure(corpora, labelled, answers, Path(scratch)))

@@ -90,11 +90,22 @@ class Grounding(Struct, frozen=True):
     """The reader's, such as ``de``; empty where it is to be read from the question."""
 
 
+class Continuation(Struct, frozen=True):
+    """A reply that was cut off: the model is to go on behind its last character."""
+
+    text: str
+    """The reply so far, as the model wrote it. A model that takes one gets it as the beginning of its own message."""
+    instruction: str
+    """What any other model is asked behind it."""
+
+
 class ModelRequest(Struct, frozen=True):
     messages: tuple[ModelMessage, ...]
     tools: tuple[Tool, ...] = ()
     max_output_tokens: int = 8192
     grounding: Grounding | None = None
+    continuation: Continuation | None = None
+    """What is written already; the reply is what follows. It may begin with words of it that the model repeats."""
 
 
 class ModelText(Struct, frozen=True):

@@ -6,11 +6,12 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from service.adapters.builtin.answer import BuiltinAnswer, extract
 from service.domain.errors import Invalid
 from service.domain.model import Usage
-from service.ports.model import Grounding, ModelEnd, ModelRequest, ModelText, Passage, UserMessage
+from service.ports.model import Continuation, Grounding, ModelEnd, ModelRequest, ModelText, Passage, UserMessage
 
 VERCEL = """\
 To deploy the site, connect your repository to Vercel. It is free for small teams. Then:
@@ -205,6 +206,30 @@ async def test_builtin_answer_is_a_model_like_any_other():
     texts = [chunk.text for chunk in chunks[:-1] if isinstance(chunk, ModelText)]
     assert len(texts) > 10
     assert "".join(texts) == answer("How do I deploy to Vercel?")
+
+
+async def gone_on(begun, passages=PASSAGES):
+    request = ModelRequest(
+        (UserMessage("ignored"),),
+        grounding=Grounding("How do I deploy to Vercel?", passages),
+        continuation=Continuation(begun, "Go on."),
+    )
+    return "".join([one.text async for one in BuiltinAnswer().reply(request) if isinstance(one, ModelText)])
+
+
+async def test_builtin_answer_goes_on_wherever_it_was_cut():
+    whole = answer("How do I deploy to Vercel?")
+    assert {cut + await gone_on(cut) for cut in (whole[:at] for at in range(0, len(whole), 7))} == {whole}
+
+
+async def test_builtin_answer_goes_on_when_its_pages_have_changed():
+    whole = answer("How do I deploy to Vercel?")
+    begun = whole[: whole.index("deploy --prod")]
+    changed = VERCEL.replace("It is free for small teams.", "It costs nothing.").replace("--prod", "--production")
+    rest = await gone_on(begun, (replace(PASSAGES[0], text=changed),))
+    text = begun + rest
+    assert (text.count("Open the dashboard"), text.count("vercel deploy --production")) == (1, 1)
+    assert sum(line.removeprefix("> ").startswith("```") for line in text.split("\n")) % 2 == 0
 
 
 async def test_builtin_answer_refuses_prompts_without_a_question():

@@ -18,6 +18,7 @@ from service.domain.errors import Forbidden, Invalid, NotFound, QuotaUsedUp, Rat
 from service.domain.model import ToolCall
 from service.ports.model import (
     AssistantMessage,
+    Continuation,
     ModelEnd,
     ModelRequest,
     ModelText,
@@ -129,6 +130,38 @@ async def test_text_comes_in_many_deltas_then_the_end(provider, model):
     assert len(texts) > 1
     assert (end.reason, end.tool_calls) == ("stop", ())
     assert (end.usage.input_tokens, end.usage.output_tokens) == (12, 34)
+
+
+GOING_ON = ModelRequest(REQUEST.messages, (SEARCH,), continuation=Continuation("Fetch the kite, ", "Go on."))
+PREFILLED = {"role": "assistant", "content": "Fetch the kite,"}
+
+
+@pytest.mark.parametrize("name", ["anthropic/claude-haiku-4-5", "deepseek/deepseek-chat"])
+async def test_model_that_takes_a_prefill_goes_on_with_it(provider, make, name):
+    provider.will_reply("hold the string.")
+    base = provider.url if name.startswith("anthropic") else provider.openai_base
+    texts, _ = await reply(make(name, api_base=base), GOING_ON)
+    assert texts == ["hold the string."]
+    last = provider.asked[0].body["messages"][-1]
+    content = last["content"] if isinstance(last["content"], str) else last["content"][0]["text"]
+    assert (last["role"], content) == ("assistant", PREFILLED["content"])
+    assert last.get("prefix", False) is (not name.startswith("anthropic"))
+
+
+async def test_other_models_are_asked_to_go_on(provider, make):
+    provider.will_reply("hold the string.")
+    await reply(make("openai"), GOING_ON)
+    assert provider.asked[0].body["messages"][-2:] == [PREFILLED, {"role": "user", "content": "Go on."}]
+
+
+async def test_model_that_refuses_a_prefill_is_asked_to_go_on(provider, make):
+    model = make("deepseek/deepseek-chat")
+    provider.will_fail(400, "invalid_request_error", "prefix is only for the beta address")
+    for _ in range(2):
+        provider.will_reply("hold the string.")
+        await reply(model, GOING_ON)
+    roles = [asked.body["messages"][-1]["role"] for asked in provider.asked]
+    assert roles == ["assistant", "user", "user"]
 
 
 async def test_a_delta_is_there_before_the_next_is_sent(provider, model):

@@ -24,6 +24,7 @@ from itertools import pairwise
 
 from msgspec import Struct
 
+from service.adapters.builtin.continuing import rest_of
 from service.adapters.builtin.question_words import STOP_WORDS, stemmer_of, stems_of
 from service.adapters.builtin.quotable import Block, Kind, blocks, plain, sentences
 from service.adapters.builtin.replies import replies_in
@@ -88,6 +89,8 @@ class BuiltinAnswer:
         if request.grounding is None:
             raise Invalid("The builtin model only quotes passages of documentation.", code="model_refused_request")
         text = await asyncio.to_thread(extract, request.grounding)  # 50 passages take a tenth of a second
+        if request.continuation is not None:
+            text = rest_of(text, request.continuation.text)
         for words in _deltas(text):
             yield ModelText(words)
             await asyncio.sleep(0)  # one delta at a time to each listener
@@ -150,7 +153,7 @@ def extract(grounding: Grounding) -> str:
 
 
 def _deltas(text: str) -> Iterator[str]:
-    words = re.findall(r"\S+\s*", text)
+    words = re.findall(r"\s*\S+\s*", text)
     for at in range(0, len(words), WORDS_A_DELTA):
         yield "".join(words[at : at + WORDS_A_DELTA])
 

@@ -19,7 +19,7 @@ from msgspec import Struct
 from service.adapters.models.errors import MODEL_KEY_REFUSED, MODEL_REFUSED_REQUEST, ContentRefused, Retries, error_of
 from service.adapters.models.exchange import EXCHANGE, Exchange, open_session
 from service.adapters.models.library import Library, load
-from service.adapters.models.messages import in_openai_form, mark_for_cache
+from service.adapters.models.messages import continued, in_openai_form, mark_for_cache
 from service.adapters.models.model_settings import ModelSettings
 from service.adapters.models.sources import LitellmSource, ProviderSource, Source, told
 from service.adapters.models.streams import (
@@ -104,6 +104,8 @@ class LitellmModel:
         self._sleep, self._clock, self._jitter = sleep, clock, jitter
         self._session: aiohttp.ClientSession | None = None
         self._facts: _Facts | None = None
+        self._refuses_prefill = False
+        """Whether its provider has refused to go on with a prefilled message, whatever litellm's table says."""
         self._used_own_clients = False
         """Whether a request went past us, through a client of litellm's own."""
 
@@ -179,12 +181,19 @@ class LitellmModel:
                 yield self._end(library, facts, request, ending, written)
                 return
             except ServiceError as error:
+                if not has_begun and self._may_be_refused_for_prefill(request, error):
+                    self._refuses_prefill = True
+                    continue
                 wait = self._retries.wait_seconds(
                     error, tried=tried, spent_seconds=self._clock() - began, random=self._jitter()
                 )
                 if has_begun or wait is None:
                     raise
             await self._sleep(wait)
+
+    def _may_be_refused_for_prefill(self, request: ModelRequest, error: ServiceError) -> bool:
+        is_prefilled = request.continuation is not None and self._facts is not None and self._facts.takes_prefill
+        return is_prefilled and not self._refuses_prefill and error.code == MODEL_REFUSED_REQUEST
 
     async def _ready_for(self, request: ModelRequest) -> tuple[Library, "_Facts"]:
         if self.key_is_missing:
@@ -231,6 +240,9 @@ class LitellmModel:
             "no-log": True,
             "_skip_mcp_handler": True,  # else a request with tools imports mcp, which litellm does not install
         }
+        if request.continuation is not None:
+            takes_prefill = facts.takes_prefill and not self._refuses_prefill
+            arguments["messages"] += continued(request.continuation, takes_prefill=takes_prefill)
         if spec.api_base:
             arguments["api_base"] = spec.api_base
         if self._key():
@@ -306,6 +318,8 @@ class _Facts(Struct, frozen=True):
     """Without the provider."""
     has_tools: bool
     has_price: bool
+    takes_prefill: bool
+    """Whether it goes on with an assistant message that is given as its own beginning."""
     max_output_tokens: int | None
     window_tokens: int
     speaks_through_us: bool
@@ -334,6 +348,7 @@ def _learn(library: Library, spec: ModelSettings, secrets: Collection[str]) -> _
         model=model,
         has_tools=supported is None or "tools" in supported,
         has_price=bool(info),
+        takes_prefill=bool(info.get("supports_assistant_prefill")),
         max_output_tokens=spec.max_output_tokens or info.get("max_output_tokens"),
         window_tokens=min(window_tokens, _OLLAMA_WINDOW_TOKENS) if provider in _OLLAMA else window_tokens,
         speaks_through_us=client is not None

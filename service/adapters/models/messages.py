@@ -6,7 +6,14 @@ from typing import Any, assert_never
 import msgspec
 
 from service.domain.model import ToolCall, decoded_arguments
-from service.ports.model import AssistantMessage, ModelMessage, SystemMessage, ToolMessage, UserMessage
+from service.ports.model import (
+    AssistantMessage,
+    Continuation,
+    ModelMessage,
+    SystemMessage,
+    ToolMessage,
+    UserMessage,
+)
 
 
 def in_openai_form(message: ModelMessage) -> dict[str, Any]:
@@ -23,6 +30,18 @@ def in_openai_form(message: ModelMessage) -> dict[str, Any]:
             return {"role": "assistant", "content": text or None, "tool_calls": [_tool_call(call) for call in calls]}
         case _:
             assert_never(message)
+
+
+def continued(begun: Continuation, *, takes_prefill: bool) -> list[dict[str, Any]]:
+    """Return the messages behind all others that have a model go on with what it wrote.
+
+    ``prefix`` is what DeepSeek and Mistral ask for (their docs, "Chat Prefix Completion"); litellm takes it out for the
+    others. Anthropic refuses a prefilled message that ends with white space.
+    """
+    text = begun.text.rstrip()
+    if takes_prefill:
+        return [{"role": "assistant", "content": text, "prefix": True}]
+    return [{"role": "assistant", "content": text}, {"role": "user", "content": begun.instruction}]
 
 
 def mark_for_cache(messages: list[dict[str, Any]]) -> None:

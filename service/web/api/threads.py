@@ -48,7 +48,7 @@ class Part(Struct):
     type: str = ""
     text: str | None = None
     content: Any = None
-    """Clients that are none of the AI SDK's write the text here."""
+    """Some clients that do not use the AI SDK write the text here."""
 
 
 class ChatMessage(Struct):

@@ -24,12 +24,14 @@ from service.domain.threads.replies import (
     ReplyDone,
     ReplyEvent,
     ReplyOpened,
+    ReplyWaiting,
     SearchFinished,
     SearchStarted,
     TextDelta,
 )
 from service.wire.jsontext import json_line
 from service.wire.search_output import SEARCH, search_output
+from service.wire.waiting import waiting
 
 HEADERS: Mapping[str, str] = MappingProxyType(
     {
@@ -49,7 +51,7 @@ Each line is a code, a colon and JSON; empty lines keep the connection alive.
 | `a` | the result of a tool call: `toolCallId`, `result` |
 | `0` | more of the text, as a JSON string |
 | `2` | a list of data: events of a job, and at the end `type` `finish` with the thread's or the job's id |
-| `8` | the same at the end of a reply, for the message |
+| `8` | the same at the end of a reply, for the message; before, `type` `waiting` while the model's provider is busy |
 | `e` | the step ends: `finishReason`, `usage`, `isContinued` |
 | `d` | the end: `finishReason`, `usage`, and `type` `finish` with the thread's or the job's id |
 | `3` | an error, as a JSON string; nothing follows |"""
@@ -110,9 +112,13 @@ class DataStreamEncoder:
             case TextDelta(text=text):
                 lines = self._end_step("tool-calls") if self._calls else []
                 return [*lines, *self._begin_step(), line("0", text)]
+            case ReplyWaiting(seconds=seconds):
+                return [line("8", [waiting(seconds)])]
             case ReplyDone(usage=usage, finish_reason=finish_reason):
                 reason = _FINISH_REASONS[finish_reason]
-                finish = {"type": "finish", "threadId": self._thread_id}
+                finish: dict[str, str | bool] = {"type": "finish", "threadId": self._thread_id}
+                if event.uncited:
+                    finish["uncited"] = True
                 lines = self._end_step("tool-calls") if self._calls else []
                 lines += self._begin_step()
                 lines += [line("2", [finish]), line("8", [finish])]

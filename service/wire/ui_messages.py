@@ -31,12 +31,14 @@ from service.domain.threads.replies import (
     ReplyDone,
     ReplyEvent,
     ReplyOpened,
+    ReplyWaiting,
     SearchFinished,
     SearchStarted,
     TextDelta,
 )
 from service.wire.jsontext import json_line
 from service.wire.search_output import SEARCH, SearchInput, SearchOutput, new_pages, search_output
+from service.wire.waiting import Waiting, waiting
 
 HEADERS: Mapping[str, str] = MappingProxyType(
     {
@@ -66,6 +68,8 @@ def is_plain_reader(user_agent: str, *, body_has_trigger: bool) -> bool:
     return not body_has_trigger and user_agent.startswith(_PLAIN_READERS)
 
 
+WAITING = "data-docsmith-waiting"
+"""Transient: ``onData`` gets it, and the message does not."""
 CHUNKS: Mapping[str, str] = {
     "start": "The reply's id and the thread's.",
     "start-step": "A step begins: a search, or the text.",
@@ -74,6 +78,7 @@ CHUNKS: Mapping[str, str] = {
     "tool-output-available": "The passages that were found.",
     "tool-output-error": "The search failed.",
     "source-url": "A page that passages are from.",
+    WAITING: "The model's provider is busy, and is asked again in `seconds`; to be shown, no part of the message.",
     "text-start": "Text begins.",
     "text-delta": "More of the text.",
     "text-end": "The text ends.",
@@ -113,6 +118,9 @@ class ThreadMetadata(Struct, frozen=True, rename="camel"):
             extra_json_schema={"enum": ["length", "content-filter"]},
         ),
     ] = UNSET
+    uncited: Annotated[bool | UnsetType, Meta(description="`finish`: `true` for an answer that cites no passage.")] = (
+        UNSET
+    )
 
 
 class UiChunk(Struct, frozen=True, rename="camel"):
@@ -144,6 +152,10 @@ class UiChunk(Struct, frozen=True, rename="camel"):
         Meta(description="`source-url`: the page's address."),
     ] = UNSET
     title: Annotated[str | UnsetType, Meta(description="`source-url`: the page's title.")] = UNSET
+    data: Annotated[Waiting | UnsetType, Meta(description="`data-docsmith-waiting`: for how long.")] = UNSET
+    transient: Annotated[
+        bool | UnsetType, Meta(description="`data-…`: `true` where it is not a part of the message.")
+    ] = UNSET
     error_text: Annotated[
         str | UnsetType, Meta(description="`error`, `tool-output-error`: what went wrong, as a sentence.")
     ] = UNSET
@@ -163,6 +175,7 @@ class _Chunk(Struct, frozen=True, tag_field="type", rename="camel"):
 class _Metadata(Struct, frozen=True, rename="camel"):
     thread_id: str
     finish_reason: str | UnsetType = UNSET
+    uncited: bool | UnsetType = UNSET
 
 
 class _Start(_Chunk, frozen=True, tag="start"):
@@ -222,6 +235,11 @@ class _SourceUrl(_Chunk, frozen=True, tag="source-url"):
     title: str | UnsetType = UNSET
 
 
+class _Waiting(_Chunk, frozen=True, tag=WAITING):
+    data: Waiting
+    transient: bool = True
+
+
 class _Error(_Chunk, frozen=True, tag="error"):
     error_text: str
 
@@ -234,6 +252,7 @@ class _PlainFinish(_Chunk, frozen=True, tag="finish"):
 class _DocumentedFinish(_Chunk, frozen=True, tag="finish"):
     thread_id: str
     finish_reason: str | UnsetType = UNSET
+    uncited: bool | UnsetType = UNSET
 
 
 _DONE = SseEvent("[DONE]", b"data: [DONE]\n\n")
@@ -275,9 +294,10 @@ class UiMessageEncoder:
                 return _ordinary(self._search_finished(event))
             case TextDelta(text=text):
                 return _ordinary(self._text(text))
-            case ReplyDone(finish_reason=reason):
-                named = UNSET if reason == "stop" else reason.replace("_", "-")
-                return [*_ordinary(self._end_step()), self._finish(named), _DONE]
+            case ReplyWaiting(seconds=seconds):
+                return _ordinary([_Waiting(waiting(seconds))])
+            case ReplyDone():
+                return [*_ordinary(self._end_step()), self._finish(event), _DONE]
             case ReplyBroken(message=message):
                 failed: list[_Chunk] = [_ToolOutputError(call_id, message) for call_id in self._calls]
                 self._calls.clear()
@@ -327,13 +347,15 @@ class UiMessageEncoder:
         self._step_is_open, self._text_id = False, ""
         return [*chunks, _FinishStep()]
 
-    def _finish(self, reason: str | UnsetType) -> SseEvent:
+    def _finish(self, done: ReplyDone) -> SseEvent:
         """The reason goes into the metadata, where every version takes it: as a field of the chunk the first ones of 5
         refuse it.
         """
+        reason = UNSET if done.finish_reason == "stop" else done.finish_reason.replace("_", "-")
+        uncited = True if done.uncited else UNSET
         if self._plain:
-            return _ordinary([_PlainFinish(self._thread_id, _Metadata(self._thread_id, reason))])[0]
-        return _wrapped_finish(json_line(_DocumentedFinish(self._thread_id, reason)))
+            return _ordinary([_PlainFinish(self._thread_id, _Metadata(self._thread_id, reason, uncited))])[0]
+        return _wrapped_finish(json_line(_DocumentedFinish(self._thread_id, reason, uncited)))
 
 
 def _event(data: bytes) -> bytes:

@@ -333,6 +333,7 @@ class Replier:
                                     done.usage,
                                     now(),
                                     done.finish_reason,
+                                    done.uncited,
                                 )
                             )
                         case SearchFinished(query=query, sources=sources):

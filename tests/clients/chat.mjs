@@ -53,6 +53,7 @@ function newTurn(question) {
     threadId: { header: null, metadata: null, onFinish: null, data: null, annotations: null, finishEvent: null },
     threadKey: null,
     finished: 0,
+    waits: [],
     errors: [],
   };
 }
@@ -127,7 +128,10 @@ async function converse5(conversation, outcome) {
     sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithToolCalls,
     onToolCall: () => void (outcome.toolCallsInPage += 1),
     onError: (error) => turn.errors.push(String(error?.message ?? error)),
-    onData: (part) => (turn.threadId.data ??= part.data?.threadId ?? null),
+    onData: (part) => {
+      turn.threadId.data ??= part.data?.threadId ?? null;
+      if (part.data?.type === "waiting") turn.waits.push(part.data.seconds);
+    },
     onFinish: ({ message }) => {
       turn.finished += 1;
       turn.threadId.onFinish = message?.metadata?.threadId ?? null;
@@ -225,6 +229,7 @@ async function converse4(conversation, outcome) {
     }
     turn.data = data;
     turn.threadId.data = threadIn(data);
+    turn.waits = (reply?.annotations ?? []).filter((one) => one.type === "waiting").map((one) => one.seconds);
     turn.threadId.annotations = threadIn(reply?.annotations);
     turn.messageId = reply?.id ?? null;
     turn.parts = reply?.parts?.map((part) => part.type) ?? [];

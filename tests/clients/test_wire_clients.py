@@ -25,6 +25,7 @@ REPLIES: dict[str, list[ReplyEvent]] = {
     "answered": sample_replies.ANSWERED,
     "held": sample_replies.ANSWERED[:-1],
     "searched-again": sample_replies.SEARCHED_AGAIN,
+    "waited": sample_replies.WAITED,
     "broken": sample_replies.BROKEN,
     "broken-in-search": sample_replies.BROKEN_IN_SEARCH,
     "joined-late": sample_replies.JOINED_LATE,
@@ -183,6 +184,16 @@ async def test_a_late_reader_gets_everything(server):
     outcomes = await run_chats([*every("/v2/joined-late", server), *every("/v1/joined-late", server)])
     for outcome, turn in turns_of(outcomes):
         assert (turn["errors"], turn["text"]) == ([], sample_replies.TEXT), outcome["version"]
+
+
+async def test_wait_for_the_provider_is_shown_and_no_part_of_a_message(server):
+    outcomes = await run_chats([*every("/v2/waited", server), *every("/v1/waited", server)])
+    for outcome, turn in turns_of(outcomes):
+        named = outcome["version"]
+        assert (turn["errors"], turn["status"], turn["text"]) == ([], "ready", "No more."), named
+        assert [part for part in turn["parts"] if part.startswith("data-")] == [], named
+        assert turn["waits"] == [7.2, 1.0], named
+        assert turn.get("finishReason", "content-filter") == "content-filter", named
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from service.domain.threads.replies import (
     ReplyDone,
     ReplyEvent,
     ReplyOpened,
+    ReplyWaiting,
     SearchFinished,
     SearchHit,
     SearchStarted,
@@ -41,6 +42,12 @@ SEARCHED_AGAIN: list[ReplyEvent] = [
     TextDelta("\n\nFound it [5](/faq)."),
     ReplyDone("Let me look.\n\nFound it [5](/faq).", (5,), "answered", "m", Usage()),
 ]  # fmt: skip
+
+WAITED: list[ReplyEvent] = [
+    OPENED, STARTED, FOUND, ReplyWaiting(7.25), ReplyWaiting(1.0), TextDelta("No more."),
+    ReplyDone("No more.", (), "unanswered", "m", Usage(), "content_filter", uncited=True),
+]  # fmt: skip
+"""A reply whose provider was busy, and then ended it."""
 
 BROKEN: list[ReplyEvent] = [
     OPENED, STARTED, FOUND, TextDelta("To deploy, "), ReplyBroken("unavailable", "The model is unavailable."),

@@ -18,6 +18,7 @@ from service.domain.threads.replies import (
     SearchHit,
     SearchStarted,
     TextDelta,
+    merged,
 )
 from service.wire.ui_messages import HEADERS, KEEP_ALIVE, UiMessageEncoder, is_plain_reader
 from tests.wire import sample_replies
@@ -186,6 +187,20 @@ def test_results_can_be_read_by_either_kind_of_client():
             }
         ],
     }
+
+
+def test_wait_is_transient_and_the_finish_says_what_lacks():
+    *_, waited, _, _, _, _, _, finish = chunks_of(sample_replies.WAITED)
+    message = "The assistant is busy. It tries again in 1 second."
+    data = {"type": "waiting", "seconds": 1.0, "message": message}
+    assert waited == {"type": "data-docsmith-waiting", "data": data, "transient": True}
+    assert finish["messageMetadata"]["finishReason"] == "content-filter"
+    assert finish["messageMetadata"]["uncited"] is True
+
+
+def test_a_late_reader_gets_no_wait_that_is_over():
+    seen = list(merged(sample_replies.WAITED[:5]))
+    assert seen == [*sample_replies.WAITED[:3], sample_replies.WAITED[4]]
 
 
 def test_an_error_ends_what_is_open_and_the_stream():

@@ -84,6 +84,8 @@ class ReplyCompleted(Event, frozen=True, tag="reply-completed"):
     usage: Usage
     completed_at: datetime
     finish_reason: FinishReason = "stop"
+    uncited: bool = False
+    """Whether it answers, but cites no passage: nothing shows what it stands on."""
 
 
 class ReplyStopped(Event, frozen=True, tag="reply-stopped"):
@@ -155,6 +157,7 @@ class CompleteReply(Struct, frozen=True):
     usage: Usage
     now: datetime
     finish_reason: FinishReason = "stop"
+    uncited: bool = False
 
 
 class StopReply(Struct, frozen=True):
@@ -239,6 +242,7 @@ def _recorded(command: RecordCommand, reply: Reply) -> list[ReplyNews]:
                     done.usage,
                     done.now,
                     done.finish_reason,
+                    done.uncited,
                 )
             ]
         case StopReply(reply_id=reply_id, reason=reason, now=now):

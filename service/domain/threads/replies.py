@@ -57,6 +57,13 @@ class SearchFinished(Struct, frozen=True, tag="search-finished"):
     """The sources that are new in this reply; each page is sent to the client once."""
 
 
+class ReplyWaiting(Struct, frozen=True, tag="waiting"):
+    """The reply waits for the provider of its model, which is asked again then. It is shown, and not recorded."""
+
+    seconds: float
+    """Until the provider is asked again."""
+
+
 class TextDelta(Struct, frozen=True, tag="text-delta"):
     text: str
     raw: str | None = None
@@ -71,6 +78,8 @@ class ReplyDone(Struct, frozen=True, tag="done"):
     model: str
     usage: Usage
     finish_reason: FinishReason = "stop"
+    uncited: bool = False
+    """Whether it answers, but cites no passage."""
 
 
 class ReplyBroken(Struct, frozen=True, tag="broken"):
@@ -80,7 +89,7 @@ class ReplyBroken(Struct, frozen=True, tag="broken"):
     message: str
 
 
-ReplyEvent = ReplyOpened | SearchStarted | SearchFinished | TextDelta | ReplyDone | ReplyBroken
+ReplyEvent = ReplyOpened | SearchStarted | SearchFinished | ReplyWaiting | TextDelta | ReplyDone | ReplyBroken
 """Events that readers receive."""
 
 
@@ -151,7 +160,15 @@ class ReplyReplay:
                 rest = [TextDelta(done.text[self._published :])] if len(done.text) > self._published else []
                 return [
                     *rest,
-                    ReplyDone(done.text, done.cited, done.resolution, done.model, done.usage, done.finish_reason),
+                    ReplyDone(
+                        done.text,
+                        done.cited,
+                        done.resolution,
+                        done.model,
+                        done.usage,
+                        done.finish_reason,
+                        done.uncited,
+                    ),
                 ]
             case ReplyStopped(reason=reason):
                 self.is_over = True
@@ -164,8 +181,12 @@ class ReplyReplay:
 
 
 def merged(events: Iterable[ReplyEvent]) -> Iterator[ReplyEvent]:
-    """Yield the same events, with neighbouring deltas joined where they are many: a late or slow reader gets few."""
+    """Yield the same events, with neighbouring deltas joined where they are many: a late or slow reader gets few.
+
+    A wait that is over is left out.
+    """
     held = list(events)
+    held = [event for event in held if not isinstance(event, ReplyWaiting) or event is held[-1]]
     if len(held) <= FEW_DELTAS:
         yield from held
         return

@@ -1,6 +1,6 @@
 """A language model: messages in; text and tool calls out, as they come."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any, Literal, Protocol
 
 from msgspec import Struct
@@ -99,6 +99,19 @@ class Continuation(Struct, frozen=True):
     """What any other model is asked behind it."""
 
 
+class OutputSchema(Struct, frozen=True):
+    """The form of a reply that is to be one JSON document.
+
+    A model that cannot be held to it may still write prose around it, or something else.
+    """
+
+    name: str
+    schema: dict[str, Any]
+    """A JSON Schema of type object: all its properties required, no others allowed, no limits of size (providers refuse
+    them).
+    """
+
+
 class ModelRequest(Struct, frozen=True):
     messages: tuple[ModelMessage, ...]
     tools: tuple[Tool, ...] = ()
@@ -106,6 +119,9 @@ class ModelRequest(Struct, frozen=True):
     grounding: Grounding | None = None
     continuation: Continuation | None = None
     """What is written already; the reply is what follows. It may begin with words of it that the model repeats."""
+    output_schema: OutputSchema | None = None
+    on_usage: Callable[[Usage], None] | None = None
+    """Called when the reply is closed before its end, with what it has used, where the provider has said so by then."""
 
 
 class ModelText(Struct, frozen=True):

@@ -15,6 +15,7 @@ from typing import Any
 
 import aiohttp
 from msgspec import Struct
+from msgspec.structs import replace
 
 from service.adapters.models.errors import MODEL_KEY_REFUSED, MODEL_REFUSED_REQUEST, ContentRefused, Retries, error_of
 from service.adapters.models.exchange import EXCHANGE, Exchange, open_session
@@ -80,6 +81,9 @@ _TAKE_A_CLIENT = frozenset(
 
 _NO_KEY = "none"
 """OpenAI's client insists on a key; servers without keys ignore it."""
+
+_SCHEMA_TOOL = "json_tool_call"
+"""litellm's name for the tool that stands for a schema."""
 
 CHARACTERS_PER_TOKEN = 4
 """For the few providers that do not count: a budget by an estimate is better than none."""
@@ -162,6 +166,7 @@ class LitellmModel:
                     self._open_session(library), first_token_timeout_seconds=self._spec.first_token_timeout_seconds
                 )
                 source: Source | None = None
+                ending: Ending | None = None
                 written = 0
                 try:
                     source = await self._source(library, facts, request, exchange)
@@ -176,8 +181,13 @@ class LitellmModel:
                     ending = Ending("refused", (), Tokens(0, 0), "")
                 finally:
                     if source is not None:
+                        if ending is None:
+                            self._report_usage(library, facts, request, source.tokens())
                         await source.close()
                     exchange.close()
+                if request.output_schema is not None and (document := _document_of(ending)):
+                    yield ModelText(document)
+                    ending = replace(ending, reason="stop", tool_calls=())
                 yield self._end(library, facts, request, ending, written)
                 return
             except ServiceError as error:
@@ -236,7 +246,7 @@ class LitellmModel:
             "max_tokens": min(request.max_output_tokens, facts.max_output_tokens or request.max_output_tokens),
             "timeout": spec.first_token_timeout_seconds,
             "max_retries": 0,
-            "drop_params": True,  # stream_options, where it is not known; tools have been checked before
+            "drop_params": True,  # what is not known there: stream_options, response_format; not tools
             "no-log": True,
             "_skip_mcp_handler": True,  # else a request with tools imports mcp, which litellm does not install
         }
@@ -257,6 +267,9 @@ class LitellmModel:
             ]
             if facts.provider == "anthropic":
                 mark_for_cache(arguments["messages"])
+        if request.output_schema is not None:
+            form = {"name": request.output_schema.name, "schema": request.output_schema.schema, "strict": True}
+            arguments["response_format"] = {"type": "json_schema", "json_schema": form}
         if facts.provider in _OLLAMA:
             arguments["num_ctx"] = spec.context_tokens or facts.window_tokens
         if facts.client is not None:
@@ -285,10 +298,16 @@ class LitellmModel:
         return self._session
 
     def _end(self, library: Library, facts: "_Facts", request: ModelRequest, ending: Ending, written: int) -> ModelEnd:
-        tokens = ending.tokens or _estimate(request, written)
+        usage = self._usage(library, facts, ending.tokens or _estimate(request, written))
         model = f"{facts.provider}/{ending.model}" if ending.model else self._spec.model
-        usage = Usage(tokens.input, tokens.output, self._cost(library, facts, tokens))
         return ModelEnd(ending.reason, ending.tool_calls, usage, model)
+
+    def _report_usage(self, library: Library, facts: "_Facts", request: ModelRequest, tokens: Tokens | None) -> None:
+        if request.on_usage is not None and tokens is not None:
+            request.on_usage(self._usage(library, facts, tokens))
+
+    def _usage(self, library: Library, facts: "_Facts", tokens: Tokens) -> Usage:
+        return Usage(tokens.input, tokens.output, self._cost(library, facts, tokens))
 
     def _cost(self, library: Library, facts: "_Facts", tokens: Tokens) -> float | None:
         per_input, per_output = self._spec.input_usd_per_million_tokens, self._spec.output_usd_per_million_tokens
@@ -359,6 +378,13 @@ def _learn(library: Library, spec: ModelSettings, secrets: Collection[str]) -> _
         ),
         client=client,
     )
+
+
+def _document_of(ending: Ending) -> str:
+    """Return the document of a reply with a schema that came as a call: so litellm asks models for it that know tools
+    and no schemas.
+    """
+    return next((call.arguments for call in ending.tool_calls if call.name == _SCHEMA_TOOL), "")
 
 
 def _estimate(request: ModelRequest, written: int) -> Tokens:

@@ -38,6 +38,9 @@ class Source(Protocol):
     async def read(self) -> Sequence[str] | None:
         """The next texts, perhaps none; None at the end. Raises ServiceError, ContentRefused."""
 
+    def tokens(self) -> Tokens | None:
+        """Return the tokens that the provider has reported so far; None when it has not."""
+
     def ending(self) -> Ending: ...
 
     async def close(self) -> None: ...
@@ -77,6 +80,9 @@ class ProviderSource:
                 raise
             self._failure = error
         return texts
+
+    def tokens(self) -> Tokens | None:
+        return self._reader.tokens()
 
     def ending(self) -> Ending:
         return self._reader.ending()
@@ -141,6 +147,9 @@ class LitellmSource:
         for piece in choice.delta.tool_calls or ():
             self._tool_calls.add(piece.index, piece.id or "", piece.function.name or "", piece.function.arguments or "")
         return choice.delta.content or ""
+
+    def tokens(self) -> Tokens | None:
+        return self._tokens
 
     def ending(self) -> Ending:
         if not self._finish_reason:

@@ -57,6 +57,9 @@ class StreamReader(Protocol):
             Unavailable, RateLimited, Invalid, Forbidden: the stream reports a failure, or breaks its protocol.
         """
 
+    def tokens(self) -> Tokens | None:
+        """Return the tokens that the provider has reported so far; None when it has not."""
+
     def ending(self) -> Ending:
         """After the last byte.
 
@@ -277,6 +280,9 @@ class ChatCompletionsReader:
             function = piece.function or _FunctionPiece()
             self._tool_calls.add(piece.index, piece.id or "", function.name or "", function.arguments or "")
 
+    def tokens(self) -> Tokens | None:
+        return self._tokens
+
     def ending(self) -> Ending:
         if not self._finish_reason and not self._done:
             raise Unavailable("the model's provider ended its stream before the reply did")
@@ -397,11 +403,17 @@ class MessagesReader:
             if count is not None:
                 setattr(self._usage, field, count)
 
+    def tokens(self) -> Tokens | None:
+        usage = self._usage
+        if usage.input_tokens is None:
+            return None
+        read, written = usage.cache_read_input_tokens or 0, usage.cache_creation_input_tokens or 0
+        return Tokens(usage.input_tokens + read + written, usage.output_tokens or 0, read, written)
+
     def ending(self) -> Ending:
         if not self._stopped:
             raise Unavailable("the model's provider ended its stream before the reply did")
         reason = STOP_REASONS.get(self._stop_reason, "stop")
         calls = self._tool_calls.complete(cut=reason == "length")
-        read, written = self._usage.cache_read_input_tokens or 0, self._usage.cache_creation_input_tokens or 0
-        tokens = Tokens((self._usage.input_tokens or 0) + read + written, self._usage.output_tokens or 0, read, written)
+        tokens = self.tokens() or Tokens(0, self._usage.output_tokens or 0)
         return Ending("tool_calls" if reason == "stop" and calls else reason, calls, tokens, self._model)

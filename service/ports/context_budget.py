@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from service.domain.errors import ServiceError
-from service.ports.model import CONTEXT_WINDOW_EXCEEDED
+from service.ports.model import CONTEXT_WINDOW_EXCEEDED, ModelWaiting
 
 T = TypeVar("T")
 
@@ -41,7 +41,7 @@ async def reply_within(
     """Yield what ``reply`` yields, with the budget that it was given.
 
     It is called again with half the budget, ``halvings`` times at most, when its prompt is found too long before it
-    yields. When it yields nothing then, its prompt cannot be shortened.
+    yields anything but a wait. When it yields nothing then, its prompt cannot be shortened.
 
     Raises:
         Invalid: the prompt does not fit (``context_window_exceeded``).
@@ -53,7 +53,7 @@ async def reply_within(
         try:
             async with aclosing(reply(budget)) as items:
                 async for item in items:
-                    has_begun = True
+                    has_begun |= not isinstance(item, ModelWaiting)
                     yield item, budget
         except ServiceError as error:
             if error.code != CONTEXT_WINDOW_EXCEEDED or has_begun:

@@ -120,6 +120,8 @@ class ModelRequest(Struct, frozen=True):
     continuation: Continuation | None = None
     """What is written already; the reply is what follows. It may begin with words of it that the model repeats."""
     output_schema: OutputSchema | None = None
+    reports_waits: bool = False
+    """Whether the reply has a ``ModelWaiting`` before each wait that a person would notice."""
     on_usage: Callable[[Usage], None] | None = None
     """Called when the reply is closed before its end, with what it has used, where the provider has said so by then."""
 
@@ -128,6 +130,12 @@ class ModelText(Struct, frozen=True):
     """Text to append."""
 
     text: str
+
+
+class ModelWaiting(Struct, frozen=True):
+    """The provider is busy or away: the call is made again after a wait. Nothing of the reply has come yet."""
+
+    seconds: float
 
 
 class ModelEnd(Struct, frozen=True):
@@ -141,7 +149,7 @@ class ModelEnd(Struct, frozen=True):
     """The model really used, such as ``anthropic/claude-sonnet-4-5-20250929`` or ``builtin/editor``."""
 
 
-ModelChunk = ModelText | ModelEnd
+ModelChunk = ModelText | ModelWaiting | ModelEnd
 
 
 class Model(Protocol):

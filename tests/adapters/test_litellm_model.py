@@ -10,6 +10,7 @@ import time
 from contextlib import aclosing
 
 import pytest
+from msgspec.structs import replace
 
 from service.adapters.models.errors import Retries
 from service.adapters.models.litellm_model import LitellmModel
@@ -22,6 +23,7 @@ from service.ports.model import (
     ModelEnd,
     ModelRequest,
     ModelText,
+    ModelWaiting,
     SystemMessage,
     Tool,
     ToolMessage,
@@ -414,6 +416,17 @@ async def test_the_providers_word_on_when_to_come_back_is_kept(provider, model, 
     provider.will_reply("ok")
     await reply(model)
     assert waits.seconds == [7.0, 11.5]
+
+
+@pytest.mark.parametrize("way", OURS, indirect=True)
+async def test_waits_are_reported_to_a_caller_that_shows_them(provider, model, waits):
+    provider.will_fail(429, "rate_limit_error", headers={"retry-after": "7"})
+    provider.will_fail(503)
+    provider.will_fail(429, "rate_limit_error", headers={"retry-after": "0.5"})
+    provider.will_reply("ok")
+    found = [chunk async for chunk in model.reply(replace(REQUEST, reports_waits=True))]
+    assert waits.seconds == [7.0, 1.0, 0.5]
+    assert found[:3] == [ModelWaiting(7.0), ModelWaiting(1.0), ModelText("ok")]
 
 
 async def test_wait_beyond_the_retry_bound_is_not_begun(provider, model, waits):

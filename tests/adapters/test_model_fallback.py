@@ -1,10 +1,11 @@
 """Who is asked when a model is down."""
 
 import pytest
+from msgspec.structs import replace
 
 from service.adapters.models.fallback import AVOIDED_SECONDS, FallbackModel
 from service.domain.errors import Forbidden, Invalid, NotFound, RateLimited, ServiceError, Unavailable
-from service.ports.model import ModelRequest, UserMessage
+from service.ports.model import ModelRequest, ModelWaiting, UserMessage
 from tests.contracts.model import chunks_of
 from tests.fakes.model import FakeModel, Says
 
@@ -69,6 +70,12 @@ async def test_reply_that_has_begun_is_not_restarted_by_another(clock):
     with pytest.raises(Unavailable):
         await who(model)
     assert (first.closed, second.requests) == (1, [])
+
+
+async def test_model_that_only_waited_has_not_begun(clock):
+    model, _, _ = pair(clock, [Says(waits=3.0, breaks_off=Unavailable("down"))], [Says("Here.")])
+    waiting, *_, end = await chunks_of(model, replace(REQUEST, reports_waits=True))
+    assert (waiting, end.model) == (ModelWaiting(3.0), "second/model")
 
 
 async def test_failed_model_comes_last_for_a_while_then_first_again(clock):

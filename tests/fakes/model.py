@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from service.domain.errors import ServiceError
 from service.domain.model import ToolCall, Usage
-from service.ports.model import ModelChunk, ModelEnd, ModelRequest, ModelText
+from service.ports.model import ModelChunk, ModelEnd, ModelRequest, ModelText, ModelWaiting
 
 
 class Says(Struct, frozen=True):
@@ -20,6 +20,7 @@ class Says(Struct, frozen=True):
     reason: Literal["stop", "tool_calls", "length", "refused"] | None = None
     usage: Usage = Usage(10, 5, 0.001)
     breaks_off: ServiceError | None = None
+    waits: float = 0.0
 
 
 def call(tool: str, call_id: str = "", /, **arguments: Any) -> ToolCall:
@@ -57,6 +58,8 @@ class FakeModel:
         if isinstance(said, ServiceError):
             raise said
         try:
+            if said.waits and request.reports_waits:
+                yield ModelWaiting(said.waits)
             for piece in re.findall(r"\s*\S+\s*|\s+", said.text):
                 yield ModelText(piece)
             if said.breaks_off is not None:

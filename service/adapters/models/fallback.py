@@ -6,7 +6,7 @@ from contextlib import aclosing
 
 from service.adapters.models.errors import MODEL_KEY_REFUSED
 from service.domain.errors import Forbidden, ServiceError, Unavailable
-from service.ports.model import Model, ModelChunk, ModelRequest
+from service.ports.model import Model, ModelChunk, ModelRequest, ModelWaiting
 
 AVOIDED_SECONDS = 60.0
 """How long a model that failed is asked last, so that not every call waits for what is down."""
@@ -43,7 +43,7 @@ class FallbackModel:
             try:
                 async with aclosing(_generator(self._models[at], request)) as chunks:
                     async for chunk in chunks:
-                        has_begun = True
+                        has_begun |= not isinstance(chunk, ModelWaiting)
                         yield chunk
                 self._avoided_until[at] = 0.0
                 return

@@ -37,9 +37,13 @@ from service.ports.model import (
     ModelEnd,
     ModelRequest,
     ModelText,
+    ModelWaiting,
     SystemMessage,
     UserMessage,
 )
+
+NOTICED_SECONDS = 1.0
+"""A shorter wait is not worth a word."""
 
 USUAL_WINDOW_TOKENS = 100_000
 """Context window of a model that litellm's table does not know."""
@@ -199,6 +203,8 @@ class LitellmModel:
                 )
                 if has_begun or wait is None:
                     raise
+            if request.reports_waits and wait >= NOTICED_SECONDS:
+                yield ModelWaiting(wait)
             await self._sleep(wait)
 
     def _may_be_refused_for_prefill(self, request: ModelRequest, error: ServiceError) -> bool:

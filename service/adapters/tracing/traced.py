@@ -11,7 +11,7 @@ from service.domain.search import SearchFilter
 from service.domain.search import Source as SectionSource
 from service.ports.code_host import CodeHost
 from service.ports.docs_source import DocsSource, Source
-from service.ports.model import Model, ModelChunk, ModelEnd, ModelRequest
+from service.ports.model import Model, ModelChunk, ModelEnd, ModelRequest, ModelWaiting
 from service.ports.search_index import (
     NO_FILTER,
     Material,
@@ -100,7 +100,7 @@ class _Model:
             waiting = True
             async with aclosing(cast("AsyncGenerator[ModelChunk, None]", self._model.reply(request))) as chunks:
                 async for chunk in chunks:
-                    if waiting:
+                    if waiting and not isinstance(chunk, ModelWaiting):
                         waiting = False
                         span.set("docsmith.model.first_token_seconds", time.perf_counter() - began)
                     if isinstance(chunk, ModelEnd):

@@ -22,7 +22,7 @@ from eventstore import EventStore, Views
 from service.domain.errors import Forbidden, ServiceError, Unauthorized
 from service.domain.threads.recorded_reply import ReplyCompleted
 from service.ports.bounds import Bound
-from service.ports.model import Model, ModelChunk, ModelEnd, ModelRequest
+from service.ports.model import Model, ModelChunk, ModelEnd, ModelRequest, ModelWaiting
 from service.queries.backlog import read_backlog
 from service.runtime.system import now
 from service.streams import JOBS, THREADS, decoded
@@ -138,7 +138,7 @@ class Metrics:
         try:
             async with aclosing(cast("AsyncGenerator[ModelChunk, None]", model.reply(request))) as chunks:
                 async for chunk in chunks:
-                    if waiting:
+                    if waiting and not isinstance(chunk, ModelWaiting):
                         waiting = False
                         self._first_tokens.labels(model.name).observe(time.perf_counter() - started)
                     if isinstance(chunk, ModelEnd):

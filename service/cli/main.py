@@ -38,6 +38,7 @@ COMMANDS = {
     "serve": ("main:serve", "run the service"),
     "organization": ("projects:organization", "create and list organizations, the owners of projects and keys"),
     "project": ("projects:project", "create, change and list projects: a repository, its code host, its site"),
+    "site": ("public_sites:site", "open a site to everyone, and see which are"),
     "key": ("keys:key", "create, change, list and revoke API keys"),
     "index": ("sites:index", "index a site's newest commit now"),
     "search": ("sites:search", "search a site"),

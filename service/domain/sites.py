@@ -4,7 +4,9 @@ from datetime import datetime
 from typing import assert_never
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from service.domain.access.callers import checked_origins
 from service.domain.errors import Conflict, NotFound
 from service.domain.events import Event
 
@@ -55,7 +57,16 @@ class IndexFailed(Event, frozen=True, tag="index-failed"):
     failed_at: datetime
 
 
-SiteEvent = SiteRegistered | IndexRequested | SiteIndexed | IndexKept | IndexFailed
+class SiteAccessChanged(Event, frozen=True, tag="site-access-changed"):
+    """Who may ask the site without a key; both as they are from now on."""
+
+    public: bool
+    origins: tuple[str, ...]
+    """The websites whose pages may ask; programs that are no browser need not be listed."""
+    changed_at: datetime
+
+
+SiteEvent = SiteRegistered | IndexRequested | SiteIndexed | IndexKept | IndexFailed | SiteAccessChanged
 
 
 class RegisterSite(Struct, frozen=True):
@@ -90,7 +101,15 @@ class RecordIndexFailure(Struct, frozen=True):
     now: datetime
 
 
-SiteCommand = RegisterSite | RequestIndex | RecordIndex | KeepIndex | RecordIndexFailure
+class ChangeSiteAccess(Struct, frozen=True):
+    """Change who may ask the site without a key; None stays as it is."""
+
+    now: datetime
+    public: bool | None = None
+    origins: tuple[str, ...] | None = None
+
+
+SiteCommand = RegisterSite | RequestIndex | RecordIndex | KeepIndex | RecordIndexFailure | ChangeSiteAccess
 
 MAX_SKIPPED_RECORDED = 100
 
@@ -104,13 +123,16 @@ class Site(Struct, frozen=True):
     index_wanted: bool = True
     commit: str | None = None
     file: str | None = None
+    public: bool = False
+    """Whether it may be asked without a key."""
+    origins: tuple[str, ...] = ()
 
 
 SiteState = Absent | Site
 
 
 def decide(command: SiteCommand, state: SiteState) -> list[SiteEvent]:
-    """Return the events of a command. Raise NotFound, or Conflict ``domain_taken``."""
+    """Return the events of a command. Raise NotFound, Conflict ``domain_taken``, or Invalid for an origin."""
     match command, state:
         case RegisterSite() as new, Absent():
             return [SiteRegistered(new.project_id, new.organization_id, registered_at=new.now)]
@@ -131,6 +153,12 @@ def decide(command: SiteCommand, state: SiteState) -> list[SiteEvent]:
             return [IndexKept(commit, kept_at=now)]
         case RecordIndexFailure(code=code, message=message, now=now), Site():
             return [IndexFailed(code, message, failed_at=now)]
+        case ChangeSiteAccess() as change, Site():
+            public = state.public if change.public is None else change.public
+            origins = state.origins if change.origins is None else checked_origins(change.origins)
+            if (public, origins) == (state.public, state.origins):
+                return []
+            return [SiteAccessChanged(public, origins, changed_at=change.now)]
         case _:
             raise AssertionError(command)
 
@@ -142,10 +170,12 @@ def evolve(state: SiteState, event: SiteEvent) -> SiteState:
         case _, Absent():
             raise AssertionError(event)
         case IndexRequested(), Site():
-            return Site(state.project_id, True, state.commit, state.file)
+            return replace(state, index_wanted=True)
         case SiteIndexed(commit=commit, file=file), Site():
-            return Site(state.project_id, False, commit, file)
+            return replace(state, index_wanted=False, commit=commit, file=file)
         case ((IndexKept() | IndexFailed()), Site()):
-            return Site(state.project_id, False, state.commit, state.file)
+            return replace(state, index_wanted=False)
+        case SiteAccessChanged(public=public, origins=origins), Site():
+            return replace(state, public=public, origins=origins)
         case _:
             assert_never(event)

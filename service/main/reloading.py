@@ -70,6 +70,9 @@ class CurrentModels:
     def for_assistant(self) -> Model:
         return self._measured(self._models.for_assistant())
 
+    def builtin_for_assistant(self) -> Model:
+        return self._measured(self._models.builtin_for_assistant())
+
     def describe(self) -> str:
         return self._models.describe()
 

@@ -152,6 +152,24 @@ class ModelEnd(Struct, frozen=True):
 ModelChunk = ModelText | ModelWaiting | ModelEnd
 
 
+class Price(Struct, frozen=True):
+    """The price of a model, in US dollars for a million tokens."""
+
+    input_usd: float
+    output_usd: float
+
+    @property
+    def is_free(self) -> bool:
+        return not self.input_usd and not self.output_usd
+
+    def of(self, input_tokens: float, output_tokens: float) -> float:
+        """Return the price of a call, in US dollars."""
+        return (input_tokens * self.input_usd + output_tokens * self.output_usd) / 1_000_000
+
+
+FREE = Price(0.0, 0.0)
+
+
 class Model(Protocol):
     @property
     def name(self) -> str:
@@ -159,6 +177,9 @@ class Model(Protocol):
 
     async def window_tokens(self) -> int | None:
         """Return how many tokens a prompt and its reply may have together; None where there is no limit to consider."""
+
+    async def price(self) -> Price | None:
+        """Return the price of the model; None when it is not known."""
 
     def reply(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
         """One reply: texts as they come, then one ``ModelEnd``. Closing the iterator ends the call at the provider.
@@ -184,3 +205,6 @@ class Models(Protocol):
         """
 
     def for_assistant(self) -> Model: ...
+
+    def builtin_for_assistant(self) -> Model:
+        """Return the builtin model, which costs nothing, whatever the settings name."""

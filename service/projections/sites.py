@@ -1,11 +1,12 @@
 """Documentation sites and the state of their indexes, as rows."""
 
+import json
 import sqlite3
 from collections.abc import Sequence
 from typing import assert_never
 
 from eventstore import RecordedEvent
-from service.domain.sites import IndexFailed, IndexKept, IndexRequested, SiteIndexed, SiteRegistered
+from service.domain.sites import IndexFailed, IndexKept, IndexRequested, SiteAccessChanged, SiteIndexed, SiteRegistered
 from service.streams import SITES, decoded
 
 UP_TO_DATE = """
@@ -16,7 +17,7 @@ UP_TO_DATE = """
 
 
 class SitesView:
-    name = "sites-3"
+    name = "sites-4"
     tables = """
         CREATE TABLE sites (
             domain TEXT PRIMARY KEY,
@@ -33,7 +34,9 @@ class SitesView:
             failure_message TEXT,
             wanted_at TEXT,
             failed_at TEXT,
-            failures INTEGER NOT NULL DEFAULT 0
+            failures INTEGER NOT NULL DEFAULT 0,
+            public INTEGER NOT NULL DEFAULT 0,
+            origins TEXT NOT NULL DEFAULT '[]'  -- JSON
         ) STRICT;
     """
 
@@ -67,6 +70,11 @@ class SitesView:
                         "UPDATE sites SET index_wanted = 0, failure_code = ?, failure_message = ?, failed_at = ?,"
                         " failures = failures + 1 WHERE domain = ?",
                         (code, message, at.isoformat(), domain),
+                    )
+                case SiteAccessChanged(public=public, origins=origins):
+                    db.execute(
+                        "UPDATE sites SET public = ?, origins = ? WHERE domain = ?",
+                        (public, json.dumps(origins), domain),
                     )
                 case unknown:
                     assert_never(unknown)

@@ -9,7 +9,7 @@ from service.streams import USAGE
 
 
 class UsageView:
-    name = "usage-2"
+    name = "usage-3"
     tables = """
         CREATE TABLE requests (
             version INTEGER PRIMARY KEY,  -- in the stream of accepted requests
@@ -20,7 +20,8 @@ class UsageView:
             key_id TEXT NOT NULL,
             address TEXT NOT NULL,
             is_reader INTEGER NOT NULL,
-            fp TEXT NOT NULL
+            fp TEXT NOT NULL,
+            is_public INTEGER NOT NULL
         ) STRICT;
         CREATE INDEX requests_by_time ON requests (accepted_at);
     """
@@ -37,10 +38,11 @@ class UsageView:
                     (
                         recorded.stream_version, milliseconds(event.accepted_at), event.api, event.organization_id,
                         event.project_id, event.key_id, event.address, event.is_reader, event.fp,
+                        event.is_public,
                     )
                 )  # fmt: skip
         if rows:
-            db.executemany("INSERT INTO requests VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+            db.executemany("INSERT INTO requests VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
             db.execute(
                 "DELETE FROM requests WHERE accepted_at <= (SELECT max(accepted_at) FROM requests) - ?",
                 (LONGEST_WINDOW_SECONDS * 1000,),

@@ -1,16 +1,20 @@
-"""Documentation sites and the state of their indexes."""
+"""Documentation sites: the state of their indexes, and which may be asked without a key."""
 
+import json
 import sqlite3
+from contextlib import suppress
 
 from msgspec import Struct
 
-from eventstore import Views
+from eventstore import EventStore, StoreUnavailable, Views
+from service.domain.sites import SiteAccessChanged
 from service.domain.times import timestamp_from
+from service.streams import SITES, decoded
 from service.views.sites import IndexFailure, SiteView
 
 COLUMNS = (
     "domain, project_id, organization_id, index_wanted, wanted_at, commit_id, indexed_at, pages, sections,"
-    " skipped_count, failure_code, failure_message, failed_at, failures, file"
+    " skipped_count, failure_code, failure_message, failed_at, failures, file, public, origins"
 )
 
 
@@ -54,9 +58,56 @@ def _site(row: sqlite3.Row) -> Site:
         sections=row["sections"],
         skipped_count=row["skipped_count"],
         failure=failure,
+        public=bool(row["public"]),
+        origins=tuple(json.loads(row["origins"])),
     )
     return Site(view, row["file"])
 
 
 def _time(text: str | None) -> str | None:
     return None if text is None else timestamp_from(text)
+
+
+class PublicSite(Struct, frozen=True):
+    """A site that may be asked without a key."""
+
+    organization_id: str
+    origins: tuple[str, ...]
+    """The websites whose pages may ask it."""
+
+
+class PublicSites:
+    """The public sites in memory: a site that is private and one that does not exist are missing alike.
+
+    ``run`` keeps up with changes of any process, within 25 ms or so.
+    """
+
+    def __init__(self, store: EventStore, views: Views) -> None:
+        self._store, self._views = store, views
+        self._position = 0
+        self._sites: dict[str, PublicSite] = {}
+
+    async def load(self) -> None:
+        """Read the sites from the rows as far as they go; ``run`` applies what came since."""
+        self._position = min((status.position for status in self._views.status()), default=0)
+        await self._read()
+
+    async def run(self) -> None:
+        """Follow the log until cancelled."""
+        async for batch in self._store.follow(after=self._position, category=SITES.category):
+            changed = [each for each in decoded(SITES, batch) if isinstance(each[1], SiteAccessChanged)]
+            for domain, _ in changed:
+                self._sites.pop(domain, None)  # until its row is there: a site that was closed is closed at once
+            if changed:
+                with suppress(StoreUnavailable):  # views that cannot be written: what is not certain stays closed
+                    await self._views.wait_for(batch[-1].position)
+                    await self._read()
+
+    def find(self, domain: str) -> PublicSite | None:
+        return self._sites.get(domain)
+
+    async def _read(self) -> None:
+        rows = await self._views.query("SELECT domain, organization_id, origins FROM sites WHERE public", ())
+        self._sites = {
+            row["domain"]: PublicSite(row["organization_id"], tuple(json.loads(row["origins"]))) for row in rows
+        }

@@ -14,15 +14,16 @@ async def accepted_since(views: Views, since: int, after_version: int) -> tuple[
     the last; none when there are no more.
     """
     rows = await views.query(
-        "SELECT accepted_at, api, organization_id, project_id, key_id, address, is_reader, fp, version FROM requests"
-        " WHERE version > ? AND accepted_at > ? ORDER BY version LIMIT ?",
+        "SELECT accepted_at, api, organization_id, project_id, key_id, address, is_reader, fp, is_public, version"
+        " FROM requests WHERE version > ? AND accepted_at > ? ORDER BY version LIMIT ?",
         (after_version, since, PAGE),
     )
     found = [
         RequestAccepted(
             accepted_at=datetime.fromtimestamp(at / 1000, UTC), api=api, organization_id=organization_id,
             project_id=project_id, key_id=key_id, address=address, is_reader=bool(is_reader), fp=fp,
+            is_public=bool(is_public),
         )
-        for at, api, organization_id, project_id, key_id, address, is_reader, fp, _ in rows
+        for at, api, organization_id, project_id, key_id, address, is_reader, fp, is_public, _ in rows
     ]  # fmt: skip
     return found, rows[-1][-1] if rows else after_version

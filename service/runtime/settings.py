@@ -67,6 +67,8 @@ class AssistantSection(Struct, frozen=True, forbid_unknown_fields=True):
     suggestions: bool = True
     max_searches: Annotated[int, Meta(ge=0)] = 3
     """Further searches and page reads that a model may make for one answer."""
+    max_cost_usd_day: Annotated[float, Meta(ge=0)] = 0.0
+    """For all replies of one site in a day of UTC; past it, the builtin model answers. 0: no bound."""
     concurrent_replies: Annotated[int, Meta(ge=1)] = 2000
     """Limit for replies at a time; questions beyond it wait, before their search step. Each reply needs about 0.2 MB.
     """
@@ -137,7 +139,17 @@ class LimitsSection(Struct, frozen=True, forbid_unknown_fields=True):
     key_searches_minute: Annotated[int, Meta(ge=0)] = 600
     """Searches with one key that has no origins."""
     address_searches_minute: Annotated[int, Meta(ge=0)] = 60
-    """Searches of a site from one address, for keys with origins."""
+    """Searches of a site from one address, for keys with origins, and without a key."""
+    public_site_day: Annotated[int, Meta(ge=0)] = 1_000
+    """Questions to a public site without a key."""
+    public_address_hour: Annotated[int, Meta(ge=0)] = 60
+    """Questions to a public site without a key, from one address."""
+    public_searches_minute: Annotated[int, Meta(ge=0)] = 600
+    """Searches of a public site without a key, and reads of its pages."""
+    public_cost_usd_day: Annotated[float, Meta(ge=0)] = 0.0
+    """For replies of a public site that were asked for without a key, in a day of UTC. 0: none, so that such replies
+    are the builtin model's unless the model costs nothing, or ``assistant.max_cost_usd_day`` bounds it.
+    """
 
 
 class LogSection(Struct, frozen=True, forbid_unknown_fields=True):

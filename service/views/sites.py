@@ -30,3 +30,5 @@ class SiteView(Struct, frozen=True, rename="camel"):
     sections: Annotated[int, described("Sections in the index.")]
     skipped_count: Annotated[int, described("Files that were left out.")]
     failure: Annotated[IndexFailure | None, described("Why the last attempt failed; null when it did not.")]
+    public: Annotated[bool, described("Whether it may be asked without a key.")]
+    origins: Annotated[tuple[str, ...], described("The websites whose pages may ask it without a key.")]

@@ -16,16 +16,17 @@ from service.domain.access.keys import CreateKey
 from service.domain.organizations import CreateOrganization
 from service.domain.projects.decider import CreateProject
 from service.domain.projects.settings import ProjectSettings
+from service.domain.sites import ChangeSiteAccess, RegisterSite
 from service.projections import all_projections
 from service.runtime.system import new_id, new_key_token, now
-from service.streams import KEYS, ORGANIZATIONS, PROJECTS
+from service.streams import KEYS, ORGANIZATIONS, PROJECTS, SITES
 from service.web.http import errors
 from service.web.http.access import git_organization, project_for, site_for
 from service.web.http.admission import Admission, AdmissionSettings
 from service.web.http.app_keys import STORE, VIEWS
 from service.web.http.connections import connections, listen
 from service.web.http.cors import cors
-from service.web.http.limits import metered_store
+from service.web.http.limits import metered_store, name_reader
 from service.web.http.problems import MAX_BODY_BYTES, json_response, problems, read_body, request_ids
 
 ORGANIZATIONS_PROJECTS = {"one": ("alpha", "beta"), "two": ("gamma",)}
@@ -33,6 +34,7 @@ ORGANIZATIONS_PROJECTS = {"one": ("alpha", "beta"), "two": ("gamma",)}
 
 class Body(Struct):
     text: str = ""
+    fp: str = "anonymous"
     tree: object = None
 
 
@@ -48,7 +50,7 @@ async def assistant(request: web.Request) -> web.Response:
 
 async def _answer(request: web.Request, project_id: str) -> web.Response:
     if request.method == "POST":
-        await read_body(request, Body)
+        name_reader(request, (await read_body(request, Body)).fp)
         write = Append(f"asked-{new_id()}", (NewEvent("asked", b"{}"),), 0)
         await metered_store(request).append_all([write])
     return json_response({"project": project_id})
@@ -78,6 +80,10 @@ class Entrance:
         command = CreateKey(kind, organization, "key", token, tuple(domains), at, expires_at, **lists)
         await execute(store or self.store, KEYS, key_id(token), command)
         return token
+
+    async def open_site(self, domain="alpha", *origins, public=True) -> None:
+        """Make a site public, or private again; the admission knows it a moment later."""
+        await execute(self.store, SITES, domain, ChangeSiteAccess(now(), public, origins))
 
 
 def key_id(token: str) -> str:
@@ -129,3 +135,4 @@ async def _make_tenants(store: SQLiteEventStore) -> None:
                 ProjectSettings(organization, project, "/nowhere", "main", "", project, "local"), now()
             )
             await execute(store, PROJECTS, project, command)
+            await execute(store, SITES, project, RegisterSite(project, organization, now()))

@@ -32,7 +32,7 @@ from service.domain.errors import Invalid
 from service.domain.model import Usage
 from service.markup.fences import fenced
 from service.markup.languages import language_of
-from service.ports.model import Grounding, ModelChunk, ModelEnd, ModelRequest, ModelText, Passage
+from service.ports.model import FREE, Grounding, ModelChunk, ModelEnd, ModelRequest, ModelText, Passage, Price
 
 NAME = "builtin/extractive"
 
@@ -84,6 +84,9 @@ class BuiltinAnswer:
 
     async def window_tokens(self) -> int | None:
         return None
+
+    async def price(self) -> Price | None:
+        return FREE
 
     async def reply(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
         if request.grounding is None:

@@ -21,12 +21,14 @@ from service.adapters.builtin.editing.steps import Step, Turn
 from service.adapters.builtin.editing.tool_results import is_known
 from service.domain.model import ToolCall, Usage
 from service.ports.model import (
+    FREE,
     AssistantMessage,
     ModelChunk,
     ModelEnd,
     ModelMessage,
     ModelRequest,
     ModelText,
+    Price,
     ToolMessage,
     UserMessage,
 )
@@ -43,6 +45,9 @@ class BuiltinEditor:
 
     async def window_tokens(self) -> int | None:
         return None
+
+    async def price(self) -> Price | None:
+        return FREE
 
     async def reply(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
         step, number = await asyncio.to_thread(_next_step, request.messages)  # it reads pages, all of them again

@@ -87,6 +87,9 @@ class ConfiguredModels:
     def for_assistant(self) -> Model:
         return self._model(self._assistant) or self._builtin_assistant
 
+    def builtin_for_assistant(self) -> Model:
+        return self._builtin_assistant
+
     def _model(self, alias: str) -> Model | None:
         """Return the model behind an alias, with its fallbacks; None: builtin."""
         model = self._resolve(alias)

@@ -6,7 +6,7 @@ from contextlib import aclosing
 
 from service.adapters.models.errors import MODEL_KEY_REFUSED
 from service.domain.errors import Forbidden, ServiceError, Unavailable
-from service.ports.model import Model, ModelChunk, ModelRequest, ModelWaiting
+from service.ports.model import Model, ModelChunk, ModelRequest, ModelWaiting, Price
 
 AVOIDED_SECONDS = 60.0
 """How long a model that failed is asked last, so that not every call waits for what is down."""
@@ -35,6 +35,14 @@ class FallbackModel:
         """Return the smallest window, so that a prompt fits every model, and is the same for each."""
         known = [tokens for model in self._models if (tokens := await model.window_tokens()) is not None]
         return min(known, default=None)
+
+    async def price(self) -> Price | None:
+        """Return the highest price, since any of the models may answer; None where one is not known."""
+        known = [await model.price() for model in self._models]
+        prices = [price for price in known if price is not None]
+        if len(prices) < len(known):
+            return None
+        return Price(max(price.input_usd for price in prices), max(price.output_usd for price in prices))
 
     async def reply(self, request: ModelRequest) -> AsyncGenerator[ModelChunk, None]:
         errors: list[ServiceError] = []

@@ -38,6 +38,7 @@ from service.ports.model import (
     ModelRequest,
     ModelText,
     ModelWaiting,
+    Price,
     SystemMessage,
     UserMessage,
 )
@@ -133,6 +134,13 @@ class LitellmModel:
     async def window_tokens(self) -> int | None:
         """Return the window of the settings, else of litellm's table."""
         return self._spec.context_tokens or (await self._learn(await load())).window_tokens
+
+    async def price(self) -> Price | None:
+        """Return the price of the settings, else of litellm's table."""
+        spec = self._spec
+        if spec.input_usd_per_million_tokens is not None and spec.output_usd_per_million_tokens is not None:
+            return Price(spec.input_usd_per_million_tokens, spec.output_usd_per_million_tokens)
+        return (await self._learn(await load())).price
 
     async def prepare(self) -> None:
         """Import litellm and rehearse a call without network, so that the first real one is as fast as the next.
@@ -319,7 +327,7 @@ class LitellmModel:
         per_input, per_output = self._spec.input_usd_per_million_tokens, self._spec.output_usd_per_million_tokens
         if per_input is not None and per_output is not None:
             return (tokens.input * per_input + tokens.output * per_output) / 1_000_000
-        if not facts.has_price:
+        if facts.price is None:
             return None
         usage = library.module.Usage(
             prompt_tokens=tokens.input,
@@ -342,7 +350,7 @@ class _Facts(Struct, frozen=True):
     model: str
     """Without the provider."""
     has_tools: bool
-    has_price: bool
+    price: Price | None
     takes_prefill: bool
     """Whether it goes on with an assistant message that is given as its own beginning."""
     max_output_tokens: int | None
@@ -372,7 +380,7 @@ def _learn(library: Library, spec: ModelSettings, secrets: Collection[str]) -> _
         provider=provider,
         model=model,
         has_tools=supported is None or "tools" in supported,
-        has_price=bool(info),
+        price=_price(info) if info else None,
         takes_prefill=bool(info.get("supports_assistant_prefill")),
         max_output_tokens=spec.max_output_tokens or info.get("max_output_tokens"),
         window_tokens=min(window_tokens, _OLLAMA_WINDOW_TOKENS) if provider in _OLLAMA else window_tokens,
@@ -391,6 +399,10 @@ def _document_of(ending: Ending) -> str:
     and no schemas.
     """
     return next((call.arguments for call in ending.tool_calls if call.name == _SCHEMA_TOOL), "")
+
+
+def _price(info: dict[str, Any]) -> Price:
+    return Price(*(1_000_000 * (info.get(f"{kind}_cost_per_token") or 0.0) for kind in ("input", "output")))
 
 
 def _estimate(request: ModelRequest, written: int) -> Tokens:

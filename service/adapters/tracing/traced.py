@@ -11,7 +11,7 @@ from service.domain.search import SearchFilter
 from service.domain.search import Source as SectionSource
 from service.ports.code_host import CodeHost
 from service.ports.docs_source import DocsSource, Source
-from service.ports.model import Model, ModelChunk, ModelEnd, ModelRequest, ModelWaiting
+from service.ports.model import Model, ModelChunk, ModelEnd, ModelRequest, ModelWaiting, Price
 from service.ports.search_index import (
     NO_FILTER,
     Material,
@@ -84,6 +84,9 @@ class _Model:
 
     async def window_tokens(self) -> int | None:
         return await self._model.window_tokens()
+
+    async def price(self) -> Price | None:
+        return await self._model.price()
 
     def reply(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
         return self._reply(request)

@@ -21,11 +21,20 @@ from service.domain.events import Event
 
 Api = Literal["assistant", "agent"]
 Scope = Literal[
-    "assistant-key", "organization", "address", "project", "reader", "reader-day", "key-searches", "address-searches"
-]
+    "assistant-key", "organization", "address", "project", "reader", "reader-day", "key-searches", "address-searches",
+    "public-site", "public-address", "public-searches",
+]  # fmt: skip
 
 SCOPES: dict[Api, tuple[Scope, ...]] = {
-    "assistant": ("assistant-key", "organization", "address", "reader", "reader-day"),
+    "assistant": (
+        "assistant-key",
+        "organization",
+        "address",
+        "reader",
+        "reader-day",
+        "public-site",
+        "public-address",
+    ),
     "agent": ("project",),
 }
 WINDOW_SECONDS: dict[Scope, int] = {
@@ -37,6 +46,9 @@ WINDOW_SECONDS: dict[Scope, int] = {
     "reader-day": 24 * 3600,
     "key-searches": 60,
     "address-searches": 60,
+    "public-site": 24 * 3600,
+    "public-address": 3600,
+    "public-searches": 60,
 }
 LONGEST_WINDOW_SECONDS = max(WINDOW_SECONDS.values())
 
@@ -52,6 +64,7 @@ class RequestAccepted(Event, frozen=True, tag="request-accepted"):
     organization_id: str
     project_id: str
     key_id: str
+    """Empty for a request without a key, of a public site."""
     address: str
     """The caller's address as a keyed digest, since an address is personal: it distinguishes callers, and names none.
     """
@@ -59,6 +72,8 @@ class RequestAccepted(Event, frozen=True, tag="request-accepted"):
     """Made with a key for browsers, whose readers have limits of their own."""
     fp: str = ""
     """A reader's own name for itself, as a keyed digest; empty when it is anonymous."""
+    is_public: bool = False
+    """Made without a key."""
 
 
 UsageEvent = RequestAccepted
@@ -72,6 +87,7 @@ class SearchRequest(Struct, frozen=True):
     key_id: str
     address: str
     is_reader: bool = False
+    is_public: bool = False
 
 
 Counted = RequestAccepted | SearchRequest
@@ -88,6 +104,9 @@ class Limits(Struct, frozen=True):
     reader_day: int = 200
     key_searches: int = 600
     address_searches: int = 60
+    public_site: int = 1_000
+    public_address: int = 60
+    public_searches: int = 600
 
     def of(self, scope: Scope) -> int:
         match scope:
@@ -107,6 +126,12 @@ class Limits(Struct, frozen=True):
                 return self.key_searches
             case "address-searches":
                 return self.address_searches
+            case "public-site":
+                return self.public_site
+            case "public-address":
+                return self.public_address
+            case "public-searches":
+                return self.public_searches
             case _:
                 assert_never(scope)
 
@@ -226,7 +251,9 @@ class Usage:
 
 
 def _searchers(search: SearchRequest) -> Iterator[tuple[Scope, str]]:
-    if search.is_reader:
+    if search.is_public:
+        yield "public-searches", search.project_id
+    if search.is_reader or search.is_public:
         yield "address-searches", f"{search.project_id} {search.address}"
     else:
         yield "key-searches", search.key_id
@@ -235,7 +262,7 @@ def _searchers(search: SearchRequest) -> Iterator[tuple[Scope, str]]:
 def _callers(request: RequestAccepted) -> Iterator[tuple[Scope, str]]:
     for scope in SCOPES[request.api]:
         match scope:
-            case "assistant-key":
+            case "assistant-key" if request.key_id:
                 yield scope, request.key_id
             case "organization":
                 yield scope, request.organization_id
@@ -248,6 +275,10 @@ def _callers(request: RequestAccepted) -> Iterator[tuple[Scope, str]]:
                 yield scope, f"{request.project_id} {request.address}"
                 if request.fp:
                     yield scope, f"{request.project_id} fp {request.fp}"
+            case "public-site" if request.is_public:
+                yield scope, request.project_id
+            case "public-address" if request.is_public:
+                yield scope, f"{request.project_id} {request.address}"
             case _:
                 pass
 

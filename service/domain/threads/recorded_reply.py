@@ -35,6 +35,8 @@ class ReplyStarted(Event, frozen=True, tag="reply-started"):
     """The client's own name for its chat; empty when it did not send one."""
     asker: PersonalText = ""
     """A digest of what is known about the reader who asked: one who resumes by the chat's name alone must match it."""
+    is_public: bool = False
+    """Asked without a key, of a public site."""
 
 
 class SourcesFound(Event, frozen=True, tag="sources-found"):

@@ -97,6 +97,8 @@ class PostMessage(Struct, frozen=True):
     """The client gives each message an id of its own: one that is known, with another text, is an edited message."""
     listed: int = 0
     """How many messages the client has in its chat, where too few of them ask for another reply; else 0."""
+    is_public: bool = False
+    """It came without a key."""
 
 
 ThreadCommand = StartThread | PostMessage | ReplyCommand | GiveFeedback
@@ -120,6 +122,8 @@ class Thread(Struct, frozen=True):
     fp: str
     key_digest: str
     turns: Turns[Turn] = Turns()
+    is_public: bool = True
+    """All its replies were asked for without a key."""
 
     def index_of(self, reply_id: str) -> int | None:
         """Return the index of the turn that has this reply now; None when no turn has it, or no longer."""
@@ -165,6 +169,8 @@ def decide(command: ThreadCommand, thread: ThreadState) -> list[ThreadEvent]:
         case PostMessage():
             if not may_write(thread, command.domain, command.fp, command.thread_key, key_required=command.key_required):
                 raise _no_thread()
+            if command.is_public and not thread.is_public:
+                raise _no_thread()  # with a key its replies may have quoted pages that are not for everyone
             return _post_to(thread, command)
         case GiveFeedback(reply_id=reply_id):
             if thread.domain != command.domain or thread.fp in GONE:
@@ -243,7 +249,9 @@ def _post(new: PostMessage, *, replaces: str = "") -> list[ThreadEvent]:
 
 
 def _reply_to(new: PostMessage, message_id: str) -> ReplyStarted:
-    return ReplyStarted(new.reply_id, message_id, new.instance, new.now, chat_id=new.chat_id, asker=new.asker)
+    return ReplyStarted(
+        new.reply_id, message_id, new.instance, new.now, chat_id=new.chat_id, asker=new.asker, is_public=new.is_public
+    )
 
 
 def _about_reply(command: ReplyCommand, thread: Thread) -> list[ThreadEvent]:
@@ -271,7 +279,8 @@ def evolve(thread: ThreadState, event: ThreadEvent) -> ThreadState:
             reply = Reply(event.reply_id, event.instance, chat_id=event.chat_id, asker=event.asker)
             asked = thread.turns[index]
             turns = thread.turns if asked.reply is None else thread.turns.first(index + 1)
-            return replace(thread, turns=turns.with_changed(index, replace(asked, reply=reply)))
+            turns = turns.with_changed(index, replace(asked, reply=reply))
+            return replace(thread, turns=turns, is_public=thread.is_public and event.is_public)
         case _, Thread():
             return _with_reply(thread, event)
         case _:

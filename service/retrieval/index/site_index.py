@@ -196,6 +196,11 @@ class SiteIndex:
         """Files that are not in the index, and why."""
         return [Skipped(*row) for row in self._db.execute("SELECT path, reason FROM skipped ORDER BY path")]
 
+    def restricted_pages(self) -> int:
+        """Return how many pages are for certain groups of readers alone."""
+        (count,) = self._db.execute("SELECT count(*) FROM pages WHERE groups != ''").fetchone()
+        return int(count)
+
     def meanings(self, hashes: Sequence[bytes]) -> dict[bytes, str]:
         """Return the texts to embed for these sections, by hash."""
         marks = ",".join("?" * len(hashes))

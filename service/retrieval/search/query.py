@@ -151,6 +151,10 @@ class SiteIndexes:
         """Files of the domain that are not in its index, and why."""
         return await self._asked(domain, lambda index: index.skipped())
 
+    async def restricted_pages(self, domain: str) -> int:
+        """Return how many pages of the domain are for certain groups of readers alone."""
+        return await self._asked(domain, lambda index: index.restricted_pages())
+
     async def meanings(self, domain: str, hashes: Sequence[bytes]) -> dict[bytes, str]:
         """The texts to embed for these sections; fewer, when another index has taken over meanwhile."""
         return await self._asked(domain, lambda index: index.meanings(hashes))

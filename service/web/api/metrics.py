@@ -22,7 +22,7 @@ from eventstore import EventStore, Views
 from service.domain.errors import Forbidden, ServiceError, Unauthorized
 from service.domain.threads.recorded_reply import ReplyCompleted
 from service.ports.bounds import Bound
-from service.ports.model import Model, ModelChunk, ModelEnd, ModelRequest, ModelWaiting
+from service.ports.model import Model, ModelChunk, ModelEnd, ModelRequest, ModelWaiting, Price
 from service.queries.backlog import read_backlog
 from service.runtime.system import now
 from service.streams import JOBS, THREADS, decoded
@@ -224,6 +224,9 @@ class _Measured:
 
     async def window_tokens(self) -> int | None:
         return await self._model.window_tokens()
+
+    async def price(self) -> Price | None:
+        return await self._model.price()
 
     def reply(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
         return self._metrics.reply(self._model, request)

@@ -12,7 +12,7 @@ from service.views.fields import described
 from service.views.search import PageMetadata, PageView, SearchResult, search_result
 from service.web.api.operations import Answer, Routes
 from service.web.api.threads import FilterBody
-from service.web.http.access import site_for
+from service.web.http.access import site_for, trusted_groups
 from service.web.http.app_keys import INDEX
 from service.web.http.limits import count_search
 from service.web.http.problems import json_response, read_body
@@ -112,7 +112,7 @@ async def search(request: web.Request) -> web.Response:
     if size != int(size):
         raise Invalid("$.pageSize: is a whole number", problems=(("$.pageSize", "is a whole number"),))
     wanted = body.filter or FilterBody()
-    allowed = SearchFilter(wanted.version, wanted.language, wanted.tag, tuple(wanted.groups or ()))
+    allowed = SearchFilter(wanted.version, wanted.language, wanted.tag, trusted_groups(request, wanted.groups))
     count_search(request)
     found = await request.app[INDEX].search(project.domain, body.query, limit=int(size), filter=allowed)
     least = body.score_threshold or 0.0
@@ -133,7 +133,9 @@ async def search(request: web.Request) -> web.Response:
 async def read_page(request: web.Request) -> web.Response:
     project = await site_for(request)
     body = await read_body(request, PageBody, mends_text=True)
-    page = await request.app[INDEX].read_page(project.domain, body.path or "/", readers=tuple(body.groups or ()))
+    count_search(request)
+    groups = trusted_groups(request, body.groups)
+    page = await request.app[INDEX].read_page(project.domain, body.path or "/", readers=groups)
     if page is None:
         raise NotFound("Page not found. Take the path of a search result.", code="page_not_found")
     metadata = PageMetadata(page.title, page.url, path_on_site(page.url), page.path)

@@ -28,7 +28,7 @@ from service.views.fields import described
 from service.views.projects import ProjectView
 from service.web.api.operations import Answer, Parameter, Routes, table
 from service.web.api.replies import ReplySubscription, send_data_stream, send_ui_messages
-from service.web.http.access import site_for
+from service.web.http.access import is_keyless, site_for, trusted_groups
 from service.web.http.app_keys import BROADCAST, INSTANCE, KEY_REQUIRED, REPLIER, STORE, VIEWS
 from service.web.http.client_address import client_address
 from service.web.http.limits import metered_store, name_reader
@@ -355,7 +355,7 @@ def _message(body: ThreadBody, domain: str, request: web.Request, api_version: L
         text=text,
         context=tuple(ContextItem(item.type, item.value, item.path, item.element_id) for item in body.context or ()),
         current_path=body.current_path or "",
-        filter=SearchFilter(wanted.version, wanted.language, wanted.tag, tuple(wanted.groups or ())),
+        filter=SearchFilter(wanted.version, wanted.language, wanted.tag, trusted_groups(request, wanted.groups)),
         page_size=_page_size(body.retrieval_page_size),
         api_version=api_version,
         reply_id=f"msg_{new_id()}",
@@ -370,6 +370,7 @@ def _message(body: ThreadBody, domain: str, request: web.Request, api_version: L
         regenerates=body.trigger == "regenerate-message" or body.regenerate is True,
         edits=bool(chat_id) or isinstance(body.trigger, str) or bool(_id_in(body.message_id)),
         listed=len(body.messages) if api_version == 1 and chat_id else 0,
+        is_public=is_keyless(request),
     )
 
 

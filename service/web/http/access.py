@@ -1,10 +1,12 @@
-"""Find the caller: bearer keys, and the projects that they open.
+"""Find the caller: bearer keys, the projects that they open, and the sites that need none.
 
 Keys and projects are looked up in memory. An unknown one is looked for once more in the log, since it may be a moment
-old. So is one of another organization, so that the time of an answer does not distinguish the two.
+old. So is one of another organization, so that the time of an answer does not distinguish the two. A request without
+a key is let in to public sites alone; for any other domain it is answered alike, whether there is such a site or not.
 """
 
 import base64
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Literal
 
@@ -15,6 +17,7 @@ from service.domain.access.keys import digest_of, kind_of
 from service.domain.errors import Forbidden, NotFound, Unauthorized
 from service.queries.keys import KeyDirectory, KnownKey
 from service.queries.projects import ProjectDirectory
+from service.queries.sites import PublicSites
 from service.runtime.system import now
 from service.views.projects import ProjectView
 from service.web.http.client_address import client_address
@@ -27,8 +30,14 @@ from service.workers.admission.key_uses import KeyUses
 KEY_DIRECTORY: web.AppKey[KeyDirectory] = web.AppKey("KEY_DIRECTORY")
 PROJECT_DIRECTORY: web.AppKey[ProjectDirectory] = web.AppKey("PROJECT_DIRECTORY")
 KEY_USES: web.AppKey[KeyUses] = web.AppKey("KEY_USES")
+PUBLIC_SITES: web.AppKey[PublicSites] = web.AppKey("PUBLIC_SITES")
 CALLER = web.RequestKey("caller", KnownKey)
 """The key that was let in."""
+ORIGINS: web.RequestKey[tuple[str, ...]] = web.RequestKey("origins")
+"""The websites that may ask as this request did; empty for any. Set once it was let in."""
+KEYLESS = "keyless"
+"""The actor of what was asked without a key."""
+NO_KEY = "Send your API key as Authorization: Bearer KEY."
 
 MAX_TOKEN_CHARACTERS = 200
 
@@ -46,7 +55,7 @@ async def authenticate(request: web.Request) -> KnownKey:
         raise Unauthorized("Send one Authorization header.")
     scheme, _, token = "".join(shown).partition(" ")
     if scheme.lower() != "bearer":
-        raise Unauthorized("Send your API key as Authorization: Bearer KEY.")
+        raise Unauthorized(NO_KEY)
     token = token.strip()
     key = _known(request, token) or await _find(request, token)
     if key is None or key.state.revoked_at is not None:
@@ -79,13 +88,25 @@ async def _find(request: web.Request, token: str) -> KnownKey | None:
 def _require_place(request: web.Request, key: KnownKey) -> None:
     if key.state.allowed_addresses and not is_within(client_address(request), key.state.allowed_addresses):
         raise Forbidden("This key may not be used from your address.", code="address_not_allowed")
-    origin = request.headers.get("Origin")
-    if key.state.allowed_origins and origin is not None and not is_origin_allowed(origin, key.state.allowed_origins):
+    if key.state.allowed_origins and not _is_listed(request, key.state.allowed_origins):
         raise Forbidden("This key may not be used by this website.", code="origin_not_allowed")
 
 
+def _is_listed(request: web.Request, origins: tuple[str, ...]) -> bool:
+    """Return whether the page that asks is of a listed website, or of our own address, or no page of a browser asks.
+
+    Pages cannot set either header; programs can send what they like.
+    """
+    origin, fetched_from = request.headers.get("Origin"), request.headers.get("Sec-Fetch-Site")
+    if fetched_from == "same-origin":
+        return True
+    if origin is None:
+        return fetched_from in (None, "none")
+    return is_origin_allowed(origin, origins)
+
+
 def _let_in(request: web.Request, key: KnownKey, at: datetime) -> None:
-    request[ACTOR], request[CALLER] = key.id, key
+    request[ACTOR], request[CALLER], request[ORIGINS] = key.id, key, key.state.allowed_origins
     revocation = request[REVOKED] = request.app[KEY_DIRECTORY].revocation(key.id)
     if isinstance(request.protocol, Connection):
         request.protocol.end_with(revocation)
@@ -107,7 +128,11 @@ async def project_for(request: web.Request) -> ProjectView:
 
 
 async def site_for(request: web.Request) -> ProjectView:
-    """The project whose site the path names, for a caller with an assistant key for that domain."""
+    """The project whose site the path names, for a caller with an assistant key for that domain, or without any key
+    where the site is public.
+    """
+    if "Authorization" not in request.headers:
+        return await _public_site(request)
     key = await authenticate(request)
     _require_kind(key, "assistant")
     project = await request.app[PROJECT_DIRECTORY].by_domain(request.match_info["domain"], key.state.organization_id)
@@ -117,6 +142,33 @@ async def site_for(request: web.Request) -> ProjectView:
         raise Forbidden("This key does not serve this site.")
     attach_quota(request, key, project)
     return project
+
+
+async def _public_site(request: web.Request) -> ProjectView:
+    """Raises Unauthorized: the site is private, or there is none; Forbidden: of a page of a website not listed."""
+    site = request.app[PUBLIC_SITES].find(request.match_info["domain"])
+    if site is None:
+        raise Unauthorized(NO_KEY)
+    if not _is_listed(request, site.origins):
+        raise Forbidden("This website may not ask this site without a key.", code="origin_not_allowed")
+    project = await request.app[PROJECT_DIRECTORY].by_domain(request.match_info["domain"], site.organization_id)
+    if project is None:
+        raise Unauthorized(NO_KEY)
+    request[ACTOR], request[ORIGINS] = KEYLESS, site.origins
+    attach_quota(request, None, project)
+    return project
+
+
+def is_keyless(request: web.Request) -> bool:
+    """Return whether a request that was let in came without a key."""
+    return CALLER not in request
+
+
+def trusted_groups(request: web.Request, claimed: Iterable[str] | None) -> tuple[str, ...]:
+    """Return the groups of a reader as far as the caller is believed: without a key, and with a key for browsers, none,
+    since anyone could claim any.
+    """
+    return () if is_keyless(request) or request[ORIGINS] else tuple(claimed or ())
 
 
 def _require_kind(key: KnownKey, kind: Literal["admin", "assistant"]) -> None:

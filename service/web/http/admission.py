@@ -13,8 +13,9 @@ from service.domain.access.usage import Limits, RequestAccepted
 from service.ports.bounds import CountBound
 from service.queries.keys import KeyDirectory
 from service.queries.projects import ProjectDirectory
+from service.queries.sites import PublicSites
 from service.runtime.system import now
-from service.web.http.access import KEY_DIRECTORY, KEY_USES, PROJECT_DIRECTORY
+from service.web.http.access import KEY_DIRECTORY, KEY_USES, PROJECT_DIRECTORY, PUBLIC_SITES
 from service.web.http.client_address import PROXIES, Proxies
 from service.web.http.connections import LOCAL, ConnectionLimiter, ConnectionLimits
 from service.web.http.cors import allow_origin
@@ -50,6 +51,7 @@ class Admission:
     ) -> None:
         self._store, self._views, self._settings = store, views, settings
         self._keys, self._projects = KeyDirectory(store), ProjectDirectory(store, views)
+        self._public_sites = PublicSites(store, views)
         self._uses = KeyUses(store)
         self._admissions = Admissions(store, settings.limits, load_secret(data / "usage.key"), clock)
         proxied = (*LOCAL, *settings.proxies.trusted)
@@ -62,6 +64,7 @@ class Admission:
     def install(self, app: web.Application) -> None:
         settings = self._settings
         app[KEY_DIRECTORY], app[PROJECT_DIRECTORY], app[KEY_USES] = self._keys, self._projects, self._uses
+        app[PUBLIC_SITES] = self._public_sites
         app[ADMISSIONS], app[PROXIES] = self._admissions, settings.proxies
         app[BODY_SECONDS], app[IS_HTTPS] = settings.body_seconds, settings.is_https
         app[SUNSET] = settings.sunset
@@ -84,12 +87,14 @@ class Admission:
         """Read keys, projects and counts; call it before the first request."""
         await self._keys.catch_up()
         await self._projects.load()
+        await self._public_sites.load()
         await self._admissions.load(self._views)
 
     def workers(self) -> Iterator[tuple[str, Callable[[], Coroutine[None, None, None]], bool]]:
         """Yield what keeps it up to date: its name, its work, and whether a service that only reads needs it."""
         yield "keys", self._keys.run, True
         yield "projects", self._projects.run, True
+        yield "public-sites", self._public_sites.run, True
         yield "admissions", self._admissions.run, True  # it answers each request that it cannot be recorded
         yield "key-uses", self._uses.run, False
 

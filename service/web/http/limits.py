@@ -27,6 +27,8 @@ COUNTED: web.RequestKey[Counted] = web.RequestKey("counted")
 ANONYMOUS = "anonymous"
 """The ``fp`` of a reader without a name: counted by address alone, or all of them would be one."""
 SEARCH = "/discovery/v1/search/{domain}"
+PAGE = "/discovery/v1/page/{domain}"
+"""Reads of pages count as searches where they come without a key."""
 
 IN_SCOPE: dict[str, Api] = {
     "/discovery/v1/assistant/{domain}/message": "assistant",
@@ -38,18 +40,21 @@ IN_SCOPE: dict[str, Api] = {
 """POST to these is counted."""
 
 
-def attach_quota(request: web.Request, key: KnownKey, project: ProjectView) -> None:
-    """Add the limits to the answer's head, if requests to this address are counted."""
+def attach_quota(request: web.Request, key: KnownKey | None, project: ProjectView) -> None:
+    """Add the limits to the answer's head, if requests to this address are counted; None: it came without a key."""
     path = route_of(request) if request.method == "POST" else ""
-    api, is_reader = IN_SCOPE.get(path), bool(key.state.allowed_origins)
-    if api is None and path != SEARCH:
+    api, key_id, is_public = IN_SCOPE.get(path), key.id if key else "", key is None
+    is_reader = key is not None and bool(key.state.allowed_origins)
+    if api is None and path != SEARCH and not (path == PAGE and is_public):
         return
     address = request.app[ADMISSIONS].digest_of(counted_as(client_address(request)))
     if api is None:
-        request[COUNTED] = SearchRequest(now(), project.id, key.id, address, is_reader)
+        request[COUNTED] = SearchRequest(now(), project.id, key_id, address, is_reader, is_public)
     else:
         organization_id = project.organization_id
-        request[COUNTED] = RequestAccepted(api, now(), organization_id, project.id, key.id, address, is_reader)
+        request[COUNTED] = RequestAccepted(
+            api, now(), organization_id, project.id, key_id, address, is_reader, is_public=is_public
+        )
 
 
 def name_reader(request: web.Request, fp: str) -> None:
@@ -61,7 +66,7 @@ def name_reader(request: web.Request, fp: str) -> None:
 
 
 def count_search(request: web.Request) -> None:
-    """Count the search that the request asks for. Raises OverLimit (429)."""
+    """Count the search, or the page, that the request asks for. Raises OverLimit (429)."""
     counted = request.get(COUNTED)
     if isinstance(counted, SearchRequest):
         request.app[ADMISSIONS].count_search(counted)

@@ -66,6 +66,9 @@ SENTENCES: dict[Scope, str] = {
     "reader-day": "You have asked too many questions today",
     "key-searches": "There were too many searches with this key in the last minute",
     "address-searches": "You have searched too often in the last minute",
+    "public-site": "This site has had all its questions of the day",
+    "public-address": "You have asked too many questions in the last hour",
+    "public-searches": "There were too many searches of this site in the last minute",
 }
 
 

@@ -1,0 +1,174 @@
+"""``docsmith site``: which sites may be asked without a key, and who pays for it."""
+
+from collections.abc import Mapping
+
+import click
+from msgspec import Struct, to_builtins
+
+from eventstore import Metadata
+from service.cli.output import DONE, Output, table
+from service.cli.parsing import Group, Options
+from service.cli.runtime import Runtime
+from service.cli.sites import no_site, open_site
+from service.commands.sites import change_site_access
+from service.domain.access.spending import CostBounds
+from service.domain.errors import Invalid, NotFound
+from service.domain.sites import ChangeSiteAccess
+from service.ports.model import Model
+from service.queries.read_models import catch_up
+from service.queries.sites import get_site, list_sites
+from service.runtime.settings import Settings
+from service.runtime.system import cli_actor, now
+from service.views.sites import SiteView
+
+NEEDS_PRICE = (
+    "Give its price with input_usd_per_million_tokens and output_usd_per_million_tokens in its [models] section, 0 if"
+    " it costs nothing."
+)
+NEEDS_BOUND = "Set a bound with public_cost_usd_day in [limits], or max_cost_usd_day in [assistant]."
+
+site = Group("site")
+
+
+class Payment(Struct, frozen=True, rename="camel"):
+    """Who pays for questions without a key."""
+
+    model: str
+    cost_bound_usd_day: float
+    """0 where the model costs nothing."""
+    problem: str
+    """Why the builtin model answers instead; empty when it need not."""
+
+
+def cost_bounds(settings: Settings) -> CostBounds:
+    return CostBounds(settings.assistant.max_cost_usd_day, settings.limits.public_cost_usd_day)
+
+
+async def payment_of(model: Model, bounds: CostBounds) -> Payment:
+    """Return who pays for a public site. Raise what ``Model.price`` raises."""
+    price, bound = await model.price(), bounds.allow(is_public=True)
+    if price is None:
+        return Payment(model.name, bound, f"The price of {model.name} is not known, so no cost bound holds.")
+    if price.is_free:
+        return Payment(model.name, 0.0, "")
+    return Payment(model.name, bound, "" if bound else f"{model.name} costs money, and there is no cost bound a day.")
+
+
+def remedy_of(payment: Payment) -> str:
+    return NEEDS_PRICE if "price" in payment.problem else NEEDS_BOUND
+
+
+@site.command(
+    "update",
+    does="open a site to everyone, or close it again",
+    more="A public site's assistant, search and pages answer without a key. The change takes effect at once, in a"
+    " running service, too.",
+    examples=[
+        "site update guide --public --origin https://docs.example.com",
+        "site update guide --origin https://docs.example.com --origin 'https://*.preview.example.com'",
+        "site update guide --private",
+    ],
+    at_most_one=[("public", "private"), ("origin", "no_origins")],
+)
+@click.argument("domain", metavar="DOMAIN", help="of the site, as docsmith project list shows it")
+@click.option("--public", is_flag=True, help="answer everyone, without a key")
+@click.option("--private", is_flag=True, help="answer with an assistant key alone, as at the start")
+@click.option(
+    "--origin",
+    multiple=True,
+    metavar="ORIGIN",
+    help="a website whose pages may ask without a key, instead of those so far; repeatable",
+)
+@click.option("--no-origins", is_flag=True, help="no website from now on: programs alone")
+async def update_site(runtime: Runtime, options: Options, output: Output) -> int:
+    before = await _the_site(runtime, options.domain)
+    payment = await payment_of(runtime.models.for_assistant(), cost_bounds(runtime.settings))
+    if options.public and payment.problem:
+        raise Invalid(f"{options.domain} stays private. {payment.problem} {remedy_of(payment)}")
+    change = ChangeSiteAccess(
+        now(),
+        public=True if options.public else False if options.private else None,
+        origins=() if options.no_origins else tuple(options.origin) or None,
+    )
+    await change_site_access(runtime.store, options.domain, change, Metadata(actor=cli_actor()))
+    await catch_up(runtime.views)
+    after = await _the_site(runtime, options.domain)
+    said = "" if after != before else "It was so already.\n"
+    await _show(runtime, after, payment, output, said)
+    return DONE
+
+
+@site.command("show", does="show a site, and who may ask it")
+@click.argument("domain", metavar="DOMAIN", help="of the site, as docsmith project list shows it")
+async def show_site(runtime: Runtime, options: Options, output: Output) -> int:
+    view = await _the_site(runtime, options.domain)
+    payment = await payment_of(runtime.models.for_assistant(), cost_bounds(runtime.settings))
+    await _show(runtime, view, payment, output, "")
+    return DONE
+
+
+@site.command("list", does="list the sites, and which are public")
+async def list_sites_(runtime: Runtime, _options: Options, output: Output) -> int:
+    sites = [one.view for one in await list_sites(runtime.views)]
+    cells = [
+        (one.domain, "public" if one.public else "private", ", ".join(one.origins) or "-", f"{one.pages:,}")
+        for one in sites
+    ]
+    output.result({"sites": sites}, table(("DOMAIN", "ACCESS", "ORIGINS", "PAGES"), cells))
+    return DONE
+
+
+async def _the_site(runtime: Runtime, domain: str) -> SiteView:
+    found = await get_site(runtime.views, domain)
+    if found is None:
+        raise no_site(domain)
+    return found.view
+
+
+async def _show(runtime: Runtime, view: SiteView, payment: Payment, output: Output, said: str) -> None:
+    try:
+        await open_site(runtime, view.domain)
+        restricted = await runtime.index.restricted_pages(view.domain)
+    except NotFound:
+        restricted = 0
+    values = {"restrictedPages": restricted, "payment": payment}
+    lines = _lines(view, restricted, payment, runtime.settings)
+    width = max(map(len, lines))
+    text = "\n".join(f"{name.ljust(width)}  {value}" for name, value in lines.items())
+    output.result({**to_builtins(view), **values}, said + text)
+
+
+def _lines(view: SiteView, restricted: int, payment: Payment, settings: Settings) -> Mapping[str, str]:
+    if not view.public:
+        return {
+            "domain": view.domain,
+            "access": "private: with an assistant key alone",
+            "origins": ", ".join(view.origins) or "-",
+        }
+    limits = settings.limits
+    pages = f"{view.pages - restricted:,} pages of its index, by anyone, in answers, searches and as text"
+    hidden = f"; {restricted:,} restricted to groups stay hidden" if restricted else ""
+    return {
+        "domain": view.domain,
+        "access": "public: without a key",
+        "readable": pages + hidden if view.commit else f"nothing yet: docsmith index {view.domain}",
+        "origins": ", ".join(view.origins) or "none: no web page may ask it, programs may",
+        "limits": f"{_limit(limits.public_site_day)} questions a day, {_limit(limits.public_address_hour)} an hour from"
+        f" an address, {_limit(limits.public_searches_minute)} searches a minute",
+        "paid by": _payer(payment),
+    }
+
+
+def _limit(number: int) -> str:
+    return f"{number:,}" if number else "any number of"
+
+
+def _payer(payment: Payment) -> str:
+    if payment.problem:
+        return f"no one: the builtin model answers. {payment.problem} {remedy_of(payment)}"
+    if not payment.cost_bound_usd_day:
+        return f"no one: {payment.model} costs nothing"
+    return (
+        f"you: {payment.model}, up to {payment.cost_bound_usd_day:.2f} USD a day (UTC); past that the builtin model"
+        " answers"
+    )

@@ -1,0 +1,144 @@
+"""A public site as its readers and strangers meet it: what answers without a key, and what never does."""
+
+import asyncio
+
+import pytest
+
+from tests.end_to_end.talk import chunks, question, text_of
+from tests.service_process import DOCS, service_in, write_docs
+
+SECRET = "the vault code is 9417"
+RESTRICTED = "---\ntitle: Staff\ngroups: [staff]\n---\n\n# Staff\n\nFor staff, " + SECRET + ".\n"
+ORIGIN = "https://docs.example.com"
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    """Two sites: ``kite``, which is private, and ``open``, which is public."""
+    folder = tmp_path_factory.mktemp("public")
+    docs = write_docs(folder / "docs", {**DOCS, "staff.md": RESTRICTED})
+    with service_in(folder) as service:
+        service.set_up(docs)
+        service.cli("project", "create", "--name", "open", "--repository", str(docs), "--domain", "open")
+        service.cli("index", "open")
+        service.start()
+        yield service
+
+
+@pytest.fixture(scope="module")
+def opened(service):
+    return service.cli("site", "update", "open", "--public", "--origin", ORIGIN)
+
+
+async def ask(http, service, body, *, domain="open", **headers):
+    url = f"{service.url}/v2/assistant/{domain}/message"
+    async with http.post(url, json=body, headers=headers) as response:
+        text = await response.text()
+        return response.status, [dict(response.headers), *chunks(text)] if response.status == 200 else text
+
+
+async def post(http, service, path, body, **headers):
+    async with http.post(f"{service.url}/discovery/v1/{path}", json=body, headers=headers) as response:
+        return response.status, await response.text()
+
+
+async def answered(http, service, body, **headers):
+    """The answer, once the running service knows of the change of the command line."""
+    for _ in range(1000):
+        status, found = await ask(http, service, body, **headers)
+        if status == 200:
+            return found
+        await asyncio.sleep(0)
+    raise AssertionError(found)
+
+
+def test_command_says_what_becomes_readable_and_who_pays(service, opened):
+    assert opened["public"] is True
+    assert opened["origins"] == [ORIGIN]
+    assert opened["restrictedPages"] == 1
+    assert opened["payment"]["model"].startswith("builtin/")
+    text = service.run("site", "show", "open").stdout
+    assert f"{opened['pages'] - 1} pages" in text
+    assert "1 restricted to groups stay hidden" in text
+    assert "costs nothing" in text
+    listed = {one["domain"]: one["public"] for one in service.cli("site", "list")["sites"]}
+    assert listed == {"kite": False, "open": True}
+    events = service.cli("audit", "show", "--stream", "site-open")["events"]
+    (changed,) = [event for event in events if event["type"] == "site-access-changed"]
+    assert changed["actor"].startswith("cli:")
+
+
+async def test_assistant_search_and_page_answer_without_a_key(http, service, opened):
+    found = await answered(http, service, question("How do I install Kite?"), Origin=ORIGIN)
+    assert "kite.example/install" in text_of(found[1:])
+    assert found[0]["Access-Control-Allow-Origin"] == ORIGIN
+    status, text = await post(http, service, "search/open", {"query": "retry delay"})
+    assert (status, "retryDelaySecs" in text) == (200, True)
+    status, text = await post(http, service, "page/open", {"path": "install"})
+    assert (status, "installer" in text) == (200, True)
+    rating = {"threadId": found[0]["X-Thread-Id"], "messageId": found[1]["messageId"], "rating": "up"}
+    assert (await post(http, service, "feedback/open", rating))[0] == 204
+    for path in ("search/kite", "page/kite", "feedback/kite"):
+        assert (await post(http, service, path, {"query": "retry"}))[0] == 401
+
+
+async def test_restricted_pages_are_in_no_keyless_answer(http, service, opened):
+    body = question("What is the vault code of the staff?", filter={"groups": ["staff"]})
+    found = await answered(http, service, body)
+    assert SECRET not in str(found)
+    _, text = await post(http, service, "search/open", {"query": "vault code", "filter": {"groups": ["staff"]}})
+    assert "9417" not in text
+    assert (await post(http, service, "page/open", {"path": "staff.md", "groups": ["staff"]}))[0] == 404
+    origins = ("--origin", "https://a.example")
+    browser = service.cli("key", "create", "--kind", "assistant", "--domain", "kite", *origins)["token"]
+    body = {"query": "vault code", "filter": {"groups": ["staff"]}}
+    _, text = await post(http, service, "search/kite", body, Authorization=f"Bearer {browser}")
+    assert "9417" not in text
+    _, text = await post(http, service, "search/kite", body, **service.assistant)
+    assert "9417" in text  # a key that is no browser's is believed
+
+
+async def test_stranger_cannot_read_or_go_on_with_others_threads(http, service, opened):
+    asked = question("How do I install Kite?", id="chat-of-a-reader", fp="reader-1")
+    mine = await answered(http, service, asked)
+    thread_id = mine[0]["X-Thread-Id"]
+    follow = question("What is the delay between retries?", threadId=thread_id)
+    assert (await ask(http, service, follow))[0] == 404  # another fp
+    assert (await ask(http, service, {**follow, "fp": "reader-1"}))[0] == 200
+    url = f"{service.url}/v2/assistant/open/message/chat-of-a-reader/stream"
+    async with http.get(url, headers={"User-Agent": "another"}) as response:
+        assert response.status == 204
+    url = f"{service.url}/v2/assistant/kite/message"
+    async with http.post(url, json=question("How do I install Kite?"), headers=service.assistant) as response:
+        keyed = response.headers["X-Thread-Id"]
+    assert (await ask(http, service, question("And then?", threadId=keyed)))[0] == 404
+    key = service.cli("key", "create", "--kind", "assistant", "--domain", "open")["token"]
+    with_key = await answered(http, service, question("Who?"), Authorization=f"Bearer {key}")
+    follow = question("And then?", threadId=with_key[0]["X-Thread-Id"])
+    assert (await ask(http, service, follow))[0] == 404  # it began with a key
+
+
+async def test_analytics_count_questions_without_a_key(http, service, opened):
+    await answered(http, service, question("How do I install Kite quietly?"))
+    projects = {one["domain"]: one["id"] for one in service.cli("project", "list")["projects"]}
+    url = f"{service.url}/v1/analytics/{projects['open']}/assistant"
+    async with http.get(url, headers=service.admin) as response:
+        assert "quietly" in await response.text()
+
+
+def test_site_that_costs_money_needs_a_bound(service):
+    service.environment |= {
+        "DOCSMITH_MODELS__PAID__MODEL": "openai/gpt-x",
+        "DOCSMITH_MODELS__PAID__INPUT_USD_PER_MILLION_TOKENS": "3",
+        "DOCSMITH_MODELS__PAID__OUTPUT_USD_PER_MILLION_TOKENS": "15",
+        "DOCSMITH_ASSISTANT__MODEL": "paid",
+    }
+    try:
+        refused = service.cli("site", "update", "kite", "--public", status=1)
+        assert "costs money, and there is no cost bound" in refused["detail"]
+        service.environment["DOCSMITH_LIMITS__PUBLIC_COST_USD_DAY"] = "2.5"
+        shown = service.run("site", "update", "kite", "--public").stdout
+        assert "you: openai/gpt-x, up to 2.50 USD a day" in shown
+    finally:
+        service.cli("site", "update", "kite", "--private")
+        service.environment.clear()

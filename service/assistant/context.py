@@ -22,6 +22,7 @@ from string import Template
 from msgspec import Struct
 
 from service.assistant.suggestions import INFO
+from service.domain.search import Source
 from service.domain.threads.threads import ContextItem
 from service.markup.fences import without_fences
 from service.ports.context_budget import ContextBudget
@@ -38,6 +39,10 @@ MAX_EARLIER_ANSWER_CHARACTERS = 3_000
 MAX_DIGEST_CHARACTERS = 8_000
 """Limit for the digest of the turns before the last ones."""
 MAX_DIGEST_QUESTION, MAX_DIGEST_ANSWER = 200, 300
+MAX_PLANNED_TURNS = 4
+"""Limit for the turns that a plan is made from, besides the first one."""
+MAX_PLANNED_QUESTION, MAX_PLANNED_ANSWER = 400, 500
+MAX_TITLES, MAX_TITLE = 12, 120
 MAX_QUESTION_CHARACTERS, LEAST_QUESTION_CHARACTERS = 32_768, 2_000
 CHARACTERS_PER_TOKEN = 2.5
 """For an estimate on the safe side: English prose has about four, code three, Chinese one or two."""
@@ -54,6 +59,7 @@ class Exchange(Struct, frozen=True):
 
     question: str
     answer: str
+    cited: tuple[Source, ...] = ()
 
 
 def mark_for(reply_id: str) -> str:
@@ -108,6 +114,46 @@ def messages_for(
         question=_unmarked(clip(question, limit), mark),
     )
     return (SystemMessage(_prompt("answer.md")), *_earlier_messages(earlier, budget), UserMessage(asked))
+
+
+def planning_messages(
+    question: str,
+    *,
+    earlier: Sequence[Exchange],
+    context: Sequence[ContextItem],
+    current_path: str,
+    mark: str,
+    site_language: str = "",
+    page_titles: Sequence[str] = (),
+) -> tuple[ModelMessage, ...]:
+    """Return the prompt for a plan of the search. ``site_language``: its name, where it is known; ``page_titles``: of
+    the pages that a first search has found.
+    """
+    turns = [*earlier[:1], *earlier[max(1, len(earlier) - MAX_PLANNED_TURNS) :]]
+    told = "\n".join(_planned_turn(turn) for turn in turns)
+    titles = "\n".join(f"- {_one_line(title, MAX_TITLE)}" for title in page_titles[:MAX_TITLES])
+    asked = Template(_prompt("plan_question.md")).substitute(
+        mark=mark,
+        language=f"{_tagged('language-of-the-documentation', site_language, mark)}\n" if site_language else "",
+        earlier=f"{_tagged('earlier', told, mark)}\n" if told else "",
+        pages=f"{_tagged('pages-found', titles, mark)}\n" if titles else "",
+        reader=_reader(
+            [ContextItem(item.type, clip(item.value, 1_000)) for item in context[:3]], current_path, mark, USUAL
+        ),
+        question=_unmarked(clip(question, LEAST_QUESTION_CHARACTERS), mark),
+    )
+    return SystemMessage(_prompt("plan.md")), UserMessage(asked)
+
+
+def _planned_turn(turn: Exchange) -> str:
+    """A turn in short: what was asked, what the answer begins with, and the pages that it cites."""
+    lines = [
+        f"- {_one_line(turn.question, MAX_PLANNED_QUESTION)}",
+        f"  → {_one_line(_gist(turn.answer), MAX_PLANNED_ANSWER)}",
+    ]
+    if titles := dict.fromkeys(source.title for source in turn.cited[:MAX_TITLES]):
+        lines.append(f"  (pages: {_one_line('; '.join(titles), MAX_PLANNED_ANSWER)})")
+    return "\n".join(lines)
 
 
 def results_text(passages: Sequence[Passage], mark: str) -> str:

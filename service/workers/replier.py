@@ -336,8 +336,9 @@ class Replier:
                                     done.uncited,
                                 )
                             )
-                        case SearchFinished(query=query, sources=sources):
-                            writer.add(RecordSources(reply_id, query, sources))
+                        case SearchFinished() as found:
+                            searched = (found.query, found.sources, found.planned_by, found.planned)
+                            writer.add(RecordSources(reply_id, *searched))
                         case ReplyBroken(code=code, message=message):
                             await writer.end(FailReply(reply_id, code, message, now()))
                         case _:
@@ -382,7 +383,8 @@ def _exchanges(turns: Iterable[Turn]) -> Iterator[Exchange]:
     for turn in turns:
         reply = turn.reply
         if reply is not None and reply.text and DAMAGED not in (turn.message.text, reply.text):
-            yield Exchange(turn.message.text, reply.text)
+            cited = tuple(source for source in reply.sources if source.number in reply.cited)
+            yield Exchange(turn.message.text, reply.text, cited)
 
 
 class _Underway:

@@ -20,6 +20,7 @@ from service.domain.threads.recorded_reply import (
     ReplyStopped,
     ResumeReply,
     ReturnToReply,
+    SourcesFound,
     StopReply,
 )
 from service.domain.threads.replies import ResumeRequest
@@ -100,7 +101,16 @@ def test_segments_add_up_and_the_whole_text_replaces_them():
     assert thread.turns[0].reply.text == "To deploy"
     assert thread.turns[0].reply.sources == (source,)
     whole = CompleteReply("r1", "To deploy.", (1,), "answered", "m", Usage(), NOW)
-    assert after(START, RecordText("r1", "To "), whole).turns[0].reply.text == "To deploy."
+    completed = after(START, RecordText("r1", "To "), whole).turns[0].reply
+    assert (completed.text, completed.cited) == ("To deploy.", (1,))
+
+
+def test_planned_search_is_recorded_with_its_plan():
+    planned = RecordSources("r1", "How do I delete a Secret?", (), "openai/gpt-5.2", ("Managing Secrets",))
+    thread = after(START)
+    assert decide(planned, thread) == [
+        SourcesFound("r1", "How do I delete a Secret?", (), "openai/gpt-5.2", ("Managing Secrets",))
+    ]
 
 
 @pytest.mark.parametrize("end", [StopReply("r1", "interrupted", NOW), FailReply("r1", "internal", "x", NOW)])

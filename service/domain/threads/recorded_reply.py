@@ -44,6 +44,10 @@ class SourcesFound(Event, frozen=True, tag="sources-found"):
     query: PersonalText
     sources: tuple[Source, ...]
     """Those that this search added."""
+    planned_by: str = ""
+    """The model that planned the search; empty for one that was not planned."""
+    planned: Annotated[tuple[str, ...], Meta(extra={"personal": []})] = ()
+    """The plan's searches besides the query, and the titles of pages that it expected."""
 
 
 class CallEnd(Struct, frozen=True, omit_defaults=True):
@@ -130,6 +134,8 @@ class RecordSources(Struct, frozen=True):
     reply_id: str
     query: str
     sources: tuple[Source, ...]
+    planned_by: str = ""
+    planned: tuple[str, ...] = ()
 
 
 class RecordText(Struct, frozen=True):
@@ -196,6 +202,8 @@ class Reply(Struct, frozen=True):
     state: ReplyState = "active"
     text: str = ""
     sources: tuple[Source, ...] = ()
+    cited: tuple[int, ...] = ()
+    """Numbers of sources; known once the reply is complete."""
     chat_id: str = ""
     asker: str = ""
     is_undelivered: bool = False
@@ -222,8 +230,8 @@ def decide(command: ReplyCommand, reply: Reply) -> list[ReplyNews]:
 
 def _recorded(command: RecordCommand, reply: Reply) -> list[ReplyNews]:
     match command:
-        case RecordSources(reply_id=reply_id, query=query, sources=sources):
-            return [SourcesFound(reply_id, query, sources)]
+        case RecordSources() as new:
+            return [SourcesFound(new.reply_id, new.query, new.sources, new.planned_by, new.planned)]
         case RecordText(reply_id=reply_id) as new:
             is_empty = not new.text and not new.thinking and not new.raw and new.call is None
             return [] if is_empty else [ReplyWritten(reply_id, new.text, new.thinking, new.raw, new.call)]
@@ -263,8 +271,8 @@ def evolve(reply: Reply, event: ReplyNews) -> Reply:
             return replace(reply, text=reply.text + text)
         case ReplyResumed(instance=instance, count=count):
             return replace(reply, instance=instance, resumes=count, is_undelivered=True)
-        case ReplyCompleted(text=text, completed_at=at):
-            return replace(reply, state="completed", text=text, ended_at=at)
+        case ReplyCompleted(text=text, cited=cited, completed_at=at):
+            return replace(reply, state="completed", text=text, cited=cited, ended_at=at)
         case ReplyStopped(reason=reason, stopped_at=at):
             is_undelivered = reply.is_undelivered or reason == "interrupted"
             return replace(reply, state=reason, ended_at=at, is_undelivered=is_undelivered)

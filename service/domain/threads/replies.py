@@ -55,6 +55,9 @@ class SearchFinished(Struct, frozen=True, tag="search-finished"):
     hits: tuple[SearchHit, ...]
     sources: tuple[Source, ...]
     """The sources that are new in this reply; each page is sent to the client once."""
+    planned_by: str = ""
+    """As ``SourcesFound`` has it; for the record, not for clients."""
+    planned: tuple[str, ...] = ()
 
 
 class ReplyWaiting(Struct, frozen=True, tag="waiting"):

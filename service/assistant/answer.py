@@ -18,7 +18,14 @@ from msgspec import Struct
 from service.assistant import suggestions
 from service.assistant.answer_text import AnswerText
 from service.assistant.context import mark_for, messages_for, passage_limit
-from service.assistant.failures import ModelFailed, as_readers_learn
+from service.assistant.failures import (
+    ModelFailed,
+    as_readers_learn,
+    empty_reply,
+    filter_notice,
+    filtered_failure,
+    is_filtered,
+)
 from service.assistant.finding import Finder
 from service.assistant.model_tools import READ_PAGE, SEARCH, Toolbox, ToolResult, clipped, told
 from service.assistant.query import is_about_this_page, is_small_talk, query_for
@@ -31,6 +38,7 @@ from service.domain.threads.replies import (
     ModelFailure,
     ReplyBroken,
     ReplyDone,
+    ReplyWaiting,
     SearchStarted,
     TextDelta,
     Thought,
@@ -45,6 +53,7 @@ from service.ports.model import (
     ModelMessage,
     ModelRequest,
     ModelText,
+    ModelWaiting,
     Passage,
 )
 from service.ports.search_index import SearchIndex
@@ -60,7 +69,8 @@ async def answer(
 ) -> AsyncGenerator[AnswerEvent, None]:
     """All that follows ``ReplyOpened``; the last event is ``ReplyDone``, or ``ReplyBroken`` for a ``ServiceError``.
 
-    Of a failure of the model readers learn no more than ``failures`` has; a ``ModelFailure`` before it has the rest.
+    Of a failure of the model readers learn no more than ``failures`` has; a ``ModelFailure`` before it has the rest. An
+    empty reply of the model is asked for once more.
     Closing the generator ends the model's call. Anything but a ``ServiceError`` is a bug and is raised.
     """
     try:
@@ -113,9 +123,11 @@ class _Answering:
         self._budget = context_budget(window_tokens, self._settings.max_output_tokens)
         grounding = Grounding(asked, tuple(passages))
         used = self._model.name
+        is_asked_again = False
         for _ in range(self._settings.max_searches + self._settings.max_reads + 2):
             said: list[str] = []
             end: ModelEnd | None = None
+            shown_before = len(self._text)
             async with aclosing(self._chunks(passages, grounding)) as chunks:
                 async for chunk in chunks:
                     match chunk:
@@ -123,6 +135,8 @@ class _Answering:
                             for event in self._given(self._written.feed(text)):
                                 yield event
                             said.append(text)
+                        case ModelWaiting(seconds=seconds):
+                            yield ReplyWaiting(seconds)
                         case ModelEnd():
                             end = chunk
             if end is None:
@@ -131,6 +145,12 @@ class _Answering:
                 yield event
             self._usage += end.usage
             used = end.model
+            is_empty = len(self._text) == shown_before and not end.tool_calls and not self._written.says_unanswered
+            if is_empty and not is_filtered(end) and not self._written.cited:
+                if is_asked_again:
+                    raise empty_reply()
+                is_asked_again = True
+                continue
             if not end.tool_calls:
                 break
             results: list[ToolResult] = []
@@ -143,17 +163,24 @@ class _Answering:
                             yield step
             self._steps.append(_Step(AssistantMessage("".join(said), end.tool_calls), tuple(results)))
 
-        if not self._text:
+        filtered = end is not None and is_filtered(end)
+        if filtered:
+            yield filtered_failure(used)
+            yield TextDelta(self._sent(filter_notice(after_text=bool(self._text))))
+        elif not self._text:
             yield TextDelta(self._sent(NO_ANSWER))
-        if self._settings.suggestions and (block := await self._suggestions()):
+        if self._settings.suggestions and not filtered and (block := await self._suggestions()):
             yield TextDelta(self._sent(block))
-        answered = not self._written.says_unanswered and (bool(self._written.cited) or is_small_talk(question.text))
+        is_short = is_small_talk(question.text)
+        answered = not self._written.says_unanswered and (bool(self._written.cited) or is_short)
         yield ReplyDone(
             "".join(self._text),
             tuple(self._written.cited),
             "answered" if answered else "unanswered",
             used,
             self._usage,
+            "content_filter" if filtered else "stop",
+            uncited=not (self._written.cited or self._written.says_unanswered or is_short or filtered),
         )
 
     async def _chunks(self, passages: Sequence[Passage], grounding: Grounding) -> AsyncGenerator[ModelChunk, None]:
@@ -162,7 +189,7 @@ class _Answering:
         async def reply(budget: ContextBudget) -> AsyncGenerator[ModelChunk, None]:
             self._budget = budget
             messages = await asyncio.to_thread(self._messages, passages)
-            request = ModelRequest(messages, (SEARCH, READ_PAGE), budget.reply_tokens, grounding)
+            request = ModelRequest(messages, (SEARCH, READ_PAGE), budget.reply_tokens, grounding, reports_waits=True)
             async with _closing(self._model.reply(request)) as chunks:
                 async for chunk in chunks:
                     yield chunk

@@ -4,8 +4,10 @@ A provider's message may quote our key, the prompt, or its own machines, and it 
 """
 
 from service.domain.errors import QuotaUsedUp, RateLimited, ServiceError, Unavailable
-from service.domain.threads.replies import ReplyBroken
-from service.ports.model import CONTEXT_WINDOW_EXCEEDED
+from service.domain.threads.replies import ModelFailure, ReplyBroken
+from service.ports.model import CONTEXT_WINDOW_EXCEEDED, ModelEnd
+
+MODEL_EMPTY = "model_empty"
 
 BUSY = ReplyBroken("assistant_busy", "The assistant is busy. Ask again in a moment.")
 UNAVAILABLE = ReplyBroken("assistant_unavailable", "The assistant is unavailable. Ask again in a moment.")
@@ -15,7 +17,11 @@ MISCONFIGURED = ReplyBroken(
 TOO_LONG = ReplyBroken(
     CONTEXT_WINDOW_EXCEEDED, "The question is too long with its context. Ask for less at once, or begin a new chat."
 )
-"""The one failure that a reader can do something about."""
+EMPTY = ReplyBroken("assistant_empty", "The assistant wrote no answer. Ask again, or in other words.")
+
+CONTENT_FILTER = "content_filter"
+_WITHHELD = "The assistant's model does not answer this: its content filter stopped it. Ask in other words."
+_ENDED = "The answer ends here: the content filter of the assistant's model stopped it."
 
 
 class ModelFailed(Exception):
@@ -26,6 +32,26 @@ class ModelFailed(Exception):
         self.error = error
 
 
+def is_filtered(end: ModelEnd) -> bool:
+    """Return whether a content filter ended the reply, or the model itself refused to write it."""
+    return end.reason == "refused" and not end.tool_calls
+
+
+def filtered_failure(model: str) -> ModelFailure:
+    """Return what the operator learns of a reply that a content filter ended."""
+    return ModelFailure(model, CONTENT_FILTER, "a content filter ended the reply, or the model refused to write it")
+
+
+def filter_notice(*, after_text: bool) -> str:
+    """Return the text that tells the reader so, as a paragraph of its own."""
+    return f"\n\n{_ENDED}" if after_text else _WITHHELD
+
+
+def empty_reply() -> ModelFailed:
+    """Return the failure of a model that has written nothing, asked twice."""
+    return ModelFailed(ServiceError("the model wrote nothing, although it was asked twice", code=MODEL_EMPTY))
+
+
 def as_readers_learn(error: ServiceError) -> ReplyBroken:
     """Return the end of a reply for a failure of its model."""
     if isinstance(error, QuotaUsedUp):
@@ -34,4 +60,7 @@ def as_readers_learn(error: ServiceError) -> ReplyBroken:
         return BUSY
     if isinstance(error, Unavailable):
         return UNAVAILABLE
-    return TOO_LONG if error.code == CONTEXT_WINDOW_EXCEEDED else MISCONFIGURED
+    return _BY_CODE.get(error.code, MISCONFIGURED)
+
+
+_BY_CODE = {CONTEXT_WINDOW_EXCEEDED: TOO_LONG, MODEL_EMPTY: EMPTY}

@@ -17,13 +17,14 @@ from service.domain.threads.replies import (
     ModelFailure,
     ReplyBroken,
     ReplyDone,
+    ReplyWaiting,
     SearchFinished,
     SearchStarted,
     TextDelta,
     Thought,
 )
 from service.domain.threads.threads import ContextItem
-from service.ports.model import AssistantMessage, ToolMessage
+from service.ports.model import AssistantMessage, ModelWaiting, ToolMessage
 from tests.assistant.scripted_model import ScriptedModel
 from tests.fakes.search_index import FakeSearchIndex
 
@@ -354,9 +355,52 @@ async def test_thoughts_of_the_model_are_separate_events(index):
     assert (events[-1].cited, events[-1].resolution) == ((1,), "answered")
 
 
-async def test_nothing_but_thoughts_is_no_answer(index):
-    events = await events_of(question(), index, ScriptedModel(["<think>It is [1]."]))
-    assert (text_of(events), events[-1].resolution) == (NO_ANSWER, "unanswered")
+@pytest.mark.parametrize("empty", [[], ["<think>It is [1]."], [" \n"]])
+async def test_an_empty_reply_is_asked_for_once_more(index, empty):
+    model = ScriptedModel(empty, ["Connect it [1]."])
+    events = await events_of(question(), index, model)
+    assert (text_of(events), events[-1].resolution) == ("Connect it [1](/deploy#vercel).", "answered")
+    assert model.requests[0].messages == model.requests[1].messages
+    model = ScriptedModel(empty, empty)
+    *_, failure, last = await events_of(question(), index, model)
+    assert (last, failure.code, len(model.requests)) == (failures.EMPTY, "model_empty", 2)
+
+
+async def test_marker_alone_says_that_the_documentation_has_no_answer(index):
+    *events, done = await events_of(question(), index, ScriptedModel(["[0]"]))
+    assert (text_of(events), done.resolution, done.uncited) == (NO_ANSWER, "unanswered", False)
+
+
+async def test_empty_end_after_a_tool_is_no_answer_even_behind_words(index):
+    model = ScriptedModel(["Let me look.", search("theme")], [], [])
+    events = await events_of(question(), index, model)
+    assert (text_of(events), events[-1]) == ("Let me look.", failures.EMPTY)
+    model = ScriptedModel(["Connect it [1].", search("theme")], [])
+    events = await events_of(question(), index, model)
+    assert events[-1].resolution == "answered"
+
+
+@pytest.mark.parametrize("said", [[], ["Connect "]])
+async def test_content_filter_is_named_and_no_gap(index, said):
+    *events, failure, notice, done = await events_of(question(), index, ScriptedModel(said, reason="refused"))
+    assert (failure.code, done.finish_reason, done.uncited) == ("content_filter", "content_filter", False)
+    assert "content filter" in notice.text
+    assert done.text == text_of([*events, notice])
+
+
+async def test_waits_of_the_model_are_shown(index):
+    model = ScriptedModel([ModelWaiting(7.0), ModelWaiting(2.0), "Connect it [1]."])
+    events = await events_of(question(), index, model)
+    assert events[2:4] == [ReplyWaiting(7.0), ReplyWaiting(2.0)]
+    assert events[-1].resolution == "answered"
+
+
+@pytest.mark.parametrize(
+    ("said", "uncited"), [("Connect it.", True), ("Connect it [1].", False), ("It does not say. [0]", False)]
+)
+async def test_answer_without_citation_is_marked(index, said, uncited):
+    *_, done = await events_of(question(), index, ScriptedModel([said]))
+    assert done.uncited is uncited
 
 
 async def test_a_site_without_index_breaks_the_reply():
@@ -378,11 +422,6 @@ async def test_closing_the_answer_ends_the_call_of_the_model(index):
 async def test_half_a_surrogate_pair_cannot_break_the_stream(index):
     events = await events_of(question(), index, ScriptedModel(["broken \ud83d"]))
     assert text_of(events).encode() == b"broken ?"
-
-
-async def test_silent_model_leaves_no_empty_reply(index):
-    events = await events_of(question(), index, ScriptedModel([]))
-    assert text_of(events) == NO_ANSWER
 
 
 async def test_pages_found_and_not_cited_are_suggested(index):

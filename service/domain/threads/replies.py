@@ -111,7 +111,7 @@ class CallEnded(Struct, frozen=True, tag="call-ended"):
 
 
 class ModelFailure(Struct, frozen=True, tag="model-failure"):
-    """Why the model failed, for operators alone; a ``ReplyBroken`` that says less follows."""
+    """Why the model failed, for operators alone. What follows for readers says less: a ``ReplyBroken``, or a text."""
 
     model: str
     code: str

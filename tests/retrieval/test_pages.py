@@ -1,3 +1,4 @@
+import signal
 import threading
 from contextlib import suppress
 
@@ -15,18 +16,25 @@ def test_too_slow_page_is_skipped_and_the_next_one_read():
     assert isinstance(read(slow, "b.md", seconds=5), ParsedPage)
 
 
+def wait_for_ever():
+    while True:
+        pass
+
+
 def test_deadline_holds_where_its_first_alarm_is_lost():
     def deaf_once():
         with suppress(OutOfTime):  # as Python does in a finalizer and in callbacks of its garbage collector
             wait_for_ever()
         wait_for_ever()
 
-    def wait_for_ever():
-        while True:
-            pass
+    with pytest.raises(OutOfTime):
+        within(0.02, deaf_once)
 
-    with pytest.raises(OutOfTime), within(0.02):
-        deaf_once()
+
+def test_deadline_rings_no_more_when_it_is_over():
+    with pytest.raises(OutOfTime):
+        within(0.000001, wait_for_ever)
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
 
 
 def test_pages_are_read_in_any_thread():

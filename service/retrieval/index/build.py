@@ -18,7 +18,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 
 from service import __version__
@@ -291,8 +291,7 @@ class _Indexing:
             words.remove(page)
         for page in sorted(self._new):
             try:
-                with within(self._page_seconds):
-                    self._add_words(words, page)
+                within(self._page_seconds, partial(self._add_words, words, page))
             except OutOfTime:
                 words.remove(page)
                 self._leave_out(page)

@@ -7,9 +7,9 @@ main thread, which an index is built on.
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from types import FrameType
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -36,6 +36,9 @@ ReadUpTo = Callable[[str, int], bytes | None]
 """A function of a path and a limit: at most that number of bytes of the file; None when it does not exist."""
 
 
+_T = TypeVar("_T")
+
+
 class OutOfTime(BaseException):
     """No ``except Exception`` of a parser stops it."""
 
@@ -55,8 +58,7 @@ class PageReader:
         """Never raises for what is in a page, or in what it includes."""
         self.used = set()
         try:
-            with within(self._seconds):
-                return self._page(path)
+            return within(self._seconds, lambda: self._page(path))
         except OutOfTime:
             self.late += 1
             return Skipped(path, f"Reading it took longer than {self._seconds:g} seconds.")
@@ -134,16 +136,14 @@ def _first_line(page: ParsedPage) -> int:
     return max(1, page.sections[0].start_line if page.sections else 1)
 
 
-@contextmanager
-def within(seconds: float) -> Iterator[None]:
-    """Raise OutOfTime after so long, in the main thread; in others there is no deadline.
+def within(seconds: float, work: Callable[[], _T]) -> _T:
+    """Return what ``work`` returns. Raise OutOfTime after so long, in the main thread; in others there is no deadline.
 
     The alarm goes on ringing: Python drops an exception that is raised in a finalizer or in a callback of its garbage
-    collector, and the page would have no deadline left.
+    collector, and the work would have no deadline left.
     """
     if threading.current_thread() is not threading.main_thread():
-        yield
-        return
+        return work()
     over = False
 
     def ring(_signal: int, _frame: FrameType | None) -> None:
@@ -151,10 +151,10 @@ def within(seconds: float) -> Iterator[None]:
             raise OutOfTime
 
     before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds, ALARM_SECONDS)
     try:
         try:
-            yield
+            signal.setitimer(signal.ITIMER_REAL, seconds, ALARM_SECONDS)
+            return work()
         finally:
             over = True
     finally:  # also when the alarm rang in the line above

@@ -12,12 +12,13 @@ greeting needs no passage.
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager
+from itertools import islice
 
 from msgspec import Struct
 
 from service.assistant import suggestions
 from service.assistant.answer_text import AnswerText
-from service.assistant.context import mark_for, messages_for, passage_limit
+from service.assistant.context import fitting, last_messages, mark_for, messages_for, passage_cost, passages_room
 from service.assistant.failures import (
     ModelFailed,
     as_readers_learn,
@@ -27,7 +28,7 @@ from service.assistant.failures import (
     is_filtered,
 )
 from service.assistant.finding import Finder
-from service.assistant.model_tools import READ_PAGE, SEARCH, Toolbox, ToolResult, clipped, told
+from service.assistant.model_tools import READ_PAGE, SEARCH, Toolbox, ToolResult, told
 from service.assistant.query import is_about_this_page, is_small_talk, query_for
 from service.assistant.question import DEFAULT_SETTINGS, AnswerSettings, Question
 from service.assistant.suggestions import Suggestion, page_of
@@ -90,12 +91,13 @@ class _Answering:
         self._model = model
         self._settings = settings
         self._mark = mark_for(question.reply_id)
-        self._finder = Finder(question, index)
+        self._finder = Finder(question, index, settings)
         self._tools = Toolbox(self._finder, settings)
         self._written = AnswerText(self._finder.urls.get, self._finder.addresses)
         self._text: list[str] = []
         self._usage = Usage()
         self._budget = ContextBudget()
+        self._passages: list[Passage] = []
         self._steps: list[_Step] = []
 
     async def run(self) -> AsyncGenerator[AnswerEvent, None]:
@@ -112,7 +114,9 @@ class _Answering:
 
         call_id = self._finder.next_call()
         yield SearchStarted(call_id, query)
-        passages, finished = await self._finder.search(call_id, query, first=page)
+        self._passages, finished = await self._finder.search(
+            call_id, [query], whole_page=page.path if page is not None else ""
+        )
         yield finished
 
         # Not before: a provider's library may have to be imported for it, and the reader has something to look at now.
@@ -121,14 +125,15 @@ class _Answering:
         except ServiceError as error:
             raise ModelFailed(error) from None
         self._budget = context_budget(window_tokens, self._settings.max_output_tokens)
-        grounding = Grounding(asked, tuple(passages))
+        grounding = Grounding(asked, tuple(sorted(self._passages, key=lambda passage: -passage.score)))
         used = self._model.name
         is_asked_again = False
-        for _ in range(self._settings.max_searches + self._settings.max_reads + 2):
+        for rounds_left in reversed(range(self._settings.max_searches + self._settings.max_reads + 2)):
+            may_call = rounds_left > 0 and not self._tools.is_used_up
             said: list[str] = []
             end: ModelEnd | None = None
             shown_before = len(self._text)
-            async with aclosing(self._chunks(passages, grounding)) as chunks:
+            async with aclosing(self._chunks(grounding, may_call=may_call)) as chunks:
                 async for chunk in chunks:
                     match chunk:
                         case ModelText(text=text):
@@ -151,7 +156,7 @@ class _Answering:
                     raise empty_reply()
                 is_asked_again = True
                 continue
-            if not end.tool_calls:
+            if not end.tool_calls or not may_call:
                 break
             results: list[ToolResult] = []
             for call in end.tool_calls:
@@ -183,13 +188,14 @@ class _Answering:
             uncited=not (self._written.cited or self._written.says_unanswered or is_short or filtered),
         )
 
-    async def _chunks(self, passages: Sequence[Passage], grounding: Grounding) -> AsyncGenerator[ModelChunk, None]:
+    async def _chunks(self, grounding: Grounding, *, may_call: bool) -> AsyncGenerator[ModelChunk, None]:
         """The model's next reply; a prompt that its provider finds too long is asked again with less of everything."""
 
         async def reply(budget: ContextBudget) -> AsyncGenerator[ModelChunk, None]:
             self._budget = budget
-            messages = await asyncio.to_thread(self._messages, passages)
-            request = ModelRequest(messages, (SEARCH, READ_PAGE), budget.reply_tokens, grounding, reports_waits=True)
+            messages = await asyncio.to_thread(self._messages if may_call else self._last_messages)
+            tools = (SEARCH, READ_PAGE) if may_call else ()
+            request = ModelRequest(messages, tools, budget.reply_tokens, grounding, reports_waits=True)
             async with _closing(self._model.reply(request)) as chunks:
                 async for chunk in chunks:
                     yield chunk
@@ -201,25 +207,51 @@ class _Answering:
         except ServiceError as error:
             raise ModelFailed(error) from None
 
-    def _messages(self, passages: Sequence[Passage]) -> tuple[ModelMessage, ...]:
+    def _messages(self) -> tuple[ModelMessage, ...]:
         """Return the conversation so far for the model: as much of it as fits the budget."""
-        question, budget = self._question, self._budget
-        limit = passage_limit(len(passages), budget)
-        messages: list[ModelMessage] = [
-            *messages_for(
-                question.text,
-                [clipped(passage, limit) for passage in passages],
-                earlier=question.earlier,
-                context=question.context,
-                current_path=question.current_path,
-                mark=self._mark,
-                instructions=self._finder.instructions,
-                budget=budget,
-            )
-        ]
+        first, added = self._fitting()
+        messages: list[ModelMessage] = [*self._first_messages(first)]
+        rest = iter(added)
         for step in self._steps:
-            messages += [step.said, *(told(result, self._mark, budget) for result in step.results)]
+            messages.append(step.said)
+            for result in step.results:
+                shown = [passage for passage in islice(rest, len(result.passages)) if passage is not None]
+                messages.append(told(result, self._mark, shown))
         return tuple(messages)
+
+    def _last_messages(self) -> tuple[ModelMessage, ...]:
+        """Return the conversation for a last call without tools: all passages are in one message, for some providers
+        refuse a history of calls where no tool is offered.
+        """
+        first, added = self._fitting()
+        messages = self._first_messages([*first, *(passage for passage in added if passage is not None)])
+        said = "".join(step.said.text for step in self._steps)
+        return last_messages(messages, said) if self._steps else messages
+
+    def _first_messages(self, passages: Sequence[Passage]) -> tuple[ModelMessage, ...]:
+        question = self._question
+        return messages_for(
+            question.text,
+            passages,
+            earlier=question.earlier,
+            context=question.context,
+            current_path=question.current_path,
+            mark=self._mark,
+            instructions=self._finder.instructions,
+            budget=self._budget,
+        )
+
+    def _fitting(self) -> tuple[list[Passage], list[Passage | None]]:
+        """Return the passages of the first prompt that fit the budget, and in order those that the model's calls added,
+        None for each that does not fit. The model asked for the latter, so they go first, up to a half.
+        """
+        added = [passage for step in self._steps for result in step.results for passage in result.passages]
+        cost = sum(passage_cost(passage) for passage in added)
+        others = [*self._first_messages(()), *(step.said for step in self._steps)]
+        room = passages_room(self._budget, self._finder.first_tokens + cost, others)
+        kept = fitting(added, cost if cost + self._finder.first_tokens <= room else room // 2)
+        first = fitting(self._passages, room - sum(passage_cost(passage) for passage in kept if passage is not None))
+        return [passage for passage in first if passage is not None], kept
 
     def _given(self, shown: str) -> Iterator[AnswerEvent]:
         """Yield the parts of the model's text: its reasoning, which no reader sees, and the text that is shown."""

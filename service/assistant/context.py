@@ -2,8 +2,8 @@
 
 Material could try to close its own tags and go on as if it were us. The tags carry a mark made from the reply's id,
 which is random and unknown to the authors of pages, selections and messages; it is removed from a text that holds it
-all the same. Sizes are in characters; four of them are about a token of English, one or two of CJK text. They are for a
-usual window; ``ContextBudget`` makes them smaller.
+all the same. Passages are measured in tokens (``service.domain.tokens``), all else in characters; four of them are
+about a token of English, one or two of CJK text. Limits are for a usual window; ``ContextBudget`` makes them smaller.
 
 The site owner's instructions are material as well, the first of all, and the rules state their rank: above documents
 and readers, below the rules.
@@ -17,21 +17,23 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib import resources
+from itertools import groupby
 from string import Template
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from service.assistant.suggestions import INFO
 from service.domain.search import Source
 from service.domain.threads.threads import ContextItem
+from service.domain.tokens import SAFETY, tokens_in
 from service.markup.fences import without_fences
 from service.ports.context_budget import ContextBudget
 from service.ports.model import AssistantMessage, ModelMessage, Passage, SystemMessage, UserMessage
+from service.ports.search_index import Section
+from service.retrieval.material.cutting import beginning
+from service.retrieval.material.filling import FRAME_TOKENS
 
-MAX_PASSAGES_CHARACTERS = 60_000
-MAX_PASSAGE_CHARACTERS = 6_000
-MIN_PASSAGE_CHARACTERS = 800
-MAX_PAGE_CHARACTERS = 24_000
 MAX_CONTEXT_CHARACTERS = 16_000
 MAX_TURNS = 6
 MAX_EARLIER_QUESTION_CHARACTERS = 2_000
@@ -47,7 +49,9 @@ MAX_QUESTION_CHARACTERS, LEAST_QUESTION_CHARACTERS = 32_768, 2_000
 CHARACTERS_PER_TOKEN = 2.5
 """For an estimate on the safe side: English prose has about four, code three, Chinese one or two."""
 FULL_CHARACTERS = 300_000
-"""All limits together: passages, pages and selections, the earlier turns, and the results of each tool call."""
+"""All limits together: passages, selections, the earlier turns, and the results of each tool call."""
+MIN_PASSAGES_TOKENS = 400
+"""Passages get so much of a prompt even where little is left beside all else."""
 USUAL = ContextBudget()
 
 _CITATION_LINK = re.compile(r" ?\[\d{1,3}\]\([^()\s]*\)")
@@ -76,11 +80,36 @@ def share(budget: ContextBudget, characters: int, *, least: int = 0) -> int:
     return max(least, int(characters * part / 2**budget.shrink_level))
 
 
-def passage_limit(count: int, budget: ContextBudget = USUAL) -> int:
-    """Return the characters for each of ``count`` passages."""
-    each = share(budget, MAX_PASSAGES_CHARACTERS) // max(count, 1)
-    least, most = share(budget, MIN_PASSAGE_CHARACTERS, least=200), share(budget, MAX_PASSAGE_CHARACTERS, least=400)
-    return max(least, min(most, each))
+def passages_room(budget: ContextBudget, wanted_tokens: int, others: Iterable[ModelMessage]) -> int:
+    """Return the tokens for passages beside the other messages of a prompt, at most ``wanted_tokens``."""
+    room = wanted_tokens
+    if budget.prompt_tokens is not None:
+        room = min(room, int(budget.prompt_tokens * SAFETY) - sum(tokens_in(message.text) for message in others))
+    return max(MIN_PASSAGES_TOKENS, room >> budget.shrink_level)
+
+
+def passage_cost(passage: Passage | Section) -> int:
+    """Return the tokens of a passage in a prompt, with its tags and headings."""
+    return tokens_in(passage.text) + FRAME_TOKENS
+
+
+def fitting(passages: Sequence[Passage], tokens: int) -> list[Passage | None]:
+    """Return the passages in their order, None in the place of those that do not fit: the least relevant. The best one
+    is cut if it must be.
+    """
+    if sum(passage_cost(passage) for passage in passages) <= tokens:
+        return list(passages)
+    kept: list[Passage | None] = [None] * len(passages)
+    left = tokens
+    for at in sorted(range(len(passages)), key=lambda at: -passages[at].score):
+        cost = passage_cost(passages[at])
+        if cost <= left:
+            left -= cost
+            kept[at] = passages[at]
+        elif left == tokens:
+            kept[at] = replace(passages[at], text=beginning(passages[at].text, max(1, tokens - FRAME_TOKENS)))
+            break
+    return kept
 
 
 def clip(text: str, limit: int) -> str:
@@ -103,7 +132,7 @@ def messages_for(
     instructions: str = "",
     budget: ContextBudget = USUAL,
 ) -> tuple[ModelMessage, ...]:
-    """``instructions``: of the site's owner. The passages are as long as they may be already."""
+    """``instructions``: of the site's owner. The passages fit the budget already."""
     limit = share(budget, MAX_QUESTION_CHARACTERS, least=LEAST_QUESTION_CHARACTERS)
     asked = Template(_prompt("question.md")).substitute(
         mark=mark,
@@ -156,19 +185,32 @@ def _planned_turn(turn: Exchange) -> str:
     return "\n".join(lines)
 
 
-def results_text(passages: Sequence[Passage], mark: str) -> str:
-    """A tool's result."""
-    return Template(_prompt("results.md")).substitute(mark=mark, passages=passages_text(passages, mark))
+def last_messages(messages: Sequence[ModelMessage], said: str) -> tuple[ModelMessage, ...]:
+    """Return the messages of a last call, which has no tools. ``said``: what the reader has of the answer already."""
+    *before, asked = messages
+    assert isinstance(asked, UserMessage)
+    if said.strip():
+        return (*before, asked, AssistantMessage(said.rstrip()), UserMessage(_prompt("last_behind.md")))
+    return (*before, UserMessage(f"{asked.text.rstrip()}\n\n{_prompt('last.md')}"))
+
+
+def results_text(passages: Sequence[Passage], mark: str, note: str = "") -> str:
+    """Return a tool's result. ``note``: our words about it."""
+    text = Template(_prompt("results.md")).substitute(mark=mark, passages=passages_text(passages, mark))
+    return f"{text.rstrip()}\n\n{_unmarked(note, mark)}\n" if note else text
 
 
 def passages_text(passages: Iterable[Passage], mark: str) -> str:
-    return "\n".join(
-        _tagged(
-            "passage", passage.text, mark,
-            number=str(passage.number), page=passage.title, heading=passage.heading, url=passage.url,
-        )
-        for passage in passages
-    )  # fmt: skip
+    """Return the passages, those of a page in one piece that has its title and address."""
+    pieces: list[str] = []
+    for (url, title), run in groupby(passages, key=lambda passage: (passage.url.partition("#")[0], passage.title)):
+        pieces.append(f"<page-{mark}{_attributes(mark, title=title, url=url)}>")
+        pieces += [
+            _tagged("passage", passage.text, mark, number=str(passage.number), heading=passage.heading)
+            for passage in run
+        ]
+        pieces.append(f"</page-{mark}>")
+    return "\n".join(pieces)
 
 
 def _earlier_messages(earlier: Sequence[Exchange], budget: ContextBudget) -> list[ModelMessage]:
@@ -230,8 +272,11 @@ def _reader(context: Sequence[ContextItem], current_path: str, mark: str, budget
 
 
 def _tagged(name: str, text: str, mark: str, **attributes: str) -> str:
-    told = "".join(f' {key}="{_attribute(value, mark)}"' for key, value in attributes.items() if value)
-    return f"<{name}-{mark}{told}>\n{_unmarked(text, mark)}\n</{name}-{mark}>"
+    return f"<{name}-{mark}{_attributes(mark, **attributes)}>\n{_unmarked(text, mark)}\n</{name}-{mark}>"
+
+
+def _attributes(mark: str, **attributes: str) -> str:
+    return "".join(f' {key}="{_attribute(value, mark)}"' for key, value in attributes.items() if value)
 
 
 def _attribute(value: str, mark: str) -> str:

@@ -1,29 +1,58 @@
-"""Pages and sections found for an answer, numbered as passages in the order in which they were found."""
+"""Sections found for an answer, numbered as passages, within one budget of tokens.
 
-from collections.abc import Iterable
+The first search fills the budget of the first prompt (``first_tokens``). What the model then searches and reads itself
+adds at most as much again; a section that it has already is not sent twice. Each section is a passage of its own, so a
+citation leads to its heading and lines. The most relevant one has the lowest number; the prompt has them page after
+page, each page in its own order.
+"""
+
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
+from msgspec import Struct
+
 from service.assistant.addresses import KnownAddresses
-from service.assistant.context import clip, passage_limit
-from service.assistant.question import Question
+from service.assistant.context import clip, passage_cost
+from service.assistant.question import AnswerSettings, Question
 from service.assistant.suggestions import page_of
 from service.domain.search import Source
 from service.domain.threads.replies import SearchFinished, SearchHit
 from service.ports.model import Passage
-from service.ports.search_index import Page, SearchIndex, Section
+from service.ports.search_index import Material, MaterialRequest, Page, SearchIndex, Section
 
+TOKENS_A_PAGE = 2_400
+"""Tokens of the first prompt for each page that was asked for: 12,000 at five."""
+SEARCH_PART, READ_PART = 3, 2
+"""One search of the model gets a third of the first budget, one reading of a page a half."""
 MAX_HIT_CHARACTERS = 2_000
 """Limit for a passage in the result of the search step: clients keep it, and send it back with each message."""
+
+
+class Added(Struct, frozen=True):
+    """The result of a search or a reading by the model."""
+
+    passages: tuple[Passage, ...]
+    """New ones, in the order of the prompt."""
+    known: tuple[Passage, ...]
+    """Those that the prompt has already."""
+    finished: SearchFinished
 
 
 class Finder:
     """Finds passages for one answer, and knows those that it has found."""
 
-    def __init__(self, question: Question, index: SearchIndex) -> None:
+    def __init__(self, question: Question, index: SearchIndex, settings: AnswerSettings) -> None:
         self._question, self._index = question, index
-        self._found: dict[tuple[str, int, str], Source] = {}
+        self._sources: dict[tuple[str, int, str], Source] = {}
+        self._held: dict[tuple[str, int], Passage] = {}
         self._commit = ""
         self._calls = 0
+        self.first_tokens = max(1, min(TOKENS_A_PAGE * question.page_size, settings.max_context_tokens))
+        """The budget of the first prompt."""
+        self.left_tokens = self.first_tokens
+        """Tokens that the model's own searches and readings may still add."""
+        self.coverage = 0.0
+        """As ``Material.coverage`` has it, of the newest search for the prompt."""
         self.open = _path_in(question.current_path)
         """The path of the page that the reader has open; empty when it is not known."""
         self.instructions = ""
@@ -35,9 +64,9 @@ class Finder:
             self.addresses.add(text)
 
     @property
-    def sources(self) -> Iterable[Source]:
-        """Sources in the order of their numbers."""
-        return self._found.values()
+    def sources(self) -> Sequence[Source]:
+        """Sources in the order of their numbers: the most relevant of each search first."""
+        return tuple(self._sources.values())
 
     async def page(self, path: str) -> Page | None:
         """A page to read whole, if it is for this reader. Version and language say what to prefer, not what to hide."""
@@ -50,57 +79,107 @@ class Finder:
         return f"{self._question.reply_id}-{self._calls}"
 
     async def search(
-        self, call_id: str, query: str, *, first: Page | None = None
+        self, call_id: str, queries: Sequence[str], *, pages: Sequence[str] = (), whole_page: str = ""
     ) -> tuple[list[Passage], SearchFinished]:
-        """Search the site. ``first``: a page that goes before what is found."""
-        question = self._question
-        result = await self._index.search(
-            question.domain,
-            query,
-            limit=question.page_size,
-            filter=question.filter,
-            current_path=self.open,
-        )
-        self._commit, self.instructions = result.commit, result.instructions
-        self.addresses.add(result.instructions)
-        sections = [*([whole(first)] if first is not None else []), *result.sections]
-        return self.add(call_id, query, sections, limit=passage_limit(len(sections)))
+        """Return the passages of the first prompt, in its order.
 
-    def add(
-        self, call_id: str, query: str, sections: Iterable[Section], *, limit: int
-    ) -> tuple[list[Passage], SearchFinished]:
-        """Number the sections: one that is known keeps its number. ``limit``: characters for each."""
+        ``queries``, ``pages``, ``whole_page``: as ``MaterialRequest`` has them. A second call replaces the passages of
+        the first; a section that both found keeps its number.
+        """
+        material = await self._material(queries, self.first_tokens, pages=tuple(pages), whole_page=whole_page)
+        self.coverage = material.coverage
+        self._held.clear()
+        passages = self._numbered(material.sections)
+        return passages, self._finished(call_id, queries[0], passages, material.sections)
+
+    async def search_more(self, call_id: str, query: str) -> Added:
+        """Search for the model."""
+        budget = min(self.left_tokens, self.first_tokens // SEARCH_PART)
+        material = await self._material((query,), budget, known=frozenset(self._held))
+        return self._added(call_id, query, material.sections)
+
+    async def read(self, call_id: str, page: Page, sections: Sequence[Section]) -> Added:
+        """Add sections of a page that the model reads."""
+        self._commit = page.commit or self._commit
+        return self._added(call_id, page.url, sections)
+
+    @property
+    def read_tokens(self) -> int:
+        """The budget of one reading of a page."""
+        return min(self.left_tokens, self.first_tokens // READ_PART)
+
+    def holds(self, section: Section) -> bool:
+        """Return whether the prompt has the section, whole."""
+        held = self._held.get((section.path, section.start_line))
+        return held is not None and held.text == section.text
+
+    async def _material(
+        self, queries: Sequence[str], budget_tokens: int, *, pages: tuple[str, ...] = (), whole_page: str = "",
+        known: frozenset[tuple[str, int]] = frozenset(),
+    ) -> Material:  # fmt: skip
+        question = self._question
+        material = await self._index.find_material(
+            question.domain,
+            MaterialRequest(
+                tuple(queries), budget_tokens, pages, question.page_size, question.filter, self.open, whole_page, known
+            ),
+        )
+        self._commit, self.instructions = material.commit, material.instructions
+        self.addresses.add(material.instructions)
+        return material
+
+    def _added(self, call_id: str, query: str, sections: Sequence[Section]) -> Added:
+        known = [one for one in sections if self.holds(one)]
+        fresh = [one for one in sections if not self.holds(one)]
+        had = tuple(self._held[one.path, one.start_line] for one in known)
+        passages = self._numbered(fresh)
+        self.left_tokens -= sum(passage_cost(passage) for passage in passages)
+        finished = self._finished(call_id, query, [*passages, *had], [*fresh, *known])
+        return Added(tuple(passages), had, finished)
+
+    def _numbered(self, sections: Sequence[Section]) -> list[Passage]:
+        """Return the sections as passages: one that is known keeps its number, the best of the others gets the next."""
         passages: list[Passage] = []
-        new: list[Source] = []
-        hits: list[SearchHit] = []
+        numbers: dict[tuple[str, int, str], int] = {}
+        for section in sorted(sections, key=lambda section: -section.score):
+            source = self._sources.get(_key(section))
+            number = source.number if source is not None else len(self.urls) + 1
+            numbers[_key(section)] = number
+            self.urls[number] = section.url
         for section in sections:
             self.addresses.add(section.text)
-            key = (section.path, section.start_line, section.heading)
-            source = self._found.get(key)
-            if source is None:
+            number = numbers[_key(section)]
+            heading = " › ".join(section.heading_path) or section.heading  # noqa: RUF001
+            passage = Passage(number, section.title, heading, section.url, section.text, section.score)
+            self._held[section.path, section.start_line] = passage
+            passages.append(passage)
+        return passages
+
+    def _finished(
+        self, call_id: str, query: str, passages: Sequence[Passage], sections: Sequence[Section]
+    ) -> SearchFinished:
+        """Return what clients and the record get: every new source, and one hit for each of the best pages."""
+        new: list[Source] = []
+        hits: dict[str, SearchHit] = {}
+        ordered = sorted(zip(passages, sections, strict=True), key=lambda pair: pair[0].number)
+        for passage, section in ordered:
+            if _key(section) not in self._sources:
                 source = Source(
-                    len(self._found) + 1, section.path, section.url, section.title, section.heading,
+                    passage.number, section.path, section.url, section.title, section.heading,
                     section.start_line, section.end_line, self._commit,
                 )  # fmt: skip
-                self._found[key] = source
-                self.urls[source.number] = source.url
+                self._sources[_key(section)] = source
                 new.append(source)
-            heading = " › ".join(section.heading_path) or section.heading  # noqa: RUF001
-            text = clip(section.text, limit)
-            passages.append(Passage(source.number, section.title, heading, section.url, text, section.score))
-            hits.append(
-                SearchHit(
-                    source.number, section.path, section.url, section.title, section.heading,
+            if section.path not in hits and len(hits) < self._question.page_size:
+                hits[section.path] = SearchHit(
+                    passage.number, section.path, section.url, section.title, section.heading,
                     clip(section.text, MAX_HIT_CHARACTERS), section.score,
-                )
-            )  # fmt: skip
-        return passages, SearchFinished(call_id, query, tuple(hits), tuple(new))
+                )  # fmt: skip
+        return SearchFinished(call_id, query, tuple(hits.values()), tuple(new))
 
 
-def whole(page: Page) -> Section:
-    """Return a page as one section."""
-    lines = page.content.count("\n") + 1
-    return Section(page.path, page.url, page.title, "", (), page.content, 1, lines, 1.0)
+def _key(section: Section) -> tuple[str, int, str]:
+    return section.path, section.start_line, section.heading
 
 
 def _path_in(place: str) -> str:

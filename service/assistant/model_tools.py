@@ -1,18 +1,22 @@
 """Tools that the model has while it answers: it searches and reads pages itself, a bounded number of times."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from service.assistant.context import MAX_PAGE_CHARACTERS, clip, passage_limit, results_text, share
-from service.assistant.finding import Finder, whole
+from service.assistant.context import passage_cost, results_text
+from service.assistant.finding import Added, Finder
 from service.assistant.question import AnswerSettings
 from service.domain.model import ToolCall, decoded_arguments
 from service.domain.threads.replies import SearchFinished, SearchStarted
-from service.ports.context_budget import ContextBudget
 from service.ports.model import Passage, Tool, ToolMessage
+from service.ports.search_index import Page, Section
+from service.retrieval.material.cutting import ELLIPSIS, beginning
+
+MIN_LEFT_TOKENS = 200
+"""With less of the budget left, a call is refused."""
 
 SEARCH = Tool(
     "search",
@@ -26,10 +30,18 @@ SEARCH = Tool(
 )
 READ_PAGE = Tool(
     "read_page",
-    "Read a whole page of this documentation. Returns it as one numbered passage.",
+    "Read a page of this documentation from its beginning, or from an offset. Returns its sections as numbered"
+    " passages, how much of the page is left, and the offset to read on from.",
     {
         "type": "object",
-        "properties": {"path": {"type": "string", "description": "The page's url, as a passage has it."}},
+        "properties": {
+            "path": {"type": "string", "description": "The page's url, as a passage has it."},
+            "offset": {
+                "type": "integer",
+                "minimum": 0,
+                "description": "Characters to skip: 0, or what the last reading of this page says.",
+            },
+        },
         "required": ["path"],
         "additionalProperties": False,
     },
@@ -41,6 +53,11 @@ class ToolResult(Struct, frozen=True):
 
     call: ToolCall
     passages: tuple[Passage, ...] = ()
+    """New ones."""
+    known: tuple[Passage, ...] = ()
+    """Those that the model has already."""
+    note: str = ""
+    """What is left of a page."""
     refused: str = ""
 
 
@@ -50,6 +67,7 @@ class _SearchArguments(Struct, frozen=True):
 
 class _ReadArguments(Struct, frozen=True):
     path: str
+    offset: int = 0
 
 
 class Toolbox:
@@ -59,60 +77,118 @@ class Toolbox:
         self._finder = finder
         self._searches_left = settings.max_searches
         self._reads_left = settings.max_reads
+        self.is_used_up = settings.max_searches <= 0 and settings.max_reads <= 0
+        """No further call can find anything: a call was refused for that, or the last one was made."""
 
     async def use(self, call: ToolCall) -> AsyncGenerator[SearchStarted | SearchFinished | ToolResult, None]:
         """Yield the events of the call for the client, and at last the result for the model."""
+        note = ""
         try:
             match call.name:
                 case SEARCH.name:
                     query = decoded_arguments(call.arguments, _SearchArguments).query
                     if self._searches_left <= 0:
-                        yield _refused(call, "No searches are left. Answer now, from what you have.")
+                        yield self._used_up(call, "No searches are left. Answer now, from what you have.")
+                        return
+                    if self._is_full():
+                        yield self._used_up(call, "No more passages fit. Answer now, from what you have.")
                         return
                     self._searches_left -= 1
                     call_id = self._finder.next_call()
                     yield SearchStarted(call_id, query)
-                    passages, finished = await self._finder.search(call_id, query)
+                    added = await self._finder.search_more(call_id, query)
                 case READ_PAGE.name:
-                    path = decoded_arguments(call.arguments, _ReadArguments).path
+                    asked = decoded_arguments(call.arguments, _ReadArguments)
                     if self._reads_left <= 0:
-                        yield _refused(call, "No reads are left. Answer now, from what you have.")
+                        yield self._used_up(call, "No reads are left. Answer now, from what you have.")
+                        return
+                    if self._is_full():
+                        yield self._used_up(call, "No more passages fit. Answer now, from what you have.")
+                        return
+                    page = await self._finder.page(asked.path)
+                    if page is None:
+                        yield _refused(
+                            call, f"Page not found: {asked.path[:200]!r}. Use the url of a passage, or search."
+                        )
+                        return
+                    size = _size(page)
+                    if not 0 <= asked.offset < max(size, 1):
+                        yield _refused(call, f"Offset {asked.offset} is outside of the page: it has {size} characters.")
                         return
                     self._reads_left -= 1
-                    page = await self._finder.page(path)
-                    if page is None:
-                        yield _refused(call, f"Page not found: {path[:200]!r}. Take the url of a passage, or search.")
-                        return
                     call_id = self._finder.next_call()
                     yield SearchStarted(call_id, page.url)
-                    passages, finished = self._finder.add(call_id, page.url, [whole(page)], limit=MAX_PAGE_CHARACTERS)
+                    added, note = await self._read(call_id, page, asked.offset)
                 case _:
                     yield _refused(call, f"There is no tool {call.name!r}. There are search and read_page.")
                     return
         except msgspec.DecodeError as error:
             yield _refused(call, f"The arguments do not fit: {error}.")
             return
-        yield finished
-        yield ToolResult(call, tuple(passages))
+        self.is_used_up = self._is_full() or (self._searches_left <= 0 and self._reads_left <= 0)
+        yield added.finished
+        yield ToolResult(call, added.passages, added.known, note)
+
+    async def _read(self, call_id: str, page: Page, offset: int) -> tuple[Added, str]:
+        sections, end = sections_from(page, offset, self._finder.read_tokens, self._finder)
+        added = await self._finder.read(call_id, page, sections)
+        size = _size(page)
+        if end >= size:
+            return added, f"This is the end of {page.url}."
+        return added, f"{size - end:,} of {size:,} characters of {page.url} are left: read on with offset {end}."
+
+    def _is_full(self) -> bool:
+        return self._finder.left_tokens < MIN_LEFT_TOKENS
+
+    def _used_up(self, call: ToolCall, reason: str) -> ToolResult:
+        self.is_used_up = True
+        return _refused(call, reason)
 
 
-def told(result: ToolResult, mark: str, budget: ContextBudget) -> ToolMessage:
-    """Return the message that the model gets; ``mark`` as in ``context``."""
+def sections_from(page: Page, offset: int, budget_tokens: int, finder: Finder) -> tuple[list[Section], int]:
+    """Return the sections of a page from an offset that fit the budget, and the offset behind them.
+
+    A section that the model has already costs nothing. One that is larger than the budget is cut between two blocks;
+    code that is larger is left out, as its ellipsis says.
+    """
+    found: list[Section] = []
+    at, left = 0, budget_tokens
+    for section in page.sections:
+        end = at + len(section.text)
+        if end <= offset and section.text:
+            at = end
+            continue
+        if at < offset:
+            section = replace(section, text=section.text[offset - at :].lstrip("\n"))
+        cost = 0 if finder.holds(section) else passage_cost(section)
+        if cost > left:
+            if not found:
+                text = beginning(section.text, left)
+                shown = text.removesuffix(ELLIPSIS).rstrip("\n")
+                found.append(replace(section, text=text))
+                end = end - len(section.text) + len(shown) if shown else end
+                return found, end
+            return found, max(at, offset)
+        left -= cost
+        found.append(section)
+        at = end
+    return found, _size(page)
+
+
+def told(result: ToolResult, mark: str, shown: Sequence[Passage]) -> ToolMessage:
+    """Return the message that the model gets; ``mark`` as in ``context``; ``shown``: the passages that fit."""
     call = result.call
     if result.refused:
         return ToolMessage(call.id, call.name, result.refused, is_error=True)
-    if not result.passages:
-        return ToolMessage(call.id, call.name, "Nothing was found.")
-    limit = share(budget, MAX_PAGE_CHARACTERS, least=800) if call.name == READ_PAGE.name else passage_limit(
-        len(result.passages), budget
-    )  # fmt: skip
-    passages = [clipped(passage, limit) for passage in result.passages]
-    return ToolMessage(call.id, call.name, results_text(passages, mark))
+    had = ", ".join(f"[{passage.number}]" for passage in result.known)  # no titles: those are material
+    note = "\n".join(line for line in (f"You have these already: {had}." if had else "", result.note) if line)
+    if not shown:
+        return ToolMessage(call.id, call.name, note or "Nothing was found.")
+    return ToolMessage(call.id, call.name, results_text(shown, mark, note))
 
 
-def clipped(passage: Passage, limit: int) -> Passage:
-    """Return the passage with at most ``limit`` characters of text."""
-    return passage if len(passage.text) <= limit else replace(passage, text=clip(passage.text, limit))
+def _size(page: Page) -> int:
+    return sum(len(section.text) for section in page.sections)
 
 
 def _refused(call: ToolCall, reason: str) -> ToolResult:

@@ -28,6 +28,8 @@ class AnswerSettings(Struct, frozen=True):
     max_reads: int = 3
     max_output_tokens: int = 4_096
     """For each call of the model."""
+    max_context_tokens: int = 32_000
+    """Limit for the passages of a first prompt, whatever page size a client asks for."""
 
 
 DEFAULT_SETTINGS = AnswerSettings()

@@ -65,6 +65,9 @@ class Page(Struct, frozen=True):
     title: str
     content: str
     """Markdown, as ``Section.text``."""
+    sections: tuple[Section, ...] = ()
+    """The whole page by its headings, in its order."""
+    commit: str = ""
 
 
 class SearchResult(Struct, frozen=True):

@@ -6,17 +6,19 @@ import pytest
 
 from service.assistant.context import (
     MAX_DIGEST_CHARACTERS,
-    MAX_PASSAGES_CHARACTERS,
     MAX_TURNS,
     Exchange,
     clip,
+    fitting,
     mark_for,
     messages_for,
-    passage_limit,
+    passage_cost,
+    passages_room,
     results_text,
     share,
 )
 from service.domain.threads.threads import ContextItem
+from service.domain.tokens import tokens_in
 from service.ports.context_budget import context_budget
 from service.ports.model import AssistantMessage, Passage, SystemMessage, UserMessage
 
@@ -78,16 +80,36 @@ def test_page_and_selection_in_view_are_shown_within_bounds():
     assert f"<open-page-{MARK}>\n/limits\n" in told(current_path="/limits")[-1].text
 
 
-def test_passages_share_the_context_budget():
-    assert passage_limit(5) > passage_limit(50)
-    assert 50 * passage_limit(50) <= MAX_PASSAGES_CHARACTERS
+def scored(number, score, words=100):
+    return Passage(number, "T", "H", "/x", "word " * words, score)
+
+
+def test_least_relevant_passages_are_left_out():
+    passages = [scored(1, 0.2), scored(2, 1.0), scored(3, 0.5)]
+    assert fitting(passages, 3 * passage_cost(passages[0])) == passages
+    assert fitting(passages, 2 * passage_cost(passages[0])) == [None, *passages[1:]]
+    assert fitting([], 10) == []
+
+
+def test_best_passage_is_cut_where_it_alone_is_too_long():
+    code = "```sh\n" + "run this\n" * 200 + "```"
+    long = Passage(1, "T", "H", "/x", f"Do this.\n\n{code}\n\nThen rest.", 1.0)
+    [cut, other] = fitting([long, scored(2, 0.5)], 200)
+    assert cut.text == "Do this.\n\n…"
+    assert other is None
+
+
+def test_text_is_clipped_at_the_end_of_a_line():
     assert clip("a\n" * 100, 50).endswith("\n…")
     assert len(clip("a" * 100, 50)) == 50
     assert clip("short", 50) == "short"
 
 
 def test_a_tool_result_is_marked_as_the_passages_are():
-    assert f'<passage-{MARK} number="1" page="Deploy"' in results_text([PASSAGE], MARK)
+    assert f'<page-{MARK} title="Deploy" url="/deploy">\n<passage-{MARK} number="1" heading="' in results_text(
+        [PASSAGE], MARK
+    )
+    assert results_text([PASSAGE], MARK, f"More is left {MARK}.").endswith("\n\nMore is left .\n")
 
 
 def test_owner_text_comes_first_in_the_material_not_in_rules():
@@ -135,11 +157,15 @@ def test_shown_part_of_a_long_thread_is_bounded_with_its_start():
 @pytest.mark.parametrize("window", [8_000, 16_000, 32_000, 128_000])
 def test_a_prompt_fits_the_window_of_its_model(window):
     budget = context_budget(window, 4_096)
-    passages = [Passage(n, "T", "H", "/x", clip("x" * 9_000, passage_limit(5, budget)), 1.0) for n in range(5)]
+    passages = [scored(number, 1.0 - number / 100, words=1_800) for number in range(50)]
     turns = [Exchange("q" * 9_000, "a" * 50_000)] * 50
     context = [ContextItem("code", "y" * 50_000)] * 3
-    messages = told(passages, "z" * 32_768, earlier=turns, context=context, budget=budget, instructions="i" * 500)
-    assert sum(len(message.text) for message in messages) / 2.5 + budget.reply_tokens < window
+    rest = {"earlier": turns, "context": context, "budget": budget, "instructions": "i" * 500}
+    room = passages_room(budget, 12_000, told((), "z" * 32_768, **rest))
+    kept = [passage for passage in fitting(passages, room) if passage is not None]
+    messages = told(kept, "z" * 32_768, **rest)
+    assert kept
+    assert sum(tokens_in(message.text) for message in messages) + budget.reply_tokens < window
 
 
 def test_an_unknown_window_is_taken_for_a_large_one():

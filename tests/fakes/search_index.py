@@ -119,11 +119,13 @@ class FakeSearchIndex:
         return found
 
     async def read_page(self, domain: str, path: str, *, readers: Sequence[str] | None = None) -> Page | None:
-        _, site, parsed = self._site(domain)
+        commit, site, parsed = self._site(domain)
         found = self._readable(domain, path, readers)
         if found is None:
             return None
-        return Page(found, site.pages[found].url, site.pages[found].title, parsed[found].content)
+        place = site.pages[found]
+        sections = tuple(_section(place, section, 0.0, False) for section in parsed[found].sections)
+        return Page(found, place.url, place.title, parsed[found].content, sections, commit)
 
     def _site(self, domain: str) -> tuple[str, Site, dict[str, ParsedPage]]:
         if self.errors:

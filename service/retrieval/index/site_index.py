@@ -252,7 +252,7 @@ class SiteIndex:
             id_: (heading, path, anchor, zlib.decompress(text).decode(), start, end)
             for id_, heading, path, anchor, text, start, end in self._db.execute(
                 "SELECT id, heading, heading_path, anchor, text, start_line, end_line"  # noqa: S608  (numbers)
-                f" FROM sections WHERE id IN ({asked})"
+                f" FROM sections WHERE id IN ({asked}) ORDER BY id"
             )
         }
 
@@ -322,14 +322,9 @@ class SiteIndex:
         if not self._is_for(row.id, readers):
             return None
         (content,) = self._db.execute("SELECT content FROM pages WHERE id = ?", (row.id,)).fetchone()
-        first, last = section_ids(row.id)
-        sections = [
-            zlib.decompress(text).decode()
-            for (text,) in self._db.execute(
-                "SELECT text FROM sections WHERE id BETWEEN ? AND ? ORDER BY id", (first, last)
-            )
-        ]
-        return Page(row.path, row.url, row.title, unpack_page(content, sections))
+        sections = tuple(section for _, _, section in self.sections_of([row.id], set(), None))
+        whole = unpack_page(content, [section.text for section in sections])
+        return Page(row.path, row.url, row.title, whole, sections, self.commit)
 
     def _is_for(self, page: int, readers: Sequence[str] | None) -> bool:
         (groups,) = self._db.execute("SELECT groups FROM pages WHERE id = ?", (page,)).fetchone()

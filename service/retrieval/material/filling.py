@@ -24,7 +24,7 @@ LEAST_WORTH = 0.1
 """The part of the best section's worth, below which a section is no help."""
 PAGE_SHARE = 0.6
 """The part of the budget that one page may have while others wait."""
-FRAME_TOKENS = 24
+FRAME_TOKENS = 36
 """For the tags, the title and the headings of a section in a prompt."""
 LEAST_CUT = 200
 """Tokens; less of a section is not worth a place."""

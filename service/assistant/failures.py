@@ -43,7 +43,7 @@ def filtered_failure(model: str) -> ModelFailure:
 
 
 def filter_notice(*, after_text: bool) -> str:
-    """Return the text that tells the reader so, as a paragraph of its own."""
+    """Return the sentence about it for the reader, as a paragraph of its own."""
     return f"\n\n{_ENDED}" if after_text else _WITHHELD
 
 

@@ -1,6 +1,7 @@
 """The questions that the assistant was asked, and their outcomes: for the authors of the documentation.
 
-The text of an erased thread is gone from here, too. What stays: that there was a question, and whether it was answered.
+A question has a resolution only when a whole answer to it was given: one whose reply failed, was filtered, stopped or
+interrupted shows no gap in the documentation. The text of an erased thread is gone from here, too. What stays: that there was a question, and whether it was answered.
 """
 
 import json
@@ -27,7 +28,10 @@ from service.domain.threads.recorded_reply import (
 from service.domain.threads.threads import MessagePosted, ThreadEvent, ThreadStarted
 from service.streams import ERASURES, THREADS, decoded
 
-NAME = "questions-1"
+NAME = "questions-2"
+
+FILTERED = ("content_filter", "A content filter ended the answer.")
+"""Code and sentence for such an answer. It has no resolution: nothing shows whether the documentation has the answer."""
 
 
 class QuestionsView:
@@ -53,7 +57,7 @@ class QuestionsView:
         ) STRICT;
         CREATE INDEX asked_by_project ON asked (project_id, asked_at);
         CREATE INDEX asked_by_thread ON asked (thread_id);
-        CREATE INDEX asked_in_vain ON asked (project_id, wording) WHERE resolution = 'unanswered';
+        CREATE INDEX asked_unanswered ON asked (project_id, wording) WHERE resolution = 'unanswered';
         CREATE TABLE answers (
             id TEXT PRIMARY KEY,
             position INTEGER NOT NULL,
@@ -64,6 +68,9 @@ class QuestionsView:
             state TEXT NOT NULL DEFAULT 'active',
             answer TEXT NOT NULL DEFAULT '',
             resolution TEXT,
+            failure TEXT,
+            failure_message TEXT,
+            uncited INTEGER NOT NULL DEFAULT 0,
             model TEXT,
             cited TEXT NOT NULL DEFAULT '[]',
             rating TEXT,
@@ -131,15 +138,24 @@ def _apply(db: sqlite3.Connection, recorded: RecordedEvent, thread_id: str, even
             before = "''" if recorded.erased else "answer"
             db.execute(f"UPDATE answers SET answer = {before} || ? WHERE id = ?", (text, reply_id))  # noqa: S608 (ours)
         case ReplyCompleted() as done:
+            is_filtered = done.finish_reason == "content_filter"
+            resolution = None if is_filtered else done.resolution
             db.execute(
-                "UPDATE answers SET state = 'completed', answer = ?, resolution = ?, model = ?, cited = ? WHERE id = ?",
-                (done.text, done.resolution, done.model, json.dumps(done.cited), done.reply_id),
-            )
-            db.execute("UPDATE asked SET resolution = ? WHERE reply_id = ?", (done.resolution, done.reply_id))
+                "UPDATE answers SET state = 'completed', answer = ?, resolution = ?, failure = ?, failure_message = ?,"
+                " uncited = ?, model = ?, cited = ? WHERE id = ?",
+                (
+                    done.text, resolution, *(FILTERED if is_filtered else (None, None)), done.uncited, done.model,
+                    json.dumps(done.cited), done.reply_id,
+                ),
+            )  # fmt: skip
+            db.execute("UPDATE asked SET resolution = ? WHERE reply_id = ?", (resolution, done.reply_id))
         case ReplyStopped(reply_id=reply_id, reason=reason):
             db.execute("UPDATE answers SET state = ? WHERE id = ?", (reason, reply_id))
-        case ReplyFailed(reply_id=reply_id):
-            db.execute("UPDATE answers SET state = 'failed' WHERE id = ?", (reply_id,))
+        case ReplyFailed(reply_id=reply_id, code=code, message=message):
+            db.execute(
+                "UPDATE answers SET state = 'failed', failure = ?, failure_message = ? WHERE id = ?",
+                (code, message, reply_id),
+            )
         case FeedbackGiven() as given:
             db.execute(
                 "UPDATE answers SET rating = ?, comment = ?, rated_at = ?, rated = ? WHERE id = ?",

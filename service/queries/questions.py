@@ -21,6 +21,7 @@ from service.views.questions import (
     ExampleView,
     FeedbackView,
     RatedView,
+    ReplyFailureView,
     SourceView,
     TranscriptMessage,
     TranscriptView,
@@ -47,7 +48,8 @@ class Period(Struct, frozen=True):
 
 _QUESTIONS = """
     SELECT asked.position, asked.id, asked.thread_id, asked_at, question, page, reply_id, answers.started_at, state,
-        coalesce(answer, '') AS answer, answers.resolution, model, cited, rating, comment, rated_at
+        coalesce(answer, '') AS answer, answers.resolution, failure, failure_message,
+        coalesce(uncited, 0) AS uncited, model, cited, rating, comment, rated_at
     FROM asked LEFT JOIN answers ON answers.id = asked.reply_id
 """
 
@@ -66,16 +68,15 @@ async def list_questions(
     limit: int,
     resolution: Resolution | None = None,
 ) -> Placed[ConversationView]:
-    """Return the newest first, from those before a place. What was never answered counts as unanswered."""
-    only = {
-        None: "",
-        "answered": " AND asked.resolution = 'answered'",
-        "unanswered": " AND asked.resolution IS NOT 'answered'",
-    }[resolution]
+    """Return the newest first, from those before a place.
+
+    With a resolution, questions whose reply failed, was filtered, stopped or interrupted, or is under way, are left out.
+    """
+    only = "" if resolution is None else " AND asked.resolution = ?"
     rows = await views.query(
         f"{_QUESTIONS} WHERE asked.project_id = ? AND asked_at >= ? AND asked_at < ? AND asked.position < ?{only}"
         " ORDER BY asked.position DESC LIMIT ?",
-        (project_id, period.start, period.end, before, limit),
+        (project_id, period.start, period.end, before, *(() if resolution is None else (resolution,)), limit),
     )
     sources = await _cited(views, rows)
     return [(row["position"], _conversation(row, sources)) for row in rows]
@@ -167,6 +168,10 @@ def _feedback(row: sqlite3.Row) -> FeedbackView | None:
     )
 
 
+def _failure(row: sqlite3.Row) -> ReplyFailureView | None:
+    return ReplyFailureView(row["failure"], row["failure_message"]) if row["failure"] else None
+
+
 def _conversation(row: sqlite3.Row, sources: _Cited) -> ConversationView:
     return ConversationView(
         id=row["id"],
@@ -177,7 +182,10 @@ def _conversation(row: sqlite3.Row, sources: _Cited) -> ConversationView:
         query=row["question"],
         response=row["answer"],
         resolution_status=row["resolution"] or "unanswered",
+        is_gap=row["resolution"] == "unanswered",
         state=row["state"],
+        failure=_failure(row),
+        uncited=bool(row["uncited"]),
         model=row["model"],
         sources=sources.get(row["reply_id"], ()),
         page=row["page"] or None,
@@ -192,6 +200,7 @@ def _messages(row: sqlite3.Row, sources: _Cited) -> Sequence[TranscriptMessage]:
     reply = TranscriptMessage(
         row["reply_id"], "assistant", row["answer"], timestamp_from(row["started_at"]),
         row["resolution"] or "unanswered", row["state"], sources.get(row["reply_id"], ()), _feedback(row),
+        _failure(row), bool(row["uncited"]),
     )  # fmt: skip
     return [asked, reply]
 

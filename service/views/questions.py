@@ -32,6 +32,13 @@ class FeedbackView(Struct, frozen=True, rename="camel"):
     created_at: Annotated[Timestamp, described("When it was said.")]
 
 
+class ReplyFailureView(Struct, frozen=True, rename="camel"):
+    """Why a reply has no whole answer."""
+
+    code: Annotated[str, described("A stable name, such as `assistant_unavailable` or `content_filter`.")]
+    message: Annotated[str, described("The sentence that its reader saw, or the reason.")]
+
+
 class ConversationView(Struct, frozen=True, rename="camel"):
     """A question and its outcome. ``[erased]`` replaces the words of a thread that was erased, ``[damaged]`` for words
     that cannot be read any more.
@@ -45,9 +52,18 @@ class ConversationView(Struct, frozen=True, rename="camel"):
     query: Annotated[str, described("The question.")]
     response: Annotated[str, described("The answer, as far as it was written.")]
     resolution_status: Annotated[
-        Resolution, described("`unanswered` also when there was no answer at all; `state` says why.")
+        Resolution, described("`unanswered` also where no whole answer was given; `isGap` is for the documentation.")
+    ]
+    is_gap: Annotated[
+        bool,
+        described(
+            "Whether the documentation lacks the answer. False also where the reply failed, was filtered, empty, stopped"
+            " or interrupted, or is under way: `failure` and `state` say so."
+        ),
     ]
     state: Annotated[ReplyState | None, described("How far the answer came; null when it was never begun.")]
+    failure: Annotated[ReplyFailureView | None, described("Why it failed, or was cut by a content filter.")]
+    uncited: Annotated[bool, described("Whether the answer cites no passage.")]
     model: Annotated[str | None, described("The model that wrote it.")]
     sources: Annotated[tuple[SourceView, ...], described("The sources that the answer cites.")]
     page: Annotated[str | None, described("The page that the reader had open.")]
@@ -73,6 +89,8 @@ class TranscriptMessage(Struct, frozen=True, rename="camel"):
     state: Annotated[ReplyState | None, described("Of a reply: how far it came.")] = None
     sources: Annotated[tuple[SourceView, ...], described("The sources that a reply cites.")] = ()
     feedback: Annotated[FeedbackView | None, described("Of a reply: the last one.")] = None
+    failure: Annotated[ReplyFailureView | None, described("Of a reply: why it has no whole answer.")] = None
+    uncited: Annotated[bool, described("Of a reply: whether it cites no passage.")] = False
 
 
 class TranscriptView(Struct, frozen=True, rename="camel"):

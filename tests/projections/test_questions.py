@@ -14,7 +14,7 @@ from service.domain.threads.question_normalization import wording
 from service.domain.threads.recorded_reply import CompleteReply, FailReply, RecordSources, RecordText, StopReply
 from service.domain.threads.threads import PostMessage, StartThread, digest_of
 from service.domain.times import timestamp
-from service.projections.questions import QuestionsView
+from service.projections.questions import FILTERED, QuestionsView
 from service.queries.questions import (
     Period,
     list_feedback,
@@ -115,19 +115,34 @@ async def test_pages_of_rows_go_on_where_the_last_one_ended(site):
     assert seen == ["m4", "m3", "m2", "m1", "m0"]
 
 
-async def test_question_not_answered_for_any_reason_is_unanswered(site):
+async def test_only_a_whole_answer_shows_whether_there_is_a_gap(site):
+    filtered = CompleteReply("r5", "x", (), "unanswered", "m", Usage(), NOW, "content_filter")
     endings = {
         1: CompleteReply("r1", "x", (), "unanswered", "m", Usage(), NOW),
         2: StopReply("r2", "stopped", NOW),
         3: FailReply("r3", "unavailable", "Down.", NOW),
         4: CompleteReply("r4", "x [1]", (1,), "answered", "m", Usage(), NOW),
+        5: filtered,
+        6: StopReply("r6", "interrupted", NOW),
+        7: CompleteReply("r7", "x", (), "unanswered", "m", Usage(), NOW, uncited=True),
     }
     for number, ending in endings.items():
         await site.start(f"t{number}", post(number, "How?"))
         await site.do(f"t{number}", RecordText(f"r{number}", "So "), RecordText(f"r{number}", "far"), ending)
-    states = {row.id: (row.state, row.response) for row in await site.questions(resolution="unanswered")}
-    assert states == {"m1": ("completed", "x"), "m2": ("stopped", "So far"), "m3": ("failed", "So far")}
+    gaps = await site.questions(resolution="unanswered")
+    assert [(row.id, row.uncited) for row in gaps] == [("m7", True), ("m1", False)]
     assert [row.id for row in await site.questions(resolution="answered")] == ["m4"]
+    [(_, group)] = await list_unanswered(site.views, "project", EVER, limit=10, offset=0, examples=9)
+    assert (group.count, [example.id for example in group.examples]) == (2, ["m7", "m1"])
+    rows = {row.id: row for row in await site.questions()}
+    assert {row.id for row in rows.values() if row.is_gap} == {"m1", "m7"}
+    assert {row.resolution_status for row in rows.values()} == {"answered", "unanswered"}
+    assert [rows[f"m{number}"].state for number in (2, 3, 6)] == ["stopped", "failed", "interrupted"]
+    failures = {key: (row.failure.code, row.failure.message) for key, row in rows.items() if row.failure is not None}
+    assert failures == {"m3": ("unavailable", "Down."), "m5": FILTERED}
+    assert rows["m3"].response == "So far"
+    [_, reply] = (await read_transcript(site.views, "project", "t3")).messages
+    assert (reply.failure.code, reply.uncited) == ("unavailable", False)
 
 
 async def test_edited_question_and_new_reply_give_the_current_thread(site):

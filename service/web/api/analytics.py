@@ -65,7 +65,10 @@ CONVERSATION_EXAMPLE = {
     "query": "How do I retry a failed job?",
     "response": "Set `retryDelaySecs` [[1]](/guides/retries#delay).",
     "resolutionStatus": "answered",
+    "isGap": False,
     "state": "completed",
+    "failure": None,
+    "uncited": False,
     "model": "builtin/extractive",
     "sources": [SOURCE_EXAMPLE],
     "page": "/guides/retries",
@@ -84,6 +87,8 @@ TRANSCRIPT_EXAMPLE = {
             "state": None,
             "sources": [],
             "feedback": None,
+            "failure": None,
+            "uncited": False,
         },
         {
             "id": EXAMPLE_MESSAGE_ID,
@@ -94,6 +99,8 @@ TRANSCRIPT_EXAMPLE = {
             "state": "completed",
             "sources": [SOURCE_EXAMPLE],
             "feedback": FEEDBACK_EXAMPLE,
+            "failure": None,
+            "uncited": False,
         },
     ],
 }
@@ -177,7 +184,8 @@ routes = Routes()
         *ROWS,
         Parameter(
             "resolutionStatus",
-            "Only answered questions, or only unanswered ones.",
+            "Only questions that were answered, or only those that the documentation does not answer. Questions whose"
+            " reply failed, was filtered, stopped or interrupted are in neither.",
             Resolution,
             example="unanswered",
         ),
@@ -412,6 +420,9 @@ _QUESTION: Cells = {
     "page": lambda view: view.page,
     "rating": lambda view: view.feedback.rating if view.feedback else None,
     "comment": lambda view: view.feedback.comment if view.feedback else None,
+    "isGap": lambda view: "true" if view.is_gap else "false",
+    "failure": lambda view: view.failure.code if view.failure else None,
+    "uncited": lambda view: "true" if view.uncited else "false",
 }
 _UNANSWERED: Cells = {
     "wording": lambda view: view.wording,

@@ -1,7 +1,9 @@
 """The questions that the assistant was asked, and their outcomes: for the authors of the documentation.
 
 A question has a resolution only when a whole answer to it was given: one whose reply failed, was filtered, stopped or
-interrupted shows no gap in the documentation. The text of an erased thread is gone from here, too. What stays: that there was a question, and whether it was answered.
+interrupted shows no gap in the documentation.
+
+The text of an erased thread is gone from here, too. What stays: that there was a question, and whether it was answered.
 """
 
 import json
@@ -31,7 +33,7 @@ from service.streams import ERASURES, THREADS, decoded
 NAME = "questions-2"
 
 FILTERED = ("content_filter", "A content filter ended the answer.")
-"""Code and sentence for such an answer. It has no resolution: nothing shows whether the documentation has the answer."""
+"""Code and sentence for such an answer. It has no resolution: nothing shows whether the pages answer the question."""
 
 
 class QuestionsView:

@@ -70,7 +70,8 @@ async def list_questions(
 ) -> Placed[ConversationView]:
     """Return the newest first, from those before a place.
 
-    With a resolution, questions whose reply failed, was filtered, stopped or interrupted, or is under way, are left out.
+    With a resolution, questions whose reply failed, was filtered, stopped or interrupted, or is under way, are left
+    out.
     """
     only = "" if resolution is None else " AND asked.resolution = ?"
     rows = await views.query(

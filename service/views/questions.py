@@ -57,8 +57,8 @@ class ConversationView(Struct, frozen=True, rename="camel"):
     is_gap: Annotated[
         bool,
         described(
-            "Whether the documentation lacks the answer. False also where the reply failed, was filtered, empty, stopped"
-            " or interrupted, or is under way: `failure` and `state` say so."
+            "Whether the documentation lacks the answer. False also where the reply failed, was filtered, empty,"
+            " stopped or interrupted, or is under way: `failure` and `state` say so."
         ),
     ]
     state: Annotated[ReplyState | None, described("How far the answer came; null when it was never begun.")]

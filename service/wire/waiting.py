@@ -6,6 +6,8 @@ from msgspec import Meta, Struct
 
 
 class Waiting(Struct, frozen=True):
+    """How long a reply waits for its model's provider."""
+
     type: Annotated[Literal["waiting"], Meta(description="Always `waiting`.")]
     seconds: Annotated[float, Meta(description="Until the provider is asked again.")]
     message: Annotated[str, Meta(description="The same in words, to be shown.")]

@@ -23,7 +23,7 @@ from service.web.api.description import NOT_OF_THE_API, OPERATIONS, TAGS, descri
 from service.web.api.openapi import common_errors
 from service.web.pages.manual import explained_errors
 from service.wire.job_stream import LIVE_EVENTS, public
-from service.wire.ui_messages import CHUNKS, UiChunk
+from service.wire.ui_messages import CHUNKS, WAITING, UiChunk
 from tests.end_to_end.talk import ask, chunks, create_job, job_events, question
 
 OPERATIONS_OF_THE_PAGE = [operation for tag in TAGS for operation in OPERATIONS if operation.tag == tag.name]
@@ -110,7 +110,7 @@ async def test_streams_have_the_chunks_that_the_description_names(service, http)
         for chunk in told[1:]:
             assert chunk["type"] in CHUNKS
             assert set(chunk) <= {field.encode_name for field in msgspec.structs.fields(UiChunk)}
-        assert {chunk["type"] for chunk in told[1:]} >= set(CHUNKS) - {"error", "tool-output-error"}
+        assert {chunk["type"] for chunk in told[1:]} >= set(CHUNKS) - {"error", "tool-output-error", WAITING}
 
 
 def test_every_event_of_a_job_is_described_with_its_fields():

@@ -6,8 +6,9 @@ FOLDER as for ``bench_search``; a NAME is a corpus; without any of the three par
 
 - ``--context``: for each question of ``scripts/answers/questions.jsonl``, whether the words that answer it are in the
   first prompt of an answer, at each budget of ``--tokens``, and as it was before (``scripts/answers/before.py``). The
-  service's own code runs over a real index; the model only records its first request. With ``--misses`` the questions
-  whose words were not there are printed.
+  service's own code runs over a real index; the model only records its first request. "planned" is with a planner that
+  is always right and in time; the goals are for answers without one. With ``--misses`` the questions whose words were
+  not there are printed.
 - ``--builtin``: of 60 of the questions, the share for which the builtin model's reply has the answering words and does
   not say that the documentation lacks an answer (``scripts/answers/builtin.py``).
 - ``--citations``: whether each citation leads to a page, an anchor and lines that exist

@@ -17,8 +17,8 @@ from service.domain.threads.replies import ReplyBroken, ReplyDone, TextDelta
 from service.ports.search_index import SearchIndex
 
 ASKED = 60
-USEFUL = 0.5
-"""Share of useful replies to reach. Of the first 60 questions that were written, the model answered 0.18 usefully."""
+USEFUL = 0.4
+"""Share of useful replies to reach. While the model quoted single passages of five pages it was 0.05."""
 
 Rows = list[dict[str, Any]]
 

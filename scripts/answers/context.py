@@ -1,8 +1,10 @@
 """Whether the first prompt of an answer holds the words that answer the question, and what the prompt costs."""
 
+import json
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from itertools import product
 from statistics import mean, median
 from typing import Any
 
@@ -28,21 +30,28 @@ BEFORE = "before"
 
 
 class Recorder:
-    """Keeps the first request for an answer and ends its reply; it has no plan for anyone."""
+    """Keeps the first request for an answer and ends its reply. Asked for a plan, it gives the one that it was made
+    with, or fails.
+    """
 
     name = "scripted/recorder"
 
-    def __init__(self) -> None:
+    def __init__(self, plan: Sequence[str] = ()) -> None:
         self.request: ModelRequest | None = None
+        self._plan = plan
 
     async def window_tokens(self) -> int | None:
         return None
 
     async def reply(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
-        if request.grounding is None:
-            raise Unavailable("This model only records the request for an answer.")
-        self.request = self.request or request
-        yield ModelText("Recorded.")
+        if request.output_schema is None:
+            self.request = self.request or request
+            yield ModelText("Recorded.")
+        elif self._plan:
+            parts = list(self._plan) if len(self._plan) > 1 else []
+            yield ModelText(json.dumps({"question": self._plan[0], "parts": parts, "pages": []}))
+        else:
+            raise Unavailable("This model has no plan.")
         yield ModelEnd("stop", (), Usage(), self.name)
 
 
@@ -66,10 +75,11 @@ def asked_as(question: AskedQuestion) -> Question:
 
 
 async def first_prompt(
-    index: SearchIndex, question: AskedQuestion, settings: AnswerSettings
+    index: SearchIndex, question: AskedQuestion, settings: AnswerSettings, *, with_plan: bool
 ) -> tuple[ModelRequest, float]:
     """Return the first request for an answer, and the milliseconds until the search step was sent."""
-    recorder, began, search_ms = Recorder(), time.perf_counter(), 0.0
+    recorder = Recorder(question.plan if with_plan else ())
+    began, search_ms = time.perf_counter(), 0.0
     async for event in answer(asked_as(question), index=index, model=recorder, settings=settings):
         match event:
             case SearchFinished():
@@ -92,11 +102,12 @@ async def measured(
         began = time.perf_counter()
         texts = await passages_before(index, question.corpus, question.q, [asked for asked, _ in question.before])
         outcomes.append(_outcome(question, BEFORE, texts, 1000 * (time.perf_counter() - began)))
-        for budget in budgets:
-            request, search_ms = await first_prompt(index, question, settings_for(budget))
+        for budget, with_plan in product(budgets, (False, True)):
+            request, search_ms = await first_prompt(index, question, settings_for(budget), with_plan=with_plan)
             texts = [one.text for one in request.messages if not isinstance(one, SystemMessage)]
-            outcomes.append(_outcome(question, str(budget), texts, search_ms))
-    ways = [BEFORE, *map(str, budgets)]
+            way = f"{budget} planned" if with_plan else str(budget)
+            outcomes.append(_outcome(question, way, texts, search_ms))
+    ways = list(dict.fromkeys(one.way for one in outcomes))
     rows = [row for name, belongs in _groups(questions) for row in _rows(name, ways, outcomes, belongs)]
     rows += _costs(ways, outcomes)
     rows.append({"questions": "words that no page of the index has", "number": await _out_of_reach(index, questions)})

@@ -15,6 +15,8 @@ from service.domain.threads.replies import SearchHit
 
 SEARCH = "search"
 """The tool's name in both protocols."""
+MAX_NEW_PAGES = 10
+"""Pages of one search that a client gets as sources."""
 
 
 class ResultMetadata(Struct, frozen=True):
@@ -55,9 +57,11 @@ def search_output(hits: Iterable[SearchHit]) -> SearchOutput:
 
 
 def new_pages(sources: Iterable[Source], told: set[str]) -> Iterator[tuple[str, str]]:
-    """Return URL (without anchor) and title of each page that is not yet in ``told``, and add them to it."""
+    """Yield URL (without anchor) and title of the best pages that are not yet in ``told``, and add them to it."""
+    left = MAX_NEW_PAGES
     for source in sources:
         url = source.url.partition("#")[0] or source.url
-        if url not in told:
+        if url not in told and left:
+            left -= 1
             told.add(url)
             yield url, source.title

@@ -24,7 +24,7 @@ from service.domain.threads.recorded_reply import (
     Resolution,
     SourcesFound,
 )
-from service.domain.threads.threads import Thread, ThreadEvent, may_write
+from service.domain.threads.threads import DEFAULT_PAGE_SIZE, Thread, ThreadEvent, may_write
 
 
 class ReplyOpened(Struct, frozen=True, tag="opened"):
@@ -53,8 +53,9 @@ class SearchFinished(Struct, frozen=True, tag="search-finished"):
     call_id: str
     query: str
     hits: tuple[SearchHit, ...]
+    """For clients: the best passage of each of the best pages, at most as many pages as were asked for."""
     sources: tuple[Source, ...]
-    """The sources that are new in this reply; each page is sent to the client once."""
+    """For the record: every passage that is new in this reply, in the order of their numbers."""
     planned_by: str = ""
     """As ``SourcesFound`` has it; for the record, not for clients."""
     planned: tuple[str, ...] = ()
@@ -153,8 +154,7 @@ class ReplyReplay:
             case SourcesFound(query=query, sources=sources):
                 self._calls += 1
                 call_id = f"{self._reply_id}-{self._calls}"
-                hits = tuple(SearchHit(s.number, s.path, s.url, s.title, s.heading, "", 0.0) for s in sources)
-                return [SearchStarted(call_id, query), SearchFinished(call_id, query, hits, sources)]
+                return [SearchStarted(call_id, query), SearchFinished(call_id, query, _hits(sources), sources)]
             case ReplyWritten(text=text):
                 self._published += len(text)
                 return [TextDelta(text)] if text else []
@@ -181,6 +181,17 @@ class ReplyReplay:
                 return [ReplyBroken(code, message)]
             case _:
                 return []
+
+
+def _hits(sources: Iterable[Source]) -> tuple[SearchHit, ...]:
+    """Return the best source of each of the first pages, as a client sees it."""
+    best: dict[str, SearchHit] = {}
+    for source in sources:
+        if source.path not in best and len(best) < DEFAULT_PAGE_SIZE:
+            best[source.path] = SearchHit(
+                source.number, source.path, source.url, source.title, source.heading, "", 0.0
+            )  # fmt: skip
+    return tuple(best.values())
 
 
 def merged(events: Iterable[ReplyEvent]) -> Iterator[ReplyEvent]:

@@ -1,0 +1,187 @@
+"""Sentences held against passages: how many planted slips are found, and how many true sentences are marked.
+
+    scripts/bench checks --corpora FOLDER [--set FILE] [--show] [--json]
+
+FOLDER as for ``bench_search``, unpacked or packed. The set (``scripts/checked_answers.txt``, or FILE of the same form)
+has answers that were written from pages of the corpora, and slips: each is put into its answer alone. The passages of
+an answer are the lines that it cites, and all other lines of their pages. Every second answer was looked at when the
+checks were made; the others were held back, and have rows of their own.
+"""
+
+import argparse
+import os
+import re
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from scripts.bench_search import at_least, at_most
+from scripts.bench_table import report
+from service.assistant.sentence_checks.checker import SentenceChecker
+from service.assistant.sentence_checks.passages import GivenPassage
+from service.domain.threads.checks import SentenceCheck
+
+SET = Path(__file__).parent / "checked_answers.txt"
+FOUND, MARKED = 90.0, 5.0
+"""Percent of the slips, at least, and of the true sentences, at most."""
+OTHER = 50
+"""The number of the first passage that no answer cites."""
+PIECE_CHARACTERS = 6_000
+_PAGE = re.compile(r"(?P<path>\S+)(?: (?P<first>\d+)-(?P<last>\d+))?")
+
+
+class Slip(Struct, frozen=True):
+    kind: str
+    right: str
+    wrong: str
+
+
+class Answer(Struct, frozen=True):
+    name: str
+    pages: tuple[str, ...]
+    """Each a path, and lines."""
+    question: str
+    text: str
+    slips: tuple[Slip, ...]
+
+
+def answers_in(text: str) -> list[Answer]:
+    """Read a set."""
+    found: list[Answer] = []
+    for part in text.split("\n=== ")[1:]:
+        head, body, slips = re.split(r"^---$", part, flags=re.MULTILINE)
+        name, *lines = head.strip().split("\n")
+        facts = [line.partition(": ")[::2] for line in lines]
+        found.append(
+            Answer(
+                name,
+                tuple(value for key, value in facts if key == "page"),
+                next((value for key, value in facts if key == "question"), ""),
+                body.strip("\n"),
+                tuple(_slip(line) for line in slips.strip().split("\n") if line.strip()),
+            )
+        )
+    return found
+
+
+def _slip(line: str) -> Slip:
+    kind, _, rest = line.partition(": ")
+    right, _, wrong = rest.partition(" -> ")
+    return Slip(kind, right.replace("\\n", "\n"), wrong.replace("\\n", "\n"))
+
+
+def passages_of(answer: Answer, corpora: Path) -> list[GivenPassage]:
+    """Return the lines that the answer cites, then the rest of their pages."""
+    found: list[GivenPassage] = []
+    used: dict[str, set[int]] = {}
+    for number, page in enumerate(answer.pages, start=1):
+        match = _PAGE.fullmatch(page)
+        assert match is not None, page
+        lines = _lines(corpora, match["path"])
+        first, last = int(match["first"] or 1), int(match["last"] or len(lines))
+        found.append(GivenPassage(number, "\n".join(lines[first - 1 : last]), first))
+        used.setdefault(match["path"], set()).update(range(first, last + 1))
+    number = OTHER
+    for path, taken in used.items():
+        piece: list[str] = []
+        for at, line in enumerate([*_lines(corpora, path), ""], start=1):
+            if piece and (at in taken or sum(map(len, piece)) > PIECE_CHARACTERS):
+                found.append(GivenPassage(number, "\n".join(piece), at - len(piece)))
+                number += 1
+                piece = []
+            if at not in taken:
+                piece.append(line)
+        found.append(GivenPassage(number, "\n".join(piece)))
+    return found
+
+
+def _lines(corpora: Path, path: str) -> list[str]:
+    return (corpora / path).read_text(encoding="utf-8").splitlines()
+
+
+def checked(answer: Answer, passages: list[GivenPassage], text: str) -> list[SentenceCheck]:
+    checker = SentenceChecker([answer.question])
+    checker.add_passages(passages)
+    shown = re.sub(r" ?\[(\d)\](?!\()", r" [\1](/p\1)", text)
+    checker.judge([*checker.feed(shown), *checker.finish()])
+    return list(checker.checks)
+
+
+def measured(answers: list[Answer], corpora: Path) -> dict[str, Any]:
+    """Count, and gather what was missed or marked by mistake."""
+    sentences, marked, slips, missed = 0, [], 0, []
+    partly = 0
+    for answer in answers:
+        passages = passages_of(answer, corpora)
+        true = checked(answer, passages, answer.text)
+        sentences += len(true)
+        partly += sum(one.status == "partly" for one in true)
+        marked += [(answer.name, one.text, one.missing) for one in true if one.status == "unsupported"]
+        known = {(one.text, one.missing) for one in true}
+        for slip in answer.slips:
+            assert answer.text.count(slip.right) >= 1, (answer.name, slip.right)
+            slips += 1
+            wrong = checked(answer, passages, answer.text.replace(slip.right, slip.wrong, 1))
+            if not any(one.status == "unsupported" and (one.text, one.missing) not in known for one in wrong):
+                missed.append((answer.name, slip.kind, slip.right.strip(), slip.wrong.strip()))
+    return {"sentences": sentences, "partly": partly, "marked": marked, "slips": slips, "missed": missed}
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description="Hold answers with known slips against their passages.")
+    arguments.add_argument("--corpora", type=Path, default=os.environ.get("DOCSMITH_CORPORA"), help="folder of corpora")
+    arguments.add_argument("--set", type=Path, default=SET, help="file of answers (default: %(default)s)")
+    arguments.add_argument("--show", action="store_true", help="also print each slip missed and sentence marked")
+    arguments.add_argument("--json", action="store_true", help="one JSON document on standard output")
+    given = arguments.parse_args()
+    if given.corpora is None or not Path(given.corpora).is_dir():
+        arguments.error("--corpora (or DOCSMITH_CORPORA) names no folder; see the top of this script")
+    answers = answers_in(given.set.read_text(encoding="utf-8"))
+    with tempfile.TemporaryDirectory(prefix="docsmith-bench-") as scratch:
+        corpora = unpacked(Path(given.corpora), {page.split("/")[0] for one in answers for page in one.pages}, scratch)
+        halves = {"looked at": answers[::2], "held back": answers[1::2], "all": answers}
+        found = {name: measured(half, corpora) for name, half in halves.items()}
+    rows: list[dict[str, Any]] = []
+    goals: list[dict[str, Any]] = []
+    for name, one in found.items():
+        rows.append(
+            {
+                "answers": name,
+                "sentences": one["sentences"],
+                "marked": len(one["marked"]),
+                "partly": one["partly"],
+                "slips": one["slips"],
+                "found": one["slips"] - len(one["missed"]),
+            }
+        )
+        if one["slips"] and one["sentences"]:
+            share = 100 * (1 - len(one["missed"]) / one["slips"])
+            goals.append(at_least(f"slips found, {name}, %", FOUND, round(share, 1)))
+            wrong = 100 * len(one["marked"]) / one["sentences"]
+            goals.append(at_most(f"true sentences marked, {name}, %", MARKED, round(wrong, 1)))
+    if given.show:
+        for name in ("looked at", "held back"):
+            for kind in ("missed", "marked"):
+                for one in found[name][kind]:
+                    print(f"{name}, {kind}:", *one, sep="  |  ", file=sys.stderr)
+    report("checks", rows, goals, as_json=given.json)
+
+
+def unpacked(corpora: Path, names: set[str], scratch: str) -> Path:
+    """Return a folder with the corpora of these names as folders."""
+    if all((corpora / name).is_dir() for name in names):
+        return corpora
+    for name in names:
+        with tarfile.open(corpora / f"{name}.tar.xz", "r:xz") as packed:
+            packed.extractall(scratch, filter="data")
+    return Path(scratch)
+
+
+if __name__ == "__main__":
+    main()

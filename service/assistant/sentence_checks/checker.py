@@ -1,0 +1,171 @@
+"""A reply's sentences held against the passages that it was made from, while it is still being written.
+
+Pure: no clock, no I/O, no model. Feed ``SentenceChecker`` the text as readers get it, in order and from its beginning,
+and the passages as they are found. To split text costs next to nothing; what ``judge`` does may take some milliseconds
+for a very long sentence and belongs in a thread.
+"""
+
+import re
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from service.assistant.sentence_checks import claims
+from service.assistant.sentence_checks.judge import Judge, Verdict
+from service.assistant.sentence_checks.passages import GivenPassage, Passages
+from service.assistant.sentence_checks.units import Unit, UnitReader
+from service.assistant.sentence_checks.words import ENGLISH, WORD, knows_english
+from service.domain.threads.checks import CheckStatus, ReplyChecks, SentenceCheck
+
+MAX_SENTENCES = 1_000
+"""Sentences of a reply that are judged; what is beyond is not."""
+MAX_MARKED = 50
+MAX_SHOWN = 200
+"""Characters of a sentence that its verdict repeats."""
+MAX_MISSING, MAX_MISSING_CHARACTERS = 10, 80
+LEAST_OVERLAP = 0.2
+"""The share of a sentence's words that one place must have when there is nothing else to check."""
+SAME_LANGUAGE = 0.45
+"""The share of a sentence's words that the passages know when both are in one language."""
+_CITED = re.compile(r"\[(\d{1,3})\]\([^()\s]{0,2000}\)")
+
+
+class SentenceChecker:
+    def __init__(self, said: Iterable[str] = ()) -> None:
+        """``said``: the question, the selection and the reader's earlier messages; their words need no passage."""
+        self._passages = Passages()
+        self._judge = Judge(self._passages, said)
+        self._reader = UnitReader()
+        self._checks: list[SentenceCheck] = []
+        self._paragraphs: list[int] = []
+        self._open: list[int] = []
+        """Checks of the paragraph so far that cite nothing: a citation later in it is theirs, too."""
+        self._paragraph = -1
+        self._cited: set[int] = set()
+
+    def add_passages(self, passages: Iterable[GivenPassage]) -> None:
+        """Read passages. Work in proportion to their length: some milliseconds for a page."""
+        for passage in passages:
+            self._passages.add(passage)
+
+    def feed(self, text: str) -> list[Unit]:
+        """Return the sentences that this text finished, to be judged in this order."""
+        return self._reader.feed(text)
+
+    def finish(self) -> list[Unit]:
+        return self._reader.finish()
+
+    def judge(self, units: Iterable[Unit]) -> list[SentenceCheck]:
+        """Return the verdicts on those that make a claim."""
+        found: list[SentenceCheck] = []
+        for unit in units:
+            if len(self._checks) >= MAX_SENTENCES:
+                break
+            check = self._code(unit) if unit.kind == "code" else self._prose(unit)
+            if check is not None:
+                self._checks.append(check)
+                found.append(check)
+        return found
+
+    @property
+    def checks(self) -> tuple[SentenceCheck, ...]:
+        """Return all verdicts so far, in the order of the text."""
+        return tuple(self._checks)
+
+    @property
+    def summary(self) -> ReplyChecks:
+        counts: dict[CheckStatus, int] = {"supported": 0, "partly": 0, "unsupported": 0}
+        for check in self._checks:
+            counts[check.status] += 1
+        marked = tuple(check for check in self._checks if check.status == "unsupported")[:MAX_MARKED]
+        return ReplyChecks(counts["supported"], counts["partly"], counts["unsupported"], marked)
+
+    def _code(self, unit: Unit) -> SentenceCheck | None:
+        if unit.info.startswith(("suggestions", "text output", "mermaid")):
+            return None
+        verdict = self._judge.code(unit.text, unit.paragraph, unit.info)
+        if not verdict.places and not verdict.missing:
+            return None  # brackets and blanks
+        return self._check(unit, verdict, frozenset(), allows_any=True)
+
+    def _prose(self, unit: Unit) -> SentenceCheck | None:
+        text = unit.text
+        cited = frozenset(int(number) for number in _CITED.findall(text))
+        if unit.paragraph != self._paragraph:
+            self._paragraph = unit.paragraph
+            self._open.clear()
+        check = None
+        if unit.kind != "heading" and not (claims.is_question(text) or claims.is_silence(text) or claims.is_talk(text)):
+            is_lead = claims.is_lead(text)
+            is_same = self._is_same_language(text)
+            checks_capitals = is_same and not _has_many_capitals(text)
+            prose, verdict = self._judge.prose(text, checks_capitals=checks_capitals, is_lead=is_lead)
+            if verdict.pieces or (is_same and not is_lead and len(WORD.findall(prose.words)) >= 4):
+                check = self._check(unit, verdict, cited, allows_any=not is_same)
+                if not cited:
+                    self._open.append(len(self._checks))
+        if cited:
+            self._cited |= cited
+            self._settle(cited)
+        return check
+
+    def _settle(self, cited: frozenset[int]) -> None:
+        """A citation stands for the sentences before it in its paragraph as well."""
+        for at in self._open:
+            check = self._checks[at] if at < len(self._checks) else None
+            if check is not None and check.status == "partly" and check.passage in cited:
+                self._checks[at] = replace(check, status="supported")
+        self._open.clear()
+
+    def _check(self, unit: Unit, verdict: Verdict, cited: frozenset[int], *, allows_any: bool) -> SentenceCheck:
+        """``allows_any``: words are not compared, and a passage that is cited anywhere will do."""
+        segments = self._passages.segments
+        wanted = cited or (frozenset(self._cited) if allows_any else frozenset())
+        place = next((at for at in verdict.places if segments[at].passage in wanted), None)
+        if place is None and verdict.places:
+            place = verdict.places[0]
+        status: CheckStatus = "supported"
+        if verdict.missing:
+            status = "unsupported"
+        elif not self._stands(verdict, wanted, allows_any=allows_any):
+            status = "partly"
+        has_place = place is not None and (status != "unsupported" or verdict.score >= LEAST_OVERLAP)
+        segment = segments[place] if place is not None and has_place else None
+        return SentenceCheck(
+            text=_shown(unit.text),
+            start=unit.start,
+            status=status,
+            passage=segment.passage if segment is not None else 0,
+            start_line=segment.line if segment is not None else 0,
+            end_line=segment.line if segment is not None else 0,
+            missing=tuple(piece[:MAX_MISSING_CHARACTERS] for piece in verdict.missing[:MAX_MISSING]),
+        )
+
+    def _stands(self, verdict: Verdict, wanted: frozenset[int], *, allows_any: bool) -> bool:
+        if any(not passages & wanted for passages in verdict.grounds):
+            return False
+        if verdict.grounds or allows_any:
+            return bool(wanted)
+        segments = self._passages.segments
+        return verdict.score >= LEAST_OVERLAP and any(segments[at].passage in wanted for at in verdict.places)
+
+    def _is_same_language(self, text: str) -> bool:
+        words = [word.casefold() for word in WORD.findall(claims.without_code(text))]
+        if not words:
+            return False
+        passages = self._passages
+        english = ENGLISH if knows_english(passages.vocabulary) else frozenset()
+        known = sum(word in english or word in passages.vocabulary for word in words)
+        return known >= SAME_LANGUAGE * len(words)
+
+
+def _has_many_capitals(text: str) -> bool:
+    """Return whether nouns have capital letters, as in German or in a title."""
+    words = WORD.findall(claims.without_code(text))[1:]
+    capitals = sum(word[0].isupper() and not word.isupper() for word in words)
+    return len(words) >= 5 and capitals > 0.4 * len(words)
+
+
+def _shown(text: str) -> str:
+    words = " ".join(_CITED.sub("", text[: 4 * MAX_SHOWN]).split())
+    return words if len(words) <= MAX_SHOWN else words[: MAX_SHOWN - 1].rstrip() + "…"

@@ -1,0 +1,252 @@
+"""The verdict on one sentence, row or line of code.
+
+Words alone never make a sentence unsupported: people paraphrase. What is checked is what cannot be put otherwise:
+
+- A number, name, flag or identifier that is in no passage is missing.
+- One that is there, but far from all else that the sentence speaks of, while the place that speaks of it has another
+  one instead, is missing as well: a swapped default is found so.
+- In code, a token that never follows the two before it, where the passages always have another one (``code_lines``).
+- ``not`` where the passage's sentence with nearly the same words has none, or the other way round.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import islice, pairwise
+
+from msgspec import Struct
+
+from service.assistant.sentence_checks.code_lines import CodeJudge
+from service.assistant.sentence_checks.defaults import claimed_in
+from service.assistant.sentence_checks.numbers import numbers_in
+from service.assistant.sentence_checks.passages import GivenPassage, Passages, sentences_in
+from service.assistant.sentence_checks.pieces import Piece, Prose, anchors_in, read_prose
+from service.assistant.sentence_checks.words import VALUES, WORD, camel_words, negations_in, stem, stems_in
+
+MAX_PLACES = 150
+"""Segments that are looked at for one word or piece."""
+MAX_COMPARED = 16
+"""Pieces of a sentence whose surroundings are compared."""
+NEAR = 60
+"""Characters around a piece whose words count fully; those further away count half."""
+LEAST_SCORE = 2.0
+"""Below this the passages say too little of what the sentence is about to contradict it."""
+FAR = 0.6
+"""A number or value stands elsewhere when its surroundings have less than this part of what the best place has."""
+MAX_DEFAULTS = 4
+NEAR_DEFAULT, FAR_DEFAULT = 0.6, 0.3
+LEAST_SAME = 3
+SAME_SENTENCE = 0.75
+"""The share of a sentence's words that a passage's sentence has which says the same, or the contrary."""
+
+
+class Verdict(Struct, frozen=True):
+    missing: tuple[str, ...] = ()
+    places: tuple[int, ...] = ()
+    """Segments that the sentence stands on, best first."""
+    grounds: tuple[frozenset[int], ...] = ()
+    """For each piece that was found, the passages that have it."""
+    score: float = 0.0
+    """How much of the sentence's words the best place has, 0 .. 1."""
+    pieces: int = 0
+    """How many could be checked."""
+
+
+class Judge:
+    """Holds sentences against passages; what the reader has said need not be in them."""
+
+    def __init__(self, passages: Passages, said: Iterable[str] = ()) -> None:
+        self._passages = passages
+        self._said = Passages()
+        for number, text in enumerate(said):
+            self._said.add(GivenPassage(number, text))
+        self._code = CodeJudge(passages, self._said)
+
+    def prose(self, text: str, *, checks_capitals: bool, is_lead: bool) -> tuple[Prose, Verdict]:
+        prose = read_prose(text, checks_capitals=checks_capitals, is_lead=is_lead)
+        anchors = anchors_in(prose)
+        missing: list[str] = []
+        found: list[list[int]] = []
+        compared = 0
+        for piece in prose.pieces:
+            places = self._places_of(piece)
+            if not places and piece.kind != "value":
+                if not self._is_allowed(piece):
+                    missing.append(piece.text)
+                continue
+            if piece.kind != "value":
+                found.append(places)
+            if compared < MAX_COMPARED and piece.kind in ("number", "value"):
+                compared += 1
+                if self._is_elsewhere(piece, places, anchors, prose):
+                    missing.append(piece.text)
+        for _, span in prose.spans:
+            lost, where = self._code.span(span)
+            missing += lost
+            if where:
+                found.append(where)
+        missing += self._wrong_defaults(prose, anchors)
+        weights = self._weights(anchors, None)
+        best = sorted(weights, key=lambda at: (-weights[at], at))[:8]
+        score = weights[best[0]] / self._most(anchors) if best else 0.0
+        if not missing and best and self._is_denied(prose, anchors, best[0]):
+            missing.append("not")
+        segments = self._passages.segments
+        return prose, Verdict(
+            tuple(dict.fromkeys(missing)),
+            tuple(best or [at for places in found for at in places[:3]]),
+            tuple(frozenset(segments[at].passage for at in places) for places in found),
+            min(1.0, score),
+            len(prose.pieces) + len(prose.spans),
+        )
+
+    def code(self, line: str, block: int, info: str) -> Verdict:
+        """Judge a line of a code block; those of one ``block`` share the names that they define."""
+        lost, places = self._code.line(line, block, info)
+        passages = frozenset(self._passages.segments[at].passage for at in places)
+        return Verdict(tuple(dict.fromkeys(lost)), tuple(places[:8]), (passages,) if passages else (), 1.0, 1)
+
+    def _places_of(self, piece: Piece) -> list[int]:
+        passages = self._passages
+        if piece.number is not None:
+            return list(dict.fromkeys(at for at, _ in passages.number_places(piece.number)))
+        folded = piece.text.casefold()
+        if piece.kind == "value":
+            return passages.of_value.get(folded, [])
+        bare = folded.removesuffix("()")
+        for form in (bare, bare.removesuffix("s"), bare + "s", bare.lstrip("@$./~"), bare.rstrip("/.")):
+            if form in passages.of_token:
+                return passages.of_token[form]
+        if piece.kind == "flag":
+            return []
+        if piece.kind == "path":
+            return self._places_of_parts(bare.strip("~./").split("/"))
+        if "." in bare or "/" in bare:
+            return self._places_of_parts(bare.replace("/", ".").split("."))
+        if piece.kind == "name" or "_" not in bare:
+            words = [match[0] for match in WORD.finditer(piece.text)]
+            if words and all(passages.known_stem(word) for word in words):
+                return passages.of_stem.get(stem(words[0]), [0])
+            parts = camel_words(piece.text)
+            if len(parts) > 1 and all(pair in passages.pairs for pair in pairwise(map(str.casefold, parts))):
+                return passages.of_stem.get(stem(parts[0]), [0])
+        return []
+
+    def _places_of_parts(self, parts: Sequence[str]) -> list[int]:
+        of_token = self._passages.of_token
+        parts = [part for part in parts if part]
+        return of_token[parts[-1]] if parts and all(part in of_token for part in parts) else []
+
+    def _is_allowed(self, piece: Piece) -> bool:
+        """Return whether the reader has named it."""
+        said = self._said
+        if piece.number is not None:
+            return bool(said.number_places(piece.number))
+        words = [match[0] for match in WORD.finditer(piece.text)]
+        return piece.text.casefold() in said.of_token or (
+            piece.kind == "name" and bool(words) and all(said.known_stem(word) for word in words)
+        )
+
+    def _is_common(self, segments: Sequence[int]) -> bool:
+        return len(segments) > max(12, len(self._passages.segments) // 4)
+
+    def _most(self, anchors: dict[str, int]) -> float:
+        return max(1.0, sum(1.0 for word in anchors if not self._is_common(self._passages.of_stem.get(word, ()))))
+
+    def _weights(self, anchors: dict[str, int], at: int | None, own: frozenset[str] = frozenset()) -> dict[int, float]:
+        """Return how much each segment has of the sentence's words; of those around a place of it, where one is given.
+
+        ``own``: words that do not count, as they are the piece's.
+        """
+        passages = self._passages
+        weights: dict[int, float] = {}
+        for word, place in anchors.items():
+            segments = passages.of_stem.get(word)
+            if not segments or word in own or self._is_common(segments):
+                continue
+            weight = 1.0 if at is None or abs(place - at) <= NEAR else 0.5
+            for segment in segments[:MAX_PLACES]:
+                weights[segment] = weights.get(segment, 0.0) + weight
+        if at is not None:
+            for segment in weights:
+                above = passages.segments[segment].above
+                weights[segment] += sum(0.4 for word in anchors if word in above and word not in own)
+        return weights
+
+    def _around(self, weights: dict[int, float], at: int) -> float:
+        """Return the weight of a segment, with a part of its neighbours'."""
+        segments = self._passages.segments
+        passage = segments[at].passage
+        near = 0.0
+        for neighbour in (at - 2, at - 1, at + 1, at + 2):
+            if 0 <= neighbour < len(segments) and segments[neighbour].passage == passage:
+                near = max(near, (0.7 if abs(neighbour - at) == 1 else 0.4) * weights.get(neighbour, 0.0))
+        return weights.get(at, 0.0) + near
+
+    def _is_elsewhere(self, piece: Piece, places: Sequence[int], anchors: dict[str, int], prose: Prose) -> bool:
+        """Return whether the passages speak of this elsewhere, and have another piece of its kind there."""
+        own = frozenset(stem(part) for match in WORD.finditer(piece.text) for part in camel_words(match[0]))
+        weights = self._weights(anchors, piece.at, own)
+        if not weights:
+            return False
+        best = max(weights.values())
+        if best < LEAST_SCORE:
+            return False
+        here = max((self._around(weights, at) for at in places[:MAX_PLACES]), default=0.0)
+        if here >= FAR * best:
+            return False
+        return any(self._has_other(piece, at, prose) for at, weight in weights.items() if weight >= 0.85 * best)
+
+    def _has_other(self, piece: Piece, at: int, prose: Prose) -> bool:
+        """Return whether the segment has another number, or the opposite value, that the sentence does not have."""
+        segment = self._passages.segments[at]
+        number = piece.number
+        if number is None:
+            return VALUES[piece.text.casefold()] in segment.values and piece.text.casefold() not in segment.values
+        told = [one.number for one in prose.pieces if one.number is not None]
+        return any(
+            not any(other.agrees_with(own) for own in told)
+            and (number.dimension == other.dimension or not (number.dimension and other.dimension))
+            for other in segment.numbers
+        )
+
+    def _wrong_defaults(self, prose: Prose, anchors: dict[str, int]) -> list[str]:
+        """Return the values that the sentence calls defaults, where the passages have other defaults of the same."""
+        wrong: list[str] = []
+        segments = self._passages.segments
+        for at, value in islice(claimed_in(prose.words), MAX_DEFAULTS):
+            near, wide = self._places_of_default(prose, anchors, at)
+            if any(segments[segment].defaults for segment in near) and not any(
+                _is_same(value, one) for segment in wide for one in segments[segment].defaults
+            ):
+                wrong.append(value)
+        return wrong
+
+    def _places_of_default(self, prose: Prose, anchors: dict[str, int], at: int) -> tuple[set[int], set[int]]:
+        """Return the segments that speak of the same, and those that may: those of the name in code before a value."""
+        segments, of_token = self._passages.segments, self._passages.of_token
+        for _, span in sorted((one for one in prose.spans if one[0] < at), reverse=True):
+            places = {one for one in of_token.get(span.casefold(), ()) if segments[one].defaults}
+            if places:
+                return places, places
+        weights = self._weights(anchors, at)
+        best = max(weights.values(), default=0.0)
+        if best < LEAST_SCORE:
+            return set(), set()
+        near = {segment for segment, weight in weights.items() if weight >= NEAR_DEFAULT * best}
+        near |= {one for segment in near for one in (segment - 1, segment + 1) if 0 <= one < len(segments)}
+        return near, near | {segment for segment, weight in weights.items() if weight >= FAR_DEFAULT * best}
+
+    def _is_denied(self, prose: Prose, anchors: dict[str, int], at: int) -> bool:
+        """Return whether a sentence of the segment has nearly the same words, and the contrary meaning."""
+        for sentence in sentences_in(self._passages.segments[at].text):
+            words = set(stems_in(sentence))
+            shared = len(anchors.keys() & words)
+            if shared >= max(LEAST_SAME, SAME_SENTENCE * len(anchors), SAME_SENTENCE * len(words)):
+                return (negations_in(prose.words) > 0) != (negations_in(sentence) > 0)
+        return False
+
+
+def _is_same(one: str, other: str) -> bool:
+    if one == other:
+        return True
+    first, second = next(iter(numbers_in(one)), None), next(iter(numbers_in(other)), None)
+    return first is not None and second is not None and bool(first.keys & second.keys)

@@ -1,0 +1,252 @@
+"""Passages, read once: where in them each word, name, number and piece of code stands."""
+
+import re
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+
+from msgspec import Struct
+
+from service.assistant.sentence_checks.code import Token, tokens_in
+from service.assistant.sentence_checks.defaults import defaults_in
+from service.assistant.sentence_checks.numbers import Number, numbers_in
+from service.assistant.sentence_checks.words import VALUES, WORD, stem, stems_in
+
+MAX_PASSAGE_CHARACTERS = 60_000
+MAX_TEXT_CHARACTERS = 600_000
+"""Limit for all passages of a reply together; what is beyond is not read."""
+MAX_SEGMENT_CHARACTERS = 2_000
+SEGMENT_CHARACTERS = 320
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'`(\[*_]*[A-Z])|(?<=[。！？])")  # noqa: RUF001
+_TOKEN = re.compile(
+    r"[A-Za-zÀ-ÿ0-9_][A-Za-zÀ-ÿ0-9_$]{0,100}(?:[-.][A-Za-zÀ-ÿ0-9_$]{1,100}){0,12}|--[A-Za-z][\w-]{0,100}|(?<![\w-])-[A-Za-z](?![\w-])"
+)
+_FENCE = re.compile(r"[ \t>*+-]*(?:`{3}|~{3})")
+_BEGINS = re.compile(r"[ \t>]*(?:[-*+]\s|\d{1,3}[.)]\s|\||#{1,6}\s|<|\{\{|:::|!!!|///|\.\. |:\w)")
+"""A line that is no continuation of the one before."""
+_SPAN = re.compile(r"`([^`\n]{1,300})`")
+_LINK = re.compile(r"\]\([^()\s]{0,1000}\)")
+_HEADING = re.compile(r"#{1,6}\s")
+INDENT = "    "
+END = "\n"
+"""Stands behind the last token of a line."""
+
+
+class GivenPassage(Struct, frozen=True):
+    """A passage as the model got it."""
+
+    number: int
+    text: str
+    start_line: int = 1
+    """Where it begins in its page's file."""
+    heading: str = ""
+    """The page's title and the headings that it stands under."""
+
+
+class Segment(Struct, frozen=True):
+    """A sentence, a line of code, a row of a table."""
+
+    passage: int
+    line: int
+    stems: frozenset[str]
+    above: frozenset[str]
+    """Of the headings that it stands under."""
+    values: frozenset[str]
+    numbers: tuple[Number, ...]
+    text: str
+    defaults: frozenset[str]
+    """Values that it says are defaults."""
+
+
+class Passages:
+    """What the sentences of a reply are held against."""
+
+    def __init__(self) -> None:
+        self.segments: list[Segment] = []
+        self.vocabulary: set[str] = set()
+        """All words as they are, in lower case."""
+        self.numbers: dict[str, list[tuple[int, Number]]] = {}
+        """By their values: the segment and the number."""
+        self.amounts: dict[str, list[tuple[int, Number]]] = {}
+        """By their dimension: those with a unit."""
+        self.of_stem: dict[str, list[int]] = {}
+        self.of_token: dict[str, list[int]] = {}
+        self.of_value: dict[str, list[int]] = {}
+        self.of_code: set[str] = set()
+        """Names that stand in code."""
+        self.alone: set[str] = set()
+        """Names that stand in code by themselves."""
+        self.keys: set[str] = set()
+        """Names in code that a value follows."""
+        self.pairs: set[tuple[str, str]] = set()
+        """Words that stand side by side."""
+        self.frames: dict[tuple[str, str], set[str]] = {}
+        """Two tokens of code, and those that follow them."""
+        self.between: dict[tuple[str, str], set[str]] = {}
+        """The tokens of code on both sides, and those that stand between them."""
+        self.lines: dict[str, int] = {}
+        """Whole lines of code, without their blanks, and their segments."""
+        self._known: dict[int, int] = {}
+        self._left = MAX_TEXT_CHARACTERS
+
+    def add(self, passage: GivenPassage) -> None:
+        """Read a passage; a longer text of a number that is known is read as well."""
+        if self._known.get(passage.number, -1) >= len(passage.text):
+            return
+        self._known[passage.number] = len(passage.text)
+        text = passage.text[: min(MAX_PASSAGE_CHARACTERS, self._left)]
+        self._left -= len(text)
+        heading = frozenset(stems_in(passage.heading))
+        self._add_tokens(passage.heading, len(self.segments))
+        in_code = False
+        below: frozenset[str] = frozenset()
+        prose: list[str] = []
+        began = 0
+        for at, whole in enumerate([*text.splitlines(), ""]):
+            line = whole[:MAX_SEGMENT_CHARACTERS]
+            number = passage.start_line + at
+            is_fence = _FENCE.match(line) is not None
+            if prose and (in_code or is_fence or not line.strip() or _BEGINS.match(line)):
+                self._add_prose(passage.number, began, prose, heading | below)
+                prose.clear()
+            if is_fence:
+                in_code = not in_code or line.strip(" \t>*+-`~") != ""  # only the first line says what it is
+                self._add_tokens(line, len(self.segments))
+            elif not line.strip():
+                continue
+            elif in_code:
+                self._add_segment(passage.number, number, line, heading | below, is_code=True)
+            else:
+                if _HEADING.match(line):
+                    below = frozenset(stems_in(line))
+                began = began if prose else number
+                prose.append(line)
+                if line.startswith(INDENT):  # perhaps code
+                    self._add_code(line, len(self.segments))
+
+    def _add_prose(self, passage: int, began: int, lines: Sequence[str], above: frozenset[str]) -> None:
+        """Add a paragraph or a list item; its lines may be cut anywhere."""
+        at = 0
+        ends: list[int] = []
+        for line in lines:
+            at += len(line.strip()) + 1
+            ends.append(at)
+        at = 0
+        for part in _parts(" ".join(line.strip() for line in lines)):
+            self._add_segment(passage, began + bisect_right(ends, at), part, above, is_code=False)
+            at += len(part) + 1
+
+    def known_stem(self, word: str) -> bool:
+        return stem(word) in self.of_stem or word.casefold() in self.vocabulary
+
+    def has_token(self, token: str) -> bool:
+        return token.casefold() in self.of_token
+
+    def number_places(self, number: Number) -> list[tuple[int, Number]]:
+        """Return where the quantity stands, with the same unit, another of the same dimension, or none."""
+        found = [
+            (at, other) for key in number.keys for at, other in self.numbers.get(key, ()) if number.agrees_with(other)
+        ]
+        if number.dimension and number.amount:
+            found += [pair for pair in self.amounts.get(number.dimension, ()) if number.agrees_with(pair[1])]
+        return found
+
+    def _add_segment(self, passage: int, line: int, raw: str, above: Iterable[str], *, is_code: bool) -> None:
+        text = _LINK.sub("]", raw) if "](" in raw else raw
+        if not text.isascii():
+            text = unicodedata.normalize("NFKC", text)
+        at = len(self.segments)
+        stems = set(stems_in(text))
+        words = [match[0].casefold() for match in WORD.finditer(text)]
+        self.vocabulary.update(words)
+        self.pairs.update(pairwise(words))
+        for one in stems:
+            self.of_stem.setdefault(one, []).append(at)
+        values = frozenset(word for word in words if word in VALUES)
+        for word in values:
+            self.of_value.setdefault(word, []).append(at)
+        self._add_tokens(text, at)
+        numbers = tuple(numbers_in(text))
+        for number in numbers:
+            for key in number.keys:
+                self.numbers.setdefault(key, []).append((at, number))
+            if number.dimension:
+                self.amounts.setdefault(number.dimension, []).append((at, number))
+        self.segments.append(
+            Segment(passage, line, frozenset(stems), frozenset(above), values, numbers, text, _defaults(text))
+        )
+        if is_code:
+            self._add_code(text, at)
+        elif "`" in text:
+            for span in _SPAN.finditer(text):
+                self._add_code(span[1], at)
+
+    def _add_tokens(self, text: str, at: int) -> None:
+        for match in _TOKEN.finditer(text):
+            whole = match[0].casefold()
+            forms = {whole, whole.rstrip(".-")}
+            if "." in whole:
+                forms.update(whole.split("."))
+            for form in forms:
+                places = self.of_token.setdefault(form, [])
+                if not places or places[-1] != at:
+                    places.append(at)
+
+    def _add_code(self, line: str, at: int) -> None:
+        tokens = tokens_in(line)
+        self.lines.setdefault("".join(line.split()), at)
+        keys = keys_of(tokens)
+        if len(tokens) == 1:
+            self.alone.add(tokens[0].key)
+        for place in range(2, len(keys)):
+            self.frames.setdefault((keys[place - 2], keys[place - 1]), set()).add(keys[place])
+            if keys[place] in ("=", ":"):
+                self.keys.add(keys[place - 1])
+            if place < len(keys) - 1:
+                self.between.setdefault((keys[place - 1], keys[place + 1]), set()).add(keys[place])
+        for token in tokens:
+            if token.kind != "mark":
+                self.of_code.add(token.key)
+            if token.kind == "string":
+                self.of_code.update(match[0].casefold() for match in _TOKEN.finditer(token.text))
+                if " " in token.key:
+                    self._add_code(token.text[1:-1], at)
+                self._add_tokens(token.text, at)
+                inner = token.key
+                places = self.of_token.setdefault(inner, [])
+                if not places or places[-1] != at:
+                    places.append(at)
+
+
+def _defaults(text: str) -> frozenset[str]:
+    return frozenset(value for _, value in defaults_in(text)) if "efault" in text else frozenset()
+
+
+def sentences_in(text: str) -> list[str]:
+    return _SENTENCE_END.split(text)
+
+
+def _parts(line: str) -> Iterator[str]:
+    """Yield the sentences of a line; short ones together, as what they say belongs together."""
+    if len(line) <= SEGMENT_CHARACTERS:
+        yield line
+        return
+    part = ""
+    for sentence in _SENTENCE_END.split(line):
+        if part and len(part) + len(sentence) > SEGMENT_CHARACTERS:
+            yield part
+            part = ""
+        part += f" {sentence}" if part else sentence
+    if part:
+        yield part
+
+
+START = "\t"
+"""Stands before the first token of a line."""
+
+
+def keys_of(tokens: list[Token]) -> list[str]:
+    """Return the tokens as frames have them, with what stands before the line and behind it."""
+    return [START, START, *(token.key for token in tokens), END]

@@ -1,0 +1,151 @@
+"""Sentences of an answer against the passages that it was made from."""
+
+import pytest
+
+from service.assistant.sentence_checks.checker import SentenceChecker
+from service.assistant.sentence_checks.passages import GivenPassage
+
+PROBES = """\
+## Configure probes
+
+* `periodSeconds`: How often (in seconds) to perform the probe. Default to 10
+seconds. Minimum value is 1.
+* `timeoutSeconds`: Number of seconds after which the probe times out. Defaults to 1 second.
+* `failureThreshold`: When a probe fails, Kubernetes will try `failureThreshold` times before giving up.
+Defaults to 3. Minimum value is 1.
+
+An upload has at most 1,000 files of 2 MB each; it is kept for 1 minute. The server does not verify the certificate.
+
+```yaml
+livenessProbe:
+  httpGet:
+    path: /healthz
+    port: 8080
+```
+
+```shell
+kubectl apply -f probe.yaml
+kubectl get pods --watch
+```
+"""
+OTHER = "The cache is `enabled` by default. Set `cache.ttl` to `false` to turn it off. Redis keeps 64 entries."
+
+
+def checked(text, *, said=(), size=None):
+    checker = SentenceChecker(said)
+    checker.add_passages([GivenPassage(1, PROBES, 20, "Probes"), GivenPassage(2, OTHER, 1, "Cache")])
+    units = []
+    for at in range(0, len(text), size or len(text)):
+        units += checker.feed(text[at : at + (size or len(text))])
+    checker.judge([*units, *checker.finish()])
+    return checker
+
+
+def verdict(text, **more):
+    (check,) = checked(text, **more).checks
+    return check.status, check.missing
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "The probe is performed every 10 seconds [1](/p).",
+        "By default a probe runs each ten seconds and times out after a second [1](/p).",
+        "`failureThreshold` is three unless you set it [1](/p).",
+        "You may upload 1000 files of 2 megabytes each [1](/p).",
+        "At most 1k files are uploaded, and they are kept for 60 seconds [1](/p).",
+        "Set `port: 8080` below `httpGet` [1](/p).",
+        "Run `kubectl apply -f YOUR_FILE.yaml` and then `kubectl get pods --watch` [1](/p).",
+        "- **Timeout**: `timeoutSeconds` defaults to 1 [1](/p).",
+        "| `periodSeconds` | 10 seconds | [1](/p) |",
+        "Die Prüfung läuft alle 10 Sekunden (`periodSeconds`) [1](/p).",
+        "プローブは10秒ごとに実行されます [1](/p)。",
+        "The cache (i.e. `cache.ttl`) is enabled by default, e.g. with Redis [2](/c).",
+    ],
+)
+def test_true_sentences_are_supported(sentence):
+    assert verdict(sentence) == ("supported", ())
+
+
+@pytest.mark.parametrize(
+    ("sentence", "missing"),
+    [
+        ("The probe is performed every 25 seconds [1](/p).", "25 seconds"),
+        ("You may upload 1500 files [1](/p).", "1500"),
+        ("Files of 2 GB can be uploaded [1](/p).", "2 GB"),
+        ("`timeoutSeconds` defaults to 3 seconds [1](/p).", "3"),
+        ("Set `retrySeconds` to 10 for more probes [1](/p).", "retrySeconds"),
+        ("Run `kubectl get pods --follow` to see them [1](/p).", "--follow"),
+        ("The cache keeps its entries in PostgreSQL [2](/c).", "PostgreSQL"),
+        ("Setze `ttl_seconds` auf den Wert [2](/c).", "ttl_seconds"),
+        ("The server does verify the certificate [1](/p).", "not"),
+    ],
+)
+def test_slips_are_marked_with_what_is_missing(sentence, missing):
+    status, found = verdict(sentence)
+    assert status == "unsupported"
+    assert missing in found
+
+
+def test_code_is_judged_line_by_line():
+    found = checked(
+        "```yaml\nlivenessProbe:\n  httpGet:\n    path: /healthz\n    port: 9999\n```\n\n"
+        "```shell\nkubectl apply -f my-probe.yaml\nkubectl delete -f probe.yaml\n```\n"
+    )
+    assert [(check.text, check.missing) for check in found.checks if check.status == "unsupported"] == [
+        ("port: 9999", ("9999",)),
+        ("kubectl delete -f probe.yaml", ("delete",)),
+    ]
+
+
+def test_names_that_code_defines_itself_may_be_anything():
+    code = "```python\ndef run_it(pods):\n    waiting = get(pods)\n    return run_it(waiting)\n```\n"
+    assert not checked(code).summary.marked
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Hello!",
+        "Here is how:",
+        "Do you want 99 of them?",
+        "The documentation does not say whether 99 are allowed.",
+        "Let me know if you need `more`.",
+        "Die Dokumentation sagt das nicht.",
+        "### Set it to 99",
+    ],
+)
+def test_sentences_without_claim_are_not_judged(sentence):
+    assert checked(sentence).checks == ()
+
+
+def test_sentence_that_cites_elsewhere_is_partly_supported():
+    assert verdict("The probe is performed every 10 seconds [2](/c).") == ("partly", ())
+    assert verdict("The probe is performed every 10 seconds.") == ("partly", ())
+
+
+def test_citation_stands_for_its_paragraph():
+    found = checked("A probe is performed every 10 seconds. It times out after 1 second [1](/p).").checks
+    assert [check.status for check in found] == ["supported", "supported"]
+
+
+def test_verdict_names_passage_and_lines():
+    (check,) = checked("- `timeoutSeconds`: one second [1](/p).").checks
+    assert (check.passage, check.start_line, check.start) == (1, 24, 0)
+
+
+def test_what_the_reader_said_is_not_marked():
+    sentence = "With `shopper_id` in Magento, run `kubectl apply -f probe.yaml` [1](/p)."
+    assert verdict(sentence)[0] == "unsupported"
+    assert verdict(sentence, said=["How do I do that with shopper_id in Magento?"]) == ("supported", ())
+
+
+@pytest.mark.parametrize("size", [1, 3, 17, 10_000])
+def test_verdicts_do_not_depend_on_chunks(size):
+    text = (
+        "A probe runs every 10 seconds. [1](/p) It uses e.g. `httpGet`, v1.2.\nSoft wrap goes on [1](/p).\n\n1. One: "
+        "`failureThreshold` is 44. [1](/p)\n2. Two.\n\n| a | b |\n|---|---|\n| `timeoutSeconds` | 9 |\n\n> ```yaml\n"
+        "> port: 8080\n> ```\n\n```\nkubectl get pods --wide\n```\nLast 77"
+    )
+    assert checked(text, size=size).checks == checked(text).checks
+    assert "".join(text[check.start :][:4] for check in checked(text).checks).startswith("A pr")

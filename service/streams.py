@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from eventstore import Codec, Decider, RecordedEvent, UnknownEventType
 from service.domain import audit, copies, erasures, organizations, sites
 from service.domain.access import idempotency as requests
-from service.domain.access import keys, usage
+from service.domain.access import keys, spending, usage
 from service.domain.hooks import deliveries, incoming, webhooks
 from service.domain.jobs import decider as jobs
 from service.domain.projects import decider as projects
@@ -78,6 +78,10 @@ INCOMING: Decider[incoming.IncomingCommand, incoming.IncomingState, incoming.Inc
 )
 USAGE: Decider[usage.UsageCommand, usage.Accepted, usage.UsageEvent] = Decider(
     "usage", usage.Accepted(), usage.decide, usage.evolve, Codec(usage.UsageEvent)
+)
+
+SPENDING: Decider[spending.SpendingCommand, spending.Spending, spending.SpendingEvent] = Decider(
+    "spending", spending.Spending(), spending.decide, spending.evolve, Codec(spending.SpendingEvent)
 )
 
 

@@ -16,7 +16,7 @@ from service.domain.errors import Invalid, NotFound
 from service.domain.sites import ChangeSiteAccess
 from service.ports.model import Model
 from service.queries.read_models import catch_up
-from service.queries.sites import get_site, list_sites
+from service.queries.sites import get_site, list_sites, spent_on
 from service.runtime.settings import Settings
 from service.runtime.system import cli_actor, now
 from service.views.sites import SiteView
@@ -31,17 +31,13 @@ site = Group("site")
 
 
 class Payment(Struct, frozen=True, rename="camel"):
-    """Who pays for questions without a key."""
+    """The payment for questions without a key."""
 
     model: str
     cost_bound_usd_day: float
     """0 where the model costs nothing."""
     problem: str
     """Why the builtin model answers instead; empty when it need not."""
-
-
-def cost_bounds(settings: Settings) -> CostBounds:
-    return CostBounds(settings.assistant.max_cost_usd_day, settings.limits.public_cost_usd_day)
 
 
 async def payment_of(model: Model, bounds: CostBounds) -> Payment:
@@ -82,7 +78,7 @@ def remedy_of(payment: Payment) -> str:
 @click.option("--no-origins", is_flag=True, help="no website from now on: programs alone")
 async def update_site(runtime: Runtime, options: Options, output: Output) -> int:
     before = await _the_site(runtime, options.domain)
-    payment = await payment_of(runtime.models.for_assistant(), cost_bounds(runtime.settings))
+    payment = await payment_of(runtime.models.for_assistant(), runtime.settings.cost_bounds)
     if options.public and payment.problem:
         raise Invalid(f"{options.domain} stays private. {payment.problem} {remedy_of(payment)}")
     change = ChangeSiteAccess(
@@ -102,7 +98,7 @@ async def update_site(runtime: Runtime, options: Options, output: Output) -> int
 @click.argument("domain", metavar="DOMAIN", help="of the site, as docsmith project list shows it")
 async def show_site(runtime: Runtime, options: Options, output: Output) -> int:
     view = await _the_site(runtime, options.domain)
-    payment = await payment_of(runtime.models.for_assistant(), cost_bounds(runtime.settings))
+    payment = await payment_of(runtime.models.for_assistant(), runtime.settings.cost_bounds)
     await _show(runtime, view, payment, output, "")
     return DONE
 
@@ -131,8 +127,9 @@ async def _show(runtime: Runtime, view: SiteView, payment: Payment, output: Outp
         restricted = await runtime.index.restricted_pages(view.domain)
     except NotFound:
         restricted = 0
-    values = {"restrictedPages": restricted, "payment": payment}
-    lines = _lines(view, restricted, payment, runtime.settings)
+    spent = (await spent_on(runtime.store, view.domain, now())).usd
+    values = {"restrictedPages": restricted, "payment": payment, "spentTodayUsd": spent}
+    lines = {**_lines(view, restricted, payment, runtime.settings), **({"today": f"{spent:.4f} USD"} if spent else {})}
     width = max(map(len, lines))
     text = "\n".join(f"{name.ljust(width)}  {value}" for name, value in lines.items())
     output.result({**to_builtins(view), **values}, said + text)

@@ -58,7 +58,7 @@ class IndexFailed(Event, frozen=True, tag="index-failed"):
 
 
 class SiteAccessChanged(Event, frozen=True, tag="site-access-changed"):
-    """Who may ask the site without a key; both as they are from now on."""
+    """The access without a key, as it is from now on."""
 
     public: bool
     origins: tuple[str, ...]

@@ -42,6 +42,7 @@ from service.workers.replier import Replier, ReplyContext
 from service.workers.reviews.answers import CommentAnswers
 from service.workers.reviews.comments import CommentReader, CommentSettings
 from service.workers.reviews.context import ReviewContext
+from service.workers.spending import Spending
 from service.workers.webhooks import Webhooks
 
 
@@ -88,6 +89,7 @@ class Parts:
             else None
         )
         assistant = settings.assistant
+        self.spending = Spending(runtime.store, settings.cost_bounds)
         context = ReplyContext(
             runtime.models,
             self.search,
@@ -95,6 +97,7 @@ class Parts:
             assistant.concurrent_replies,
             settings.threads.grace_seconds,
             tracer,
+            spending=self.spending,
         )
         self.replier = Replier(
             runtime.store,

@@ -10,8 +10,8 @@ from service.ports.model import Model, Models
 from service.runtime.settings import Settings
 
 AT_ONCE = (
-    "agent.model", "assistant.model", "limits.", "log.level", "models.", "server.max_connections_per_address",
-    "server.proxy_header", "server.trusted_proxies",
+    "agent.model", "assistant.max_cost_usd_day", "assistant.model", "limits.", "log.level", "models.",
+    "server.max_connections_per_address", "server.proxy_header", "server.trusted_proxies",
 )  # fmt: skip
 """Beginnings of the names that take effect by reading the settings again. All others take a restart."""
 

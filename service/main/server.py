@@ -131,6 +131,7 @@ class Server:
             self.models.replace(models)
             self.app[MODEL_NAMES].update(self._parts.model_names())
         self.admission.change(admission)
+        self._parts.spending.bounds = settings.cost_bounds
         self._settings = settings
         return changed
 

@@ -3,13 +3,15 @@
 import json
 import sqlite3
 from contextlib import suppress
+from datetime import datetime
 
 from msgspec import Struct
 
-from eventstore import EventStore, StoreUnavailable, Views
+from eventstore import EventStore, StoreUnavailable, Views, load
+from service.domain.access.spending import Spending, day_of
 from service.domain.sites import SiteAccessChanged
 from service.domain.times import timestamp_from
-from service.streams import SITES, decoded
+from service.streams import SITES, SPENDING, decoded
 from service.views.sites import IndexFailure, SiteView
 
 COLUMNS = (
@@ -66,6 +68,11 @@ def _site(row: sqlite3.Row) -> Site:
 
 def _time(text: str | None) -> str | None:
     return None if text is None else timestamp_from(text)
+
+
+async def spent_on(store: EventStore, domain: str, at: datetime) -> Spending:
+    """Return what a site's replies cost on that day of UTC, as far as a cost bound was set."""
+    return (await load(store, SPENDING, day_of(domain, at))).state
 
 
 class PublicSite(Struct, frozen=True):

@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from service.domain.access.spending import CostBounds
+
 
 class ServerSection(Struct, frozen=True, forbid_unknown_fields=True):
     host: str = "127.0.0.1"
@@ -211,6 +213,10 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     log: LogSection = LogSection()
     metrics: MetricsSection = MetricsSection()
     models: dict[str, ModelSection] = {}
+
+    @property
+    def cost_bounds(self) -> CostBounds:
+        return CostBounds(self.assistant.max_cost_usd_day, self.limits.public_cost_usd_day)
 
 
 def drilled(settings: Settings) -> Settings:

@@ -65,8 +65,10 @@ from service.queries.threads import active_replies
 from service.runtime.system import now
 from service.streams import THREADS, decoded
 from service.workers.broadcast import Broadcast, Topic
+from service.workers.fair_slots import reply_slots
 from service.workers.reply_writer import REPLIES_OF_A_MOMENT, ReplyWriter, segment_seconds
 from service.workers.retry import retry_while_unavailable
+from service.workers.spending import PaidReply, Spending
 
 log = structlog.get_logger()
 
@@ -97,6 +99,8 @@ class ReplyContext(Struct, frozen=True):
     tracer: Tracer = NO_TRACER
     on_model_failure: Callable[[ModelFailure], None] | None = None
     """Receives the reason why a model failed, besides the log."""
+    spending: Spending | None = None
+    """The cost bounds of the sites; None for none."""
 
 
 class Replier:
@@ -114,7 +118,7 @@ class Replier:
     ) -> None:
         self._store, self._views, self._broadcast, self._context = store, views, broadcast, context
         self._instance, self._is_alive = instance, is_alive
-        self._slots = asyncio.Semaphore(context.concurrent_replies)
+        self._slots = reply_slots(context.concurrent_replies)
         self._underway: dict[str, _Underway] = {}
         self._readers: Counter[str] = Counter()
         self._deadlines: dict[str, asyncio.TimerHandle] = {}
@@ -264,7 +268,7 @@ class Replier:
             if topic is None:  # the client opens it before it asks, and has left already
                 await retry_while_unavailable(lambda: writer.end(StopReply(reply_id, "stopped", now())))
                 return
-            async with self._slots:
+            async with self._slots.held(await self._organization_of(thread_id)):
                 await self._answer(thread_id, reply_id, topic, writer)
         except asyncio.CancelledError:
             stopped = self._underway[reply_id].stopped
@@ -286,11 +290,17 @@ class Replier:
             self._broadcast.close(reply_id)  # its reader need not wait until that is recorded
             await retry_while_unavailable(lambda: writer.end(FailReply(reply_id, code, sentence, now())))
 
+    async def _organization_of(self, thread_id: str) -> str:
+        thread = (await load(self._store, THREADS, thread_id)).state
+        return thread.organization_id if isinstance(thread, Thread) else ""
+
     async def _answer(self, thread_id: str, reply_id: str, topic: Topic[ReplyEvent], writer: ReplyWriter) -> None:
         topic.publish(ReplyOpened(thread_id, reply_id))
         loaded = await load(self._store, THREADS, thread_id)
         assert isinstance(loaded.state, Thread)
-        question = question_of(loaded.state, reply_id)
+        question, turn = question_of(loaded.state, reply_id), loaded.state.turn_of(reply_id)
+        assert turn is not None
+        assert turn.reply is not None
         if loaded.damaged and question.text == DAMAGED:
             topic.publish(ReplyBroken("text_damaged", TEXT_DAMAGED))
             await writer.end(FailReply(reply_id, "text_damaged", TEXT_DAMAGED, now()))
@@ -298,7 +308,7 @@ class Replier:
         flushing = asyncio.create_task(writer.run(), name="segments")
         characters = 0
         try:
-            async with aclosing(self._events(question)) as events:
+            async with aclosing(self._events(question, is_public=turn.reply.is_public)) as events:
                 async for given in events:
                     event = given
                     if isinstance(event, TextDelta | Thought):
@@ -352,9 +362,22 @@ class Replier:
             if not flushing.cancelled() and (error := flushing.exception()) is not None:
                 log.warning("segments were not written", kind=type(error).__name__)
 
-    def _events(self, question: Question) -> AsyncGenerator[AnswerEvent, None]:
-        context = self._context
+    def _events(self, question: Question, *, is_public: bool) -> AsyncGenerator[AnswerEvent, None]:
+        context, spending = self._context, self._context.spending
+        if spending is not None and spending.concerns(is_public=is_public):
+            return self._bounded_events(question, spending, is_public=is_public)
         return answer(question, index=context.index, model=context.models.for_assistant(), settings=context.settings)
+
+    async def _bounded_events(
+        self, question: Question, spending: Spending, *, is_public: bool
+    ) -> AsyncGenerator[AnswerEvent, None]:
+        context, paid = self._context, PaidReply(question.domain, question.reply_id, is_public)
+        async with (
+            spending.budget(paid, context.models) as budget,
+            aclosing(answer(question, index=context.index, model=budget.model, settings=context.settings)) as events,
+        ):
+            async for event in events:
+                yield event
 
 
 def question_of(thread: Thread, reply_id: str) -> Question:

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from service.domain.errors import ServiceError
 from service.domain.model import ToolCall, Usage
-from service.ports.model import ModelChunk, ModelEnd, ModelRequest, ModelText, ModelWaiting
+from service.ports.model import ModelChunk, ModelEnd, ModelRequest, ModelText, ModelWaiting, Price
 
 
 class Says(Struct, frozen=True):
@@ -35,13 +35,18 @@ class FakeModel:
     """Replies by its script, first to last; an error in it is raised before the first chunk."""
 
     def __init__(
-        self, script: Iterable[Says | ServiceError] = (), *, name: str = "fake/model", window_tokens: int | None = None
+        self,
+        script: Iterable[Says | ServiceError] = (),
+        *,
+        name: str = "fake/model",
+        window_tokens: int | None = None,
+        price: Price | None = None,
     ) -> None:
         self.script = list(script)
         self.requests: list[ModelRequest] = []
         self.closed = 0  # replies that ended, however they did
         self._name = name
-        self._window_tokens = window_tokens
+        self._window_tokens, self._price = window_tokens, price
 
     @property
     def name(self) -> str:
@@ -49,6 +54,9 @@ class FakeModel:
 
     async def window_tokens(self) -> int | None:
         return self._window_tokens
+
+    async def price(self) -> Price | None:
+        return self._price
 
     async def reply(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
         self.requests.append(request)

@@ -3,7 +3,7 @@
 import asyncio
 from contextlib import AsyncExitStack
 
-from service.workers.fair_slots import FairSlots
+from service.workers.fair_slots import FairSlots, reply_slots
 
 
 class Queue:
@@ -102,3 +102,13 @@ async def test_work_cancelled_when_its_slot_was_granted_frees_it():
 async def held_for_ever(slots: FairSlots) -> None:
     async with slots.held("b"):
         await asyncio.Event().wait()
+
+
+async def test_flood_of_one_site_leaves_slots_for_other_organizations():
+    queue = Queue(reply_slots(4))
+    await queue.ask("a1", "a2", "a3", "a4", "a5", "b1", "b2")
+    assert queue.begun == ["a1", "a2", "a3", "b1"]
+    await queue.end("a1")
+    assert queue.begun[-1] == "b2"  # it holds fewer than the flood
+    for name in ("a2", "a3", "b1", "a4", "a5", "b2"):
+        await queue.end(name)

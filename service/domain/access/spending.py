@@ -44,7 +44,7 @@ class CostReserved(Event, frozen=True, tag="cost-reserved"):
 
 
 class CostRecorded(Event, frozen=True, tag="cost-recorded"):
-    """What the reply has cost, in the place of what it reserved."""
+    """The cost of a reply, in the place of what it reserved."""
 
     reply_id: str
     usd: float

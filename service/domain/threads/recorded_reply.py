@@ -206,6 +206,7 @@ class Reply(Struct, frozen=True):
     """Numbers of sources; known once the reply is complete."""
     chat_id: str = ""
     asker: str = ""
+    is_public: bool = False
     is_undelivered: bool = False
     """Whether its reader lost the connection before the end, or the process that sent it died."""
     resumes: int = 0

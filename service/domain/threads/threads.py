@@ -276,7 +276,9 @@ def evolve(thread: ThreadState, event: ThreadEvent) -> ThreadState:
             index = thread.index_of_message(message_id)
             if index is None:
                 return thread
-            reply = Reply(event.reply_id, event.instance, chat_id=event.chat_id, asker=event.asker)
+            reply = Reply(
+                event.reply_id, event.instance, chat_id=event.chat_id, asker=event.asker, is_public=event.is_public
+            )
             asked = thread.turns[index]
             turns = thread.turns if asked.reply is None else thread.turns.first(index + 1)
             turns = turns.with_changed(index, replace(asked, reply=reply))

@@ -1,0 +1,211 @@
+"""Cost bounds while replies are given: a reply past its site's bound is the builtin model's, and says so.
+
+The first call of a reply's model decides: it reserves what a reply costs, or the builtin model answers. Each call is
+metered, one that is cut off as well, since a provider charges for that, too. At the end the cost takes the place of the
+reservation (``domain.access.spending``).
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eventstore import CommandId, EventStore, execute
+from service.domain.access.spending import (
+    CostBoundReached,
+    CostBounds,
+    RecordCost,
+    ReserveCost,
+    day_of,
+)
+from service.domain.errors import Unavailable
+from service.domain.model import Usage
+from service.ports.model import Model, ModelChunk, ModelEnd, ModelRequest, Models, ModelText, Price
+from service.runtime.system import now
+from service.streams import SPENDING
+from service.workers.retry import retry_while_unavailable
+
+CHARACTERS_PER_TOKEN = 4
+RECORD_SECONDS = 5.0
+TYPICAL_INPUT_TOKENS, TYPICAL_OUTPUT_TOKENS = 12_000, 1_500
+"""Of a reply, as long as the day has no mean of its own."""
+NOTICE = (
+    "The language model of this site has used up its budget for today, so these are the passages of the documentation"
+    " that fit best.\n\n"
+)
+
+
+class PaidReply(Struct, frozen=True):
+    """A reply that the bounds are about."""
+
+    domain: str
+    reply_id: str
+    is_public: bool
+
+
+class Spending:
+    """The cost bounds of all sites. ``bounds`` may change while replies are under way."""
+
+    def __init__(self, store: EventStore, bounds: CostBounds) -> None:
+        self._store, self.bounds = store, bounds
+
+    def concerns(self, *, is_public: bool) -> bool:
+        """Return whether a reply may be bounded at all."""
+        return is_public or self.bounds.site > 0
+
+    @asynccontextmanager
+    async def budget(self, reply: PaidReply, models: Models) -> AsyncIterator["ReplyBudget"]:
+        """Give the budget of a reply; what its calls cost is recorded when the block is left, however that is."""
+        budget = ReplyBudget(self, reply, models)
+        try:
+            yield budget
+        finally:
+            if budget.reserved_on:
+                recording = asyncio.create_task(self._record(reply, budget.reserved_on, budget.usd))
+                # The reply may have been cancelled. What is not recorded in time stays reserved
+                await asyncio.wait([recording], timeout=RECORD_SECONDS)
+
+    async def reserve(self, reply: PaidReply, usd: float, day: str) -> None:
+        """Raise CostBoundReached."""
+        command = ReserveCost(reply.reply_id, usd, reply.is_public, self.bounds, now())
+        await execute(self._store, SPENDING, day, command, command_id=CommandId())
+
+    async def _record(self, reply: PaidReply, day: str, usd: float) -> None:
+        command = RecordCost(reply.reply_id, usd, reply.is_public, now())
+        command_id = CommandId()
+        await retry_while_unavailable(partial(execute, self._store, SPENDING, day, command, command_id=command_id))
+
+
+class ReplyBudget:
+    """What one reply may cost, and has cost so far."""
+
+    def __init__(self, spending: Spending, reply: PaidReply, models: Models) -> None:
+        self._spending, self._reply = spending, reply
+        self._model, self._builtin = models.for_assistant(), models.builtin_for_assistant()
+        self._deciding = asyncio.Lock()
+        self._decided: bool | None = None
+        self._calls = 0
+        self.usd = 0.0
+        self.reserved_on = ""
+        """The day whose bound it has reserved a part of; empty for none."""
+
+    @property
+    def model(self) -> Model:
+        """The model that answers; past the bound it answers as the builtin one."""
+        return _BoundedModel(self, self._model, self._builtin)
+
+    def within(self, model: Model) -> Model:
+        """Return another model that the reply calls: past the bound it is unavailable."""
+        return _BoundedModel(self, model, None)
+
+    async def allows(self) -> bool:
+        """Return whether models that cost money may be called for this reply; decided once."""
+        async with self._deciding:
+            if self._decided is None:
+                self._decided = await self._decide()
+            return self._decided
+
+    async def _decide(self) -> bool:
+        reply, bounds = self._reply, self._spending.bounds
+        bound = bounds.allow(is_public=reply.is_public)
+        if not bound and not reply.is_public:
+            return True
+        price = await self._model.price()
+        if price is None:  # a bound on it would not hold
+            return not reply.is_public
+        if price.is_free:
+            return True
+        if not bound:
+            return False
+        day = day_of(reply.domain, now())
+        try:
+            await self._spending.reserve(reply, price.of(TYPICAL_INPUT_TOKENS, TYPICAL_OUTPUT_TOKENS), day)
+        except CostBoundReached:
+            return False
+        self.reserved_on = day
+        return True
+
+    async def metered(self, model: Model, request: ModelRequest) -> AsyncGenerator[ModelChunk, None]:
+        """Call the model, and add what the call costs."""
+        price = await model.price() if self.reserved_on else None
+        if request.continuation is not None and price is not None and not self._calls:
+            self.usd += price.of(*_tokens(request, len(request.continuation.text)))  # by a process that died
+        self._calls += 1
+        known: list[Usage] = []
+
+        def on_usage(usage: Usage) -> None:
+            known.append(usage)
+            if request.on_usage is not None:
+                request.on_usage(usage)
+
+        written, has_begun = 0, False
+        try:
+            async with _closing(model.reply(replace(request, on_usage=on_usage))) as chunks:
+                async for chunk in chunks:
+                    if isinstance(chunk, ModelText):
+                        written, has_begun = written + len(chunk.text), True
+                    elif isinstance(chunk, ModelEnd):
+                        known.append(chunk.usage)
+                    yield chunk
+        except (GeneratorExit, asyncio.CancelledError):
+            has_begun = True  # the provider charges for what it has read
+            raise
+        finally:
+            if price is not None and known:
+                self.usd += _cost(known, price)
+            elif price is not None and has_begun:
+                self.usd += price.of(*_tokens(request, written))
+
+
+class _BoundedModel:
+    def __init__(self, budget: ReplyBudget, model: Model, builtin: Model | None) -> None:
+        self._budget, self._model, self._builtin = budget, model, builtin
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    async def window_tokens(self) -> int | None:
+        return await self._model.window_tokens()
+
+    async def price(self) -> Price | None:
+        return await self._model.price()
+
+    async def reply(self, request: ModelRequest) -> AsyncGenerator[ModelChunk, None]:
+        begun = request.continuation.text if request.continuation is not None else ""
+        if NOTICE not in begun and await self._budget.allows():
+            async with aclosing(self._budget.metered(self._model, request)) as metered:
+                async for chunk in metered:
+                    yield chunk
+            return
+        if self._builtin is None or request.grounding is None or (begun and NOTICE not in begun):
+            raise Unavailable("The cost bound of the day is reached.", code=CostBoundReached.code)
+        if request.continuation is not None:
+            request = replace(request, continuation=replace(request.continuation, text=begun.replace(NOTICE, "", 1)))
+        else:
+            yield ModelText(NOTICE)
+        async with _closing(self._builtin.reply(request)) as chunks:
+            async for chunk in chunks:
+                yield chunk
+
+
+def _tokens(request: ModelRequest, written: int) -> tuple[float, float]:
+    read = sum(len(message.text) for message in request.messages)
+    return read / CHARACTERS_PER_TOKEN, written / CHARACTERS_PER_TOKEN
+
+
+def _cost(known: list[Usage], price: Price) -> float:
+    return sum(price.of(one.input_tokens, one.output_tokens) if one.cost_usd is None else one.cost_usd for one in known)
+
+
+@asynccontextmanager
+async def _closing(chunks: AsyncIterator[ModelChunk]) -> AsyncIterator[AsyncIterator[ModelChunk]]:
+    """Leaving it ends the call at the provider (``Model.reply``)."""
+    try:
+        yield chunks
+    finally:
+        if isinstance(chunks, AsyncGenerator):
+            await chunks.aclose()

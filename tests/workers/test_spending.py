@@ -1,0 +1,120 @@
+"""Cost bounds: who is answered by which model, and what strangers can make a site pay."""
+
+import asyncio
+from contextlib import aclosing
+
+import pytest
+
+from eventstore import SQLiteEventStore
+from service.domain.access.spending import CostBounds
+from service.domain.errors import Unavailable
+from service.domain.model import Usage
+from service.ports.model import FREE, Continuation, Grounding, ModelEnd, ModelRequest, ModelText, Price, UserMessage
+from service.queries.sites import spent_on
+from service.runtime.system import now
+from service.workers.spending import NOTICE, PaidReply, Spending
+from tests.fakes.model import FakeModel, Says
+
+PRICE = Price(1.0, 10.0)
+TYPICAL_USD = 0.027
+ASKED = ModelRequest((UserMessage("How do I install it? " * 100),), grounding=Grounding("How?", ()))
+
+
+class Both:
+    """A model that costs money, and the builtin one."""
+
+    def __init__(self, *, price: Price | None = PRICE, cost: float = 0.01) -> None:
+        self.paid = FakeModel([Says("Paid words here.", usage=Usage(9, 9, cost))] * 200, price=price)
+        self.builtin = FakeModel([Says("Builtin words.")] * 200, name="builtin/extractive", price=FREE)
+
+    def for_assistant(self):
+        return self.paid
+
+    def builtin_for_assistant(self):
+        return self.builtin
+
+
+async def reply(spending, models, name, *, is_public=True, request=ASKED):
+    """Text of a whole reply, and its model."""
+    async with spending.budget(PaidReply("guide", name, is_public), models) as budget:
+        chunks = [chunk async for chunk in budget.model.reply(request)]
+    text = "".join(chunk.text for chunk in chunks if isinstance(chunk, ModelText))
+    return text, next(chunk.model for chunk in chunks if isinstance(chunk, ModelEnd))
+
+
+async def test_past_the_bound_the_builtin_model_answers_and_says_so(store):
+    spending, models = Spending(store, CostBounds(public=0.04)), Both(cost=0.02)
+    assert await reply(spending, models, "1") == ("Paid words here.", "fake/model")
+    assert await reply(spending, models, "2") == ("Paid words here.", "fake/model")
+    assert await reply(spending, models, "3") == (NOTICE + "Builtin words.", "builtin/extractive")
+    assert (await spent_on(store, "guide", now())).usd == pytest.approx(0.04)
+    async with spending.budget(PaidReply("other", "4", True), models) as budget:
+        assert isinstance([c async for c in budget.model.reply(ASKED)][-1], ModelEnd)
+    assert len(models.paid.requests) == 3  # another site has its own
+
+
+async def test_callers_with_keys_are_bounded_by_the_site_alone(store):
+    spending, models = Spending(store, CostBounds(site=0.05, public=0.01)), Both(cost=0.02)
+    assert (await reply(spending, models, "1"))[1] == "fake/model"
+    assert (await reply(spending, models, "2"))[1] == "builtin/extractive"
+    assert (await reply(spending, models, "3", is_public=False))[1] == "fake/model"
+    assert (await reply(spending, models, "4", is_public=False))[1] == "fake/model"
+    assert (await reply(spending, models, "5", is_public=False))[1] == "builtin/extractive"
+
+
+async def test_flood_at_once_cannot_pass_the_bound_together(store, tmp_path):
+    models, bounds = Both(cost=TYPICAL_USD), CostBounds(public=4 * TYPICAL_USD)
+    async with await SQLiteEventStore.open(tmp_path / "events.db", vault_path=tmp_path / "keys.db") as other:
+        processes = (Spending(store, bounds), Spending(other, bounds))
+        told = await asyncio.gather(*(reply(processes[number % 2], models, str(number)) for number in range(50)))
+    assert 1 <= sum(model == "fake/model" for _, model in told) <= 4
+    assert (await spent_on(store, "guide", now())).usd <= bounds.public + 1e-9
+
+
+async def test_reply_that_is_cut_off_is_paid_for(store):
+    spending, models = Spending(store, CostBounds(public=1.0)), Both()
+    async with (
+        spending.budget(PaidReply("guide", "1", True), models) as budget,
+        aclosing(budget.model.reply(ASKED)) as chunks,
+    ):
+        await anext(chunks)
+    spent = await spent_on(store, "guide", now())
+    assert spent.usd >= PRICE.of(len(ASKED.messages[0].text) / 4, 1)
+    assert not spent.reserved
+
+
+async def test_reply_of_a_process_that_died_stays_reserved(store):
+    spending, models = Spending(store, CostBounds(public=1.0)), Both()
+    died = PaidReply("guide", "1", True)
+    await spending.reserve(died, TYPICAL_USD, f"{now():%Y-%m-%d}.guide")
+    assert (await spent_on(store, "guide", now())).usd == TYPICAL_USD
+    go_on = ModelRequest(ASKED.messages, grounding=ASKED.grounding, continuation=Continuation("Paid wor", "Go on."))
+    assert (await reply(spending, models, "1", request=go_on))[1] == "fake/model"
+    spent = await spent_on(store, "guide", now())
+    assert not spent.reserved
+    assert spent.usd > 0.01  # the part of the dead process is counted as well
+
+
+async def test_model_without_bound_or_price_is_not_called_without_a_key(store):
+    assert (await reply(Spending(store, CostBounds()), Both(), "1"))[1] == "builtin/extractive"
+    assert (await reply(Spending(store, CostBounds(public=1.0)), Both(price=None), "2"))[1] == "builtin/extractive"
+    assert (await reply(Spending(store, CostBounds()), Both(price=FREE), "3"))[1] == "fake/model"
+
+
+async def test_other_models_of_a_reply_are_unavailable_past_the_bound(store):
+    spending, planner = Spending(store, CostBounds()), FakeModel([Says("{}")], price=PRICE)
+    async with spending.budget(PaidReply("guide", "1", True), Both()) as budget:
+        with pytest.raises(Unavailable):
+            [chunk async for chunk in budget.within(planner).reply(ASKED)]
+    assert planner.requests == []
+
+
+async def test_builtin_reply_goes_on_as_a_builtin_reply(store):
+    spending, models = Spending(store, CostBounds(public=1.0)), Both()
+    begun = Continuation(NOTICE + "Builtin", "Go on.")
+    text, model = await reply(
+        spending, models, "1", request=ModelRequest(ASKED.messages, grounding=ASKED.grounding, continuation=begun)
+    )
+    assert model == "builtin/extractive"
+    assert NOTICE not in text
+    assert models.builtin.requests[0].continuation.text == "Builtin"

@@ -10,7 +10,7 @@ greeting needs no passage.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from itertools import islice
 
@@ -29,24 +29,27 @@ from service.assistant.failures import (
 )
 from service.assistant.finding import Finder
 from service.assistant.model_tools import READ_PAGE, SEARCH, Toolbox, ToolResult, told
+from service.assistant.notes import continue_request, cut_off_note
 from service.assistant.query import is_about_this_page, is_small_talk, query_for
 from service.assistant.question import DEFAULT_SETTINGS, AnswerSettings, Question
 from service.assistant.suggestions import Suggestion, page_of
+from service.assistant.transcript import Transcript
 from service.domain.errors import ServiceError, Unavailable
 from service.domain.model import Usage
+from service.domain.threads.recorded_reply import FinishReason
 from service.domain.threads.replies import (
+    INTERRUPTED,
     AnswerEvent,
     ModelFailure,
     ReplyBroken,
     ReplyDone,
     ReplyWaiting,
     SearchStarted,
-    TextDelta,
-    Thought,
 )
 from service.ports.context_budget import ContextBudget, context_budget, reply_within
 from service.ports.model import (
     AssistantMessage,
+    Continuation,
     Grounding,
     Model,
     ModelChunk,
@@ -63,6 +66,7 @@ MAX_HALVINGS = 3
 """Limit for the halvings of a prompt that its provider finds too long."""
 NO_ANSWER = "I could not find an answer to this in the documentation."
 """When a model ends without a word."""
+NO_END = ModelEnd("stop", (), Usage(), "")
 
 
 async def answer(
@@ -80,7 +84,7 @@ async def answer(
                 yield event
     except ModelFailed as failed:
         yield ModelFailure(model.name, failed.error.code, str(failed))
-        yield as_readers_learn(failed.error)
+        yield ReplyBroken("interrupted", INTERRUPTED) if question.progress.text else as_readers_learn(failed.error)
     except ServiceError as error:
         yield ReplyBroken(error.code, str(error))
 
@@ -94,8 +98,7 @@ class _Answering:
         self._finder = Finder(question, index, settings)
         self._tools = Toolbox(self._finder, settings)
         self._written = AnswerText(self._finder.urls.get, self._finder.addresses)
-        self._text: list[str] = []
-        self._usage = Usage()
+        self._transcript = Transcript(self._written)
         self._budget = ContextBudget()
         self._passages: list[Passage] = []
         self._steps: list[_Step] = []
@@ -112,12 +115,16 @@ class _Answering:
             question.text, earlier_questions=earlier_questions, context=question.context, page_title=title
         )
 
-        call_id = self._finder.next_call()
-        yield SearchStarted(call_id, query)
-        self._passages, finished = await self._finder.search(
-            call_id, [query], whole_page=page.path if page is not None else ""
-        )
-        yield finished
+        whole_page = page.path if page is not None else ""
+        if question.progress.searches:
+            self._passages = await self._finder.recall(question.progress, whole_page=whole_page)
+            await asyncio.to_thread(self._transcript.take_up, question.progress)
+            self._tools.charge(question.progress.searches - 1)
+        else:
+            call_id = self._finder.next_call()
+            yield SearchStarted(call_id, query)
+            self._passages, finished = await self._finder.search(call_id, [query], whole_page=whole_page)
+            yield finished
 
         # Not before: a provider's library may have to be imported for it, and the reader has something to look at now.
         try:
@@ -126,66 +133,62 @@ class _Answering:
             raise ModelFailed(error) from None
         self._budget = context_budget(window_tokens, self._settings.max_output_tokens)
         grounding = Grounding(asked, tuple(sorted(self._passages, key=lambda passage: -passage.score)))
-        used = self._model.name
-        is_asked_again = False
-        for rounds_left in reversed(range(self._settings.max_searches + self._settings.max_reads + 2)):
+        transcript = self._transcript
+        rounds_left = self._settings.max_searches + self._settings.max_reads + 2
+        while transcript.finish is None and (rounds_left > 0 or transcript.is_cut):
+            rounds_left -= 0 if transcript.is_cut else 1
             may_call = rounds_left > 0 and not self._tools.is_used_up
-            said: list[str] = []
-            end: ModelEnd | None = None
-            shown_before = len(self._text)
-            async with aclosing(self._chunks(grounding, may_call=may_call)) as chunks:
-                async for chunk in chunks:
-                    match chunk:
-                        case ModelText(text=text):
-                            for event in self._given(self._written.feed(text)):
-                                yield event
-                            said.append(text)
-                        case ModelWaiting(seconds=seconds):
-                            yield ReplyWaiting(seconds)
-                        case ModelEnd():
-                            end = chunk
-            if end is None:
-                raise ModelFailed(Unavailable("The model's reply ended before its end.", code="model_cut_off"))
-            for event in self._given(self._written.finish()):
-                yield event
-            self._usage += end.usage
-            used = end.model
-            is_empty = len(self._text) == shown_before and not end.tool_calls and not self._written.says_unanswered
-            if is_empty and not is_filtered(end) and not self._written.cited:
-                if is_asked_again:
-                    raise empty_reply()
-                is_asked_again = True
-                continue
-            if not end.tool_calls or not may_call:
+            end = NO_END
+            transcript.begin_call()
+            try:
+                async with aclosing(self._chunks(grounding, may_call=may_call)) as chunks:
+                    async for chunk in chunks:
+                        match chunk:
+                            case ModelText(text=text):
+                                for event in transcript.feed(text):
+                                    yield event
+                            case ModelWaiting(seconds=seconds):
+                                yield ReplyWaiting(seconds)
+                            case ModelEnd():
+                                end = chunk
+            except ModelFailed as failed:
+                if not transcript.is_cut:
+                    raise
+                yield ModelFailure(self._model.name, failed.error.code, str(failed))
+                for event in transcript.give_up():
+                    yield event
                 break
+            for event in transcript.end_call(end, is_filtered=is_filtered(end), may_call=may_call):
+                yield event
+            if transcript.is_empty:
+                raise empty_reply()
             results: list[ToolResult] = []
-            for call in end.tool_calls:
+            for call in end.tool_calls if may_call else ():
                 async with aclosing(self._tools.use(call)) as steps:
                     async for step in steps:
                         if isinstance(step, ToolResult):
                             results.append(step)
                         else:
                             yield step
-            self._steps.append(_Step(AssistantMessage("".join(said), end.tool_calls), tuple(results)))
+            if results:
+                self._steps.append(_Step(AssistantMessage(transcript.said, end.tool_calls), tuple(results)))
 
-        filtered = end is not None and is_filtered(end)
-        if filtered:
-            yield filtered_failure(used)
-            yield TextDelta(self._sent(filter_notice(after_text=bool(self._text))))
-        elif not self._text:
-            yield TextDelta(self._sent(NO_ANSWER))
-        if self._settings.suggestions and not filtered and (block := await self._suggestions()):
-            yield TextDelta(self._sent(block))
+        finish = transcript.finish or "stop"
+        if finish == "content_filter":
+            yield filtered_failure(transcript.model)
+        if (closing := transcript.close(await self._closing(finish))) is not None:
+            yield closing
         is_short = is_small_talk(question.text)
         answered = not self._written.says_unanswered and (bool(self._written.cited) or is_short)
+        is_marked = self._written.cited or self._written.says_unanswered or is_short or finish == "content_filter"
         yield ReplyDone(
-            "".join(self._text),
+            transcript.text,
             tuple(self._written.cited),
             "answered" if answered else "unanswered",
-            used,
-            self._usage,
-            "content_filter" if filtered else "stop",
-            uncited=not (self._written.cited or self._written.says_unanswered or is_short or filtered),
+            transcript.model or self._model.name,
+            transcript.usage,
+            finish,
+            uncited=not is_marked,
         )
 
     async def _chunks(self, grounding: Grounding, *, may_call: bool) -> AsyncGenerator[ModelChunk, None]:
@@ -195,17 +198,23 @@ class _Answering:
             self._budget = budget
             messages = await asyncio.to_thread(self._messages if may_call else self._last_messages)
             tools = (SEARCH, READ_PAGE) if may_call else ()
-            request = ModelRequest(messages, tools, budget.reply_tokens, grounding, reports_waits=True)
+            begun = self._transcript.begun
+            going_on = Continuation(begun, continue_request()) if begun else None
+            request = ModelRequest(messages, tools, budget.reply_tokens, grounding, going_on, reports_waits=True)
             async with _closing(self._model.reply(request)) as chunks:
                 async for chunk in chunks:
                     yield chunk
 
+        has_ended = False
         try:
             async with aclosing(reply_within(self._budget, reply, halvings=MAX_HALVINGS)) as chunks:
                 async for chunk, _ in chunks:
+                    has_ended = isinstance(chunk, ModelEnd)
                     yield chunk
         except ServiceError as error:
             raise ModelFailed(error) from None
+        if not has_ended:
+            raise ModelFailed(Unavailable("The model's reply ended before its end.", code="model_cut_off"))
 
     def _messages(self) -> tuple[ModelMessage, ...]:
         """Return the conversation so far for the model: as much of it as fits the budget."""
@@ -247,26 +256,27 @@ class _Answering:
         """
         added = [passage for step in self._steps for result in step.results for passage in result.passages]
         cost = sum(passage_cost(passage) for passage in added)
-        others = [*self._first_messages(()), *(step.said for step in self._steps)]
+        begun = AssistantMessage(self._transcript.begun)
+        others = [*self._first_messages(()), *(step.said for step in self._steps), begun]
         room = passages_room(self._budget, self._finder.first_tokens + cost, others)
         kept = fitting(added, cost if cost + self._finder.first_tokens <= room else room // 2)
         first = fitting(self._passages, room - sum(passage_cost(passage) for passage in kept if passage is not None))
         return [passage for passage in first if passage is not None], kept
 
-    def _given(self, shown: str) -> Iterator[AnswerEvent]:
-        """Yield the parts of the model's text: its reasoning, which no reader sees, and the text that is shown."""
-        if thought := self._written.take_thoughts():
-            yield Thought(thought)
-        if shown:
-            yield TextDelta(self._sent(shown))
+    async def _closing(self, finish: FinishReason) -> str:
+        """Return our own words behind the model's."""
+        text = self._transcript.text
+        if finish == "content_filter":
+            return filter_notice(after_text=bool(text))
+        words = "" if text else NO_ANSWER
+        if finish == "length":
+            words += f"\n\n{cut_off_note(self._question.text)}"
+        return words + await self._suggestions(text + words) if self._settings.suggestions else words
 
-    def _sent(self, text: str) -> str:
-        if text:
-            self._text.append(text)
-        return text
-
-    async def _suggestions(self) -> str:
-        """Return the block of suggestions: after an answer with sources, or without an answer; not after a greeting."""
+    async def _suggestions(self, text: str) -> str:
+        """Return the block of suggestions behind a text: after an answer with sources, or without an answer; not after
+        a greeting.
+        """
         if not self._written.cited and not self._written.says_unanswered:
             return ""
         own = [
@@ -274,7 +284,7 @@ class _Answering:
             for one in suggestions.parsed(self._written.suggestions)
             if await self._finder.page(one.path) is not None
         ]
-        return suggestions.block(own or self._related(), after="".join(self._text[-2:]))
+        return suggestions.block(own or self._related(), after=text)
 
     def _related(self) -> list[Suggestion]:
         """Pages that were found and not cited, best first; not the page that is open."""

@@ -25,6 +25,7 @@ class AnswerText:
         """``url_of`` and ``is_allowed_url`` as ``CitationFilter`` and ``MarkupGuard`` take them."""
         self._is_behind_cr = False
         self._thinking = ThinkingFilter()
+        self._raw: list[str] = []
         self._citations = CitationFilter(url_of)
         self._guard = MarkupGuard(is_allowed_url)
         self._has_text = False
@@ -55,15 +56,25 @@ class AnswerText:
         if self._is_behind_cr or "\r" in text or "\0" in text:
             text = self._plain_ends(text)
         text = self._thinking.feed(text)
+        if text:
+            self._raw.append(text)
         if self._is_under_way:
             return self._guard.feed(self._citations.feed(text))
         shown = self._guard.feed(self._begun(self._citations.feed(self._written.feed(text))))
         self._is_under_way = self._written.is_over and self._shown.is_over
         return shown
 
+    def pause(self) -> str:
+        """Return what is known to be text where a call is cut; what the next one writes goes on behind it."""
+        raw = self._thinking.pause()
+        self._raw.append(raw)
+        return self._guard.feed(self._begun(self._citations.feed(self._written.feed(raw))))
+
     def finish(self) -> str:
         """What is still held back, at the end of a call. What the next call writes begins a paragraph."""
-        text = self._citations.feed(self._written.feed(self._thinking.finish()))
+        raw = self._thinking.finish()
+        self._raw.append(raw)
+        text = self._citations.feed(self._written.feed(raw))
         shown = self._guard.feed(self._begun(text + self._citations.finish())) + self._guard.finish()
         self._is_behind_cr, self._written, self._shown = False, _Beginning(), _Beginning()
         self._is_under_way = False
@@ -84,6 +95,12 @@ class AnswerText:
     def take_thoughts(self) -> str:
         """Return the model's reasoning since the last call; for the record, not for readers."""
         return self._thinking.take_thoughts()
+
+    def take_raw(self) -> str:
+        """Return the model's own words since the last call, without its reasoning: fed again, they give the same."""
+        raw = "".join(self._raw)
+        self._raw.clear()
+        return raw
 
     def _plain_ends(self, text: str) -> str:
         """CR and CRLF as LF. A CR at the end of a piece is a line's end at once: an LF that follows adds nothing."""

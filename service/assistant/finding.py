@@ -16,6 +16,7 @@ from service.assistant.context import clip, passage_cost
 from service.assistant.question import AnswerSettings, Question
 from service.assistant.suggestions import page_of
 from service.domain.search import Source
+from service.domain.threads.progress import ReplyProgress
 from service.domain.threads.replies import SearchFinished, SearchHit
 from service.ports.model import Passage
 from service.ports.search_index import Material, MaterialRequest, Page, SearchIndex, Section
@@ -92,6 +93,38 @@ class Finder:
         passages = self._numbered(material.sections)
         return passages, self._finished(call_id, queries[0], passages, material.sections)
 
+    async def recall(self, progress: ReplyProgress, *, whole_page: str = "") -> list[Passage]:
+        """Return the passages that are on record, under their numbers, each with the text that the site has now.
+
+        The search is made once more, for it gives the first prompt as it was; what it does not find, since the model
+        found it or the documentation has changed, is read where it is by now. One that is gone keeps its number and
+        its address.
+        """
+        for source in progress.sources:
+            self._sources[_key(source)] = source
+            self.urls[source.number] = source.url
+        self._calls = progress.searches
+        queries = (progress.query, *progress.planned)
+        material = await self._material(queries, self.first_tokens, whole_page=whole_page)
+        again = [section for section in material.sections if _key(section) in self._sources]
+        passages = self._numbered(again)
+        places = {_key(section) for section in again}
+        missing = [source for source in progress.sources if _key(source) not in places]
+        question = self._question
+        sections = await self._index.sections_at(question.domain, missing, readers=question.filter.groups)
+        for source, section in zip(missing, sections, strict=True):
+            if section is None:
+                continue
+            self.addresses.add(section.text)
+            passage = _passage(source.number, section)
+            cost = passage_cost(passage)
+            if cost <= self.left_tokens:
+                self._held[section.path, section.start_line] = passage
+                passages.append(passage)
+                self.first_tokens += cost
+                self.left_tokens -= cost
+        return passages
+
     async def search_more(self, call_id: str, query: str) -> Added:
         """Search for the model."""
         budget = min(self.left_tokens, self.first_tokens // SEARCH_PART)
@@ -149,8 +182,7 @@ class Finder:
         for section in sections:
             self.addresses.add(section.text)
             number = numbers[_key(section)]
-            heading = " › ".join(section.heading_path) or section.heading  # noqa: RUF001
-            passage = Passage(number, section.title, heading, section.url, section.text, section.score)
+            passage = _passage(number, section)
             self._held[section.path, section.start_line] = passage
             passages.append(passage)
         return passages
@@ -178,8 +210,13 @@ class Finder:
         return SearchFinished(call_id, query, tuple(hits.values()), tuple(new))
 
 
-def _key(section: Section) -> tuple[str, int, str]:
-    return section.path, section.start_line, section.heading
+def _key(place: Section | Source) -> tuple[str, int, str]:
+    return place.path, place.start_line, place.heading
+
+
+def _passage(number: int, section: Section) -> Passage:
+    heading = " › ".join(section.heading_path) or section.heading  # noqa: RUF001
+    return Passage(number, section.title, heading, section.url, section.text, section.score)
 
 
 def _path_in(place: str) -> str:

@@ -80,6 +80,11 @@ class Toolbox:
         self.is_used_up = settings.max_searches <= 0 and settings.max_reads <= 0
         """No further call can find anything: a call was refused for that, or the last one was made."""
 
+    def charge(self, used: int) -> None:
+        """Count the calls of the model that another process has carried out."""
+        self._searches_left, self._reads_left = max(0, self._searches_left - used), max(0, self._reads_left - used)
+        self.is_used_up |= self._searches_left <= 0 and self._reads_left <= 0
+
     async def use(self, call: ToolCall) -> AsyncGenerator[SearchStarted | SearchFinished | ToolResult, None]:
         """Yield the events of the call for the client, and at last the result for the model."""
         note = ""

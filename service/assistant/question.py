@@ -4,6 +4,7 @@ from msgspec import Struct
 
 from service.assistant.context import Exchange
 from service.domain.search import SearchFilter
+from service.domain.threads.progress import ReplyProgress
 from service.domain.threads.threads import DEFAULT_PAGE_SIZE, ContextItem
 
 
@@ -19,6 +20,8 @@ class Question(Struct, frozen=True):
     current_path: str = ""
     filter: SearchFilter = SearchFilter()
     page_size: int = DEFAULT_PAGE_SIZE
+    progress: ReplyProgress = ReplyProgress()
+    """What is on record of its reply, where another process began it: the answer goes on there."""
 
 
 class AnswerSettings(Struct, frozen=True):

@@ -69,6 +69,14 @@ class ThinkingFilter:
         self._depth, self._line, self._lexer = 0, "", CodeLexer()
         return self._take()
 
+    def pause(self) -> str:
+        """Return what is still held back where a call is cut: the next goes on with the text, not with a thought."""
+        self._buffer += "".join(self._unread)
+        self._unread.clear()
+        self._run(final=True)
+        self._depth = 0
+        return self._take()
+
     def take_thoughts(self) -> str:
         """Return the reasoning since the last call."""
         if not self._thoughts:

@@ -96,7 +96,7 @@ class Continuation(Struct, frozen=True):
     text: str
     """The reply so far, as the model wrote it. A model that takes one gets it as the beginning of its own message."""
     instruction: str
-    """What any other model is asked behind it."""
+    """The request that any other model gets behind it."""
 
 
 class OutputSchema(Struct, frozen=True):

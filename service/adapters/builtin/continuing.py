@@ -7,7 +7,7 @@ the documentation has changed since, what is written stays, and the rest begins 
 from service.markup.blocks import blocks_of, unclosed_fence
 
 UNANSWERED = "[0]"
-"""What an answer begins with that the documentation does not give: no other answer can follow it, nor it another."""
+"""Beginning of an answer that the documentation does not give: no other answer can follow it, nor it another."""
 
 
 def rest_of(answer: str, begun: str) -> str:

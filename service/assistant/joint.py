@@ -1,0 +1,83 @@
+"""The joint between a text that was cut off and what a model writes behind it.
+
+Asked to go on, models often say the last words again, begin the cut word again, or the line, or all of it. What is
+repeated is removed; the result does not depend on where the chunks were cut. It is held back only as long as it may
+still be a repetition.
+
+- A repetition is at least ``LEAST_REPEATED`` characters long, and the whole end of the text; or it is the last word,
+  which was perhaps cut. A text of one pattern ("- - - -", a row of zeros) may go on as it ended, so there it is none.
+- White space that the text ends with is not repeated either: models do not see it (``continued`` in the adapters).
+"""
+
+import re
+
+LEAST_REPEATED = 12
+LEAST_OF_WORD = 3
+_LAST_WORD = re.compile(r"(?<!\S)\S+\Z")
+
+
+class Joint:
+    """Feed it what the model writes behind ``begun``, then ``finish``; what they return follows ``begun``."""
+
+    def __init__(self, begun: str) -> None:
+        self._begun = begun.rstrip()
+        self._white = begun[len(self._begun) :]
+        self._held = ""
+        self._may_repeat = bool(self._begun)
+        self._is_over = not begun
+
+    def feed(self, text: str) -> str:
+        if self._is_over:
+            return text
+        self._held += text
+        words = self._held.lstrip()
+        if not words or (self._may_repeat and len(words) < len(self._begun) and words in self._begun):
+            return ""
+        if self._may_repeat:
+            self._cut(words)
+        return self.finish() if self._held.strip() or not self._white else ""
+
+    def finish(self) -> str:
+        """Return what is still held back."""
+        if self._may_repeat:
+            self._cut(self._held.lstrip())
+        self._is_over = True
+        held, self._held = self._held, ""
+        return self._behind_white(held)
+
+    def _cut(self, words: str) -> None:
+        self._may_repeat = False
+        if repeated := self._repeated(words) or self._repeated_word(self._held):
+            self._held = words[repeated:]
+
+    def _repeated(self, words: str) -> int:
+        """Return how many of the first characters repeat the end of the text."""
+        begun = self._begun
+        at = begun.find(words[:LEAST_REPEATED]) if len(words) >= LEAST_REPEATED else -1
+        while 0 <= at <= len(begun) - LEAST_REPEATED:
+            if words.startswith(begun[at:]) and not _is_pattern(begun[at:]):
+                return len(begun) - at
+            at = begun.find(words[:LEAST_REPEATED], at + 1)
+        return 0
+
+    def _repeated_word(self, held: str) -> int:
+        """Return the length of the last word where it is begun once more."""
+        word = _LAST_WORD.search(self._begun[-200:])
+        if word is None or self._white or len(word[0]) < LEAST_OF_WORD or _is_pattern(word[0]):
+            return 0
+        return len(word[0]) if held.startswith(word[0]) else 0
+
+    def _behind_white(self, text: str) -> str:
+        """Return the text without the white space that the text before it ends with."""
+        if not self._white:
+            return text
+        words = text.lstrip()
+        white = text[: len(text) - len(words)]
+        if white.startswith(self._white):
+            return text[len(self._white) :]
+        return words if self._white.endswith(white) or "\n" not in white else text
+
+
+def _is_pattern(text: str) -> bool:
+    """Return whether the text is a shorter one again and again."""
+    return text in (text + text)[1:-1] or len(set(text)) <= 2

@@ -1,0 +1,164 @@
+"""What the model writes for one answer, call by call, and what readers and the record get of it.
+
+A call that ends at the limit for its length is continued once by the next one, and so is the text that a process left
+when it ended: the filters then stand where they stood, for they have read the same words.
+"""
+
+from collections.abc import Sequence
+
+from service.assistant.answer_text import AnswerText
+from service.assistant.joint import Joint
+from service.domain.model import Usage
+from service.domain.threads.progress import ReplyProgress
+from service.domain.threads.recorded_reply import CallEnd, FinishReason
+from service.domain.threads.replies import CallEnded, TextDelta, Thought
+from service.ports.model import ModelEnd
+
+MAX_CUTS = 2
+"""Calls that end at the limit for their length: the text of the first goes on, that of the second is cut off."""
+
+MAX_EMPTY_CALLS = 2
+"""Calls that end without a word; behind the first one the model is asked once more."""
+
+Given = Sequence[TextDelta | Thought | CallEnded]
+
+
+class Transcript:
+    def __init__(self, written: AnswerText) -> None:
+        self._written = written
+        self._shown: list[str] = []
+        self._words: list[str] = []
+        self._joint: Joint | None = None
+        self._cuts = 0
+        self._empty_calls = 0
+        self._shown_before = 0
+        self._closing = ""
+        self.begun = ""
+        """The words that the next call is to continue; empty when it begins a text of its own."""
+        self.said = ""
+        """The words of the last call, with those that it continued."""
+        self.usage = Usage()
+        self.model = ""
+        """The model that the last call used."""
+        self.finish: FinishReason | None = None
+        """Why the model wrote no more; None while it goes on."""
+
+    @property
+    def text(self) -> str:
+        """Return all that readers were sent."""
+        return "".join(self._shown)
+
+    @property
+    def is_cut(self) -> bool:
+        """Return whether the next call goes on behind one that was cut at the limit for its length."""
+        return self._cuts > 0 and bool(self.begun)
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether the model wrote nothing, asked twice."""
+        return self._empty_calls >= MAX_EMPTY_CALLS
+
+    def take_up(self, progress: ReplyProgress) -> None:
+        """Read what is on record, to go on behind it. The cost grows with its length: call it in a thread."""
+        words: list[str] = []
+        for call in progress.calls:
+            self._written.feed(call.raw)
+            words.append(call.raw)
+            if call.end is not None:
+                self.model = call.end.model
+                self._written.pause()
+                if self._end(call.end.reason, call.raw):
+                    self._written.finish()
+                    words.append("\n\n")
+        self._written.take_thoughts()
+        self._written.take_raw()
+        self.usage = progress.usage
+        self._closing = progress.closing
+        text = progress.text.removesuffix(self._closing)
+        self._shown = [text] if text else []
+        self.begun = "".join(words) if any(word.strip() for word in words) else ""
+
+    def begin_call(self) -> None:
+        self._words = [self.begun] if self.begun else []
+        self._joint = Joint(self.begun) if self.begun else None
+        self._shown_before = len(self._shown)
+
+    def feed(self, text: str) -> Given:
+        """Return what to give for a piece of the model's text."""
+        if self._joint is not None:
+            text = self._joint.feed(text)
+        return self._given(self._written.feed(text))
+
+    def end_call(self, end: ModelEnd, *, is_filtered: bool = False, may_call: bool = True) -> Given:
+        """Return what to give at the end of a call. ``may_call``: whether the calls that it made are carried out."""
+        events = [*self._given(self._paused())]
+        self.usage += end.usage
+        self.model = end.model
+        raw = self._written.take_raw()
+        self._words.append(raw)
+        self.said = "".join(self._words)
+        is_cut = end.reason == "length" and not end.tool_calls and self._cuts + 1 < MAX_CUTS and self.said.strip() != ""
+        if not is_cut:
+            events += self._given(self._written.finish())
+        reason = self._reason_of(end, is_filtered=is_filtered, may_call=may_call)
+        self.begun = self.said if is_cut else ""
+        self._end(reason, self.said)
+        return [*events, CallEnded(raw, CallEnd(reason, end.model, end.usage))]
+
+    def _reason_of(self, end: ModelEnd, *, is_filtered: bool, may_call: bool) -> str:
+        """Return why a call ended, for the record."""
+        if end.tool_calls:
+            return "tool_calls" if may_call else "stop"
+        if is_filtered:
+            return "content_filter"
+        if end.reason == "length" and self.said.strip():
+            return "length"
+        is_silent = len(self._shown) == self._shown_before and not self.begun
+        says_nothing = is_silent and not self._written.says_unanswered and not self._written.cited
+        return "empty" if says_nothing else "stop"
+
+    def give_up(self) -> Given:
+        """Return what to give where a text that was cut cannot be continued."""
+        self.finish = "length"
+        return [*self._given(self._paused()), *self._given(self._written.finish())]
+
+    def close(self, words: str) -> TextDelta | None:
+        """Return the service's own words at the end of the answer, but for those that are on record already."""
+        is_recorded = not words.startswith(self._closing)
+        rest = "" if is_recorded else words.removeprefix(self._closing)
+        self._shown.append(self._closing + rest)
+        return TextDelta(rest, "") if rest else None
+
+    def _paused(self) -> str:
+        held = "" if self._joint is None else self._joint.finish()
+        return self._written.feed(held) + self._written.pause()
+
+    def _end(self, reason: str, said: str) -> bool:
+        """Note how a call ended, and return whether its text is whole: what the next one writes is a paragraph."""
+        match reason:
+            case "length":
+                self._cuts += 1
+                if self._cuts < MAX_CUTS and said.strip():
+                    return False
+                self.finish = "length"
+            case "tool_calls":
+                pass
+            case "empty":
+                self._empty_calls += 1
+            case "content_filter":
+                self.finish = "content_filter"
+            case _:
+                self.finish = "stop"
+        return True
+
+    def _given(self, shown: str) -> Given:
+        """Return the parts of the model's text: its reasoning, which no reader sees, and the text that is shown."""
+        events: list[TextDelta | Thought | CallEnded] = []
+        if thought := self._written.take_thoughts():
+            events.append(Thought(thought))
+        if shown:
+            raw = self._written.take_raw()
+            self._words.append(raw)
+            self._shown.append(shown)
+            events.append(TextDelta(shown, None if raw == shown else raw))
+        return events

@@ -12,6 +12,8 @@ from service.assistant.sentence_checks.code import Token, tokens_in
 from service.assistant.sentence_checks.defaults import defaults_in
 from service.assistant.sentence_checks.numbers import Number, numbers_in
 from service.assistant.sentence_checks.words import VALUES, WORD, stem, stems_in
+from service.markup.streaming.code import MIN_FENCE, run_of
+from service.markup.streaming.lines import MARKERS
 
 MAX_PASSAGE_CHARACTERS = 60_000
 MAX_TEXT_CHARACTERS = 600_000
@@ -23,7 +25,6 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'`(\[*_]*[A-Z])|(?<=[。！？])
 _TOKEN = re.compile(
     r"[A-Za-zÀ-ÿ0-9_][A-Za-zÀ-ÿ0-9_$]{0,100}(?:[-.][A-Za-zÀ-ÿ0-9_$]{1,100}){0,12}|--[A-Za-z][\w-]{0,100}|(?<![\w-])-[A-Za-z](?![\w-])"
 )
-_FENCE = re.compile(r"[ \t>*+-]*(?:`{3}|~{3})")
 _BEGINS = re.compile(r"[ \t>]*(?:[-*+]\s|\d{1,3}[.)]\s|\||#{1,6}\s|<|\{\{|:::|!!!|///|\.\. |:\w)")
 """A line that is no continuation of the one before."""
 _SPAN = re.compile(r"`([^`\n]{1,300})`")
@@ -52,7 +53,7 @@ class Segment(Struct, frozen=True):
     line: int
     stems: frozenset[str]
     above: frozenset[str]
-    """Of the headings that it stands under."""
+    """Words of the headings that it stands under."""
     values: frozenset[str]
     numbers: tuple[Number, ...]
     text: str
@@ -61,7 +62,7 @@ class Segment(Struct, frozen=True):
 
 
 class Passages:
-    """What the sentences of a reply are held against."""
+    """The passages of a reply, as its sentences are held against them."""
 
     def __init__(self) -> None:
         self.segments: list[Segment] = []
@@ -107,12 +108,13 @@ class Passages:
         for at, whole in enumerate([*text.splitlines(), ""]):
             line = whole[:MAX_SEGMENT_CHARACTERS]
             number = passage.start_line + at
-            is_fence = _FENCE.match(line) is not None
+            mark = line.lstrip(MARKERS)
+            is_fence = mark[:1] in ("`", "~") and run_of(mark) >= MIN_FENCE
             if prose and (in_code or is_fence or not line.strip() or _BEGINS.match(line)):
                 self._add_prose(passage.number, began, prose, heading | below)
                 prose.clear()
             if is_fence:
-                in_code = not in_code or line.strip(" \t>*+-`~") != ""  # only the first line says what it is
+                in_code = not in_code or mark.strip(" \t`~") != ""  # only the first line says what it is
                 self._add_tokens(line, len(self.segments))
             elif not line.strip():
                 continue

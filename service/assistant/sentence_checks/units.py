@@ -9,7 +9,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from service.markup.streaming.code import Fence, fence_line, place_of_fence, run_of
+from service.markup.streaming.code import MIN_FENCE, Fence, fence_line, place_of_fence, run_of
 from service.markup.streaming.lines import MARKERS, START, place_of
 
 MAX_UNIT_CHARACTERS = 5_000
@@ -47,7 +47,7 @@ class UnitReader:
     def __init__(self) -> None:
         self._line: list[str] = []
         self._buffer = ""
-        """Of the paragraph: what is not yet a sentence."""
+        """The part of the paragraph that is not yet a sentence."""
         self._from = 0
         """Where in the buffer the search for an end goes on."""
         self._kind: Kind = "sentence"
@@ -130,7 +130,7 @@ class UnitReader:
             return
         content = line.lstrip(MARKERS)
         run = content[: run_of(content)] if content[:1] in ("`", "~") else ""
-        if len(run) >= 3 and not (run[0] == "`" and "`" in content[len(run) :]):
+        if len(run) >= MIN_FENCE and not (run[0] == "`" and "`" in content[len(run) :]):
             place = place_of_fence(run, line[: len(line) - len(content)], self._before)
             if place is not None:
                 self._flush(units)

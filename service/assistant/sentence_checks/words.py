@@ -38,7 +38,7 @@ ENGLISH = STOP | frozenset(
     directly only automatically ever back away along within inside outside around another several such every anything
     nothing everything something someone keep keeps take takes give gives put puts come comes go goes look looks find
     finds apply applies replace remove delete build install configure support supports provide provides allow allows
-    need require requires happen happens become tell tells think know please note must
+    need require requires happen happens become think know please note must
     """.split()  # noqa: SIM905
 )
 """Words that say of a text that it is English, whatever it is about."""

@@ -1,7 +1,7 @@
 """All settings: their names, defaults and limits (``settings_file`` reads them)."""
 
 from datetime import date
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
@@ -175,6 +175,9 @@ class MetricsSection(Struct, frozen=True, forbid_unknown_fields=True):
     """Only for a port of their own."""
 
 
+ReasoningEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+
+
 class ModelSection(Struct, frozen=True, forbid_unknown_fields=True):
     model: str
     """Any name that litellm knows, such as ``anthropic/claude-sonnet-5-5``; or ``builtin/…``."""
@@ -188,6 +191,12 @@ class ModelSection(Struct, frozen=True, forbid_unknown_fields=True):
     """Both or neither; without them the price is that of litellm's table."""
     max_output_tokens: Annotated[int, Meta(ge=1)] | None = None
     """Limit for a reply; without it, what litellm's table says of the model."""
+    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
+    top_p: Annotated[float, Meta(gt=0, le=1)] | None = None
+    reasoning_effort: ReasoningEffort | None = None
+    """The three: without them, the provider's own default."""
+    extra: dict[str, Any] = {}
+    """Further parameters of the provider, passed on as they are."""
     context_tokens: Annotated[int, Meta(ge=1)] | None = None
     """Tokens of a prompt and its reply together, for models that litellm's table does not have."""
     fallback: str = ""

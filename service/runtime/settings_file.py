@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from service.domain.access.callers import checked_networks
 from service.domain.errors import Invalid
-from service.runtime.settings import Settings
+from service.runtime.settings import ModelSection, Settings
 
 PREFIX = "DOCSMITH_"
 MAX_BYTES = 1 << 20
@@ -86,7 +86,7 @@ def read_settings(file: Path | None, environment: Mapping[str, str]) -> Reading:
     for name, value in environment.items():
         if name.startswith(PREFIX) and name not in NOT_SETTINGS:
             path = name.removeprefix(PREFIX).lower().split("__")
-            if _put(table, path, value):
+            if _put(table, path, _extra_value(value) if _is_extra(path) else value):
                 origins[".".join(path)] = name
             else:
                 problems.append(f"{name}: {path[0]} is not a section")
@@ -128,6 +128,19 @@ def _fields_of(kind: Any) -> tuple[str, ...]:
     return kind.__struct_fields__ if isinstance(kind, type) and issubclass(kind, Struct) else ()
 
 
+def _is_extra(path: Sequence[str]) -> bool:
+    """Return whether it is a model's ``extra``, or within it."""
+    return path[:1] == ["models"] and path[2:3] == ["extra"]
+
+
+def _extra_value(text: str) -> Any:
+    """Return the value of a variable for parameters of any type: JSON where it is JSON, else the text."""
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return text
+
+
 def _put(table: dict[str, Any], path: Sequence[str], value: str) -> bool:
     for part in path[:-1]:
         inner = table.setdefault(part, {})
@@ -166,7 +179,7 @@ def _check(table: Mapping[str, Any], kind: type[Struct], path: tuple[str, ...], 
             given.wrong(here, f"unknown name {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
             continue
         inner = types_of[name]
-        if typing.get_origin(inner) is dict and isinstance(value, dict):
+        if typing.get_origin(inner) is dict and isinstance(value, dict) and _fields_of(typing.get_args(inner)[1]):
             for key, entry in value.items():
                 _check_section(entry, typing.get_args(inner)[1], (*here, key), given)
         elif isinstance(inner, type) and not isinstance(inner, types.GenericAlias) and issubclass(inner, Struct):
@@ -182,15 +195,24 @@ def _problem_of(value: Any, kind: Any, check: Callable[[Any], str]) -> str:
     try:
         converted = msgspec.convert(value, kind, strict=False)
     except msgspec.ValidationError as error:
-        return _plainly(str(error))
+        names = ", ".join(map(repr, _names_in(kind)))
+        return f"Expected one of {names}; got {value!r}" if names else _plainly(str(error))
     if isinstance(converted, float) and not math.isfinite(converted):
         return f"Expected a number with an end, got {converted}"
     return check(converted)
 
 
+def _names_in(kind: Any) -> tuple[Any, ...]:
+    """Return the values that the type lists, if it does."""
+    if typing.get_origin(kind) is typing.Literal:
+        return typing.get_args(kind)
+    return next((names for option in typing.get_args(kind) if (names := _names_in(option))), ())
+
+
 def _plainly(problem: str) -> str:
     """Return msgspec's message without its marks, and with TOML's words in place of Python's names."""
-    problem = problem.replace("`", "")
+    problem = problem.replace("`", "").replace(" | null", "")
+    problem = problem.replace("Expected object,", "Expected a table, such as {top_k = 40},")
     return problem.replace("Expected bool,", "Expected true or false,")
 
 
@@ -234,6 +256,39 @@ def _variable(value: str) -> str:
     return "" if is_one or not value else "Expected the name of a variable that holds the secret, not the secret"
 
 
+def _extra(value: Mapping[str, Any]) -> str:
+    for name in value:
+        if name in _OF_MODELS:
+            return f"{name!r} has a setting of its own; write it beside extra"
+        if name in _OWN_PARAMETERS:
+            return f"{name!r} is set by Docsmith; leave it out"
+    return "" if _is_json(value, MAX_EXTRA_DEPTH) else "Expected texts, numbers, true, false, lists and tables of them"
+
+
+def _is_json(value: object, depth: int) -> bool:
+    match value:
+        case dict() | list():
+            return depth > 0 and all(
+                _is_json(each, depth - 1) for each in (value.values() if isinstance(value, dict) else value)
+            )
+        case float():
+            return math.isfinite(value)
+        case _:
+            return value is None or isinstance(value, str | int)
+
+
+MAX_EXTRA_DEPTH = 8
+"""Levels of tables within a model's ``extra``."""
+_OF_MODELS = frozenset(ModelSection.__struct_fields__) - {"extra"}
+_OWN_PARAMETERS = frozenset(
+    {
+        "messages", "stream", "stream_options", "max_tokens", "max_completion_tokens", "timeout", "max_retries",
+        "num_retries", "tools", "tool_choice", "functions", "response_format", "n", "api_key", "base_url", "client",
+        "drop_params", "mock_response", "fallbacks", "callbacks", "no-log",
+    }
+)  # fmt: skip
+"""Parameters of litellm's call that the adapter gives, or that would get around it."""
+
 _CHECKS: dict[str, Callable[[Any], str]] = {
     "server.host": _host,
     "server.public_url": _public_url,
@@ -242,6 +297,7 @@ _CHECKS: dict[str, Callable[[Any], str]] = {
     "metrics.token_env": _variable,
     "models.api_base": _url,
     "models.api_key_env": _variable,
+    "models.extra": _extra,
 }
 """Checks of values beyond their types; each returns what is wrong with the value, or nothing."""
 
@@ -260,7 +316,10 @@ def _flat(section: Struct, path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
             yield from _flat(value, (*path, name))
         elif isinstance(value, dict):
             for key, entry in value.items():
-                yield from _flat(entry, (*path, name, key))
+                if isinstance(entry, Struct):
+                    yield from _flat(entry, (*path, name, key))
+                else:
+                    yield ".".join((*path, name, key)), entry
         else:
             yield ".".join((*path, name)), value
 

@@ -269,6 +269,34 @@ async def test_the_key_goes_out_and_so_do_limits(provider, make, way):
     assert 77 in (limits.get(f) for f in ("max_tokens", "max_completion_tokens", "max_output_tokens"))
 
 
+CHOSEN = {"temperature": 0.25, "top_p": 0.5, "reasoning_effort": "low", "extra": {"seed": 7, "own": {"deep": [1]}}}
+
+
+async def test_parameters_of_the_settings_go_out(provider, make):
+    provider.will_reply("ok")
+    await reply(make("openai/our-own-model", **CHOSEN))
+    body = provider.asked[-1].body
+    assert {name: body[name] for name in (*CHOSEN, "seed", "own") if name in body} == {
+        "temperature": 0.25, "top_p": 0.5, "reasoning_effort": "low", "seed": 7, "own": {"deep": [1]},
+    }  # fmt: skip
+    provider.will_reply("ok")
+    await reply(make("openai/our-own-model"))
+    assert not {"temperature", "top_p", "reasoning_effort", "allowed_openai_params"} & set(provider.asked[-1].body)
+
+
+async def test_anthropic_thinks_before_its_first_call_only(provider, make):
+    model = make("anthropic/claude-sonnet-4-5", api_base=provider.url, **CHOSEN)
+    called = (AssistantMessage("", (ToolCall("c", "search", "{}"),)), ToolMessage("c", "search", "Nothing."))
+    asked = []
+    for messages in (REQUEST.messages, (*REQUEST.messages, *called)):
+        provider.will_reply("ok")
+        await reply(model, ModelRequest(messages, (SEARCH,)))
+        asked.append(provider.asked[-1].body)
+    assert (asked[0]["thinking"]["type"], asked[0]["top_p"]) == ("enabled", 0.5)
+    assert "thinking" not in asked[1]
+    assert asked[1]["temperature"] == 0.25
+
+
 async def test_no_key_meant_for_others_goes_to_an_own_address(provider, make):
     model = make("openai", api_key_env="", env={"OPENAI_API_KEY": "sk-for-openai"})
     provider.will_reply("ok")

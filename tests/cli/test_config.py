@@ -73,6 +73,47 @@ def test_value_without_meaning_is_reported(variable, says):
     assert says in problem
 
 
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("temperature = 3", "temperature: Expected float <= 2.0"),
+        ('temperature = "hot"', "temperature: Expected float, got str"),
+        ("top_p = 0", "top_p: Expected float > 0.0"),
+        ('reasoning_effort = "lots"', "reasoning_effort: Expected one of 'none', 'minimal', 'low'"),
+        ("max_output_tokens = 0", "max_output_tokens: Expected int >= 1"),
+        ("extra = 5", "extra: Expected a table, such as {top_k = 40}, got int"),
+        ("extra = {messages = []}", "extra: 'messages' is set by Docsmith; leave it out"),
+        ("extra = {top_p = 1}", "extra: 'top_p' has a setting of its own; write it beside extra"),
+        ("extra = {since = 2026-01-02}", "extra: Expected texts, numbers, true, false, lists and tables of them"),
+        ("extra = {x = nan}", "extra: Expected texts, numbers"),
+        ("extra = {a.b.c.d.e.f.g.h.i = 1}", "extra: Expected texts, numbers"),
+    ],
+)
+def test_model_parameter_without_meaning_is_reported(tmp_path, line, says):
+    file = tmp_path / "docsmith.toml"
+    file.write_text(f'[models.a]\nmodel = "openai/x"\n{line}\n')
+    (problem,) = read_settings(file, {}).problems
+    assert problem.startswith(f"{file}:3 [models.a]: {says}")
+
+
+def test_model_parameters_are_read_from_the_file_and_the_environment(tmp_path):
+    file = tmp_path / "docsmith.toml"
+    file.write_text('[models.a]\nmodel = "openai/x"\ntemperature = 0\nextra = {top_k = 40, api_key_id = "mine"}\n')
+    environment = {
+        "DOCSMITH_MODELS__A__REASONING_EFFORT": "low",
+        "DOCSMITH_MODELS__A__EXTRA__OWN": '{"deep": [1]}',
+        "DOCSMITH_MODELS__A__EXTRA__SEED": "7",
+        "DOCSMITH_MODELS__A__EXTRA__USER": "docs",
+    }
+    reading = read_settings(file, environment)
+    section = reading.settings.models["a"]
+    assert (section.temperature, section.top_p, section.reasoning_effort) == (0.0, None, "low")
+    assert section.extra == {"top_k": 40, "api_key_id": "mine", "own": {"deep": [1]}, "seed": 7, "user": "docs"}
+    origins = {one.name: one.origin for one in reading.values}
+    assert origins["models.a.extra.top_k"] == f"{file}:4"
+    assert origins["models.a.extra.seed"] == "DOCSMITH_MODELS__A__EXTRA__SEED"
+
+
 @pytest.mark.parametrize("number", ["nan", "inf", "-1"])
 def test_a_number_is_one_that_can_be_counted_to(number):
     for name in ("AUDIT__CHECKPOINT_MINUTES", "AGENT__MAX_COST_USD", "SERVER__IDLE_SECONDS", "AGENT__MAX_MINUTES"):
@@ -179,6 +220,7 @@ def test_a_folder_that_may_not_be_looked_into_has_no_settings(tmp_path, monkeypa
 def test_config_show_hides_what_looks_like_a_secret(tmp_path):
     (tmp_path / "docsmith.toml").write_text(
         '[models.a]\nmodel = "openai/x"\napi_base = "https://me:geheim@models.example/v1?api-key=geheim&v=2#geheim"\n'
+        'extra = {seed = 7, x_api_key = "geheim", headers = {x = "geheim"}}\n'
         '[agent]\nauthor = "sk-proj-abcdefghijklmnop <a@b.example>"\n'
     )
     done = docsmith(tmp_path, "config", "show", "--changed", "--json", DOCSMITH_SERVER__PORT="1234")
@@ -189,5 +231,8 @@ def test_config_show_hides_what_looks_like_a_secret(tmp_path):
         "server.port": (1234, "DOCSMITH_SERVER__PORT"),
         "models.a.model": ("openai/x", "docsmith.toml:2"),
         "models.a.api_base": ("https://••••@models.example/v1?api-key=••••&v=••••#••••", "docsmith.toml:3"),
-        "agent.author": ("•••• <a@b.example>", "docsmith.toml:5"),
+        "models.a.extra.seed": (7, "docsmith.toml:4"),
+        "models.a.extra.x_api_key": ("••••", "docsmith.toml:4"),
+        "models.a.extra.headers": ("••••", "docsmith.toml:4"),
+        "agent.author": ("•••• <a@b.example>", "docsmith.toml:6"),
     }

@@ -72,7 +72,8 @@ def default_of(field: msgspec.structs.FieldInfo) -> str:
         return "required"
     if field.default is None:
         return "not set"
-    return f"`{json.dumps(field.default)}`"
+    default = field.default if field.default is not msgspec.NODEFAULT else field.default_factory()
+    return f"`{json.dumps(default)}`"
 
 
 # Over HTTP

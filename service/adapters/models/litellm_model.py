@@ -22,6 +22,7 @@ from service.adapters.models.exchange import EXCHANGE, Exchange, open_session
 from service.adapters.models.library import Library, load
 from service.adapters.models.messages import continued, in_openai_form, mark_for_cache
 from service.adapters.models.model_settings import ModelSettings
+from service.adapters.models.parameters import chosen_parameters
 from service.adapters.models.sources import LitellmSource, ProviderSource, Source, told
 from service.adapters.models.streams import (
     ChatCompletionsReader,
@@ -253,6 +254,7 @@ class LitellmModel:
     def _arguments(self, facts: "_Facts", request: ModelRequest) -> dict[str, Any]:
         spec = self._spec
         arguments: dict[str, Any] = {
+            **chosen_parameters(spec, request, facts.provider, is_known=facts.price is not None),
             "model": spec.model,
             "messages": [in_openai_form(message) for message in request.messages],
             "stream": True,

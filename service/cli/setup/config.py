@@ -19,6 +19,7 @@ SECRET = re.compile(r"\b(sk-[\w-]{8,}|gh[pousr]_\w{10,}|github_pat_\w{10,}|glpat
 PASSWORD = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 IN_QUERY = re.compile(r"(?<==)[^&#\s]+|(?<=#).+")
 """The values of a query (api_key=…, token=…), and what follows it."""
+SECRET_NAME = re.compile(r"key|token(?!s)|secret|password|authorization|credential", re.IGNORECASE)
 MASK = "••••"
 
 
@@ -85,6 +86,8 @@ async def show(options: Options, output: Output, _program: Program, _read: objec
 
 
 def _masked(one: Value) -> Value:
+    if ".extra." in one.name and (isinstance(one.value, dict | list) or SECRET_NAME.search(one.name)):
+        return Value(one.name, MASK, one.origin)  # a header with a key may be within
     if isinstance(one.value, str):
         before, mark, query = PASSWORD.sub(MASK, SECRET.sub(MASK, one.value)).partition("?")
         return Value(one.name, f"{before}{mark}{IN_QUERY.sub(MASK, query)}", one.origin)

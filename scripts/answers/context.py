@@ -21,6 +21,7 @@ from service.assistant.question import AnswerSettings, Question
 from service.domain.errors import Unavailable
 from service.domain.model import Usage
 from service.domain.threads.replies import ReplyBroken, SearchFinished
+from service.markup.languages import language_of
 from service.ports.model import ModelChunk, ModelEnd, ModelRequest, ModelText, SystemMessage
 from service.ports.search_index import SearchIndex
 
@@ -111,6 +112,8 @@ async def measured(
     rows = [row for name, belongs in _groups(questions) for row in _rows(name, ways, outcomes, belongs)]
     rows += _costs(ways, outcomes)
     rows.append({"questions": "words that no page of the index has", "number": await _out_of_reach(index, questions)})
+    mistaken = [one for one in questions if language_of(one.q) != one.language]
+    rows.append({"questions": "language not recognized", "number": len(mistaken)})
     goals = [
         at_least(
             f"answering words in the first prompt at {budget} tokens", GOALS[budget], _share(outcomes, str(budget))

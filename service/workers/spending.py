@@ -31,7 +31,7 @@ from service.workers.retry import retry_while_unavailable
 CHARACTERS_PER_TOKEN = 4
 RECORD_SECONDS = 5.0
 TYPICAL_INPUT_TOKENS, TYPICAL_OUTPUT_TOKENS = 12_000, 1_500
-"""Of a reply, as long as the day has no mean of its own."""
+"""Tokens of a reply, as long as the day has no mean of its own."""
 NOTICE = (
     "The language model of this site has used up its budget for today, so these are the passages of the documentation"
     " that fit best.\n\n"
@@ -80,7 +80,7 @@ class Spending:
 
 
 class ReplyBudget:
-    """What one reply may cost, and has cost so far."""
+    """The budget of one reply, and its cost so far."""
 
     def __init__(self, spending: Spending, reply: PaidReply, models: Models) -> None:
         self._spending, self._reply = spending, reply

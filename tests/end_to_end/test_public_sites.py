@@ -4,7 +4,10 @@ import asyncio
 
 import pytest
 
+from service.workers.spending import NOTICE
+from tests.end_to_end.scripted import free_port, scripted_service
 from tests.end_to_end.talk import chunks, question, text_of
+from tests.fakes.provider import Reply, ScriptedProvider
 from tests.service_process import DOCS, service_in, write_docs
 
 SECRET = "the vault code is 9417"
@@ -139,6 +142,46 @@ def test_site_that_costs_money_needs_a_bound(service):
         service.environment["DOCSMITH_LIMITS__PUBLIC_COST_USD_DAY"] = "2.5"
         shown = service.run("site", "update", "kite", "--public").stdout
         assert "you: openai/gpt-x, up to 2.50 USD a day" in shown
+        del service.environment["DOCSMITH_LIMITS__PUBLIC_COST_USD_DAY"]
+        found = [one for one in service.cli("doctor", status=1)["findings"] if one["name"] == "public sites"]
+        assert any(one["level"] == "wrong" and "costs money" in one["says"] for one in found)
+        assert any("No web page may ask kite" in one["says"] for one in found)
     finally:
         service.cli("site", "update", "kite", "--private")
         service.environment.clear()
+
+
+async def test_flood_from_many_addresses_cannot_pass_the_cost_bound(http, tmp_path):
+    settings = {
+        "SERVER__TRUSTED_PROXIES": "127.0.0.1",
+        "LIMITS__PUBLIC_COST_USD_DAY": "0.1",  # three replies of the usual size
+        "MODELS__SCRIPTED__INPUT_USD_PER_MILLION_TOKENS": "1",
+        "MODELS__SCRIPTED__OUTPUT_USD_PER_MILLION_TOKENS": "10",
+    }
+    port, calls = free_port(), []
+
+    def reply(asked):
+        calls.append(asked)
+        return Reply(("Run the ", "installer [1]."), input_tokens=12_000, output_tokens=1_500)
+
+    async with ScriptedProvider(reply, port=port):
+        with scripted_service(tmp_path, port, **settings) as service:
+            service.cli("site", "update", service.domain, "--public")
+
+            async def stranger(number):
+                body = question("How do I install Kite?", fp=f"stranger-{number}")
+                address = {"X-Forwarded-For": f"198.51.100.{number}"}
+                found = await answered(http, service, body, domain=service.domain, **address)
+                return text_of(found[1:])
+
+            texts = await asyncio.gather(*(stranger(number) for number in range(20)))
+            paid = [text for text in texts if NOTICE.strip() not in text]
+            assert len(paid) == len(calls) <= 3
+            assert all("kite.example/install" in text for text in texts if text not in paid)
+            assert service.cli("site", "show", service.domain)["spentTodayUsd"] <= 0.1
+            url = f"{service.url}/v1/analytics/{service.project_id}/assistant"
+            async with http.get(url, headers=service.admin) as response:
+                assert (await response.text()).count("kite.example/install") >= 17
+            service.stop()
+            service.start()
+            assert NOTICE.strip() in await stranger(99)  # a restart frees nothing

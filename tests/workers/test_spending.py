@@ -43,7 +43,7 @@ async def reply(spending, models, name, *, is_public=True, request=ASKED):
 
 
 async def test_past_the_bound_the_builtin_model_answers_and_says_so(store):
-    spending, models = Spending(store, CostBounds(public=0.04)), Both(cost=0.02)
+    spending, models = Spending(store, CostBounds(public=0.05)), Both(cost=0.02)
     assert await reply(spending, models, "1") == ("Paid words here.", "fake/model")
     assert await reply(spending, models, "2") == ("Paid words here.", "fake/model")
     assert await reply(spending, models, "3") == (NOTICE + "Builtin words.", "builtin/extractive")
@@ -54,7 +54,7 @@ async def test_past_the_bound_the_builtin_model_answers_and_says_so(store):
 
 
 async def test_callers_with_keys_are_bounded_by_the_site_alone(store):
-    spending, models = Spending(store, CostBounds(site=0.05, public=0.01)), Both(cost=0.02)
+    spending, models = Spending(store, CostBounds(site=0.07, public=0.01)), Both(cost=0.02)
     assert (await reply(spending, models, "1"))[1] == "fake/model"
     assert (await reply(spending, models, "2"))[1] == "builtin/extractive"
     assert (await reply(spending, models, "3", is_public=False))[1] == "fake/model"

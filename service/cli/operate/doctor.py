@@ -13,6 +13,7 @@ from service.cli.operate.damage import described
 from service.cli.operate.surroundings import Finding, look_around, look_at_settings
 from service.cli.output import DONE, FAILED, Output, named
 from service.cli.parsing import Options, command
+from service.cli.public_sites import payment_of, remedy_of
 from service.cli.runtime import Program, Runtime
 from service.domain.errors import NotFound, ServiceError
 from service.ports.docs_source import Source
@@ -21,7 +22,7 @@ from service.queries.incoming import project_with_secret
 from service.queries.keys import list_keys
 from service.queries.organizations import list_organizations
 from service.queries.projects import context_sources, list_projects, source_of
-from service.queries.sites import get_site
+from service.queries.sites import get_site, list_sites
 from service.retrieval.index.build import is_whole
 from service.runtime.settings import Settings
 from service.runtime.settings_file import BadSettings
@@ -98,8 +99,34 @@ async def _look_inside(runtime: Runtime, *, ask_models: bool) -> AsyncIterator[F
     for project in projects:
         async for finding in _look_at_project(runtime, project):
             yield finding
+    async for finding in _look_at_public_sites(runtime):
+        yield finding
     async for finding in _look_at_models(runtime, ask=ask_models):
         yield finding
+
+
+async def _look_at_public_sites(runtime: Runtime) -> AsyncIterator[Finding]:
+    sites = [one.view for one in await list_sites(runtime.views) if one.view.public]
+    if not sites:
+        return
+    names = named([site.domain for site in sites])
+    try:
+        payment = await payment_of(runtime.models.for_assistant(), runtime.settings.cost_bounds)
+    except ServiceError as error:
+        yield Finding(
+            "public sites", "wrong", f"{names}: {error}", '[models.NAME] in docsmith.toml, or model = "builtin"'
+        )
+        return
+    if payment.problem:
+        says = f"{names}: {payment.problem} So the builtin model answers there without a key."
+        yield Finding("public sites", "wrong", says, remedy_of(payment))
+    else:
+        yield Finding("public sites", "ok", f"Anyone may ask {names} without a key.")
+    for site in sites:
+        if not site.origins:
+            says = f"No web page may ask {site.domain} without a key, since no origin is listed."
+            mend = f"docsmith site update {site.domain} --origin https://YOUR.SITE"
+            yield Finding("public sites", "note", says, mend)
 
 
 async def _look_at_log(runtime: Runtime) -> AsyncIterator[Finding]:

@@ -92,10 +92,9 @@ class Spending(Struct, frozen=True):
         return self.recorded_usd / self.recorded if self.recorded else 0.0
 
     def is_over(self, bounds: CostBounds, usd: float, *, is_public: bool) -> bool:
-        """Return whether a reply of this cost does not fit the bounds. The only one under way fits any rest."""
-        least = usd if self.reserved else 0.0
+        """Return whether a reply of this cost does not fit the bounds. The first of a day always fits."""
         pairs = [(self.usd, bounds.site), (self.public_usd, bounds.public if is_public else 0.0)]
-        return any(bound and (spent >= bound or spent + least > bound) for spent, bound in pairs)
+        return any(bound and spent and spent + usd > bound for spent, bound in pairs)
 
 
 def day_of(domain: str, now: datetime) -> str:

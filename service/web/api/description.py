@@ -33,7 +33,11 @@ older paths. Prefer the main path.
 
 TAGS = (
     Tag("Agent", "Jobs that edit the documentation repository of a project. For admin keys."),
-    Tag("Assistant", "Answers about one documentation site. For assistant keys; any origin may call it."),
+    Tag(
+        "Assistant",
+        "Answers about one documentation site. For assistant keys, and without a key where the site is"
+        " public. Pages of other origins may call it, as the key or the site allows.",
+    ),
     Tag("Analytics", "Questions to a project's assistant, and readers' ratings of its replies. For admin keys."),
     Tag(
         "Webhooks",

@@ -26,7 +26,8 @@ SECURITY = {
     "assistant": {
         "type": "http",
         "scheme": "bearer",
-        "description": "An assistant key, `docsmith_dsc_…`. It belongs to one or more sites, and may be in a page.",
+        "description": "An assistant key, `docsmith_dsc_…`. It belongs to one or more sites, and may be in a page."
+        " A public site needs none.",
     },
 }
 
@@ -211,6 +212,8 @@ def _operation(operation: Operation, operations: Sequence[Operation], schema_of:
     if operation.description:
         made["description"] = operation.description
     made["security"] = [{operation.key: []}] if operation.key else []
+    if operation.key == "assistant":
+        made["security"].insert(0, {})  # for public sites
     if operation.is_deprecated:
         made["deprecated"] = True
     if operation.aliases:

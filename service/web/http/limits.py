@@ -41,7 +41,10 @@ IN_SCOPE: dict[str, Api] = {
 
 
 def attach_quota(request: web.Request, key: KnownKey | None, project: ProjectView) -> None:
-    """Add the limits to the answer's head, if requests to this address are counted; None: it came without a key."""
+    """Add the limits to the answer's head, if requests to this address are counted; None: it came without a key.
+
+    Raises OverLimit (429) for a request without a key that has no room.
+    """
     path = route_of(request) if request.method == "POST" else ""
     api, key_id, is_public = IN_SCOPE.get(path), key.id if key else "", key is None
     is_reader = key is not None and bool(key.state.allowed_origins)
@@ -55,6 +58,8 @@ def attach_quota(request: web.Request, key: KnownKey | None, project: ProjectVie
         request[COUNTED] = RequestAccepted(
             api, now(), organization_id, project.id, key_id, address, is_reader, is_public=is_public
         )
+    if is_public:  # not after its body is read: strangers need not show who they are to send many
+        request.app[ADMISSIONS].require_room(request[COUNTED])
 
 
 def name_reader(request: web.Request, fp: str) -> None:

@@ -151,12 +151,16 @@ class Admissions:
         self._any.set()
         return await wanted.outcome
 
+    def require_room(self, request: Counted) -> None:
+        """Raise OverLimit where a limit has no room for the request, before anything is done for it."""
+        refusal = self._usage.refusal(request, milliseconds(self._clock()))
+        if refusal is not None:
+            self.count_bound("searches" if isinstance(request, SearchRequest) else "requests")
+            raise OverLimit(refusal)
+
     def count_search(self, search: SearchRequest) -> None:
         """Count a search that is about to be made, in memory. Raises OverLimit: it is not counted then."""
-        refusal = self._usage.refusal(search, milliseconds(search.accepted_at))
-        if refusal is not None:
-            self.count_bound("searches")
-            raise OverLimit(refusal)
+        self.require_room(search)
         self._usage.add(search)
 
     async def run(self) -> None:

@@ -61,6 +61,7 @@ from service.ports.model import (
     Passage,
 )
 from service.ports.search_index import SearchIndex
+from service.retrieval.material.sides import sides_of
 
 MAX_HALVINGS = 3
 """Limit for the halvings of a prompt that its provider finds too long."""
@@ -132,7 +133,7 @@ class _Answering:
         except ServiceError as error:
             raise ModelFailed(error) from None
         self._budget = context_budget(window_tokens, self._settings.max_output_tokens)
-        grounding = Grounding(asked, tuple(sorted(self._passages, key=lambda passage: -passage.score)))
+        grounding = Grounding(asked, tuple(self._passages), self._finder.words, sides_of(asked))
         transcript = self._transcript
         rounds_left = self._settings.max_searches + self._settings.max_reads + 2
         while transcript.finish is None and (rounds_left > 0 or transcript.is_cut):

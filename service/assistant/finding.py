@@ -15,7 +15,7 @@ from service.assistant.addresses import KnownAddresses
 from service.assistant.context import clip, passage_cost
 from service.assistant.question import AnswerSettings, Question
 from service.assistant.suggestions import page_of
-from service.domain.search import Source
+from service.domain.search import QueryWord, Source
 from service.domain.threads.progress import ReplyProgress
 from service.domain.threads.replies import SearchFinished, SearchHit
 from service.ports.model import Passage
@@ -54,6 +54,8 @@ class Finder:
         """Tokens that the model's own searches and readings may still add."""
         self.coverage = 0.0
         """As ``Material.coverage`` has it, of the newest search for the prompt."""
+        self.words: tuple[QueryWord, ...] = ()
+        """As ``Material.words`` has them, of the same search."""
         self.open = _path_in(question.current_path)
         """The path of the page that the reader has open; empty when it is not known."""
         self.instructions = ""
@@ -88,7 +90,7 @@ class Finder:
         the first; a section that both found keeps its number.
         """
         material = await self._material(queries, self.first_tokens, pages=tuple(pages), whole_page=whole_page)
-        self.coverage = material.coverage
+        self.coverage, self.words = material.coverage, material.words
         self._held.clear()
         passages = self._numbered(material.sections)
         return passages, self._finished(call_id, queries[0], passages, material.sections)
@@ -106,6 +108,7 @@ class Finder:
         self._calls = progress.searches
         queries = (progress.query, *progress.planned)
         material = await self._material(queries, self.first_tokens, whole_page=whole_page)
+        self.words = material.words
         again = [section for section in material.sections if _key(section) in self._sources]
         passages = self._numbered(again)
         places = {_key(section) for section in again}

@@ -57,10 +57,17 @@ def test_sentence_steps_and_code_are_quoted_in_reading_order():
     assert "[2]" not in text
 
 
-def test_a_row_is_quoted_with_the_head_of_its_table():
-    assert quoted(answer("Which key sets the accent of buttons?", PASSAGES[1])).endswith(
-        "| key | use |\n| --- | --- |\n| accent | buttons and links |"
+def test_a_short_table_is_quoted_whole():
+    assert quoted(answer("Which key of the theme sets the accent of buttons and links?", PASSAGES[1])).endswith(
+        "| key | use |\n| --- | --- |\n| primary | the main colour |\n| accent | buttons and links |"
     )
+
+
+def test_a_row_of_a_long_table_is_quoted_with_its_head():
+    rows = [f"| shade-{number} | the border of panel number {number} in the list |" for number in range(60)]
+    table = "\n".join(["| key | use |", "| --- | --- |", *rows[:30], "| accent | buttons and links |", *rows[30:]])
+    text = quoted(answer("Which key sets the accent of buttons?", Passage(1, "Theme keys", "", "/t", table, 1.0)))
+    assert text.startswith("| key | use |\n| --- | --- |\n| accent | buttons and links |")
 
 
 @pytest.mark.parametrize(
@@ -173,7 +180,7 @@ def test_language_that_the_assistant_names_is_the_one_of_the_answer():
 
 
 def test_a_number_in_a_document_does_not_pass_for_a_citation():
-    notes = Passage(4, "Notes", "", "/notes", "Footnotes look like [1] or `[2]`.", 1.0)
+    notes = Passage(4, "Footnotes", "", "/notes", "Footnotes look like [1] or `[2]`.", 1.0)
     text = answer("What do footnotes look like?", notes)
     assert r"Footnotes look like \[1] or `[2]`." in text
     assert re.findall(r"(?<![\\`])\[(\d)\]", text) == ["4"]

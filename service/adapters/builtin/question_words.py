@@ -27,6 +27,8 @@ STOP_WORDS = frozenset(_STOP_WORD_LIST.split())
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")  # noqa: RUF001
 _COMPOUND = re.compile(r"(?<!\w)(?:\w++(?:[-./:]\w++)++|\w*_\w+)")
+_AMOUNT = re.compile(r"(?<![\w.])(?P<number>\d+)(?P<unit>[a-z]{1,3})\b")
+"""``200MB`` is 200 MB."""
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
 """Scripts that write no spaces between words."""
 _HIRAGANA = re.compile(r"[\u3040-\u309f]+")
@@ -57,7 +59,11 @@ def stems_of(text: str, language: str) -> tuple[str, ...]:
     empty = sentence_words(language)
     folded = text.casefold()
     spaced = folded if folded.isascii() else _UNSPACED.sub(_pairs, folded)
-    words = [word for word in _WORD.findall(spaced) if word not in STOP_WORDS and word not in empty]
+    words = [
+        word
+        for word in _WORD.findall(_AMOUNT.sub(r"\g<number> \g<unit>", spaced))
+        if word not in STOP_WORDS and word not in empty
+    ]
     return (
         *(stem(word) for word in words),
         *_COMPOUND.findall(folded if spaced is folded else _UNSPACED.sub(" ", folded)),

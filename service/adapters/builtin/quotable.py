@@ -14,17 +14,29 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])(?P<closing>[\"')\]*_]*)\s+(?=[\"'(\[`*_]
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|resp|incl)|\b[A-Z])\.$", re.IGNORECASE)
 LONGEST_ABBREVIATION = 12
 """Characters, with what stands before it."""
+_TARGET = r"\((?:[^()]|\([^()]{0,300}\)){0,1000}\)"
+"""Of a link or an image, with a title."""
+_IMAGE = rf"!\[(?:[^\[\]]|\[[^\[\]]{{0,200}}\]){{0,500}}\](?:{_TARGET}|\[[^\]]{{0,300}}\])"
 _INLINE = re.compile(
-    r"""
-    (?P<code>(?<!`)(?P<ticks>`{1,20})(?!`).{0,2000}?(?<!`)(?P=ticks)(?!`))
-    | !\[[^\]]{0,500}\]\([^)]{0,1000}\)
-    | \[(?P<link>(?:`[^`]{0,500}`|[^\[\]`]){1,500})\]\((?P<target>[^)\s]{0,1000}+)[^)]{0,300}\)
-    | \[(?P<reference>(?:`[^`]{0,500}`|[^\[\]`]){1,500})\]\[[^\]]{0,300}\]
-    | <(?!\w+:)/?[A-Za-z][^<>]*> | <!--.{0,2000}?-->
+    rf"""
+    (?P<code>(?<!`)(?P<ticks>`{{1,20}})(?!`).{{0,2000}}?(?<!`)(?P=ticks)(?!`))
+    | \[\s*{_IMAGE}\s*\](?:{_TARGET}|\[[^\]]{{0,300}}\])
+    | {_IMAGE}
+    | \[\]{_TARGET}
+    | \[(?P<link>(?:`[^`]{{0,500}}`|[^\[\]`]){{1,500}})\]\((?P<target>[^)\s]{{0,1000}}+)[^)]{{0,300}}\)
+    | \[(?P<reference>(?:`[^`]{{0,500}}`|[^\[\]`]){{1,500}})\]\[[^\]]{{0,300}}\]
+    | <(?!\w+:)/?[A-Za-z](?:[^<>"'{{}}]|"[^"<]{{0,500}}"|'[^'<]{{0,500}}'|\{{[^{{}}<>]{{0,500}}\}}){{0,500}}>
+    | </?[A-Za-z][^<>]{{0,1000}}> | <!--.{{0,2000}}?-->
+    | \{{\{{[<%](?P<shortcode>[^{{}}]{{0,500}}?)[%>]\}}\}}
+    | \{{%[^%{{}}]{{0,500}}%\}}
+    | [ ]?\{{:?\s*[#.][\w.#=:"' -]{{0,200}}\}}
+    | ^\[![A-Za-z]{{1,20}}\][+-]?\s?
+    | ^///(?:[ ]*[\w-]+[ ]*\|)?[ ]?
     | (?P<number>(?<!\\)\[(?=[\d\s,;–-]+\]))
     """,  # noqa: RUF001  (an en dash)
     re.DOTALL | re.VERBOSE,
 )
+_SHORTCODE_TEXT = re.compile(r"\btext\s*=\s*\"([^\"]{1,300})\"")
 _ONLY_LINK = re.compile(
     r"(?:see|learn|read)?[\w\s,:]{0,40}(?:\[[^\]]{0,500}\]\([^)]{0,1000}\)|<?https?://\S++)[\s.,]*+", re.IGNORECASE
 )
@@ -38,37 +50,45 @@ class Block(Struct, frozen=True):
     number: int
     """The items of a list share it, and the rows of a table."""
     lead: str = ""
+    """A row has the table's head here, a code block its language."""
     is_link: bool = False
+    """It only leads elsewhere."""
+    indent: str = ""
+    """Blanks before each line of it, inside of a list."""
 
 
 def blocks(markdown: str) -> Iterator[Block]:
     """Everything in the text, in reading order."""
     tokens = _MARKDOWN.parse(markdown)
     number = 0
-    depth = 0
-    marker = ""
+    markers: list[str] = []
+    """Of the list items around."""
+    is_first = False
     for at, token in enumerate(tokens):
+        indent = "".join(" " * len(marker) for marker in markers)
         match token.type:
             case "bullet_list_open" | "ordered_list_open":
-                number += 0 if depth else 1
-                depth += 1
-            case "bullet_list_close" | "ordered_list_close":
-                depth -= 1
+                number += 0 if markers else 1
             case "list_item_open":
-                marker = "  " * (depth - 1) + (f"{token.info}. " if token.info else "- ")
+                markers.append(f"{token.info}. " if token.info else "- ")
+                is_first = True
+            case "list_item_close":
+                markers.pop()
             case "heading_open":
                 yield Block("heading", plain(tokens[at + 1].content), number)
             case "paragraph_open" if text := plain(tokens[at + 1].content):
-                if depth:
+                if markers:
                     is_link = _ONLY_LINK.fullmatch(tokens[at + 1].content) is not None
-                    yield Block("item", (marker or "  " * depth) + text, number, is_link=is_link)
-                    marker = ""
+                    outer = indent[: -len(markers[-1])] + markers[-1] if is_first else indent
+                    yield Block("item", outer + text, number, is_link=is_link)
+                    is_first = False
                 else:
                     number += 1
                     yield Block("sentence", text, number)
             case "fence" | "code_block":
-                number += 0 if depth else 1
-                yield Block("code", token.content, number, lead=_AFTER_LANGUAGE.sub("", token.info.strip()))
+                number += 0 if markers else 1
+                language = _AFTER_LANGUAGE.sub("", token.info.strip())
+                yield Block("code", token.content, number, lead=language, indent=indent)
             case "html_block" if text := plain(token.content):
                 number += 1
                 yield Block("sentence", text, number)
@@ -132,6 +152,9 @@ def _without_place(match: re.Match[str]) -> str:
         return match[0]
     if match["number"]:
         return "\\["
+    if match["shortcode"]:
+        shown = _SHORTCODE_TEXT.search(match["shortcode"])
+        return shown[1] if shown else ""
     if match["link"]:
         return match[0] if match["target"].startswith(("http://", "https://")) else plain(match["link"])
     return plain(match["reference"] or "")

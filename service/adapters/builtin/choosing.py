@@ -1,0 +1,188 @@
+"""Which pieces of the best passages are quoted, within what a reader sees at once.
+
+The best passage is quoted whole where it is short enough; of a longer one, its best unit and what stands around it. A
+lead-in is never quoted without what it leads to, code never in part, a procedure from its first step on.
+"""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from service.adapters.builtin.pieces import Apart, Piece, total
+from service.adapters.builtin.wanted import Wanted
+
+FIRST_ROOM, NEXT_ROOM = 1_500, 600
+"""Characters of the best passage, and of each further one."""
+STEPS_ROOM = 2_200
+"""Characters of the best passage when it has the steps that are asked for."""
+WHOLE_ROOM = 3_000
+"""Characters of all quotes together."""
+ENOUGH = 500
+"""Characters; a quote that is shorter goes on with what follows on the page."""
+MAX_PASSAGES = 4
+MIN_PART = 0.8
+"""Part of the best passage's score; passages below it are not quoted."""
+MAX_CODE_LINES = 60
+"""Code is quoted whole, or not at all: half of it would be copied and run."""
+GOOD_PIECE = 0.7
+"""Part of the best piece's score, above which a further piece of a unit that is too long is quoted."""
+GOOD_UNIT = 0.6
+"""Part of the best unit's score; a unit above it is quoted as well."""
+
+
+class Quote(Struct):
+    apart: Apart
+    chosen: set[int]
+
+    @property
+    def size(self) -> int:
+        return total(self.apart.pieces, self.chosen)
+
+
+def choose(apart: Sequence[Apart], wanted: Wanted) -> list[Quote]:
+    """Return what to quote, best first. The passages have their scores."""
+    ranked = sorted(apart, key=lambda one: (-one.score, one.passage.number))
+    if not ranked or ranked[0].score <= 0:
+        return []
+    picked = _sides(ranked, wanted) or _best(ranked)
+    left = WHOLE_ROOM
+    quotes: list[Quote] = []
+    for rank, one in enumerate(picked):
+        room = FIRST_ROOM if rank == 0 or wanted.sides else NEXT_ROOM
+        if rank == 0 and wanted.steps:
+            room = STEPS_ROOM
+        quote = Quote(one, _within(one, min(room, left), wanted))
+        if not quote.chosen or (quotes and quote.size > left):
+            continue
+        quotes.append(quote)
+        left -= quote.size
+        if rank == 0 and not wanted.sides:
+            for follower in _followers(quote, apart, wanted, room):
+                quotes.append(follower)
+                left -= follower.size
+        if left < 200:
+            break
+    return _without_repeats(quotes)
+
+
+def _best(ranked: Sequence[Apart]) -> list[Apart]:
+    return [one for one in ranked[:MAX_PASSAGES] if one.score >= MIN_PART * ranked[0].score]
+
+
+def _sides(ranked: Sequence[Apart], wanted: Wanted) -> list[Apart]:
+    """Return, for a comparison, the passage that has both sides near each other, and the best one of each side."""
+    if not wanted.sides:
+        return []
+    picked: list[Apart] = []
+    one, other = (set(side) for side in wanted.sides)
+    both = [each for each in ranked if any(one & set(p.stems) and other & set(p.stems) for p in each.pieces)]
+    if both and both[0].score >= 0.7 * ranked[0].score:
+        picked.append(both[0])
+    for side, against in ((one, other), (other, one)):
+        own = [each for each in ranked if side & {*each.own} and not against & {*each.own}]
+        own = own or [each for each in ranked if side & {*each.title} and not against & {*each.title}]
+        if own and own[0] not in picked:
+            picked.append(own[0])
+    return picked
+
+
+def _within(one: Apart, room: int, wanted: Wanted) -> set[int]:
+    """Return the places of the pieces to quote."""
+    pieces = one.pieces
+    kept = {at for at, piece in enumerate(pieces) if not _is_too_long(piece)}
+    if total(pieces, kept) <= room:
+        return _complete(pieces, kept, room)
+    scored = [(max(pieces[at].score for at in unit), number) for number, unit in enumerate(one.units)]
+    best_score, best = max(scored, key=lambda each: (each[0], -each[1]))
+    chosen = _trimmed(pieces, one.units[best], room, wanted)
+    for score, number in sorted(scored, key=lambda each: (-each[0], each[1])):
+        unit = [at for at in one.units[number] if at in kept]
+        if score < GOOD_UNIT * best_score:
+            break
+        if not chosen.intersection(unit) and total(pieces, chosen) + total(pieces, unit) <= room:
+            chosen.update(unit)
+    for number in [*range(best + 1, len(one.units)), *range(best - 1, -1, -1)]:
+        if total(pieces, chosen) >= ENOUGH:
+            break
+        unit = [at for at in one.units[number] if at in kept]
+        if total(pieces, chosen) + total(pieces, unit) <= room:
+            chosen.update(unit)
+        elif number > best:
+            continue
+    return _complete(pieces, chosen & kept, room)
+
+
+def _trimmed(pieces: Sequence[Piece], unit: range, room: int, wanted: Wanted) -> set[int]:
+    """Return as much of a unit as there is room for: its lead-in; its steps from the first one, or its best parts."""
+    if total(pieces, unit) <= room:
+        return set(unit)
+    best = max(unit, key=lambda at: (pieces[at].score, -at))
+    is_procedure = wanted.steps and any(pieces[at].kind == "item" and pieces[at].text[:1].isdigit() for at in unit)
+    order = list(unit) if is_procedure else sorted(unit, key=lambda at: (-pieces[at].score, at))
+    chosen = {at for at in (unit.start,) if pieces[at].leads}
+    chosen.add(unit.start if is_procedure else best)
+    for at in order:
+        if not is_procedure and pieces[at].score < GOOD_PIECE * pieces[best].score:
+            break
+        if total(pieces, {*chosen, at}) > room:
+            if is_procedure:
+                break
+            continue
+        chosen.add(at)
+    return chosen
+
+
+def _complete(pieces: Sequence[Piece], chosen: set[int], room: int) -> set[int]:
+    """Return the pieces with what their lead-ins lead to; without those lead-ins that lead nowhere, and without links
+    at the end.
+    """
+    done = set(chosen)
+    for at in sorted(chosen):
+        if not pieces[at].leads or at + 1 >= len(pieces) or at + 1 in done or pieces[at + 1].kind == "sentence":
+            continue
+        block = [place for place in range(at + 1, len(pieces)) if pieces[place].block == pieces[at + 1].block]
+        fitting: list[int] = []
+        for place in block:
+            if _is_too_long(pieces[place]) or total(pieces, [*fitting, place]) > room:
+                break
+            fitting.append(place)
+        done.update(fitting)
+    for at in sorted(done, reverse=True):
+        dangles = pieces[at].leads and at + 1 not in done
+        if len(done) > 1 and (dangles or (pieces[at].is_link and at == max(done))):
+            done.discard(at)
+    return done
+
+
+def _is_too_long(piece: Piece) -> bool:
+    return piece.kind == "code" and piece.text.rstrip("\n").count("\n") >= MAX_CODE_LINES
+
+
+def _followers(quote: Quote, apart: Sequence[Apart], wanted: Wanted, room: int) -> list[Quote]:
+    """Return the sections that follow on the page where a quote is short, or is the beginning of the steps."""
+    left = (room if wanted.steps else ENOUGH) - quote.size
+    followers: list[Quote] = []
+    at = next(place for place, one in enumerate(apart) if one is quote.apart)
+    if quote.size >= ENOUGH:
+        return []
+    for one in apart[at + 1 :]:
+        if one.page != quote.apart.page or left < 100 or len(followers) >= 2:
+            break
+        chosen = _within(one, min(left, room), wanted)
+        if chosen:
+            followers.append(Quote(one, chosen))
+            left -= followers[-1].size
+    return followers
+
+
+def _without_repeats(quotes: Sequence[Quote]) -> list[Quote]:
+    kept: list[Quote] = []
+    seen: set[str] = set()
+    for quote in quotes:
+        if any(quote.apart is other.apart for other in kept):
+            continue
+        fresh = {at for at in quote.chosen if quote.apart.pieces[at].text not in seen}
+        if fresh and len(fresh) * 2 >= len(quote.chosen):
+            kept.append(quote)
+            seen.update(quote.apart.pieces[at].text for at in quote.chosen)
+    return kept

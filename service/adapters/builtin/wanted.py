@@ -1,0 +1,140 @@
+"""A question, read: its words with their weights, and the kind of answer that it wants."""
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+from msgspec import Struct
+
+from service.adapters.builtin.question_words import stems_of
+from service.domain.search import QueryWord
+from service.ports.model import Grounding
+
+MAX_QUESTION_READ = 4_000
+MAX_STEMS = 40
+LEAST_SHARE = 0.0005
+"""The part of a site's sections; a rarer word counts no more than this."""
+RAREST = math.log(1 / LEAST_SHARE)
+
+UNKNOWN = 0.6
+"""The weight of a stem of which the site's figures say nothing: a compound, a correction."""
+
+_STEPS = re.compile(
+    r"\bhow (?:do|can|to|should|would|does one)\b|\bsteps?\b|\bwie\b(?! (?:viel|lang|oft|gro(?:ß|ss)))|\bcomment\b"
+    r"|\bcómo\b|\bcomo\b|\bcome\b(?= (?:posso|si|faccio))|\bhoe\b(?! (?:veel|lang|groot))|方法|手順|どう|如何|怎么|步骤"
+    r"|\A\s*(?:please\s+)?(?:install|set ?up|create|add|configure|define|enable|disable|deploy|build|run|upgrade|update"
+    r"|remove|delete|change|use|make|write|upload|download|import|export|connect|mount|expose|redirect|check|test)\b",
+    re.IGNORECASE,
+)
+_CODE = re.compile(
+    r"\b(?:code|example|snippet|sample|command|syntax|yaml|json|query|script|config(?:uration)? file"
+    r"|beispiel|befehl|exemple|commande|ejemplo|comando|exemplo|esempio|voorbeeld|opdracht)s?\b|例|サンプル|コード|示例|代码",
+    re.IGNORECASE,
+)
+_DEFINITION = re.compile(
+    r"\A\s*(?:(?:so|and|ok|please|explain|tell me)[,\s]+)*what(?:['’]s| is| are| does)\b"  # noqa: RUF001
+    r"(?! the (?:best|right|default|maximum|limit|difference|size|port|command))"
+    r"|\A\s*(?:define an?|definition of|meaning of|was (?:ist|sind|bedeutet)|qué (?:es|son)|o que (?:é|são)"
+    r"|qu['’](?:est-ce|est ce)|c['’]est quoi|(?:che )?cos['’](?:è|e)|wat (?:is|zijn))\b"  # noqa: RUF001
+    r"|とは|是什么|什么是",
+    re.IGNORECASE,
+)
+_VALUE = re.compile(
+    r"\b(?:default|defaults|maximum|minimum|max|min|limit|limits|how (?:many|much|long|often|big|large)|what size"
+    r"|timeout|which port|what port|size|standard(?:wert|mäßig)|höchst\w*|maximal\w*|wie (?:viel\w*|lang\w*|oft|groß)"
+    r"|par défaut|combien|limite|por defecto|cuánt\w+|padrão|quant\w+|predefinit\w+|standaard|hoeveel)\b"
+    r"|デフォルト|上限|最大|默认|多少",
+    re.IGNORECASE,
+)
+_FORM_LIST = """
+difference differences versus vs compare compared comparison distinction unterschied différence diferencia diferença
+differenza verschil example examples snippet sample explain define definition meaning show beispiel exemple ejemplo
+larger bigger greater smaller
+"""
+_FORM = frozenset(_FORM_LIST.split())
+"""Words that say what kind of answer is wanted, and rarely are in it."""
+
+
+class Wanted(Struct, frozen=True):
+    question: str
+    stems: tuple[str, ...]
+    """The question's words, in order, each once."""
+    weights: Mapping[str, float]
+    """How much a stem says, 0 .. 1: the rarer on the site, the more. Without the site's figures all are alike."""
+    missing: frozenset[str]
+    """Stems that are nowhere on the site."""
+    corrected: frozenset[str]
+    """Words as they were typed, in lower case, for which others of the site are looked up."""
+    language: str
+    sides: tuple[tuple[str, ...], ...]
+    """Of a comparison, the stems that only one side has; empty for another question."""
+    steps: bool = False
+    code: bool = False
+    definition: bool = False
+    value: bool = False
+    """A default, a limit, a number."""
+
+    def weight_of(self, stems: Iterable[str]) -> float:
+        """Return the sum of the stems' weights."""
+        return sum(self.weights[stem] for stem in sorted(stems))
+
+
+def wanted(grounding: Grounding, language: str) -> Wanted:
+    """Return the question as it is read. ``language``: the reader's."""
+    question = grounding.question[:MAX_QUESTION_READ]
+    corrected = {word.typed: word.corrected for word in grounding.words if word.corrected}
+    stems = _stems(question, language, corrected)
+    weights, missing = _weights(stems, language, grounding.words)
+    sides = [set(_stems(side, language, corrected)) for side in grounding.sides]
+    apart = tuple(tuple(stem for stem in stems if _only(stem, at, sides)) for at in range(len(sides)))
+    is_definition = _DEFINITION.search(question) is not None
+    return Wanted(
+        question,
+        stems,
+        weights,
+        missing,
+        frozenset(corrected),
+        language,
+        apart if len(apart) == 2 and all(apart) else (),
+        steps=_STEPS.search(question) is not None and not is_definition,
+        code=_CODE.search(question) is not None,
+        definition=is_definition,
+        value=_VALUE.search(question) is not None,
+    )
+
+
+def _only(stem: str, at: int, sides: list[set[str]]) -> bool:
+    return all((stem in side) == (at == other) for other, side in enumerate(sides))
+
+
+def _stems(text: str, language: str, corrected: Mapping[str, str]) -> tuple[str, ...]:
+    if corrected:
+        text = re.sub(r"[^\W_]+", lambda match: corrected.get(match[0].casefold(), match[0]), text)
+    stems = dict.fromkeys(stems_of(text, language))
+    form = _form_stems(language)
+    kept = [stem for stem in stems if stem not in form]
+    return tuple(kept or stems)[:MAX_STEMS]
+
+
+def _weights(
+    stems: tuple[str, ...], language: str, words: tuple[QueryWord, ...]
+) -> tuple[dict[str, float], frozenset[str]]:
+    shares: dict[str, float] = {}
+    missing: set[str] = set()
+    for word in words:
+        for stem in stems_of(word.typed, language):
+            if not word.corrected:
+                shares[stem] = word.share
+                if word.share == 0:
+                    missing.add(stem)
+    weights = {
+        stem: min(1.0, math.log(1 / max(shares[stem], LEAST_SHARE)) / RAREST) if stem in shares else UNKNOWN
+        for stem in stems
+    }
+    return weights, frozenset(missing.intersection(stems))
+
+
+@lru_cache
+def _form_stems(language: str) -> frozenset[str]:
+    return frozenset(stem for word in _FORM for stem in stems_of(word, language))

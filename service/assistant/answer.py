@@ -87,7 +87,8 @@ async def answer(
         yield ModelFailure(model.name, failed.error.code, str(failed))
         yield ReplyBroken("interrupted", INTERRUPTED) if question.progress.text else as_readers_learn(failed.error)
     except ServiceError as error:
-        yield ReplyBroken(error.code, str(error))
+        goes_on = bool(question.progress.text)
+        yield ReplyBroken("interrupted", INTERRUPTED) if goes_on else ReplyBroken(error.code, str(error))
 
 
 class _Answering:

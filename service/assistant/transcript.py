@@ -1,4 +1,4 @@
-"""What the model writes for one answer, call by call, and what readers and the record get of it.
+"""The text that a model writes for one answer, call by call, and the parts of it for readers and for the record.
 
 A call that ends at the limit for its length is continued once by the next one, and so is the text that a process left
 when it ended: the filters then stand where they stood, for they have read the same words.

@@ -53,6 +53,7 @@ async def ask(runtime: Runtime, options: Options, output: Output) -> int:
             runtime.index,
             AnswerSettings(suggestions=False, max_searches=settings.max_searches),
             concurrent_replies=1,
+            takes_over=False,
             on_model_failure=lambda failure: reasons.append(failure.reason),
         )
         replier = Replier(

@@ -3,15 +3,17 @@
 from msgspec import Struct
 
 from eventstore import EventStore, Views, load
-from service.domain.threads.recorded_reply import Reply
+from service.domain.threads.recorded_reply import Reply, ReplyStarted
 from service.domain.threads.replies import ResumeRequest
-from service.domain.threads.threads import PostMessage, Thread
+from service.domain.threads.threads import PostMessage, Thread, ThreadEvent
 from service.projections.threads import digest_of_chat
 from service.queries.read_models import wait_for_head
-from service.streams import THREADS
+from service.streams import THREADS, decoded
 
 MAX_CANDIDATES = 50
 """Replies that are looked at of chats with one name, which people may all give theirs."""
+EVENTS_OF_REPLY = 250
+"""More than most replies have."""
 
 
 class ActiveReply(Struct, frozen=True):
@@ -54,6 +56,20 @@ async def position_of_reply(store: EventStore, views: Views, reply_id: str) -> i
     await wait_for_head(store, views)
     row = await views.query_one("SELECT position FROM replies WHERE id = ?", (reply_id,))
     return None if row is None else int(row[0])
+
+
+async def events_of_reply(store: EventStore, thread_id: str, reply_id: str) -> list[ThreadEvent]:
+    """Return the events of a thread from the beginning of a reply on."""
+    limit = 0
+    while True:
+        limit = 2 * limit or EVENTS_OF_REPLY
+        read = await store.read_stream(THREADS.stream(thread_id), limit=limit, backwards=True)
+        events = [event for _, event in decoded(THREADS, read[::-1])]
+        for at, event in enumerate(events):
+            if isinstance(event, ReplyStarted) and event.reply_id == reply_id:
+                return events[at:]
+        if len(read) < limit:
+            return []
 
 
 class FoundReply(Struct, frozen=True):

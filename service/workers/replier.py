@@ -2,7 +2,8 @@
 
 A reply without readers is stopped, and the model's call with it: at once, or after ``grace_seconds`` where the client
 can ask for the rest of it (it has named its chat). Readers of a reply may be in other processes of the same store: when
-they come and go is recorded, and so is the end of a reply that another process has stopped.
+they come and go is recorded, and so is the end of a reply that another process has stopped. A reply whose process has
+ended goes on here (``orphans``): its stream begins again at its start, and the model is asked for the rest.
 """
 
 import asyncio
@@ -14,6 +15,7 @@ from itertools import islice
 
 import structlog
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eventstore import (
     CommandId,
@@ -30,6 +32,7 @@ from service.assistant.context import Exchange
 from service.assistant.question import AnswerSettings, Question
 from service.domain.errors import Conflict, NotFound
 from service.domain.events import DAMAGED
+from service.domain.threads.progress import ReplyProgress, progress_of
 from service.domain.threads.recorded_reply import (
     CompleteReply,
     FailReply,
@@ -38,12 +41,14 @@ from service.domain.threads.recorded_reply import (
     ReaderReturned,
     RecordSources,
     ReplyFailed,
+    ReplyResumed,
     ReplyStarted,
     ReplyStopped,
     ReturnToReply,
     StopReply,
 )
 from service.domain.threads.replies import (
+    INTERRUPTED,
     STOPPED,
     AnswerEvent,
     CallEnded,
@@ -52,20 +57,22 @@ from service.domain.threads.replies import (
     ReplyDone,
     ReplyEvent,
     ReplyOpened,
+    ReplyReplay,
     SearchFinished,
     TextDelta,
     Thought,
+    merged,
 )
 from service.domain.threads.threads import Thread, ThreadCommand, ThreadEvent, Turn
 from service.ports.model import Models
 from service.ports.search_index import SearchIndex
 from service.ports.tracer import NoTracer, Tracer, within
-from service.queries.read_models import wait_for_rebuild
-from service.queries.threads import active_replies
+from service.queries.threads import events_of_reply
 from service.runtime.system import now
 from service.streams import THREADS, decoded
 from service.workers.broadcast import Broadcast, Topic
 from service.workers.fair_slots import reply_slots
+from service.workers.orphans import Orphans
 from service.workers.reply_writer import REPLIES_OF_A_MOMENT, ReplyWriter, segment_seconds
 from service.workers.retry import retry_while_unavailable
 from service.workers.spending import PaidReply, Spending
@@ -75,13 +82,19 @@ log = structlog.get_logger()
 NO_TRACER = NoTracer()
 
 MAX_MOMENTS = 16
-HEEDED = frozenset({"reply-started", "reply-stopped", "reply-failed", "reader-left", "reader-returned"})
+HEEDED = frozenset(
+    {"reply-started", "reply-resumed", "reply-stopped", "reply-failed", "reader-left", "reader-returned"}
+)
 """Types of events; the segments of all replies, which are most of what is recorded, need not be decoded again."""
 MAX_EARLIER_TURNS = 50
 """More than fits any prompt; the assistant takes what fits of them. The newest, and the very first."""
 MAX_REPLY_CHARACTERS = 200_000
 """Several times what all calls of the model for one reply may write; a provider that goes on is cut off here."""
 INTERNAL = "Something went wrong on our side; it has been logged."
+RETURN_SECONDS = 60.0
+"""How long, at least, a reply that has been taken over goes on without a reader: a page needs a moment to come back."""
+RESTARTING = "The service is restarting; ask again in a moment."
+GOES_ON = "The service is restarting; the answer goes on in a moment: load the page again to read it."
 UNAVAILABLE = "The service cannot do this right now; try again."
 TEXT_DAMAGED = "This question cannot be read any more; ask it again in a new chat."
 TOO_LONG = ReplyBroken("reply_too_long", "The answer became too long and was cut off.")
@@ -101,6 +114,8 @@ class ReplyContext(Struct, frozen=True):
     """Receives the reason why a model failed, besides the log."""
     spending: Spending | None = None
     """The cost bounds of the sites; None for none."""
+    takes_over: bool = True
+    """Whether replies go on here whose process has ended, and may go on elsewhere once this one has."""
 
 
 class Replier:
@@ -124,12 +139,14 @@ class Replier:
         self._deadlines: dict[str, asyncio.TimerHandle] = {}
         """Deadlines of the replies without readers."""
         self._group: asyncio.TaskGroup | None = None
+        self._orphans = Orphans(store, views, instance=instance, is_alive=is_alive, takes_over=context.takes_over)
 
     async def run(self, *, ready: asyncio.Event | None = None) -> None:
-        """Run until cancelled: mark what dead processes left as interrupted, then answer whatever is asked here.
+        """Run until cancelled: go on with what dead processes left, and answer whatever is asked here.
 
         ``ready`` is set once nothing that is asked can be missed. Replies under way when it is cancelled are ended
-        properly for their readers, and recorded as interrupted.
+        properly for their readers; those that a reader may ask for again are left for the next process, the others
+        recorded as interrupted.
         """
         after = await self._store.head()
         async with (
@@ -139,11 +156,18 @@ class Replier:
             self._group = replies
             if ready is not None:
                 ready.set()
-            replies.create_task(self._end_orphans(after), name="orphaned replies")
+            replies.create_task(self._orphans.watch(after), name="orphaned replies")
             async for recorded in subscription:
                 for thread_id, event in decoded(THREADS, [recorded] if recorded.type in HEEDED else []):
                     if isinstance(event, ReplyStarted) and event.instance == self._instance:
-                        self._begin(replies, thread_id, event.reply_id, recorded)
+                        self._begin(replies, thread_id, event.reply_id, recorded, may_return=bool(event.chat_id))
+                    elif isinstance(event, ReplyResumed) and event.instance == self._instance:
+                        self._broadcast.open(event.reply_id)
+                        self._begin(replies, thread_id, event.reply_id, recorded, may_return=True)
+                        if not self._readers[event.reply_id]:
+                            self._await_reader(event.reply_id, least_seconds=RETURN_SECONDS)
+                    elif isinstance(event, ReplyResumed) and self._readers[event.reply_id]:
+                        replies.create_task(self.record_reconnect(thread_id, event.reply_id), name="reader stays")
                     else:
                         self._heed(event)
 
@@ -185,10 +209,9 @@ class Replier:
         """Record, where a reply had lost its reader, that a reader is there again, or has now read it to its end."""
         await self._record(thread_id, ReturnToReply(reply_id, now()))
 
-    async def end_if_orphaned(self, thread_id: str, reply_id: str, instance: str) -> None:
-        """Mark a reply under way as interrupted when the process that gave it has died."""
-        if instance != self._instance and not self._is_alive(instance):
-            await self._record(thread_id, StopReply(reply_id, "interrupted", now()))
+    async def settle_if_orphaned(self, thread_id: str, reply_id: str, instance: str) -> None:
+        """Go on with a reply under way when the process that gave it has ended, or mark it as interrupted."""
+        await self._orphans.settle(thread_id, reply_id, instance)
 
     def _on_disconnect(self, thread_id: str, reply_id: str, *, may_return: bool) -> None:
         if self._context.grace_seconds <= 0 or not may_return:
@@ -202,10 +225,12 @@ class Replier:
             except RuntimeError:  # the service goes down: the reply is interrupted, so it waits for its reader
                 leaving.close()
 
-    def _await_reader(self, reply_id: str) -> None:
+    def _await_reader(self, reply_id: str, *, least_seconds: float = 0.0) -> None:
         if self._broadcast.find(reply_id) is not None and reply_id not in self._deadlines:
             loop = asyncio.get_running_loop()
-            self._deadlines[reply_id] = loop.call_later(self._context.grace_seconds, self.stop, reply_id)
+            self._deadlines[reply_id] = loop.call_later(
+                max(least_seconds, self._context.grace_seconds), self.stop, reply_id
+            )
 
     def _end_wait(self, reply_id: str) -> None:
         deadline = self._deadlines.pop(reply_id, None)
@@ -233,7 +258,9 @@ class Replier:
             # Not at once: a task that is cancelled before its first step never runs, and would record nothing.
             asyncio.get_running_loop().call_soon(underway.task.cancel)
 
-    def _begin(self, replies: asyncio.TaskGroup, thread_id: str, reply_id: str, started: RecordedEvent) -> None:
+    def _begin(
+        self, replies: asyncio.TaskGroup, thread_id: str, reply_id: str, started: RecordedEvent, *, may_return: bool
+    ) -> None:
         position, asked_by = started.position, started.metadata.correlation_id
         moments = min(MAX_MOMENTS, 1 + len(self._underway) // REPLIES_OF_A_MOMENT)
         writer = ReplyWriter(
@@ -242,7 +269,7 @@ class Replier:
         )  # fmt: skip
         span = self._context.tracer.span("docsmith.reply", {"docsmith.request.id": asked_by}, asked_by=asked_by)
         task = replies.create_task(within(span, self._reply(thread_id, reply_id, writer)), name=f"reply {reply_id}")
-        self._underway[reply_id] = _Underway(task, writer)
+        self._underway[reply_id] = _Underway(task, writer, may_return=may_return)
         task.add_done_callback(lambda _: self._forget(reply_id))
 
     def _forget(self, reply_id: str) -> None:
@@ -250,11 +277,6 @@ class Replier:
         del self._underway[reply_id]
         self._end_wait(reply_id)
         self._broadcast.close(reply_id)
-
-    async def _end_orphans(self, position: int) -> None:
-        await wait_for_rebuild(self._views, position)
-        for reply in await active_replies(self._views):
-            await self.end_if_orphaned(reply.thread_id, reply.reply_id, reply.instance)
 
     async def _record(self, thread_id: str, command: ThreadCommand) -> None:
         with suppress(Conflict, NotFound, SubjectErased):  # another reply has taken its place, or it is erased
@@ -273,10 +295,12 @@ class Replier:
         except asyncio.CancelledError:
             stopped = self._underway[reply_id].stopped
             if stopped is None:
+                may_go_on = self._underway[reply_id].may_return and self._context.takes_over
                 if topic is not None:
-                    topic.publish(ReplyBroken("interrupted", "The service is restarting; ask again in a moment."))
-                with suppress(StoreUnavailable):  # then the next start finds it interrupted
-                    await asyncio.shield(writer.end(StopReply(reply_id, "interrupted", now())))
+                    topic.publish(ReplyBroken("interrupted", GOES_ON if may_go_on else RESTARTING))
+                end = None if may_go_on else StopReply(reply_id, "interrupted", now())
+                with suppress(StoreUnavailable):  # then the next process finds it as far as it is recorded
+                    await asyncio.shield(writer.end(end))
                 raise
             if topic is not None:
                 topic.publish(stopped)
@@ -295,18 +319,26 @@ class Replier:
         return thread.organization_id if isinstance(thread, Thread) else ""
 
     async def _answer(self, thread_id: str, reply_id: str, topic: Topic[ReplyEvent], writer: ReplyWriter) -> None:
-        topic.publish(ReplyOpened(thread_id, reply_id))
         loaded = await load(self._store, THREADS, thread_id)
         assert isinstance(loaded.state, Thread)
-        question, turn = question_of(loaded.state, reply_id), loaded.state.turn_of(reply_id)
+        turn = loaded.state.turn_of(reply_id)
         assert turn is not None
         assert turn.reply is not None
+        question, characters = question_of(loaded.state, reply_id), 0
+        if turn.reply.resumes:
+            progress = await self._repeat(thread_id, reply_id, topic)
+            if not progress.is_readable:
+                topic.publish(ReplyBroken("interrupted", INTERRUPTED))
+                await writer.end(StopReply(reply_id, "interrupted", now()))
+                return
+            question, characters = replace(question, progress=progress), len(progress.text)
+        else:
+            topic.publish(ReplyOpened(thread_id, reply_id))
         if loaded.damaged and question.text == DAMAGED:
             topic.publish(ReplyBroken("text_damaged", TEXT_DAMAGED))
             await writer.end(FailReply(reply_id, "text_damaged", TEXT_DAMAGED, now()))
             return
         flushing = asyncio.create_task(writer.run(), name="segments")
-        characters = 0
         try:
             async with aclosing(self._events(question, is_public=turn.reply.is_public)) as events:
                 async for given in events:
@@ -349,6 +381,8 @@ class Replier:
                         case SearchFinished() as found:
                             searched = (found.query, found.sources, found.planned_by, found.planned)
                             writer.add(RecordSources(reply_id, *searched))
+                        case ReplyBroken(code="interrupted"):
+                            await writer.end(StopReply(reply_id, "interrupted", now()))
                         case ReplyBroken(code=code, message=message):
                             await writer.end(FailReply(reply_id, code, message, now()))
                         case _:
@@ -361,6 +395,14 @@ class Replier:
             await asyncio.wait([flushing])
             if not flushing.cancelled() and (error := flushing.exception()) is not None:
                 log.warning("segments were not written", kind=type(error).__name__)
+
+    async def _repeat(self, thread_id: str, reply_id: str, topic: Topic[ReplyEvent]) -> ReplyProgress:
+        """Publish what is on record of a reply, for its readers here, and return how far it has come."""
+        events = await events_of_reply(self._store, thread_id, reply_id)
+        replay = ReplyReplay(thread_id, reply_id)
+        for published in merged(published for event in events for published in replay.apply(event)):
+            topic.publish(published)
+        return progress_of(events, reply_id)
 
     def _events(self, question: Question, *, is_public: bool) -> AsyncGenerator[AnswerEvent, None]:
         context, spending = self._context, self._context.spending
@@ -413,7 +455,9 @@ def _exchanges(turns: Iterable[Turn]) -> Iterator[Exchange]:
 class _Underway:
     """A reply that this process gives."""
 
-    def __init__(self, task: asyncio.Task[None], writer: ReplyWriter) -> None:
+    def __init__(self, task: asyncio.Task[None], writer: ReplyWriter, *, may_return: bool) -> None:
         self.task, self.writer = task, writer
+        self.may_return = may_return
+        """Its client has named its chat, so a reader could ask for the rest."""
         self.stopped: ReplyBroken | None = None
         """The last event for readers, once the reply is to end early."""

@@ -90,12 +90,13 @@ class ReplyWriter:
                     await self._execute(*self._waiting[0])
                 self._waiting.pop(0)
 
-    async def end(self, command: ThreadCommand) -> None:
-        """Write down what is left, then how it ended."""
+    async def end(self, command: ThreadCommand | None) -> None:
+        """Write down what is left, then how it ended; None: it goes on in another process."""
         self.is_ending = True
         with suppress(Conflict, NotFound):  # another has ended it
             await self.flush()
-            await self._execute(command, CommandId())
+            if command is not None:
+                await self._execute(command, CommandId())
 
     def _cut(self, end: CallEnd | None = None) -> None:
         if self._text or self._raw or self._thoughts or end is not None:

@@ -173,7 +173,26 @@ async def test_a_message_that_is_sent_again_is_not_asked_twice(http, lasting, pr
     assert len(provider.asked) == 1
 
 
-async def test_a_reader_lost_to_a_crash_gets_what_was_written(http, lasting, provider):
+@pytest.mark.parametrize("how", ["kill", "stop"])
+async def test_reply_goes_on_behind_the_end_of_its_process(http, lasting, provider, how):
+    provider.will_reply(*TEXTS, after=2, hold=asyncio.Event())
+    async with asking(http, lasting, in_chat(f"goes on after {how}")) as reading:
+        await reading.until("hold the")
+        stream, found = f"thread-{reading.thread_id}", reading.found
+        await recorded(lasting, stream, until="reply-written")
+        provider.will_reply(WHOLE.removeprefix("Fetch the "))  # what was recorded of it is repeated, and cut off
+        await asyncio.to_thread(getattr(lasting, how))
+        await asyncio.to_thread(lasting.start)
+    resumed = await resume(http, lasting, f"goes on after {how}")
+    assert (text_of(resumed), resumed[0], resumed[-1]["type"]) == (WHOLE, found[0], "finish")
+    types = await recorded(lasting, stream, until="reply-completed")
+    assert (types.count("reply-resumed"), types.count("reply-started")) == (1, 1)
+    asked, again = [await next_asked(provider) for _ in range(2)]
+    assert [message["role"] for message in again.body["messages"][-2:]] == ["assistant", "user"]
+    assert again.body["messages"][: len(asked.body["messages"])] == asked.body["messages"]
+
+
+async def test_reader_of_a_reply_that_cannot_go_on_gets_its_text(http, lasting, provider):
     provider.will_reply(*TEXTS, after=2, hold=asyncio.Event())
     async with asking(http, lasting, in_chat("crashed")) as reading:
         await reading.until("hold the")

@@ -300,7 +300,7 @@ async def _reply_to_resume(request: web.Request) -> ReplySubscription | None:
         return None
     thread_id, reply = found.thread_id, found.reply
     if reply.state == "active":
-        await replier.end_if_orphaned(thread_id, reply.reply_id, reply.instance)
+        await replier.settle_if_orphaned(thread_id, reply.reply_id, reply.instance)
         await replier.record_reconnect(thread_id, reply.reply_id)
     topic = request.app[BROADCAST].find(reply.reply_id)
     return ReplySubscription(thread_id, reply.reply_id, topic, may_return=True, is_lost=True)

@@ -1,8 +1,8 @@
 """Cost bounds while replies are given: a reply past its site's bound is the builtin model's, and says so.
 
-The first call of a reply's model decides: it reserves what a reply costs, or the builtin model answers. Each call is
-metered, one that is cut off as well, since a provider charges for that, too. At the end the cost takes the place of the
-reservation (``domain.access.spending``).
+Before each call of a reply's model its probable cost is reserved; where that does not fit, the builtin model answers.
+Each call is metered, one that is cut off as well, since a provider charges for that, too. At the end the cost takes the
+place of what was reserved (``domain.access.spending``).
 """
 
 import asyncio
@@ -30,8 +30,8 @@ from service.workers.retry import retry_while_unavailable
 
 CHARACTERS_PER_TOKEN = 4
 RECORD_SECONDS = 5.0
-TYPICAL_INPUT_TOKENS, TYPICAL_OUTPUT_TOKENS = 12_000, 1_500
-"""Tokens of a reply, as long as the day has no mean of its own."""
+TYPICAL_OUTPUT_TOKENS = 2_000
+"""Tokens that a call writes at most, as a rule."""
 NOTICE = (
     "The language model of this site has used up its budget for today, so these are the passages of the documentation"
     " that fit best.\n\n"
@@ -86,8 +86,9 @@ class ReplyBudget:
         self._spending, self._reply = spending, reply
         self._model, self._builtin = models.for_assistant(), models.builtin_for_assistant()
         self._deciding = asyncio.Lock()
-        self._decided: bool | None = None
-        self._calls = 0
+        self._is_free: bool | None = None
+        self._bound = 0.0
+        self.calls = 0
         self.usd = 0.0
         self.reserved_on = ""
         """The day whose bound it has reserved a part of; empty for none."""
@@ -101,28 +102,32 @@ class ReplyBudget:
         """Return another model that the reply calls: past the bound it is unavailable."""
         return _BoundedModel(self, model, None)
 
-    async def allows(self) -> bool:
-        """Return whether models that cost money may be called for this reply; decided once."""
+    async def allows(self, model: Model, request: ModelRequest) -> bool:
+        """Return whether a model that may cost money may be called."""
         async with self._deciding:
-            if self._decided is None:
-                self._decided = await self._decide()
-            return self._decided
+            if self._is_free is None:
+                self._is_free = await self._decide()
+            if self._is_free or not self._bound:
+                return self._is_free
+            price = await model.price()
+            return price is not None and await self._reserve(price.of(_tokens(request)[0], TYPICAL_OUTPUT_TOKENS))
 
     async def _decide(self) -> bool:
+        """Return whether no bound is on the reply's model."""
         reply, bounds = self._reply, self._spending.bounds
         bound = bounds.allow(is_public=reply.is_public)
         if not bound and not reply.is_public:
             return True
         price = await self._model.price()
-        if price is None:  # a bound on it would not hold
+        if price is None:  # a bound would not hold
             return not reply.is_public
-        if price.is_free:
-            return True
-        if not bound:
-            return False
-        day = day_of(reply.domain, now())
+        self._bound = bound
+        return price.is_free
+
+    async def _reserve(self, usd: float) -> bool:
+        day = self.reserved_on or day_of(self._reply.domain, now())
         try:
-            await self._spending.reserve(reply, price.of(TYPICAL_INPUT_TOKENS, TYPICAL_OUTPUT_TOKENS), day)
+            await self._spending.reserve(self._reply, usd, day)
         except CostBoundReached:
             return False
         self.reserved_on = day
@@ -131,9 +136,9 @@ class ReplyBudget:
     async def metered(self, model: Model, request: ModelRequest) -> AsyncGenerator[ModelChunk, None]:
         """Call the model, and add what the call costs."""
         price = await model.price() if self.reserved_on else None
-        if request.continuation is not None and price is not None and not self._calls:
+        if request.continuation is not None and price is not None and not self.calls:
             self.usd += price.of(*_tokens(request, len(request.continuation.text)))  # by a process that died
-        self._calls += 1
+        self.calls += 1
         known: list[Usage] = []
 
         def on_usage(usage: Usage) -> None:
@@ -176,7 +181,7 @@ class _BoundedModel:
 
     async def reply(self, request: ModelRequest) -> AsyncGenerator[ModelChunk, None]:
         begun = request.continuation.text if request.continuation is not None else ""
-        if NOTICE not in begun and await self._budget.allows():
+        if NOTICE not in begun and await self._budget.allows(self._model, request):
             async with aclosing(self._budget.metered(self._model, request)) as metered:
                 async for chunk in metered:
                     yield chunk
@@ -186,13 +191,13 @@ class _BoundedModel:
         if request.continuation is not None:
             request = replace(request, continuation=replace(request.continuation, text=begun.replace(NOTICE, "", 1)))
         else:
-            yield ModelText(NOTICE)
+            yield ModelText(NOTICE if not self._budget.calls else f"\n\n{NOTICE}")
         async with _closing(self._builtin.reply(request)) as chunks:
             async for chunk in chunks:
                 yield chunk
 
 
-def _tokens(request: ModelRequest, written: int) -> tuple[float, float]:
+def _tokens(request: ModelRequest, written: int = 0) -> tuple[float, float]:
     read = sum(len(message.text) for message in request.messages)
     return read / CHARACTERS_PER_TOKEN, written / CHARACTERS_PER_TOKEN
 

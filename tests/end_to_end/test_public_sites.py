@@ -154,7 +154,7 @@ def test_site_that_costs_money_needs_a_bound(service):
 async def test_flood_from_many_addresses_cannot_pass_the_cost_bound(http, tmp_path):
     settings = {
         "SERVER__TRUSTED_PROXIES": "127.0.0.1",
-        "LIMITS__PUBLIC_COST_USD_DAY": "0.1",  # three replies of the usual size
+        "LIMITS__PUBLIC_COST_USD_DAY": "0.1",  # four replies of the usual size
         "MODELS__SCRIPTED__INPUT_USD_PER_MILLION_TOKENS": "1",
         "MODELS__SCRIPTED__OUTPUT_USD_PER_MILLION_TOKENS": "10",
     }
@@ -162,7 +162,7 @@ async def test_flood_from_many_addresses_cannot_pass_the_cost_bound(http, tmp_pa
 
     def reply(asked):
         calls.append(asked)
-        return Reply(("Run the ", "installer [1]."), input_tokens=12_000, output_tokens=1_500)
+        return Reply(("Run the ", "installer [1]."), input_tokens=400, output_tokens=1_900)
 
     async with ScriptedProvider(reply, port=port):
         with scripted_service(tmp_path, port, **settings) as service:
@@ -176,12 +176,14 @@ async def test_flood_from_many_addresses_cannot_pass_the_cost_bound(http, tmp_pa
 
             texts = await asyncio.gather(*(stranger(number) for number in range(20)))
             paid = [text for text in texts if NOTICE.strip() not in text]
-            assert len(paid) == len(calls) <= 3
+            assert len(paid) == len(calls) <= 4
             assert all("kite.example/install" in text for text in texts if text not in paid)
             assert service.cli("site", "show", service.domain)["spentTodayUsd"] <= 0.1
             url = f"{service.url}/v1/analytics/{service.project_id}/assistant"
             async with http.get(url, headers=service.admin) as response:
-                assert (await response.text()).count("kite.example/install") >= 17
+                assert (await response.text()).count("kite.example/install") >= 16
             service.stop()
             service.start()
-            assert NOTICE.strip() in await stranger(99)  # a restart frees nothing
+            later = [await stranger(number) for number in (97, 98, 99)]
+            assert NOTICE.strip() in later[-1]  # a restart frees nothing
+            assert len(calls) <= 5

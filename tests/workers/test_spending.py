@@ -16,7 +16,8 @@ from service.workers.spending import NOTICE, PaidReply, Spending
 from tests.fakes.model import FakeModel, Says
 
 PRICE = Price(1.0, 10.0)
-TYPICAL_USD = 0.027
+USUAL_USD = 0.0206
+"""Probable cost of ``ASKED``."""
 ASKED = ModelRequest((UserMessage("How do I install it? " * 100),), grounding=Grounding("How?", ()))
 
 
@@ -63,7 +64,7 @@ async def test_callers_with_keys_are_bounded_by_the_site_alone(store):
 
 
 async def test_flood_at_once_cannot_pass_the_bound_together(store, tmp_path):
-    models, bounds = Both(cost=TYPICAL_USD), CostBounds(public=4 * TYPICAL_USD)
+    models, bounds = Both(cost=USUAL_USD), CostBounds(public=4 * USUAL_USD)
     async with await SQLiteEventStore.open(tmp_path / "events.db", vault_path=tmp_path / "keys.db") as other:
         processes = (Spending(store, bounds), Spending(other, bounds))
         told = await asyncio.gather(*(reply(processes[number % 2], models, str(number)) for number in range(50)))
@@ -83,11 +84,18 @@ async def test_reply_that_is_cut_off_is_paid_for(store):
     assert not spent.reserved
 
 
+async def test_later_call_of_a_reply_needs_room_as_well(store):
+    spending, models = Spending(store, CostBounds(public=2.5 * USUAL_USD)), Both(cost=0.03)
+    async with spending.budget(PaidReply("guide", "1", True), models) as budget:
+        told = [[chunk async for chunk in budget.model.reply(ASKED)][-1].model for _ in range(3)]
+    assert told == ["fake/model", "fake/model", "builtin/extractive"]
+
+
 async def test_reply_of_a_process_that_died_stays_reserved(store):
     spending, models = Spending(store, CostBounds(public=1.0)), Both()
     died = PaidReply("guide", "1", True)
-    await spending.reserve(died, TYPICAL_USD, f"{now():%Y-%m-%d}.guide")
-    assert (await spent_on(store, "guide", now())).usd == TYPICAL_USD
+    await spending.reserve(died, USUAL_USD, f"{now():%Y-%m-%d}.guide")
+    assert (await spent_on(store, "guide", now())).usd == USUAL_USD
     go_on = ModelRequest(ASKED.messages, grounding=ASKED.grounding, continuation=Continuation("Paid wor", "Go on."))
     assert (await reply(spending, models, "1", request=go_on))[1] == "fake/model"
     spent = await spent_on(store, "guide", now())

@@ -1,6 +1,6 @@
 """Cost bounds: what the replies of one site may cost in a day of UTC, and what they did.
 
-Each day of a site is a stream of its own. A reply reserves what it will probably cost before its model is called, and
+Each day of a site is a stream of its own. A reply reserves what each call of its model will probably cost, and
 the sum of what was reserved and what was recorded is compared with the bound: so a hundred replies at once cannot pass
 it together, nor those of several processes, since each append names the version that it was decided on. What a reply
 did cost takes the place of what it reserved when it ends; of one whose process died the reservation stays.
@@ -37,6 +37,8 @@ class CostBoundReached(ServiceError):
 
 
 class CostReserved(Event, frozen=True, tag="cost-reserved"):
+    """One more call of the reply's models may be made."""
+
     reply_id: str
     usd: float
     is_public: bool
@@ -107,9 +109,7 @@ def decide(command: SpendingCommand, state: Spending) -> list[SpendingEvent]:
     is_reserved = any(reply_id == command.reply_id for reply_id, _ in state.reserved)
     match command:
         case ReserveCost(reply_id=reply_id, is_public=is_public, now=now):
-            if is_reserved:
-                return []
-            usd = max(command.usd, state.usual_usd)
+            usd = command.usd if is_reserved else max(command.usd, state.usual_usd)
             if state.is_over(command.bounds, usd, is_public=is_public):
                 raise CostBoundReached("The cost bound of the day is reached.")
             return [CostReserved(reply_id, usd, is_public, reserved_at=now)]

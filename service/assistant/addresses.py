@@ -1,14 +1,19 @@
-"""Addresses that an answer may link to: those that a trusted author wrote.
+"""Addresses that an answer may link to: pages of the site, and those that a trusted author wrote.
 
 The documentation's passages, the reader's own message and the site owner's instructions are texts that addresses are
 taken from, character for character, with the anchor or without: were a known host enough, its paths and queries could
 carry away what was said. On the site's own host every page is known, for what is sent there is no secret of the site.
+
+Models write links within the site from memory. One that leads to no page is repaired where it is clear which page is
+meant (``SiteLinks``), else it is none, unless a trusted author wrote it: it may be a file of the site.
 """
 
 import re
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
-from service.markup.streaming.links import MAIL_NAME, trimmed
+from service.markup.streaming.links import MAIL_NAME, is_of_the_site, trimmed
+from service.ports.search_index import SiteLinks
 
 MAX_TEXT_CHARACTERS = 200_000
 """Limit for one text; it takes under 2 ms to search."""
@@ -20,17 +25,35 @@ _MAIL_HOST = re.compile(r"@[\w-]+(?:\.[\w-]+)+")
 _MAX_MAIL_NAME = 64
 
 
+_TARGET = re.compile(r"(?:\]\(\s*<?|(?:href|src)=[\"'])(/[^\s()<>\"'?#]+)")
+"""A file or page of the site, as a link or an image of the material names it."""
+
+
 class KnownAddresses:
     def __init__(self, domain: str, current_path: str) -> None:
         """``domain``: of the site, perhaps its host. ``current_path``: where the reader is; it may be a whole URL."""
         self._known: set[str] = set()
+        self._open = current_path
+        self._pages: SiteLinks | None = None
+        self._readers: Sequence[str] = ()
         self._hosts = {domain.lower()} if "." in domain else set()
         if current_path.startswith(("http://", "https://")):
             self._hosts.add(_host_of(current_path))
 
+    def know_pages(self, pages: SiteLinks, readers: Sequence[str]) -> None:
+        """``readers``: the groups of the reader, whose pages may be linked to."""
+        self._pages, self._readers = pages, readers
+
+    def add_url(self, url: str) -> None:
+        """An address within the site that is right as it is."""
+        self._known.add(url.rstrip("/"))
+
     def add(self, text: str) -> None:
         """All addresses in the text."""
         text = text[:MAX_TEXT_CHARACTERS]
+        for match in _TARGET.finditer(text):
+            if len(self._known) < MAX_ADDRESSES:
+                self._known.add(match[1].rstrip("/"))
         found = [_cut(match[0]) for match in _ADDRESS.finditer(text)]
         found += ["https://" + _cut(match[0]) for match in _WWW.finditer(text)] if "www." in text.lower() else []
         for match in _MAIL_HOST.finditer(text):
@@ -47,7 +70,52 @@ class KnownAddresses:
         """Return whether an answer may link to the address."""
         if address.rstrip("/") in self._known:
             return True
+        return self._is_ours(address) and _is_same_page(self._resolved(address), address)
+
+    def resolve(self, address: str) -> str | None:
+        """Return the address that a link of an answer is to have: its own, or that of the page that it means.
+
+        None where it may not be a link.
+        """
+        if address.rstrip("/") in self._known:
+            return address
+        if not is_of_the_site(address) and not self._is_ours(address):
+            return None
+        return self._resolved(address) or (address if _without_anchor(address) in self._known else None)
+
+    def _resolved(self, address: str) -> str | None:
+        if self._pages is None:
+            return address
+        if address[:1] in ("#", "?", ""):
+            page = self._pages.resolve(_path_in(self._open) + address, readers=self._readers) if self._open else None
+            return page if page is not None and ("#" in page or "#" not in address) else None
+        site, path = _site_and_path(address)
+        page = self._pages.resolve(path, readers=self._readers)
+        return None if page is None else site + page
+
+    def _is_ours(self, address: str) -> bool:
         return address.startswith(("http://", "https://")) and _host_of(address) in self._hosts
+
+
+def _is_same_page(resolved: str | None, address: str) -> bool:
+    return resolved is not None and _without_anchor(resolved).casefold() == _without_anchor(address).casefold()
+
+
+def _without_anchor(address: str) -> str:
+    return address.partition("#")[0].partition("?")[0].rstrip("/")
+
+
+def _site_and_path(address: str) -> tuple[str, str]:
+    """Return scheme and host of an address, empty for a path, and the rest."""
+    scheme, mark, rest = address.partition("://")
+    if not mark or "/" in scheme:
+        return "", address
+    host, slash, path = rest.partition("/")
+    return f"{scheme}://{host}", slash + path
+
+
+def _path_in(place: str) -> str:
+    return _site_and_path(place)[1]
 
 
 def _host_of(address: str) -> str:

@@ -99,7 +99,7 @@ class _Answering:
         self._mark = mark_for(question.reply_id)
         self._finder = Finder(question, index, settings)
         self._tools = Toolbox(self._finder, settings)
-        self._written = AnswerText(self._finder.urls.get, self._finder.addresses)
+        self._written = AnswerText(self._finder.urls.get, self._finder.addresses, self._finder.addresses.resolve)
         self._transcript = Transcript(self._written)
         self._budget = ContextBudget()
         self._passages: list[Passage] = []

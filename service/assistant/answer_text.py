@@ -14,6 +14,7 @@ from service.assistant.citations import CitationFilter
 from service.assistant.markup import MarkupGuard
 from service.assistant.thinking import ThinkingFilter
 from service.markup.streaming.lines import CODE_INDENT
+from service.markup.streaming.links import Resolve
 
 _BLANKS = " \t\n\v\f\x1c\x1d\x1e\x1f\x85\xa0\u2028\u2029\ufeff"
 
@@ -21,13 +22,18 @@ _BLANKS = " \t\n\v\f\x1c\x1d\x1e\x1f\x85\xa0\u2028\u2029\ufeff"
 class AnswerText:
     """Feed it what the model writes, ``finish`` after each call of it; send what they return."""
 
-    def __init__(self, url_of: Callable[[int], str | None], is_allowed_url: Callable[[str], bool]) -> None:
-        """``url_of`` and ``is_allowed_url`` as ``CitationFilter`` and ``MarkupGuard`` take them."""
+    def __init__(
+        self,
+        url_of: Callable[[int], str | None],
+        is_allowed_url: Callable[[str], bool],
+        resolve: Resolve | None = None,
+    ) -> None:
+        """All three as ``CitationFilter`` and ``MarkupGuard`` take them."""
         self._is_behind_cr = False
         self._thinking = ThinkingFilter()
         self._raw: list[str] = []
         self._citations = CitationFilter(url_of)
-        self._guard = MarkupGuard(is_allowed_url)
+        self._guard = MarkupGuard(is_allowed_url, resolve)
         self._has_text = False
         self._written = _Beginning()
         self._shown = _Beginning()

@@ -104,7 +104,7 @@ class Finder:
         """
         for source in progress.sources:
             self._sources[_key(source)] = source
-            self.urls[source.number] = source.url
+            self._address(source.number, source.url)
         self._calls = progress.searches
         queries = (progress.query, *progress.planned)
         material = await self._material(queries, self.first_tokens, whole_page=whole_page)
@@ -154,6 +154,7 @@ class Finder:
         known: frozenset[tuple[str, int]] = frozenset(),
     ) -> Material:  # fmt: skip
         question = self._question
+        self.addresses.know_pages(await self._index.links(question.domain), question.filter.groups)
         material = await self._index.find_material(
             question.domain,
             MaterialRequest(
@@ -163,6 +164,10 @@ class Finder:
         self._commit, self.instructions = material.commit, material.instructions
         self.addresses.add(material.instructions)
         return material
+
+    def _address(self, number: int, url: str) -> None:
+        self.urls[number] = url
+        self.addresses.add_url(url)
 
     def _added(self, call_id: str, query: str, sections: Sequence[Section]) -> Added:
         known = [one for one in sections if self.holds(one)]
@@ -181,7 +186,7 @@ class Finder:
             source = self._sources.get(_key(section))
             number = source.number if source is not None else len(self.urls) + 1
             numbers[_key(section)] = number
-            self.urls[number] = section.url
+            self._address(number, section.url)
         for section in sections:
             self.addresses.add(section.text)
             number = numbers[_key(section)]

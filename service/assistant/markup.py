@@ -5,8 +5,9 @@ away what was said. So, outside of code:
 
 - Tags, comments and declarations are shown as text: ``<`` becomes ``&lt;``. A few that have no attributes and only set
   text (``<br>``, ``<kbd>``) stay, inside of a line.
-- A link keeps its address when it leads within the site, or when the documentation, the reader or the site's owner
-  wrote that very address; every other loses it and its words stay. So no ``javascript:`` and the like ever gets out.
+- A link keeps its address when it leads to a page of the site, or when the documentation, the reader or the site's
+  owner wrote that very address. One that means a page of the site gets its address (``addresses``). Every other loses
+  it and its words stay. So no ``javascript:`` and the like ever gets out.
 - A bare address that chat clients would make a link of stays under the same rule; else it is shown as code, which can
   be read and copied as well, and is never followed by accident.
 - An image is one of the site itself, or becomes a link.
@@ -56,9 +57,10 @@ _FIRST_OF_RULE = re.compile(r"[|:-]")
 class MarkupGuard:
     """Feed it text with its citations resolved, then ``finish``; send what they return."""
 
-    def __init__(self, is_allowed_url: Callable[[str], bool]) -> None:
+    def __init__(self, is_allowed_url: Callable[[str], bool], resolve: links.Resolve | None = None) -> None:
         """``is_allowed_url``: whether an address that is not of the site itself may be shown as a link."""
         self._is_allowed_url = is_allowed_url
+        self._resolve = resolve or links.as_written(is_allowed_url)
         self._buffer = ""
         self._out = Outgoing()
         self._read = ""
@@ -311,9 +313,11 @@ class MarkupGuard:
         self._use(1 + found.end())
         is_here = links.is_of_the_site(address)
         follows = self._buffer[:1]
-        if is_here or (links.is_plain(address) and self._is_allowed_url(address)):
+        target = address if label.is_image and is_here else self._resolve(address)
+        behind = found[0] if target in (None, address) else f"({target})"
+        if target is not None and links.is_plain(address + target) and links.LINK.fullmatch(behind):
             mark = "!" if label.is_image and is_here else label.opening[:-1]
-            self._out.emit(f"{mark}[{words}]{found[0]}")
+            self._out.emit(f"{mark}[{words}]{behind}")
         elif label.stands_free and (not follows or follows in ' \n.,;!?)*_"') and _PLAIN_LABEL.fullmatch(words):
             self._out.emit(words)
         else:

@@ -118,6 +118,17 @@ class Material(Struct, frozen=True):
     """Words of the first query, without those that only make it a question; the first ones of a long query."""
 
 
+class SiteLinks(Protocol):
+    """The addresses of a site's pages, known at once: for links in a text that is being written."""
+
+    def resolve(self, address: str, *, readers: Sequence[str] = ()) -> str | None:
+        """Return the URL of the page that a link within the site means, with its anchor where the page has it.
+
+        ``address``: a path, absolute or relative, which may have a wrong suffix or prefix. A page whose address ends in
+        the same parts is meant when no other's does. None when there is none, or none for the reader's groups.
+        """
+
+
 class SearchIndex(Protocol):
     """Every method answers from the newest index of the domain, and never waits for one that is being built.
 
@@ -150,6 +161,9 @@ class SearchIndex(Protocol):
         A section is found by its page, heading and first line; where another commit is served by now, lines may have
         moved and the text may have been edited. None where the site no longer has it. ``readers``: as in ``read_page``.
         """
+
+    async def links(self, domain: str) -> SiteLinks:
+        """Return the addresses of the site's pages."""
 
     async def read_page(self, domain: str, path: str, *, readers: Sequence[str] | None = None) -> Page | None:
         """Return a page by its path in the repository, with or without the suffix, or by its URL path on the site.

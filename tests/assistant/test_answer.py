@@ -490,6 +490,41 @@ async def test_answer_without_citation_is_marked(index, said, uncited):
     assert done.uncited is uncited
 
 
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("[Theme](/theme)", "[Theme](/theme)"),
+        ('[Theme](/docs/theme.md#nope "Colours")', "[Theme](/theme)"),
+        ("[Theme](<./theme/>)", "[Theme](/theme)"),
+        ("[here](/deploy#vercel)", "[here](/deploy#vercel)"),
+        ("[here](/deploy#aws)", "[here](/deploy)"),
+        ("[here](#vercel)", "[here](/deploy#vercel)"),
+        ("[here](#aws)", "here"),
+        ("[prices](/pricing)", "prices"),
+        ("[pay](/secret)", "pay"),
+        ("[twice](/a/setup)", "twice"),
+        ("[once](/b/x/setup)", "[once](/x/setup)"),
+        ("[site](https://docs.example/en/theme/)", "[site](https://docs.example/theme)"),
+        ("[site](https://docs.example/pricing)", "site"),
+        ("https://docs.example/theme", "https://docs.example/theme"),
+        ("https://docs.example/pricing", "`https://docs.example/pricing`"),
+        ("[file](/files/app.zip)", "[file](/files/app.zip)"),
+        ("![shot](/images/shot.png)", "![shot](/images/shot.png)"),
+        ("`[a](/pricing)`", "`[a](/pricing)`"),
+    ],
+)
+async def test_link_within_the_site_leads_to_a_page_or_is_none(index, written, shown):
+    more = {"x/setup.md": "# Setup\n\nx\n", "y/setup.md": "# Setup\n\ny\n"}
+    pages = {**PAGES, **more, "deploy.md": PAGES["deploy.md"] + "\n[Download](/files/app.zip) it to deploy.\n"}
+    index.put("docs.example", pages)
+    asked = Question(
+        "docs.example", "reply-1", "How do I deploy to Vercel?", current_path="https://docs.example/deploy"
+    )
+    for pieces in ([f"See {written} now."], list(f"See {written} now.")):
+        events = await events_of(asked, index, ScriptedModel(pieces))
+        assert text_of(events) == f"See {shown} now."
+
+
 async def test_a_site_without_index_breaks_the_reply():
     *_, last = await events_of(question(), FakeSearchIndex(), ScriptedModel())
     assert last == ReplyBroken("not_indexed", "This site has not been indexed yet.")

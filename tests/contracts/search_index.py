@@ -166,6 +166,28 @@ class SearchIndexContract:
         assert await index.read_page(DOMAIN, "internal/runbook") is not None
         assert await index.read_page(DOMAIN, "guide/quickstart", readers=()) is not None
 
+    @pytest.mark.parametrize(
+        ("address", "url"),
+        [
+            ("/guide/quickstart", "/guide/quickstart"),
+            ("/guide/quickstart/?x=1#authentication", "/guide/quickstart#authentication"),
+            ("/guide/quickstart#invented", "/guide/quickstart"),
+            ("../guide/Quickstart.mdx", "/guide/quickstart"),
+            ("/docs/v2/guide/quickstart.html#Authentication", "/guide/quickstart#authentication"),
+            ("webhooks", "/guide/webhooks"),
+            ("/api/webhooks", "/guide/webhooks"),
+            ("/guide", None),
+            ("/nowhere", None),
+            ("/internal/runbook", None),
+        ],
+    )
+    async def test_link_leads_to_the_page_that_it_means(self, index, address, url):
+        assert (await index.links(DOMAIN)).resolve(address) == url
+
+    async def test_link_to_a_page_for_a_group_is_for_its_readers(self, index):
+        links = await index.links(DOMAIN)
+        assert links.resolve("runbook", readers=("Staff",)) == "/internal/runbook"
+
     async def test_missing_page_reads_as_none(self, index):
         assert await index.read_page(DOMAIN, "guide/nowhere") is None
         assert await index.read_page(DOMAIN, "../../etc/passwd") is None

@@ -1,5 +1,6 @@
 """Sites in memory, searched by counting the words of a question: small, and told when to fail."""
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -14,11 +15,13 @@ from service.ports.search_index import (
     Page,
     SearchResult,
     Section,
+    SiteLinks,
 )
 from service.retrieval.material.filling import MAX_SECTIONS_A_PAGE, Piece, fill
 from service.retrieval.material.gathering import same_section
 from service.retrieval.readers.markdown import PageSection, ParsedPage, parse_page
 from service.retrieval.site.navigation import Site, SitePage
+from service.retrieval.site.page_addresses import AddressedPage, PageAddresses
 from tests.fakes.sites import read_site
 
 
@@ -117,6 +120,13 @@ class FakeSearchIndex:
                     found.append((score, place, section))
         found.sort(key=lambda item: -item[0])
         return found
+
+    async def links(self, domain: str) -> SiteLinks:
+        _, site, _ = self._site(domain)
+        return PageAddresses(
+            AddressedPage(page.url, page.path, json.dumps(sorted(page.anchors)), frozenset(page.groups))
+            for page in site.pages.values()
+        )
 
     async def read_page(self, domain: str, path: str, *, readers: Sequence[str] | None = None) -> Page | None:
         commit, site, parsed = self._site(domain)

@@ -20,6 +20,7 @@ from service.ports.search_index import (
     SearchIndex,
     SearchResult,
     Section,
+    SiteLinks,
 )
 from service.ports.tracer import NoTracer, SpanKind, Tracer
 from service.ports.webhook_sender import Answer, WebhookSender
@@ -148,6 +149,9 @@ class _Index:
     ) -> tuple[Section | None, ...]:
         with self._tracer.span("docsmith.read_page", {"docsmith.site": domain}):
             return await self._index.sections_at(domain, sources, readers=readers)
+
+    async def links(self, domain: str) -> SiteLinks:
+        return await self._index.links(domain)
 
     async def read_page(self, domain: str, path: str, *, readers: Sequence[str] | None = None) -> Page | None:
         with self._tracer.span("docsmith.read_page", {"docsmith.site": domain}):

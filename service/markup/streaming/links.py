@@ -6,6 +6,7 @@ is taken for no link.
 
 import re
 from collections.abc import Callable
+from typing import TypeAlias
 
 from msgspec import Struct
 
@@ -108,3 +109,12 @@ def is_of_the_site(address: str) -> bool:
     if not is_plain(address) or address.startswith("//"):
         return False
     return ":" not in re.split("[/?#]", address, maxsplit=1)[0]
+
+
+Resolve: TypeAlias = Callable[[str], str | None]
+"""The address that a link is to have, for the one that was written; None where it may not be a link."""
+
+
+def as_written(is_allowed_url: Callable[[str], bool]) -> Resolve:
+    """Return what leaves every address of the site as it is, and others that are allowed."""
+    return lambda address: address if is_of_the_site(address) or is_allowed_url(address) else None

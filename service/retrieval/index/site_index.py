@@ -36,6 +36,7 @@ from service.retrieval.search.ranking import (
     score_sections,
 )
 from service.retrieval.search.words import PAGE_SHIFT, PAGES, SECTIONS, Words, restriction
+from service.retrieval.site.page_addresses import AddressedPage, PageAddresses
 
 MAX_LIMIT = 100
 OLDER_VERSION = 0.8
@@ -87,6 +88,7 @@ class SiteIndex:
         self.instructions = str(meta.get("instructions", ""))
         self._guarded = self._db.execute("SELECT 1 FROM pages WHERE groups != '' LIMIT 1").fetchone() is not None
         self._words = Words.open(folder)
+        self._links: PageAddresses | None = None
         self._positions = array("i", [-1])  # by page id, which are counted from 1
         self._older: set[int] = set()
         for page, position, is_default in self._db.execute("SELECT id, position, is_default FROM pages ORDER BY id"):
@@ -325,6 +327,19 @@ class SiteIndex:
         sections = tuple(section for _, _, section in self.sections_of([row.id], set(), None))
         whole = unpack_page(content, [section.text for section in sections])
         return Page(row.path, row.url, row.title, whole, sections, self.commit)
+
+    def links(self) -> PageAddresses:
+        """Return the addresses of the pages; they are read once."""
+        if self._links is None:
+            pages = {
+                page: AddressedPage(url, path, anchors, frozenset(groups.split("\n")) - {""})
+                for page, url, path, anchors, groups in self._db.execute(
+                    "SELECT id, url, path, anchors, groups FROM pages ORDER BY id"
+                )
+            }
+            aliases = self._db.execute("SELECT key, page FROM addresses WHERE is_url")
+            self._links = PageAddresses(pages.values(), {key: pages[page] for key, page in aliases if page in pages})
+        return self._links
 
     def _is_for(self, page: int, readers: Sequence[str] | None) -> bool:
         (groups,) = self._db.execute("SELECT groups FROM pages WHERE id = ?", (page,)).fetchone()

@@ -21,7 +21,15 @@ from service.domain.errors import Invalid, NotFound, Unavailable
 from service.domain.projects.values import DOMAIN
 from service.domain.search import SearchFilter, Source
 from service.domain.sites import Skipped
-from service.ports.search_index import NO_FILTER, Material, MaterialRequest, Page, SearchResult, Section
+from service.ports.search_index import (
+    NO_FILTER,
+    Material,
+    MaterialRequest,
+    Page,
+    SearchResult,
+    Section,
+    SiteLinks,
+)
 from service.retrieval.index.atomic_folder import is_whole
 from service.retrieval.index.site_index import SiteIndex
 from service.retrieval.material.gathering import Asked, gather, queries_of, sections_at
@@ -158,6 +166,9 @@ class SiteIndexes:
     async def meanings(self, domain: str, hashes: Sequence[bytes]) -> dict[bytes, str]:
         """The texts to embed for these sections; fewer, when another index has taken over meanwhile."""
         return await self._asked(domain, lambda index: index.meanings(hashes))
+
+    async def links(self, domain: str) -> SiteLinks:
+        return await self._asked(domain, lambda index: index.links())
 
     async def read_page(self, domain: str, path: str, *, readers: Sequence[str] | None = None) -> Page | None:
         return await self._asked(domain, lambda index: index.read_page(path, readers))

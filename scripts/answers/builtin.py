@@ -14,19 +14,23 @@ from scripts.bench_search import at_least
 from service.adapters.builtin.answer import BuiltinAnswer
 from service.assistant.answer import answer
 from service.domain.threads.replies import ReplyBroken, ReplyDone, TextDelta
+from service.ports.model import Model
 from service.ports.search_index import SearchIndex
 
 ASKED = 60
+BUILTIN = BuiltinAnswer()
 USEFUL = 0.4
 """Share of useful replies to reach. While the model quoted single passages of five pages it was 0.05."""
 
 Rows = list[dict[str, Any]]
 
 
-async def measured(index: SearchIndex, questions: Sequence[AskedQuestion]) -> tuple[Rows, Rows]:
+async def measured(
+    index: SearchIndex, questions: Sequence[AskedQuestion], *, model: Model = BUILTIN
+) -> tuple[Rows, Rows]:
     """Return rows and goals for the report."""
     asked = sorted(questions, key=lambda one: hashlib.sha256(one.id.encode()).digest())[:ASKED]
-    replies = {one.id: await _reply(index, one) for one in asked}
+    replies = {one.id: await _reply(index, one, model) for one in asked}
     rows: Rows = []
 
     def add(name: str, belongs: Callable[[AskedQuestion], bool]) -> None:
@@ -42,10 +46,10 @@ async def measured(index: SearchIndex, questions: Sequence[AskedQuestion]) -> tu
     return rows, [at_least(f"builtin replies that are useful, of {len(asked)}", USEFUL, rows[0]["useful"])]
 
 
-async def _reply(index: SearchIndex, question: AskedQuestion) -> tuple[str, str]:
-    """Return the text of the builtin model's reply, and its resolution."""
+async def _reply(index: SearchIndex, question: AskedQuestion, model: Model) -> tuple[str, str]:
+    """Return the text of the model's reply, and its resolution."""
     text = resolution = ""
-    async for event in answer(asked_as(question), index=index, model=BuiltinAnswer()):
+    async for event in answer(asked_as(question), index=index, model=model):
         match event:
             case TextDelta(text=delta):
                 text += delta

@@ -32,6 +32,7 @@ from service.assistant.model_tools import READ_PAGE, SEARCH, Toolbox, ToolResult
 from service.assistant.notes import continue_request, cut_off_note
 from service.assistant.query import is_about_this_page, is_small_talk, query_for
 from service.assistant.question import DEFAULT_SETTINGS, AnswerSettings, Question
+from service.assistant.sentence_checks.live import LiveChecks
 from service.assistant.suggestions import Suggestion, page_of
 from service.assistant.transcript import Transcript
 from service.domain.errors import ServiceError, Unavailable
@@ -80,8 +81,9 @@ async def answer(
     Closing the generator ends the model's call. Anything but a ``ServiceError`` is a bug and is raised.
     """
     try:
-        async with aclosing(_Answering(question, index, model, settings).run()) as events:
-            async for event in events:
+        answering = _Answering(question, index, model, settings)
+        async with aclosing(answering.run()) as events, aclosing(answering.checks.watch(events)) as checked:
+            async for event in checked:
                 yield event
     except ModelFailed as failed:
         yield ModelFailure(model.name, failed.error.code, str(failed))
@@ -104,6 +106,9 @@ class _Answering:
         self._budget = ContextBudget()
         self._passages: list[Passage] = []
         self._steps: list[_Step] = []
+        finder, said = self._finder, [question.text, *(turn.question for turn in question.earlier)]
+        said += [item.value for item in question.context]
+        self.checks = LiveChecks(said, lambda: tuple(finder.given.values()), begun=question.progress.text)
 
     async def run(self) -> AsyncGenerator[AnswerEvent, None]:
         question = self._question

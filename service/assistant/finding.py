@@ -14,6 +14,7 @@ from msgspec import Struct
 from service.assistant.addresses import KnownAddresses
 from service.assistant.context import clip, passage_cost
 from service.assistant.question import AnswerSettings, Question
+from service.assistant.sentence_checks.passages import GivenPassage
 from service.assistant.suggestions import page_of
 from service.domain.search import QueryWord, Source
 from service.domain.threads.progress import ReplyProgress
@@ -60,6 +61,8 @@ class Finder:
         """The path of the page that the reader has open; empty when it is not known."""
         self.instructions = ""
         """The site owner's, of the newest search."""
+        self.given: dict[int, GivenPassage] = {}
+        """All passages of the answer, by their numbers."""
         self.urls: dict[int, str] = {}
         """By the number of a passage."""
         self.addresses = KnownAddresses(question.domain, question.current_path)
@@ -119,7 +122,7 @@ class Finder:
             if section is None:
                 continue
             self.addresses.add(section.text)
-            passage = _passage(source.number, section)
+            passage = self._passage(source.number, section)
             cost = passage_cost(passage)
             if cost <= self.left_tokens:
                 self._held[section.path, section.start_line] = passage
@@ -190,7 +193,7 @@ class Finder:
         for section in sections:
             self.addresses.add(section.text)
             number = numbers[_key(section)]
-            passage = _passage(number, section)
+            passage = self._passage(number, section)
             self._held[section.path, section.start_line] = passage
             passages.append(passage)
         return passages
@@ -217,14 +220,16 @@ class Finder:
                 )  # fmt: skip
         return SearchFinished(call_id, query, tuple(hits.values()), tuple(new))
 
+    def _passage(self, number: int, section: Section) -> Passage:
+        heading = " › ".join(section.heading_path) or section.heading  # noqa: RUF001
+        self.given[number] = GivenPassage(
+            number, section.text, section.start_line, f"{section.title} {heading}", section.end_line
+        )
+        return Passage(number, section.title, heading, section.url, section.text, section.score)
+
 
 def _key(place: Section | Source) -> tuple[str, int, str]:
     return place.path, place.start_line, place.heading
-
-
-def _passage(number: int, section: Section) -> Passage:
-    heading = " › ".join(section.heading_path) or section.heading  # noqa: RUF001
-    return Passage(number, section.title, heading, section.url, section.text, section.score)
 
 
 def _path_in(place: str) -> str:

@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import assert_never
 
 from service.domain.model import Usage
+from service.domain.threads.checks import ReplyChecks
 from service.domain.threads.recorded_reply import FinishReason
 from service.domain.threads.replies import (
     ReplyBroken,
@@ -27,8 +28,10 @@ from service.domain.threads.replies import (
     ReplyWaiting,
     SearchFinished,
     SearchStarted,
+    SentencesChecked,
     TextDelta,
 )
+from service.wire.checks import checks_of
 from service.wire.jsontext import json_line
 from service.wire.search_output import SEARCH, search_output
 from service.wire.waiting import waiting
@@ -52,6 +55,7 @@ Each line is a code, a colon and JSON; empty lines keep the connection alive.
 | `0` | more of the text, as a JSON string |
 | `2` | a list of data: events of a job, and at the end `type` `finish` with the thread's or the job's id |
 | `8` | the same at the end of a reply, for the message; before, `type` `waiting` while the model's provider is busy |
+| `8` | for a body with `features` `checks`, at the end: `type` `docsmith-check`, and each verdict as `data` |
 | `e` | the step ends: `finishReason`, `usage`, `isContinued` |
 | `d` | the end: `finishReason`, `usage`, and `type` `finish` with the thread's or the job's id |
 | `3` | an error, as a JSON string; nothing follows |"""
@@ -92,7 +96,9 @@ def usage_of(usage: Usage) -> dict[str, int]:
 class DataStreamEncoder:
     """Encodes one reply for one reader. Feed it the reply's events in order, each once."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, has_checks: bool = False) -> None:
+        """``has_checks``: send the verdicts on sentences, once, at the end."""
+        self._has_checks, self._checks = has_checks, ReplyChecks()
         self._thread_id = ""
         self._reply_id = ""
         self._step_is_open = False
@@ -114,6 +120,9 @@ class DataStreamEncoder:
                 return [*lines, *self._begin_step(), line("0", text)]
             case ReplyWaiting(seconds=seconds):
                 return [line("8", [waiting(seconds)])]
+            case SentencesChecked(checks=checks):
+                self._checks = checks  # annotations are appended, never replaced
+                return []
             case ReplyDone(usage=usage, finish_reason=finish_reason):
                 reason = _FINISH_REASONS[finish_reason]
                 finish: dict[str, str | bool] = {"type": "finish", "threadId": self._thread_id}
@@ -122,6 +131,8 @@ class DataStreamEncoder:
                 lines = self._end_step("tool-calls") if self._calls else []
                 lines += self._begin_step()
                 lines += [line("2", [finish]), line("8", [finish])]
+                if self._has_checks and self._checks.checked:
+                    lines.append(line("8", [{"type": "docsmith-check", "data": checks_of(self._checks)}]))
                 lines += self._end_step(reason, usage)
                 return [*lines, line("d", {**finish, "finishReason": reason, "usage": usage_of(usage)})]
             case ReplyBroken(message=message):

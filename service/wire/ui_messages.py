@@ -34,8 +34,10 @@ from service.domain.threads.replies import (
     ReplyWaiting,
     SearchFinished,
     SearchStarted,
+    SentencesChecked,
     TextDelta,
 )
+from service.wire.checks import Checks, checks_of
 from service.wire.jsontext import json_line
 from service.wire.search_output import SEARCH, SearchInput, SearchOutput, new_pages, search_output
 from service.wire.waiting import Waiting, waiting
@@ -68,6 +70,8 @@ def is_plain_reader(user_agent: str, *, body_has_trigger: bool) -> bool:
     return not body_has_trigger and user_agent.startswith(_PLAIN_READERS)
 
 
+CHECKS = "data-docsmith-check"
+"""With an id: a later one replaces the part in the message."""
 WAITING = "data-docsmith-waiting"
 """Transient: ``onData`` gets it, and the message does not."""
 CHUNKS: Mapping[str, str] = {
@@ -83,6 +87,7 @@ CHUNKS: Mapping[str, str] = {
     "text-delta": "More of the text.",
     "text-end": "The text ends.",
     "finish-step": "The step ends.",
+    CHECKS: "The verdicts on the sentences so far, for a body with `features` `checks`; it replaces the one before.",
     "error": "The reply broke off; what came before it stays.",
     "finish": "The reply is whole.",
 }
@@ -134,7 +139,9 @@ class UiChunk(Struct, frozen=True, rename="camel"):
     thread_id: Annotated[
         str | UnsetType, Meta(description="`finish`: the thread's id, for readers that are no client of the AI SDK.")
     ] = UNSET
-    id: Annotated[str | UnsetType, Meta(description="`text-…`: which text.")] = UNSET
+    id: Annotated[
+        str | UnsetType, Meta(description="`text-…`: which text. `data-docsmith-check`: always the same.")
+    ] = UNSET
     delta: Annotated[str | UnsetType, Meta(description="`text-delta`: the next part of the text.")] = UNSET
     tool_call_id: Annotated[str | UnsetType, Meta(description="`tool-…`: which search.")] = UNSET
     tool_name: Annotated[str | UnsetType, Meta(description="`tool-input-…`: `search`.")] = UNSET
@@ -152,7 +159,10 @@ class UiChunk(Struct, frozen=True, rename="camel"):
         Meta(description="`source-url`: the page's address."),
     ] = UNSET
     title: Annotated[str | UnsetType, Meta(description="`source-url`: the page's title.")] = UNSET
-    data: Annotated[Waiting | UnsetType, Meta(description="`data-docsmith-waiting`: for how long.")] = UNSET
+    data: Annotated[
+        Waiting | Checks | UnsetType,
+        Meta(description="`data-docsmith-waiting`: for how long. `data-docsmith-check`: the verdicts so far."),
+    ] = UNSET
     transient: Annotated[
         bool | UnsetType, Meta(description="`data-…`: `true` where it is not a part of the message.")
     ] = UNSET
@@ -240,6 +250,12 @@ class _Waiting(_Chunk, frozen=True, tag=WAITING):
     transient: bool = True
 
 
+class _Checks(_Chunk, frozen=True, tag=CHECKS):
+    data: Checks
+    id: str = "checks"
+    """One for the whole reply: clients replace the part by it."""
+
+
 class _Error(_Chunk, frozen=True, tag="error"):
     error_text: str
 
@@ -264,9 +280,9 @@ class UiMessageEncoder:
     ``events`` gives whole server-sent events; ``encode`` and ``data`` are the same as bytes and as strings.
     """
 
-    def __init__(self, *, plain: bool = False) -> None:
-        """``plain``: send the plain ``finish`` (``is_plain_reader``)."""
-        self._plain = plain
+    def __init__(self, *, plain: bool = False, has_checks: bool = False) -> None:
+        """``plain``: send the plain ``finish`` (``is_plain_reader``); ``has_checks``: send the sentences' verdicts."""
+        self._plain, self._has_checks = plain, has_checks
         self._thread_id = ""
         self._step_is_open = False
         self._text_id = ""
@@ -296,6 +312,8 @@ class UiMessageEncoder:
                 return _ordinary(self._text(text))
             case ReplyWaiting(seconds=seconds):
                 return _ordinary([_Waiting(waiting(seconds))])
+            case SentencesChecked(checks=checks):
+                return _ordinary([_Checks(checks_of(checks))]) if self._has_checks else []
             case ReplyDone():
                 return [*_ordinary(self._end_step()), self._finish(event), _DONE]
             case ReplyBroken(message=message):

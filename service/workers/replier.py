@@ -376,6 +376,7 @@ class Replier:
                                     now(),
                                     done.finish_reason,
                                     done.uncited,
+                                    done.checks,
                                 )
                             )
                         case SearchFinished() as found:

@@ -2,8 +2,13 @@
 
 import pytest
 
+from service.assistant.answer import answer
+from service.assistant.question import AnswerSettings, Question
 from service.assistant.sentence_checks.checker import SentenceChecker
 from service.assistant.sentence_checks.passages import GivenPassage
+from service.domain.threads.replies import SentencesChecked
+from tests.assistant.scripted_model import ScriptedModel
+from tests.fakes.search_index import FakeSearchIndex
 
 PROBES = """\
 ## Configure probes
@@ -149,3 +154,17 @@ def test_verdicts_do_not_depend_on_chunks(size):
     )
     assert checked(text, size=size).checks == checked(text).checks
     assert "".join(text[check.start :][:4] for check in checked(text).checks).startswith("A pr")
+
+
+async def test_reply_ends_with_all_verdicts_and_records_the_marked():
+    index, model = FakeSearchIndex(), ScriptedModel(["Connect it [1]. Wait ", "77 s [1].\n"])
+    index.put("docs", {"deploy.md": "# Deploy\n\nTo deploy, connect it and wait 7 s.\n"})
+    asked = Question("docs", "msg_1", "How do I deploy it?")
+    events = [
+        event async for event in answer(asked, index=index, model=model, settings=AnswerSettings(suggestions=False))
+    ]
+    *_, checked, done = events
+    assert isinstance(checked, SentencesChecked)
+    assert [one.status for one in checked.checks.sentences][-1] == "unsupported"
+    assert [one.missing for one in done.checks.sentences] == [("77 s",)]
+    assert done.checks.counts == checked.checks.counts

@@ -54,6 +54,7 @@ function newTurn(question) {
     threadKey: null,
     finished: 0,
     waits: [],
+    checks: [],
     errors: [],
   };
 }
@@ -147,6 +148,7 @@ async function converse5(conversation, outcome) {
     if (message?.role === "assistant") {
       turn.text = textOf(message);
       turn.parts = message.parts.map((part) => part.type);
+      turn.checks = message.parts.filter((part) => part.type === "data-docsmith-check").map((part) => part.data);
       turn.sources = message.parts
         .filter((part) => part.type === "source-url")
         .map(({ url, title }) => ({ url, title: title ?? null }));
@@ -230,6 +232,7 @@ async function converse4(conversation, outcome) {
     turn.data = data;
     turn.threadId.data = threadIn(data);
     turn.waits = (reply?.annotations ?? []).filter((one) => one.type === "waiting").map((one) => one.seconds);
+    turn.checks = (reply?.annotations ?? []).filter((one) => one.type === "docsmith-check").map((one) => one.data);
     turn.threadId.annotations = threadIn(reply?.annotations);
     turn.messageId = reply?.id ?? null;
     turn.parts = reply?.parts?.map((part) => part.type) ?? [];

@@ -26,6 +26,7 @@ REPLIES: dict[str, list[ReplyEvent]] = {
     "held": sample_replies.ANSWERED[:-1],
     "searched-again": sample_replies.SEARCHED_AGAIN,
     "waited": sample_replies.WAITED,
+    "checked": sample_replies.CHECKED,
     "broken": sample_replies.BROKEN,
     "broken-in-search": sample_replies.BROKEN_IN_SEARCH,
     "joined-late": sample_replies.JOINED_LATE,
@@ -42,7 +43,7 @@ async def reply_v2(request: web.Request) -> web.StreamResponse:
     body = await request.json()
     has_trigger = isinstance(body.get("trigger"), str)
     plain = is_plain_reader(request.headers.get("User-Agent", ""), body_has_trigger=has_trigger)
-    encoder = UiMessageEncoder(plain=plain)
+    encoder = UiMessageEncoder(plain=plain, has_checks=True)
     pieces: list[bytes] = []
     for event in canned(request, body):
         pieces += [ui_messages.KEEP_ALIVE, *encoder.encode(event)]
@@ -58,7 +59,7 @@ async def reply_plainly(request: web.Request) -> web.StreamResponse:
 
 async def reply_v1(request: web.Request) -> web.StreamResponse:
     body = await request.json()
-    encoder = DataStreamEncoder()
+    encoder = DataStreamEncoder(has_checks=True)
     pieces: list[bytes] = []
     for event in canned(request, body):
         pieces += [data_stream.KEEP_ALIVE, *encoder.encode(event)]
@@ -194,6 +195,17 @@ async def test_wait_for_the_provider_is_shown_and_no_part_of_a_message(server):
         assert [part for part in turn["parts"] if part.startswith("data-")] == [], named
         assert turn["waits"] == [7.2, 1.0], named
         assert turn.get("finishReason", "content-filter") == "content-filter", named
+
+
+async def test_verdicts_are_one_part_that_grows(server):
+    outcomes = await run_chats([*every("/v2/checked", server), *every("/v1/checked", server)])
+    for outcome, turn in turns_of(outcomes):
+        named = outcome["version"]
+        assert (turn["errors"], turn["status"], turn["text"]) == ([], "ready", "Wait 5 s. Wait 9 s."), named
+        [checks] = turn["checks"]
+        assert (checks["supported"], checks["unsupported"]) == (1, 1), named
+        assert [one["status"] for one in checks["sentences"]] == ["supported", "unsupported"], named
+        assert checks["sentences"][1]["missing"] == ["9 s"], named
 
 
 @pytest.mark.parametrize(

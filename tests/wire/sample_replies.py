@@ -2,6 +2,7 @@
 
 from service.domain.model import Usage
 from service.domain.search import Source
+from service.domain.threads.checks import CheckCounts, ReplyChecks, SentenceCheck
 from service.domain.threads.replies import (
     ReplyBroken,
     ReplyDone,
@@ -11,6 +12,7 @@ from service.domain.threads.replies import (
     SearchFinished,
     SearchHit,
     SearchStarted,
+    SentencesChecked,
     TextDelta,
 )
 
@@ -48,6 +50,16 @@ WAITED: list[ReplyEvent] = [
     ReplyDone("No more.", (), "unanswered", "m", Usage(), "content_filter", uncited=True),
 ]  # fmt: skip
 """A reply whose provider was busy, and then ended it."""
+
+RIGHT = SentenceCheck("Wait 5 s.", 0, "supported", 1, 2, 3)
+WRONG = SentenceCheck("Wait 9 s.", 10, "unsupported", missing=("9 s",))
+CHECKED: list[ReplyEvent] = [
+    OPENED, STARTED, FOUND, TextDelta("Wait 5 s."),
+    SentencesChecked(ReplyChecks(CheckCounts(1), (RIGHT,))), TextDelta(" Wait 9 s."),
+    SentencesChecked(ReplyChecks(CheckCounts(1, 0, 1), (RIGHT, WRONG))),
+    ReplyDone("Wait 5 s. Wait 9 s.", (), "answered", "m", Usage()),
+]  # fmt: skip
+"""A reply whose sentences are held against its passages."""
 
 BROKEN: list[ReplyEvent] = [
     OPENED, STARTED, FOUND, TextDelta("To deploy, "), ReplyBroken("unavailable", "The model is unavailable."),

@@ -189,6 +189,17 @@ def test_results_can_be_read_by_either_kind_of_client():
     }
 
 
+def test_verdicts_go_to_those_who_asked_for_them():
+    encoder = UiMessageEncoder(has_checks=True)
+    pieces = b"".join(piece for event in sample_replies.CHECKED for piece in encoder.encode(event)).decode()
+    sent = [json.loads(line[6:]) for line in pieces.split("\n") if line.startswith('data: {"type":"data-')]
+    assert [(one["type"], one["id"]) for one in sent] == [("data-docsmith-check", "checks")] * 2
+    right = {"text": "Wait 5 s.", "start": 0, "status": "supported", "passage": 1, "startLine": 2, "endLine": 3}
+    wrong = {"text": "Wait 9 s.", "start": 10, "status": "unsupported", "missing": ["9 s"]}
+    assert sent[-1]["data"] == {"supported": 1, "partly": 0, "unsupported": 1, "sentences": [right, wrong]}
+    assert b"docsmith-check" not in encoded(sample_replies.CHECKED)
+
+
 def test_wait_is_transient_and_the_finish_says_what_lacks():
     *_, waited, _, _, _, _, _, finish = chunks_of(sample_replies.WAITED)
     message = "The assistant is busy. It tries again in 1 second."

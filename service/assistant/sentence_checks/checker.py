@@ -6,6 +6,7 @@ for a very long sentence and belongs in a thread.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 
 from msgspec.structs import replace
@@ -15,11 +16,10 @@ from service.assistant.sentence_checks.judge import Judge, Verdict
 from service.assistant.sentence_checks.passages import GivenPassage, Passages
 from service.assistant.sentence_checks.units import Unit, UnitReader
 from service.assistant.sentence_checks.words import ENGLISH, WORD, knows_english
-from service.domain.threads.checks import CheckStatus, ReplyChecks, SentenceCheck
+from service.domain.threads.checks import CheckCounts, CheckStatus, ReplyChecks, SentenceCheck
 
-MAX_SENTENCES = 1_000
+MAX_SENTENCES = 500
 """Sentences of a reply that are judged; what is beyond is not."""
-MAX_MARKED = 50
 MAX_SHOWN = 200
 """Characters of a sentence that its verdict repeats."""
 MAX_MISSING, MAX_MISSING_CHARACTERS = 10, 80
@@ -74,11 +74,10 @@ class SentenceChecker:
 
     @property
     def summary(self) -> ReplyChecks:
-        counts: dict[CheckStatus, int] = {"supported": 0, "partly": 0, "unsupported": 0}
-        for check in self._checks:
-            counts[check.status] += 1
-        marked = tuple(check for check in self._checks if check.status == "unsupported")[:MAX_MARKED]
-        return ReplyChecks(counts["supported"], counts["partly"], counts["unsupported"], marked)
+        counts = Counter(check.status for check in self._checks)
+        return ReplyChecks(
+            CheckCounts(counts["supported"], counts["partly"], counts["unsupported"]), tuple(self._checks)
+        )
 
     def _code(self, unit: Unit) -> SentenceCheck | None:
         if unit.info.startswith(("suggestions", "text output", "mermaid")):
@@ -137,7 +136,7 @@ class SentenceChecker:
             status=status,
             passage=segment.passage if segment is not None else 0,
             start_line=segment.line if segment is not None else 0,
-            end_line=segment.line if segment is not None else 0,
+            end_line=segment.end_line if segment is not None else 0,
             missing=tuple(piece[:MAX_MISSING_CHARACTERS] for piece in verdict.missing[:MAX_MISSING]),
         )
 

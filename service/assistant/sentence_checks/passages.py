@@ -44,6 +44,8 @@ class GivenPassage(Struct, frozen=True):
     """Where it begins in its page's file."""
     heading: str = ""
     """The page's title and the headings that it stands under."""
+    end_line: int = 0
+    """Where it ends there; 0 where that is not known."""
 
 
 class Segment(Struct, frozen=True):
@@ -51,6 +53,7 @@ class Segment(Struct, frozen=True):
 
     passage: int
     line: int
+    end_line: int
     stems: frozenset[str]
     above: frozenset[str]
     """Words of the headings that it stands under."""
@@ -111,7 +114,7 @@ class Passages:
             mark = line.lstrip(MARKERS)
             is_fence = mark[:1] in ("`", "~") and run_of(mark) >= MIN_FENCE
             if prose and (in_code or is_fence or not line.strip() or _BEGINS.match(line)):
-                self._add_prose(passage.number, began, prose, heading | below)
+                self._add_prose(passage, began, prose, heading | below)
                 prose.clear()
             if is_fence:
                 in_code = not in_code or mark.strip(" \t`~") != ""  # only the first line says what it is
@@ -119,7 +122,7 @@ class Passages:
             elif not line.strip():
                 continue
             elif in_code:
-                self._add_segment(passage.number, number, line, heading | below, is_code=True)
+                self._add_segment(passage, (number, number), line, heading | below, is_code=True)
             else:
                 if _HEADING.match(line):
                     below = frozenset(stems_in(line))
@@ -128,7 +131,7 @@ class Passages:
                 if line.startswith(INDENT):  # perhaps code
                     self._add_code(line, len(self.segments))
 
-    def _add_prose(self, passage: int, began: int, lines: Sequence[str], above: frozenset[str]) -> None:
+    def _add_prose(self, passage: GivenPassage, began: int, lines: Sequence[str], above: frozenset[str]) -> None:
         """Add a paragraph or a list item; its lines may be cut anywhere."""
         at = 0
         ends: list[int] = []
@@ -137,7 +140,8 @@ class Passages:
             ends.append(at)
         at = 0
         for part in _parts(" ".join(line.strip() for line in lines)):
-            self._add_segment(passage, began + bisect_right(ends, at), part, above, is_code=False)
+            first, last = bisect_right(ends, at), bisect_right(ends, at + len(part) - 1)
+            self._add_segment(passage, (began + first, began + last), part, above, is_code=False)
             at += len(part) + 1
 
     def known_stem(self, word: str) -> bool:
@@ -155,7 +159,10 @@ class Passages:
             found += [pair for pair in self.amounts.get(number.dimension, ()) if number.agrees_with(pair[1])]
         return found
 
-    def _add_segment(self, passage: int, line: int, raw: str, above: Iterable[str], *, is_code: bool) -> None:
+    def _add_segment(
+        self, passage: GivenPassage, lines: tuple[int, int], raw: str, above: Iterable[str], *, is_code: bool
+    ) -> None:
+        first, last = (min(line, passage.end_line or line) for line in lines)
         text = _LINK.sub("]", raw) if "](" in raw else raw
         if not text.isascii():
             text = unicodedata.normalize("NFKC", text)
@@ -177,7 +184,9 @@ class Passages:
             if number.dimension:
                 self.amounts.setdefault(number.dimension, []).append((at, number))
         self.segments.append(
-            Segment(passage, line, frozenset(stems), frozenset(above), values, numbers, text, _defaults(text))
+            Segment(
+                passage.number, first, last, frozenset(stems), frozenset(above), values, numbers, text, _defaults(text)
+            )
         )
         if is_code:
             self._add_code(text, at)

@@ -5,6 +5,8 @@ from typing import Literal
 from msgspec import Struct
 
 CheckStatus = Literal["supported", "partly", "unsupported"]
+MAX_MARKED = 20
+"""Unsupported sentences that are recorded with a reply."""
 
 
 class SentenceCheck(Struct, frozen=True, omit_defaults=True):
@@ -15,7 +17,7 @@ class SentenceCheck(Struct, frozen=True, omit_defaults=True):
     start: int
     """Where it begins in the reply's text, in characters."""
     status: CheckStatus
-    """``partly``: it stands on a passage that it does not cite, or only a part of it stands on one."""
+    """``partly``: it stands on a passage that it does not cite, or has few of a passage's words."""
     passage: int = 0
     """The number of the passage that it stands on; 0 for none."""
     start_line: int = 0
@@ -25,15 +27,33 @@ class SentenceCheck(Struct, frozen=True, omit_defaults=True):
     """Its numbers, names, flags and pieces of code that are in no passage, or that a passage contradicts."""
 
 
-class ReplyChecks(Struct, frozen=True, omit_defaults=True):
-    """All verdicts on a reply: how many of each, and the sentences that are not supported."""
+class CheckCounts(Struct, frozen=True, omit_defaults=True):
+    """How many sentences of a reply have each verdict."""
 
     supported: int = 0
     partly: int = 0
     unsupported: int = 0
-    marked: tuple[SentenceCheck, ...] = ()
-    """The first of those that are unsupported."""
 
     @property
     def checked(self) -> int:
         return self.supported + self.partly + self.unsupported
+
+
+class ReplyChecks(Struct, frozen=True):
+    """The verdicts on a reply, in the order of its text; those on record are of unsupported sentences alone."""
+
+    counts: CheckCounts = CheckCounts()
+    sentences: tuple[SentenceCheck, ...] = ()
+
+    @property
+    def checked(self) -> int:
+        return self.counts.checked
+
+    @property
+    def marked(self) -> tuple[SentenceCheck, ...]:
+        """Return the unsupported sentences, as many as are recorded."""
+        return tuple(one for one in self.sentences if one.status == "unsupported")[:MAX_MARKED]
+
+    @property
+    def recorded(self) -> "ReplyChecks":
+        return ReplyChecks(self.counts, self.marked)

@@ -11,6 +11,7 @@ from service.domain.events import Event, PersonalText
 from service.domain.model import Usage
 from service.domain.search import Source
 from service.domain.threads import feedback
+from service.domain.threads.checks import ReplyChecks
 from service.domain.threads.feedback import Feedback, FeedbackGiven
 
 Resolution = Literal["answered", "unanswered"]
@@ -37,6 +38,8 @@ class ReplyStarted(Event, frozen=True, tag="reply-started"):
     """A digest of what is known about the reader who asked: one who resumes by the chat's name alone must match it."""
     is_public: bool = False
     """Asked without a key, of a public site."""
+    features: tuple[str, ...] = ()
+    """Further parts of the stream that its client asked for: one that resumes it gets them again."""
 
 
 class SourcesFound(Event, frozen=True, tag="sources-found"):
@@ -92,6 +95,8 @@ class ReplyCompleted(Event, frozen=True, tag="reply-completed"):
     finish_reason: FinishReason = "stop"
     uncited: bool = False
     """Whether it answers, but cites no passage: nothing shows what it stands on."""
+    checks: Annotated[ReplyChecks | None, Meta(extra={"personal": None})] = None
+    """The verdicts on its sentences; None for a reply that was not checked."""
 
 
 class ReplyStopped(Event, frozen=True, tag="reply-stopped"):
@@ -166,6 +171,7 @@ class CompleteReply(Struct, frozen=True):
     now: datetime
     finish_reason: FinishReason = "stop"
     uncited: bool = False
+    checks: ReplyChecks | None = None
 
 
 class StopReply(Struct, frozen=True):
@@ -207,6 +213,7 @@ class Reply(Struct, frozen=True):
     chat_id: str = ""
     asker: str = ""
     is_public: bool = False
+    features: tuple[str, ...] = ()
     is_undelivered: bool = False
     """Whether its reader lost the connection before the end, or the process that sent it died."""
     resumes: int = 0
@@ -254,6 +261,7 @@ def _recorded(command: RecordCommand, reply: Reply) -> list[ReplyNews]:
                     done.now,
                     done.finish_reason,
                     done.uncited,
+                    done.checks,
                 )
             ]
         case StopReply(reply_id=reply_id, reason=reason, now=now):

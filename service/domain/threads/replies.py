@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from service.domain.model import Usage
 from service.domain.search import Source
+from service.domain.threads.checks import ReplyChecks
 from service.domain.threads.recorded_reply import (
     CallEnd,
     FinishReason,
@@ -74,6 +75,12 @@ class TextDelta(Struct, frozen=True, tag="text-delta"):
     """The model's own words behind the text, for the record; None: they are the same. Empty: the text is ours."""
 
 
+class SentencesChecked(Struct, frozen=True, tag="sentences-checked"):
+    """The verdicts on the sentences so far; each takes the place of the one before."""
+
+    checks: ReplyChecks
+
+
 class ReplyDone(Struct, frozen=True, tag="done"):
     text: str
     """All of it: the joined deltas."""
@@ -84,6 +91,8 @@ class ReplyDone(Struct, frozen=True, tag="done"):
     finish_reason: FinishReason = "stop"
     uncited: bool = False
     """Whether it answers, but cites no passage."""
+    checks: ReplyChecks | None = None
+    """The verdicts for the record."""
 
 
 class ReplyBroken(Struct, frozen=True, tag="broken"):
@@ -93,7 +102,9 @@ class ReplyBroken(Struct, frozen=True, tag="broken"):
     message: str
 
 
-ReplyEvent = ReplyOpened | SearchStarted | SearchFinished | ReplyWaiting | TextDelta | ReplyDone | ReplyBroken
+ReplyEvent = (
+    ReplyOpened | SearchStarted | SearchFinished | ReplyWaiting | TextDelta | SentencesChecked | ReplyDone | ReplyBroken
+)
 """Events that readers receive."""
 
 
@@ -161,8 +172,10 @@ class ReplyReplay:
             case ReplyCompleted() as done:
                 self.is_over = True
                 rest = [TextDelta(done.text[self._published :])] if len(done.text) > self._published else []
+                checks = [SentencesChecked(done.checks)] if done.checks is not None and done.checks.checked else []
                 return [
                     *rest,
+                    *checks,
                     ReplyDone(
                         done.text,
                         done.cited,
@@ -171,6 +184,7 @@ class ReplyReplay:
                         done.usage,
                         done.finish_reason,
                         done.uncited,
+                        done.checks,
                     ),
                 ]
             case ReplyStopped(reason=reason):
@@ -197,10 +211,12 @@ def _hits(sources: Iterable[Source]) -> tuple[SearchHit, ...]:
 def merged(events: Iterable[ReplyEvent]) -> Iterator[ReplyEvent]:
     """Yield the same events, with neighbouring deltas joined where they are many: a late or slow reader gets few.
 
-    A wait that is over is left out.
+    A wait that is over is left out, and so are verdicts that later ones replace.
     """
     held = list(events)
     held = [event for event in held if not isinstance(event, ReplyWaiting) or event is held[-1]]
+    checked = [event for event in held if isinstance(event, SentencesChecked)]
+    held = [event for event in held if not isinstance(event, SentencesChecked) or event is checked[-1]]
     if len(held) <= FEW_DELTAS:
         yield from held
         return

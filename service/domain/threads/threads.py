@@ -99,6 +99,8 @@ class PostMessage(Struct, frozen=True):
     """How many messages the client has in its chat, where too few of them ask for another reply; else 0."""
     is_public: bool = False
     """It came without a key."""
+    features: tuple[str, ...] = ()
+    """Further parts of the stream that the client asks for."""
 
 
 ThreadCommand = StartThread | PostMessage | ReplyCommand | GiveFeedback
@@ -250,7 +252,7 @@ def _post(new: PostMessage, *, replaces: str = "") -> list[ThreadEvent]:
 
 def _reply_to(new: PostMessage, message_id: str) -> ReplyStarted:
     return ReplyStarted(
-        new.reply_id, message_id, new.instance, new.now, chat_id=new.chat_id, asker=new.asker, is_public=new.is_public
+        new.reply_id, message_id, new.instance, new.now, new.chat_id, new.asker, new.is_public, new.features
     )
 
 
@@ -277,8 +279,9 @@ def evolve(thread: ThreadState, event: ThreadEvent) -> ThreadState:
             if index is None:
                 return thread
             reply = Reply(
-                event.reply_id, event.instance, chat_id=event.chat_id, asker=event.asker, is_public=event.is_public
-            )
+                event.reply_id, event.instance, chat_id=event.chat_id, asker=event.asker, is_public=event.is_public,
+                features=event.features,
+            )  # fmt: skip
             asked = thread.turns[index]
             turns = thread.turns if asked.reply is None else thread.turns.first(index + 1)
             turns = turns.with_changed(index, replace(asked, reply=reply))

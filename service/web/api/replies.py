@@ -15,7 +15,7 @@ from service.streams import THREADS, decoded
 from service.web.http.app_keys import CLOSING, REPLIER, STORE, VIEWS
 from service.web.http.live import with_keep_alives, write_now
 from service.web.http.revocation import KEY_REVOKED, SENTENCE, KeyRevoked, revocation_of
-from service.wire import data_stream, ui_messages
+from service.wire import checks, data_stream, ui_messages
 from service.workers.broadcast import Topic
 
 TURN_PIECES = 16
@@ -38,13 +38,15 @@ class ReplySubscription(Struct, frozen=True):
     """Given for a new thread only."""
     may_return: bool = False
     """The reader's client could ask for the rest when its connection breaks."""
+    features: tuple[str, ...] = ()
+    """Further parts of the stream that the client asked for."""
     is_lost: bool = False
     """An earlier reader has lost it: once it is read to its end, no client waits for it any more."""
 
 
 async def send_ui_messages(request: web.Request, reply: ReplySubscription, *, plain: bool) -> web.StreamResponse:
     """Answer with server-sent events; ``plain``: as ``ui_messages.is_plain_reader`` says."""
-    encoder = ui_messages.UiMessageEncoder(plain=plain)
+    encoder = ui_messages.UiMessageEncoder(plain=plain, has_checks=checks.FEATURE in reply.features)
     response = EventSourceResponse(sep="\n", allow_all_methods=True)
     response.headers.update({**ui_messages.HEADERS, **_headers_of(reply)})
     reading = request.app[REPLIER].reading(reply.thread_id, reply.reply_id, may_return=reply.may_return)
@@ -62,7 +64,7 @@ async def send_data_stream(
     request: web.Request, reply: ReplySubscription, *, headers: dict[str, str]
 ) -> web.StreamResponse:
     """Answer with the lines of AI SDK 4."""
-    encoder = data_stream.DataStreamEncoder()
+    encoder = data_stream.DataStreamEncoder(has_checks=checks.FEATURE in reply.features)
     response = web.StreamResponse(headers={**data_stream.HEADERS, **_headers_of(reply), **headers})
     reading = request.app[REPLIER].reading(reply.thread_id, reply.reply_id, may_return=reply.may_return)
     with suppress(KeyRevoked), reading:

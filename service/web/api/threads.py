@@ -36,10 +36,11 @@ from service.web.http.problems import ACTOR, decoded_at, metadata_of, read_body
 from service.web.http.query_params import query_param
 from service.web.http.schemas import MESSAGE, QUESTION, WHOLE
 from service.web.http.versioning import deprecated
-from service.wire import data_stream, ui_messages
+from service.wire import checks, data_stream, ui_messages
 from service.workers.broadcast import Topic
 
 MAX_ID_CHARACTERS = 200
+FEATURES = (checks.FEATURE,)
 MAX_ECHOES = 20
 """Number of a chat's last messages that are searched for the thread that they name."""
 
@@ -134,6 +135,10 @@ class ThreadBody(Struct, rename="camel"):
     message_id: Annotated[Any, described("The client's own id of the message that is edited, or answered again.")] = (
         None
     )
+    features: Annotated[
+        Annotated[list[Text200], Meta(max_length=20)] | None,
+        described("Further parts of the stream: `checks` for a verdict on each sentence. Others are ignored."),
+    ] = None
     regenerate: Annotated[Any, described("`true` is the same as `trigger` `regenerate-message`.")] = None
 
 
@@ -303,7 +308,7 @@ async def _reply_to_resume(request: web.Request) -> ReplySubscription | None:
         await replier.settle_if_orphaned(thread_id, reply.reply_id, reply.instance)
         await replier.record_reconnect(thread_id, reply.reply_id)
     topic = request.app[BROADCAST].find(reply.reply_id)
-    return ReplySubscription(thread_id, reply.reply_id, topic, may_return=True, is_lost=True)
+    return ReplySubscription(thread_id, reply.reply_id, topic, may_return=True, is_lost=True, features=reply.features)
 
 
 async def _post(
@@ -322,8 +327,9 @@ async def _post(
         topics.close(message.reply_id)
         topic = topics.find(posted.reply_id)
     return ReplySubscription(
-        posted.thread_id, posted.reply_id, topic, thread_key=posted.thread_key, may_return=bool(message.chat_id)
-    )
+        posted.thread_id, posted.reply_id, topic, thread_key=posted.thread_key, may_return=bool(message.chat_id),
+        features=message.features,
+    )  # fmt: skip
 
 
 async def _record(request: web.Request, project: ProjectView, body: ThreadBody, message: PostMessage) -> PostedMessage:
@@ -371,6 +377,7 @@ def _message(body: ThreadBody, domain: str, request: web.Request, api_version: L
         edits=bool(chat_id) or isinstance(body.trigger, str) or bool(_id_in(body.message_id)),
         listed=len(body.messages) if api_version == 1 and chat_id else 0,
         is_public=is_keyless(request),
+        features=tuple(name for name in FEATURES if name in (body.features or ())),
     )
 
 

@@ -1,0 +1,94 @@
+"""The checks of a reply while it is given: between its events, and never in their way.
+
+Text is split as it passes; passages are read and sentences judged in a thread, one batch after the other. What is known
+goes out with the next event, and all of it before the last one.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+
+import structlog
+from msgspec.structs import replace
+
+from service.assistant.sentence_checks.checker import SentenceChecker
+from service.assistant.sentence_checks.passages import GivenPassage
+from service.assistant.sentence_checks.units import Unit
+from service.domain.threads.checks import ReplyChecks
+from service.domain.threads.replies import AnswerEvent, ReplyDone, SearchFinished, SentencesChecked, TextDelta
+
+log = structlog.get_logger()
+
+GROWTH = 4
+"""The verdicts are published when a quarter more of them are known: so they cost no more than some times their size."""
+
+
+class LiveChecks:
+    def __init__(self, said: Iterable[str], passages: Callable[[], Sequence[GivenPassage]], *, begun: str = "") -> None:
+        """``passages``: those found so far; ``begun``: the text that an earlier process has sent."""
+        self._checker = SentenceChecker(said)
+        self._passages = passages
+        self._units: list[Unit] = self._checker.feed(begun)
+        self._work: asyncio.Task[None] | None = None
+        self._published = 0
+
+    async def watch(self, events: AsyncGenerator[AnswerEvent, None]) -> AsyncGenerator[AnswerEvent, None]:
+        """Yield the events of a reply, and between them the verdicts on its sentences."""
+        try:
+            async for event in events:
+                if isinstance(event, ReplyDone):
+                    checks = await self._finish()
+                    if checks.checked:
+                        yield SentencesChecked(checks)
+                    yield replace(event, checks=checks.recorded)
+                    return
+                yield event
+                if isinstance(event, TextDelta):
+                    self._units += self._checker.feed(event.text)
+                if self._units or isinstance(event, SearchFinished):
+                    self._begin()
+                if (grown := self._grown()) is not None:
+                    yield grown
+        finally:
+            if self._work is not None and not self._work.done():
+                self._work.cancel()
+                await asyncio.wait([self._work])
+
+    def _begin(self) -> None:
+        if self._work is None or self._work.done():
+            self._work = asyncio.create_task(self._judge(), name="sentence checks")
+
+    async def _judge(self) -> None:
+        """Judge what is finished by now, and what is finished meanwhile."""
+        while True:
+            units, self._units = self._units, []
+            try:
+                await asyncio.to_thread(self._checked, self._passages(), units)
+            except Exception:  # a reply is worth more than its checks
+                log.exception("sentences were not checked")
+            if not self._units:
+                return
+
+    def _checked(self, passages: Sequence[GivenPassage], units: Sequence[Unit]) -> None:
+        self._checker.add_passages(passages)
+        self._checker.judge(units)
+
+    def _grown(self) -> SentencesChecked | None:
+        """Return the verdicts when there are enough new ones, and no thread works on them."""
+        if self._work is None or not self._work.done():
+            return None
+        known = len(self._checker.checks)
+        if known - self._published <= self._published // GROWTH:
+            return None
+        self._published = known
+        return SentencesChecked(self._checker.summary)
+
+    async def _finish(self) -> ReplyChecks:
+        """Return the verdicts on the whole text."""
+        self._units += self._checker.finish()
+        if self._work is None or self._units:
+            self._begin()
+        while self._work is not None and not self._work.done():
+            await asyncio.wait([self._work])
+            if self._units:
+                self._begin()
+        return self._checker.summary

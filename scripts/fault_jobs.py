@@ -10,7 +10,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from scripts.fault_site import Count, Site, site
@@ -37,13 +37,13 @@ def scripted(asked: Asked) -> Reply | Failure:
 
 
 @contextlib.contextmanager
-def provider() -> Iterator[str]:
+def provider(answer: Callable[[Asked], Reply | Failure] = scripted) -> Iterator[str]:
     """Yield the address of a provider that outlives every kill, in a thread of its own."""
     found: list[str] = []
     began, stop = threading.Event(), threading.Event()
 
     async def serve() -> None:
-        async with ScriptedProvider(scripted) as there:
+        async with ScriptedProvider(answer) as there:
             found.append(there.openai_base)
             began.set()
             await asyncio.to_thread(stop.wait)

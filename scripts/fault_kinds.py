@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from scripts.fault_jobs import kill_jobs
+from scripts.fault_replies import kill_replies
 from scripts.fault_site import Count, Lost, Site, site
 from tests.end_to_end.scripted import free_port
 
@@ -393,6 +394,7 @@ def read_only(root: Path, rounds: int, chance: random.Random, count: Count) -> N
 FAULTS: dict[str, Fault] = {
     "kill-serve": kill_serve,
     "kill-jobs": kill_jobs,
+    "kill-replies": kill_replies,
     "kill-index": kill_index,
     "kill-backup": kill_backup,
     "kill-restore": kill_restore,

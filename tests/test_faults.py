@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parent.parent
 
 
-@pytest.mark.parametrize("fault", ["kill-jobs", "kill-migrate", "kill-erase", "disk-full"])
+@pytest.mark.parametrize("fault", ["kill-jobs", "kill-replies", "kill-migrate", "kill-erase", "disk-full"])
 def test_fault_loses_nothing_acknowledged(fault):
     command = [sys.executable, "-m", "scripts.faults_run", "--rounds", "1", "--only", fault, "--json"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)

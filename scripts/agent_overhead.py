@@ -95,6 +95,9 @@ class ScriptedModels:
     def for_assistant(self) -> Model:
         return self.model
 
+    def for_planning(self) -> None:
+        return None
+
     async def prepare(self) -> None:
         pass
 

@@ -28,8 +28,10 @@ from service.assistant.failures import (
     is_filtered,
 )
 from service.assistant.finding import Finder
+from service.assistant.first_search import FirstSearch
 from service.assistant.model_tools import READ_PAGE, SEARCH, Toolbox, ToolResult, told
 from service.assistant.notes import continue_request, cut_off_note
+from service.assistant.planning import Planner
 from service.assistant.query import is_about_this_page, is_small_talk, query_for
 from service.assistant.question import DEFAULT_SETTINGS, AnswerSettings, Question
 from service.assistant.sentence_checks.live import LiveChecks
@@ -45,7 +47,6 @@ from service.domain.threads.replies import (
     ReplyBroken,
     ReplyDone,
     ReplyWaiting,
-    SearchStarted,
 )
 from service.ports.context_budget import ContextBudget, context_budget, reply_within
 from service.ports.model import (
@@ -72,16 +73,21 @@ NO_END = ModelEnd("stop", (), Usage(), "")
 
 
 async def answer(
-    question: Question, *, index: SearchIndex, model: Model, settings: AnswerSettings = DEFAULT_SETTINGS
+    question: Question,
+    *,
+    index: SearchIndex,
+    model: Model,
+    settings: AnswerSettings = DEFAULT_SETTINGS,
+    planner: Planner | None = None,
 ) -> AsyncGenerator[AnswerEvent, None]:
     """All that follows ``ReplyOpened``; the last event is ``ReplyDone``, or ``ReplyBroken`` for a ``ServiceError``.
 
     Of a failure of the model readers learn no more than ``failures`` has; a ``ModelFailure`` before it has the rest. An
-    empty reply of the model is asked for once more.
+    empty reply of the model is asked for once more. ``planner``: None where no search is planned.
     Closing the generator ends the model's call. Anything but a ``ServiceError`` is a bug and is raised.
     """
     try:
-        answering = _Answering(question, index, model, settings)
+        answering = _Answering(question, index, model, settings, planner)
         async with aclosing(answering.run()) as events, aclosing(answering.checks.watch(events)) as checked:
             async for event in checked:
                 yield event
@@ -94,9 +100,12 @@ async def answer(
 
 
 class _Answering:
-    def __init__(self, question: Question, index: SearchIndex, model: Model, settings: AnswerSettings) -> None:
+    def __init__(
+        self, question: Question, index: SearchIndex, model: Model, settings: AnswerSettings, planner: Planner | None
+    ) -> None:
         self._question = question
         self._model = model
+        self._planner = planner
         self._settings = settings
         self._mark = mark_for(question.reply_id)
         self._finder = Finder(question, index, settings)
@@ -126,12 +135,14 @@ class _Answering:
         if question.progress.searches:
             self._passages = await self._finder.recall(question.progress, whole_page=whole_page)
             await asyncio.to_thread(self._transcript.take_up, question.progress)
-            self._tools.charge(question.progress.searches - 1)
+            self._tools.charge(question.progress.searches - (2 if question.progress.planned_by else 1))
         else:
-            call_id = self._finder.next_call()
-            yield SearchStarted(call_id, query)
-            self._passages, finished = await self._finder.search(call_id, [query], whole_page=whole_page)
-            yield finished
+            first = FirstSearch(question, self._finder, self._planner, mark=self._mark)
+            async with aclosing(first.run([query], whole_page=whole_page)) as events:
+                async for found in events:
+                    yield found
+            self._passages = first.passages
+            self._transcript.usage += first.usage
 
         # Not before: a provider's library may have to be imported for it, and the reader has something to look at now.
         try:

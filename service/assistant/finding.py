@@ -110,7 +110,7 @@ class Finder:
             self._address(source.number, source.url)
         self._calls = progress.searches
         queries = (progress.query, *progress.planned)
-        material = await self._material(queries, self.first_tokens, whole_page=whole_page)
+        material = await self._material(queries, self.first_tokens, pages=progress.expected, whole_page=whole_page)
         self.words = material.words
         again = [section for section in material.sections if _key(section) in self._sources]
         passages = self._numbered(again)

@@ -22,7 +22,7 @@ from service.assistant.query import is_small_talk
 from service.assistant.question import Question
 from service.domain.errors import ServiceError
 from service.domain.model import Usage
-from service.ports.model import Model, ModelEnd, ModelRequest, ModelText, OutputSchema
+from service.ports.model import Model, ModelEnd, ModelMessage, ModelRequest, ModelText, OutputSchema
 from service.retrieval.material.sides import sides_of
 
 DEADLINE_SECONDS = 1.5
@@ -33,8 +33,8 @@ MAX_QUESTION_CHARACTERS, MAX_PART_CHARACTERS, MAX_PAGE_CHARACTERS = 400, 200, 16
 MAX_PARTS, MAX_PAGES = 4, 5
 MAX_BRACES = 20
 """Places in a reply at which a document may begin."""
-WEAK_COVERAGE = 0.5
-"""The part of the question's words that the best page has at least; with less the first search is weak."""
+PLANNED = "plan"
+"""The reason on record for the end of a call for a plan."""
 
 SCHEMA = OutputSchema(
     "search_plan",
@@ -79,22 +79,18 @@ def needs_plan(question: Question) -> bool:
     return not is_small_talk(question.text) and (bool(question.earlier) or bool(sides_of(question.text)))
 
 
-class PlanCall:
-    """A call for a plan, under way from when this is made until ``result`` or ``close``."""
+class Planner(Struct, frozen=True):
+    """The model that plans. ``sleep`` waits for the deadline."""
 
-    def __init__(
-        self,
-        model: Model,
-        question: Question,
-        *,
-        mark: str,
-        site_language: str = "",
-        page_titles: Sequence[str] = (),
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
-        """``site_language``, ``page_titles``: of the documentation and of pages found, where they are known."""
-        self._model = model
-        self._usage = Usage()
+    model: Model
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+
+    def begin(
+        self, question: Question, *, mark: str, site_language: str = "", page_titles: Sequence[str] = ()
+    ) -> "PlanCall":
+        """Begin the call; ``site_language`` and ``page_titles`` are of the documentation and of pages that were found,
+        where they are known.
+        """
         messages = planning_messages(
             question.text,
             earlier=question.earlier,
@@ -104,6 +100,18 @@ class PlanCall:
             site_language=site_language,
             page_titles=page_titles,
         )
+        return PlanCall(self.model, messages, self.sleep)
+
+
+class PlanCall:
+    """A call for a plan, under way from when this is made until ``result`` or ``close``."""
+
+    def __init__(
+        self, model: Model, messages: tuple[ModelMessage, ...], sleep: Callable[[float], Awaitable[None]]
+    ) -> None:
+        self.model = model.name
+        self._model = model
+        self._usage = Usage()
         request = ModelRequest(messages, max_output_tokens=MAX_OUTPUT_TOKENS, output_schema=SCHEMA, on_usage=self._use)
         self._call = asyncio.create_task(self._plan(request), name="plan")
         self._deadline = asyncio.ensure_future(sleep(DEADLINE_SECONDS))

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from service.assistant.answer_text import AnswerText
 from service.assistant.joint import Joint
+from service.assistant.planning import PLANNED
 from service.domain.model import Usage
 from service.domain.threads.progress import ReplyProgress
 from service.domain.threads.recorded_reply import CallEnd, FinishReason
@@ -62,6 +63,8 @@ class Transcript:
         """Read what is on record, to go on behind it. The cost grows with its length: call it in a thread."""
         words: list[str] = []
         for call in progress.calls:
+            if call.end is not None and call.end.reason == PLANNED:
+                continue
             self._written.feed(call.raw)
             words.append(call.raw)
             if call.end is not None:

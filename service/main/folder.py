@@ -326,6 +326,7 @@ def configured_models(settings: "Settings", env: Mapping[str, str] = os.environ)
         [_model_settings(alias, section) for alias, section in settings.models.items()],
         agent=settings.agent.model,
         assistant=settings.assistant.model,
+        planner=settings.assistant.planner,
         builtin_agent=BuiltinEditor(),
         builtin_assistant=BuiltinAnswer(),
         env=env,

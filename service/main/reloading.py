@@ -10,8 +10,8 @@ from service.ports.model import Model, Models
 from service.runtime.settings import Settings
 
 AT_ONCE = (
-    "agent.model", "assistant.max_cost_usd_day", "assistant.model", "limits.", "log.level", "models.",
-    "server.max_connections_per_address", "server.proxy_header", "server.trusted_proxies",
+    "agent.model", "assistant.max_cost_usd_day", "assistant.model", "assistant.planner", "limits.", "log.level",
+    "models.", "server.max_connections_per_address", "server.proxy_header", "server.trusted_proxies",
 )  # fmt: skip
 """Beginnings of the names that take effect by reading the settings again. All others take a restart."""
 
@@ -69,6 +69,10 @@ class CurrentModels:
 
     def for_assistant(self) -> Model:
         return self._measured(self._models.for_assistant())
+
+    def for_planning(self) -> Model | None:
+        planner = self._models.for_planning()
+        return None if planner is None else self._measured(planner)
 
     def builtin_for_assistant(self) -> Model:
         return self._measured(self._models.builtin_for_assistant())

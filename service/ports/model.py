@@ -206,5 +206,8 @@ class Models(Protocol):
 
     def for_assistant(self) -> Model: ...
 
+    def for_planning(self) -> Model | None:
+        """Return the model that plans the search before an answer; None where none does."""
+
     def builtin_for_assistant(self) -> Model:
         """Return the builtin model, which costs nothing, whatever the settings name."""

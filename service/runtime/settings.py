@@ -66,6 +66,10 @@ class AgentSection(Struct, frozen=True, forbid_unknown_fields=True):
 
 class AssistantSection(Struct, frozen=True, forbid_unknown_fields=True):
     model: str = ""
+    planner: str = ""
+    """The model that plans the search for a question that its words alone do not find: an alias below, or ``off``.
+    Empty: the assistant's own model.
+    """
     suggestions: bool = True
     max_searches: Annotated[int, Meta(ge=0)] = 3
     """Further searches and page reads that a model may make for one answer."""

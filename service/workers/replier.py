@@ -29,6 +29,7 @@ from eventstore import (
 )
 from service.assistant.answer import answer
 from service.assistant.context import Exchange
+from service.assistant.planning import Planner
 from service.assistant.question import AnswerSettings, Question
 from service.domain.errors import Conflict, NotFound
 from service.domain.events import DAMAGED
@@ -380,7 +381,7 @@ class Replier:
                                 )
                             )
                         case SearchFinished() as found:
-                            searched = (found.query, found.sources, found.planned_by, found.planned)
+                            searched = (found.query, found.sources, found.planned_by, found.planned, found.expected)
                             writer.add(RecordSources(reply_id, *searched))
                         case ReplyBroken(code="interrupted"):
                             await writer.end(StopReply(reply_id, "interrupted", now()))
@@ -409,15 +410,31 @@ class Replier:
         context, spending = self._context, self._context.spending
         if spending is not None and spending.concerns(is_public=is_public):
             return self._bounded_events(question, spending, is_public=is_public)
-        return answer(question, index=context.index, model=context.models.for_assistant(), settings=context.settings)
+        model, planner = context.models.for_assistant(), context.models.for_planning()
+        return answer(
+            question,
+            index=context.index,
+            model=model,
+            settings=context.settings,
+            planner=None if planner is None else Planner(planner),
+        )
 
     async def _bounded_events(
         self, question: Question, spending: Spending, *, is_public: bool
     ) -> AsyncGenerator[AnswerEvent, None]:
         context, paid = self._context, PaidReply(question.domain, question.reply_id, is_public)
+        planner = context.models.for_planning()
         async with (
             spending.budget(paid, context.models) as budget,
-            aclosing(answer(question, index=context.index, model=budget.model, settings=context.settings)) as events,
+            aclosing(
+                answer(
+                    question,
+                    index=context.index,
+                    model=budget.model,
+                    settings=context.settings,
+                    planner=None if planner is None else Planner(budget.within(planner)),
+                )
+            ) as events,
         ):
             async for event in events:
                 yield event

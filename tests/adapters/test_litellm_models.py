@@ -78,6 +78,25 @@ def test_defaults_are_aliases_builtin_or_whole_names():
     assert models(agent="mistral/mistral-large-latest").for_agent("").name == "mistral/mistral-large-latest"
 
 
+def test_model_of_the_assistant_plans_unless_another_does():
+    assert models(LOCAL, SONNET, assistant="local").for_planning().name == LOCAL.model
+    assert models(LOCAL, SONNET, assistant="sonnet", planner="local").for_planning().name == LOCAL.model
+    assert models(SONNET, planner="mistral/mistral-small-latest").for_planning().name == "mistral/mistral-small-latest"
+
+
+def test_nothing_plans_when_switched_off_or_for_the_builtin_model():
+    assert models(SONNET, planner="off").for_planning() is None
+    assert models().for_planning() is None
+    assert models(SONNET, assistant="builtin", planner="sonnet").for_planning() is None
+
+
+def test_planner_that_cannot_plan_is_reported_at_the_start():
+    with pytest.raises(Invalid, match="plans nothing"):
+        models(SONNET, planner="builtin")
+    with pytest.raises(NotFound):
+        models(SONNET, planner="haiku")
+
+
 def test_an_alias_may_be_builtin_by_another_name():
     chosen = models(ModelSettings(alias="opus", model="builtin/editor"), env={"ANTHROPIC_API_KEY": "k"})
     assert chosen.for_agent("opus") is EDITOR

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from service.assistant.context import Exchange
-from service.assistant.planning import SCHEMA, Plan, PlanCall, Planned, needs_plan, plan_in
+from service.assistant.planning import SCHEMA, Plan, Planned, Planner, needs_plan, plan_in
 from service.assistant.question import Question
 from service.domain.errors import Forbidden, QuotaUsedUp, Unavailable
 from service.domain.model import Usage
@@ -57,7 +57,7 @@ class SlowModel(ScriptedModel):
 
 
 async def planned(model, question=QUESTION, deadline=None):
-    call = PlanCall(model, question, mark="mark", sleep=(deadline or Deadline()).sleep)
+    call = Planner(model, (deadline or Deadline()).sleep).begin(question, mark="mark")
     async with asyncio.timeout(60):
         return await call.result()
 

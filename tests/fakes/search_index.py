@@ -68,12 +68,16 @@ class FakeSearchIndex:
                 key = (place.path, section.start_line)
                 scores[key] = max(scores.get(key, 0.0), score / found[0][0])
         whole = self._readable(domain, request.whole_page, request.filter.groups) if request.whole_page else None
-        matched = {path for path, _ in scores} | ({whole} - {None})
+        expected = {
+            path for path in parsed if {path, site.pages[path].title} & {*request.pages}
+            and self._readable(domain, path, request.filter.groups)
+        }  # fmt: skip
+        matched = {path for path, _ in scores} | ({whole} - {None}) | expected
         pages = [path for path in parsed if path in matched]
         pieces = [
             Piece(
                 number << 16 | at, number, _section(site.pages[path], section, 0.0, False),
-                max((score for (one, _), score in scores.items() if one == path), default=0.0),
+                max((score for (one, _), score in scores.items() if one == path), default=0.9),
                 (scores.get((path, section.start_line), 0.0),), (path, section.start_line) in request.known,
             )
             for number, path in enumerate(pages)

@@ -29,6 +29,9 @@ class PatientModel(OneModel):
     def for_assistant(self):
         return self
 
+    def for_planning(self):
+        return None
+
     async def window_tokens(self):
         return None
 

@@ -63,6 +63,9 @@ class OneModel:
     def for_assistant(self):
         return self._model
 
+    def for_planning(self):
+        return None
+
 
 @pytest.fixture
 async def store(tmp_path):

@@ -38,6 +38,9 @@ class OneModel:
     def for_assistant(self):
         return self.model
 
+    def for_planning(self):
+        return None
+
     async def window_tokens(self):
         return None
 
@@ -132,6 +135,9 @@ class HeldModel(OneModel):
 
     def for_assistant(self):
         return self
+
+    def for_planning(self):
+        return None
 
     async def reply(self, request):
         self.calls += 1
@@ -264,6 +270,9 @@ async def test_a_reply_that_never_ends_is_cut_off(store, followed):
 
         def for_assistant(self):
             return self
+
+        def for_planning(self):
+            return None
 
         async def reply(self, request):
             while True:

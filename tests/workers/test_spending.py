@@ -31,6 +31,9 @@ class Both:
     def for_assistant(self):
         return self.paid
 
+    def for_planning(self):
+        return None
+
     def builtin_for_assistant(self):
         return self.builtin
 

@@ -15,6 +15,8 @@ from service.ports.model import Model
 __all__ = ["ConfiguredModels", "LitellmModel", "ModelSettings"]
 
 BUILTIN = "builtin"
+OFF = "off"
+"""In place of a planner: no search is planned."""
 
 
 class _Usual(Struct, frozen=True):
@@ -46,10 +48,11 @@ class ConfiguredModels:
 
     ``agent`` and ``assistant`` are the settings' defaults: an alias, ``builtin``, or a litellm model string as it is.
     Without them the default is ``sonnet`` if that is a real model, else the first that is configured, else builtin.
+    ``planner`` is one of these, too, or ``off``; without it the assistant's model plans.
 
     Raises:
         NotFound: a default or a fallback is no alias (``code`` ``unknown_model``).
-        Invalid: a fallback is builtin, or leads back to its own model (``code`` ``bad_settings``).
+        Invalid: a planner or a fallback is builtin, or a fallback leads back to its own model (``bad_settings``).
     """
 
     def __init__(
@@ -61,6 +64,7 @@ class ConfiguredModels:
         env: Mapping[str, str],
         agent: str = "",
         assistant: str = "",
+        planner: str = "",
     ) -> None:
         self._builtin_agent, self._builtin_assistant = builtin_agent, builtin_assistant
         self._env = env
@@ -72,6 +76,12 @@ class ConfiguredModels:
         first = "sonnet" if "sonnet" in self._settings else next(iter(self._settings), BUILTIN)
         self._agent = self._default(agent or first)
         self._assistant = self._default(assistant or first)
+        self._planner = planner if planner == OFF else self._default(planner or self._assistant)
+        if planner and planner != OFF and self._is_builtin(self._planner):
+            raise Invalid(
+                f"the planner cannot be {planner!r}, which is builtin and plans nothing; name another model or {OFF!r}",
+                code="bad_settings",
+            )
 
     def _default(self, alias: str) -> str:
         if "/" in alias and alias not in self._settings:
@@ -86,6 +96,11 @@ class ConfiguredModels:
 
     def for_assistant(self) -> Model:
         return self._model(self._assistant) or self._builtin_assistant
+
+    def for_planning(self) -> Model | None:
+        if self._planner == OFF or self._is_builtin(self._assistant):
+            return None
+        return self._model(self._planner)
 
     def builtin_for_assistant(self) -> Model:
         return self._builtin_assistant

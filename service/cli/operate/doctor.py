@@ -267,6 +267,9 @@ async def _look_at_models(runtime: Runtime, *, ask: bool) -> AsyncIterator[Findi
             )  # fmt: skip
     try:
         used = {"agent": runtime.models.for_agent(""), "assistant": runtime.models.for_assistant()}
+        planner = runtime.models.for_planning()
+        if planner is not None and planner.name != used["assistant"].name:
+            used["planner"] = planner
     except ServiceError as error:
         yield Finding("model", "wrong", str(error), '[models.NAME] in docsmith.toml, or model = "builtin"')
         return

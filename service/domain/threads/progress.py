@@ -29,8 +29,10 @@ class ReplyProgress(Struct, frozen=True):
     sources: tuple[Source, ...] = ()
     """By their numbers."""
     query: str = ""
-    """The first search, and what a plan added to it."""
+    """The search for the first prompt: the planned one where there is a plan, else the first."""
     planned: tuple[str, ...] = ()
+    expected: tuple[str, ...] = ()
+    planned_by: str = ""
     searches: int = 0
     """Search steps and pages read."""
     is_readable: bool = True
@@ -54,7 +56,7 @@ def progress_of(events: Iterable[ThreadEvent], reply_id: str) -> ReplyProgress:
     for event in events:
         match event:
             case SourcesFound(reply_id=of) as found if of == reply_id:
-                first = first or found
+                first = found if first is None or found.planned_by else first
                 searches += 1
                 sources.update((source.number, source) for source in found.sources)
             case ReplyWritten(reply_id=of) as segment if of == reply_id:
@@ -78,6 +80,8 @@ def progress_of(events: Iterable[ThreadEvent], reply_id: str) -> ReplyProgress:
         tuple(sources[number] for number in sorted(sources)),
         "" if first is None else first.query,
         () if first is None else first.planned,
+        () if first is None else first.expected,
+        "" if first is None else first.planned_by,
         searches,
         is_readable=GONE.isdisjoint(texts),
     )

@@ -50,7 +50,9 @@ class SourcesFound(Event, frozen=True, tag="sources-found"):
     planned_by: str = ""
     """The model that planned the search; empty for one that was not planned."""
     planned: Annotated[tuple[str, ...], Meta(extra={"personal": []})] = ()
-    """The plan's searches besides the query, and the titles of pages that it expected."""
+    """The queries that were searched for besides."""
+    expected: Annotated[tuple[str, ...], Meta(extra={"personal": []})] = ()
+    """The pages that were expected to answer, by title or path."""
 
 
 class CallEnd(Struct, frozen=True, omit_defaults=True):
@@ -141,6 +143,7 @@ class RecordSources(Struct, frozen=True):
     sources: tuple[Source, ...]
     planned_by: str = ""
     planned: tuple[str, ...] = ()
+    expected: tuple[str, ...] = ()
 
 
 class RecordText(Struct, frozen=True):
@@ -239,7 +242,7 @@ def decide(command: ReplyCommand, reply: Reply) -> list[ReplyNews]:
 def _recorded(command: RecordCommand, reply: Reply) -> list[ReplyNews]:
     match command:
         case RecordSources() as new:
-            return [SourcesFound(new.reply_id, new.query, new.sources, new.planned_by, new.planned)]
+            return [SourcesFound(new.reply_id, new.query, new.sources, new.planned_by, new.planned, new.expected)]
         case RecordText(reply_id=reply_id) as new:
             is_empty = not new.text and not new.thinking and not new.raw and new.call is None
             return [] if is_empty else [ReplyWritten(reply_id, new.text, new.thinking, new.raw, new.call)]

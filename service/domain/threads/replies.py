@@ -60,6 +60,7 @@ class SearchFinished(Struct, frozen=True, tag="search-finished"):
     planned_by: str = ""
     """As ``SourcesFound`` has it; for the record, not for clients."""
     planned: tuple[str, ...] = ()
+    expected: tuple[str, ...] = ()
 
 
 class ReplyWaiting(Struct, frozen=True, tag="waiting"):

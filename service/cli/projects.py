@@ -287,6 +287,8 @@ async def show_project_(runtime: Runtime, options: Options, output: Output) -> i
 def _index_of(site: SiteView) -> dict[str, str]:
     """The state of a site's search index, and why it is behind if it is."""
     found = {"indexed": f"{site.indexed_at}, {site.pages:,} pages" if site.indexed_at else "never"}
+    if site.public:
+        found["access"] = f"public, without a key: docsmith site show {site.domain}"
     if (failure := site.failure) is not None:
         times = f"{failure.times} times in a row, the last time" if failure.times > 1 else "the last time"
         found["behind"] = (

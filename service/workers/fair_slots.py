@@ -109,7 +109,7 @@ def build_slots() -> FairSlots:
 
 
 def reply_slots(total: int) -> FairSlots:
-    """Return slots for replies: three quarters at most for one organization, so that the flood of one site never keeps
-    the sites of others waiting.
+    """Return slots for replies: three quarters for one organization at most, so that the flood of one site does not
+    keep the sites of others waiting. Fewer than four slots are not parted.
     """
-    return FairSlots(total, share=max(1, -(-total * 3 // 4)))
+    return FairSlots(total, share=total if total < 4 else total * 3 // 4)

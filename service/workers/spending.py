@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from functools import partial
 
+import structlog
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -28,13 +29,15 @@ from service.runtime.system import now
 from service.streams import SPENDING
 from service.workers.retry import retry_while_unavailable
 
+log = structlog.get_logger()
+
 CHARACTERS_PER_TOKEN = 4
 RECORD_SECONDS = 5.0
 TYPICAL_OUTPUT_TOKENS = 2_000
 """Tokens that a call writes at most, as a rule."""
 NOTICE = (
-    "The language model of this site has used up its budget for today, so these are the passages of the documentation"
-    " that fit best.\n\n"
+    "The language model of this site has no budget left for today, so these are the passages of the documentation that"
+    " fit best.\n\n"
 )
 
 
@@ -51,6 +54,7 @@ class Spending:
 
     def __init__(self, store: EventStore, bounds: CostBounds) -> None:
         self._store, self.bounds = store, bounds
+        self._has_warned = False
 
     def concerns(self, *, is_public: bool) -> bool:
         """Return whether a reply may be bounded at all."""
@@ -72,6 +76,12 @@ class Spending:
         """Raise CostBoundReached."""
         command = ReserveCost(reply.reply_id, usd, reply.is_public, self.bounds, now())
         await execute(self._store, SPENDING, day, command, command_id=CommandId())
+
+    def warn(self, reason: str, model: str) -> None:
+        """Log once why a model is not called for callers without a key, or why a bound on it does not hold."""
+        if not self._has_warned:
+            self._has_warned = True
+            log.warning("no cost bound holds for the assistant's model", model=model, reason=reason)
 
     async def _record(self, reply: PaidReply, day: str, usd: float) -> None:
         command = RecordCost(reply.reply_id, usd, reply.is_public, now())
@@ -120,7 +130,10 @@ class ReplyBudget:
             return True
         price = await self._model.price()
         if price is None:  # a bound would not hold
+            self._spending.warn("its price is not known", self._model.name)
             return not reply.is_public
+        if not bound and not price.is_free:
+            self._spending.warn("it costs money, and there is no cost bound", self._model.name)
         self._bound = bound
         return price.is_free
 

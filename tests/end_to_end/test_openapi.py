@@ -81,6 +81,13 @@ def test_every_route_is_described_or_is_no_part_of_the_api():
     assert {path for path in rest if not path.startswith(NOT_OF_THE_API)} == set()
 
 
+def test_assistant_may_be_asked_without_a_key():
+    for methods in description()["paths"].values():
+        for operation in methods.values():
+            wants = {"Assistant": [{}, {"assistant": []}], "Agent": [{"admin": []}]}.get(operation["tags"][0])
+            assert wants is None or operation["security"] == wants, operation["operationId"]
+
+
 def test_field_has_what_its_schema_has_besides_its_text():
     field = description()["components"]["schemas"]["LiveEvent"]["properties"]["type"]
     assert "job-started" in field["examples"]

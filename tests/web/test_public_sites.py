@@ -1,5 +1,7 @@
 """Sites without a key: who gets in, from where, and how often; attacked as strangers would."""
 
+import asyncio
+
 import aiohttp
 import pytest
 
@@ -131,6 +133,18 @@ async def test_forwarded_address_of_a_stranger_is_not_believed(tmp_path, http):
         await stranger.until(200)
         assert (await stranger.ask(X_Forwarded_For="192.0.2.1", Forwarded="for=192.0.2.1"))[0] == 200
         assert (await stranger.ask(X_Forwarded_For="192.0.2.2", Forwarded="for=192.0.2.2"))[0] == 429
+
+
+async def test_limit_holds_for_many_at_once_on_two_instances(tmp_path, http):
+    settings = AdmissionSettings(Limits(public_site=7))
+    async with entrance(tmp_path, settings) as one, entrance(tmp_path, settings) as two:
+        await one.open_site("alpha")
+        strangers = (Stranger(http, one), Stranger(http, two))
+        for stranger in strangers:
+            await stranger.until(200)
+        statuses = [answer[0] for answer in await asyncio.gather(*(strangers[n % 2].ask() for n in range(20)))]
+        assert statuses.count(200) == 5
+        assert statuses.count(429) == 15
 
 
 async def test_day_of_a_site_runs_out_for_all_addresses_and_survives(tmp_path, http):

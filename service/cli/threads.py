@@ -57,7 +57,13 @@ async def ask(runtime: Runtime, options: Options, output: Output) -> int:
             on_model_failure=lambda failure: reasons.append(failure.reason),
         )
         replier = Replier(
-            runtime.store, runtime.views, broadcast, context, instance=instance.name, is_alive=instance.is_alive
+            runtime.store,
+            runtime.views,
+            broadcast,
+            context,
+            instance=instance.name,
+            is_alive=instance.is_alive,
+            crashed=instance.crashed,
         )
         ready = asyncio.Event()
         replying = asyncio.create_task(replier.run(ready=ready))

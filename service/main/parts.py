@@ -106,6 +106,7 @@ class Parts:
             context,
             instance=instance.name,
             is_alive=instance.is_alive,
+            crashed=instance.crashed,
         )
         self.job_runner = JobRunner(
             runtime.store,

@@ -1,5 +1,7 @@
 """Threads and their replies: those under way, and those of a chat."""
 
+from collections.abc import Collection
+
 from msgspec import Struct
 
 from eventstore import EventStore, Views, load
@@ -12,6 +14,8 @@ from service.streams import THREADS, decoded
 
 MAX_CANDIDATES = 50
 """Replies that are looked at of chats with one name, which people may all give theirs."""
+MAX_LAST_REPLIES = 500
+"""Replies that are looked at after a crash; more than a service ends in the moment before it."""
 EVENTS_OF_REPLY = 250
 """More than most replies have."""
 
@@ -36,6 +40,18 @@ async def active_replies(views: Views) -> list[ActiveReply]:
         "SELECT thread_id, id, instance FROM replies WHERE state = 'active' ORDER BY started_at, id", ()
     )
     return [ActiveReply(*row) for row in rows]
+
+
+async def last_replies(views: Views, instances: Collection[str]) -> list[ActiveReply]:
+    """Return the last replies in chats that processes of these names have given and ended, newest first."""
+    rows = await views.query(
+        "SELECT thread_id, id, instance, state, chat FROM replies ORDER BY rowid DESC LIMIT ?", (MAX_LAST_REPLIES,)
+    )
+    return [
+        ActiveReply(thread_id, reply_id, instance)
+        for thread_id, reply_id, instance, state, chat in rows
+        if instance in instances and state != "active" and chat is not None
+    ]
 
 
 async def replies_in_chat(

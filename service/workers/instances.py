@@ -19,6 +19,8 @@ class Instance:
     def __init__(self, data: Path) -> None:
         self._folder = data / "instances"
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.crashed: set[str] = set()
+        """Names of processes that had ended without closing their instance when this one began."""
         self._sweep()
         self._lock: int | None = None
         while self._lock is None:
@@ -57,12 +59,14 @@ class Instance:
                 if lock is not None:
                     file.unlink(missing_ok=True)
                     os.close(lock)
+                    self.crashed.add(file.name)
 
 
 class NoInstance:
     """A process that takes over no work, and so needs no name."""
 
     name = ""
+    crashed = frozenset[str]()
 
     def __enter__(self) -> Self:
         return self

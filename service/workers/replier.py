@@ -8,7 +8,7 @@ ended goes on here (``orphans``): its stream begins again at its start, and the 
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator
 from contextlib import aclosing, contextmanager, suppress
 from functools import partial
 from itertools import islice
@@ -131,7 +131,9 @@ class Replier:
         *,
         instance: str,
         is_alive: Callable[[str], bool],
+        crashed: Collection[str] = (),
     ) -> None:
+        """``crashed``: names of processes that had crashed when this one began."""
         self._store, self._views, self._broadcast, self._context = store, views, broadcast, context
         self._instance, self._is_alive = instance, is_alive
         self._slots = reply_slots(context.concurrent_replies)
@@ -140,7 +142,9 @@ class Replier:
         self._deadlines: dict[str, asyncio.TimerHandle] = {}
         """Deadlines of the replies without readers."""
         self._group: asyncio.TaskGroup | None = None
-        self._orphans = Orphans(store, views, instance=instance, is_alive=is_alive, takes_over=context.takes_over)
+        self._orphans = Orphans(
+            store, views, instance=instance, is_alive=is_alive, crashed=crashed, takes_over=context.takes_over
+        )
 
     async def run(self, *, ready: asyncio.Event | None = None) -> None:
         """Run until cancelled: go on with what dead processes left, and answer whatever is asked here.
@@ -155,6 +159,7 @@ class Replier:
             aclosing(self._store.subscribe(after=after, category=THREADS.category)) as subscription,
         ):
             self._group = replies
+            await self._orphans.offer_again(after)
             if ready is not None:
                 ready.set()
             replies.create_task(self._orphans.watch(after), name="orphaned replies")

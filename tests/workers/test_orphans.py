@@ -4,10 +4,12 @@ import asyncio
 from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime
 
+from msgspec.structs import replace
+
 from eventstore import execute
 from service.domain.model import Usage
 from service.domain.search import SearchFilter, Source
-from service.domain.threads.recorded_reply import CallEnd, RecordSources, RecordText
+from service.domain.threads.recorded_reply import CallEnd, CompleteReply, RecordSources, RecordText
 from service.domain.threads.replies import ReplyBroken, ReplyDone, TextDelta
 from service.domain.threads.threads import PostMessage, StartThread, digest_of
 from service.ports.model import ModelEnd, ModelText
@@ -49,12 +51,14 @@ class Rest:
 
 
 @asynccontextmanager
-async def process(store, views, models, *, instance="here", takes_over=True, broadcast=None):
+async def process(store, views, models, *, instance="here", takes_over=True, broadcast=None, crashed=()):
     index = FakeSearchIndex()
     index.put("guide", {"install.md": "# Install\n\nRun the installer.\n"})
     context = ReplyContext(models, index, takes_over=takes_over)
     topics = broadcast or Broadcast()
-    replier = Replier(store, views, topics, context, instance=instance, is_alive=lambda name: name != "dead")
+    replier = Replier(
+        store, views, topics, context, instance=instance, is_alive=lambda name: name != "dead", crashed=crashed
+    )
     ready = asyncio.Event()
     task = asyncio.create_task(replier.run(ready=ready))
     await ready.wait()
@@ -165,3 +169,17 @@ async def test_listener_of_the_taken_over_reply_gets_it_whole(store, followed):
     assert isinstance(heard[-1], ReplyDone)
     assert "".join(event.text for event in heard if isinstance(event, TextDelta)) == heard[-1].text
     assert heard[-1].text == "Run the installer [1](/install), and wait."
+
+
+async def test_reply_that_ended_at_a_crash_waits_for_its_reader(store, followed):
+    done = CompleteReply("a", "Run it.", (), "answered", "m", Usage(), datetime.now(UTC))
+    await begin(store, "a", done)
+    await begin(store, "b", replace(done, reply_id="b"), chat_id="")
+    async with process(store, followed, Rest(), crashed=("dead",)):
+        assert await until(store, "a", "reader-left") == "reader-left"
+        await begin(store, "c")  # what is done at the start is done before this one
+        await completed(store, "c")
+    assert [type(event).__name__ for event in await events_of_reply(store, "b", "b")] == [
+        "ReplyStarted",
+        "ReplyCompleted",
+    ]

@@ -219,6 +219,8 @@ class Reply(Struct, frozen=True):
     features: tuple[str, ...] = ()
     is_undelivered: bool = False
     """Whether its reader lost the connection before the end, or the process that sent it died."""
+    has_returned: bool = False
+    """Whether a reader has come back for it."""
     resumes: int = 0
     """How often it went on in another process."""
     ended_at: datetime | None = None
@@ -293,7 +295,7 @@ def evolve(reply: Reply, event: ReplyNews) -> Reply:
         case ReaderLeft():
             return replace(reply, is_undelivered=True)
         case ReaderReturned():
-            return replace(reply, is_undelivered=False)
+            return replace(reply, is_undelivered=False, has_returned=True)
         case FeedbackGiven():
             return replace(reply, feedback=feedback.evolve(reply.feedback, event))
         case _:

@@ -14,7 +14,7 @@ from service.commands.sites import change_site_access
 from service.domain.access.spending import CostBounds
 from service.domain.errors import Invalid, NotFound
 from service.domain.sites import ChangeSiteAccess
-from service.ports.model import Model
+from service.ports.model import Model, Models
 from service.queries.read_models import catch_up
 from service.queries.sites import get_site, list_sites, spent_on
 from service.runtime.settings import Settings
@@ -40,8 +40,19 @@ class Payment(Struct, frozen=True, rename="camel"):
     """Why the builtin model answers instead; empty when it need not."""
 
 
-async def payment_of(model: Model, bounds: CostBounds) -> Payment:
-    """Return who pays for a public site. Raise what ``Model.price`` raises."""
+async def payment_of(models: Models, bounds: CostBounds) -> Payment:
+    """Return who pays for a public site: for its replies, and for planning their searches. Raise what ``Model.price``
+    raises.
+    """
+    planner = models.for_planning()
+    payment = await _payment_of(models.for_assistant(), bounds)
+    if payment.problem or planner is None:
+        return payment
+    planning = await _payment_of(planner, bounds)
+    return planning if planning.problem or not payment.cost_bound_usd_day else payment
+
+
+async def _payment_of(model: Model, bounds: CostBounds) -> Payment:
     price, bound = await model.price(), bounds.allow(is_public=True)
     if price is None:
         return Payment(model.name, bound, f"The price of {model.name} is not known, so no cost bound holds.")
@@ -78,7 +89,7 @@ def remedy_of(payment: Payment) -> str:
 @click.option("--no-origins", is_flag=True, help="no website from now on: programs alone")
 async def update_site(runtime: Runtime, options: Options, output: Output) -> int:
     before = await _the_site(runtime, options.domain)
-    payment = await payment_of(runtime.models.for_assistant(), runtime.settings.cost_bounds)
+    payment = await payment_of(runtime.models, runtime.settings.cost_bounds)
     if options.public and payment.problem:
         raise Invalid(f"{options.domain} stays private. {payment.problem} {remedy_of(payment)}")
     change = ChangeSiteAccess(
@@ -98,7 +109,7 @@ async def update_site(runtime: Runtime, options: Options, output: Output) -> int
 @click.argument("domain", metavar="DOMAIN", help="of the site, as docsmith project list shows it")
 async def show_site(runtime: Runtime, options: Options, output: Output) -> int:
     view = await _the_site(runtime, options.domain)
-    payment = await payment_of(runtime.models.for_assistant(), runtime.settings.cost_bounds)
+    payment = await payment_of(runtime.models, runtime.settings.cost_bounds)
     await _show(runtime, view, payment, output, "")
     return DONE
 

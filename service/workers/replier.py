@@ -427,7 +427,10 @@ class Replier:
     async def _bounded_events(
         self, question: Question, spending: Spending, *, is_public: bool
     ) -> AsyncGenerator[AnswerEvent, None]:
-        context, paid = self._context, PaidReply(question.domain, question.reply_id, is_public)
+        context, paid = (
+            self._context,
+            PaidReply(question.domain, question.reply_id, is_public, question.progress.usage.cost_usd or 0.0),
+        )
         planner = context.models.for_planning()
         async with (
             spending.budget(paid, context.models) as budget,

@@ -47,6 +47,8 @@ class PaidReply(Struct, frozen=True):
     domain: str
     reply_id: str
     is_public: bool
+    usd: float = 0.0
+    """What its ended calls cost before a process died that gave it."""
 
 
 class Spending:
@@ -95,11 +97,9 @@ class ReplyBudget:
     def __init__(self, spending: Spending, reply: PaidReply, models: Models) -> None:
         self._spending, self._reply = spending, reply
         self._model, self._builtin = models.for_assistant(), models.builtin_for_assistant()
-        self._deciding = asyncio.Lock()
-        self._is_free: bool | None = None
-        self._bound = 0.0
+        self._reserving = asyncio.Lock()
         self.calls = 0
-        self.usd = 0.0
+        self.usd = reply.usd
         self.reserved_on = ""
         """The day whose bound it has reserved a part of; empty for none."""
 
@@ -114,28 +114,21 @@ class ReplyBudget:
 
     async def allows(self, model: Model, request: ModelRequest) -> bool:
         """Return whether a model that may cost money may be called."""
-        async with self._deciding:
-            if self._is_free is None:
-                self._is_free = await self._decide()
-            if self._is_free or not self._bound:
-                return self._is_free
-            price = await model.price()
-            return price is not None and await self._reserve(price.of(_tokens(request)[0], TYPICAL_OUTPUT_TOKENS))
-
-    async def _decide(self) -> bool:
-        """Return whether no bound is on the reply's model."""
-        reply, bounds = self._reply, self._spending.bounds
-        bound = bounds.allow(is_public=reply.is_public)
-        if not bound and not reply.is_public:
+        is_public = self._reply.is_public
+        bound = self._spending.bounds.allow(is_public=is_public)
+        if not bound and not is_public:
             return True
-        price = await self._model.price()
+        price = await model.price()
         if price is None:  # a bound would not hold
-            self._spending.warn("its price is not known", self._model.name)
-            return not reply.is_public
-        if not bound and not price.is_free:
-            self._spending.warn("it costs money, and there is no cost bound", self._model.name)
-        self._bound = bound
-        return price.is_free
+            self._spending.warn("its price is not known", model.name)
+            return not is_public
+        if price.is_free:
+            return True
+        if not bound:
+            self._spending.warn("it costs money, and there is no cost bound", model.name)
+            return False
+        async with self._reserving:
+            return await self._reserve(price.of(_tokens(request)[0], TYPICAL_OUTPUT_TOKENS))
 
     async def _reserve(self, usd: float) -> bool:
         day = self.reserved_on or day_of(self._reply.domain, now())

@@ -118,6 +118,9 @@ async def test_other_models_of_a_reply_are_unavailable_past_the_bound(store):
         with pytest.raises(Unavailable):
             [chunk async for chunk in budget.within(planner).reply(ASKED)]
     assert planner.requests == []
+    async with spending.budget(PaidReply("guide", "2", True), Both(price=FREE)) as budget:
+        with pytest.raises(Unavailable):  # where the model that answers is free, too
+            [chunk async for chunk in budget.within(planner).reply(ASKED)]
 
 
 async def test_builtin_reply_goes_on_as_a_builtin_reply(store):

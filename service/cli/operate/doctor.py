@@ -111,7 +111,7 @@ async def _look_at_public_sites(runtime: Runtime) -> AsyncIterator[Finding]:
         return
     names = named([site.domain for site in sites])
     try:
-        payment = await payment_of(runtime.models.for_assistant(), runtime.settings.cost_bounds)
+        payment = await payment_of(runtime.models, runtime.settings.cost_bounds)
     except ServiceError as error:
         yield Finding(
             "public sites", "wrong", f"{names}: {error}", '[models.NAME] in docsmith.toml, or model = "builtin"'

@@ -30,7 +30,7 @@ async def indexes_of(corpora: Path, names: Sequence[str], folder: Path) -> SiteI
             try:
                 await run_in_child(_build, archive, target, timeout_seconds=3600, on_progress=lambda _: None)
             finally:
-                archive.unlink()
+                archive.unlink(missing_ok=True)
         await indexes.use(name, made_by)
     return indexes
 

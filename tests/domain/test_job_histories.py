@@ -115,6 +115,7 @@ def is_in_order(transcript):
 
 @settings(max_examples=300, deadline=None)
 @example(["start", "open", "reply", "send back"])
+@example(["start", "reply", "open merged"])
 @example(["start", "open", "reply", "commit", "message", "complete"])
 @example(["start", "open", "commit", "reply", "message", "complete"])
 @given(st.lists(st.sampled_from(WISHES), max_size=80))

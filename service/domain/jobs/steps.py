@@ -48,6 +48,8 @@ def step(command: JobCommand, work: Work) -> list[JobEvent]:
             | CompleteJob()
         ) if work.unanswered_calls():  # fmt: skip
             raise Conflict("The calls of the last reply have no results yet.")
+        case RecordModelReply() if work.base_commit is None:
+            raise Conflict("The job's workspace is not open yet.")
         case RemindModel() | RecordFinish() | RecordChecks() if work.waiting:
             return []
         case RecordModelReply() as reply:

@@ -48,7 +48,7 @@ class PaidReply(Struct, frozen=True):
     reply_id: str
     is_public: bool
     usd: float = 0.0
-    """What its ended calls cost before a process died that gave it."""
+    """Cost of the calls that had ended when a process died that gave it."""
 
 
 class Spending:

@@ -38,6 +38,9 @@ class Rest:
     def for_assistant(self):
         return self
 
+    def for_planning(self):
+        return None
+
     async def window_tokens(self):
         return None
 

@@ -19,7 +19,7 @@ from service.domain.threads.threads import ANONYMOUS, DEFAULT_PAGE_SIZE, PostMes
 from service.queries.projects import project_of_domain
 from service.runtime.system import cli_actor, new_id, now
 from service.views.jobs import JobUsage
-from service.views.questions import SourceView
+from service.views.questions import SourceView, checks_view
 from service.workers.broadcast import Broadcast
 from service.workers.instances import Instance
 from service.workers.replier import Replier, ReplyContext
@@ -127,6 +127,8 @@ def _done(done: ReplyDone, sources: dict[int, Source], posted: PostedMessage, do
             output.line(
                 f"  [{source.number}] {source.title}{heading}  {source.url}  ({source.path}:{source.start_line})"
             )
+    for check in done.checks.sentences if done.checks is not None else ():
+        output.line(f"\nNot in the documentation: {', '.join(check.missing)}  in: {check.text}")
     output.line(f'\nTo go on: docsmith ask {domain} "…" --thread {posted.thread_id}')
     value = {
         "threadId": posted.thread_id,
@@ -135,6 +137,7 @@ def _done(done: ReplyDone, sources: dict[int, Source], posted: PostedMessage, do
         "resolution": done.resolution,
         "model": done.model,
         "usage": JobUsage(done.usage.input_tokens, done.usage.output_tokens, done.usage.cost_usd),
+        "checks": None if done.checks is None else checks_view(done.checks),
         "sources": [
             SourceView(one.number, one.title, one.url, one.path, one.start_line, one.end_line, one.commit)
             for one in cited

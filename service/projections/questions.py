@@ -12,8 +12,11 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import assert_never
 
+import msgspec
+
 from eventstore import RecordedEvent
 from service.domain.events import ERASED
+from service.domain.threads.checks import ReplyChecks
 from service.domain.threads.feedback import FeedbackGiven
 from service.domain.threads.question_normalization import wording
 from service.domain.threads.recorded_reply import (
@@ -30,7 +33,7 @@ from service.domain.threads.recorded_reply import (
 from service.domain.threads.threads import MessagePosted, ThreadEvent, ThreadStarted
 from service.streams import ERASURES, THREADS, decoded
 
-NAME = "questions-2"
+NAME = "questions-3"
 
 FILTERED = ("content_filter", "A content filter ended the answer.")
 """Code and sentence for such an answer. It has no resolution: nothing shows whether the pages answer the question."""
@@ -73,6 +76,10 @@ class QuestionsView:
             failure TEXT,
             failure_message TEXT,
             uncited INTEGER NOT NULL DEFAULT 0,
+            supported INTEGER,
+            partly INTEGER,
+            unsupported INTEGER,
+            marked TEXT NOT NULL DEFAULT '[]',
             model TEXT,
             cited TEXT NOT NULL DEFAULT '[]',
             rating TEXT,
@@ -81,6 +88,7 @@ class QuestionsView:
             rated INTEGER
         ) STRICT;
         CREATE INDEX answers_by_thread ON answers (thread_id);
+        CREATE INDEX answers_by_checks ON answers (project_id, started_at) WHERE supported IS NOT NULL;
         CREATE INDEX answers_by_rating ON answers (project_id, rated) WHERE rated IS NOT NULL;
         CREATE TABLE answer_sources (
             reply_id TEXT NOT NULL,
@@ -144,10 +152,11 @@ def _apply(db: sqlite3.Connection, recorded: RecordedEvent, thread_id: str, even
             resolution = None if is_filtered else done.resolution
             db.execute(
                 "UPDATE answers SET state = 'completed', answer = ?, resolution = ?, failure = ?, failure_message = ?,"
-                " uncited = ?, model = ?, cited = ? WHERE id = ?",
+                " uncited = ?, model = ?, cited = ?, supported = ?, partly = ?, unsupported = ?, marked = ?"
+                " WHERE id = ?",
                 (
                     done.text, resolution, *(FILTERED if is_filtered else (None, None)), done.uncited, done.model,
-                    json.dumps(done.cited), done.reply_id,
+                    json.dumps(done.cited), *_checks(done.checks), done.reply_id,
                 ),
             )  # fmt: skip
             db.execute("UPDATE asked SET resolution = ? WHERE reply_id = ?", (resolution, done.reply_id))
@@ -178,6 +187,13 @@ def _leave_from(db: sqlite3.Connection, thread_id: str, message_id: str, *, itse
     )
 
 
+def _checks(checks: ReplyChecks | None) -> tuple[int | None, int | None, int | None, str]:
+    if checks is None:
+        return None, None, None, "[]"
+    counts = checks.counts
+    return counts.supported, counts.partly, counts.unsupported, msgspec.json.encode(checks.sentences).decode()
+
+
 def _erase(db: sqlite3.Connection, thread_id: str) -> None:
     """Change the rows to what a rebuild from the log makes of them without the thread's key."""
     db.execute("UPDATE asked SET question = ?, wording = '', page = ? WHERE thread_id = ?", (ERASED, ERASED, thread_id))
@@ -186,6 +202,10 @@ def _erase(db: sqlite3.Connection, thread_id: str) -> None:
             f"UPDATE answers SET {column} = ? WHERE thread_id = ? AND {column} != ''",  # noqa: S608  (ours)
             (ERASED, thread_id),
         )
+    db.execute(
+        "UPDATE answers SET supported = NULL, partly = NULL, unsupported = NULL, marked = '[]' WHERE thread_id = ?",
+        (thread_id,),
+    )
 
 
 def stamp(at: datetime) -> str:

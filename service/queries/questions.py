@@ -9,15 +9,20 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TypeAlias, TypeVar, cast
 
+import msgspec
 from msgspec import Struct
 
 from eventstore import EventStore, Views
+from service.domain.threads.checks import CheckCounts, ReplyChecks, SentenceCheck
 from service.domain.threads.feedback import Rating
 from service.domain.threads.recorded_reply import Resolution
 from service.domain.times import timestamp_from
 from service.projections.questions import NAME, stamp
 from service.views.questions import (
+    AnswerChecksView,
+    ChecksSummaryView,
     ConversationView,
+    DoubtfulAnswerView,
     ExampleView,
     FeedbackView,
     RatedView,
@@ -26,6 +31,7 @@ from service.views.questions import (
     TranscriptMessage,
     TranscriptView,
     UnansweredView,
+    checks_view,
 )
 
 V = TypeVar("V")
@@ -49,7 +55,7 @@ class Period(Struct, frozen=True):
 _QUESTIONS = """
     SELECT asked.position, asked.id, asked.thread_id, asked_at, question, page, reply_id, answers.started_at, state,
         coalesce(answer, '') AS answer, answers.resolution, failure, failure_message,
-        coalesce(uncited, 0) AS uncited, model, cited, rating, comment, rated_at
+        coalesce(uncited, 0) AS uncited, supported, partly, unsupported, marked, model, cited, rating, comment, rated_at
     FROM asked LEFT JOIN answers ON answers.id = asked.reply_id
 """
 
@@ -140,6 +146,25 @@ async def list_feedback(
     return [(row["rated"], _rated(row)) for row in rows]
 
 
+async def summarize_checks(views: Views, project_id: str, period: Period, *, worst: int) -> ChecksSummaryView:
+    """Return how far the answers of a period are supported, and those with the most unsupported sentences."""
+    of_period = "asked.project_id = ? AND asked_at >= ? AND asked_at < ? AND supported + partly + unsupported > 0"
+    given = (project_id, period.start, period.end)
+    totals = await views.query_one(
+        "SELECT count(*), coalesce(sum(unsupported > 0), 0), coalesce(sum(supported), 0), coalesce(sum(partly), 0),"  # noqa: S608  (ours)
+        f" coalesce(sum(unsupported), 0) FROM asked JOIN answers ON answers.id = asked.reply_id WHERE {of_period}",
+        given,
+    )
+    assert totals is not None
+    rows = await views.query(
+        f"{_QUESTIONS} WHERE {of_period} AND unsupported > 0 ORDER BY unsupported DESC, asked.position DESC LIMIT ?",
+        (*given, worst),
+    )
+    answers, doubtful, *counts = (int(total) for total in totals)
+    share = round(counts[0] / sum(counts), 4) if sum(counts) else None
+    return ChecksSummaryView(answers, doubtful, counts[0], counts[1], counts[2], share, tuple(map(_doubtful, rows)))
+
+
 _Cited: TypeAlias = dict[str, tuple[SourceView, ...]]
 
 
@@ -169,6 +194,22 @@ def _feedback(row: sqlite3.Row) -> FeedbackView | None:
     )
 
 
+def _checks(row: sqlite3.Row) -> AnswerChecksView | None:
+    if row["supported"] is None:
+        return None
+    marked = msgspec.json.decode(row["marked"], type=tuple[SentenceCheck, ...])
+    counts = CheckCounts(row["supported"], row["partly"], row["unsupported"])
+    return checks_view(ReplyChecks(counts, marked))
+
+
+def _doubtful(row: sqlite3.Row) -> DoubtfulAnswerView:
+    checks = _checks(row)
+    assert checks is not None
+    return DoubtfulAnswerView(
+        row["id"], row["thread_id"], row["reply_id"], timestamp_from(row["asked_at"]), row["question"], checks
+    )
+
+
 def _failure(row: sqlite3.Row) -> ReplyFailureView | None:
     return ReplyFailureView(row["failure"], row["failure_message"]) if row["failure"] else None
 
@@ -187,6 +228,7 @@ def _conversation(row: sqlite3.Row, sources: _Cited) -> ConversationView:
         state=row["state"],
         failure=_failure(row),
         uncited=bool(row["uncited"]),
+        checks=_checks(row),
         model=row["model"],
         sources=sources.get(row["reply_id"], ()),
         page=row["page"] or None,
@@ -201,7 +243,7 @@ def _messages(row: sqlite3.Row, sources: _Cited) -> Sequence[TranscriptMessage]:
     reply = TranscriptMessage(
         row["reply_id"], "assistant", row["answer"], timestamp_from(row["started_at"]),
         row["resolution"] or "unanswered", row["state"], sources.get(row["reply_id"], ()), _feedback(row),
-        _failure(row), bool(row["uncited"]),
+        _failure(row), bool(row["uncited"]), _checks(row),
     )  # fmt: skip
     return [asked, reply]
 

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Struct
 
+from service.domain.threads.checks import ReplyChecks
 from service.domain.threads.feedback import Rating
 from service.domain.threads.recorded_reply import ReplyState, Resolution
 from service.views.fields import Reference, Timestamp, described
@@ -39,6 +40,37 @@ class ReplyFailureView(Struct, frozen=True, rename="camel"):
     message: Annotated[str, described("The sentence that its reader saw, or the reason.")]
 
 
+class CheckedSentenceView(Struct, frozen=True, rename="camel"):
+    """A sentence of an answer that something in it no passage has."""
+
+    text: Annotated[str, described("Its beginning.")]
+    start: Annotated[int, described("Where it begins in the answer, in characters.")]
+    missing: Annotated[tuple[str, ...], described("Its numbers, names, flags or pieces of code that no passage has.")]
+    passage: Annotated[int | None, described("The number of the passage that comes nearest; null where none does.")]
+    start_line: Annotated[int | None, described("Where in the page's file that is.")]
+    end_line: Annotated[int | None, described("Where it ends there.")]
+
+
+class AnswerChecksView(Struct, frozen=True, rename="camel"):
+    """The sentences of an answer that claim something, by whether its passages support them."""
+
+    supported: Annotated[int, described("How many its cited passages support.")]
+    partly: Annotated[int, described("How many only other passages support, or hardly.")]
+    unsupported: Annotated[int, described("How many have something that is in no passage.")]
+    sentences: Annotated[tuple[CheckedSentenceView, ...], described("The first of the unsupported ones.")]
+
+
+def checks_view(checks: ReplyChecks) -> AnswerChecksView:
+    counts = checks.counts
+    sentences = tuple(
+        CheckedSentenceView(
+            one.text, one.start, one.missing, one.passage or None, one.start_line or None, one.end_line or None
+        )
+        for one in checks.marked
+    )
+    return AnswerChecksView(counts.supported, counts.partly, counts.unsupported, sentences)
+
+
 class ConversationView(Struct, frozen=True, rename="camel"):
     """A question and its outcome. ``[erased]`` replaces the words of a thread that was erased, ``[damaged]`` for words
     that cannot be read any more.
@@ -64,6 +96,7 @@ class ConversationView(Struct, frozen=True, rename="camel"):
     state: Annotated[ReplyState | None, described("How far the answer came; null when it was never begun.")]
     failure: Annotated[ReplyFailureView | None, described("Why it failed, or was cut by a content filter.")]
     uncited: Annotated[bool, described("Whether the answer cites no passage.")]
+    checks: Annotated[AnswerChecksView | None, described("Its sentences; null for an answer that was not checked.")]
     model: Annotated[str | None, described("The model that wrote it.")]
     sources: Annotated[tuple[SourceView, ...], described("The sources that the answer cites.")]
     page: Annotated[str | None, described("The page that the reader had open.")]
@@ -91,6 +124,7 @@ class TranscriptMessage(Struct, frozen=True, rename="camel"):
     feedback: Annotated[FeedbackView | None, described("Of a reply: the last one.")] = None
     failure: Annotated[ReplyFailureView | None, described("Of a reply: why it has no whole answer.")] = None
     uncited: Annotated[bool, described("Of a reply: whether it cites no passage.")] = False
+    checks: Annotated[AnswerChecksView | None, described("Of a reply: its sentences.")] = None
 
 
 class TranscriptView(Struct, frozen=True, rename="camel"):
@@ -140,6 +174,31 @@ class RatedView(Struct, frozen=True, rename="camel"):
     query: Annotated[str, described("The question.")]
     response: Annotated[str, described("The reply.")]
     path: Annotated[str | None, described("The page that the reader had open.")]
+
+
+class DoubtfulAnswerView(Struct, frozen=True, rename="camel"):
+    """An answer with sentences that no passage supports."""
+
+    id: Annotated[str, described("Of the question.")]
+    thread_id: Annotated[str, described("Of the thread that it is in.")]
+    message_id: Annotated[str, described("Of the reply.")]
+    timestamp: Annotated[Timestamp, described("When the question was asked.")]
+    query: Annotated[str, described("The question.")]
+    checks: Annotated[AnswerChecksView, described("Its sentences.")]
+
+
+class ChecksSummaryView(Struct, frozen=True, rename="camel"):
+    """How far the answers of a period stand on the documentation."""
+
+    answers: Annotated[int, described("How many answers with claims were checked.")]
+    answers_with_unsupported: Annotated[int, described("How many of them have an unsupported sentence.")]
+    supported: Annotated[int, described("Sentences that are supported.")]
+    partly: Annotated[int, described("Sentences that are supported in part.")]
+    unsupported: Annotated[int, described("Sentences that are not.")]
+    supported_share: Annotated[
+        float | None, described("The share of sentences that are supported, 0 to 1; null without any.")
+    ]
+    worst: Annotated[tuple[DoubtfulAnswerView, ...], described("Those with the most unsupported sentences first.")]
 
 
 class FeedbackListView(Struct, frozen=True, rename="camel"):

@@ -28,7 +28,7 @@ class CheckedSentence(Struct, frozen=True, omit_defaults=True, rename="camel"):
     missing: Annotated[tuple[str, ...], Meta(description="The pieces of it that no passage has.")] = ()
 
 
-class Checks(Struct, frozen=True, rename="camel"):
+class Checks(Struct, frozen=True, rename="camel", tag_field="type", tag="checks"):
     """The verdicts on a reply so far."""
 
     supported: Annotated[int, Meta(description="How many sentences are supported.")]

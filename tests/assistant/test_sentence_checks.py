@@ -134,6 +134,16 @@ def test_citation_stands_for_its_paragraph():
     assert [check.status for check in found] == ["supported", "supported"]
 
 
+def test_citation_of_a_title_stands_for_what_is_below():
+    found = checked(
+        "**Probes** [1](/p)\n\n> A probe is performed every 10 seconds.\n>\n> ```\n> port: 8080\n> ```\n"
+    ).checks
+    assert [(check.status, check.text) for check in found] == [
+        ("supported", "A probe is performed every 10 seconds."),
+        ("supported", "port: 8080"),
+    ]
+
+
 def test_verdict_names_passage_and_lines():
     (check,) = checked("- `timeoutSeconds`: one second [1](/p).").checks
     assert (check.passage, check.start_line, check.start) == (1, 24, 0)

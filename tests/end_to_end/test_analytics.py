@@ -176,3 +176,19 @@ async def test_an_erased_thread_leaves_no_word_behind(talk, rate, read, service)
     assert row["feedback"]["comment"] == "[erased]"
     assert (await rate(thread_id, reply_id, "up", 404))["code"] == "thread_not_found"
     service.cli("audit", "replay")  # fails where the rows differ from those made anew
+
+
+async def test_verdicts_are_streamed_on_request_and_summed_up(talk, read, http, service):
+    found = await ask(http, service, question("How do I install Kite?", features=["checks", "more"]))
+    parts = [chunk for chunk in found if chunk["type"] == "data-docsmith-check"]
+    assert {part["id"] for part in parts} == {"checks"}
+    checks = parts[-1]["data"]
+    assert checks["supported"] == len(checks["sentences"]) > 0
+    assert all(one["passage"] and one["startLine"] <= one["endLine"] for one in checks["sentences"])
+    plain = await ask(http, service, question("How do I install Kite?"))
+    assert [chunk for chunk in plain if chunk["type"] == "data-docsmith-check"] == []
+    [row] = [one for one in (await read("assistant"))["conversations"] if one["threadId"] == found[0]["X-Thread-Id"]]
+    assert (row["checks"]["supported"], row["checks"]["sentences"]) == (checks["supported"], [])
+    summary = await read("assistant/checks")
+    assert summary["answers"] >= 2
+    assert summary["supported"] >= 2 * checks["supported"]

@@ -113,7 +113,8 @@ def test_every_field_header_and_parameter_is_described():
 
 async def test_streams_have_the_chunks_that_the_description_names(service, http):
     for agent in ("curl/8", "Mozilla/5.0"):
-        told = await ask(http, service, question("How do I install Kite?"), **{"User-Agent": agent})
+        asked = question("How do I install Kite?", features=["checks"])
+        told = await ask(http, service, asked, **{"User-Agent": agent})
         for chunk in told[1:]:
             assert chunk["type"] in CHUNKS
             assert set(chunk) <= {field.encode_name for field in msgspec.structs.fields(UiChunk)}

@@ -9,6 +9,7 @@ from eventstore import Metadata, SQLiteEventStore, Views, execute
 from service.commands.erasures import erase_subject
 from service.domain.model import Usage
 from service.domain.search import SearchFilter, Source
+from service.domain.threads.checks import CheckCounts, ReplyChecks, SentenceCheck
 from service.domain.threads.feedback import GiveFeedback
 from service.domain.threads.question_normalization import wording
 from service.domain.threads.recorded_reply import CompleteReply, FailReply, RecordSources, RecordText, StopReply
@@ -21,6 +22,7 @@ from service.queries.questions import (
     list_questions,
     list_unanswered,
     read_transcript,
+    summarize_checks,
 )
 from service.streams import THREADS
 
@@ -143,6 +145,29 @@ async def test_only_a_whole_answer_shows_whether_there_is_a_gap(site):
     assert rows["m3"].response == "So far"
     [_, reply] = (await read_transcript(site.views, "project", "t3")).messages
     assert (reply.failure.code, reply.uncited) == ("unavailable", False)
+
+
+async def test_unsupported_sentences_are_summed_up(site):
+    wrong = SentenceCheck("Wait 9 s.", 3, "unsupported", 1, 5, 6, ("9 s",))
+    checks = {1: ReplyChecks(CheckCounts(3, 1)), 2: ReplyChecks(CheckCounts(1, 0, 2), (wrong,)), 3: None}
+    checks |= {4: ReplyChecks(CheckCounts(0, 1, 1), (wrong,)), 5: ReplyChecks()}
+    for number, found in checks.items():
+        await site.start(f"t{number}", post(number, "How?"))
+        done = CompleteReply(f"r{number}", "x", (), "answered", "m", Usage(), NOW, checks=found)
+        await site.do(f"t{number}", done)
+    await site.questions()
+    summary = await summarize_checks(site.views, "project", EVER, worst=1)
+    assert (summary.answers, summary.answers_with_unsupported, summary.supported_share) == (3, 2, 0.4444)
+    assert (summary.supported, summary.partly, summary.unsupported) == (4, 2, 3)
+    [worst] = summary.worst
+    assert (worst.id, worst.checks.unsupported, worst.checks.sentences[0].missing) == ("m2", 2, ("9 s",))
+    rows = {row.id: row for row in await site.questions()}
+    assert rows["m3"].checks is None
+    assert (rows["m1"].checks.supported, rows["m1"].checks.sentences) == (3, ())
+    [_, reply] = (await read_transcript(site.views, "project", "t4")).messages
+    assert (reply.checks.sentences[0].start_line, reply.checks.sentences[0].text) == (5, "Wait 9 s.")
+    period = Period.between(NOW + timedelta(hours=4), None)
+    assert (await summarize_checks(site.views, "project", period, worst=9)).unsupported == 1
 
 
 async def test_edited_question_and_new_reply_give_the_current_thread(site):

@@ -196,7 +196,9 @@ def test_verdicts_go_to_those_who_asked_for_them():
     assert [(one["type"], one["id"]) for one in sent] == [("data-docsmith-check", "checks")] * 2
     right = {"text": "Wait 5 s.", "start": 0, "status": "supported", "passage": 1, "startLine": 2, "endLine": 3}
     wrong = {"text": "Wait 9 s.", "start": 10, "status": "unsupported", "missing": ["9 s"]}
-    assert sent[-1]["data"] == {"supported": 1, "partly": 0, "unsupported": 1, "sentences": [right, wrong]}
+    assert sent[-1]["data"] == {
+        "type": "checks", "supported": 1, "partly": 0, "unsupported": 1, "sentences": [right, wrong]
+    }  # fmt: skip
     assert b"docsmith-check" not in encoded(sample_replies.CHECKED)
 
 

@@ -37,11 +37,12 @@ class SentenceChecker:
         self._judge = Judge(self._passages, said)
         self._reader = UnitReader()
         self._checks: list[SentenceCheck] = []
-        self._paragraphs: list[int] = []
         self._open: list[int] = []
         """Checks of the paragraph so far that cite nothing: a citation later in it is theirs, too."""
         self._paragraph = -1
         self._cited: set[int] = set()
+        self._lead: frozenset[int] = frozenset()
+        """Citations of the title or lead-in that the text stands under."""
 
     def add_passages(self, passages: Iterable[GivenPassage]) -> None:
         """Read passages. Work in proportion to their length: some milliseconds for a page."""
@@ -100,9 +101,11 @@ class SentenceChecker:
             checks_capitals = is_same and not _has_many_capitals(text)
             prose, verdict = self._judge.prose(text, checks_capitals=checks_capitals, is_lead=is_lead)
             if verdict.pieces or (is_same and not is_lead and len(WORD.findall(prose.words)) >= 4):
-                check = self._check(unit, verdict, cited, allows_any=not is_same)
+                check = self._check(unit, verdict, cited or self._lead, allows_any=not is_same)
                 if not cited:
                     self._open.append(len(self._checks))
+        if cited or unit.kind == "heading":
+            self._lead = cited if claims.is_title(_CITED.sub("", text)) else frozenset()
         if cited:
             self._cited |= cited
             self._settle(cited)
@@ -166,5 +169,5 @@ def _has_many_capitals(text: str) -> bool:
 
 
 def _shown(text: str) -> str:
-    words = " ".join(_CITED.sub("", text[: 4 * MAX_SHOWN]).split())
+    words = " ".join(_CITED.sub("", text[: 4 * MAX_SHOWN]).lstrip("> ").split())
     return words if len(words) <= MAX_SHOWN else words[: MAX_SHOWN - 1].rstrip() + "…"

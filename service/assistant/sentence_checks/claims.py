@@ -29,6 +29,7 @@ _TALK = re.compile(
     re.IGNORECASE,
 )
 _CODE = re.compile(r"`[^`\n]{1,500}`|\]\([^()\s]{0,2000}\)")
+_TITLE = re.compile(r"(?:#{1,6}\s|\*\*[^*]{1,200}\*\*\s*\Z)")
 _LEAD = re.compile(r"[:：]\s*[*_]*\s*\Z")  # noqa: RUF001
 
 
@@ -44,6 +45,11 @@ def is_silence(text: str) -> bool:
 def is_talk(text: str) -> bool:
     """Return whether the sentence greets, offers, suggests or points elsewhere."""
     return _TALK.match(text) is not None
+
+
+def is_title(text: str) -> bool:
+    """Return whether the words name or announce what follows, rather than say something of it."""
+    return is_lead(text) or _TITLE.match(text.strip()) is not None
 
 
 def is_lead(text: str) -> bool:

@@ -10,7 +10,7 @@ from typing import Literal
 from msgspec import Struct
 
 from service.markup.streaming.code import MIN_FENCE, Fence, fence_line, place_of_fence, run_of
-from service.markup.streaming.lines import MARKERS, START, place_of
+from service.markup.streaming.lines import MARKERS, START, place_of, without_quotes
 
 MAX_UNIT_CHARACTERS = 5_000
 MAX_HEAD = 100
@@ -174,7 +174,9 @@ class UnitReader:
             self._paragraph += 1
             self._kind = "sentence"
         elif line.strip():
-            units.append(Unit("code", line[:MAX_UNIT_CHARACTERS], self._end, self._paragraph, self._info))
+            quotes = len(line) - len(without_quotes(line)) if self._fence.place.quotes else 0
+            code = line[quotes : quotes + MAX_UNIT_CHARACTERS]
+            units.append(Unit("code", code, self._end + quotes, self._paragraph, self._info))
         self._end += length
         self._at = self._end
         return True

@@ -51,7 +51,7 @@ class ReplyChecks(Struct, frozen=True):
 
     @property
     def marked(self) -> tuple[SentenceCheck, ...]:
-        """Return the unsupported sentences, as many as are recorded."""
+        """Return the unsupported sentences that are recorded: the first ones."""
         return tuple(one for one in self.sentences if one.status == "unsupported")[:MAX_MARKED]
 
     @property

@@ -18,6 +18,7 @@ from service.domain.threads.recorded_reply import Resolution
 from service.queries import questions
 from service.queries.questions import Period, Placed
 from service.views.questions import (
+    ChecksSummaryView,
     ConversationsView,
     ConversationView,
     FeedbackListView,
@@ -56,6 +57,39 @@ SOURCE_EXAMPLE = {
     "commit": "9fceb02d0ae598e95dc970b74767f19372d61af8",
 }
 FEEDBACK_EXAMPLE = {"rating": "up", "comment": "Just what I needed.", "createdAt": "2026-11-21T09:31:00.000Z"}
+ANSWER_CHECKS_EXAMPLE = {
+    "supported": 4,
+    "partly": 1,
+    "unsupported": 1,
+    "sentences": [
+        {
+            "text": "The delay is 20 seconds by default.",
+            "start": 84,
+            "missing": ["20"],
+            "passage": 1,
+            "startLine": 9,
+            "endLine": 9,
+        }
+    ],
+}
+CHECKS_EXAMPLE = {
+    "answers": 120,
+    "answersWithUnsupported": 7,
+    "supported": 812,
+    "partly": 40,
+    "unsupported": 9,
+    "supportedShare": 0.9431,
+    "worst": [
+        {
+            "id": "q1",
+            "threadId": EXAMPLE_THREAD_ID,
+            "messageId": EXAMPLE_MESSAGE_ID,
+            "timestamp": "2026-11-21T09:30:00.000Z",
+            "query": "How do I retry a failed job?",
+            "checks": ANSWER_CHECKS_EXAMPLE,
+        }
+    ],
+}
 CONVERSATION_EXAMPLE = {
     "id": "q1",
     "threadId": EXAMPLE_THREAD_ID,
@@ -69,6 +103,7 @@ CONVERSATION_EXAMPLE = {
     "state": "completed",
     "failure": None,
     "uncited": False,
+    "checks": ANSWER_CHECKS_EXAMPLE,
     "model": "builtin/extractive",
     "sources": [SOURCE_EXAMPLE],
     "page": "/guides/retries",
@@ -89,6 +124,7 @@ TRANSCRIPT_EXAMPLE = {
             "feedback": None,
             "failure": None,
             "uncited": False,
+            "checks": None,
         },
         {
             "id": EXAMPLE_MESSAGE_ID,
@@ -101,6 +137,7 @@ TRANSCRIPT_EXAMPLE = {
             "feedback": FEEDBACK_EXAMPLE,
             "failure": None,
             "uncited": False,
+            "checks": ANSWER_CHECKS_EXAMPLE,
         },
     ],
 }
@@ -226,6 +263,23 @@ async def list_unanswered(request: web.Request) -> web.StreamResponse:
 
     listing = _Listing("unanswered", read, UnansweredListView, _UNANSWERED)
     return await listing.answer(request, 0)
+
+
+@routes.operation(
+    "GET",
+    "/v1/analytics/{projectId}/assistant/checks",
+    "summarizeChecks",
+    "Analytics",
+    "Check answers against their sources",
+    {200: Answer("How far the answers are supported, and the worst ones.", ChecksSummaryView, example=CHECKS_EXAMPLE)},
+    parameters=(FROM, TO, LIMIT),
+)
+async def summarize_checks(request: web.Request) -> web.Response:
+    """Return the share of sentences that stand on passages, and the answers with the most that do not."""
+    project, period, limit = await project_for(request), _period(request), _limit(request)
+    await _catch_up(request)
+    found = await questions.summarize_checks(request.app[VIEWS], project.id, period, worst=limit or DEFAULT_ROWS)
+    return web.Response(body=msgspec.json.encode(found), content_type="application/json")
 
 
 @routes.operation(

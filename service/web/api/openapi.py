@@ -202,6 +202,8 @@ def _tidied(schema: Any) -> Any:
     if made.get("type") == "number" and made.get("multipleOf") == 1:
         del made["multipleOf"]
         made["type"] = "integer"
+    if made.keys() == {"enum"} and len(made["enum"]) == 1:
+        made["description"] = f"Always `{made['enum'][0]}`."
     if "default" in made and made["default"] is None and "anyOf" in made:
         del made["default"]
     return made

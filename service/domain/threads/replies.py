@@ -54,7 +54,7 @@ class SearchFinished(Struct, frozen=True, tag="search-finished"):
     call_id: str
     query: str
     hits: tuple[SearchHit, ...]
-    """For clients: the best passage of each of the best pages, at most as many pages as were asked for."""
+    """For clients: the best passage of each of the best pages, up to the page size."""
     sources: tuple[Source, ...]
     """For the record: every passage that is new in this reply, in the order of their numbers."""
     planned_by: str = ""

@@ -67,7 +67,7 @@ class Exchange(Struct, frozen=True):
 
 
 def mark_for(reply_id: str) -> str:
-    return hashlib.sha256(reply_id.encode()).hexdigest()[:16]
+    return hashlib.sha256(reply_id.encode()).hexdigest()[:8]
 
 
 def share(budget: ContextBudget, characters: int, *, least: int = 0) -> int:

@@ -51,7 +51,11 @@ async def ask(runtime: Runtime, options: Options, output: Output) -> int:
         context = ReplyContext(
             runtime.models,
             runtime.index,
-            AnswerSettings(suggestions=False, max_searches=settings.max_searches),
+            AnswerSettings(
+                suggestions=False,
+                max_searches=settings.max_searches,
+                max_context_tokens=settings.max_context_tokens,
+            ),
             concurrent_replies=1,
             takes_over=False,
             on_model_failure=lambda failure: reasons.append(failure.reason),

@@ -93,7 +93,11 @@ class Parts:
         context = ReplyContext(
             runtime.models,
             self.search,
-            AnswerSettings(suggestions=assistant.suggestions, max_searches=assistant.max_searches),
+            AnswerSettings(
+                suggestions=assistant.suggestions,
+                max_searches=assistant.max_searches,
+                max_context_tokens=assistant.max_context_tokens,
+            ),
             assistant.concurrent_replies,
             settings.threads.grace_seconds,
             tracer,

@@ -86,7 +86,7 @@ class MaterialRequest(Struct, frozen=True):
     language of the documentation. Each gets its part of the budget.
     """
     budget_tokens: int
-    """For the text of all sections together, as ``service.domain.tokens`` counts."""
+    """For all sections together, with the tags and headings around them, as ``service.domain.tokens`` counts."""
     pages: tuple[str, ...] = ()
     """Pages that the answer is expected on, by title, path or URL; those that the site does not have are ignored."""
     page_size: int = 5

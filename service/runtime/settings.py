@@ -73,6 +73,10 @@ class AssistantSection(Struct, frozen=True, forbid_unknown_fields=True):
     suggestions: bool = True
     max_searches: Annotated[int, Meta(ge=0)] = 3
     """Further searches and page reads that a model may make for one answer."""
+    max_context_tokens: Annotated[int, Meta(ge=500)] = 32_000
+    """Limit for the passages of an answer's first prompt, whatever page size a client asks for. What the model then
+    searches itself adds at most as much again.
+    """
     max_cost_usd_day: Annotated[float, Meta(ge=0)] = 0.0
     """For all replies of one site in a day of UTC; past it, the builtin model answers. 0: no bound."""
     concurrent_replies: Annotated[int, Meta(ge=1)] = 2000

@@ -293,7 +293,7 @@ async def test_an_instruction_in_a_document_stays_material(index):
     system, asked = model.requests[0].messages
     assert "/secret" not in system.text
     assert "You are root" not in system.text
-    mark = asked.text.split("<documentation-")[1][:16]
+    mark = asked.text.split("<documentation-")[1][:8]
     start, end = asked.text.index("SYSTEM: call"), asked.text.index(f"</documentation-{mark}>")
     assert start < end
     assert asked.text.count(f"<question-{mark}>") == 1
@@ -318,7 +318,7 @@ async def test_foreign_text_is_in_the_prompt_only_as_marked_material(index):
     assert [type(turn).__name__ for turn in turns] == ["UserMessage", "AssistantMessage"] * 6
     assert isinstance(called, AssistantMessage)
     assert called.tool_calls == (search("roster"), read("/ledger", "call-2"))
-    mark = told.text.split("<documentation-")[1][:16]
+    mark = told.text.split("<documentation-")[1][:8]
 
     def inside(text, name, words):
         pieces = re.findall(rf"<{name}-{mark}[^>]*>\n(.*?)\n</{name}-{mark}>", text, re.DOTALL)

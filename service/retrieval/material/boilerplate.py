@@ -1,7 +1,7 @@
 """Sections that say little: what stands on many pages beside their subject.
 
 The rules look at headings and at the form of a text, never at the subject of a site. A section that they name is left
-out of a prompt unless the question asks for that very thing ("what changed in the last release?").
+out of a prompt unless the question asks for that very thing ("what changed in the last release?", "which license?").
 """
 
 import re
@@ -12,7 +12,8 @@ from service.ports.search_index import Section
 
 SHORT = 300
 """Characters; a shorter section says little by itself, though it may hold the one value that was asked for."""
-LEAST_WORDS = 3
+LEAST_WORD = 5
+"""Letters that a word of a heading shares with the question."""
 MAX_LINKS_CHARACTERS = 20_000
 
 _POINTERS = re.compile(
@@ -28,9 +29,9 @@ _POINTERS = re.compile(
     re.IGNORECASE,
 )  # fmt: skip
 _HISTORY = re.compile(
-    r"(?:change ?logs?|release notes?|release history|version history|what.?s new(?: in .{1,40})?|history|releases|news"
-    r"|(?:version |release )?v?\d+\.\d+(?:\.\d+)?\S{0,20}(?: [-–(].{1,40})?|unreleased|breaking changes since .{1,20}"  # noqa: RUF001
-    r"|änderungen|更新履歴|变更日志|발행 노트|registro de cambios|journal des modifications)",
+    r"(?:change ?logs?|release notes?|release history|version history|what.?s new(?: in .{1,40})?|unreleased"
+    r"|(?:version |release )?v?\d+\.\d+(?:\.\d+)?\S{0,20}(?: [-–(].{0,20}\d{4}.{0,12})?"  # noqa: RUF001
+    r"|更新履歴|变更日志|变更记录|registro de cambios|journal des modifications|änderungsprotokoll)",
     re.IGNORECASE,
 )
 _ASKS_HISTORY = re.compile(
@@ -45,7 +46,8 @@ _LINK = re.compile(
     r"!?\[([^\]\n]{0,300})\]\([^)\n]{0,500}\)|`[^`\n]{0,200}`_{1,2}|:(?:ref|doc):`[^`\n]{0,200}`|<https?://[^>\s]{1,300}>"
 )
 _FILE_OF_HISTORY = re.compile(
-    r"(?:^|/)(?:change-?logs?|changes|release-?notes?|history|releases|whats-?new|news)(?:\b|[-_.])", re.IGNORECASE
+    r"(?:^|/)(?:change-?logs?|release-?notes?|whats-?new)(?:\b|_)|(?:^|/)(?:changes|history|news)\.[a-z]{2,4}$",
+    re.IGNORECASE,
 )
 
 
@@ -54,9 +56,22 @@ def asks_for_history(question: str) -> bool:
     return _ASKS_HISTORY.search(question) is not None
 
 
-def points_elsewhere(section: Section) -> bool:
+def says_little(section: Section, question: str) -> bool:
+    """Return whether a section would only take the place of another one in a prompt."""
+    return (
+        is_empty(section.text)
+        or is_banner(section.text)
+        or points_elsewhere(section, question)
+        or (is_history(section) and not asks_for_history(question))
+    )
+
+
+def points_elsewhere(section: Section, question: str = "") -> bool:
     """Return whether a section only leads to other pages, or says what a page is going to say."""
     heading = section.heading.strip(" :#*?!.…")
+    asked = question.casefold()
+    if any(len(word) >= LEAST_WORD and word[:LEAST_WORD] in asked for word in heading.casefold().split()):
+        return False
     if heading and _POINTERS.fullmatch(heading) and len(_without_links(section.text)) < SHORT:
         return not _has_code(section.text)
     return is_list_of_links(section.text)
@@ -64,7 +79,7 @@ def points_elsewhere(section: Section) -> bool:
 
 def is_list_of_links(text: str) -> bool:
     """Return whether a text is links, with hardly a word of its own."""
-    if len(text) > MAX_LINKS_CHARACTERS:
+    if len(text) > MAX_LINKS_CHARACTERS or text.count("](") + text.count("`_") + text.count("://") < 3:
         return False
     links = _LINK.findall(text)
     if len(links) < 3:
@@ -96,4 +111,4 @@ def is_banner(text: str) -> bool:
 
 def is_empty(text: str) -> bool:
     """Return whether a text has no words that a reader would see."""
-    return len(text) < SHORT and len(words_of(text).split()) < LEAST_WORDS
+    return len(text) < SHORT and not any(map(str.isalnum, words_of(text)))

@@ -17,7 +17,7 @@ def beginning(text: str, budget_tokens: int) -> str:
     lines = text.split("\n")
     blocks = blocks_of(text)
     kept = 0
-    left = budget_tokens - 2
+    left = budget_tokens - 3
     for index, block in enumerate(blocks):
         after = blocks[index + 1].first if index + 1 < len(blocks) else len(lines)
         cost = tokens_in("\n".join(lines[kept:after]))
@@ -33,7 +33,7 @@ def beginning(text: str, budget_tokens: int) -> str:
 def _lines_within(lines: list[str], first: int, after: int, budget_tokens: int) -> int:
     """Return the line up to which a block fits: the next row, or the next item of a list, begins there."""
     at, left = first, budget_tokens
-    while at < after and (cost := tokens_in(lines[at])) <= left:
+    while at < after and (cost := tokens_in(f"{lines[at]}\n")) <= left:
         left -= cost
         at += 1
     while at > first + 1 and at < after and lines[at][:1] in (" ", "\t"):

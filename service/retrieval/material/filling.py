@@ -2,11 +2,10 @@
 
 A section is worth what it scores itself, what its page scores, and a part of its better neighbour's worth, since an
 answer often begins in one section and goes on in the next. The sections are chosen in the order of their worth as
-long as they fit. No page gets more than ``PAGE_SHARE`` of the budget before the other pages had their turn; each query
-of several gets its part first, so that a comparison has both sides.
+long as they fit. No page gets more than ``PAGE_SHARE`` of the budget while others have sections nearly as good; each
+query of several gets its part first, so that a comparison has both sides.
 """
 
-import re
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
@@ -17,20 +16,21 @@ from service.domain.tokens import tokens_in
 from service.ports.search_index import Section
 from service.retrieval.material.cutting import beginning
 
-PAGE_WEIGHT, SECTION_WEIGHT = 0.5, 1.0
-NEIGHBOUR = 0.25
+PAGE_WEIGHT, SECTION_WEIGHT = 0.6, 1.0
+NEIGHBOUR = 0.3
 """The part of the better neighbour's worth that a section has at least."""
 LEAST_WORTH = 0.1
 """The part of the best section's worth, below which a section is no help."""
 PAGE_SHARE = 0.6
 """The part of the budget that one page may have while others wait."""
-FRAME_TOKENS = 36
-"""For the tags, the title and the headings of a section in a prompt."""
+CLOSE = 0.7
+"""The part of a section's worth from which another page's section is as good a candidate."""
+FRAME_TOKENS = 32
+"""Tokens of the tags, the title and the headings of a section in a prompt."""
 LEAST_CUT = 200
 """Tokens; less of a section is not worth a place."""
 MAX_SECTIONS_A_PAGE = 12
 """Sections of the result for each page that was asked for: a record of them stays small."""
-_SPACE = re.compile(r"\W+")
 
 
 class Piece(Struct):
@@ -64,7 +64,10 @@ def fill(pieces: Iterable[Piece], budget_tokens: int, *, most: int, first_page: 
     _weigh(held)
     chosen = _Chosen(budget_tokens, most)
     if first_page >= 0:
-        chosen.take([piece for piece in held if piece.page == first_page], budget_tokens)
+        whole = [piece for piece in held if piece.page == first_page]
+        if sum(_cost(piece) for piece in whole) > budget_tokens:
+            whole.sort(key=lambda piece: (-piece.worth, piece.id))
+        chosen.take(whole, budget_tokens, least=0.0)
     queries = range(len(held[0].worths))
     for query in queries if len(queries) > 1 else ():
         # The first query is the whole question, and gets the rest.
@@ -80,7 +83,7 @@ def _without_repeats(pieces: Sequence[Piece], first_page: int) -> list[Piece]:
     """Each text once: where it scores best, which is rarely an older version or another language."""
     best: dict[str, Piece] = {}
     for piece in pieces:
-        key = _SPACE.sub(" ", piece.section.text).strip().casefold()
+        key = "".join(piece.section.text.split()).casefold()
         other = best.get(key)
         if other is None or _rank(piece, first_page) > _rank(other, first_page):
             best[key] = piece
@@ -111,8 +114,13 @@ class _Chosen:
         self._pieces: dict[int, Piece] = {}
         self._of_page: dict[int, int] = {}
 
-    def take(self, ordered: Sequence[Piece], up_to: int, *, share: float = 1.0, of: int | None = None) -> None:
-        """Add pieces, in this order, up to a number of tokens."""
+    def take(
+        self, ordered: Sequence[Piece], up_to: int, *, share: float = 1.0, of: int | None = None,
+        least: float = LEAST_WORTH,
+    ) -> None:  # fmt: skip
+        """Add pieces, in this order, up to a number of tokens. ``least``: the part of the best one's worth that they
+        must have.
+        """
         if not ordered:
             return
         used = 0
@@ -121,7 +129,7 @@ class _Chosen:
             if len(self._pieces) >= self._most or self._left < FRAME_TOKENS:
                 break
             worth = piece.worth if of is None else piece.worths[of]
-            if worth < LEAST_WORTH * best:
+            if worth < least * best:
                 break
             if piece.id in self._pieces:
                 used += _cost(piece) if of is not None else 0
@@ -129,7 +137,7 @@ class _Chosen:
             cost = _cost(piece)
             left = min(self._left, up_to - used)
             of_page = self._of_page.get(piece.page, 0)
-            if of_page and of_page + cost > share * self._budget:
+            if of_page and of_page + cost > share * self._budget and self._others_are_close(piece, worth, ordered, of):
                 continue
             if cost > left:
                 if self._pieces or left < LEAST_CUT:
@@ -140,6 +148,14 @@ class _Chosen:
             self._left -= cost
             self._of_page[piece.page] = of_page + cost
             self._pieces[piece.id] = piece
+
+    def _others_are_close(self, piece: Piece, worth: float, ordered: Sequence[Piece], of: int | None) -> bool:
+        """Return whether another page waits with a section that is nearly worth as much."""
+        return any(
+            (other.worth if of is None else other.worths[of]) >= CLOSE * worth
+            for other in ordered
+            if other.page != piece.page and other.id not in self._pieces
+        )
 
     def in_order(self, first_page: int) -> list[Section]:
         """Return the chosen pages by their best piece, each in its own order."""

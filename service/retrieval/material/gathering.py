@@ -90,25 +90,16 @@ def _pieces(
     own = [index.section_scores(ranking, list(scores), request.filter) for ranking in rankings]
     tops = [max(found.values(), default=0.0) or 1.0 for found in own]
     matched = {section for found in own for section in found}
-    wants_history = boilerplate.asks_for_history(request.queries[0]) if request.queries else False
+    question = request.queries[0] if request.queries else ""
     pieces: list[Piece] = []
+    little: list[Piece] = []
     for id_, page, section in index.sections_of(list(scores), matched, LONG_PAGE):
         is_known = (section.path, section.start_line) in request.known
-        if page != first and not is_known and _is_boilerplate(section, wants_history=wants_history):
-            continue
         factor = SAYS_LITTLE if len(section.text) < boilerplate.SHORT else 1.0
         each = tuple(factor * found.get(id_, 0.0) / top for found, top in zip(own, tops, strict=True))
-        pieces.append(Piece(id_, page, section, scores[page], each or (0.0,), is_known))
-    return pieces
-
-
-def _is_boilerplate(section: Section, *, wants_history: bool) -> bool:
-    return (
-        boilerplate.is_empty(section.text)
-        or boilerplate.is_banner(section.text)
-        or boilerplate.points_elsewhere(section)
-        or (not wants_history and boilerplate.is_history(section))
-    )
+        is_little = page != first and not is_known and boilerplate.says_little(section, question)
+        (little if is_little else pieces).append(Piece(id_, page, section, scores[page], each or (0.0,), is_known))
+    return pieces or little
 
 
 def sections_at(

@@ -4,7 +4,7 @@ import re
 
 MAX_QUESTION = 300
 MAX_SIDE_WORDS = 8
-_BOUNDS = re.compile(r"[?!;,.:()\n]")
+_BOUNDS = re.compile(r"[?!;,:()\n]|\.(?=\s|$)")
 _PATTERNS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
@@ -22,7 +22,7 @@ _PATTERNS = tuple(
 )
 _LEAD = re.compile(
     r"^(?:(?:what|which|when|why|how|is|are|the|a|an|should|would|do|does|i|we|you|to|use|using|one|choose|prefer"
-    r"|can|it|better|between|difference|explain|ein|eine|der|die|das|le|la|les|un|une|el|los|las|uma?|o|os)\s+)+",
+    r"|can|it|better|between|difference|explain|ein|eine[mnrs]?|der|die|das|de[mns]|le|la|les|un|une|el|los|las|uma?|o|os)\s+)+",
     re.IGNORECASE,
 )
 

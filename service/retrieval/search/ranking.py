@@ -28,6 +28,8 @@ ROWS_RANKED, FEWEST_WORDS = 100_000, 2
 and says little.
 """
 MAX_OF_PAGE = 3
+COVERED = 0.4
+"""The part of a section's score that its coverage of the question makes, where sections of some pages are compared."""
 FUSION = 10.0
 """The constant of reciprocal rank fusion (DESIGN, "Search")."""
 
@@ -141,12 +143,21 @@ def _reward_pairs(words: Words, ranking: Ranking, first: Sequence[int]) -> None:
 
 
 def score_sections(words: Words, terms: Terms, pages: Sequence[int], only: Query | None) -> dict[int, float]:
-    """Return the scores of all sections of these pages that match: by words of body and headings, and by pairs."""
+    """Return the scores of all sections of these pages that match, the best having about 1: by BM25 of body, headings
+    and pairs, and by how much of the question a section has. The latter keeps a section that says one word often from
+    going before the one that has them all.
+    """
     if not pages:
         return {}
-    return words.sections_of_pages(
+    found = words.sections_of_pages(
         {"body": (BODY, terms.weights), "heading": (HEADINGS, terms.weights)}, terms.pairs, PAIRS, pages, only
     )
+    rarity = {term: weight * words.rarity(term) for term, weight in terms.weights.items()}
+    covered = words.coverage_of_sections(rarity, pages, only)
+    top = max(found.values(), default=1.0) or 1.0
+    return {
+        section: (1 - COVERED) * score / top + COVERED * covered.get(section, 0.0) for section, score in found.items()
+    }
 
 
 def coverage(words: Words, terms: Terms, page: int) -> float:

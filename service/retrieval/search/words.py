@@ -338,6 +338,32 @@ class Words:
         )
         return {hit.id: hit.score for hit in _hits(self.sections, query, MAX_OF_PAGES)}
 
+    def coverage_of_sections(
+        self, weights: Mapping[str, float], pages: Sequence[int], only: Query | None
+    ) -> dict[int, float]:
+        """Return the part of the words, each by its weight, that the sections of these pages have: 0 .. 1, by id."""
+        whole = sum(weights.values())
+        if whole <= 0:
+            return {}
+        clauses = [
+            (
+                Occur.Should,
+                Query.const_score_query(
+                    Query.boolean_query(
+                        [(Occur.Should, _term(SECTIONS, field, term, 1)) for field in ("body", "heading")]
+                    ),
+                    weight / whole,
+                ),
+            )
+            for term, weight in weights.items()
+            if weight > 0
+        ]
+        among = Query.boolean_query([(Occur.Should, Query.term_query(SECTIONS, "page", page)) for page in pages])
+        query = Query.boolean_query(
+            [(Occur.Must, _any_of(clauses, only)), (Occur.Must, Query.const_score_query(among, 0.0))]
+        )
+        return {hit.id: min(1.0, hit.score) for hit in _hits(self.sections, query, MAX_OF_PAGES)}
+
     def titled(self, name: str, only: Query | None, *, at: int | None) -> list[int]:
         """Return the page whose title has all words of a name, and the page ``at``, of those that may be found."""
         terms = self._analyzer.analyze(searchable(name[:MAX_NAME]))

@@ -17,7 +17,7 @@ _OF_A_FOLDER = frozenset({"index", "readme"})
 class AddressedPage(Struct, frozen=True, gc=False):
     url: str
     path: str
-    """Of its file, from the root of the repository."""
+    """Path of its file, from the root of the repository."""
     anchors: str
     """A list as JSON: it is read for few pages."""
     groups: frozenset[str] = frozenset()

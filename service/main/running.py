@@ -6,17 +6,18 @@ import os
 import socket
 import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 import structlog
 from aiohttp import web
 
 from eventstore import EventStoreError, StoreCorrupt
-from service.cli.runtime import reachable
+from service.cli.runtime import Runtime, reachable
 from service.domain.errors import Forbidden, ServiceError, Unavailable
 from service.main.folder import configured_models, open_runtime, open_to_read
 from service.main.listening import Address, require_descriptors, socket_of, url_of
+from service.main.rehearsal import indexed_sites, rehearse
 from service.main.reloading import CurrentModels
 from service.main.server import Server
 from service.main.worker_table import SHUTDOWN_SECONDS
@@ -97,18 +98,24 @@ async def _running(
         listens_on(server.url)
         gc.collect()
         gc.freeze()  # what is here stays: else each full collection walks all of it, 30 ms of the event loop
-        async with preparing(models):
+        async with preparing(models, runtime):
             yield server
 
 
 @asynccontextmanager
-async def preparing(models: CurrentModels) -> AsyncIterator[None]:
-    task = asyncio.create_task(prepare(models), name="models")
+async def preparing(models: CurrentModels, runtime: Runtime) -> AsyncIterator[None]:
+    task = asyncio.create_task(_prepare_all(models, runtime), name="models")
     try:
         yield
     finally:
         task.cancel()
         await asyncio.wait([task])
+
+
+async def _prepare_all(models: CurrentModels, runtime: Runtime) -> None:
+    await prepare(models)  # first: it takes longest
+    with suppress(EventStoreError):  # then the first reply loads it
+        await rehearse(runtime.index, await indexed_sites(runtime.views), may_search=runtime.meaning is None)
 
 
 async def prepare(models: CurrentModels) -> None:

@@ -1,8 +1,8 @@
 """Kills of the service while it writes replies, of the builtin model and of two language models by a script.
 
 The one is given its own text to continue, as a prefilled message, the other is asked for the rest and repeats a few
-words. Three readers are there at each kill, one of each protocol, and come back: each must get the whole answer, and
-the log must have each character once. Every third kill is followed by a second one.
+words. Six readers are there at each kill, of both protocols, and come back: each must get the whole answer, and the log
+and the API must have each character once. Every third kill is followed by a second one.
 """
 
 import http.client
@@ -149,12 +149,13 @@ def _kill(there: Site, rounds: int, chance: random.Random, count: Count) -> None
     readers: list[Reader] = []
     for number in range(rounds):
         count.rounds += 1
-        three = [Reader(there, f"chat-{number}-{kind}", version) for kind, version in enumerate((1, 2, 2))]
-        for reader in three:
+        asking = [Reader(there, f"chat-{number}-{kind}", version) for kind, version in enumerate((1, 2) * 3)]
+        for reader in asking:
+            time.sleep(chance.uniform(0.0, longest / len(asking)))
             reader.ask()
-        _end(there, three, chance.uniform(0.0, longest))
-        known = [reader for reader in three if reader.thread_id]
-        for reader in three:
+        _end(there, asking, chance.uniform(0.0, longest / 2))
+        known = [reader for reader in asking if reader.thread_id]
+        for reader in asking:
             count.note(reader.thread_id)
         lost = [reader for reader in known if not reader.is_over]
         if number % 3 == 0:

@@ -4,8 +4,9 @@ Asked to go on, models often say the last words again, begin the cut word again,
 repeated is removed; the result does not depend on where the chunks were cut. It is held back only as long as it may
 still be a repetition.
 
-- A repetition is at least ``LEAST_REPEATED`` characters long, and the whole end of the text; or it is the last word,
-  which was perhaps cut. A text of one pattern ("- - - -", a row of zeros) may go on as it ended, so there it is none.
+- A repetition is at least ``LEAST_REPEATED`` characters long, and the whole end of the text; or it is all of the text;
+  or its last words, the last of them perhaps cut, at the very beginning. A text of one pattern ("- - - -", a row of
+  zeros) may go on as it ended, so there it is none.
 - White space that the text ends with is not repeated either: models do not see it (``continued`` in the adapters).
 """
 
@@ -13,7 +14,7 @@ import re
 
 LEAST_REPEATED = 12
 LEAST_OF_WORD = 3
-_LAST_WORD = re.compile(r"(?<!\S)\S+\Z")
+_WORD = re.compile(r"(?<!\S)\S+")
 
 
 class Joint:
@@ -47,7 +48,7 @@ class Joint:
 
     def _cut(self, words: str) -> None:
         self._may_repeat = False
-        if repeated := self._repeated(words) or self._repeated_word(self._held):
+        if repeated := self._repeated(words) or self._repeated_words(self._held):
             self._held = words[repeated:]
 
     def _repeated(self, words: str) -> int:
@@ -60,12 +61,16 @@ class Joint:
             at = begun.find(words[:LEAST_REPEATED], at + 1)
         return 0
 
-    def _repeated_word(self, held: str) -> int:
-        """Return the length of the last word where it is begun once more."""
-        word = _LAST_WORD.search(self._begun[-200:])
-        if word is None or self._white or len(word[0]) < LEAST_OF_WORD or _is_pattern(word[0]):
+    def _repeated_words(self, held: str) -> int:
+        """Return the length of the last words, or of a text that is no longer, where they are begun once more."""
+        if held[:1].isspace():  # it goes on at the next word
             return 0
-        return len(word[0]) if held.startswith(word[0]) else 0
+        begun = self._begun
+        first = max(0, len(begun) - LEAST_REPEATED)
+        starts = [0] if self._white else [found.start() for found in _WORD.finditer(begun, first)]
+        tails = (begun[start:] for start in starts)
+        fitting = (tail for tail in tails if held.startswith(tail) and not _is_pattern(tail))
+        return next((len(tail) for tail in fitting if len(tail) >= LEAST_OF_WORD), 0)
 
     def _behind_white(self, text: str) -> str:
         """Return the text without the white space that the text before it ends with."""

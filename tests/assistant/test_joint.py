@@ -26,6 +26,11 @@ def test_repeated_words_stand_there_once(cut, repeated, size):
     [
         ("Hold the str", "string.", "Hold the string."),
         ("Hold the str", "ing.", "Hold the string."),
+        ("Hold the str", "the string.", "Hold the string."),
+        ("To install", "To install Kite", "To install Kite"),
+        ("To install ", "To install Kite", "To install Kite"),
+        ("Again and", " again and again", "Again and again and again"),
+        ("Try it again and ", "again and again", "Try it again and again and again"),
         ("Hold the ", " string.", "Hold the string."),
         ("Hold the", " string.", "Hold the string."),
         ("Steps:\n", "\n\n1. Hold it.", "Steps:\n\n1. Hold it."),

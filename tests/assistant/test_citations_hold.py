@@ -6,7 +6,7 @@ A small share of ``scripts/bench answers``; DOCSMITH_ANSWERS says how many answe
 import os
 import random
 
-from scripts.bench_answers import CitesAtRandom, read
+from scripts.answers.citations import CitesAtRandom, read
 from service.adapters.builtin.answer import BuiltinAnswer
 from service.assistant.answer import answer
 from service.assistant.question import Question

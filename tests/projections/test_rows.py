@@ -29,7 +29,7 @@ from service.domain.jobs.events import JobResumed, JobWaiting
 from service.domain.model import Usage
 from service.domain.organizations import OrganizationCreated
 from service.domain.projects.decider import ProjectChanged, ProjectCreated
-from service.domain.sites import IndexFailed, IndexKept, IndexRequested, SiteIndexed, SiteRegistered
+from service.domain.sites import IndexFailed, IndexKept, IndexRequested, SiteAccessChanged, SiteIndexed, SiteRegistered
 from service.domain.threads.recorded_reply import ReaderLeft, ReplyCompleted, ReplyFailed, ReplyStarted, ReplyStopped
 from service.domain.threads.threads import ThreadStarted
 from service.queries.jobs import JobSlots, active_jobs, jobs_of_pull_request, list_jobs
@@ -166,6 +166,14 @@ TABLE = {
     "site kept after a failure": (
         of(SITES, "guide", SITE, INDEXED, FAILED, IndexKept("c1", LATER)),
         sites, SITE_ROW, [(False, None, "c1", 3, AT_LATER, None)],
+    ),
+    "site opened and indexed again": (
+        of(SITES, "guide", SITE, SiteAccessChanged(True, ("https://a.example",), NOW), INDEXED),
+        sites, "public origins pages", [(True, ("https://a.example",), 3)],
+    ),
+    "site opened and closed": (
+        of(SITES, "guide", SITE, SiteAccessChanged(True, (), NOW), SiteAccessChanged(False, (), LATER)),
+        sites, "public origins", [(False, ())],
     ),
     "jobs wait in turn": (
         [*of(JOBS, "a", REQUESTED, STARTED), *of(JOBS, "b", REQUESTED), *of(JOBS, "c", REQUESTED)],

@@ -20,7 +20,8 @@ A documentation agent and assistant: one service, two APIs, one log.
 - **Assistant**: a question about a documentation site becomes an answer from its pages, with citations, streamed to
   chat clients, in threads that carry on.
 
-Send a key as `Authorization: Bearer KEY`. Every answer carries an `X-Request-Id`, which is also in the service's log.
+Send a key as `Authorization: Bearer KEY`; the assistant of a public site needs none. Every answer carries an
+`X-Request-Id`, which is also in the service's log.
 Addresses have no slash at their end, and their case matters: an unknown one is answered with 404, and a method that an
 address does not support with 405 and `Allow`. Times are ISO 8601 in UTC. Errors are problem details
 (RFC 9457): `code` is stable, `detail` is one plain sentence, and `type` is the address of a page that says what to do.

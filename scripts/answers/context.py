@@ -17,6 +17,7 @@ from scripts.answers.tokens import tokens_of
 from scripts.bench_search import at_least
 from service.assistant.answer import answer
 from service.assistant.context import Exchange
+from service.assistant.planning import Planner
 from service.assistant.question import AnswerSettings, Question
 from service.domain.errors import Unavailable
 from service.domain.model import Usage
@@ -49,8 +50,8 @@ class Recorder:
             self.request = self.request or request
             yield ModelText("Recorded.")
         elif self._plan:
-            parts = list(self._plan) if len(self._plan) > 1 else []
-            yield ModelText(json.dumps({"question": self._plan[0], "parts": parts, "pages": []}))
+            question, *parts = self._plan
+            yield ModelText(json.dumps({"question": question, "parts": parts, "pages": []}))
         else:
             raise Unavailable("This model has no plan.")
         yield ModelEnd("stop", (), Usage(), self.name)
@@ -75,13 +76,22 @@ def asked_as(question: AskedQuestion) -> Question:
     return Question(question.corpus, f"msg_{question.id}", question.q, earlier=earlier)
 
 
+def perfect_plan(question: AskedQuestion) -> Sequence[str]:
+    """Return what a perfect planner writes: the question, understandable by itself, and a search for each part."""
+    if len(question.plan) < 2:
+        return question.plan
+    is_whole = question.language == "en" and not question.before
+    return (question.q if is_whole else " ".join(question.plan), *question.plan)
+
+
 async def first_prompt(
     index: SearchIndex, question: AskedQuestion, settings: AnswerSettings, *, with_plan: bool
 ) -> tuple[ModelRequest, float]:
     """Return the first request for an answer, and the milliseconds until the search step was sent."""
-    recorder = Recorder(question.plan if with_plan else ())
+    recorder = Recorder(perfect_plan(question))
+    planner = Planner(recorder) if with_plan else None
     began, search_ms = time.perf_counter(), 0.0
-    async for event in answer(asked_as(question), index=index, model=recorder, settings=settings):
+    async for event in answer(asked_as(question), index=index, model=recorder, planner=planner, settings=settings):
         match event:
             case SearchFinished():
                 search_ms = search_ms or 1000 * (time.perf_counter() - began)

@@ -32,8 +32,8 @@ from service.assistant.first_search import FirstSearch
 from service.assistant.model_tools import READ_PAGE, SEARCH, Toolbox, ToolResult, told
 from service.assistant.notes import continue_request, cut_off_note
 from service.assistant.planning import Planner
-from service.assistant.query import is_about_this_page, is_small_talk, query_for
-from service.assistant.question import DEFAULT_SETTINGS, AnswerSettings, Question
+from service.assistant.query import is_about_this_page, is_small_talk, queries_for
+from service.assistant.question import DEFAULT_SETTINGS, AnswerSettings, Question, reader_language
 from service.assistant.sentence_checks.live import LiveChecks
 from service.assistant.suggestions import Suggestion, page_of
 from service.assistant.transcript import Transcript
@@ -124,13 +124,8 @@ class _Answering:
         page = None
         if question.current_path and is_about_this_page(question.text):
             page = await self._finder.page(self._finder.open)
-        earlier_questions = [turn.question for turn in question.earlier]
         title = page.title if page is not None else ""
-        asked = query_for(question.text, earlier_questions=earlier_questions, page_title=title)
-        query = query_for(
-            question.text, earlier_questions=earlier_questions, context=question.context, page_title=title
-        )
-
+        queries = queries_for(question.text, earlier=question.earlier, context=question.context, page_title=title)
         whole_page = page.path if page is not None else ""
         if question.progress.searches:
             self._passages = await self._finder.recall(question.progress, whole_page=whole_page)
@@ -138,7 +133,7 @@ class _Answering:
             self._tools.charge(question.progress.searches - (2 if question.progress.planned_by else 1))
         else:
             first = FirstSearch(question, self._finder, self._planner, mark=self._mark)
-            async with aclosing(first.run([query], whole_page=whole_page)) as events:
+            async with aclosing(first.run(queries.texts, pages=queries.pages, whole_page=whole_page)) as events:
                 async for found in events:
                     yield found
             self._passages = first.passages
@@ -150,7 +145,9 @@ class _Answering:
         except ServiceError as error:
             raise ModelFailed(error) from None
         self._budget = context_budget(window_tokens, self._settings.max_output_tokens)
-        grounding = Grounding(asked, tuple(self._passages), self._finder.words, sides_of(asked))
+        grounding = Grounding(
+            queries.asked, tuple(self._passages), self._finder.words, sides_of(queries.asked), reader_language(question)
+        )
         transcript = self._transcript
         rounds_left = self._settings.max_searches + self._settings.max_reads + 2
         while transcript.finish is None and (rounds_left > 0 or transcript.is_cut):

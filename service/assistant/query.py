@@ -1,20 +1,34 @@
 """From a question to the words that are searched for. No model, no waiting.
 
-- A follow-up such as "and on Windows?" means little by itself: words of the question before it are added.
+- A follow-up such as "and on Windows?" means little by itself: it is searched together with the subject of the
+  conversation, which is the words of the questions before and the titles of the pages that the last answer cites.
+- Those pages are expected to answer what is asked next. A question with a subject of its own finds its own pages beside
+  them.
 - "this page" is the page that the reader has open: its title is added, and the page itself becomes a passage.
 - What the reader selected adds its rarest-looking words.
+
+Measured on 69 follow-ups whose answering words are known: a prompt of 6,000 tokens has these words for 0.94 of them.
+With the rules before, which looked at questions alone and added nothing to one with more than three words of its own,
+it was 0.83. Of 161 questions that change the subject it is 0.84 (0.85 before).
 """
 
 import re
 from collections.abc import Iterable, Sequence
 
+from msgspec import Struct
+
+from service.assistant.context import Exchange
 from service.domain.threads.threads import ContextItem
+from service.markup.languages import language_of, sentence_words
 
 MAX_QUERY_CHARACTERS = 600
 MAX_EARLIER_WORDS = 12
 MAX_CONTEXT_WORDS = 12
+MAX_CITED_PAGES, MAX_TITLE_WORDS = 3, 12
 FEW_WORDS = 3
-"""Words with a meaning of their own; a question with no more of them may refer to the one before."""
+"""Words with a meaning of their own; a question with no more of them may be about the subject before."""
+SOME_WORDS = 6
+"""With more of them, a question has a subject of its own, whatever it refers to."""
 
 _WORD = re.compile(r"[^\W_](?:[\w.:/@#+-]*[\w+#])?")
 _STOP_WORD_LIST = """
@@ -33,11 +47,22 @@ adiós olá obrigado obrigada ciao grazie hoi bedankt こんにちは ありが�
 """
 _GREETINGS = frozenset(_GREETING_LIST.split())
 _BESIDE_GREETINGS = frozenset(["you", "there", "very", "much", "so", "a", "lot", "all", "vielen", "dir", "beaucoup"])
-_LEANS = re.compile(
-    r"\A\s*(?:and|or|but|also|what about|how about|what if|why|then|same|und|oder|et|ou|y|e|o)\b"
-    r"|\b(?:it|its|that|those|them|they|one|ones|this|these|there|instead|above|second|first|last)\b",
+_BEGINS_LEANING = re.compile(
+    r"\A\W*(?:and|or|but|also|so|then|what about|how about|what if|same|und|oder|aber|auch|et|ou|mais|y|e|o|ed?|en)"
+    r"\b",
     re.IGNORECASE,
 )
+_LEANS = re.compile(
+    r"\b(?:it|they|them|theirs|those|these|ones|afterwards|instead|above)\b"
+    r"|\b(?:that|this|one)(?=\s*(?:[?!.,;]|\Z|['’]s\b"  # noqa: RUF001
+    r"|(?:is|are|was|does|do|did|works?|means?|happen|for|with|as|in|on|to|too|and|or|be|not|so|if|when)\b))"
+    r"|\bthe (?:first|second|last|other|former|latter|same|two)\b|\bthere(?=\s*(?:[?!.,;]|\Z))"
+    r"|\b(?:ihn|ihm|damit|dafür|dazu|davon|danach|dort|(?:kann|geht|wird|ist|man) (?:es|das|sie))\b"
+    r"|\b(?:ça|cela|celui|celle|ceux|eso|esto|ello|isso|isto|quello|questo|dat|dit|daar\w*)\b"
+    r"|\b\w{3,}(?:ar|er|ir)l[oae]s?\b|\b(?:le|la|les|lo|los|las)\s+\w+(?:er|ir|re|o)\b",
+    re.IGNORECASE,
+)
+"""Words that stand for something said before; "that" and "one" in the places where they do."""
 _THIS_PAGE = re.compile(
     r"\b(?:this|the current|on this)\s+(?:page|article|document|doc|guide|tutorial|section|topic)\b"
     r"|\b(?:diese[rsmn]?|der aktuellen)\s+(?:seite|artikel|anleitung)\b"
@@ -58,29 +83,59 @@ def is_about_this_page(question: str) -> bool:
     return _THIS_PAGE.search(question) is not None
 
 
-def query_for(
-    question: str,
-    *,
-    earlier_questions: Sequence[str] = (),
-    context: Sequence[ContextItem] = (),
-    page_title: str = "",
-) -> str:
-    """Return the words to search for; ``page_title`` is that of the page that the question calls "this page"."""
+class Queries(Struct, frozen=True):
+    """What the first search looks for."""
+
+    asked: str
+    """The question with the words that it lacks, without what the reader selected."""
+    texts: tuple[str, ...]
+    """As ``MaterialRequest.queries``."""
+    pages: tuple[str, ...] = ()
+    """Paths of pages that are expected to answer."""
+
+
+def queries_for(
+    question: str, *, earlier: Sequence[Exchange] = (), context: Sequence[ContextItem] = (), page_title: str = ""
+) -> Queries:
+    """Return the queries; ``page_title`` is that of the page that the question calls "this page"."""
     asked = _THIS_PAGE.sub(" ", question) if page_title else question
-    query = " ".join(asked.split())[:MAX_QUERY_CHARACTERS]
-    words = _content_words(query)
-    added: list[str] = []
-    if page_title:
-        added.append(page_title)
-    elif earlier_questions and _leans_on_earlier(query, words):
-        added += _earlier_words(earlier_questions, words)
+    alone = " ".join(asked.split())[:MAX_QUERY_CHARACTERS]
+    words = _content_words(alone)
+    selected = _selected(context, [*words, *_content_words(page_title)])
+    if page_title or not earlier:
+        asked = _joined(alone, [page_title])
+        return Queries(asked, (_joined(asked, selected),))
+    pages = _cited_pages(earlier[-1])
+    leans = len(words) <= SOME_WORDS and (_BEGINS_LEANING.search(alone) or _LEANS.search(alone)) is not None
+    if not leans and len(words) > FEW_WORDS:
+        return Queries(alone, (_joined(alone, selected),), pages)
+    before = _earlier_words([turn.question for turn in earlier], words)
+    asked = _joined(alone, before)
+    full = _joined(asked, [*_title_words(earlier[-1], [*words, *before]), *selected])
+    return Queries(asked, (full,) if leans or full == alone else (full, _joined(alone, selected)), pages)
+
+
+def _joined(query: str, words: Iterable[str]) -> str:
+    return " ".join(filter(None, [query, *words]))
+
+
+def _cited_pages(turn: Exchange) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(source.path for source in turn.cited))[:MAX_CITED_PAGES]
+
+
+def _title_words(turn: Exchange, known: Sequence[str]) -> list[str]:
+    titles = dict.fromkeys(source.title for source in turn.cited)
+    words = _content_words(" ".join(list(titles)[:MAX_CITED_PAGES])[:MAX_QUERY_CHARACTERS])
+    had = {word.casefold() for word in known}
+    return [word for word in words if word.casefold() not in had][:MAX_TITLE_WORDS]
+
+
+def _selected(context: Sequence[ContextItem], words: Sequence[str]) -> list[str]:
+    """Return words of what the reader has selected."""
+    found: list[str] = []
     for item in context:
-        added += _selected_words(item, {*map(str.casefold, words), *map(str.casefold, added)})
-    return " ".join([query, *added[: MAX_EARLIER_WORDS + MAX_CONTEXT_WORDS]]).strip()
-
-
-def _leans_on_earlier(query: str, words: Sequence[str]) -> bool:
-    return len(words) <= 1 or (len(words) <= FEW_WORDS and _LEANS.search(query) is not None)
+        found += _selected_words(item, {word.casefold() for word in [*words, *found]})
+    return found[:MAX_CONTEXT_WORDS]
 
 
 def _earlier_words(questions: Sequence[str], words: Sequence[str]) -> list[str]:
@@ -103,7 +158,9 @@ def _selected_words(item: ContextItem, known: set[str]) -> list[str]:
 
 
 def _content_words(text: str) -> list[str]:
-    return list(_unique(word for word in _WORD.findall(text) if word.casefold() not in _STOP_WORDS))
+    language = language_of(text)
+    empty = _STOP_WORDS if language == "en" else sentence_words(language) | _STOP_WORDS
+    return list(_unique(word for word in _WORD.findall(text) if word.casefold() not in empty))
 
 
 def _unique(words: Iterable[str]) -> Iterable[str]:

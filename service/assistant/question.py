@@ -6,6 +6,7 @@ from service.assistant.context import Exchange
 from service.domain.search import SearchFilter
 from service.domain.threads.progress import ReplyProgress
 from service.domain.threads.threads import DEFAULT_PAGE_SIZE, ContextItem
+from service.markup.languages import language_of
 
 
 class Question(Struct, frozen=True):
@@ -22,6 +23,14 @@ class Question(Struct, frozen=True):
     page_size: int = DEFAULT_PAGE_SIZE
     progress: ReplyProgress = ReplyProgress()
     """What is on record of its reply, where another process began it: the answer goes on there."""
+
+
+def reader_language(question: Question) -> str:
+    """Return the language of a question that has others before it, or a filter for one; empty where it stands alone."""
+    wanted, before = question.filter.language or "", " ".join(turn.question for turn in question.earlier[-3:])
+    if not wanted and not before:
+        return ""
+    return language_of(question.text, expected=[wanted, *([language_of(before)] if before else [])])
 
 
 class AnswerSettings(Struct, frozen=True):

@@ -1,41 +1,86 @@
-"""What is searched for."""
+"""The words that are searched for."""
 
 import pytest
 
-from service.assistant.query import is_about_this_page, query_for
+from service.assistant.context import Exchange
+from service.assistant.query import is_about_this_page, queries_for
+from service.domain.search import Source
 from service.domain.threads.threads import ContextItem
 
-EARLIER = ["How do I install the CLI with Homebrew?"]
+BREW = Source(1, "install/mac.md", "/install/mac#brew", "Install on a Mac", "Homebrew", 1, 9, "c")
+INSTALL = Exchange("How do I install the CLI with Homebrew?", "Run `brew install`.")
+CITED = Exchange(INSTALL.question, INSTALL.answer, (BREW, BREW))
 
 
 def test_a_question_is_searched_for_as_it_was_asked():
-    assert query_for("How do I deploy\nto  Vercel?") == "How do I deploy to Vercel?"
-    assert (
-        query_for("How do I rotate the signing keys?", earlier_questions=EARLIER) == "How do I rotate the signing keys?"
-    )
+    assert queries_for("How do I deploy\nto  Vercel?").texts == ("How do I deploy to Vercel?",)
+    rotate = "How do I rotate all the old signing keys?"
+    assert queries_for(rotate, earlier=[INSTALL]).texts == (rotate,)
 
 
-@pytest.mark.parametrize("question", ["And on Windows?", "what about Windows?", "Windows?", "Does it work on Windows?"])
-def test_dependent_follow_up_gets_words_of_the_question_before(question):
-    assert query_for(question, earlier_questions=EARLIER) == f"{question} install CLI Homebrew"
+@pytest.mark.parametrize(
+    "question",
+    [
+        "And on Windows?",
+        "what about Windows?",
+        "Does it work on Windows?",
+        "Does it also work with the old terminal of Windows?",
+        "and where does the installer put configuration files?",
+        "Und wie geht das unter Windows?",
+        "¿Cómo puedo eliminarlo en Windows?",
+    ],
+)
+def test_follow_up_is_searched_with_the_subject_before(question):
+    found = queries_for(question, earlier=[INSTALL])
+    assert found.texts == (f"{question} install CLI Homebrew",)
+    assert found.asked == found.texts[0]
+
+
+def test_pages_of_the_last_answer_are_expected_and_add_their_titles():
+    found = queries_for("How can I remove it afterwards?", earlier=[CITED])
+    assert found.texts == ("How can I remove it afterwards? install CLI Homebrew Mac",)
+    assert found.asked == "How can I remove it afterwards? install CLI Homebrew"
+    assert found.pages == ("install/mac.md",)
+    assert queries_for("How do I rotate all the old signing keys?", earlier=[CITED]).pages == ("install/mac.md",)
+
+
+@pytest.mark.parametrize("question", ["what are the downsides?", "How do I drain a node?", "Windows?"])
+def test_few_words_are_searched_with_and_without_the_subject(question):
+    with_subject, alone = queries_for(question, earlier=[INSTALL]).texts
+    assert (with_subject, alone) == (f"{question} install CLI Homebrew", question)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "yaml for a startup probe that gives up after 5 minutes",
+        "get rid of a statefulset but leave its pods running",
+        "/users/me answers that 'me' is not a valid integer",
+    ],
+)
+def test_question_with_a_subject_of_its_own_is_searched_alone(question):
+    assert queries_for(question, earlier=[INSTALL]).texts == (question,)
 
 
 def test_chain_of_short_questions_leads_to_the_one_with_subject():
-    chained = query_for("and Linux?", earlier_questions=[*EARLIER, "and Windows?"])
-    assert chained == "and Linux? Windows install CLI Homebrew"
+    chained = queries_for("and Linux?", earlier=[INSTALL, Exchange("and Windows?", "Run the installer.")])
+    assert chained.texts == ("and Linux? Windows install CLI Homebrew",)
 
 
 def test_this_page_is_the_page_that_is_open():
     assert is_about_this_page("Can you summarize this page?")
     assert is_about_this_page("Worum geht es auf dieser Seite?")
     assert not is_about_this_page("How do I add a page?")
-    assert query_for("Can you summarize this page?", page_title="Limits") == "Can you summarize ? Limits"
+    assert queries_for("Can you summarize this page?", page_title="Limits").texts == ("Can you summarize ? Limits",)
 
 
 def test_selections_add_their_words_once():
     selected = ContextItem("code", "const limiter = createRateLimiter(limiter, {})")
-    assert query_for("What is this for?", context=[selected]) == "What is this for? const limiter createRateLimiter"
+    found = queries_for("What is this for?", context=[selected])
+    assert found.texts == ("What is this for? const limiter createRateLimiter",)
+    assert found.asked == "What is this for?"
 
 
 def test_a_pasted_log_does_not_make_a_query_of_its_length():
-    assert len(query_for("error " * 5_000, context=[ContextItem("code", "word%d " * 3_000)])) < 1_500
+    found = queries_for("error " * 5_000, earlier=[CITED], context=[ContextItem("code", "word%d " * 3_000)])
+    assert all(len(text) < 1_500 for text in found.texts)

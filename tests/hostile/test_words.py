@@ -41,7 +41,7 @@ WORK = {
         "a", (), earlier=[context.Exchange(text, text)], context=(), current_path="", mark="m"
     ), ["[1](", "[1](a", "```\n", "```suggestions\n", ". ", " "]),
     "suggestions": (lambda text: suggestions.parsed([text]), ["(a)[", "(", "- ", "(a)[/b"]),
-    "query": (lambda text: query.query_for(text, page_title="a"), ["this ", "a.", "a", " ", "it "]),
+    "query": (lambda text: query.queries_for(text, page_title="a"), ["this ", "a.", "a", " ", "it "]),
     "question": (lambda text: question_words.stems_of(text, "en"), ["a", "a_", "a.", "_", "a-b ", "中"]),
     "wording": (wording, ["a", "a-", "a.", "' "]),
     "search": (words_of, ["[a](", "![", "[", "http://a ", "](", "[[a]"]),

@@ -56,15 +56,13 @@ class LiveChecks:
     def _begin(self) -> None:
         if self._work is None or self._work.done():
             self._work = asyncio.create_task(self._judge(), name="sentence checks")
+            self._work.add_done_callback(_note_failure)
 
     async def _judge(self) -> None:
         """Judge what is finished by now, and what is finished meanwhile."""
         while True:
             units, self._units = self._units, []
-            try:
-                await asyncio.to_thread(self._checked, self._passages(), units)
-            except Exception:  # a reply is worth more than its checks
-                log.exception("sentences were not checked")
+            await asyncio.to_thread(self._checked, self._passages(), units)
             if not self._units:
                 return
 
@@ -92,3 +90,9 @@ class LiveChecks:
             if self._units:
                 self._begin()
         return self._checker.summary
+
+
+def _note_failure(work: asyncio.Task[None]) -> None:
+    """A reply is worth more than its checks: what fails in them is logged, and the reply goes on."""
+    if not work.cancelled() and (error := work.exception()) is not None:
+        log.error("sentences were not checked", exc_info=error)

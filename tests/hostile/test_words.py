@@ -8,6 +8,8 @@ from service.agent.tools.matches import find_text
 from service.assistant import context, query, suggestions
 from service.assistant.addresses import KnownAddresses
 from service.assistant.answer_text import AnswerText
+from service.assistant.sentence_checks.checker import SentenceChecker
+from service.assistant.sentence_checks.passages import GivenPassage
 from service.domain.threads.question_normalization import wording
 from service.markup.prose import words_of
 from tests.hostile.growth import assert_linear
@@ -28,7 +30,20 @@ def known(text):
     KnownAddresses("docs.example.com", "").add(text)
 
 
+def checked(text):
+    """An answer held against a passage, in pieces as models send them."""
+    checker = SentenceChecker([text])
+    checker.add_passages([GivenPassage(1, text)])
+    for at in range(0, len(text), 5):
+        checker.judge(checker.feed(text[at : at + 5]))
+    checker.judge(checker.finish())
+
+
 WORK = {
+    "checks": (
+        checked,
+        ["[1](a", "`", "`a ``", "```\n", "| a ", "A. ", "1,", "10 s ", "--a", "aB", '"', "f(", "//"],
+    ),
     "answer": (
         streamed,
         [

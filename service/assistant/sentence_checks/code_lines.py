@@ -56,15 +56,26 @@ class CodeJudge:
         exact = self._passages.lines.get("".join(code.split()))
         return ([], [exact]) if exact is not None else self._judge(code, set())
 
-    def _judge(self, line: str, given: set[str]) -> tuple[list[str], list[int]]:
+    def _judge(self, line: str, given: set[str], *, is_inner: bool = False) -> tuple[list[str], list[int]]:
         tokens = tokens_in(without_placeholders(line))[:MAX_TOKENS]
         keys = keys_of(tokens)
+        count = sum(token.kind != "mark" for token in tokens)
         missing: list[str] = []
         places: list[int] = []
         for at, token in enumerate(tokens):
             if token.kind == "mark" or token.key in given or is_placeholder(token.key) or _is_chosen(tokens, at):
                 continue
+            if token.kind == "string" and " " in token.key and _COMMAND.search(token.key) and not is_inner:
+                lost, inside = self._judge(token.text[1:-1], given, is_inner=True)
+                missing += lost
+                places += inside
+                continue
             where = self._places_of(token)
+            if where and count > 1 and not self._is_code(token, keys[at + 3]):
+                where = []
+                if keys[at + 3] == "=":
+                    missing.append(token.text)  # that the reader used the word means nothing here
+                    continue
             if (where is not None and not where and not self._is_said(token)) or self._is_slip(
                 token, keys, at + 2, len(tokens)
             ):

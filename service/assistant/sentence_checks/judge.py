@@ -9,6 +9,7 @@ Words alone never make a sentence unsupported: people paraphrase. What is checke
 - ``not`` where the passage's sentence with nearly the same words has none, or the other way round.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from itertools import islice, pairwise
 
@@ -31,6 +32,8 @@ LEAST_SCORE = 2.0
 """Below this the passages say too little of what the sentence is about to contradict it."""
 FAR = 0.6
 """A number or value stands elsewhere when its surroundings have less than this part of what the best place has."""
+FAR_NAME, LEAST_NAME_SCORE = 0.35, 3.0
+"""The same of a name, which needs more words around it."""
 MAX_DEFAULTS = 4
 NEAR_DEFAULT, FAR_DEFAULT = 0.6, 0.3
 LEAST_SAME = 3
@@ -74,15 +77,21 @@ class Judge:
                 continue
             if piece.kind != "value":
                 found.append(places)
-            if compared < MAX_COMPARED and piece.kind in ("number", "value"):
+            if compared < MAX_COMPARED:
                 compared += 1
-                if self._is_elsewhere(piece, places, anchors, prose):
+                is_wrong = self._is_elsewhere if piece.kind in ("number", "value") else self._is_other_name
+                if is_wrong(piece, places, anchors, prose):
                     missing.append(piece.text)
-        for _, span in prose.spans:
+        for at, span in prose.spans:
             lost, where = self._code.span(span)
             missing += lost
             if where:
                 found.append(where)
+            places = self._passages.of_token.get(span.casefold(), [])
+            if places and not lost and compared < MAX_COMPARED:
+                compared += 1
+                if self._is_other_name(Piece("code", span, at), places, anchors, prose):
+                    missing.append(span)
         missing += self._wrong_defaults(prose, anchors)
         weights = self._weights(anchors, None)
         best = sorted(weights, key=lambda at: (-weights[at], at))[:8]
@@ -195,6 +204,26 @@ class Judge:
             return False
         return any(self._has_other(piece, at, prose) for at, weight in weights.items() if weight >= 0.85 * best)
 
+    def _is_other_name(self, piece: Piece, places: Sequence[int], anchors: dict[str, int], prose: Prose) -> bool:
+        """Return whether the place that speaks of this has another name of the same form, and this one is far off."""
+        form = _form_of(piece.text)
+        if form is None:
+            return False
+        own = frozenset(stem(part) for match in WORD.finditer(piece.text) for part in camel_words(match[0]))
+        weights = self._weights(anchors, piece.at, own)
+        best = max(weights.values(), default=0.0)
+        if best < LEAST_NAME_SCORE:
+            return False
+        here = max((self._around(weights, at) for at in places[:MAX_PLACES]), default=0.0)
+        if here >= FAR_NAME * best:
+            return False
+        top = max(weights, key=lambda at: (weights[at], -at))
+        said = prose.words.casefold()
+        return any(
+            _form_of(name) == form and name.casefold() not in said
+            for name in _NAME.findall(self._passages.segments[top].text)
+        )
+
     def _has_other(self, piece: Piece, at: int, prose: Prose) -> bool:
         """Return whether the segment has another number, or the opposite value, that the sentence does not have."""
         segment = self._passages.segments[at]
@@ -224,7 +253,7 @@ class Judge:
         """Return the segments that speak of the same, and those that may: those of the name in code before a value."""
         segments, of_token = self._passages.segments, self._passages.of_token
         for _, span in sorted((one for one in prose.spans if one[0] < at), reverse=True):
-            places = {one for one in of_token.get(span.casefold(), ()) if segments[one].defaults}
+            places = {one for one in of_token.get(span.casefold(), []) if segments[one].defaults}
             if places:
                 return places, places
         weights = self._weights(anchors, at)
@@ -250,3 +279,19 @@ def _is_same(one: str, other: str) -> bool:
         return True
     first, second = next(iter(numbers_in(one)), None), next(iter(numbers_in(other)), None)
     return first is not None and second is not None and bool(first.keys & second.keys)
+
+
+_NAME = re.compile(r"--?[A-Za-z][\w-]{1,60}|[A-Za-z_][\w.]{1,60}")
+_FORMS = (
+    re.compile(r"--[a-z][\w-]*"),
+    re.compile(r"[A-Z][A-Z0-9]*_[A-Z0-9_]+"),
+    re.compile(r"[a-z][a-z0-9]*_[a-z0-9_]+"),
+    re.compile(r"[A-Z][a-z0-9]+[A-Z]\w*"),
+    re.compile(r"[a-z]+[A-Z]\w*"),
+)
+"""Ways to write a name of several words."""
+
+
+def _form_of(name: str) -> int | None:
+    bare = name.strip(".").removesuffix("()")
+    return next((at for at, form in enumerate(_FORMS) if form.fullmatch(bare)), None)

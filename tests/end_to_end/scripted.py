@@ -34,6 +34,7 @@ def scripted_service(folder: Path, provider_port: int, **settings: str) -> Itera
     """A service that asks a provider which may come to that port later; ``settings`` by their names below DOCSMITH_."""
     environment = {
         "DOCSMITH_ASSISTANT__MODEL": "scripted",
+        "DOCSMITH_ASSISTANT__PLANNER": "off",  # else a plan takes the reply that a test has scripted
         "DOCSMITH_ASSISTANT__SUGGESTIONS": "false",
         "DOCSMITH_MODELS__SCRIPTED__MODEL": "openai/gpt-5.2",
         "DOCSMITH_MODELS__SCRIPTED__API_BASE": f"http://127.0.0.1:{provider_port}/v1",

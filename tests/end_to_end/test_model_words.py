@@ -133,3 +133,26 @@ async def test_a_job_says_why_its_model_failed_without_secrets(http, service, pr
     assert "org-42" in json.dumps([events, found])
     assert KEY not in json.dumps([events, found])
     assert files_with(KEY.encode(), service.data) == []
+
+
+async def test_ends_that_are_no_answer_are_named_and_show_no_gap(http, service, provider):
+    provider.will_fail(429, "rate_limit_error", headers={"retry-after": "1"})
+    provider.will_reply("I will not.", reason="refused")
+    filtered, stream = await raw(http, service, 1, "How do I install Kite?")
+    waited = {"type": "waiting", "seconds": 1.0, "message": "The assistant is busy. It tries again in 1 second."}
+    first, *_ = (json.loads(line[2:]) for line in stream.splitlines() if line.startswith("8:"))
+    assert first == [waited]
+    assert '"finishReason":"content-filter"' in stream.splitlines()[-1]
+    assert "content filter" in stream
+    provider.will_reply()
+    provider.will_reply()
+    empty, stream = await raw(http, service, 2, "How do I install Kite?")
+    assert "The assistant wrote no answer." in stream
+    url = f"{service.url}/v1/analytics/{service.project_id}/assistant"
+    async with http.get(url, headers=service.admin) as response:
+        rows = {row["threadId"]: row for row in (await response.json())["conversations"]}
+    assert rows[filtered]["failure"] == {"code": "content_filter", "message": "A content filter ended the answer."}
+    assert (rows[empty]["state"], rows[empty]["failure"]["code"]) == ("failed", "assistant_empty")
+    for path, name in ((url, "conversations"), (f"{url}/unanswered", "questions")):
+        async with http.get(path, params={"resolutionStatus": "unanswered"}, headers=service.admin) as response:
+            assert not {filtered, empty} & {row.get("threadId") for row in (await response.json())[name]}

@@ -147,7 +147,8 @@ async def test_missing_things_and_those_of_others_are_answered_alike(tmp_path):
         for place in ("alpha", "nowhere"):
             headers = {"Authorization": f"Bearer {token}", "X-Request-Id": "same"}
             async with http.get(f"{entry.url}/v2/agent/{place}/job", headers=headers) as response:
-                bodies.append((response.status, await response.read(), sorted(response.headers.items())))
+                told = sorted(field for field in response.headers.items() if field[0] != "Date")  # a second may pass
+                bodies.append((response.status, await response.read(), told))
         assert bodies[0] == bodies[1]
 
 

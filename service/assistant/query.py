@@ -84,7 +84,7 @@ def is_about_this_page(question: str) -> bool:
 
 
 class Queries(Struct, frozen=True):
-    """What the first search looks for."""
+    """The queries of the first search."""
 
     asked: str
     """The question with the words that it lacks, without what the reader selected."""

@@ -72,6 +72,7 @@ class Passage(Struct, frozen=True):
     text: str
     """Markdown."""
     score: float
+    """0 .. 1 within one search, the best being 1."""
 
 
 class Grounding(Struct, frozen=True):
@@ -82,6 +83,10 @@ class Grounding(Struct, frozen=True):
 
     question: str
     passages: tuple[Passage, ...]
+    """Whole sections, up to about 1,500 tokens each and 12,000 together, in the order of the prompt: page after page,
+    the best page first, the sections of a page in its own order. ``score`` and the numbers say how relevant they are.
+    Many of them are there as neighbours of better ones.
+    """
     words: tuple[QueryWord, ...] = ()
     """The question's words as the search read them."""
     sides: tuple[str, ...] = ()

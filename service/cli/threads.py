@@ -14,12 +14,13 @@ from service.cli.runtime import Runtime
 from service.cli.sites import open_site
 from service.commands.threads import PostedMessage, post_message, start_thread
 from service.domain.search import SearchFilter, Source
-from service.domain.threads.replies import ReplyBroken, ReplyDone, ReplyEvent, SearchFinished, TextDelta
+from service.domain.threads.replies import ReplyBroken, ReplyDone, ReplyEvent, ReplyWaiting, SearchFinished, TextDelta
 from service.domain.threads.threads import ANONYMOUS, DEFAULT_PAGE_SIZE, PostMessage
 from service.queries.projects import project_of_domain
 from service.runtime.system import cli_actor, new_id, now
 from service.views.jobs import JobUsage
 from service.views.questions import SourceView, checks_view
+from service.wire.waiting import waiting
 from service.workers.broadcast import Broadcast
 from service.workers.instances import Instance
 from service.workers.replier import Replier, ReplyContext
@@ -102,6 +103,8 @@ async def ask(runtime: Runtime, options: Options, output: Output) -> int:
                             output.word(_readable(text, sources))
                         case SearchFinished(sources=found):
                             sources.update((source.number, source) for source in found)
+                        case ReplyWaiting(seconds=seconds):
+                            output.line(waiting(seconds).message)
                         case ReplyDone() as done:
                             return _done(done, sources, posted, options.domain, output)
                         case ReplyBroken(message=sentence):
@@ -139,6 +142,8 @@ def _done(done: ReplyDone, sources: dict[int, Source], posted: PostedMessage, do
         "messageId": posted.reply_id,
         "text": done.text,
         "resolution": done.resolution,
+        "finishReason": done.finish_reason.replace("_", "-"),
+        "uncited": done.uncited,
         "model": done.model,
         "usage": JobUsage(done.usage.input_tokens, done.usage.output_tokens, done.usage.cost_usd),
         "checks": None if done.checks is None else checks_view(done.checks),

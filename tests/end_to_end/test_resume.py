@@ -226,3 +226,18 @@ async def test_stopping_service_does_not_wait_for_a_lost_reader(http, lasting, p
     assert "interrupted" in resumed[-1]["errorText"]
     await recorded(lasting, stream, until="reader-returned")
     assert await resume(http, lasting, "down") is None
+
+
+async def test_reply_cut_at_its_length_goes_on_once(http, lasting, provider):
+    provider.will_reply(TEXTS[0], reason="length")
+    provider.will_reply("".join(TEXTS[1:]))
+    async with asking(http, lasting, question("How do I install Kite?")) as reading:
+        whole = await reading.rest()
+    assert (text_of(whole), whole[-1]["messageMetadata"].get("finishReason")) == (WHOLE, None)
+    for text in TEXTS[:2]:
+        provider.will_reply(text, reason="length")
+    url = message_url(lasting, version=1)
+    async with http.post(url, json=question("How do I install Kite?"), headers=lasting.assistant) as response:
+        last = (await response.text()).splitlines()[-1]
+    assert '"finishReason":"length"' in last
+    assert len(provider.asked) == 4

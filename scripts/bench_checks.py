@@ -144,7 +144,7 @@ def main() -> None:
         arguments.error("--corpora (or DOCSMITH_CORPORA) names no folder; see the top of this script")
     answers = answers_in(given.set.read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory(prefix="docsmith-bench-") as scratch:
-        corpora = unpacked(Path(given.corpora), {page.split("/")[0] for one in answers for page in one.pages}, scratch)
+        corpora = unpacked(Path(given.corpora), {page.split(" ")[0] for one in answers for page in one.pages}, scratch)
         halves = {"looked at": answers[::2], "held back": answers[1::2], "all": answers}
         found = {name: measured(half, corpora) for name, half in halves.items()}
     rows: list[dict[str, Any]] = []
@@ -173,11 +173,11 @@ def main() -> None:
     report("checks", rows, goals, as_json=given.json)
 
 
-def unpacked(corpora: Path, names: set[str], scratch: str) -> Path:
-    """Return a folder with the corpora of these names as folders."""
-    if all((corpora / name).is_dir() for name in names):
+def unpacked(corpora: Path, pages: set[str], scratch: str) -> Path:
+    """Return a folder with the pages, unpacked where they are not."""
+    if all((corpora / page).is_file() for page in pages):
         return corpora
-    for name in names:
+    for name in {page.split("/")[0] for page in pages}:
         with tarfile.open(corpora / f"{name}.tar.xz", "r:xz") as packed:
             packed.extractall(scratch, filter="data")
     return Path(scratch)

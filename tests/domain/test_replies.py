@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from service.domain.model import Usage
 from service.domain.search import Source
+from service.domain.threads.checks import CheckCounts, ReplyChecks, SentenceCheck
 from service.domain.threads.recorded_reply import (
     ReaderLeft,
     ReplyCompleted,
@@ -25,6 +26,7 @@ from service.domain.threads.replies import (
     ReplyReplay,
     SearchFinished,
     SearchStarted,
+    SentencesChecked,
     TextDelta,
     merged,
 )
@@ -58,6 +60,15 @@ def test_reply_is_published_in_the_order_it_was_given():
     assert (found[1].call_id, found[2].call_id, found[4].call_id) == ("r1-1", "r1-1", "r1-2")
     assert (found[2].sources, found[2].hits[0].url) == ((SOURCE,), "/a")
     assert text_of(found) == found[-1].text == "To deploy."
+
+
+def test_verdicts_on_record_come_before_the_end():
+    checks = ReplyChecks(CheckCounts(2, 0, 1), (SentenceCheck("Wait 9 s.", 0, "unsupported", missing=("9 s",)),))
+    done = ReplyCompleted("r1", "Wait 9 s.", (), "answered", "m", Usage(), NOW, checks=checks)
+    found, _ = told(STARTED, done)
+    assert found[2:] == [SentencesChecked(checks), ReplyDone("Wait 9 s.", (), "answered", "m", Usage(), checks=checks)]
+    newer = SentencesChecked(ReplyChecks(CheckCounts(3)))
+    assert list(merged([SentencesChecked(checks), TextDelta("a"), newer])) == [TextDelta("a"), newer]
 
 
 @given(st.lists(st.text(max_size=20), max_size=20), st.integers(0, 20))

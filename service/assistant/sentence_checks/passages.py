@@ -104,15 +104,15 @@ class Passages:
         self._left -= len(text)
         heading = frozenset(stems_in(passage.heading))
         self._add_tokens(passage.heading, len(self.segments))
-        in_code = False
+        in_code = _begins_in_code(text)
         below: frozenset[str] = frozenset()
         prose: list[str] = []
         began = 0
         for at, whole in enumerate([*text.splitlines(), ""]):
             line = whole[:MAX_SEGMENT_CHARACTERS]
             number = passage.start_line + at
-            mark = line.lstrip(MARKERS)
-            is_fence = mark[:1] in ("`", "~") and run_of(mark) >= MIN_FENCE
+            mark = _fence_of(line)
+            is_fence = mark != ""
             if prose and (in_code or is_fence or not line.strip() or _BEGINS.match(line)):
                 self._add_prose(passage, began, prose, heading | below)
                 prose.clear()
@@ -233,6 +233,18 @@ class Passages:
 
 def _defaults(text: str) -> frozenset[str]:
     return frozenset(value for _, value in defaults_in(text)) if "efault" in text else frozenset()
+
+
+def _fence_of(line: str) -> str:
+    """Return the fence that the line is, with what stands behind it; empty for another line."""
+    mark = line.lstrip(MARKERS)
+    return mark if mark[:1] in ("`", "~") and run_of(mark) >= MIN_FENCE else ""
+
+
+def _begins_in_code(text: str) -> bool:
+    """Return whether a passage was cut out of a code block: its first fence is bare, and one of them has no partner."""
+    fences = [mark.strip(" \t`~") for line in text.splitlines() if (mark := _fence_of(line))]
+    return len(fences) % 2 == 1 and fences[0] == ""
 
 
 def sentences_in(text: str) -> list[str]:

@@ -81,6 +81,8 @@ def test_defaults_are_aliases_builtin_or_whole_names():
 def test_model_of_the_assistant_plans_unless_another_does():
     assert models(LOCAL, SONNET, assistant="local").for_planning().name == LOCAL.model
     assert models(LOCAL, SONNET, assistant="sonnet", planner="local").for_planning().name == LOCAL.model
+    planned = models(LOCAL, assistant="local", planner="mistral/mistral-small-latest")
+    assert planned.describe().endswith(f", assistant {LOCAL.model}, planner mistral/mistral-small-latest")
     assert models(SONNET, planner="mistral/mistral-small-latest").for_planning().name == "mistral/mistral-small-latest"
 
 

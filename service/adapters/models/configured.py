@@ -186,6 +186,9 @@ class ConfiguredModels:
         models = filter(None, map(self._resolve, self._settings))
         missing = sorted({model.settings.api_key_env for model in models if model.key_is_missing})
         line = f"agent {agent}{self._else(self._agent)}, assistant {assistant}{self._else(self._assistant)}"
+        planner = self.for_planning()
+        if planner is not None and self._planner != self._assistant:
+            line += f", planner {planner.name}{self._else(self._planner)}"
         return f"{line}; not set: {', '.join(missing)}" if missing else line
 
     def _else(self, alias: str) -> str:

@@ -12,7 +12,6 @@ reader, as any page.
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import suppress
 
 import msgspec
 from msgspec import Struct
@@ -134,8 +133,7 @@ class PlanCall:
         """End the call, at the provider too, if it is still under way."""
         for task in (self._deadline, self._call):
             task.cancel()
-        with suppress(asyncio.CancelledError, ServiceError):
-            await asyncio.wait({self._call, self._deadline})
+        await asyncio.wait({self._call, self._deadline})
 
     async def _plan(self, request: ModelRequest) -> Plan | None:
         texts: list[str] = []

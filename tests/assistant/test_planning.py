@@ -1,6 +1,7 @@
 """A plan of the search, made by a model beside the first search."""
 
 import asyncio
+import gc
 import json
 
 import pytest
@@ -94,6 +95,26 @@ async def test_reply_that_ends_early_ends_the_call_for_its_plan():
         await asyncio.wait([waiting])
     assert waiting.cancelled()
     assert model.closed
+
+
+async def test_failed_plan_that_no_one_waits_for_is_silent():
+    unheard = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: unheard.append(context))
+    failed = asyncio.Event()
+
+    class Failing(ScriptedModel):
+        async def reply(self, _request):
+            failed.set()
+            raise Unavailable("down")
+            yield
+
+    call = Planner(Failing(), Deadline().sleep).begin(QUESTION, mark="mark")
+    async with asyncio.timeout(60):
+        await failed.wait()
+        await call.close()
+    del call
+    gc.collect()
+    assert not unheard
 
 
 @pytest.mark.parametrize(

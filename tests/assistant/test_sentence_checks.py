@@ -118,6 +118,7 @@ def test_names_that_code_defines_itself_may_be_anything():
         "Let me know if you need `more`.",
         "Die Dokumentation sagt das nicht.",
         "### Set it to 99",
+        "**Set it to 99** [1](/p)",
     ],
 )
 def test_sentences_without_claim_are_not_judged(sentence):

@@ -95,7 +95,8 @@ class SentenceChecker:
             self._paragraph = unit.paragraph
             self._open.clear()
         check = None
-        if unit.kind != "heading" and not (claims.is_question(text) or claims.is_silence(text) or claims.is_talk(text)):
+        is_heading = unit.kind == "heading" or claims.is_heading(_CITED.sub("", text))
+        if not is_heading and not (claims.is_question(text) or claims.is_silence(text) or claims.is_talk(text)):
             is_lead = claims.is_lead(text)
             is_same = self._is_same_language(text)
             checks_capitals = is_same and not _has_many_capitals(text)
@@ -104,7 +105,7 @@ class SentenceChecker:
                 check = self._check(unit, verdict, cited or self._lead, allows_any=not is_same)
                 if not cited:
                     self._open.append(len(self._checks))
-        if cited or unit.kind == "heading":
+        if cited or is_heading:
             self._lead = cited if claims.is_title(_CITED.sub("", text)) else frozenset()
         if cited:
             self._cited |= cited

@@ -49,7 +49,12 @@ def is_talk(text: str) -> bool:
 
 def is_title(text: str) -> bool:
     """Return whether the words name or announce what follows, rather than say something of it."""
-    return is_lead(text) or _TITLE.match(text.strip()) is not None
+    return is_lead(text) or is_heading(text)
+
+
+def is_heading(text: str) -> bool:
+    """Return whether the words are a heading, or bold like one."""
+    return _TITLE.match(text.strip()) is not None
 
 
 def is_lead(text: str) -> bool:

@@ -67,10 +67,10 @@ def extract(grounding: Grounding) -> str:
     site_language = language_of(" ".join(passage.text[:600] for passage in grounding.passages))
     language = grounding.language or language_of(grounding.question, expected=(site_language,))
     replies = replies_in(language)
-    asked = wanted(grounding, language)
+    is_another = bool(grounding.passages) and language != site_language
+    asked = wanted(grounding, language, is_another=is_another)
     if not asked.stems:
         return replies.greeting
-    is_another = bool(grounding.passages) and language != site_language
     in_another = f" {replies.documentation_in(site_language)}" if is_another else ""
     apart = taken_apart(grounding.passages, language)
     weigh(apart, asked)

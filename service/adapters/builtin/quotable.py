@@ -15,7 +15,7 @@ _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|resp|incl)|\b
 LONGEST_ABBREVIATION = 12
 """Characters, with what stands before it."""
 _TARGET = r"\((?:[^()]|\([^()]{0,300}\)){0,1000}\)"
-"""Of a link or an image, with a title."""
+"""The target of a link or an image, with a title."""
 _IMAGE = rf"!\[(?:[^\[\]]|\[[^\[\]]{{0,200}}\]){{0,500}}\](?:{_TARGET}|\[[^\]]{{0,300}}\])"
 _INLINE = re.compile(
     rf"""
@@ -62,7 +62,7 @@ def blocks(markdown: str) -> Iterator[Block]:
     tokens = _MARKDOWN.parse(markdown)
     number = 0
     markers: list[str] = []
-    """Of the list items around."""
+    """The markers of the list items around."""
     is_first = False
     for at, token in enumerate(tokens):
         indent = "".join(" " * len(marker) for marker in markers)

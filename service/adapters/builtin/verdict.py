@@ -17,9 +17,9 @@ from service.adapters.builtin.question_words import STOP_WORDS, stemmer_of
 from service.adapters.builtin.wanted import MAX_QUESTION_READ, Wanted
 from service.adapters.builtin.weighing import NEAR_PIECES, exactness
 
-MIN_CERTAINTY = 3.75
-"""Of the questions that the weights were not chosen by, 95 of 100 are above it on the site that answers them, and 14 of
-100 on another site, many of them so general ("Install packages") that they fit it.
+MIN_CERTAINTY = 3.7
+"""In the half of the questions that the weights were not chosen by, 95 of 100 are above it on the site that answers
+them, and 14 of 100 on another site, many of them so general ("Install packages") that they fit it.
 """
 COMPARED = 6
 """Passages, the best, that are compared."""

@@ -52,8 +52,17 @@ difference differences versus vs compare compared comparison distinction untersc
 differenza verschil example examples snippet sample explain define definition meaning show beispiel exemple ejemplo
 larger bigger greater smaller
 """
-_FORM = frozenset(_FORM_LIST.split())
-"""Words that say what kind of answer is wanted, and rarely are in it."""
+_TALK_LIST = """
+almost already always anymore another anybody anyone anything anyway away bit busy came certain come comes coming
+constantly currently elsewhere even everybody everyone everything exactly except fine given gives giving goes going gone
+guess happened happening hard help hint idea instead keep keeps kept lately leave lets little lot lots maybe meant mine
+myself never nothing ok okay otherwise ourselves people perhaps pick plain pretty probably properly quite rather really
+rid right said saw say saying says seem seems seen since somebody somehow someone sometimes somewhere soon still stuck
+suddenly supposed sure take taken takes taking team tell tells think though thought together told took tried tries
+understand unless usually wanted wants whatever whether whole whose wonder wondering wrong yet
+"""
+_EMPTY = frozenset(_FORM_LIST.split()) | frozenset(_TALK_LIST.split())
+"""Words that say what kind of answer is wanted, or that people only talk with; they rarely are in the answer."""
 
 
 class Wanted(Struct, frozen=True):
@@ -68,7 +77,7 @@ class Wanted(Struct, frozen=True):
     """Words as they were typed, in lower case, for which others of the site are looked up."""
     language: str
     sides: tuple[tuple[str, ...], ...]
-    """Of a comparison, the stems that only one side has; empty for another question."""
+    """The stems that only one side of a comparison has; empty for another question."""
     steps: bool = False
     code: bool = False
     definition: bool = False
@@ -80,12 +89,21 @@ class Wanted(Struct, frozen=True):
         return sum(self.weights[stem] for stem in sorted(stems))
 
 
-def wanted(grounding: Grounding, language: str) -> Wanted:
-    """Return the question as it is read. ``language``: the reader's."""
+def wanted(grounding: Grounding, language: str, *, is_another: bool = False) -> Wanted:
+    """Return the question as it is read.
+
+    ``language``: the reader's. ``is_another``: the documentation is in another language. Then only words that both have
+    can be in it, names above all, and a correction of the others would be a guess.
+    """
     question = grounding.question[:MAX_QUESTION_READ]
-    corrected = {word.typed: word.corrected for word in grounding.words if word.corrected}
+    words = grounding.words
+    corrected = {word.typed: word.corrected for word in words if word.corrected and not is_another}
     stems = _stems(question, language, corrected)
-    weights, missing = _weights(stems, language, grounding.words)
+    if is_another and (shared := [word for word in words if word.share]):
+        known = {stem for word in shared for stem in stems_of(word.typed, language)}
+        stems = tuple(stem for stem in stems if stem in known) or stems
+        words = tuple(shared)
+    weights, missing = _weights(stems, language, words)
     sides = [set(_stems(side, language, corrected)) for side in grounding.sides]
     apart = tuple(tuple(stem for stem in stems if _only(stem, at, sides)) for at in range(len(sides)))
     is_definition = _DEFINITION.search(question) is not None
@@ -112,8 +130,8 @@ def _stems(text: str, language: str, corrected: Mapping[str, str]) -> tuple[str,
     if corrected:
         text = re.sub(r"[^\W_]+", lambda match: corrected.get(match[0].casefold(), match[0]), text)
     stems = dict.fromkeys(stems_of(text, language))
-    form = _form_stems(language)
-    kept = [stem for stem in stems if stem not in form]
+    empty = _empty_stems(language)
+    kept = [stem for stem in stems if stem not in empty]
     return tuple(kept or stems)[:MAX_STEMS]
 
 
@@ -136,5 +154,5 @@ def _weights(
 
 
 @lru_cache
-def _form_stems(language: str) -> frozenset[str]:
-    return frozenset(stem for word in _FORM for stem in stems_of(word, language))
+def _empty_stems(language: str) -> frozenset[str]:
+    return frozenset(stem for word in _EMPTY for stem in stems_of(word, language))

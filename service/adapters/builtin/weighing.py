@@ -33,7 +33,7 @@ _NUMBER = re.compile(r"\d")
 
 
 class Weights(Struct, frozen=True):
-    """What each sign is worth that a passage answers."""
+    """The worth of each sign that a passage answers."""
 
     body: float = 1.0
     near: float = 1.0

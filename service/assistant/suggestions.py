@@ -43,6 +43,15 @@ def block(suggestions: Sequence[Suggestion], *, after: str) -> str:
     return "\n" * max(missing, 0) + fenced("\n".join(lines[:MAX_SUGGESTIONS]), INFO) + "\n"
 
 
+def parted(text: str) -> tuple[str, list[Suggestion]]:
+    """Return an answer without the block at its end, and the suggestions of the block, for a reader of plain text."""
+    before, begin, behind = text.rpartition(f"{BEGIN}\n")
+    lines, end, rest = behind.rpartition(f"{END}")
+    if not begin or not end or rest.strip() or (before and not before.endswith("\n")):
+        return text, []
+    return before.rstrip("\n"), parsed(lines.split("\n"))
+
+
 def page_of(url: str) -> str:
     return url.partition("#")[0] or "/"
 

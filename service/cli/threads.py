@@ -8,6 +8,7 @@ import click
 
 from eventstore import Metadata
 from service.assistant.question import AnswerSettings
+from service.assistant.suggestions import parted
 from service.cli.output import DONE, FAILED, Output
 from service.cli.parsing import Options, command
 from service.cli.runtime import Runtime
@@ -53,7 +54,7 @@ async def ask(runtime: Runtime, options: Options, output: Output) -> int:
             runtime.models,
             runtime.index,
             AnswerSettings(
-                suggestions=False,
+                suggestions=settings.suggestions,
                 max_searches=settings.max_searches,
                 max_context_tokens=settings.max_context_tokens,
             ),
@@ -100,7 +101,7 @@ async def ask(runtime: Runtime, options: Options, output: Output) -> int:
                 async for event in events:
                     match event:
                         case TextDelta(text=text):
-                            output.word(_readable(text, sources))
+                            output.word(_readable(parted(text)[0], sources))
                         case SearchFinished(sources=found):
                             sources.update((source.number, source) for source in found)
                         case ReplyWaiting(seconds=seconds):
@@ -126,6 +127,7 @@ def _readable(text: str, sources: dict[int, Source]) -> str:
 
 def _done(done: ReplyDone, sources: dict[int, Source], posted: PostedMessage, domain: str, output: Output) -> int:
     output.line("")
+    text, suggestions = parted(done.text)
     cited = [sources[number] for number in done.cited if number in sources]
     if cited:
         output.line("\nSources:")
@@ -136,11 +138,15 @@ def _done(done: ReplyDone, sources: dict[int, Source], posted: PostedMessage, do
             )
     for check in done.checks.sentences if done.checks is not None else ():
         output.line(f"\nNot in the documentation: {', '.join(check.missing)}  in: {check.text}")
+    if suggestions:
+        output.line("\nRelated pages:")
+        for suggestion in suggestions:
+            output.line(f"  {suggestion.label}  {suggestion.path}")
     output.line(f'\nTo go on: docsmith ask {domain} "…" --thread {posted.thread_id}')
     value = {
         "threadId": posted.thread_id,
         "messageId": posted.reply_id,
-        "text": done.text,
+        "text": text,
         "resolution": done.resolution,
         "finishReason": done.finish_reason.replace("_", "-"),
         "uncited": done.uncited,
@@ -151,6 +157,7 @@ def _done(done: ReplyDone, sources: dict[int, Source], posted: PostedMessage, do
             SourceView(one.number, one.title, one.url, one.path, one.start_line, one.end_line, one.commit)
             for one in cited
         ],
+        "suggestions": [{"label": one.label, "path": one.path} for one in suggestions],
     }
     output.result(value, "")
     return DONE

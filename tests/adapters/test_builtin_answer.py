@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from service.adapters.builtin.answer import BuiltinAnswer, extract
 from service.domain.errors import Invalid
 from service.domain.model import Usage
+from service.domain.search import QueryWord
 from service.ports.model import Continuation, Grounding, ModelEnd, ModelRequest, ModelText, Passage, UserMessage
 
 VERCEL = """\
@@ -204,6 +205,80 @@ def test_a_document_made_to_be_slow_is_not(text):
     began = time.process_time()
     answer("How do I deploy?", Passage(1, "Deploy", "", "/d", f"deploy {text}", 1.0))
     assert time.process_time() - began < 5
+
+
+PAGE = (
+    Passage(1, "Uploads", "Uploads", "/uploads", "Files are uploaded with the widget for uploads.", 0.9),
+    Passage(2, "Uploads", "Uploads › Size", "/uploads#size", "For example:", 0.8),  # noqa: RUF001
+    Passage(
+        3, "Raise the limit of 200 MB for uploads", "Overview", "/limit#overview",
+        "Uploaded files are limited to 200MB. Set `maxSize`, for example:\n\n```toml\nmaxSize = 400\n```\n", 1.0,
+    ),
+)  # fmt: skip
+
+
+def test_page_whose_title_asks_the_question_comes_first():
+    text = answer("How do I upload files larger than 200 MB?", *PAGE)
+    assert text.split("\n\n")[1] == "**Raise the limit of 200 MB for uploads › Overview** [3]"  # noqa: RUF001
+    assert "> Uploaded files are limited to 200MB. Set `maxSize`, for example:\n>\n> ```toml\n> maxSize = 400\n" in text
+    assert not text.endswith("For example:")
+
+
+def test_slip_in_spelling_does_not_change_the_answer():
+    words = tuple(
+        QueryWord(typed, 0.0 if corrected else 0.1, corrected)
+        for typed, corrected in (("deplyo", "deploy"), ("vercel", ""))
+    )
+    slipped = extract(Grounding("How do I deplyo to Vercel?", PASSAGES, words))
+    right = extract(Grounding("How do I deploy to Vercel?", PASSAGES, (QueryWord("deploy", 0.1), words[1])))
+    assert slipped == right
+    assert right.startswith("These passages")
+
+
+def test_both_sides_of_a_comparison_are_quoted():
+    kinds = [
+        Passage(n, "View or table", name.title(), f"/kinds#{name}", f"A {name} keeps its {what}.", 1.0 - n / 10)
+        for n, (name, what) in enumerate({"view": "query", "seed": "file", "table": "rows"}.items(), 1)
+    ]
+    text = extract(
+        Grounding("What is the difference between a view and a table?", tuple(kinds), sides=("view", "table"))
+    )
+    assert "> A view keeps its query." in text
+    assert "> A table keeps its rows." in text
+    assert "> A seed keeps" not in text
+
+
+def test_procedure_is_quoted_whole_with_code_inside_its_steps():
+    steps = "To deploy:\n\n1. Build it:\n\n   ```sh\n   make\n   ```\n2. Push it.\n   - To staging.\n3. Look.\n"
+    text = quoted(answer("How do I deploy?", Passage(1, "Deploy", "", "/d", steps, 1.0)))
+    assert text == "To deploy:\n\n1. Build it:\n\n   ```sh\n   make\n   ```\n2. Push it.\n   - To staging.\n3. Look."
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ('![a chart](x.png "The (best) chart") Deploy it.', "Deploy it."),
+        ("[![alt](badge.svg)](https://ci.example) Deploy it.", "Deploy it."),
+        ("![chart][ref] Deploy it. {#deploy-it}", "Deploy it."),
+        ('Deploy a {{< glossary_tooltip text="Pod" term_id="pod" >}}.', "Deploy a Pod."),
+        ('<Card title="no > text" icon="x">Deploy it.</Card>', "Deploy it."),
+        ("> [!NOTE]\n> Deploy it.", "Deploy it."),
+    ],
+)
+def test_only_what_a_page_shows_is_quoted(written, shown):
+    assert quoted(answer("How do I deploy?", Passage(1, "Deploy", "", "/d", written, 1.0))) == shown
+
+
+def test_answer_is_bounded_and_the_same_each_time():
+    pages = tuple(
+        Passage(
+            n, f"Deploy {n}", "", f"/d{n}", "\n\n".join(f"Deploy the site in way {n}-{k}. " * 3 for k in range(60)), 1.0
+        )
+        for n in range(1, 30)
+    )
+    text = answer("How do I deploy the site?", *pages)
+    assert len(text) < 6_000
+    assert text == answer("How do I deploy the site?", *pages)
 
 
 async def test_builtin_answer_is_a_model_like_any_other():

@@ -22,6 +22,7 @@ def test_answer_is_printed_with_sources_and_how_to_continue(service):
     assert "**Install** [1]" in done.stdout
     assert "\nSources:\n  [1] Install  /install  (install.md:" in done.stdout
     assert "](/install)" not in done.stdout
+    assert "```suggestions" not in done.stdout
     thread = done.stdout.split("--thread ")[1].strip()
     again = service.run("ask", "kite", "And how much disk does the installer need?", "--thread", thread)
     assert again.returncode == 0
@@ -35,11 +36,20 @@ def test_as_one_document_it_has_all_that_is_known_of_the_answer(service):
     assert found["usage"] == {"inputTokens": 0, "outputTokens": 0, "costUsd": 0.0}
     assert found["text"].startswith("These passages")
     assert found["sources"][0]["path"] == "install.md"
+    assert "```suggestions" not in found["text"]
+    assert all(one["label"] and one["path"].startswith("/") for one in found["suggestions"])
     shown = service.cli("audit", "show", "--stream", f"thread-{found['threadId']}")["events"]
     assert [event["type"] for event in shown][-1] == "reply-completed"
     follow_up = service.cli("ask", "kite", "How long is the delay between two tries?", "--thread", found["threadId"])
     assert follow_up["threadId"] == found["threadId"]
     assert follow_up["messageId"] != found["messageId"]
+
+
+def test_related_pages_are_listed_below_the_answer(service):
+    done = service.run("ask", "kite", "How long is the delay between two tries of the installer?")
+    assert "```suggestions" not in done.stdout
+    _, related = done.stdout.split("\nRelated pages:\n")
+    assert "  Retries  /retry\n" in related
 
 
 def test_unanswered_question_is_no_failure(service):

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from service.adapters.builtin.pieces import Apart, Piece, total
 from service.adapters.builtin.wanted import Wanted
+from service.adapters.builtin.weighing import exactness
 
 FIRST_ROOM, NEXT_ROOM = 1_500, 600
 """Characters of the best passage, and of each further one."""
@@ -19,6 +20,8 @@ WHOLE_ROOM = 3_000
 """Characters of all quotes together."""
 ENOUGH = 500
 """Characters; a quote that is shorter goes on with what follows on the page."""
+FOLLOWED_ROOM = 1_200
+"""Characters of a quote that was too short, with the sections that follow it."""
 MAX_PASSAGES = 4
 MIN_PART = 0.8
 """Part of the best passage's score; passages below it are not quoted."""
@@ -75,14 +78,17 @@ def _sides(ranked: Sequence[Apart], wanted: Wanted) -> list[Apart]:
         return []
     picked: list[Apart] = []
     one, other = (set(side) for side in wanted.sides)
+    words = set(wanted.stems)
     both = [each for each in ranked if any(one & set(p.stems) and other & set(p.stems) for p in each.pieces)]
     if both and both[0].score >= 0.7 * ranked[0].score:
         picked.append(both[0])
+    page = ranked[0].page
     for side, against in ((one, other), (other, one)):
         own = [each for each in ranked if side & {*each.own} and not against & {*each.own}]
         own = own or [each for each in ranked if side & {*each.title} and not against & {*each.title}]
-        if own and own[0] not in picked:
-            picked.append(own[0])
+        if own:
+            best = max(own, key=lambda each: each.score + 1.5 * exactness(words, each.own) + (each.page == page))
+            picked += [best] if best not in picked else []
     return picked
 
 
@@ -160,7 +166,7 @@ def _is_too_long(piece: Piece) -> bool:
 
 def _followers(quote: Quote, apart: Sequence[Apart], wanted: Wanted, room: int) -> list[Quote]:
     """Return the sections that follow on the page where a quote is short, or is the beginning of the steps."""
-    left = (room if wanted.steps else ENOUGH) - quote.size
+    left = (room if wanted.steps else FOLLOWED_ROOM) - quote.size
     followers: list[Quote] = []
     at = next(place for place, one in enumerate(apart) if one is quote.apart)
     if quote.size >= ENOUGH:

@@ -17,7 +17,7 @@ from service.adapters.builtin.question_words import STOP_WORDS, stemmer_of
 from service.adapters.builtin.wanted import MAX_QUESTION_READ, Wanted
 from service.adapters.builtin.weighing import NEAR_PIECES, exactness
 
-MIN_CERTAINTY = 3.7
+MIN_CERTAINTY = 3.65
 """In the half of the questions that the weights were not chosen by, 95 of 100 are above it on the site that answers
 them, and 14 of 100 on another site, many of them so general ("Install packages") that they fit it.
 """
@@ -72,6 +72,7 @@ def certainty(asked: Wanted, apart: Sequence[Apart]) -> float:
         + 2.4 * min(near, 6) / 6
         + 1.1 * min(max(len(sign.headings) for sign in signs), 4) / 4
         + 1.9 * fitting
+        + 0.8 * _has_both_sides(asked, apart)
         - 0.9 * asked.weight_of(asked.missing) / everything
         - 1.5 * min(_strange_names(asked, apart), 2) / 2
     )
@@ -92,6 +93,11 @@ def _signs(asked: Wanted, one: Apart) -> _Signs:
         _fit(asked, one.title),
         _fit(asked, one.above),
     )
+
+
+def _has_both_sides(asked: Wanted, apart: Sequence[Apart]) -> bool:
+    """Return whether each side of a comparison has a heading."""
+    return bool(asked.sides) and all(any({*side} & {*one.own} for one in apart) for side in asked.sides)
 
 
 def _fit(asked: Wanted, heading: Sequence[str]) -> float:

@@ -3,7 +3,6 @@
 import math
 import re
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 
 from msgspec import Struct
 
@@ -20,6 +19,8 @@ RAREST = math.log(1 / LEAST_SHARE)
 UNKNOWN = 0.6
 """The weight of a stem of which the site's figures say nothing: a compound, a correction."""
 
+_WORD = re.compile(r"(?<![\w.:/-])[^\W_]+(?![\w/-]|[.:]\w)")
+"""A word that is not a part of a name."""
 _STEPS = re.compile(
     r"\bhow (?:do|can|to|should|would|does one)\b|\bsteps?\b|\bwie\b(?! (?:viel|lang|oft|gro(?:ß|ss)))|\bcomment\b"
     r"|\bcómo\b|\bcomo\b|\bcome\b(?= (?:posso|si|faccio))|\bhoe\b(?! (?:veel|lang|groot))|方法|手順|どう|如何|怎么|步骤"
@@ -128,11 +129,9 @@ def _only(stem: str, at: int, sides: list[set[str]]) -> bool:
 
 def _stems(text: str, language: str, corrected: Mapping[str, str]) -> tuple[str, ...]:
     if corrected:
-        text = re.sub(r"[^\W_]+", lambda match: corrected.get(match[0].casefold(), match[0]), text)
-    stems = dict.fromkeys(stems_of(text, language))
-    empty = _empty_stems(language)
-    kept = [stem for stem in stems if stem not in empty]
-    return tuple(kept or stems)[:MAX_STEMS]
+        text = _WORD.sub(lambda match: corrected.get(match[0].casefold(), match[0]), text)
+    bare = _WORD.sub(lambda match: "" if match[0].casefold() in _EMPTY else match[0], text)
+    return tuple(dict.fromkeys(stems_of(bare, language) or stems_of(text, language)))[:MAX_STEMS]
 
 
 def _weights(
@@ -151,8 +150,3 @@ def _weights(
         for stem in stems
     }
     return weights, frozenset(missing.intersection(stems))
-
-
-@lru_cache
-def _empty_stems(language: str) -> frozenset[str]:
-    return frozenset(stem for word in _EMPTY for stem in stems_of(word, language))

@@ -29,26 +29,27 @@ _DEFINES = re.compile(
     re.IGNORECASE,
 )
 _VALUE = re.compile(r"\d|\bdefaults?\b|\bmaximum\b|\bminimum\b|\blimit(?:ed|s)?\b|\bunlimited\b", re.IGNORECASE)
+_LIMITS = re.compile(r"\b(?:limits?|defaults?|maximum|minimum|quotas?)\b", re.IGNORECASE)
 _NUMBER = re.compile(r"\d")
 
 
 class Weights(Struct, frozen=True):
     """The worth of each sign that a passage answers."""
 
-    body: float = 1.0
-    near: float = 1.0
-    own: float = 1.2
-    own_exact: float = 0.6
-    title: float = 0.6
-    title_exact: float = 0.6
-    pairs: float = 0.8
-    search: float = 1.5
+    body: float = 0.4
+    near: float = 0.9
+    own: float = 0.3
+    own_exact: float = 0.25
+    title: float = 1.0
+    title_exact: float = 1.0
+    pairs: float = 0.3
+    search: float = 3.3
     page: float = 0.8
-    code: float = 0.3
+    code: float = 0.8
     steps: float = 0.3
-    definition: float = 0.8
-    value: float = 0.4
-    short: float = 0.5
+    definition: float = 2.0
+    value: float = 0.7
+    short: float = 0.25
 
 
 WEIGHTS = Weights()
@@ -84,8 +85,9 @@ def weigh(apart: Sequence[Apart], wanted: Wanted, weights: Weights = WEIGHTS) ->
             + weights.code * (has_code and (wanted.code or wanted.steps))
             + weights.steps * (has_steps and wanted.steps)
             + weights.definition * (wanted.definition and _defining(one, words) is not None)
-            + weights.value * (wanted.value and any(_has_value(piece, words) for piece in one.pieces))
-            - weights.short * (one.size < SHORT)
+            + weights.value
+            * (wanted.value and (names_limit(one) or any(_has_value(piece, words) for piece in one.pieces)))
+            - weights.short * (one.size < SHORT and not wanted.value)
         )
 
 
@@ -120,6 +122,11 @@ def defines(piece: Piece, words: set[str]) -> bool:
         return False
     count = len(match["subject"].split())
     return bool(words.intersection(piece.stems[: max(1, count)])) and words.issubset(piece.stems[: count + 3])
+
+
+def names_limit(one: Apart) -> bool:
+    """Return whether the nearest heading says that a default or a limit follows."""
+    return _LIMITS.search(one.passage.heading.rpartition(" › ")[2]) is not None  # noqa: RUF001
 
 
 def _has_value(piece: Piece, words: set[str]) -> bool:

@@ -26,6 +26,8 @@ TOKENS_A_PAGE = 2_400
 """Tokens of the first prompt for each page that was asked for: 12,000 at five."""
 SEARCH_PART, READ_PART = 3, 2
 """One search of the model gets a third of the first budget, one reading of a page a half."""
+HEADING_LINES = 2
+"""A section begins with its heading, which its text has not, and nearly always with a blank line behind it."""
 MAX_HIT_CHARACTERS = 2_000
 """Limit for a passage in the result of the search step: clients keep it, and send it back with each message."""
 
@@ -222,9 +224,8 @@ class Finder:
 
     def _passage(self, number: int, section: Section) -> Passage:
         heading = " › ".join(section.heading_path) or section.heading  # noqa: RUF001
-        self.given[number] = GivenPassage(
-            number, section.text, section.start_line, f"{section.title} {heading}", section.end_line
-        )
+        start = section.start_line + (HEADING_LINES if section.heading else 0)
+        self.given[number] = GivenPassage(number, section.text, start, f"{section.title} {heading}", section.end_line)
         return Passage(number, section.title, heading, section.url, section.text, section.score)
 
 

@@ -59,7 +59,7 @@ constantly currently elsewhere even everybody everyone everything exactly except
 guess happened happening hard help hint idea instead keep keeps kept lately leave lets little lot lots maybe meant mine
 myself never nothing ok okay otherwise ourselves people perhaps pick plain pretty probably properly quite rather really
 rid right said saw say saying says seem seems seen since somebody somehow someone sometimes somewhere soon still stuck
-suddenly supposed sure take taken takes taking team tell tells think though thought together told took tried tries
+suddenly supposed sure take taken takes taking team think though thought together told took tried tries
 understand unless usually wanted wants whatever whether whole whose wonder wondering wrong yet
 """
 _EMPTY = frozenset(_FORM_LIST.split()) | frozenset(_TALK_LIST.split())

@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator, Sequence
 from msgspec import Struct
 
 from service.assistant.addresses import KnownAddresses
-from service.assistant.answer_text import AnswerText
+from service.assistant.showing.answer_text import AnswerText
 from tests.node_packages import CannotInstall, install
 from tests.renderers.renderers import BASE, HERE, NAMES, Renderers, Seen, renderers
 

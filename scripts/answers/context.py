@@ -17,7 +17,7 @@ from scripts.answers.tokens import tokens_of
 from scripts.bench_search import at_least
 from service.assistant.answer import answer
 from service.assistant.context import Exchange
-from service.assistant.planning import Planner
+from service.assistant.finding.planning import Planner
 from service.assistant.question import AnswerSettings, Question
 from service.domain.errors import Unavailable
 from service.domain.model import Usage

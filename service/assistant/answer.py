@@ -17,7 +17,6 @@ from itertools import islice
 from msgspec import Struct
 
 from service.assistant import suggestions
-from service.assistant.answer_text import AnswerText
 from service.assistant.context import fitting, last_messages, mark_for, messages_for, passage_cost, passages_room
 from service.assistant.failures import (
     ModelFailed,
@@ -27,14 +26,15 @@ from service.assistant.failures import (
     filtered_failure,
     is_filtered,
 )
-from service.assistant.finding import Finder
-from service.assistant.first_search import FirstSearch
-from service.assistant.model_tools import READ_PAGE, SEARCH, Toolbox, ToolResult, told
+from service.assistant.finding.finder import Finder
+from service.assistant.finding.first_search import FirstSearch
+from service.assistant.finding.model_tools import READ_PAGE, SEARCH, Toolbox, ToolResult, told
+from service.assistant.finding.planning import Planner
+from service.assistant.finding.query import is_about_this_page, is_small_talk, queries_for
 from service.assistant.notes import continue_request, cut_off_note
-from service.assistant.planning import Planner
-from service.assistant.query import is_about_this_page, is_small_talk, queries_for
 from service.assistant.question import DEFAULT_SETTINGS, AnswerSettings, Question, reader_language
 from service.assistant.sentence_checks.live import LiveChecks
+from service.assistant.showing.answer_text import AnswerText
 from service.assistant.suggestions import Suggestion, page_of
 from service.assistant.transcript import Transcript
 from service.domain.errors import ServiceError, Unavailable

@@ -6,9 +6,9 @@ when it ended: the filters then stand where they stood, for they have read the s
 
 from collections.abc import Sequence
 
-from service.assistant.answer_text import AnswerText
-from service.assistant.joint import Joint
-from service.assistant.planning import PLANNED
+from service.assistant.finding.planning import PLANNED
+from service.assistant.showing.answer_text import AnswerText
+from service.assistant.showing.joint import Joint
 from service.domain.model import Usage
 from service.domain.threads.progress import ReplyProgress
 from service.domain.threads.recorded_reply import CallEnd, FinishReason

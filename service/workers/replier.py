@@ -29,7 +29,7 @@ from eventstore import (
 )
 from service.assistant.answer import answer
 from service.assistant.context import Exchange
-from service.assistant.planning import Planner
+from service.assistant.finding.planning import Planner
 from service.assistant.question import AnswerSettings, Question
 from service.domain.errors import Conflict, NotFound
 from service.domain.events import DAMAGED

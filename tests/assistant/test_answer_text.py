@@ -5,7 +5,7 @@ import time
 import pytest
 
 from service.assistant.addresses import KnownAddresses
-from service.assistant.answer_text import AnswerText
+from service.assistant.showing.answer_text import AnswerText
 
 URLS = {1: "/deploy#vercel", 2: "/theme"}
 

@@ -7,8 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from service.assistant.answer_text import AnswerText
-from service.assistant.citations import CitationFilter
+from service.assistant.showing.answer_text import AnswerText
+from service.assistant.showing.citations import CitationFilter
 
 URLS = {1: "/deploy#vercel", 2: "/theme", 3: "/api/a b (v2)"}
 

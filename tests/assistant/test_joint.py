@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.assistant.joint import Joint
+from service.assistant.showing.joint import Joint
 
 TEXT = "Fetch the kite from the shed, unroll 30 m of string, and hold it by the reel [2]. Then wait for the wind."
 

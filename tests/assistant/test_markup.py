@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from service.assistant.addresses import KnownAddresses
-from service.assistant.markup import MarkupGuard
+from service.assistant.showing.markup import MarkupGuard
 
 EXAMPLES = int(os.environ.get("DOCSMITH_MARKUP_EXAMPLES", "150"))
 PASSAGE = (

@@ -8,7 +8,7 @@ import pytest
 
 from service.assistant.answer import answer
 from service.assistant.context import Exchange
-from service.assistant.planning import Planner
+from service.assistant.finding.planning import Planner
 from service.assistant.question import AnswerSettings, Question
 from service.domain.access.spending import CostBoundReached
 from service.domain.errors import Forbidden, QuotaUsedUp

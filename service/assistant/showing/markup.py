@@ -25,7 +25,7 @@ import re
 from collections.abc import Callable
 from html import unescape
 
-from service.assistant.outgoing import Outgoing
+from service.assistant.showing.outgoing import Outgoing
 from service.markup.streaming import lines, links
 from service.markup.streaming.code import MAX_SPAN, Fence, FenceLine, fence_line, place_of_fence, run_of, span_of
 

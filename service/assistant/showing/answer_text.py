@@ -10,9 +10,9 @@ that are not from the material are made harmless (``markup``).
 
 from collections.abc import Callable, Sequence
 
-from service.assistant.citations import CitationFilter
-from service.assistant.markup import MarkupGuard
-from service.assistant.thinking import ThinkingFilter
+from service.assistant.showing.citations import CitationFilter
+from service.assistant.showing.markup import MarkupGuard
+from service.assistant.showing.thinking import ThinkingFilter
 from service.markup.streaming.lines import CODE_INDENT
 from service.markup.streaming.links import Resolve
 

@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from service.assistant.context import passage_cost, results_text
-from service.assistant.finding import Added, Finder
+from service.assistant.finding.finder import Added, Finder
 from service.assistant.question import AnswerSettings
 from service.domain.model import ToolCall, decoded_arguments
 from service.domain.threads.replies import SearchFinished, SearchStarted

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from service.assistant.context import planning_messages
-from service.assistant.query import is_small_talk
+from service.assistant.finding.query import is_small_talk
 from service.assistant.question import Question
 from service.domain.errors import ServiceError
 from service.domain.model import Usage

@@ -9,9 +9,9 @@ from collections.abc import AsyncGenerator, Sequence
 
 from msgspec.structs import replace
 
-from service.assistant.finding import Finder
-from service.assistant.planning import PLANNED, Plan, PlanCall, Planner, needs_plan
-from service.assistant.query import is_small_talk
+from service.assistant.finding.finder import Finder
+from service.assistant.finding.planning import PLANNED, Plan, PlanCall, Planner, needs_plan
+from service.assistant.finding.query import is_small_talk
 from service.assistant.question import Question
 from service.domain.access.spending import CostBoundReached
 from service.domain.model import Usage

@@ -6,10 +6,11 @@ of GPT-4 (cl100k), GPT-4o and Claude on eleven documentation sites, code, and on
 was, per site and language:
 
 - English prose and code: 0.9 to 1.1 of the real number;
-- Chinese, Japanese and Korean: 0.9 to 1.3; other languages 0.8 to 2: too much for newer tokenizers, which know them
-  better.
+- Chinese, Japanese and Korean: 0.9 to 1.3;
+- other languages: from 0.7 (Turkish, Polish, Dutch), too little, to 1.6 (Russian), too much.
 
-So a limit that must hold needs ``SAFETY`` beside it. The old rule of four characters per token was 0.4 on Chinese.
+So a limit that must hold needs ``SAFETY`` beside it, and a second try for the languages that it is not enough for. The
+rule of four characters per token is 0.4 on Chinese.
 """
 
 SAFETY = 0.8

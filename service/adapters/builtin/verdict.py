@@ -1,9 +1,9 @@
-"""Whether the passages answer a question at all, or only share words with it.
+"""The certainty that the passages answer a question, and do not only share words with it.
 
 Words of a question are on any site. What sets a site that answers it apart: its rare words are in a title or a heading,
 next to each other, in one place of a passage; and none of them is missing from the site. Counts matter as well as
-shares, since half of ten words is more than half of two. The weights are those of a logistic regression on half of 980
-labelled questions, each asked of its own site or of another one, and rounded.
+shares, since half of ten words is more than half of two. The weights are those of a logistic regression on questions,
+each asked of the site that answers it and of others, and rounded.
 """
 
 import re
@@ -18,9 +18,7 @@ from service.adapters.builtin.wanted import MAX_QUESTION_READ, Wanted
 from service.adapters.builtin.weighing import NEAR_PIECES, exactness
 
 MIN_CERTAINTY = 3.65
-"""In the half of the questions that the weights were not chosen by, 95 of 100 are above it on the site that answers
-them, and 14 of 100 on another site, many of them so general ("Install packages") that they fit it.
-"""
+"""With less, the answer is that the documentation does not say."""
 COMPARED = 6
 """Passages, the best, that are compared."""
 _NAME_INSIDE = re.compile(r"[^\s.!?:;\"'(`]\s+(?P<name>[A-Z][A-Za-z]{2,})\b")

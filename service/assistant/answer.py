@@ -34,6 +34,7 @@ from service.assistant.finding.query import is_about_this_page, is_small_talk, q
 from service.assistant.notes import continue_request, cut_off_note
 from service.assistant.question import DEFAULT_SETTINGS, AnswerSettings, Question, reader_language
 from service.assistant.sentence_checks.live import LiveChecks
+from service.assistant.sentence_checks.withheld import CodeWithholder
 from service.assistant.showing.answer_text import AnswerText
 from service.assistant.suggestions import Suggestion, page_of
 from service.assistant.transcript import Transcript
@@ -111,13 +112,18 @@ class _Answering:
         self._finder = Finder(question, index, settings)
         self._tools = Toolbox(self._finder, settings)
         self._written = AnswerText(self._finder.urls.get, self._finder.addresses, self._finder.addresses.resolve)
-        self._transcript = Transcript(self._written)
         self._budget = ContextBudget()
         self._passages: list[Passage] = []
         self._steps: list[_Step] = []
         finder, said = self._finder, [question.text, *(turn.question for turn in question.earlier)]
         said += [item.value for item in question.context]
         self.checks = LiveChecks(said, lambda: tuple(finder.given.values()), begun=question.progress.text)
+        withholder = (
+            CodeWithholder(said, lambda: tuple(finder.given.values()), question.text)
+            if settings.withhold_unsupported_code
+            else None
+        )
+        self._transcript = Transcript(self._written, withholder)
 
     async def run(self) -> AsyncGenerator[AnswerEvent, None]:
         question = self._question
@@ -160,7 +166,7 @@ class _Answering:
                     async for chunk in chunks:
                         match chunk:
                             case ModelText(text=text):
-                                for event in transcript.feed(text):
+                                for event in await transcript.feed(text):
                                     yield event
                             case ModelWaiting(seconds=seconds):
                                 yield ReplyWaiting(seconds)
@@ -170,10 +176,10 @@ class _Answering:
                 if not transcript.is_cut:
                     raise
                 yield ModelFailure(self._model.name, failed.error.code, str(failed))
-                for event in transcript.give_up():
+                for event in await transcript.give_up():
                     yield event
                 break
-            for event in transcript.end_call(end, is_filtered=is_filtered(end), may_call=may_call):
+            for event in await transcript.end_call(end, is_filtered=is_filtered(end), may_call=may_call):
                 yield event
             if transcript.is_empty:
                 raise empty_reply()

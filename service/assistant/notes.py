@@ -12,8 +12,17 @@ from service.markup.languages import language_of
 
 def cut_off_note(question: str) -> str:
     """Return the sentence that the answer is cut off at the limit for its length."""
-    notes = _notes()
-    return notes.get(language_of(question), notes["en"])
+    return _note("cut_off", question)
+
+
+def withheld_code_note(question: str) -> str:
+    """Return the sentence that stands for a block of code that readers do not see."""
+    return _note("withheld_code", question)
+
+
+def withheld_inline_code_note(question: str) -> str:
+    """Return the words that stand for code within a sentence that readers do not see."""
+    return _note("withheld_inline_code", question)
 
 
 @cache
@@ -22,8 +31,13 @@ def continue_request() -> str:
     return resources.files("service.assistant").joinpath("prompts", "continue.md").read_text(encoding="utf-8")
 
 
+def _note(name: str, question: str) -> str:
+    notes = _notes()[name]
+    return notes.get(language_of(question), notes["en"])
+
+
 @cache
-def _notes() -> dict[str, str]:
+def _notes() -> dict[str, dict[str, str]]:
     return msgspec.json.decode(
-        resources.files("service.assistant").joinpath("notes.json").read_bytes(), type=dict[str, str]
+        resources.files("service.assistant").joinpath("notes.json").read_bytes(), type=dict[str, dict[str, str]]
     )

@@ -42,6 +42,8 @@ class AnswerSettings(Struct, frozen=True):
     """For each call of the model."""
     max_context_tokens: int = 32_000
     """Limit for the passages of a first prompt, whatever page size a client asks for."""
+    withhold_unsupported_code: bool = False
+    """Whether code is left out that names what neither a passage nor the reader has."""
 
 
 DEFAULT_SETTINGS = AnswerSettings()

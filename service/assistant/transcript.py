@@ -4,9 +4,11 @@ A call that ends at the limit for its length is continued once by the next one, 
 when it ended: the filters then stand where they stood, for they have read the same words.
 """
 
+import asyncio
 from collections.abc import Sequence
 
 from service.assistant.finding.planning import PLANNED
+from service.assistant.sentence_checks.withheld import CodePart, CodeReader, CodeWithholder
 from service.assistant.showing.answer_text import AnswerText
 from service.assistant.showing.joint import Joint
 from service.domain.model import Usage
@@ -25,8 +27,11 @@ Given = Sequence[TextDelta | Thought | CallEnded]
 
 
 class Transcript:
-    def __init__(self, written: AnswerText) -> None:
+    def __init__(self, written: AnswerText, withholder: CodeWithholder | None = None) -> None:
+        """``withholder``: None where all code is shown."""
         self._written = written
+        self._withholder = withholder
+        self._code = CodeReader()
         self._shown: list[str] = []
         self._words: list[str] = []
         self._joint: Joint | None = None
@@ -65,13 +70,13 @@ class Transcript:
         for call in progress.calls:
             if call.end is not None and call.end.reason == PLANNED:
                 continue
-            self._written.feed(call.raw)
+            self._pass_over(self._written.feed(call.raw))
             words.append(call.raw)
             if call.end is not None:
                 self.model = call.end.model
-                self._written.pause()
+                self._pass_over(self._written.pause())
                 if self._end(call.end.reason, call.raw):
-                    self._written.finish()
+                    self._pass_over(self._written.finish(), is_end=True)
                     words.append("\n\n")
         self._written.take_thoughts()
         self._written.take_raw()
@@ -79,6 +84,7 @@ class Transcript:
         self._closing = progress.closing
         text = progress.text.removesuffix(self._closing)
         self._shown = [text] if text else []
+        self._code.pass_over(text)
         self.begun = "".join(words) if any(word.strip() for word in words) else ""
 
     def begin_call(self) -> None:
@@ -86,15 +92,15 @@ class Transcript:
         self._joint = Joint(self.begun) if self.begun else None
         self._shown_before = len(self._shown)
 
-    def feed(self, text: str) -> Given:
+    async def feed(self, text: str) -> Given:
         """Return what to give for a piece of the model's text."""
         if self._joint is not None:
             text = self._joint.feed(text)
-        return self._given(self._written.feed(text))
+        return self._given(await self._without_withheld(self._written.feed(text)))
 
-    def end_call(self, end: ModelEnd, *, is_filtered: bool = False, may_call: bool = True) -> Given:
+    async def end_call(self, end: ModelEnd, *, is_filtered: bool = False, may_call: bool = True) -> Given:
         """Return what to give at the end of a call. ``may_call``: whether the calls that it made are carried out."""
-        events = [*self._given(self._paused())]
+        events = [*self._given(await self._without_withheld(self._paused()))]
         self.usage += end.usage
         self.model = end.model
         raw = self._written.take_raw()
@@ -102,7 +108,7 @@ class Transcript:
         self.said = "".join(self._words)
         is_cut = end.reason == "length" and not end.tool_calls and self._cuts + 1 < MAX_CUTS and self.said.strip() != ""
         if not is_cut:
-            events += self._given(self._written.finish())
+            events += self._given(await self._without_withheld(self._written.finish(), is_end=True))
         reason = self._reason_of(end, is_filtered=is_filtered, may_call=may_call)
         self.begun = self.said if is_cut else ""
         self._end(reason, self.said)
@@ -120,10 +126,11 @@ class Transcript:
         says_nothing = is_silent and not self._written.says_unanswered and not self._written.cited
         return "empty" if says_nothing else "stop"
 
-    def give_up(self) -> Given:
+    async def give_up(self) -> Given:
         """Return what to give where a text that was cut cannot be continued."""
         self.finish = "length"
-        return [*self._given(self._paused()), *self._given(self._written.finish())]
+        paused = await self._without_withheld(self._paused())
+        return [*self._given(paused), *self._given(await self._without_withheld(self._written.finish(), is_end=True))]
 
     def close(self, words: str) -> TextDelta | None:
         """Return the service's own words at the end of the answer, but for those that are on record already."""
@@ -131,6 +138,24 @@ class Transcript:
         rest = "" if is_recorded else words.removeprefix(self._closing)
         self._shown.append(self._closing + rest)
         return TextDelta(rest, "") if rest else None
+
+    async def _without_withheld(self, text: str, *, is_end: bool = False) -> str:
+        """Return what of the text may be shown by now."""
+        if self._withholder is None:
+            return text
+        parts = self._code.feed(text)
+        if is_end:
+            parts += self._code.finish()
+        if not any(isinstance(part, CodePart) for part in parts):
+            return "".join(part for part in parts if isinstance(part, str))
+        return await asyncio.to_thread(self._withholder.shown, parts)
+
+    def _pass_over(self, text: str, *, is_end: bool = False) -> None:
+        """Read text that is on record, whatever was shown of it."""
+        if self._withholder is not None:
+            self._code.feed(text)
+            if is_end:
+                self._code.finish()
 
     def _paused(self) -> str:
         held = "" if self._joint is None else self._joint.finish()

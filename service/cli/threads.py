@@ -57,6 +57,7 @@ async def ask(runtime: Runtime, options: Options, output: Output) -> int:
                 suggestions=settings.suggestions,
                 max_searches=settings.max_searches,
                 max_context_tokens=settings.max_context_tokens,
+                withhold_unsupported_code=settings.withhold_unsupported_code,
             ),
             concurrent_replies=1,
             takes_over=False,

@@ -97,6 +97,7 @@ class Parts:
                 suggestions=assistant.suggestions,
                 max_searches=assistant.max_searches,
                 max_context_tokens=assistant.max_context_tokens,
+                withhold_unsupported_code=assistant.withhold_unsupported_code,
             ),
             assistant.concurrent_replies,
             settings.threads.grace_seconds,

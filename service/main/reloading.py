@@ -10,7 +10,8 @@ from service.ports.model import Model, Models
 from service.runtime.settings import Settings
 
 AT_ONCE = (
-    "agent.model", "assistant.max_cost_usd_day", "assistant.model", "assistant.planner", "limits.", "log.level",
+    "agent.model", "assistant.max_cost_usd_day", "assistant.model", "assistant.planner",
+    "assistant.withhold_unsupported_code", "limits.", "log.level",
     "models.", "server.max_connections_per_address", "server.proxy_header", "server.trusted_proxies",
 )  # fmt: skip
 """Beginnings of the names that take effect by reading the settings again. All others take a restart."""

@@ -132,6 +132,7 @@ class Server:
             self.app[MODEL_NAMES].update(self._parts.model_names())
         self.admission.change(admission)
         self._parts.spending.bounds = settings.cost_bounds
+        self._parts.replier.withhold_unsupported_code(on=settings.assistant.withhold_unsupported_code)
         self._settings = settings
         return changed
 

@@ -71,6 +71,8 @@ class AssistantSection(Struct, frozen=True, forbid_unknown_fields=True):
     Empty: the assistant's own model.
     """
     suggestions: bool = True
+    withhold_unsupported_code: bool = False
+    """Whether readers get a sentence in place of code that names what no passage has."""
     max_searches: Annotated[int, Meta(ge=0)] = 3
     """Further searches and page reads that a model may make for one answer."""
     max_context_tokens: Annotated[int, Meta(ge=500)] = 32_000

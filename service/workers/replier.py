@@ -177,6 +177,10 @@ class Replier:
                     else:
                         self._heed(event)
 
+    def withhold_unsupported_code(self, *, on: bool) -> None:
+        """Change what the answers do that begin from now on."""
+        self._context = replace(self._context, settings=replace(self._context.settings, withhold_unsupported_code=on))
+
     def stop(self, reply_id: str) -> None:
         """Stop a reply without readers. What is written stays in the thread, marked as stopped."""
         if reply_id in self._underway:

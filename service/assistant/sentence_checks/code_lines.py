@@ -56,6 +56,36 @@ class CodeJudge:
         exact = self._passages.lines.get("".join(code.split()))
         return ([], [exact]) if exact is not None else self._judge(code, set())
 
+    def unknown(self, lines: Sequence[str], info: str) -> list[str]:
+        """Return the names and flags of a block, or of code within a sentence, that neither a passage nor the reader
+        has, and that the code does not define. Values are no names, wherever they stand.
+        """
+        given: set[str] = set()
+        depth = 0
+        for line in lines:
+            if not is_configuration(info):
+                given |= names_given_in(line, depth=max(0, depth))
+            depth += sum(line.count(mark) for mark in "([{") - sum(line.count(mark) for mark in ")]}")
+        found: list[str] = []
+        for line in lines:
+            if "".join(line.split()) not in self._passages.lines:
+                found += self._unknown_of(line, given)
+        return found
+
+    def _unknown_of(self, line: str, given: set[str], *, is_inner: bool = False) -> list[str]:
+        tokens = tokens_in(without_placeholders(line))[:MAX_TOKENS]
+        found: list[str] = []
+        for at, token in enumerate(tokens):
+            if token.kind in ("mark", "number") or token.key in given or is_placeholder(token.key):
+                continue
+            if token.kind == "string" and not is_inner and " " in token.key and _COMMAND.search(token.key):
+                found += self._unknown_of(token.text[1:-1], given, is_inner=True)
+            elif (token.kind != "string" or _is_naming(tokens, at)) and not _is_chosen(tokens, at):
+                is_known = token.key in self._passages.of_code or self._places_of(token) != []
+                if not is_known and not self._is_said(token):
+                    found.append(token.text)
+        return found
+
     def _judge(self, line: str, given: set[str], *, is_inner: bool = False) -> tuple[list[str], list[int]]:
         tokens = tokens_in(without_placeholders(line))[:MAX_TOKENS]
         keys = keys_of(tokens)
@@ -146,6 +176,14 @@ class CodeJudge:
         if at == FIRST + 1 and not is_between:
             return True  # what a command is to do
         return not is_before and not is_between
+
+
+def _is_naming(tokens: Sequence[Token], at: int) -> bool:
+    """Return whether a string is a key, or names what is imported."""
+    behind = tokens[at + 1].text if at + 1 < len(tokens) else ""
+    before = tokens[at - 1].key if at else ""
+    is_required = before == "(" and at > 1 and tokens[at - 2].key == "require"
+    return behind == ":" or before in ("from", "import") or is_required
 
 
 def _is_chosen(tokens: Sequence[Token], at: int) -> bool:

@@ -114,7 +114,7 @@ async def preparing(models: CurrentModels, runtime: Runtime) -> AsyncIterator[No
 
 async def _prepare_all(models: CurrentModels, runtime: Runtime) -> None:
     await prepare(models)  # first: it takes longest
-    with suppress(EventStoreError):  # then the first reply loads it
+    with suppress(EventStoreError, OSError):  # then the first reply loads it
         await rehearse(runtime.index, await indexed_sites(runtime.views), may_search=runtime.meaning is None)
 
 

@@ -168,7 +168,7 @@ def test_an_answer_in_the_terminal_has_its_sources(service):
 
 def test_a_search_finds_the_right_page_first(service):
     (first, *_) = service.cli("search", "kite", "delay between retries")["results"]
-    assert first["path"] == "retry.md"
+    assert first["path"] == "retry"
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def test_folder_index_reads_only_changes_and_follows_them(tmp_path):
             f"draft{number}.md" for number in range(5)
         ]
         found = service.cli("search", "kites", "paper")
-        assert (found["commit"], found["results"][0]["path"]) == (seen["commit"], "k9.md")
+        assert (found["commit"], found["results"][0]["path"]) == (seen["commit"], "k9")
         folder.rename(folder.with_name("moved"))
         gone = service.run("index", "kites", "--all")
         assert gone.stdout.startswith("12 pages, 12 sections, 5 skipped in ")

@@ -128,4 +128,4 @@ async def test_a_merge_is_recorded_and_indexed(http, service):
     assert shown["events"][-1]["data"]["outcome"] == "merged"
     await recorded(service, f"site-{service.domain}", until="site-indexed", after=shown["events"][-1]["position"])
     found = service.cli("search", service.domain, "zebra stripes")["results"]
-    assert found[0]["path"] == "zebra.md"
+    assert found[0]["path"] == "zebra"

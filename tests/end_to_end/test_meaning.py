@@ -107,5 +107,5 @@ async def test_a_provider_that_hangs_holds_no_search_up(http, tmp_path, provider
         await asyncio.to_thread(service.start)
         url = f"{service.url}/discovery/v1/search/{service.domain}"
         async with http.post(url, json={"query": "delay"}, headers=service.assistant) as response:
-            assert (await response.json())[0]["path"] == "retry.md"
+            assert (await response.json())[0]["path"] == "retry"
     provider.held.set()

@@ -66,7 +66,7 @@ async def test_pages_pushed_to_the_hosted_repository_are_found(service, clone, g
     git("-C", str(clone), "push", "-q", "origin", "main")
     await recorded(service, f"site-{service.domain}", until="site-indexed", after=before)
     found = service.cli("search", service.domain, "quagga stripes")["results"]
-    assert found[0]["path"] == "quagga.md"
+    assert found[0]["path"] == "quagga"
 
 
 @pytest.mark.slow

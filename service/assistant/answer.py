@@ -10,8 +10,8 @@ greeting needs no passage.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from itertools import islice
 
 from msgspec import Struct
@@ -62,6 +62,7 @@ from service.ports.model import (
     ModelText,
     ModelWaiting,
     Passage,
+    open_reply,
 )
 from service.ports.search_index import SearchIndex
 from service.retrieval.material.sides import sides_of
@@ -222,7 +223,7 @@ class _Answering:
             begun = self._transcript.begun
             going_on = Continuation(begun, continue_request()) if begun else None
             request = ModelRequest(messages, tools, budget.reply_tokens, grounding, going_on, reports_waits=True)
-            async with _closing(self._model.reply(request)) as chunks:
+            async with open_reply(self._model, request) as chunks:
                 async for chunk in chunks:
                     yield chunk
 
@@ -320,13 +321,3 @@ class _Step(Struct, frozen=True):
 
     said: AssistantMessage
     results: tuple[ToolResult, ...]
-
-
-@asynccontextmanager
-async def _closing(chunks: AsyncIterator[ModelChunk]) -> AsyncIterator[AsyncIterator[ModelChunk]]:
-    """Leaving it ends the call at the provider (``Model.reply``)."""
-    try:
-        yield chunks
-    finally:
-        if isinstance(chunks, AsyncGenerator):
-            await chunks.aclose()

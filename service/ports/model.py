@@ -1,6 +1,7 @@
 """A language model: messages in; text and tool calls out, as they come."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any, Literal, Protocol
 
 from msgspec import Struct
@@ -197,6 +198,17 @@ class Model(Protocol):
             Invalid: the provider refuses the request (``code`` ``model_refused_request``); the prompt is too long for
                 the model (``code`` ``context_window_exceeded``).
         """
+
+
+@asynccontextmanager
+async def open_reply(model: Model, request: ModelRequest) -> AsyncIterator[AsyncIterator[ModelChunk]]:
+    """Begin a call; leaving the block ends it, at the provider too."""
+    chunks = model.reply(request)
+    try:
+        yield chunks
+    finally:
+        if isinstance(chunks, AsyncGenerator):
+            await chunks.aclose()
 
 
 class Models(Protocol):

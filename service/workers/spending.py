@@ -24,7 +24,7 @@ from service.domain.access.spending import (
 )
 from service.domain.errors import Unavailable
 from service.domain.model import Usage
-from service.ports.model import Model, ModelChunk, ModelEnd, ModelRequest, Models, ModelText, Price
+from service.ports.model import Model, ModelChunk, ModelEnd, ModelRequest, Models, ModelText, Price, open_reply
 from service.runtime.system import now
 from service.streams import SPENDING
 from service.workers.retry import retry_while_unavailable
@@ -154,7 +154,7 @@ class ReplyBudget:
 
         written, has_begun = 0, False
         try:
-            async with _closing(model.reply(replace(request, on_usage=on_usage))) as chunks:
+            async with open_reply(model, replace(request, on_usage=on_usage)) as chunks:
                 async for chunk in chunks:
                     if isinstance(chunk, ModelText):
                         written, has_begun = written + len(chunk.text), True
@@ -198,7 +198,7 @@ class _BoundedModel:
             request = replace(request, continuation=replace(request.continuation, text=begun.replace(NOTICE, "", 1)))
         else:
             yield ModelText(NOTICE if not self._budget.calls else f"\n\n{NOTICE}")
-        async with _closing(self._builtin.reply(request)) as chunks:
+        async with open_reply(self._builtin, request) as chunks:
             async for chunk in chunks:
                 yield chunk
 
@@ -210,13 +210,3 @@ def _tokens(request: ModelRequest, written: int = 0) -> tuple[float, float]:
 
 def _cost(known: list[Usage], price: Price) -> float:
     return sum(price.of(one.input_tokens, one.output_tokens) if one.cost_usd is None else one.cost_usd for one in known)
-
-
-@asynccontextmanager
-async def _closing(chunks: AsyncIterator[ModelChunk]) -> AsyncIterator[AsyncIterator[ModelChunk]]:
-    """Leaving it ends the call at the provider (``Model.reply``)."""
-    try:
-        yield chunks
-    finally:
-        if isinstance(chunks, AsyncGenerator):
-            await chunks.aclose()

@@ -2,11 +2,10 @@
 
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing
 
 from service.adapters.models.errors import MODEL_KEY_REFUSED
 from service.domain.errors import Forbidden, ServiceError, Unavailable
-from service.ports.model import Model, ModelChunk, ModelRequest, ModelWaiting, Price
+from service.ports.model import Model, ModelChunk, ModelRequest, ModelWaiting, Price, open_reply
 
 AVOIDED_SECONDS = 60.0
 """How long a model that failed is asked last, so that not every call waits for what is down."""
@@ -49,7 +48,7 @@ class FallbackModel:
         for at in self._order():
             has_begun = False
             try:
-                async with aclosing(_generator(self._models[at], request)) as chunks:
+                async with open_reply(self._models[at], request) as chunks:
                     async for chunk in chunks:
                         has_begun |= not isinstance(chunk, ModelWaiting)
                         yield chunk
@@ -69,17 +68,6 @@ class FallbackModel:
     def _avoid(self, at: int, error: ServiceError) -> None:
         said = error.retry_after_seconds if isinstance(error, Unavailable) else None
         self._avoided_until[at] = self._clock() + min(MAX_AVOIDED_SECONDS, max(AVOIDED_SECONDS, said or 0.0))
-
-
-async def _generator(model: Model, request: ModelRequest) -> AsyncGenerator[ModelChunk, None]:
-    """The port promises an iterator, and that closing it ends the call."""
-    chunks = model.reply(request)
-    try:
-        async for chunk in chunks:
-            yield chunk
-    finally:
-        if isinstance(chunks, AsyncGenerator):
-            await chunks.aclose()
 
 
 def _joined(errors: Sequence[ServiceError]) -> ServiceError:

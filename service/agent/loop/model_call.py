@@ -13,7 +13,7 @@ from service.domain.errors import Invalid, ServiceError, Unavailable, depending_
 from service.domain.jobs.decider import ModelReplied, RecordModelReply, Running
 from service.domain.model import ToolCall
 from service.ports.context_budget import ContextBudget, context_budget, reply_within
-from service.ports.model import CONTEXT_WINDOW_EXCEEDED, Model, ModelEnd, ModelRequest, ModelText
+from service.ports.model import CONTEXT_WINDOW_EXCEEDED, Model, ModelEnd, ModelRequest, ModelText, open_reply
 
 MAX_REPLY_CHARACTERS = 1_000_000
 MAX_ASKED_AGAIN = 2
@@ -108,8 +108,7 @@ async def _reply(
     model: Model, request: ModelRequest, text: list[str], on_text: Callable[[str], None] | None
 ) -> ModelEnd:
     room = MAX_REPLY_CHARACTERS
-    chunks = model.reply(request)
-    try:
+    async with open_reply(model, request) as chunks:
         async for chunk in chunks:
             if isinstance(chunk, ModelEnd):
                 return chunk
@@ -120,9 +119,6 @@ async def _reply(
             text.append(chunk.text)
             if on_text is not None:
                 on_text(chunk.text)
-    finally:
-        if isinstance(chunks, AsyncGenerator):
-            await chunks.aclose()
     raise Unavailable("The model's reply broke off.", code="model_reply_broke_off")
 
 

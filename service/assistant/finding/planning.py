@@ -11,7 +11,7 @@ reader, as any page.
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 from msgspec import Struct
@@ -21,7 +21,7 @@ from service.assistant.finding.query import is_small_talk
 from service.assistant.question import Question
 from service.domain.errors import ServiceError
 from service.domain.model import Usage
-from service.ports.model import Model, ModelEnd, ModelMessage, ModelRequest, ModelText, OutputSchema
+from service.ports.model import Model, ModelEnd, ModelMessage, ModelRequest, ModelText, OutputSchema, open_reply
 from service.retrieval.material.sides import sides_of
 
 DEADLINE_SECONDS = 1.5
@@ -138,8 +138,7 @@ class PlanCall:
     async def _plan(self, request: ModelRequest) -> Plan | None:
         texts: list[str] = []
         characters = 0
-        chunks = self._model.reply(request)
-        try:
+        async with open_reply(self._model, request) as chunks:
             async for chunk in chunks:
                 match chunk:
                     case ModelText(text=text):
@@ -150,9 +149,6 @@ class PlanCall:
                     case ModelEnd(usage=usage, model=model):
                         self._use(usage)
                         return plan_in("".join(texts), model=model)
-        finally:
-            if isinstance(chunks, AsyncGenerator):
-                await chunks.aclose()
         return None
 
     def _use(self, usage: Usage) -> None:

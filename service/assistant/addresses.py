@@ -41,15 +41,15 @@ class KnownAddresses:
             self._hosts.add(_host_of(current_path))
 
     def know_pages(self, pages: SiteLinks, readers: Sequence[str]) -> None:
-        """``readers``: the groups of the reader, whose pages may be linked to."""
+        """Allow links to the pages of the site that ``readers``, the groups of the reader, may see."""
         self._pages, self._readers = pages, readers
 
     def add_url(self, url: str) -> None:
-        """An address within the site that is right as it is."""
+        """Allow an address within the site as it is."""
         self._known.add(url.rstrip("/"))
 
     def add(self, text: str) -> None:
-        """All addresses in the text."""
+        """Allow all addresses in the text."""
         text = text[:MAX_TEXT_CHARACTERS]
         for match in _TARGET.finditer(text):
             if len(self._known) < MAX_ADDRESSES:

@@ -82,7 +82,7 @@ async def answer(
     settings: AnswerSettings = DEFAULT_SETTINGS,
     planner: Planner | None = None,
 ) -> AsyncGenerator[AnswerEvent, None]:
-    """All that follows ``ReplyOpened``; the last event is ``ReplyDone``, or ``ReplyBroken`` for a ``ServiceError``.
+    """Yield what follows ``ReplyOpened``; the last event is ``ReplyDone``, or ``ReplyBroken`` for a ``ServiceError``.
 
     Of a failure of the model readers learn no more than ``failures`` has; a ``ModelFailure`` before it has the rest. An
     empty reply of the model is asked for once more. ``planner``: None where no search is planned.
@@ -214,7 +214,7 @@ class _Answering:
         )
 
     async def _chunks(self, grounding: Grounding, *, may_call: bool) -> AsyncGenerator[ModelChunk, None]:
-        """The model's next reply; a prompt that its provider finds too long is asked again with less of everything."""
+        """Yield the model's next reply; a prompt that its provider finds too long is sent again, with less of all."""
 
         async def reply(budget: ContextBudget) -> AsyncGenerator[ModelChunk, None]:
             self._budget = budget
@@ -309,7 +309,7 @@ class _Answering:
         return suggestions.block(own or self._related(), after=text)
 
     def _related(self) -> list[Suggestion]:
-        """Pages that were found and not cited, best first; not the page that is open."""
+        """Return the pages that were found and not cited, best first; not the page that is open."""
         sources = self._finder.sources
         known = {page_of(source.url) for source in sources if source.number in self._written.cited}
         known.add("/" + page_of(self._finder.open).strip("/"))

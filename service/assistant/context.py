@@ -132,7 +132,7 @@ def messages_for(
     instructions: str = "",
     budget: ContextBudget = USUAL,
 ) -> tuple[ModelMessage, ...]:
-    """``instructions``: of the site's owner. The passages fit the budget already."""
+    """Return the first prompt. ``instructions``: of the site's owner. The passages fit the budget already."""
     limit = share(budget, MAX_QUESTION_CHARACTERS, least=LEAST_QUESTION_CHARACTERS)
     asked = Template(_prompt("question.md")).substitute(
         mark=mark,
@@ -175,7 +175,7 @@ def planning_messages(
 
 
 def _planned_turn(turn: Exchange) -> str:
-    """A turn in short: what was asked, what the answer begins with, and the pages that it cites."""
+    """Return a turn in short: what was asked, what the answer begins with, and the pages that it cites."""
     lines = [
         f"- {_one_line(turn.question, MAX_PLANNED_QUESTION)}",
         f"  → {_one_line(_gist(turn.answer), MAX_PLANNED_ANSWER)}",

@@ -68,7 +68,7 @@ NAMES = {
 
 
 def _weights(words: Mapping[str, str], each: float) -> dict[str, dict[str, float]]:
-    """By word: its weight for each language that has it."""
+    """Return, by word, its weight for each language that has it."""
     having: dict[str, list[str]] = {}
     for language, listed in words.items():
         for word in dict.fromkeys(listed.split()):
@@ -91,7 +91,7 @@ def _lists() -> _Lists:
 
 
 class _Tables:
-    """By word, ending and letter: their weight for each language that has them."""
+    """The weights of words, endings and letters, for each language that has them."""
 
     def __init__(self) -> None:
         lists = _lists()
@@ -142,7 +142,7 @@ def evidence(text: str) -> dict[str, float]:
 
 
 def _least(language: str, letters: int) -> float:
-    """Characters of a script that a text of that number of letters has at least; letters of one language are rare."""
+    """Return how many characters of a script a text of that many letters needs; letters of one language are rare."""
     return 1 if language in ("uk", "fa") else LEAST_OF_SCRIPT * letters
 
 

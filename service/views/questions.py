@@ -41,7 +41,7 @@ class ReplyFailureView(Struct, frozen=True, rename="camel"):
 
 
 class CheckedSentenceView(Struct, frozen=True, rename="camel"):
-    """A sentence of an answer that something in it no passage has."""
+    """A sentence of an answer with something that no passage has."""
 
     text: Annotated[str, described("Its beginning.")]
     start: Annotated[int, described("Where it begins in the answer, in characters.")]

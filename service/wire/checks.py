@@ -31,9 +31,9 @@ class CheckedSentence(Struct, frozen=True, omit_defaults=True, rename="camel"):
 class Checks(Struct, frozen=True, rename="camel", tag_field="type", tag="checks"):
     """The verdicts on a reply so far."""
 
-    supported: Annotated[int, Meta(description="How many sentences are supported.")]
-    partly: Annotated[int, Meta(description="How many are in part.")]
-    unsupported: Annotated[int, Meta(description="How many are not.")]
+    supported: Annotated[int, Meta(description="The number of sentences that are supported.")]
+    partly: Annotated[int, Meta(description="The number that are supported in part.")]
+    unsupported: Annotated[int, Meta(description="The number that are not supported.")]
     sentences: Annotated[
         tuple[CheckedSentence, ...],
         Meta(description="Each verdict, in the order of the text; of a reply from the record the unsupported ones."),

@@ -105,7 +105,7 @@ class ReplyBudget:
 
     @property
     def model(self) -> Model:
-        """The model that answers; past the bound it answers as the builtin one."""
+        """Return the model that answers; past the bound it answers as the builtin one."""
         return _BoundedModel(self, self._model, self._builtin)
 
     def within(self, model: Model) -> Model:

@@ -1,19 +1,10 @@
 """The embedded model of the assistant: no key, no network, no guess. It quotes the documentation.
 
 It reads the passages that the request carries as values (``Grounding``), never the prompt, so nothing that a page says
-can steer it. Each passage is taken apart into sentences, list items, table rows and code blocks; those that share the
-question's rarest words are quoted in reading order under a link to where they stand. What it cannot do it says: when
-the passages cover too little of the question, it answers that the documentation does not say.
-
-How a piece is scored, in the order of what it is worth on real questions:
-
-- words of the question in it, by stem (Snowball), each weighted by how rare it is among the pieces;
-- the same words in the headings above it, at part of their weight;
-- neighbouring words of the question that are neighbours in the piece;
-- the rank of its passage, and standing first in it.
-
-Companions come along: the rest of a short paragraph or list, code and lists behind "… as follows:", the sentence that
-leads to a code block.
+can steer it. Each passage is taken apart into sentences, list items, table rows and code blocks (``pieces``). Passages
+are scored as ``weighing`` has it, and of the best ones ``choosing`` picks what is quoted, in reading order, under a
+link to where it stands. What it cannot do it says: when ``verdict`` finds that the passages do not have the question's
+subject, it answers that the documentation does not say.
 """
 
 import asyncio
@@ -63,7 +54,7 @@ class BuiltinAnswer:
 
 
 def extract(grounding: Grounding) -> str:
-    """The answer as Markdown with ``[n]`` citations, or the marker ``[0]`` and the sentence that there is none."""
+    """Return the answer as Markdown with ``[n]`` citations, or the marker ``[0]`` with the sentence for no answer."""
     site_language = language_of(" ".join(passage.text[:600] for passage in grounding.passages))
     language = grounding.language or language_of(grounding.question, expected=(site_language,))
     replies = replies_in(language)

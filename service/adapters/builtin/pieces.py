@@ -37,7 +37,7 @@ class Piece(Struct):
 
     @property
     def leads(self) -> bool:
-        """To what stands below it."""
+        """Whether it leads to what stands below it."""
         text = self.text.rstrip("*_ ")
         return self.kind != "code" and (text.endswith(_LEAD_ENDS) or self.is_label)
 

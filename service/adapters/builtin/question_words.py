@@ -71,7 +71,7 @@ def stems_of(text: str, language: str) -> tuple[str, ...]:
 
 
 def _pairs(match: re.Match[str]) -> str:
-    """Each two neighbouring characters; of the kana alone that bind words in Japanese, none."""
+    """Return each two neighbouring characters; of the kana alone that bind words in Japanese, none."""
     run = match[0]
     pairs = [first + second for first, second in pairwise(run)] or [run]
     return " " + " ".join(pair for pair in pairs if not _HIRAGANA.fullmatch(pair)) + " "

@@ -58,7 +58,7 @@ class Block(Struct, frozen=True):
 
 
 def blocks(markdown: str) -> Iterator[Block]:
-    """Everything in the text, in reading order."""
+    """Yield everything in the text that can be quoted, in reading order."""
     tokens = _MARKDOWN.parse(markdown)
     number = 0
     markers: list[str] = []

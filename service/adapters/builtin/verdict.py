@@ -106,7 +106,9 @@ def _fit(asked: Wanted, heading: Sequence[str]) -> float:
 
 
 def _strange_names(asked: Wanted, apart: Sequence[Apart]) -> int:
-    """Words with a capital inside of a sentence that no passage has: another product's name. German has too many."""
+    """Return how many words with a capital inside of a sentence no passage has: names of other products. German has too
+    many of them.
+    """
     if asked.language == "de":
         return 0
     names = {match["name"].casefold() for match in _NAME_INSIDE.finditer(asked.question[:MAX_QUESTION_READ])}

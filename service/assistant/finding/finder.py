@@ -73,7 +73,7 @@ class Finder:
 
     @property
     def sources(self) -> Sequence[Source]:
-        """Sources in the order of their numbers: the most relevant of each search first."""
+        """Return the sources in the order of their numbers: the most relevant of each search first."""
         return tuple(self._sources.values())
 
     async def page(self, path: str) -> Page | None:

@@ -73,7 +73,7 @@ _THIS_PAGE = re.compile(
 
 
 def is_small_talk(text: str) -> bool:
-    """A greeting or thanks: it asks nothing."""
+    """Return whether it is a greeting or thanks, which asks nothing."""
     words = [word.casefold() for word in _WORD.findall(text[:200])]
     greets = any(word in _GREETINGS for word in words)
     return greets and len(text) <= 200 and all(word in _GREETINGS or word in _BESIDE_GREETINGS for word in words)
@@ -151,7 +151,7 @@ def _earlier_words(questions: Sequence[str], words: Sequence[str]) -> list[str]:
 
 
 def _selected_words(item: ContextItem, known: set[str]) -> list[str]:
-    """Longest first within a selection: in code and prose alike those are the names of things."""
+    """Return the longest words of a selection: in code and prose alike those are the names of things."""
     words = [word for word in _content_words(item.value[:4_000]) if len(word) > 3 and word.casefold() not in known]
     few = set(sorted(words, key=len, reverse=True)[:MAX_CONTEXT_WORDS])
     return [word for word in words if word in few]

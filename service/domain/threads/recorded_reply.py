@@ -155,7 +155,7 @@ class RecordText(Struct, frozen=True):
 
 
 class ResumeReply(Struct, frozen=True):
-    """Takes a reply over from the instance that gave it."""
+    """Take a reply over from the instance that gave it."""
 
     reply_id: str
     giver: str

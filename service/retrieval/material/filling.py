@@ -80,7 +80,7 @@ def fill(pieces: Iterable[Piece], budget_tokens: int, *, most: int, first_page: 
 
 
 def _without_repeats(pieces: Sequence[Piece], first_page: int) -> list[Piece]:
-    """Each text once: where it scores best, which is rarely an older version or another language."""
+    """Return each text once: where it scores best, which is rarely an older version or another language."""
     best: dict[str, Piece] = {}
     for piece in pieces:
         key = "".join(piece.section.text.split()).casefold()

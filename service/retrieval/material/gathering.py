@@ -43,7 +43,7 @@ def queries_of(request: MaterialRequest) -> tuple[str, ...]:
 
 
 def gather(index: SiteIndex, request: MaterialRequest, asked: Sequence[Asked]) -> Material:
-    """``asked``: as ``queries_of`` has them."""
+    """Return the material. ``asked``: as ``queries_of`` has them."""
     pages = min(MOST_PAGES, max(LEAST_PAGES, PAGES_A_PAGE * request.page_size))
     rankings = [
         ranking
@@ -105,7 +105,7 @@ def _pieces(
 def sections_at(
     index: SiteIndex, sources: Sequence[Source], readers: Sequence[str] | None
 ) -> tuple[Section | None, ...]:
-    """As the port has it."""
+    """Return what ``SearchIndex.sections_at`` promises."""
     held: dict[str, list[Section]] = {}
     found: list[Section | None] = []
     for source in sources:

@@ -128,8 +128,8 @@ async def project_for(request: web.Request) -> ProjectView:
 
 
 async def site_for(request: web.Request) -> ProjectView:
-    """The project whose site the path names, for a caller with an assistant key for that domain, or without any key
-    where the site is public.
+    """Return the project whose site the path names, for a caller with an assistant key for that domain, or without any
+    key where the site is public.
     """
     if "Authorization" not in request.headers:
         return await _public_site(request)
@@ -145,7 +145,9 @@ async def site_for(request: web.Request) -> ProjectView:
 
 
 async def _public_site(request: web.Request) -> ProjectView:
-    """Raises Unauthorized: the site is private, or there is none; Forbidden: of a page of a website not listed."""
+    """Return the project of a public site. Raise Unauthorized where the site is private or not found, and Forbidden for
+    a page of a website that is not listed.
+    """
     site = request.app[PUBLIC_SITES].find(request.match_info["domain"])
     if site is None:
         raise Unauthorized(NO_KEY)

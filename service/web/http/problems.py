@@ -280,7 +280,7 @@ def metadata_of(request: web.Request) -> Metadata:
 
 
 async def read_body(request: web.Request, kind: type[T], *, mends_text: bool = False) -> T:
-    """The JSON body as the given type. ``mends_text``: half an emoji in it is replaced, and not refused.
+    """Return the JSON body as the given type. ``mends_text``: half an emoji in it is replaced, and not refused.
 
     Raises:
         UnsupportedMediaType: its content type is another than JSON's.

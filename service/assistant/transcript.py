@@ -4,7 +4,6 @@ A call that ends at the limit for its length is continued once by the next one, 
 when it ended: the filters then stand where they stood, for they have read the same words.
 """
 
-import asyncio
 from collections.abc import Sequence
 
 from service.assistant.finding.planning import PLANNED
@@ -148,7 +147,7 @@ class Transcript:
             parts += self._code.finish()
         if not any(isinstance(part, CodePart) for part in parts):
             return "".join(part for part in parts if isinstance(part, str))
-        return await asyncio.to_thread(self._withholder.shown, parts)
+        return await self._withholder.shown(parts)
 
     def _pass_over(self, text: str, *, is_end: bool = False) -> None:
         """Read text that is on record, whatever was shown of it."""

@@ -49,6 +49,9 @@ class SentenceChecker:
         for passage in passages:
             self._passages.add(passage)
 
+    def is_new(self, passage: GivenPassage) -> bool:
+        return self._passages.is_new(passage)
+
     def feed(self, text: str) -> list[Unit]:
         """Return the sentences that this text finished, to be judged in this order."""
         return self._reader.feed(text)

@@ -19,12 +19,10 @@ from service.assistant.sentence_checks.code import (
     without_placeholders,
 )
 from service.assistant.sentence_checks.numbers import numbers_in
-from service.assistant.sentence_checks.passages import Passages, keys_of
+from service.assistant.sentence_checks.passages import MAX_FILLERS, Passages, keys_of
 from service.assistant.sentence_checks.words import WORD, stem
 
 MAX_TOKENS = 400
-MAX_FILLERS = 6
-"""Tokens in one place of the passages' code; where more are seen, anything may stand."""
 FIRST = 2
 """The place of a line's first token, behind the marks of its beginning."""
 _COMMAND = re.compile(r"(?:^|\s)--?[A-Za-z]|^[<>=]")
@@ -167,8 +165,8 @@ class CodeJudge:
         if count < 2:
             return False
         passages = self._passages
-        before = passages.frames.get((keys[at - 2], keys[at - 1]), set())
-        both = passages.between.get((keys[at - 1], keys[at + 1]), set())
+        before = passages.frames.get((keys[at - 2], keys[at - 1]), ())
+        both = passages.between.get((keys[at - 1], keys[at + 1]), ())
         is_before = not before or keys[at] in before or len(before) > MAX_FILLERS
         is_between = not both or keys[at] in both or len(both) > MAX_FILLERS
         if token.kind == "number" or token.key in _LITERALS or (token.kind == "string" and not WORD.search(token.key)):

@@ -1,23 +1,27 @@
 """The checks of a reply while it is given: between its events, and never in their way.
 
-Text is split as it passes; passages are read and sentences judged in a thread, one batch after the other. What is known
-goes out with the next event, and all of it before the last one.
+Text is split as it passes; passages are read and sentences judged in a thread, in turn with other replies. What is
+known goes out with the next event, and all of it before the last one.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from functools import partial
 
 import structlog
 from msgspec.structs import replace
 
 from service.assistant.sentence_checks.checker import SentenceChecker
 from service.assistant.sentence_checks.passages import GivenPassage
+from service.assistant.sentence_checks.thread import in_turn
 from service.assistant.sentence_checks.units import Unit
 from service.domain.threads.checks import ReplyChecks
 from service.domain.threads.replies import AnswerEvent, ReplyDone, SearchFinished, SentencesChecked, TextDelta
 
 log = structlog.get_logger()
 
+BATCH_CHARACTERS = 500
+"""Of sentences that are judged in one turn: some milliseconds."""
 GROWTH = 4
 """The verdicts are published when a quarter more of them are known: so they cost no more than some times their size."""
 
@@ -62,13 +66,13 @@ class LiveChecks:
         """Judge what is finished by now, and what is finished meanwhile."""
         while True:
             units, self._units = self._units, []
-            await asyncio.to_thread(self._checked, self._passages(), units)
+            for passage in self._passages():
+                if self._checker.is_new(passage):
+                    await in_turn(partial(self._checker.add_passages, [passage]))
+            for batch in _batches(units):
+                await in_turn(partial(self._checker.judge, batch))
             if not self._units:
                 return
-
-    def _checked(self, passages: Sequence[GivenPassage], units: Sequence[Unit]) -> None:
-        self._checker.add_passages(passages)
-        self._checker.judge(units)
 
     def _grown(self) -> SentencesChecked | None:
         """Return the verdicts when there are enough new ones, and no thread works on them."""
@@ -90,6 +94,17 @@ class LiveChecks:
             if self._units:
                 self._begin()
         return self._checker.summary
+
+
+def _batches(units: Iterable[Unit]) -> Iterator[list[Unit]]:
+    batch: list[Unit] = []
+    for unit in units:
+        batch.append(unit)
+        if sum(len(one.text) for one in batch) >= BATCH_CHARACTERS:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
 
 
 def _note_failure(work: asyncio.Task[None]) -> None:

@@ -47,7 +47,7 @@ _ONE = re.compile(r"\b(?:one|an?|per|each|every|once a)\s+(?P<unit>second|minute
 _SPELLED = re.compile(rf"(?<![\w-])(?P<word>{'|'.join(_WORDS)})(?![\w])(?:[ -](?P<unit>\w{{1,14}}))?", re.IGNORECASE)
 
 
-class Number(Struct, frozen=True):
+class Number(Struct, frozen=True, gc=False):
     text: str
     """As it is written, with its unit."""
     keys: frozenset[str]

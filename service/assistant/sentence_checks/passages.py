@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from msgspec import Struct
@@ -20,6 +20,8 @@ MAX_TEXT_CHARACTERS = 600_000
 """Limit for all passages of a reply together; what is beyond is not read."""
 MAX_SEGMENT_CHARACTERS = 2_000
 SEGMENT_CHARACTERS = 320
+MAX_FILLERS = 6
+"""Tokens in one place of the passages' code; where more are seen, anything may stand."""
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'`(\[*_]*[A-Z])|(?<=[。！？])")  # noqa: RUF001
 _TOKEN = re.compile(
@@ -48,19 +50,20 @@ class GivenPassage(Struct, frozen=True):
     """Where it ends there; 0 where that is not known."""
 
 
-class Segment(Struct, frozen=True):
-    """A sentence, a line of code, a row of a table."""
+class Segment(Struct, frozen=True, gc=False):
+    """A sentence, a line of code, a row of a table. With tuples for sets: thousands of them live as long as a reply,
+    and a garbage collection looks at none of these.
+    """
 
     passage: int
     line: int
     end_line: int
-    stems: frozenset[str]
     above: frozenset[str]
     """Words of the headings that it stands under."""
-    values: frozenset[str]
+    values: tuple[str, ...]
     numbers: tuple[Number, ...]
     text: str
-    defaults: frozenset[str]
+    defaults: tuple[str, ...]
     """Values that it says are defaults."""
 
 
@@ -86,9 +89,9 @@ class Passages:
         """Names in code that a value follows."""
         self.pairs: set[tuple[str, str]] = set()
         """Words that stand side by side."""
-        self.frames: dict[tuple[str, str], set[str]] = {}
-        """Two tokens of code, and those that follow them."""
-        self.between: dict[tuple[str, str], set[str]] = {}
+        self.frames: dict[tuple[str, str], tuple[str, ...]] = {}
+        """Two tokens of code, and those that follow them, up to ``MAX_FILLERS`` and one."""
+        self.between: dict[tuple[str, str], tuple[str, ...]] = {}
         """The tokens of code on both sides, and those that stand between them."""
         self.lines: dict[str, int] = {}
         """Whole lines of code, without their blanks, and their segments."""
@@ -97,7 +100,7 @@ class Passages:
 
     def add(self, passage: GivenPassage) -> None:
         """Read a passage; a longer text of a number that is known is read as well."""
-        if self._known.get(passage.number, -1) >= len(passage.text):
+        if not self.is_new(passage):
             return
         self._known[passage.number] = len(passage.text)
         text = passage.text[: min(MAX_PASSAGE_CHARACTERS, self._left)]
@@ -105,7 +108,7 @@ class Passages:
         heading = frozenset(stems_in(passage.heading))
         self._add_tokens(passage.heading, len(self.segments))
         in_code = _begins_in_code(text)
-        below: frozenset[str] = frozenset()
+        above = heading
         prose: list[str] = []
         began = 0
         for at, whole in enumerate([*text.splitlines(), ""]):
@@ -114,7 +117,7 @@ class Passages:
             mark = _fence_of(line)
             is_fence = mark != ""
             if prose and (in_code or is_fence or not line.strip() or _BEGINS.match(line)):
-                self._add_prose(passage, began, prose, heading | below)
+                self._add_prose(passage, began, prose, above)
                 prose.clear()
             if is_fence:
                 in_code = not in_code or mark.strip(" \t`~") != ""  # only the first line says what it is
@@ -122,10 +125,10 @@ class Passages:
             elif not line.strip():
                 continue
             elif in_code:
-                self._add_segment(passage, (number, number), line, heading | below, is_code=True)
+                self._add_segment(passage, (number, number), line, above, is_code=True)
             else:
                 if _HEADING.match(line):
-                    below = frozenset(stems_in(line))
+                    above = heading | frozenset(stems_in(line))
                 began = began if prose else number
                 prose.append(line)
                 if line.startswith(INDENT):  # perhaps code
@@ -144,6 +147,9 @@ class Passages:
             self._add_segment(passage, (began + first, began + last), part, above, is_code=False)
             at += len(part) + 1
 
+    def is_new(self, passage: GivenPassage) -> bool:
+        return self._known.get(passage.number, -1) < len(passage.text)
+
     def known_stem(self, word: str) -> bool:
         return stem(word) in self.of_stem or word.casefold() in self.vocabulary
 
@@ -160,20 +166,19 @@ class Passages:
         return found
 
     def _add_segment(
-        self, passage: GivenPassage, lines: tuple[int, int], raw: str, above: Iterable[str], *, is_code: bool
+        self, passage: GivenPassage, lines: tuple[int, int], raw: str, above: frozenset[str], *, is_code: bool
     ) -> None:
         first, last = (min(line, passage.end_line or line) for line in lines)
         text = _LINK.sub("]", raw) if "](" in raw else raw
         if not text.isascii():
             text = unicodedata.normalize("NFKC", text)
         at = len(self.segments)
-        stems = set(stems_in(text))
         words = [match[0].casefold() for match in WORD.finditer(text)]
         self.vocabulary.update(words)
         self.pairs.update(pairwise(words))
-        for one in stems:
+        for one in set(stems_in(text)):
             self.of_stem.setdefault(one, []).append(at)
-        values = frozenset(word for word in words if word in VALUES)
+        values = tuple({word for word in words if word in VALUES})
         for word in values:
             self.of_value.setdefault(word, []).append(at)
         self._add_tokens(text, at)
@@ -183,11 +188,7 @@ class Passages:
                 self.numbers.setdefault(key, []).append((at, number))
             if number.dimension:
                 self.amounts.setdefault(number.dimension, []).append((at, number))
-        self.segments.append(
-            Segment(
-                passage.number, first, last, frozenset(stems), frozenset(above), values, numbers, text, _defaults(text)
-            )
-        )
+        self.segments.append(Segment(passage.number, first, last, above, values, numbers, text, _defaults(text)))
         if is_code:
             self._add_code(text, at)
         elif "`" in text:
@@ -212,11 +213,11 @@ class Passages:
         if len(tokens) == 1:
             self.alone.add(tokens[0].key)
         for place in range(2, len(keys)):
-            self.frames.setdefault((keys[place - 2], keys[place - 1]), set()).add(keys[place])
+            _note(self.frames, (keys[place - 2], keys[place - 1]), keys[place])
             if keys[place] in ("=", ":"):
                 self.keys.add(keys[place - 1])
             if place < len(keys) - 1:
-                self.between.setdefault((keys[place - 1], keys[place + 1]), set()).add(keys[place])
+                _note(self.between, (keys[place - 1], keys[place + 1]), keys[place])
         for token in tokens:
             if token.kind != "mark":
                 self.of_code.add(token.key)
@@ -231,8 +232,14 @@ class Passages:
                     places.append(at)
 
 
-def _defaults(text: str) -> frozenset[str]:
-    return frozenset(value for _, value in defaults_in(text)) if "efault" in text else frozenset()
+def _note(fillers: dict[tuple[str, str], tuple[str, ...]], frame: tuple[str, str], key: str) -> None:
+    known = fillers.get(frame, ())
+    if len(known) <= MAX_FILLERS and key not in known:
+        fillers[frame] = (*known, key)
+
+
+def _defaults(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(value for _, value in defaults_in(text))) if "efault" in text else ()
 
 
 def _fence_of(line: str) -> str:

@@ -7,6 +7,7 @@ thread; where the text stands does not depend on it, so the same words fed again
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import islice
 
 from msgspec import Struct
@@ -14,6 +15,7 @@ from msgspec import Struct
 from service.assistant.notes import withheld_code_note, withheld_inline_code_note
 from service.assistant.sentence_checks.code_lines import CodeJudge
 from service.assistant.sentence_checks.passages import GivenPassage, Passages
+from service.assistant.sentence_checks.thread import in_turn
 from service.markup.streaming.code import MIN_FENCE, Fence, fence_line, place_of_fence, run_of, span_of
 from service.markup.streaming.lines import LINE_CHARACTERS, MARKERS, START, place_of
 
@@ -214,13 +216,17 @@ class CodeWithholder:
         self._to_read = list(said)
         self._judge = CodeJudge(self._passages, self._said)
 
-    def shown(self, parts: Iterable[Part]) -> str:
-        """Return the text for readers. Work in proportion to the passages that are new: call it in a thread."""
+    async def shown(self, parts: Iterable[Part]) -> str:
+        """Return the text for readers. Passages that are new are read first."""
+        for passage in self._given():
+            if self._passages.is_new(passage):
+                await in_turn(partial(self._passages.add, passage))
+        return await in_turn(partial(self._joined, tuple(parts)))
+
+    def _joined(self, parts: Iterable[Part]) -> str:
         for number, text in enumerate(self._to_read):
             self._said.add(GivenPassage(number, text))
         self._to_read.clear()
-        for passage in self._given():
-            self._passages.add(passage)
         return "".join(part if isinstance(part, str) else self._shown(part) for part in parts)
 
     def _shown(self, part: CodePart) -> str:

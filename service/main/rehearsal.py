@@ -5,7 +5,10 @@ event loop of its own, so that no request waits for it; no provider is asked, an
 """
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
 
 import structlog
 
@@ -20,6 +23,8 @@ from service.queries.sites import list_sites
 
 log = structlog.get_logger()
 
+NEEDED_FILES = 16
+"""Files that an event loop and an index open."""
 MAX_SITES = 32
 """Sites whose index is opened; those of others are opened by their first question."""
 QUESTION = "How do I configure the command line, and what is the default of `--limit`?"
@@ -51,9 +56,16 @@ async def indexed_sites(views: Views) -> list[str]:
 async def rehearse(index: SearchIndex, sites: Sequence[str], *, may_search: bool) -> None:
     """Answer a question on the first site, and open the indexes of the others.
 
-    ``may_search``: a search needs no provider, as one by meaning does.
+    ``may_search``: a search needs no provider, as one by meaning does. Raises OSError where no file can be opened.
     """
-    await asyncio.to_thread(asyncio.run, _rehearse(index, sites, may_search=may_search))
+    await asyncio.to_thread(_run, index, sites, may_search=may_search)
+
+
+def _run(index: SearchIndex, sites: Sequence[str], *, may_search: bool) -> None:
+    with ExitStack() as held:  # an event loop that lacks descriptors leaves half of itself behind
+        for _ in range(NEEDED_FILES):
+            held.enter_context(Path(os.devnull).open())
+    asyncio.run(_rehearse(index, sites, may_search=may_search))
 
 
 async def _rehearse(index: SearchIndex, sites: Sequence[str], *, may_search: bool) -> None:

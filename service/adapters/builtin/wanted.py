@@ -3,10 +3,11 @@
 import math
 import re
 from collections.abc import Iterable, Mapping
+from functools import cache
 
 from msgspec import Struct
 
-from service.adapters.builtin.question_words import stems_of
+from service.adapters.builtin.question_words import stemmer_of, stems_of
 from service.domain.search import QueryWord
 from service.ports.model import Grounding
 
@@ -16,6 +17,8 @@ LEAST_SHARE = 0.0005
 """The part of a site's sections; a rarer word counts no more than this."""
 RAREST = math.log(1 / LEAST_SHARE)
 
+LEAST = 0.05
+"""The weight of a stem that each section has, as on a site of one page: it still is what the question is about."""
 UNKNOWN = 0.6
 """The weight of a stem of which the site's figures say nothing: a compound, a correction."""
 
@@ -64,6 +67,7 @@ understand unless usually wanted wants whatever whether whole whose wonder wonde
 """
 _EMPTY = frozenset(_FORM_LIST.split()) | frozenset(_TALK_LIST.split())
 """Words that say what kind of answer is wanted, or that people only talk with; they rarely are in the answer."""
+_HOW_MUCH = re.compile(r"\b(how) (?:big|deep|far|fast|large|long|often|old)\b", re.IGNORECASE)
 
 
 class Wanted(Struct, frozen=True):
@@ -98,7 +102,7 @@ def wanted(grounding: Grounding, language: str, *, is_another: bool = False) -> 
     """
     question = grounding.question[:MAX_QUESTION_READ]
     words = grounding.words
-    corrected = {word.typed: word.corrected for word in words if word.corrected and not is_another}
+    corrected = {word.typed: _full(word.corrected) for word in words if word.corrected and not is_another}
     stems = _stems(question, language, corrected)
     if is_another and (shared := [word for word in words if word.share]):
         known = {stem for word in shared for stem in stems_of(word.typed, language)}
@@ -117,7 +121,7 @@ def wanted(grounding: Grounding, language: str, *, is_another: bool = False) -> 
         language,
         apart if len(apart) == 2 and all(apart) else (),
         steps=_STEPS.search(question) is not None and not is_definition,
-        code=_CODE.search(question) is not None,
+        code=_CODE.search(_corrected(question, corrected)) is not None,
         definition=is_definition,
         value=_VALUE.search(question) is not None,
     )
@@ -128,10 +132,24 @@ def _only(stem: str, at: int, sides: list[set[str]]) -> bool:
 
 
 def _stems(text: str, language: str, corrected: Mapping[str, str]) -> tuple[str, ...]:
-    if corrected:
-        text = _WORD.sub(lambda match: corrected.get(match[0].casefold(), match[0]), text)
-    bare = _WORD.sub(lambda match: "" if match[0].casefold() in _EMPTY else match[0], text)
+    text = _corrected(text, corrected)
+    bare = _WORD.sub(lambda match: "" if match[0].casefold() in _EMPTY else match[0], _HOW_MUCH.sub(r"\1", text))
     return tuple(dict.fromkeys(stems_of(bare, language) or stems_of(text, language)))[:MAX_STEMS]
+
+
+def _corrected(text: str, corrected: Mapping[str, str]) -> str:
+    return _WORD.sub(lambda match: corrected.get(match[0].casefold(), match[0]), text) if corrected else text
+
+
+def _full(stem: str) -> str:
+    """Return the word that says what kind of answer is wanted, for its stem: a correction is a stem."""
+    return _form_words().get(stem, stem)
+
+
+@cache
+def _form_words() -> dict[str, str]:
+    stem = stemmer_of("en")
+    return {stem(word): word for word in sorted(_EMPTY)}
 
 
 def _weights(
@@ -146,7 +164,7 @@ def _weights(
                 if word.share == 0:
                     missing.add(stem)
     weights = {
-        stem: min(1.0, math.log(1 / max(shares[stem], LEAST_SHARE)) / RAREST) if stem in shares else UNKNOWN
+        stem: max(LEAST, math.log(1 / min(1.0, max(shares[stem], LEAST_SHARE))) / RAREST) if stem in shares else UNKNOWN
         for stem in stems
     }
     return weights, frozenset(missing.intersection(stems))

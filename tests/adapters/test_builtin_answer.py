@@ -113,6 +113,47 @@ def test_all_words_of_a_question_in_one_place_are_an_answer():
     assert "> The page is a tree of nodes." in answer("Is a page a tree of nodes?", *PODS)
 
 
+TINY = (
+    Passage(1, "Kites", "Flying a kite", "/kites#flying-a-kite", "Let out **twelve metres** of line.", 1.0),
+    Passage(2, "Kites", "Storing a kite", "/kites#storing-a-kite", "Fold it twice.", 0.6),
+)
+IN_EACH_SECTION = QueryWord("kite", 1.0)
+
+
+@pytest.mark.parametrize(
+    ("question", "word"),
+    [
+        ("How do I fly a kite?", QueryWord("fly", 0.5)),
+        ("kite", IN_EACH_SECTION),
+        ("How long is the line?", QueryWord("line", 0.5)),
+        ("how many metres of line", QueryWord("metres", 0.5)),
+    ],
+)
+def test_site_of_one_page_answers_what_it_has(question, word):
+    text = extract(Grounding(question, TINY, (word, IN_EACH_SECTION)))
+    assert "**Kites › Flying a kite** [1]\n\n> Let out **twelve metres** of line." in text  # noqa: RUF001
+
+
+def test_site_of_one_page_lacks_what_it_does_not_have():
+    words = (QueryWord("repair", 0.0), IN_EACH_SECTION)
+    assert extract(Grounding("How do I repair a kite?", TINY, words)).startswith("[0]")
+
+
+def test_slip_in_a_word_for_the_form_of_an_answer_is_read():
+    page = Passage(1, "Steps", "", "/steps", "Steps are numbered.\n\n```mdx\n<Steps />\n```", 0.9)
+    other = Passage(
+        2,
+        "Example",
+        "Example steps",
+        "/example",
+        "For example, an example of steps. Example: a component to write steps.",
+        1.0,
+    )
+    slip = (QueryWord("exmaple", 0.0, "exampl"), QueryWord("componnent", 0.0, "compon"))
+    text = extract(Grounding("how to write a steps componnent, exmaple", (page, other), slip))
+    assert text.split("\n\n")[1] == "**Steps** [1]"
+
+
 def test_a_name_that_no_passage_has_speaks_against_an_answer():
     upload = Passage(1, "Data", "Upload a file", "/data", "To upload a file, choose it. It may have 200 MB.", 1.0)
     other = Passage(2, "Limits", "", "/limits", "A file has 200 MB.", 0.9)

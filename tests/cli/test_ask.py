@@ -49,7 +49,7 @@ def test_related_pages_are_listed_below_the_answer(service):
     done = service.run("ask", "kite", "How long is the delay between two tries of the installer?")
     assert "```suggestions" not in done.stdout
     _, related = done.stdout.split("\nRelated pages:\n")
-    assert "  Retries  /retry\n" in related
+    assert "  Install  /install\n" in related
 
 
 def test_unanswered_question_is_no_failure(service):

@@ -1,9 +1,9 @@
 """The certainty that the passages answer a question, and do not only share words with it.
 
 Words of a question are on any site. What sets a site that answers it apart: its rare words are in a title or a heading,
-next to each other, in one place of a passage; and none of them is missing from the site. Counts matter as well as
-shares, since half of ten words is more than half of two. The weights are those of a logistic regression on questions,
-each asked of the site that answers it and of others, and rounded.
+next to each other, in one place of a passage, the rest on the same page; and none of them is missing from the site.
+Counts matter as well as shares, since half of ten words is more than half of two. The weights are those of a logistic
+regression on questions, each asked of the site that answers it and of others, and rounded.
 """
 
 import re
@@ -17,10 +17,12 @@ from service.adapters.builtin.question_words import STOP_WORDS, stemmer_of
 from service.adapters.builtin.wanted import MAX_QUESTION_READ, Wanted
 from service.adapters.builtin.weighing import NEAR_PIECES, exactness
 
-MIN_CERTAINTY = 3.65
+MIN_CERTAINTY = 6.2
 """With less, the answer is that the documentation does not say."""
 COMPARED = 6
 """Passages, the best, that are compared."""
+FEW = 8
+"""Passages, all of a tiny site. All words of a question in one place of so little text are hardly there by chance."""
 _NAME_INSIDE = re.compile(r"[^\s.!?:;\"'(`]\s+(?P<name>[A-Z][A-Za-z]{2,})\b")
 
 
@@ -28,7 +30,7 @@ class _Signs(Struct, frozen=True):
     """The signs of one passage."""
 
     near: frozenset[str]
-    """The question's words that are in one place of it."""
+    """The question's words that are in one place of it, or in its nearest heading."""
     headings: frozenset[str]
     """Those that are in its title and headings."""
     title: float
@@ -49,7 +51,7 @@ def is_answered(asked: Wanted, apart: Sequence[Apart]) -> bool:
 
 
 def certainty(asked: Wanted, apart: Sequence[Apart]) -> float:
-    """Return how sure it is that the passages have the question's subject: about 0 .. 10."""
+    """Return how sure it is that the passages have the question's subject: about 0 .. 15."""
     best = sorted(apart, key=lambda one: (-one.score, one.passage.number))[:COMPARED]
     signs = [_signs(asked, one) for one in best]
     everything = asked.weight_of(asked.stems)
@@ -61,18 +63,20 @@ def certainty(asked: Wanted, apart: Sequence[Apart]) -> float:
         for sign in signs
     )  # fmt: skip
     return (
-        1.0 * (near == count) * min(count, 4) / 4
-        + 1.0 * max(asked.weight_of(sign.near) / everything for sign in signs) ** 2 * min(count, 5) / 5
-        + 1.1 * max(sign.title for sign in signs)
-        + 1.7 * max(sign.title_fit for sign in signs)
-        + 1.0 * max(sign.headings_fit for sign in signs)
-        + 2.2 * min(max(sign.pairs for sign in signs), 4) / 4
-        + 2.4 * min(near, 6) / 6
+        0.3 * (near == count) * min(count, 4) / 4
+        + 1.2 * max(asked.weight_of(sign.near) / everything for sign in signs) ** 2 * min(count, 5) / 5
+        + 0.6 * max(sign.title for sign in signs)
+        + 1.6 * max(sign.title_fit for sign in signs)
+        + 0.8 * max(sign.headings_fit for sign in signs)
+        + 2.4 * min(max(sign.pairs for sign in signs), 4) / 4
+        + 3.4 * min(near, 6) / 6
         + 1.1 * min(max(len(sign.headings) for sign in signs), 4) / 4
-        + 1.9 * fitting
-        + 0.8 * _has_both_sides(asked, apart)
-        - 0.9 * asked.weight_of(asked.missing) / everything
-        - 1.5 * min(_strange_names(asked, apart), 2) / 2
+        + 2.3 * fitting
+        + 1.8 * _on_one_page(asked, best) / count
+        + 0.9 * sum(one.page == best[0].page for one in best) / len(best)
+        + 3.0 * (len(apart) <= FEW and near == count and not asked.corrected)
+        - 1.2 * asked.weight_of(asked.missing) / everything
+        - 2.0 * min(_strange_names(asked, apart), 2) / 2
     )
 
 
@@ -82,7 +86,7 @@ def _signs(asked: Wanted, one: Apart) -> _Signs:
     places = [frozenset[str]().union(*found[at : at + NEAR_PIECES]) for at in range(len(found))]
     neighbours = set(pairwise(one.above)).union(*(pairwise(piece.stems) for piece in one.pieces))
     return _Signs(
-        max(places, key=asked.weight_of),
+        max(places, key=asked.weight_of) | words.intersection(one.own),
         words.intersection(one.above),
         asked.weight_of(words.intersection(one.title)) / asked.weight_of(words),
         len(neighbours.intersection(pairwise(asked.stems))),
@@ -93,9 +97,12 @@ def _signs(asked: Wanted, one: Apart) -> _Signs:
     )
 
 
-def _has_both_sides(asked: Wanted, apart: Sequence[Apart]) -> bool:
-    """Return whether each side of a comparison has a heading."""
-    return bool(asked.sides) and all(any({*side} & {*one.own} for one in apart) for side in asked.sides)
+def _on_one_page(asked: Wanted, best: Sequence[Apart]) -> int:
+    """Return how many of the question's words the page has that has the most of them."""
+    pages: dict[str, set[str]] = {}
+    for one in best:
+        pages.setdefault(one.page, set()).update(one.has.intersection(asked.stems))
+    return max(map(len, pages.values()))
 
 
 def _fit(asked: Wanted, heading: Sequence[str]) -> float:

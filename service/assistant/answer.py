@@ -30,7 +30,7 @@ from service.assistant.finding.finder import Finder
 from service.assistant.finding.first_search import FirstSearch
 from service.assistant.finding.model_tools import READ_PAGE, SEARCH, Toolbox, ToolResult, told
 from service.assistant.finding.planning import Planner
-from service.assistant.finding.query import is_about_this_page, is_small_talk, queries_for
+from service.assistant.finding.query import Queries, is_about_this_page, is_small_talk, queries_for
 from service.assistant.notes import continue_request, cut_off_note
 from service.assistant.question import DEFAULT_SETTINGS, AnswerSettings, Question, reader_language
 from service.assistant.sentence_checks.live import LiveChecks
@@ -39,7 +39,7 @@ from service.assistant.showing.answer_text import AnswerText
 from service.assistant.suggestions import Suggestion, page_of
 from service.assistant.transcript import Transcript
 from service.domain.errors import ServiceError, Unavailable
-from service.domain.model import Usage
+from service.domain.model import ToolCall, Usage
 from service.domain.threads.recorded_reply import FinishReason
 from service.domain.threads.replies import (
     INTERRUPTED,
@@ -116,6 +116,7 @@ class _Answering:
         self._budget = ContextBudget()
         self._passages: list[Passage] = []
         self._steps: list[_Step] = []
+        self._calls: tuple[ToolCall, ...] = ()
         finder, said = self._finder, [question.text, *(turn.question for turn in question.earlier)]
         said += [item.value for item in question.context]
         self.checks = LiveChecks(said, lambda: tuple(finder.given.values()), begun=question.progress.text)
@@ -128,24 +129,13 @@ class _Answering:
 
     async def run(self) -> AsyncGenerator[AnswerEvent, None]:
         question = self._question
-        page = None
-        if question.current_path and is_about_this_page(question.text):
-            page = await self._finder.page(self._finder.open)
-        title = page.title if page is not None else ""
+        is_about_page = question.current_path and is_about_this_page(question.text)
+        page = await self._finder.page(self._finder.open) if is_about_page else None
+        title, path = (page.title, page.path) if page is not None else ("", "")
         queries = queries_for(question.text, earlier=question.earlier, context=question.context, page_title=title)
-        whole_page = page.path if page is not None else ""
-        if question.progress.searches:
-            self._passages = await self._finder.recall(question.progress, whole_page=whole_page)
-            await asyncio.to_thread(self._transcript.take_up, question.progress)
-            self._tools.charge(question.progress.searches - (2 if question.progress.planned_by else 1))
-        else:
-            first = FirstSearch(question, self._finder, self._planner, mark=self._mark)
-            async with aclosing(first.run(queries.texts, pages=queries.pages, whole_page=whole_page)) as events:
-                async for found in events:
-                    yield found
-            self._passages = first.passages
-            self._transcript.usage += first.usage
-
+        async with aclosing(self._search(queries, whole_page=path)) as events:
+            async for event in events:
+                yield event
         # Not before: a provider's library may have to be imported for it, and the reader has something to look at now.
         try:
             window_tokens = await self._model.window_tokens()
@@ -155,37 +145,43 @@ class _Answering:
         grounding = Grounding(
             queries.asked, tuple(self._passages), self._finder.words, sides_of(queries.asked), reader_language(question)
         )
+        async with aclosing(self._write(grounding)) as events:
+            async for event in events:
+                yield event
+        finish = self._transcript.finish or "stop"
+        if finish == "content_filter":
+            yield filtered_failure(self._transcript.model)
+        if (closing := self._transcript.close(await self._closing(finish))) is not None:
+            yield closing
+        yield self._done(finish)
+
+    async def _search(self, queries: Queries, *, whole_page: str) -> AsyncGenerator[AnswerEvent, None]:
+        """Find the passages of the first prompt; for a reply that goes on, those on record."""
+        progress = self._question.progress
+        if progress.searches:
+            self._passages = await self._finder.recall(progress, whole_page=whole_page)
+            await asyncio.to_thread(self._transcript.take_up, progress)
+            self._tools.charge(progress.searches - (2 if progress.planned_by else 1))
+            return
+        first = FirstSearch(self._question, self._finder, self._planner, mark=self._mark)
+        async with aclosing(first.run(queries.texts, pages=queries.pages, whole_page=whole_page)) as events:
+            async for event in events:
+                yield event
+        self._passages = first.passages
+        self._transcript.usage += first.usage
+
+    async def _write(self, grounding: Grounding) -> AsyncGenerator[AnswerEvent, None]:
+        """Call the model until it has written its answer, and use the tools that it calls."""
         transcript = self._transcript
         rounds_left = self._settings.max_searches + self._settings.max_reads + 2
         while transcript.finish is None and (rounds_left > 0 or transcript.is_cut):
             rounds_left -= 0 if transcript.is_cut else 1
             may_call = rounds_left > 0 and not self._tools.is_used_up
-            end = NO_END
-            transcript.begin_call()
-            try:
-                async with aclosing(self._chunks(grounding, may_call=may_call)) as chunks:
-                    async for chunk in chunks:
-                        match chunk:
-                            case ModelText(text=text):
-                                for event in await transcript.feed(text):
-                                    yield event
-                            case ModelWaiting(seconds=seconds):
-                                yield ReplyWaiting(seconds)
-                            case ModelEnd():
-                                end = chunk
-            except ModelFailed as failed:
-                if not transcript.is_cut:
-                    raise
-                yield ModelFailure(self._model.name, failed.error.code, str(failed))
-                for event in await transcript.give_up():
+            async with aclosing(self._call(grounding, may_call=may_call)) as events:
+                async for event in events:
                     yield event
-                break
-            for event in await transcript.end_call(end, is_filtered=is_filtered(end), may_call=may_call):
-                yield event
-            if transcript.is_empty:
-                raise empty_reply()
             results: list[ToolResult] = []
-            for call in end.tool_calls if may_call else ():
+            for call in self._calls:
                 async with aclosing(self._tools.use(call)) as steps:
                     async for step in steps:
                         if isinstance(step, ToolResult):
@@ -193,22 +189,46 @@ class _Answering:
                         else:
                             yield step
             if results:
-                self._steps.append(_Step(AssistantMessage(transcript.said, end.tool_calls), tuple(results)))
+                self._steps.append(_Step(AssistantMessage(transcript.said, self._calls), tuple(results)))
 
-        finish = transcript.finish or "stop"
-        if finish == "content_filter":
-            yield filtered_failure(transcript.model)
-        if (closing := transcript.close(await self._closing(finish))) is not None:
-            yield closing
-        is_short = is_small_talk(question.text)
-        answered = not self._written.says_unanswered and (bool(self._written.cited) or is_short)
-        is_marked = self._written.cited or self._written.says_unanswered or is_short or finish == "content_filter"
-        yield ReplyDone(
-            transcript.text,
-            tuple(self._written.cited),
+    async def _call(self, grounding: Grounding, *, may_call: bool) -> AsyncGenerator[AnswerEvent, None]:
+        """Call the model once; the tools that it calls are in ``_calls`` then."""
+        transcript, end, self._calls = self._transcript, NO_END, ()
+        transcript.begin_call()
+        try:
+            async with aclosing(self._chunks(grounding, may_call=may_call)) as chunks:
+                async for chunk in chunks:
+                    match chunk:
+                        case ModelText(text=text):
+                            for event in await transcript.feed(text):
+                                yield event
+                        case ModelWaiting(seconds=seconds):
+                            yield ReplyWaiting(seconds)
+                        case ModelEnd():
+                            end = chunk
+        except ModelFailed as failed:
+            if not transcript.is_cut:
+                raise
+            yield ModelFailure(self._model.name, failed.error.code, str(failed))
+            for event in await transcript.give_up():
+                yield event
+            return
+        for event in await transcript.end_call(end, is_filtered=is_filtered(end), may_call=may_call):
+            yield event
+        if transcript.is_empty:
+            raise empty_reply()
+        self._calls = end.tool_calls if may_call else ()
+
+    def _done(self, finish: FinishReason) -> ReplyDone:
+        written, is_short = self._written, is_small_talk(self._question.text)
+        answered = not written.says_unanswered and (bool(written.cited) or is_short)
+        is_marked = written.cited or written.says_unanswered or is_short or finish == "content_filter"
+        return ReplyDone(
+            self._transcript.text,
+            tuple(written.cited),
             "answered" if answered else "unanswered",
-            transcript.model or self._model.name,
-            transcript.usage,
+            self._transcript.model or self._model.name,
+            self._transcript.usage,
             finish,
             uncited=not is_marked,
         )

@@ -357,48 +357,7 @@ class Replier:
                         characters += len(event.text)
                         if characters > MAX_REPLY_CHARACTERS:
                             event = TOO_LONG
-                        elif isinstance(event, TextDelta):
-                            writer.write(event.text, event.raw)
-                            topic.publish(event)
-                            continue
-                        else:
-                            writer.think(event.text)
-                            continue
-                    elif isinstance(event, ModelFailure):
-                        failed = {"model": event.model, "code": event.code, "reason": event.reason}
-                        log.warning("model failed", reply_id=reply_id, **failed)
-                        if self._context.on_model_failure is not None:
-                            self._context.on_model_failure(event)
-                        continue
-                    if isinstance(event, CallEnded):
-                        writer.end_call(event.raw, event.end)
-                        continue
-                    match event:
-                        case ReplyDone() as done:
-                            await writer.end(
-                                CompleteReply(
-                                    reply_id,
-                                    done.text,
-                                    done.cited,
-                                    done.resolution,
-                                    done.model,
-                                    done.usage,
-                                    now(),
-                                    done.finish_reason,
-                                    done.uncited,
-                                    done.checks,
-                                )
-                            )
-                        case SearchFinished() as found:
-                            searched = (found.query, found.sources, found.planned_by, found.planned, found.expected)
-                            writer.add(RecordSources(reply_id, *searched))
-                        case ReplyBroken(code="interrupted"):
-                            await writer.end(StopReply(reply_id, "interrupted", now()))
-                        case ReplyBroken(code=code, message=message):
-                            await writer.end(FailReply(reply_id, code, message, now()))
-                        case _:
-                            pass
-                    topic.publish(event)
+                    await self._give(event, reply_id, topic, writer)
                     if event is TOO_LONG:
                         return
         finally:
@@ -406,6 +365,49 @@ class Replier:
             await asyncio.wait([flushing])
             if not flushing.cancelled() and (error := flushing.exception()) is not None:
                 log.warning("segments were not written", kind=type(error).__name__)
+
+    async def _give(self, event: AnswerEvent, reply_id: str, topic: Topic[ReplyEvent], writer: ReplyWriter) -> None:
+        """Record an event of an answer, and publish it where it is for readers."""
+        match event:
+            case TextDelta():
+                writer.write(event.text, event.raw)
+            case Thought():
+                writer.think(event.text)
+                return
+            case ModelFailure():
+                failed = {"model": event.model, "code": event.code, "reason": event.reason}
+                log.warning("model failed", reply_id=reply_id, **failed)
+                if self._context.on_model_failure is not None:
+                    self._context.on_model_failure(event)
+                return
+            case CallEnded():
+                writer.end_call(event.raw, event.end)
+                return
+            case SearchFinished() as found:
+                searched = (found.query, found.sources, found.planned_by, found.planned, found.expected)
+                writer.add(RecordSources(reply_id, *searched))
+            case ReplyDone() as done:
+                await writer.end(
+                    CompleteReply(
+                        reply_id,
+                        done.text,
+                        done.cited,
+                        done.resolution,
+                        done.model,
+                        done.usage,
+                        now(),
+                        done.finish_reason,
+                        done.uncited,
+                        done.checks,
+                    )
+                )
+            case ReplyBroken(code="interrupted"):
+                await writer.end(StopReply(reply_id, "interrupted", now()))
+            case ReplyBroken(code=code, message=message):
+                await writer.end(FailReply(reply_id, code, message, now()))
+            case _:
+                pass
+        topic.publish(event)
 
     async def _repeat(self, thread_id: str, reply_id: str, topic: Topic[ReplyEvent]) -> ReplyProgress:
         """Publish what is on record of a reply, for its readers here, and return how far it has come."""

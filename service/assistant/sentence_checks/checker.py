@@ -160,7 +160,7 @@ class SentenceChecker:
         if not words:
             return False
         passages = self._passages
-        english = ENGLISH if knows_english(passages.vocabulary) else frozenset()
+        english = ENGLISH if knows_english(passages.vocabulary.keys()) else frozenset()
         known = sum(word in english or word in passages.vocabulary for word in words)
         return known >= SAME_LANGUAGE * len(words)
 

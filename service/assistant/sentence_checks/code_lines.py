@@ -112,7 +112,7 @@ class CodeJudge:
                 places += where[:20]
         return missing, places
 
-    def _places_of(self, token: Token) -> list[int] | None:
+    def _places_of(self, token: Token) -> Sequence[int] | None:
         """Return the segments that have a token; None when it need not be in any."""
         of_token = self._passages.of_token
         key = token.key
@@ -146,7 +146,7 @@ class CodeJudge:
             return key in passages.keys or key in passages.alone
         return key in passages.of_code or key + "s" in passages.of_code or key[:-1] in passages.of_code
 
-    def _places_of_string(self, text: str) -> list[int] | None:
+    def _places_of_string(self, text: str) -> Sequence[int] | None:
         if " " in text or not text.strip() or "…" in text:
             return None
         words = [match[0] for match in WORD.finditer(text)]
@@ -165,8 +165,8 @@ class CodeJudge:
         if count < 2:
             return False
         passages = self._passages
-        before = passages.frames.get((keys[at - 2], keys[at - 1]), ())
-        both = passages.between.get((keys[at - 1], keys[at + 1]), ())
+        before = passages.frames.of(keys[at - 2], keys[at - 1])
+        both = passages.between.of(keys[at - 1], keys[at + 1])
         is_before = not before or keys[at] in before or len(before) > MAX_FILLERS
         is_between = not both or keys[at] in both or len(both) > MAX_FILLERS
         if token.kind == "number" or token.key in _LITERALS or (token.kind == "string" and not WORD.search(token.key)):

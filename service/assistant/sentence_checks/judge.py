@@ -67,7 +67,7 @@ class Judge:
         prose = read_prose(text, checks_capitals=checks_capitals, is_lead=is_lead)
         anchors = anchors_in(prose)
         missing: list[str] = []
-        found: list[list[int]] = []
+        found: list[Sequence[int]] = []
         compared = 0
         for piece in prose.pieces:
             places = self._places_of(piece)
@@ -87,7 +87,7 @@ class Judge:
             missing += lost
             if where:
                 found.append(where)
-            places = self._passages.of_token.get(span.casefold(), [])
+            places = self._passages.of_token.get(span.casefold(), ())
             if places and not lost and compared < MAX_COMPARED:
                 compared += 1
                 if self._is_other_name(Piece("code", span, at), places, anchors, prose):
@@ -113,13 +113,13 @@ class Judge:
         passages = frozenset(self._passages.segments[at].passage for at in places)
         return Verdict(tuple(dict.fromkeys(lost)), tuple(places[:8]), (passages,) if passages else (), 1.0, 1)
 
-    def _places_of(self, piece: Piece) -> list[int]:
+    def _places_of(self, piece: Piece) -> Sequence[int]:
         passages = self._passages
         if piece.number is not None:
             return list(dict.fromkeys(at for at, _ in passages.number_places(piece.number)))
         folded = piece.text.casefold()
         if piece.kind == "value":
-            return passages.of_value.get(folded, [])
+            return passages.of_value.get(folded, ())
         bare = folded.removesuffix("()")
         for form in (bare, bare.removesuffix("s"), bare + "s", bare.lstrip("@$./~"), bare.rstrip("/.")):
             if form in passages.of_token:
@@ -135,11 +135,13 @@ class Judge:
             if words and all(passages.known_stem(word) for word in words):
                 return passages.of_stem.get(stem(words[0]), [0])
             parts = camel_words(piece.text)
-            if len(parts) > 1 and all(pair in passages.pairs for pair in pairwise(map(str.casefold, parts))):
+            if len(parts) > 1 and all(
+                f"{one} {other}" in passages.pairs for one, other in pairwise(map(str.casefold, parts))
+            ):
                 return passages.of_stem.get(stem(parts[0]), [0])
         return []
 
-    def _places_of_parts(self, parts: Sequence[str]) -> list[int]:
+    def _places_of_parts(self, parts: Sequence[str]) -> Sequence[int]:
         of_token = self._passages.of_token
         parts = [part for part in parts if part]
         return of_token[parts[-1]] if parts and all(part in of_token for part in parts) else []

@@ -21,7 +21,7 @@ from service.domain.threads.replies import AnswerEvent, ReplyDone, SearchFinishe
 log = structlog.get_logger()
 
 BATCH_CHARACTERS = 500
-"""Of sentences that are judged in one turn: some milliseconds."""
+"""The sentences that are judged in one turn: some milliseconds of work."""
 GROWTH = 4
 """The verdicts are published when a quarter more of them are known: so they cost no more than some times their size."""
 

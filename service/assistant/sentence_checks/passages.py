@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -51,14 +52,12 @@ class GivenPassage(Struct, frozen=True):
 
 
 class Segment(Struct, frozen=True, gc=False):
-    """A sentence, a line of code, a row of a table. With tuples for sets: thousands of them live as long as a reply,
-    and a garbage collection looks at none of these.
-    """
+    """A sentence, a line of code, a row of a table."""
 
     passage: int
     line: int
     end_line: int
-    above: frozenset[str]
+    above: tuple[str, ...]
     """Words of the headings that it stands under."""
     values: tuple[str, ...]
     numbers: tuple[Number, ...]
@@ -67,31 +66,56 @@ class Segment(Struct, frozen=True, gc=False):
     """Values that it says are defaults."""
 
 
+class Fillers:
+    """Tokens by the two that stand before them, or around them."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, str] = {}
+
+    def add(self, one: str, other: str, token: str) -> None:
+        """Note a token: of those in one place, up to ``MAX_FILLERS`` and one more."""
+        frame = f"{one}\0{other}"
+        known = self._of.get(frame)
+        if known is None:
+            self._of[frame] = token
+        elif token not in (tokens := known.split("\0")) and len(tokens) <= MAX_FILLERS:
+            self._of[frame] = f"{known}\0{token}"
+
+    def of(self, one: str, other: str) -> Sequence[str]:
+        known = self._of.get(f"{one}\0{other}")
+        return () if known is None else known.split("\0")
+
+
 class Passages:
-    """The passages of a reply, as its sentences are held against them."""
+    """The passages of a reply, as its sentences are held against them.
+
+    All that grows with them is in containers with nothing for the garbage collector to follow: dicts of texts and
+    arrays, structs without ``gc``. As sets and lists, those of 24 replies at a time cost each full collection
+    100 ms.
+    """
 
     def __init__(self) -> None:
         self.segments: list[Segment] = []
-        self.vocabulary: set[str] = set()
+        self.vocabulary: dict[str, None] = {}
         """All words as they are, in lower case."""
         self.numbers: dict[str, list[tuple[int, Number]]] = {}
         """By their values: the segment and the number."""
         self.amounts: dict[str, list[tuple[int, Number]]] = {}
         """By their dimension: those with a unit."""
-        self.of_stem: dict[str, list[int]] = {}
-        self.of_token: dict[str, list[int]] = {}
-        self.of_value: dict[str, list[int]] = {}
-        self.of_code: set[str] = set()
+        self.of_stem: dict[str, array[int]] = {}
+        self.of_token: dict[str, array[int]] = {}
+        self.of_value: dict[str, array[int]] = {}
+        self.of_code: dict[str, None] = {}
         """Names that stand in code."""
         self.alone: set[str] = set()
         """Names that stand in code by themselves."""
         self.keys: set[str] = set()
         """Names in code that a value follows."""
-        self.pairs: set[tuple[str, str]] = set()
-        """Words that stand side by side."""
-        self.frames: dict[tuple[str, str], tuple[str, ...]] = {}
-        """Two tokens of code, and those that follow them, up to ``MAX_FILLERS`` and one."""
-        self.between: dict[tuple[str, str], tuple[str, ...]] = {}
+        self.pairs: dict[str, None] = {}
+        """Words that stand side by side, with a blank between them."""
+        self.frames = Fillers()
+        """Two tokens of code, and those that follow them."""
+        self.between = Fillers()
         """The tokens of code on both sides, and those that stand between them."""
         self.lines: dict[str, int] = {}
         """Whole lines of code, without their blanks, and their segments."""
@@ -105,7 +129,7 @@ class Passages:
         self._known[passage.number] = len(passage.text)
         text = passage.text[: min(MAX_PASSAGE_CHARACTERS, self._left)]
         self._left -= len(text)
-        heading = frozenset(stems_in(passage.heading))
+        heading = tuple(dict.fromkeys(stems_in(passage.heading)))
         self._add_tokens(passage.heading, len(self.segments))
         in_code = _begins_in_code(text)
         above = heading
@@ -128,13 +152,13 @@ class Passages:
                 self._add_segment(passage, (number, number), line, above, is_code=True)
             else:
                 if _HEADING.match(line):
-                    above = heading | frozenset(stems_in(line))
+                    above = tuple(dict.fromkeys([*heading, *stems_in(line)]))
                 began = began if prose else number
                 prose.append(line)
                 if line.startswith(INDENT):  # perhaps code
                     self._add_code(line, len(self.segments))
 
-    def _add_prose(self, passage: GivenPassage, began: int, lines: Sequence[str], above: frozenset[str]) -> None:
+    def _add_prose(self, passage: GivenPassage, began: int, lines: Sequence[str], above: tuple[str, ...]) -> None:
         """Add a paragraph or a list item; its lines may be cut anywhere."""
         at = 0
         ends: list[int] = []
@@ -166,7 +190,7 @@ class Passages:
         return found
 
     def _add_segment(
-        self, passage: GivenPassage, lines: tuple[int, int], raw: str, above: frozenset[str], *, is_code: bool
+        self, passage: GivenPassage, lines: tuple[int, int], raw: str, above: tuple[str, ...], *, is_code: bool
     ) -> None:
         first, last = (min(line, passage.end_line or line) for line in lines)
         text = _LINK.sub("]", raw) if "](" in raw else raw
@@ -174,13 +198,13 @@ class Passages:
             text = unicodedata.normalize("NFKC", text)
         at = len(self.segments)
         words = [match[0].casefold() for match in WORD.finditer(text)]
-        self.vocabulary.update(words)
-        self.pairs.update(pairwise(words))
-        for one in set(stems_in(text)):
-            self.of_stem.setdefault(one, []).append(at)
+        self.vocabulary.update(dict.fromkeys(words))
+        self.pairs.update(dict.fromkeys(map(" ".join, pairwise(words))))
+        for one in dict.fromkeys(stems_in(text)):
+            _add(self.of_stem, one, at)
         values = tuple({word for word in words if word in VALUES})
         for word in values:
-            self.of_value.setdefault(word, []).append(at)
+            _add(self.of_value, word, at)
         self._add_tokens(text, at)
         numbers = tuple(numbers_in(text))
         for number in numbers:
@@ -202,9 +226,7 @@ class Passages:
             if "." in whole:
                 forms.update(whole.split("."))
             for form in forms:
-                places = self.of_token.setdefault(form, [])
-                if not places or places[-1] != at:
-                    places.append(at)
+                _add(self.of_token, form, at)
 
     def _add_code(self, line: str, at: int) -> None:
         tokens = tokens_in(line)
@@ -213,29 +235,28 @@ class Passages:
         if len(tokens) == 1:
             self.alone.add(tokens[0].key)
         for place in range(2, len(keys)):
-            _note(self.frames, (keys[place - 2], keys[place - 1]), keys[place])
+            self.frames.add(keys[place - 2], keys[place - 1], keys[place])
             if keys[place] in ("=", ":"):
                 self.keys.add(keys[place - 1])
             if place < len(keys) - 1:
-                _note(self.between, (keys[place - 1], keys[place + 1]), keys[place])
+                self.between.add(keys[place - 1], keys[place + 1], keys[place])
         for token in tokens:
             if token.kind != "mark":
-                self.of_code.add(token.key)
+                self.of_code[token.key] = None
             if token.kind == "string":
-                self.of_code.update(match[0].casefold() for match in _TOKEN.finditer(token.text))
+                self.of_code.update(dict.fromkeys(match[0].casefold() for match in _TOKEN.finditer(token.text)))
                 if " " in token.key:
                     self._add_code(token.text[1:-1], at)
                 self._add_tokens(token.text, at)
-                inner = token.key
-                places = self.of_token.setdefault(inner, [])
-                if not places or places[-1] != at:
-                    places.append(at)
+                _add(self.of_token, token.key, at)
 
 
-def _note(fillers: dict[tuple[str, str], tuple[str, ...]], frame: tuple[str, str], key: str) -> None:
-    known = fillers.get(frame, ())
-    if len(known) <= MAX_FILLERS and key not in known:
-        fillers[frame] = (*known, key)
+def _add(places: dict[str, "array[int]"], key: str, at: int) -> None:
+    known = places.get(key)
+    if known is None:
+        places[key] = array("L", (at,))
+    elif known[-1] != at:
+        known.append(at)
 
 
 def _defaults(text: str) -> tuple[str, ...]:

@@ -69,6 +69,8 @@ from service.retrieval.material.sides import sides_of
 
 MAX_HALVINGS = 3
 """Limit for the halvings of a prompt that its provider finds too long."""
+MAX_PIECE = 1_000
+"""Characters of a model's text that are read at once; a provider may send all of it in one piece."""
 NO_ANSWER = "I could not find an answer to this in the documentation."
 """When a model ends without a word."""
 NO_END = ModelEnd("stop", (), Usage(), "")
@@ -200,8 +202,10 @@ class _Answering:
                 async for chunk in chunks:
                     match chunk:
                         case ModelText(text=text):
-                            for event in await transcript.feed(text):
-                                yield event
+                            for at in range(0, len(text), MAX_PIECE):
+                                for event in await transcript.feed(text[at : at + MAX_PIECE]):
+                                    yield event
+                                await asyncio.sleep(0)
                         case ModelWaiting(seconds=seconds):
                             yield ReplyWaiting(seconds)
                         case ModelEnd():

@@ -1,5 +1,6 @@
 """From a question to cited text, with a scripted model and sites in memory."""
 
+import asyncio
 import re
 from itertools import groupby
 
@@ -207,6 +208,24 @@ async def test_long_page_is_read_on_from_an_offset(index):
     further = model.requests[2].messages[-1].text
     assert f"Number {last_shown + 1} is here" in further
     assert further.count(f"Number {last_shown} is here") <= 1
+
+
+async def test_others_have_their_turn_while_one_huge_piece_is_read(index):
+    turns = 0
+
+    async def count():
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    counting = None
+    words = "Connect the repository. " * 4_000
+    async for event in answer(question(), index=index, model=ScriptedModel([words]), settings=PLAIN):
+        if counting is None and isinstance(event, TextDelta):
+            counting = asyncio.create_task(count())
+    counting.cancel()
+    assert turns > len(words) // 5_000
 
 
 async def test_offset_outside_of_a_page_is_refused(index):

@@ -6,7 +6,8 @@ citation leads to its heading and lines. The most relevant one has the lowest nu
 page, each page in its own order.
 """
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Iterable, Sequence
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -97,7 +98,7 @@ class Finder:
         material = await self._material(queries, self.first_tokens, pages=tuple(pages), whole_page=whole_page)
         self.coverage, self.words = material.coverage, material.words
         self._held.clear()
-        passages = self._numbered(material.sections)
+        passages = await self._numbered(material.sections)
         return passages, self._finished(call_id, queries[0], passages, material.sections)
 
     async def recall(self, progress: ReplyProgress, *, whole_page: str = "") -> list[Passage]:
@@ -115,15 +116,15 @@ class Finder:
         material = await self._material(queries, self.first_tokens, pages=progress.expected, whole_page=whole_page)
         self.words = material.words
         again = [section for section in material.sections if _key(section) in self._sources]
-        passages = self._numbered(again)
+        passages = await self._numbered(again)
         places = {_key(section) for section in again}
         missing = [source for source in progress.sources if _key(source) not in places]
         question = self._question
         sections = await self._index.sections_at(question.domain, missing, readers=question.filter.groups)
+        await self._know_addresses(section.text for section in sections if section is not None)
         for source, section in zip(missing, sections, strict=True):
             if section is None:
                 continue
-            self.addresses.add(section.text)
             passage = self._passage(source.number, section)
             cost = passage_cost(passage)
             if cost <= self.left_tokens:
@@ -137,12 +138,12 @@ class Finder:
         """Search for the model."""
         budget = min(self.left_tokens, self.first_tokens // SEARCH_PART)
         material = await self._material((query,), budget, known=frozenset(self._held))
-        return self._added(call_id, query, material.sections)
+        return await self._added(call_id, query, material.sections)
 
     async def read(self, call_id: str, page: Page, sections: Sequence[Section]) -> Added:
         """Add sections of a page that the model reads."""
         self._commit = page.commit or self._commit
-        return self._added(call_id, page.url, sections)
+        return await self._added(call_id, page.url, sections)
 
     @property
     def read_tokens(self) -> int:
@@ -167,23 +168,27 @@ class Finder:
             ),
         )
         self._commit, self.instructions = material.commit, material.instructions
-        self.addresses.add(material.instructions)
+        await self._know_addresses([material.instructions])
         return material
+
+    async def _know_addresses(self, texts: Iterable[str]) -> None:
+        """Read texts for their addresses, in a thread: a passage may consist of them."""
+        await asyncio.to_thread(self.addresses.add_all, texts)
 
     def _address(self, number: int, url: str) -> None:
         self.urls[number] = url
         self.addresses.add_url(url)
 
-    def _added(self, call_id: str, query: str, sections: Sequence[Section]) -> Added:
+    async def _added(self, call_id: str, query: str, sections: Sequence[Section]) -> Added:
         known = [one for one in sections if self.holds(one)]
         fresh = [one for one in sections if not self.holds(one)]
         had = tuple(self._held[one.path, one.start_line] for one in known)
-        passages = self._numbered(fresh)
+        passages = await self._numbered(fresh)
         self.left_tokens -= sum(passage_cost(passage) for passage in passages)
         finished = self._finished(call_id, query, [*passages, *had], [*fresh, *known])
         return Added(tuple(passages), had, finished)
 
-    def _numbered(self, sections: Sequence[Section]) -> list[Passage]:
+    async def _numbered(self, sections: Sequence[Section]) -> list[Passage]:
         """Return the sections as passages: one that is known keeps its number, the best of the others gets the next."""
         passages: list[Passage] = []
         numbers: dict[tuple[str, int, str], int] = {}
@@ -192,8 +197,8 @@ class Finder:
             number = source.number if source is not None else len(self.urls) + 1
             numbers[_key(section)] = number
             self._address(number, section.url)
+        await self._know_addresses(section.text for section in sections)
         for section in sections:
-            self.addresses.add(section.text)
             number = numbers[_key(section)]
             passage = self._passage(number, section)
             self._held[section.path, section.start_line] = passage

@@ -1,5 +1,6 @@
 """Tools that the model has while it answers: it searches and reads pages itself, a bounded number of times."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Sequence
 
 import msgspec
@@ -135,7 +136,7 @@ class Toolbox:
         yield ToolResult(call, added.passages, added.known, note)
 
     async def _read(self, call_id: str, page: Page, offset: int) -> tuple[Added, str]:
-        sections, end = sections_from(page, offset, self._finder.read_tokens, self._finder)
+        sections, end = await asyncio.to_thread(sections_from, page, offset, self._finder.read_tokens, self._finder)
         added = await self._finder.read(call_id, page, sections)
         size = _size(page)
         if end >= size:

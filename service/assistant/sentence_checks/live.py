@@ -31,13 +31,16 @@ class LiveChecks:
         """``passages``: those found so far; ``begun``: the text that an earlier process has sent."""
         self._checker = SentenceChecker(said)
         self._passages = passages
-        self._units: list[Unit] = self._checker.feed(begun)
+        self._begun = begun
+        self._units: list[Unit] = []
         self._work: asyncio.Task[None] | None = None
         self._published = 0
 
     async def watch(self, events: AsyncGenerator[AnswerEvent, None]) -> AsyncGenerator[AnswerEvent, None]:
         """Yield the events of a reply, and between them the verdicts on its sentences."""
         try:
+            if self._begun:
+                self._units += await asyncio.to_thread(self._checker.feed, self._begun)
             async for event in events:
                 if isinstance(event, ReplyDone):
                     checks = await self._finish()

@@ -66,15 +66,15 @@ class UnitReader:
     def feed(self, text: str) -> list[Unit]:
         """Return the units that this text finished."""
         units: list[Unit] = []
-        while text:
-            line, newline, text = text.partition("\n")
+        *whole, rest = text.split("\n")
+        for index, line in enumerate((*whole, rest)):
             if line:
                 self._line.append(line)
-            if newline:
+            if index < len(whole):
                 self._take_line("".join(self._line), units, is_whole=True)
                 self._line.clear()
                 self._is_line_held = False
-            elif self._fence is None and not self._is_line_held and any(mark in line for mark in _LOOK_AT):
+            elif line and self._fence is None and not self._is_line_held and any(mark in line for mark in _LOOK_AT):
                 self._look_ahead(units)
         return units
 

@@ -14,6 +14,10 @@ import re
 
 LEAST_REPEATED = 12
 LEAST_OF_WORD = 3
+MAX_PLACES = 2_000
+"""Places of the text at which a repetition may begin; of more, the first ones are looked at."""
+MAX_COMPARED = 8
+"""Those of them that end as a repetition would, and are compared whole; only patterns have more."""
 _WORD = re.compile(r"(?<!\S)\S+")
 
 
@@ -24,6 +28,8 @@ class Joint:
         self._begun = begun.rstrip()
         self._white = begun[len(self._begun) :]
         self._held = ""
+        self._place = 0
+        """Where the text has what is held back; nowhere before."""
         self._may_repeat = bool(self._begun)
         self._is_over = not begun
 
@@ -32,7 +38,7 @@ class Joint:
             return text
         self._held += text
         words = self._held.lstrip()
-        if not words or (self._may_repeat and len(words) < len(self._begun) and words in self._begun):
+        if not words or (self._may_repeat and len(words) < len(self._begun) and self._is_in_begun(words)):
             return ""
         if self._may_repeat:
             self._cut(words)
@@ -46,6 +52,12 @@ class Joint:
         held, self._held = self._held, ""
         return self._behind_white(held)
 
+    def _is_in_begun(self, words: str) -> bool:
+        """``words`` only grow from call to call."""
+        if not self._begun.startswith(words, self._place):
+            self._place = self._begun.find(words, self._place + 1)
+        return self._place >= 0
+
     def _cut(self, words: str) -> None:
         self._may_repeat = False
         if repeated := self._repeated(words) or self._repeated_words(self._held):
@@ -54,11 +66,17 @@ class Joint:
     def _repeated(self, words: str) -> int:
         """Return how many of the first characters repeat the end of the text."""
         begun = self._begun
-        at = begun.find(words[:LEAST_REPEATED]) if len(words) >= LEAST_REPEATED else -1
-        while 0 <= at <= len(begun) - LEAST_REPEATED:
-            if words.startswith(begun[at:]) and not _is_pattern(begun[at:]):
-                return len(begun) - at
-            at = begun.find(words[:LEAST_REPEATED], at + 1)
+        first, last = words[:LEAST_REPEATED], begun[-LEAST_REPEATED:]
+        at, compared = -1, 0
+        for _ in range(MAX_PLACES if len(first) == LEAST_REPEATED else 0):
+            at = begun.find(first, at + 1)
+            length = len(begun) - at
+            if at < 0 or length < LEAST_REPEATED or compared >= MAX_COMPARED:
+                break
+            if words.startswith(last, length - LEAST_REPEATED):
+                compared += 1
+                if words.startswith(begun[at:]) and not _is_pattern(begun[at:]):
+                    return length
         return 0
 
     def _repeated_words(self, held: str) -> int:

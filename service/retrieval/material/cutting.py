@@ -8,11 +8,16 @@ from service.domain.tokens import tokens_in
 from service.markup.blocks import blocks_of
 
 ELLIPSIS = "…"
+MAX_CHARACTERS_PER_TOKEN = 6
+"""More than a token has: what is behind so many for each token of the budget cannot fit, and is not read."""
 
 
 def beginning(text: str, budget_tokens: int) -> str:
     """Return the text when it fits the budget; else the blocks that do, and an ellipsis."""
-    if tokens_in(text) <= budget_tokens:
+    most = MAX_CHARACTERS_PER_TOKEN * max(budget_tokens, 1) + MAX_CHARACTERS_PER_TOKEN
+    if len(text) > most:
+        text = text[:most]
+    elif tokens_in(text) <= budget_tokens:
         return text
     lines = text.split("\n")
     blocks = blocks_of(text)

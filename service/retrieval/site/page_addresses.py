@@ -10,8 +10,8 @@ from urllib.parse import unquote
 from msgspec import Struct
 
 MAX_ADDRESS_CHARACTERS = 2_000
-MAX_ALIKE = 1_000
-"""Limit for the pages of one name: to compare that number takes about a millisecond."""
+MAX_ALIKE = 100
+"""Limit for the pages of one name: to compare them takes a tenth of a millisecond, and answers have many links."""
 _SUFFIXES = frozenset({".md", ".mdx", ".markdown", ".rst", ".html", ".htm"})
 _OF_A_FOLDER = frozenset({"index", "readme"})
 

@@ -57,6 +57,16 @@ def test_each_query_has_its_part():
     assert "/p2#s0" in filled([*one, *other], 1_000)
 
 
+def test_weak_pages_do_not_fill_up_the_budget():
+    pieces = [piece(1, 0, 1.0, 1.0), *(piece(page, 0, 0.2, 0.3) for page in range(2, 9))]
+    assert filled(pieces, 12_000) == ["/p1#s0"]
+
+
+def test_short_section_without_a_word_asked_comes_with_its_neighbour():
+    pieces = [piece(1, 0, 1.0, 1.0), piece(1, 1, 1.0, 0.0, "Beside."), piece(1, 9, 1.0, 0.0, "Alone.")]
+    assert filled(pieces, 12_000) == ["/p1#s0", "/p1#s1"]
+
+
 def test_number_of_sections_is_bounded():
     assert len(filled([piece(1, at, 1.0, 1.0, f"Word {at}") for at in range(90)], 50_000, most=60)) == 60
 
@@ -105,12 +115,19 @@ LINKS = "- [One](/one)\n- [Two](/two)\n- [Three and more](/three)\n- [Four](/fou
         ("Pages", LINKS),
         ("Changelog", "- Fixed a fault."),
         ("v1.4.2 (2024-03-01)", "- Fixed a fault."),
+        ("Kite Cloud Changelog", "- Fixed a fault."),
+        ("Kite Cloud v1.1.29 (June 9, 2021)", "- Fixed a fault."),
         ("Privacy", "We use cookies. Accept all of them, or set your preferences."),
         ("Related topics", ""),
     ],
 )
 def test_section_that_says_little_is_recognized(heading, text):
     assert says_little(section(heading, text), "How do I deploy?")
+
+
+def test_file_of_changes_is_recognized_by_its_name():
+    assert says_little(section("Bug fixes", "- Mended.", "docs/kite-cloud/cloud-changelog.md"), "How do I deploy?")
+    assert not says_little(section("Bug fixes", "- Mended.", "docs/changelogging.md"), "How do I deploy?")
 
 
 @pytest.mark.parametrize(
@@ -166,6 +183,15 @@ async def test_section_that_answers_is_found_on_a_long_page(indexed):
     }
     sections = await found(indexed, pages, "liveness probe with an HTTP check", budget=700)
     assert "Define a HTTP request probe" in [one.heading for one in sections]
+
+
+async def test_words_in_a_row_are_found_in_a_long_section(indexed):
+    error = "this reel is not available in this edition of Kite"
+    pages = {
+        "faq.md": f"# Questions\n\n{FILLER * 30}\n\n{error}\n\n{FILLER * 30}\n",
+        **{f"reel{n}.md": f"# Reel {n}\n\nKite reels available, edition {n}. {FILLER}\n" for n in range(30)},
+    }
+    assert (await found(indexed, pages, f"why does it say {error}?"))[0].path == "faq.md"
 
 
 async def test_expected_pages_are_read_by_title_and_path(indexed):

@@ -35,6 +35,7 @@ from service.retrieval.search.ranking import (
     rank_pages,
     score_sections,
 )
+from service.retrieval.search.runs import sections_with_run
 from service.retrieval.search.words import PAGE_SHIFT, PAGES, SECTIONS, Words, restriction
 from service.retrieval.site.page_addresses import AddressedPage, PageAddresses
 
@@ -142,6 +143,11 @@ class SiteIndex:
         """Return the scores of all sections of these pages that match, by id."""
         only = restriction(wanted, SECTIONS, guarded=self._guarded)
         return score_sections(self._words, ranking.terms, pages, only)
+
+    def sections_with_run(self, query: str, wanted: SearchFilter) -> list[int]:
+        """Return the few sections that have several words of a query in a row; none where many have them."""
+        only = restriction(wanted, SECTIONS, guarded=self._guarded)
+        return sections_with_run(self._words, query, only)
 
     def coverage(self, ranking: Ranking, page: int) -> float:
         """Return the part of the question's words, weighed by rarity, that a page has: 0 .. 1."""

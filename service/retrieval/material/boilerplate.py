@@ -29,7 +29,9 @@ _POINTERS = re.compile(
     re.IGNORECASE,
 )  # fmt: skip
 _HISTORY = re.compile(
-    r"(?:change ?logs?|release notes?|release history|version history|what.?s new(?: in .{1,40})?|unreleased"
+    r"(?:(?:[\w.&-]+ ){0,3}(?:change ?logs?|release notes?|release history|version history)"
+    r"|what.?s new(?: in .{1,40})?|unreleased"
+    r"|(?:[\w.&-]+ ){0,3}v?\d+\.\d+(?:\.\d+)?\S{0,20} \(.{0,30}\b\d{4}\b.{0,12}\)"
     r"|(?:version |release )?v?\d+\.\d+(?:\.\d+)?\S{0,20}(?: [-–(].{0,20}\d{4}.{0,12})?"  # noqa: RUF001
     r"|更新履歴|变更日志|变更记录|registro de cambios|journal des modifications|änderungsprotokoll)",
     re.IGNORECASE,
@@ -46,7 +48,7 @@ _LINK = re.compile(
     r"!?\[([^\]\n]{0,300})\]\([^)\n]{0,500}\)|`[^`\n]{0,200}`_{1,2}|:(?:ref|doc):`[^`\n]{0,200}`|<https?://[^>\s]{1,300}>"
 )
 _FILE_OF_HISTORY = re.compile(
-    r"(?:^|/)(?:change-?logs?|release-?notes?|whats-?new)(?:\b|_)|(?:^|/)(?:changes|history|news)\.[a-z]{2,4}$",
+    r"(?:^|[/_.-])(?:change-?logs?|release[-_]?notes?|whats-?new)(?:\b|_)|(?:^|/)(?:changes|history|news)\.[a-z]{2,4}$",
     re.IGNORECASE,
 )
 

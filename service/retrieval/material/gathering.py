@@ -5,7 +5,7 @@ Pages are ranked as for a search, for each query. Of the best ones every section
 that answers is often not the best by words alone: so a section is judged with its page and its neighbours.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 from msgspec import Struct
 
@@ -16,6 +16,7 @@ from service.retrieval.material import boilerplate
 from service.retrieval.material.filling import MAX_SECTIONS_A_PAGE, Piece, fill
 from service.retrieval.material.sides import sides_of
 from service.retrieval.search.ranking import Ranking
+from service.retrieval.search.words import PAGE_SHIFT
 
 MAX_QUERIES = 6
 LEAST_PAGES, MOST_PAGES = 12, 60
@@ -25,6 +26,8 @@ LONG_PAGE = 60
 """Sections; of a longer page, such as a reference, only those with a word of the question are read."""
 EXPECTED_PAGE = 0.9
 """The least score of a page that is expected to answer; the best page has 1."""
+EXACT = 1.2
+"""The score of a section that says several words of the question in a row; the best other one has 1."""
 SAYS_LITTLE = 0.85
 """What is left of a short section's score."""
 
@@ -51,14 +54,17 @@ def gather(index: SiteIndex, request: MaterialRequest, asked: Sequence[Asked]) -
         if (ranking := index.ranking(one.text, request.filter, request.current_path, one.nearness, count=pages))
     ]
     scores = _scores(rankings, pages)
-    _expect(index, request, scores)
+    expected = _expect(index, request, scores)
     first = index.page_id(request.whole_page, request.filter.groups) if request.whole_page else None
     if first is not None:
         scores[first] = 1.0
+    exact = _exact(index, request, scores)
     words = index.query_words(asked[0].text, rankings[0] if rankings else None) if asked else ()
     if not scores:
         return Material(index.commit, (), index.instructions, coverage=0.0, words=words)
-    pieces = _pieces(index, request, rankings, scores, first)
+    pieces = _pieces(index, request, rankings, scores, exact, first)
+    for piece in pieces:
+        piece.is_expected = piece.page in expected
     sections = fill(
         pieces, request.budget_tokens, most=MAX_SECTIONS_A_PAGE * request.page_size,
         first_page=-1 if first is None else first,
@@ -78,27 +84,40 @@ def _scores(rankings: Sequence[Ranking], count: int) -> dict[int, float]:
     return scores
 
 
-def _expect(index: SiteIndex, request: MaterialRequest, scores: dict[int, float]) -> None:
-    for page in index.named_pages(request.pages, request.filter):
+def _expect(index: SiteIndex, request: MaterialRequest, scores: dict[int, float]) -> Set[int]:
+    """Add the pages that are expected to answer, and return them."""
+    pages = index.named_pages(request.pages, request.filter)
+    for page in pages:
         scores[page] = max(scores.get(page, 0.0), EXPECTED_PAGE)
+    return frozenset(pages)
+
+
+def _exact(index: SiteIndex, request: MaterialRequest, scores: dict[int, float]) -> frozenset[int]:
+    """Return the sections that say several words of the question in a row; their pages are among the best."""
+    sections = index.sections_with_run(request.queries[0], request.filter) if request.queries else []
+    for section in sections:
+        scores[section >> PAGE_SHIFT] = 1.0
+    return frozenset(sections)
 
 
 def _pieces(
     index: SiteIndex, request: MaterialRequest, rankings: Sequence[Ranking], scores: Mapping[int, float],
-    first: int | None,
+    exact: Set[int], first: int | None,
 ) -> list[Piece]:  # fmt: skip
     own = [index.section_scores(ranking, list(scores), request.filter) for ranking in rankings]
     tops = [max(found.values(), default=0.0) or 1.0 for found in own]
-    matched = {section for found in own for section in found}
+    matched = {section for found in own for section in found} | exact
     question = request.queries[0] if request.queries else ""
     pieces: list[Piece] = []
     little: list[Piece] = []
     for id_, page, section in index.sections_of(list(scores), matched, LONG_PAGE):
         is_known = (section.path, section.start_line) in request.known
         factor = SAYS_LITTLE if len(section.text) < boilerplate.SHORT else 1.0
-        each = tuple(factor * found.get(id_, 0.0) / top for found, top in zip(own, tops, strict=True))
+        each = [factor * found.get(id_, 0.0) / top for found, top in zip(own, tops, strict=True)] or [0.0]
+        if id_ in exact:
+            each[0] = EXACT
         is_little = page != first and not is_known and boilerplate.says_little(section, question)
-        (little if is_little else pieces).append(Piece(id_, page, section, scores[page], each or (0.0,), is_known))
+        (little if is_little else pieces).append(Piece(id_, page, section, scores[page], tuple(each), is_known))
     return pieces or little
 
 

@@ -314,6 +314,11 @@ class Words:
         only = Query.const_score_query(ids, 0.0)
         return {hit.id: hit.score for hit in _hits(self.sections, _any_of(clauses, only), len(among))}
 
+    def with_run(self, terms: Sequence[str], only: Query | None, limit: int) -> list[int]:
+        """Return the sections whose bodies have these terms in a row."""
+        query = Query.phrase_query(SECTIONS, "body", list(terms))
+        return [hit.id for hit in _hits(self.sections, _any_of([(Occur.Should, query)], only), limit)]
+
     def sections_of_pages(
         self, weighed: Mapping[SectionField, tuple[float, Mapping[str, float]]], pairs: Iterable[tuple[str, str]],
         pair_weight: float, pages: Sequence[int], only: Query | None,

@@ -147,19 +147,8 @@ def _apply(db: sqlite3.Connection, recorded: RecordedEvent, thread_id: str, even
         case ReplyWritten(reply_id=reply_id, text=text):
             before = "''" if recorded.erased else "answer"
             db.execute(f"UPDATE answers SET answer = {before} || ? WHERE id = ?", (text, reply_id))  # noqa: S608 (ours)
-        case ReplyCompleted() as done:
-            is_filtered = done.finish_reason == "content_filter"
-            resolution = None if is_filtered else done.resolution
-            db.execute(
-                "UPDATE answers SET state = 'completed', answer = ?, resolution = ?, failure = ?, failure_message = ?,"
-                " uncited = ?, model = ?, cited = ?, supported = ?, partly = ?, unsupported = ?, marked = ?"
-                " WHERE id = ?",
-                (
-                    done.text, resolution, *(FILTERED if is_filtered else (None, None)), done.uncited, done.model,
-                    json.dumps(done.cited), *_checks(done.checks), done.reply_id,
-                ),
-            )  # fmt: skip
-            db.execute("UPDATE asked SET resolution = ? WHERE reply_id = ?", (resolution, done.reply_id))
+        case ReplyCompleted():
+            _complete(db, event)
         case ReplyStopped(reply_id=reply_id, reason=reason):
             db.execute("UPDATE answers SET state = ? WHERE id = ?", (reason, reply_id))
         case ReplyFailed(reply_id=reply_id, code=code, message=message):
@@ -176,6 +165,20 @@ def _apply(db: sqlite3.Connection, recorded: RecordedEvent, thread_id: str, even
             pass
         case unknown:
             assert_never(unknown)
+
+
+def _complete(db: sqlite3.Connection, done: ReplyCompleted) -> None:
+    is_filtered = done.finish_reason == "content_filter"
+    resolution = None if is_filtered else done.resolution
+    db.execute(
+        "UPDATE answers SET state = 'completed', answer = ?, resolution = ?, failure = ?, failure_message = ?,"
+        " uncited = ?, model = ?, cited = ?, supported = ?, partly = ?, unsupported = ?, marked = ? WHERE id = ?",
+        (
+            done.text, resolution, *(FILTERED if is_filtered else (None, None)), done.uncited, done.model,
+            json.dumps(done.cited), *_checks(done.checks), done.reply_id,
+        ),
+    )  # fmt: skip
+    db.execute("UPDATE asked SET resolution = ? WHERE reply_id = ?", (resolution, done.reply_id))
 
 
 def _leave_from(db: sqlite3.Connection, thread_id: str, message_id: str, *, itself: bool) -> None:

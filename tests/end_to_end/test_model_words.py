@@ -1,7 +1,9 @@
-"""What a model or its provider says besides the answer: its thoughts, and why it failed. No reader gets any of it."""
+"""What no reader gets of a model's or its provider's words: thoughts, reasons of failures, code that no passage has."""
 
 import asyncio
 import json
+import signal
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +11,7 @@ from eventstore import SQLiteEventStore
 from service.streams import THREADS
 from tests.end_to_end.scripted import free_port, scripted_service
 from tests.end_to_end.talk import ask, create_job, files_with, get_job, job_events, message_url, question, text_of
+from tests.end_to_end.test_operations import wait_for
 from tests.fakes.provider import ScriptedProvider
 
 THOUGHT = "Ermentrude asks for [2]"
@@ -23,7 +26,9 @@ def port():
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory, port):
-    with scripted_service(tmp_path_factory.mktemp("words"), port) as service:
+    folder = tmp_path_factory.mktemp("words")
+    (folder / "docsmith.toml").write_text("")
+    with scripted_service(folder, port, CONFIG=str(folder / "docsmith.toml")) as service:
         yield service
 
 
@@ -156,3 +161,23 @@ async def test_ends_that_are_no_answer_are_named_and_show_no_gap(http, service, 
     for path, name in ((url, "conversations"), (f"{url}/unanswered", "questions")):
         async with http.get(path, params={"resolutionStatus": "unanswered"}, headers=service.admin) as response:
             assert not {filtered, empty} & {row.get("threadId") for row in (await response.json())[name]}
+
+
+async def test_code_without_passage_is_withheld_after_a_reload(http, service, provider):
+    code = "```sh\ncurl -sSf kite.example/install | sh\n```\n\n```sh\nkite {}\n```\n"
+    file = Path(service.environment["DOCSMITH_CONFIG"])
+    for times, (setting, flag) in enumerate([("true", "--levitate"), ("false", "--hover")], start=1):
+        settings = f"[assistant]\nwithhold_unsupported_code = {setting}\n"
+        await asyncio.to_thread(file.write_text, settings)
+        service.process.send_signal(signal.SIGHUP)
+        told = await asyncio.to_thread(wait_for, service, "settings read", times=times)
+        assert told["changed"] == ["assistant.withhold_unsupported_code"]
+        for version in (1, 2):
+            provider.will_reply("Run it [1]:\n\n", *code.format(flag).partition("te"))
+            thread_id, stream = await raw(http, service, version, "How do I install Kite?")
+            assert "curl -sSf kite.example/install | sh" in stream
+            events = await events_of(service, thread_id)
+            shown = "".join(event.text for event in events if hasattr(event, "raw"))
+            for text in (stream, shown):
+                assert (flag in text) == (setting == "false")
+                assert ("This code was left out" in text) == (setting == "true")

@@ -9,7 +9,9 @@ from service.assistant import context, suggestions
 from service.assistant.addresses import KnownAddresses
 from service.assistant.finding import query
 from service.assistant.sentence_checks.checker import SentenceChecker
-from service.assistant.sentence_checks.passages import GivenPassage
+from service.assistant.sentence_checks.code_lines import CodeJudge
+from service.assistant.sentence_checks.passages import GivenPassage, Passages
+from service.assistant.sentence_checks.withheld import CodeReader
 from service.assistant.showing.answer_text import AnswerText
 from service.domain.threads.question_normalization import wording
 from service.markup.prose import words_of
@@ -40,7 +42,23 @@ def checked(text):
     checker.judge(checker.finish())
 
 
+def withheld(text):
+    """An answer whose code is looked for, in pieces as models send them, then at once; and a block with its words."""
+    for length in (5, len(text)):
+        reader = CodeReader()
+        for at in range(0, len(text), length):
+            reader.feed(text[at : at + length])
+        reader.finish()
+    passages = Passages()
+    passages.add(GivenPassage(1, text))
+    CodeJudge(passages, Passages()).unknown(text.splitlines(), "")
+
+
 WORK = {
+    "withheld": (
+        withheld,
+        ["`", "`a ``", "```\n", "~~~\na\n", "> ", "- ", "\\", "\n", "a", "--a ", '"', "'a ", "f(", "//", "a-", "<"],
+    ),
     "checks": (
         checked,
         ["[1](a", "`", "`a ``", "```\n", "| a ", "A. ", "1,", "10 s ", "--a", "aB", '"', "f(", "//"],

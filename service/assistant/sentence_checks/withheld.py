@@ -16,7 +16,7 @@ from service.assistant.notes import withheld_code_note, withheld_inline_code_not
 from service.assistant.sentence_checks.code_lines import CodeJudge
 from service.assistant.sentence_checks.passages import GivenPassage, Passages
 from service.assistant.sentence_checks.thread import in_turn
-from service.markup.streaming.code import MIN_FENCE, Fence, fence_line, place_of_fence, run_of, span_of
+from service.markup.streaming.code import MAX_SPAN, MIN_FENCE, Fence, fence_line, place_of_fence, run_of, span_of
 from service.markup.streaming.lines import LINE_CHARACTERS, MARKERS, START, place_of
 
 NO_CODE = ("suggestions", "text output", "mermaid")
@@ -172,6 +172,8 @@ class CodeReader:
         if content[0] not in "`~":
             return None
         run = run_of(content)
+        if run >= MAX_SPAN:
+            return None
         if run == len(content) and not final:
             return False
         line, newline, rest = self._buffer.partition("\n")
@@ -188,7 +190,7 @@ class CodeReader:
 
     def _span(self, parts: list[Part], *, final: bool) -> bool:
         run = run_of(self._buffer)
-        length = span_of(self._buffer, run, final=final)
+        length = 0 if run >= MAX_SPAN else span_of(self._buffer, run, final=final)
         if length is None:
             return False
         if length:

@@ -66,6 +66,25 @@ class Judge:
     def prose(self, text: str, *, checks_capitals: bool, is_lead: bool) -> tuple[Prose, Verdict]:
         prose = read_prose(text, checks_capitals=checks_capitals, is_lead=is_lead)
         anchors = anchors_in(prose)
+        missing, found, compared = self._read_pieces(prose, anchors)
+        lost, places = self._read_spans(prose, anchors, compared)
+        missing, found = [*missing, *lost, *self._wrong_defaults(prose, anchors)], [*found, *places]
+        weights = self._weights(anchors, None)
+        best = sorted(weights, key=lambda at: (-weights[at], at))[:8]
+        score = weights[best[0]] / self._most(anchors) if best else 0.0
+        if not missing and best and self._is_denied(prose, anchors, best[0]):
+            missing.append("not")
+        segments = self._passages.segments
+        return prose, Verdict(
+            tuple(dict.fromkeys(missing)),
+            tuple(best or [at for places in found for at in places[:3]]),
+            tuple(frozenset(segments[at].passage for at in places) for places in found),
+            min(1.0, score),
+            len(prose.pieces) + len(prose.spans),
+        )
+
+    def _read_pieces(self, prose: Prose, anchors: dict[str, int]) -> tuple[list[str], list[Sequence[int]], int]:
+        """Return the pieces that are missing, the places of the others, and how many were compared."""
         missing: list[str] = []
         found: list[Sequence[int]] = []
         compared = 0
@@ -82,6 +101,14 @@ class Judge:
                 is_wrong = self._is_elsewhere if piece.kind in ("number", "value") else self._is_other_name
                 if is_wrong(piece, places, anchors, prose):
                     missing.append(piece.text)
+        return missing, found, compared
+
+    def _read_spans(
+        self, prose: Prose, anchors: dict[str, int], compared: int
+    ) -> tuple[list[str], list[Sequence[int]]]:
+        """Return what is missing of the code within a sentence, and the places of the rest."""
+        missing: list[str] = []
+        found: list[Sequence[int]] = []
         for at, span in prose.spans:
             lost, where = self._code.span(span)
             missing += lost
@@ -92,20 +119,7 @@ class Judge:
                 compared += 1
                 if self._is_other_name(Piece("code", span, at), places, anchors, prose):
                     missing.append(span)
-        missing += self._wrong_defaults(prose, anchors)
-        weights = self._weights(anchors, None)
-        best = sorted(weights, key=lambda at: (-weights[at], at))[:8]
-        score = weights[best[0]] / self._most(anchors) if best else 0.0
-        if not missing and best and self._is_denied(prose, anchors, best[0]):
-            missing.append("not")
-        segments = self._passages.segments
-        return prose, Verdict(
-            tuple(dict.fromkeys(missing)),
-            tuple(best or [at for places in found for at in places[:3]]),
-            tuple(frozenset(segments[at].passage for at in places) for places in found),
-            min(1.0, score),
-            len(prose.pieces) + len(prose.spans),
-        )
+        return missing, found
 
     def code(self, line: str, block: int, info: str) -> Verdict:
         """Judge a line of a code block; those of one ``block`` share the names that they define."""

@@ -79,6 +79,18 @@ def _value(code: str, at: int) -> Piece | None:
 
 def _pieces_in(words: str, *, checks_capitals: bool, is_lead: bool) -> list[Piece]:
     words = _STEP.sub(lambda match: " " * len(match[0]), words).replace("*", " ")
+    names, covered = _names_in(words, checks_capitals=checks_capitals)
+    numbers = (number for number in numbers_in(words) if number.start not in covered)
+    values = (match for match in WORD.finditer(words) if match[0].casefold() in VALUES)
+    return [
+        *names,
+        *(Piece("number", one.text, one.start, one) for one in numbers if _is_claimed(one, words, is_lead=is_lead)),
+        *(Piece("value", match[0], match.start()) for match in values),
+    ]
+
+
+def _names_in(words: str, *, checks_capitals: bool) -> tuple[list[Piece], set[int]]:
+    """Return the names, and the places of their characters: no number is read there."""
     pieces: list[Piece] = []
     covered: set[int] = set()
     for name in names_in(words, checks_capitals=checks_capitals):
@@ -90,18 +102,16 @@ def _pieces_in(words: str, *, checks_capitals: bool, is_lead: bool) -> list[Piec
             continue
         covered.update(range(name.start, name.start + len(name.text)))
         pieces.append(Piece(name.kind, text, name.start))
-    for number in numbers_in(words):
-        if number.start in covered:
-            continue
-        if number.is_spelled and (is_lead or number.keys == {"1"} or _COUNTED.match(words, number.end)):
-            continue
-        if not number.dimension and (number.keys == {"1"} or (number.is_spelled and number.keys == {"2"})):
-            continue
-        if not number.is_spelled and not number.dimension and is_lead and _COUNTED.match(words, number.end):
-            continue
-        pieces.append(Piece("number", number.text, number.start, number))
-    values = (match for match in WORD.finditer(words) if match[0].casefold() in VALUES)
-    return [*pieces, *(Piece("value", match[0], match.start()) for match in values)]
+    return pieces, covered
+
+
+def _is_claimed(number: Number, words: str, *, is_lead: bool) -> bool:
+    """Return whether a number says something of the product, and does not count what the sentence lists."""
+    if number.is_spelled and (is_lead or number.keys == {"1"} or _COUNTED.match(words, number.end)):
+        return False
+    if not number.dimension and (number.keys == {"1"} or (number.is_spelled and number.keys == {"2"})):
+        return False
+    return bool(number.is_spelled or number.dimension or not is_lead or not _COUNTED.match(words, number.end))
 
 
 def _is_acronym(text: str) -> bool:

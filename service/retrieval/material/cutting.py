@@ -9,7 +9,7 @@ from service.markup.blocks import blocks_of
 
 ELLIPSIS = "…"
 MAX_CHARACTERS_PER_TOKEN = 6
-"""More than a token has: what is behind so many for each token of the budget cannot fit, and is not read."""
+"""More than a token has: what is behind this number for each token of the budget cannot fit, and is not read."""
 
 
 def beginning(text: str, budget_tokens: int) -> str:

@@ -100,20 +100,25 @@ class SentenceChecker:
         check = None
         is_heading = unit.kind == "heading" or claims.is_heading(_CITED.sub("", text))
         if not is_heading and not (claims.is_question(text) or claims.is_silence(text) or claims.is_talk(text)):
-            is_lead = claims.is_lead(text)
-            is_same = self._is_same_language(text)
-            checks_capitals = is_same and not _has_many_capitals(text)
-            prose, verdict = self._judge.prose(text, checks_capitals=checks_capitals, is_lead=is_lead)
-            if verdict.pieces or (is_same and not is_lead and len(WORD.findall(prose.words)) >= 4):
-                check = self._check(unit, verdict, cited or self._lead, allows_any=not is_same)
-                if not cited:
-                    self._open.append(len(self._checks))
+            check = self._claim(unit, cited)
         if cited or is_heading:
             self._lead = cited if claims.is_title(_CITED.sub("", text)) else frozenset()
         if cited:
             self._cited |= cited
             self._settle(cited)
         return check
+
+    def _claim(self, unit: Unit, cited: frozenset[int]) -> SentenceCheck | None:
+        """Return the verdict on a sentence; None where it has nothing to check."""
+        is_lead = claims.is_lead(unit.text)
+        is_same = self._is_same_language(unit.text)
+        checks_capitals = is_same and not _has_many_capitals(unit.text)
+        prose, verdict = self._judge.prose(unit.text, checks_capitals=checks_capitals, is_lead=is_lead)
+        if not verdict.pieces and (not is_same or is_lead or len(WORD.findall(prose.words)) < 4):
+            return None
+        if not cited:
+            self._open.append(len(self._checks))
+        return self._check(unit, verdict, cited or self._lead, allows_any=not is_same)
 
     def _settle(self, cited: frozenset[int]) -> None:
         """A citation stands for the sentences before it in its paragraph as well."""

@@ -147,19 +147,23 @@ class UnitReader:
             self._end += length
             self._at = self._end
             return
-        if _HEADING.match(line) or line.lstrip(" \t>").startswith("|"):
-            self._flush(units)
-            kind: Kind = "row" if line.lstrip(" \t>").startswith("|") else "heading"
-            self._paragraph += 1
-            if not _RULE.match(line):
-                units.append(Unit(kind, line.strip()[:MAX_UNIT_CHARACTERS], self._end, self._paragraph))
-            self._end += length
-            self._at = self._end
+        is_row = line.lstrip(" \t>").startswith("|")
+        if is_row or _HEADING.match(line):
+            self._take_alone(line, length, "row" if is_row else "heading", units)
             return
         self._begin_line(line, units)
         self._buffer += line + ("\n" if is_whole else "")
         self._end += length
         self._split(units, final=False)
+
+    def _take_alone(self, line: str, length: int, kind: Kind, units: list[Unit]) -> None:
+        """Read a line that is a unit by itself."""
+        self._flush(units)
+        self._paragraph += 1
+        if not _RULE.match(line):
+            units.append(Unit(kind, line.strip()[:MAX_UNIT_CHARACTERS], self._end, self._paragraph))
+        self._end += length
+        self._at = self._end
 
     def _in_fence(self, line: str, length: int, units: list[Unit]) -> bool:
         """Read a line of the block; return False when it stands behind the block."""

@@ -201,3 +201,9 @@ def test_runs_without_end_are_no_way_out_of_code(mark, count):
         assert {shown(*text), shown(text[:700], text[700:])} == {(sent, "")}
         if text.startswith(mark * 3) and text[4] != mark and not text.endswith("x\n~~~\n<b>"):
             assert sent.endswith("&lt;b>")
+
+
+@pytest.mark.parametrize("before", ["[" + "a " * count for count in range(140, 156)] + ["[" * 8, "[" * 20])
+def test_citation_behind_an_open_bracket_is_a_link(before):
+    assert shown(f"{before}[2]. More.")[0] == f"{before}[2](/theme). More."
+    assert "](http" not in shown(f"{before}[2]](https://evil.example)")[0]

@@ -45,12 +45,12 @@ class Outgoing:
         label = self.labels[-1]
         label.out.append(text)
         label.length += len(text)
-        if sum(one.length for one in self.labels) > MAX_LABEL:
-            self.let_labels_go()
+        while sum(one.length for one in self.labels) > MAX_LABEL:
+            self._let_outermost_go()
 
     def open_label(self, *, is_image: bool) -> None:
         if len(self.labels) >= MAX_DEPTH:
-            self.let_labels_go()
+            self._let_outermost_go()
         self.labels.append(Label(is_image, self.last.isspace() or self.last in '(*_"'))
         self.last = "["
 
@@ -60,9 +60,13 @@ class Outgoing:
 
     def let_labels_go(self) -> None:
         """They are text: no link comes of them any more."""
-        for label in self.labels:
-            self._out += [label.opening, *label.out]
-        self.labels.clear()
+        while self.labels:
+            self._let_outermost_go()
+
+    def _let_outermost_go(self) -> None:
+        """It is text; within it, a link may still come: a citation behind a bracket that was never closed."""
+        label = self.labels.pop(0)
+        self._out += [label.opening, *label.out]
 
     def take(self) -> str:
         text = "".join(self._out)

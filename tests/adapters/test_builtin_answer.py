@@ -289,6 +289,30 @@ def test_both_sides_of_a_comparison_are_quoted():
     assert "> A seed keeps" not in text
 
 
+def test_sides_of_a_comparison_may_share_a_word():
+    pages = (
+        Passage(1, "Snapshots", "Check strategy", "/snapshots#check", "A list of columns is compared.", 1.0),
+        Passage(2, "Snapshots", "Timestamp strategy", "/snapshots#timestamp", "The later row wins.", 0.5),
+        Passage(3, "Upgrading", "Timestamp formatting", "/upgrading#formatting", "A timestamp has a zone.", 0.8),
+    )
+    question = "What's the difference between the timestamp and the check strategy of snapshots?"
+    text = extract(Grounding(question, pages, sides=("timestamp", "check strategy of snapshots")))
+    assert "> A list of columns is compared." in text
+    assert "> The later row wins." in text
+
+
+def test_solution_below_a_problem_is_quoted_with_it():
+    problem = "`UnicodeEncodeError` is raised when the output of the program is redirected. " * 8
+    pages = (
+        Passage(1, "Questions", "UnicodeEncodeError", "/q#error", problem, 1.0),
+        Passage(2, "Questions", "UnicodeEncodeError › Answer", "/q#answer", "Set `PYTHONUTF8=1`.", 0.6),  # noqa: RUF001
+        Passage(3, "Questions", "Colours", "/q#colours", "Pass `--color`.", 0.5),
+    )
+    text = quoted(answer("UnicodeEncodeError when I redirect the output", *pages))
+    assert "Set `PYTHONUTF8=1`." in text
+    assert "--color" not in text
+
+
 def test_procedure_is_quoted_whole_with_code_inside_its_steps():
     steps = "To deploy:\n\n1. Build it:\n\n   ```sh\n   make\n   ```\n2. Push it.\n   - To staging.\n3. Look.\n"
     text = quoted(answer("How do I deploy?", Passage(1, "Deploy", "", "/d", steps, 1.0)))

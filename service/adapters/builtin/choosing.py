@@ -4,7 +4,8 @@ The best passage is quoted whole where it is short enough; of a longer one, its 
 lead-in is never quoted without what it leads to, code never in part, a procedure from its first step on.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
 
 from msgspec import Struct
 
@@ -31,6 +32,12 @@ GOOD_PIECE = 0.7
 """Part of the best piece's score, above which a further piece of a unit that is too long is quoted."""
 GOOD_UNIT = 0.6
 """Part of the best unit's score; a unit above it is quoted as well."""
+_SOLUTION = re.compile(
+    r"(?:solutions?|answers?|fix(?:es)?|resolutions?|remed(?:y|ies)|workarounds?|lösung(?:en)?|antwort(?:en)?"
+    r"|réponses?|soluci[óo]n(?:es)?|respuestas?|soluç(?:ão|ões)|respostas?|soluzion[ei]|rispost[ae]|oplossing(?:en)?)\b"
+    r"|解決|解决|回答|答案",
+    re.IGNORECASE,
+)
 
 
 class Quote(Struct):
@@ -84,12 +91,17 @@ def _sides(ranked: Sequence[Apart], wanted: Wanted) -> list[Apart]:
         picked.append(both[0])
     page = ranked[0].page
     for side, against in ((one, other), (other, one)):
-        own = [each for each in ranked if side & {*each.own} and not against & {*each.own}]
-        own = own or [each for each in ranked if side & {*each.title} and not against & {*each.title}]
+        own = [each for each in ranked if _part(side, each.own) > _part(against, each.own)]
+        own = own or [each for each in ranked if _part(side, each.title) > _part(against, each.title)]
         if own:
             best = max(own, key=lambda each: each.score + 1.5 * exactness(words, each.own) + (each.page == page))
             picked += [best] if best not in picked else []
     return picked
+
+
+def _part(side: Collection[str], heading: Sequence[str]) -> float:
+    """Return the part of a side's words in a heading: "the timestamp and the check strategy" shares the last word."""
+    return sum(1 for stem in side if stem in heading) / len(side)
 
 
 def _within(one: Apart, room: int, wanted: Wanted) -> set[int]:
@@ -98,6 +110,8 @@ def _within(one: Apart, room: int, wanted: Wanted) -> set[int]:
     kept = {at for at, piece in enumerate(pieces) if not _is_too_long(piece)}
     if total(pieces, kept) <= room:
         return _complete(pieces, kept, room)
+    if _solves(one) and (opening := _opening(one, kept, room)):
+        return _complete(pieces, opening, room)
     scored = [(max(pieces[at].score for at in unit), number) for number, unit in enumerate(one.units)]
     best_score, best = max(scored, key=lambda each: (each[0], -each[1]))
     chosen = _trimmed(pieces, one.units[best], room, wanted)
@@ -116,6 +130,22 @@ def _within(one: Apart, room: int, wanted: Wanted) -> set[int]:
         elif number > best:
             continue
     return _complete(pieces, chosen & kept, room)
+
+
+def _solves(one: Apart) -> bool:
+    """Return whether the nearest heading says that a solution follows."""
+    return _SOLUTION.match(one.passage.heading.rpartition(" › ")[2]) is not None  # noqa: RUF001
+
+
+def _opening(one: Apart, kept: set[int], room: int) -> set[int]:
+    """Return the first units that there is room for: a solution seldom has the words of its problem."""
+    chosen: set[int] = set()
+    for unit in one.units:
+        fitting = kept.intersection(unit)
+        if total(one.pieces, chosen) + total(one.pieces, fitting) > room:
+            break
+        chosen |= fitting
+    return chosen
 
 
 def _trimmed(pieces: Sequence[Piece], unit: range, room: int, wanted: Wanted) -> set[int]:
@@ -169,9 +199,11 @@ def _followers(quote: Quote, apart: Sequence[Apart], wanted: Wanted, room: int) 
     left = (room if wanted.steps else FOLLOWED_ROOM) - quote.size
     followers: list[Quote] = []
     at = next(place for place, one in enumerate(apart) if one is quote.apart)
+    following = apart[at + 1 :]
     if quote.size >= ENOUGH:
-        return []
-    for one in apart[at + 1 :]:
+        following = [one for one in following[:1] if _solves(one)]
+        left = NEXT_ROOM
+    for one in following:
         if one.page != quote.apart.page or left < 100 or len(followers) >= 2:
             break
         chosen = _within(one, min(left, room), wanted)

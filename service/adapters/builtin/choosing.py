@@ -24,7 +24,7 @@ ENOUGH = 500
 FOLLOWED_ROOM = 1_200
 """Characters of a quote that was too short, with the sections that follow it."""
 MAX_PASSAGES = 4
-MIN_PART = 0.8
+MIN_PART = 0.75
 """Part of the best passage's score; passages below it are not quoted."""
 MAX_CODE_LINES = 60
 """Code is quoted whole, or not at all: half of it would be copied and run."""

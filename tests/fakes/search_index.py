@@ -79,13 +79,14 @@ class FakeSearchIndex:
                 number << 16 | at, number, _section(site.pages[path], section, 0.0, False),
                 max((score for (one, _), score in scores.items() if one == path), default=0.9),
                 (scores.get((path, section.start_line), 0.0),), (path, section.start_line) in request.known,
+                is_expected=path in expected,
             )
             for number, path in enumerate(pages)
             for at, section in enumerate(parsed[path].sections)
         ]  # fmt: skip
         sections = fill(
             pieces, request.budget_tokens, most=MAX_SECTIONS_A_PAGE * request.page_size,
-            first_page=pages.index(whole) if whole is not None else -1,
+            first_page=pages.index(whole) if whole is not None else -1, few=request.page_size,
         )  # fmt: skip
         return Material(commit, sections, self.instructions, coverage=1.0 if scores else 0.0)
 

@@ -62,6 +62,11 @@ def test_weak_pages_do_not_fill_up_the_budget():
     assert filled(pieces, 12_000) == ["/p1#s0"]
 
 
+def test_small_site_keeps_its_weak_pages():
+    pieces = [piece(1, 0, 1.0, 1.0), piece(2, 0, 0.4, 0.0, "Short.")]
+    assert filled(pieces, 12_000, few=5) == ["/p1#s0", "/p2#s0"]
+
+
 def test_short_section_without_a_word_asked_comes_with_its_neighbour():
     pieces = [piece(1, 0, 1.0, 1.0), piece(1, 1, 1.0, 0.0, "Beside."), piece(1, 9, 1.0, 0.0, "Alone.")]
     assert filled(pieces, 12_000) == ["/p1#s0", "/p1#s1"]

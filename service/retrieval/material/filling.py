@@ -25,6 +25,8 @@ LEAST_WORTH, LEAST_PAGE = 0.3, 0.5
 """The part of the best section's worth, below which a section is no help, and a page whose best section is. Of 95
 answers, the pages of all had 0.55 or more.
 """
+LEAST_OF_FEW = 0.1
+"""The same part of a section, where the site has few pages."""
 PAGE_SHARE = 0.6
 """The part of the budget that one page may have while others wait."""
 CLOSE = 0.7
@@ -64,17 +66,21 @@ class Piece(Struct):
         return len(self.section.text) < SHORT and not any(self.own_scores) and not self.is_expected
 
 
-def fill(pieces: Iterable[Piece], budget_tokens: int, *, most: int, first_page: int = -1) -> list[Section]:
+def fill(
+    pieces: Iterable[Piece], budget_tokens: int, *, most: int, first_page: int = -1, few: int = 0
+) -> list[Section]:
     """Return the sections for the budget, at most ``most``, in the order of the prompt.
 
-    ``first_page``: the page that goes whole before all others; -1 for none.
+    ``first_page``: the page that goes whole before all others; -1 for none. ``few``: with no more pages than this,
+    weak ones stay, too: a small site has no others to answer from, or to go on with.
     """
     held = _without_repeats(sorted(pieces, key=lambda piece: piece.id), first_page)
     if not held:
         return []
     _weigh(held)
-    held = _without_weak_pages(held, first_page)
-    chosen = _Chosen(budget_tokens, most)
+    is_small = len({piece.page for piece in held}) <= few
+    held = held if is_small else _without_weak_pages(held, first_page)
+    chosen = _Chosen(budget_tokens, most, keeps_all=is_small)
     if first_page >= 0:
         whole = [piece for piece in held if piece.page == first_page]
         if sum(_cost(piece) for piece in whole) > budget_tokens:
@@ -120,7 +126,7 @@ def _weigh(pieces: Sequence[Piece]) -> None:
 
 
 def _without_weak_pages(pieces: Sequence[Piece], first_page: int) -> list[Piece]:
-    """The pages whose best section comes near to the best of all, for one of the queries."""
+    """Return the pages whose best section comes near to the best of all, for one of the queries."""
     tops = [max(worths) or 1.0 for worths in zip(*(piece.worths for piece in pieces), strict=True)]
     best: dict[int, float] = {first_page: 1.0}
     for piece in pieces:
@@ -130,8 +136,9 @@ def _without_weak_pages(pieces: Sequence[Piece], first_page: int) -> list[Piece]
 
 
 class _Chosen:
-    def __init__(self, budget_tokens: int, most: int) -> None:
-        self._budget, self._most = budget_tokens, most
+    def __init__(self, budget_tokens: int, most: int, *, keeps_all: bool) -> None:
+        """``keeps_all``: take weak sections, too."""
+        self._budget, self._most, self._keeps_all = budget_tokens, most, keeps_all
         self._left = budget_tokens
         self._pieces: dict[int, Piece] = {}
         self._of_page: dict[int, int] = {}
@@ -146,6 +153,7 @@ class _Chosen:
         if not ordered:
             return
         used = 0
+        least = min(least, LEAST_OF_FEW) if self._keeps_all else least
         best = max(piece.worth if of is None else piece.worths[of] for piece in ordered)
         for piece in ordered:
             if len(self._pieces) >= self._most or self._left < FRAME_TOKENS:
@@ -156,7 +164,7 @@ class _Chosen:
             if piece.id in self._pieces:
                 used += _cost(piece) if of is not None else 0
                 continue
-            if least and piece.is_beside and not self._has_neighbour(piece):
+            if least and not self._keeps_all and piece.is_beside and not self._has_neighbour(piece):
                 continue
             cost = _cost(piece)
             left = min(self._left, up_to - used)

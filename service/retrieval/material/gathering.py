@@ -67,7 +67,7 @@ def gather(index: SiteIndex, request: MaterialRequest, asked: Sequence[Asked]) -
         piece.is_expected = piece.page in expected
     sections = fill(
         pieces, request.budget_tokens, most=MAX_SECTIONS_A_PAGE * request.page_size,
-        first_page=-1 if first is None else first,
+        first_page=-1 if first is None else first, few=request.page_size,
     )  # fmt: skip
     coverage = index.coverage(rankings[0], max(scores, key=scores.__getitem__)) if rankings else 0.0
     return Material(index.commit, sections, index.instructions, coverage, words)

@@ -179,3 +179,27 @@ async def test_reply_ends_with_all_verdicts_and_records_the_marked():
     assert [one.status for one in checked.checks.sentences][-1] == "unsupported"
     assert [one.missing for one in done.checks.sentences] == [("77 s",)]
     assert done.checks.counts == checked.checks.counts
+
+
+MODES = """\
+The field `cache.mode` can be "Fast" or "Safe". "Safe" is the default value of the cache's mode.
+
+Do not enable debug mode when deploying in production. Enable the cache in production.
+"""
+
+
+@pytest.mark.parametrize(
+    ("sentence", "missing"),
+    [
+        ("The modes of the cache are `Fast` and `Safe`; `Safe` is what you get if you set nothing [1](/p).", ()),
+        ("The modes of the cache are `Fast` and `Safe`; `Fast` is what you get if you set nothing [1](/p).", ("fast",)),
+        ("Do not enable debug mode in production [1](/p).", ()),
+        ("Do enable debug mode in production [1](/p).", ("not",)),
+        ("Enable the cache in production [1](/p).", ()),
+    ],
+)
+def test_contrary_of_a_default_or_ban_is_marked(sentence, missing):
+    checker = SentenceChecker()
+    checker.add_passages([GivenPassage(1, MODES)])
+    (check,) = checker.judge([*checker.feed(sentence), *checker.finish()])
+    assert (check.missing, check.status == "unsupported") == (missing, missing != ())

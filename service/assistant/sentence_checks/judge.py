@@ -283,11 +283,23 @@ class Judge:
     def _is_denied(self, prose: Prose, anchors: dict[str, int], at: int) -> bool:
         """Return whether a sentence of the segment has nearly the same words, and the contrary meaning."""
         for sentence in sentences_in(self._passages.segments[at].text):
+            if _allows_forbidden(prose.words, anchors, sentence):
+                return True
             words = set(stems_in(sentence))
             shared = len(anchors.keys() & words)
             if shared >= max(LEAST_SAME, SAME_SENTENCE * len(anchors), SAME_SENTENCE * len(words)):
                 return (negations_in(prose.words) > 0) != (negations_in(sentence) > 0)
         return False
+
+
+def _allows_forbidden(words: str, anchors: dict[str, int], sentence: str) -> bool:
+    """Return whether a request does what the passage's sentence says not to do, and has no further words than it."""
+    asked = _REQUEST.match(words)
+    if asked is None or negations_in(words):
+        return False
+    refused = {stem(match["verb"]) for match in _REFUSED.finditer(sentence)}
+    shared = anchors.keys() & set(stems_in(sentence))
+    return stem(asked["verb"]) in refused and len(shared) >= max(2, SAME_SENTENCE * len(anchors))
 
 
 def _is_same(one: str, other: str) -> bool:
@@ -297,6 +309,13 @@ def _is_same(one: str, other: str) -> bool:
     return first is not None and second is not None and bool(first.keys & second.keys)
 
 
+_REQUEST = re.compile(
+    r"\W*(?:(?:please|always|you\s+(?:should|must|can|may))\s+|do\s+)*(?P<verb>[a-z]{2,20})\b", re.IGNORECASE
+)
+_REFUSED = re.compile(
+    r"\b(?:(?:do|must|should|can)\s*(?:not|n't)|cannot|never)\s+(?:ever\s+|be\s+)?(?P<verb>[a-z]{2,20})\b",
+    re.IGNORECASE,
+)
 _NAME = re.compile(r"--?[A-Za-z][\w-]{1,60}|[A-Za-z_][\w.]{1,60}")
 _FORMS = (
     re.compile(r"--[a-z][\w-]*"),

@@ -46,7 +46,7 @@ def test_as_one_document_it_has_all_that_is_known_of_the_answer(service):
 
 
 def test_related_pages_are_listed_below_the_answer(service):
-    done = service.run("ask", "kite", "How long is the delay between two tries of the installer?")
+    done = service.run("ask", "kite", "What is Kite?")
     assert "```suggestions" not in done.stdout
     _, related = done.stdout.split("\nRelated pages:\n")
     assert "  Install  /install\n" in related

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from service.adapters.builtin.pieces import Apart
 from service.adapters.builtin.question_words import STOP_WORDS, stemmer_of
-from service.adapters.builtin.wanted import MAX_QUESTION_READ, Wanted
+from service.adapters.builtin.wanted import MAX_QUESTION_READ, Wanted, weight
 from service.adapters.builtin.weighing import NEAR_PIECES, exactness
 
 MIN_CERTAINTY = 6.2
@@ -22,7 +22,9 @@ MIN_CERTAINTY = 6.2
 COMPARED = 6
 """Passages, the best, that are compared."""
 FEW = 8
-"""Passages, all of a tiny site. All words of a question in one place of so little text are hardly there by chance."""
+"""Passages, all of a tiny site. The words of a question in one place of so little text are hardly there by chance."""
+COMMON = 1 / 12
+"""The part of the sections that each word is in which a tiny site has at all."""
 _NAME_INSIDE = re.compile(r"[^\s.!?:;\"'(`]\s+(?P<name>[A-Z][A-Za-z]{2,})\b")
 
 
@@ -74,7 +76,7 @@ def certainty(asked: Wanted, apart: Sequence[Apart]) -> float:
         + 2.3 * fitting
         + 1.8 * _on_one_page(asked, best) / count
         + 0.9 * sum(one.page == best[0].page for one in best) / len(best)
-        + 3.0 * (len(apart) <= FEW and near == count and not asked.corrected)
+        + 3.0 * _is_of_tiny_site(asked, apart) * max(asked.weight_of(sign.near) / everything for sign in signs) ** 2
         - 1.2 * asked.weight_of(asked.missing) / everything
         - 2.0 * min(_strange_names(asked, apart), 2) / 2
     )
@@ -103,6 +105,12 @@ def _on_one_page(asked: Wanted, best: Sequence[Apart]) -> int:
     for one in best:
         pages.setdefault(one.page, set()).update(one.has.intersection(asked.stems))
     return max(map(len, pages.values()))
+
+
+def _is_of_tiny_site(asked: Wanted, apart: Sequence[Apart]) -> bool:
+    """Return whether the passages are those of a site of few sections, which has all words as they were typed."""
+    rarest = max(asked.weights[stem] for stem in asked.stems)
+    return len(apart) <= FEW and not asked.missing and not asked.corrected and rarest <= weight(COMMON)
 
 
 def _fit(asked: Wanted, heading: Sequence[str]) -> float:

@@ -163,8 +163,10 @@ def _weights(
                 shares[stem] = word.share
                 if word.share == 0:
                     missing.add(stem)
-    weights = {
-        stem: max(LEAST, math.log(1 / min(1.0, max(shares[stem], LEAST_SHARE))) / RAREST) if stem in shares else UNKNOWN
-        for stem in stems
-    }
+    weights = {stem: weight(shares[stem]) if stem in shares else UNKNOWN for stem in stems}
     return weights, frozenset(missing.intersection(stems))
+
+
+def weight(share: float) -> float:
+    """Return the weight of a stem that this part of the site's sections has."""
+    return max(LEAST, math.log(1 / min(1.0, max(share, LEAST_SHARE))) / RAREST)

@@ -158,6 +158,8 @@ def test_section_that_may_answer_is_kept(heading, text, question):
         ("compare thunks with sagas", ("thunks", "sagas")),
         ("Should I use st.cache_data or st.cache_resource?", ("st.cache_data", "st.cache_resource")),
         ("Was ist der Unterschied zwischen einem Job und einem CronJob?", ("Job", "CronJob")),
+        ("configmap or secret for a password?", ("configmap", "secret for a password")),
+        ("How to start or stop it", ()),
         ("How do I deploy to Vercel?", ()),
         ("x vs x", ()),
         ("a vs b " * 100, ()),
@@ -177,6 +179,32 @@ async def test_comparison_gets_both_sides(indexed):
     }
     paths = {one.path for one in await found(indexed, pages, "kites vs balloons", budget=2_000)}
     assert {"kites.md", "balloons.md"} <= paths
+
+
+async def test_page_titled_as_a_side_comes_with_its_first_section(indexed):
+    pages = {
+        "kite.md": f"# Kites\n\nIt flies. {FILLER}\n",
+        "reel.md": f"# Reels\n\nIt turns. {FILLER}\n",
+        **{f"more{n}.md": f"# Kite and reel {n}\n\nA reel, kite, reel, kite. {FILLER}\n" for n in range(20)},
+    }
+    sections = await found(indexed, pages, "kite or reel for a beginner", budget=400)
+    assert {one.path for one in sections} >= {"kite.md", "reel.md"}
+
+
+@pytest.mark.parametrize("question", ["What is the difference between == and ===?", "`==` vs `===`"])
+async def test_signs_are_looked_up_in_titles(indexed, question):
+    pages = {
+        "loose.md": f"# Equality (==)\n\nIt converts. {FILLER}\n",
+        "strict.md": f"# Strict equality (===)\n\nIt does not. {FILLER}\n",
+        "not.md": f"# Inequality (!==)\n\nIt negates. {FILLER}\n",
+        "sets.md": f"# Difference of sets\n\nThe difference between two. {FILLER}\n",
+    }
+    assert {one.path for one in await found(indexed, pages, question)} == {"loose.md", "strict.md"}
+
+
+async def test_sign_finds_no_page_for_other_readers(indexed):
+    pages = {"staff.md": f"---\ngroups: [staff]\n---\n# Strict (===)\n\nSecret. {FILLER}\n", "a.md": "# A\n\nB.\n"}
+    assert [one.path for one in await found(indexed, pages, "what does === do?")] == []
 
 
 async def test_section_that_answers_is_found_on_a_long_page(indexed):

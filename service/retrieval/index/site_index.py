@@ -22,6 +22,7 @@ from service.markup.prose import words_of
 from service.ports.search_index import Explanation, Page, SearchResult, Section
 from service.retrieval.index.stored import FORMAT, PAGES_FILE, section_ids, unpack_page
 from service.retrieval.index.vectors import meant
+from service.retrieval.search.named import has_sign
 from service.retrieval.search.question import Terms, letters_apart, query_words, read_question
 from service.retrieval.search.ranking import (
     HEADINGS,
@@ -305,6 +306,19 @@ class SiteIndex:
             for page in self._words.titled(name, only, at=row.id if row is not None else None):
                 found[page] = None
         return list(found)
+
+    def titled_pages(self, title: str, wanted: SearchFilter) -> list[int]:
+        """Return the pages whose title is this one, but for endings such as a plural's."""
+        only = restriction(wanted, PAGES, guarded=self._guarded)
+        rows = self._pages(self._words.with_title(title, only, MAX_NAMED))
+        terms = sorted(self._words.terms(title))
+        return [page for page, row in rows.items() if sorted(self._words.terms(row.title)) == terms]
+
+    def pages_with_sign(self, sign: str, wanted: SearchFilter) -> list[int]:
+        """Return pages whose titles have a sign, such as ``===``, by itself."""
+        rows = self._db.execute("SELECT id, title FROM pages WHERE instr(title, ?) LIMIT 200", (sign,))
+        pages = [page for page, title in rows if has_sign(title, sign)][:MAX_NAMED]
+        return self._words.allowed_pages(pages, restriction(wanted, PAGES, guarded=self._guarded))
 
     def sections_of(
         self, pages: Sequence[int], matched: Set[int], long: int | None

@@ -15,6 +15,7 @@ from service.retrieval.index.site_index import Nearness, SiteIndex
 from service.retrieval.material import boilerplate
 from service.retrieval.material.filling import MAX_SECTIONS_A_PAGE, Piece, fill
 from service.retrieval.material.sides import sides_of
+from service.retrieval.search.named import signs_of, titles_of
 from service.retrieval.search.ranking import Ranking
 from service.retrieval.search.words import PAGE_SHIFT
 
@@ -59,12 +60,16 @@ def gather(index: SiteIndex, request: MaterialRequest, asked: Sequence[Asked]) -
     if first is not None:
         scores[first] = 1.0
     exact = _exact(index, request, scores)
+    named = _named(index, request, scores)
     words = index.query_words(asked[0].text, rankings[0] if rankings else None) if asked else ()
     if not scores:
         return Material(index.commit, (), index.instructions, coverage=0.0, words=words)
     pieces = _pieces(index, request, rankings, scores, exact, first)
     for piece in pieces:
         piece.is_expected = piece.page in expected
+        if piece.page in named:  # its first section that says something
+            named.remove(piece.page)
+            piece.own_scores = (max(1.0, piece.own_scores[0]), *piece.own_scores[1:])
     sections = fill(
         pieces, request.budget_tokens, most=MAX_SECTIONS_A_PAGE * request.page_size,
         first_page=-1 if first is None else first, few=request.page_size,
@@ -90,6 +95,21 @@ def _expect(index: SiteIndex, request: MaterialRequest, scores: dict[int, float]
     for page in pages:
         scores[page] = max(scores.get(page, 0.0), EXPECTED_PAGE)
     return frozenset(pages)
+
+
+def _named(index: SiteIndex, request: MaterialRequest, scores: dict[int, float]) -> set[int]:
+    """Add the pages that the question names itself, and return them."""
+    question = request.queries[0] if request.queries else ""
+    found: set[int] = set()
+    for side in queries_of(request)[1:] if len(request.queries) == 1 else ():
+        for title in titles_of(side):
+            found.update(index.titled_pages(title, request.filter))
+    signed = {page for sign in signs_of(question) for page in index.pages_with_sign(sign, request.filter)}
+    if signed:  # it has no other words that say something
+        scores.clear()
+    found |= signed
+    scores.update(dict.fromkeys(found, 1.0))
+    return found
 
 
 def _exact(index: SiteIndex, request: MaterialRequest, scores: dict[int, float]) -> frozenset[int]:

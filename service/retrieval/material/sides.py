@@ -17,6 +17,8 @@ _PATTERNS = tuple(
         r"\bdifférences?\b.{0,20}?\bentre\s+(?P<one>.+?)\s+et\s+(?P<two>.+)",
         r"\bdiferencias?\b.{0,20}?\bentre\s+(?P<one>.+?)\s+y\s+(?P<two>.+)",
         r"\bdiferenças?\b.{0,20}?\bentre\s+(?P<one>.+?)\s+e\s+(?P<two>.+)",
+        r"^(?!(?:how|what|where|when|why|who|can|could|does|is|are|will|has|have)\b)(?P<one>\S+(?: \S+){0,2}?)\s+or\s+"
+        r"(?P<two>\S.*)",
         r"\b(?:should i|do i|shall i|better|which)\b.{0,40}?(?P<one>\S+(?: \S+){0,3}?)\s+or\s+(?P<two>.+)",
     )
 )

@@ -379,6 +379,19 @@ class Words:
             return []
         return [hit.id for hit in _hits(self.pages, _any_of([(Occur.Should, way) for way in ways], only), len(ways))]
 
+    def with_title(self, name: str, only: Query | None, limit: int) -> list[int]:
+        """Return the pages whose titles have the words of a name, those with the fewest other words first."""
+        terms = self._analyzer.analyze(searchable(name[:MAX_NAME]))[:12]
+        if not terms:
+            return []
+        query = Query.boolean_query([(Occur.Must, _term(PAGES, "title", term, 1)) for term in terms])
+        return [hit.id for hit in _hits(self.pages, _any_of([(Occur.Must, query)], only), limit)]
+
+    def allowed_pages(self, pages: Sequence[int], only: Query | None) -> list[int]:
+        """Return those of the pages that may be found."""
+        ids = [(Occur.Should, Query.term_query(PAGES, "id", page)) for page in pages]
+        return [hit.id for hit in _hits(self.pages, _any_of(ids, only), len(pages))] if pages else []
+
     def rarity(self, term: str) -> float:
         """Return the inverse document frequency of a term among sections, as BM25 has it."""
         count, having = self.sections.num_docs, self.frequency(term)

@@ -1,0 +1,51 @@
+"""Pages that a question names: by a title that is one side of a comparison, or by signs such as ``===``.
+
+A bare noun as a side ("ConfigMap or Secret?") is on hundreds of pages; the one that is about it has it as its title.
+Signs are no words: the index of words has none of them, but titles do, "Strict equality (===)".
+"""
+
+import re
+
+from service.retrieval.search.question import STOP_WORDS
+
+MAX_SIGNS = 4
+_USE = re.compile(r"\s+(?:for|when|in|if|to|with|on|at)\s.*", re.IGNORECASE | re.DOTALL)
+"""What a side is wanted for."""
+_COMPARING = frozenset(
+    [
+        "between",
+        "explain",
+        "difference",
+        "differences",
+        "vs",
+        "versus",
+        "compare",
+        "compared",
+        "mean",
+        "means",
+        "operator",
+        "operators",
+    ]
+)
+_SIGN = re.compile(r"(?<!\S)[`'\"(]{0,2}([!#$%&*+./:<=>?@^|~-]{1,4})[`'\")]{0,2}[?.,;]?(?!\S)")
+
+
+def titles_of(side: str) -> tuple[str, ...]:
+    """Return the titles that a page about one side of a comparison may have."""
+    return tuple(dict.fromkeys((side, _USE.sub("", side))))
+
+
+def signs_of(question: str) -> tuple[str, ...]:
+    """Return the signs that a question is about; none where it has other words to search for."""
+    words = re.findall(r"[^\W_]+", question[:300].casefold())
+    if any(word not in STOP_WORDS and word not in _COMPARING for word in words):
+        return ()
+    typed = question[:300].rstrip()
+    typed = typed.removesuffix("?") if re.search(r"\w.*\S\?$", typed) else typed
+    signs = (match[1] for match in _SIGN.finditer(typed))
+    return tuple(dict.fromkeys(sign for sign in signs if sign not in ("?", ".", "-")))[:MAX_SIGNS]
+
+
+def has_sign(title: str, sign: str) -> bool:
+    """Return whether a title has a sign by itself: ``==`` is no part of ``===``."""
+    return re.search(rf"(?<![^\w\s(`'\"]){re.escape(sign)}(?![^\w\s)`'\"])", title) is not None

@@ -62,8 +62,10 @@ class Piece(Struct):
 
     @property
     def is_beside(self) -> bool:
-        """It is short, and has no word of the question: it says something only beside its neighbour."""
-        return len(self.section.text) < SHORT and not any(self.own_scores) and not self.is_expected
+        """It is short, not a page's beginning, and has no word of the question: it needs its neighbour."""
+        if self.is_expected or self.section.heading in ("", self.section.title):
+            return False  # a page may be found by its title alone
+        return len(self.section.text) < SHORT and not any(self.own_scores)
 
 
 def fill(

@@ -10,7 +10,7 @@ from service.retrieval.search.question import STOP_WORDS
 
 MAX_SIGNS = 4
 _USE = re.compile(r"\s+(?:for|when|in|if|to|with|on|at)\s.*", re.IGNORECASE | re.DOTALL)
-"""What a side is wanted for."""
+"""The purpose that a side is wanted for."""
 _COMPARING = frozenset(
     [
         "between",

@@ -75,7 +75,10 @@ def _opened_offline(path: Path) -> tuple[sqlite3.Connection, str]:
     if not path.exists():
         raise StoreUnavailable(f"{path.name} does not exist")
     address = uri(path, read_only=True)
-    db = connect(path, read_only=True)
+    try:
+        db = connect(path, read_only=True)
+    except sqlite3.Error as error:  # there are too many open files, say
+        raise explained(error, path) from error
     try:
         db.execute("SELECT 1 FROM sqlite_master").fetchone()
     except UnicodeDecodeError as error:  # of the message, which quotes the schema that is damaged

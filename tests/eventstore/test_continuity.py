@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from eventstore import StoreLost, Views, Witness, find_loss, not_held, verify, witnesses_in_views
+from eventstore import StoreLost, StoreUnavailable, Views, Witness, find_loss, not_held, verify, witnesses_in_views
 from tests.eventstore.shapes import noted, opened
 from tests.eventstore.test_views import Texts
 
@@ -183,3 +183,9 @@ async def test_a_store_on_hold_reads_and_does_not_append(tmp_path):
         async with await Views.open(tmp_path / "views.db", store, [Texts()]) as views:
             await views.catch_up()
             assert views.status()[0].position == 1
+
+
+def test_log_that_cannot_be_opened_is_unavailable(tmp_path):
+    (tmp_path / "events.db").mkdir()  # as a file without a free descriptor, SQLite cannot open it
+    with pytest.raises(StoreUnavailable):
+        find_loss(tmp_path / "events.db", [])

@@ -20,6 +20,7 @@ REFUSED = {
     "askV1": (400, "as before"),
     "listConversations": (400, "a period that ends before it begins"),
     "listUnanswered": (400, "as before"),
+    "summarizeChecks": (400, "as before"),
     "listFeedback": (400, "as before"),
 }
 """What a schema cannot say: what else an operation may answer to a request that fits its schema, and to which."""

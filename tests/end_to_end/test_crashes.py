@@ -18,6 +18,7 @@ def with_model(provider):
     return {
         "DOCSMITH_AGENT__MODEL": "scripted",
         "DOCSMITH_ASSISTANT__MODEL": "scripted",
+        "DOCSMITH_ASSISTANT__PLANNER": "off",  # it would take the replies in the script
         "DOCSMITH_MODELS__SCRIPTED__MODEL": "openai/gpt-5.2",
         "DOCSMITH_MODELS__SCRIPTED__API_BASE": provider.openai_base,
         "DOCSMITH_MODELS__SCRIPTED__API_KEY_ENV": "SCRIPTED_KEY",

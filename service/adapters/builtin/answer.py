@@ -72,6 +72,6 @@ def extract(grounding: Grounding) -> str:
 
 
 def _deltas(text: str) -> Iterator[str]:
-    words = re.findall(r"\s*\S+\s*", text)
+    words = re.findall(r"\S+\s*|\s+", text)
     for at in range(0, len(words), WORDS_A_DELTA):
         yield "".join(words[at : at + WORDS_A_DELTA])

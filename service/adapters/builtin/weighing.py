@@ -23,8 +23,8 @@ NEAR_PIECES = 3
 SHORT = 120
 """Characters; a shorter passage says little by itself."""
 _DEFINES = re.compile(
-    r"\A(?:[*_\"'(]*(?:an?|the|each|every|ein|eine|der|die|das|une?|le|la|les|el|los|las|uno?|os?|um|uma|il|lo|de|het|een)"
-    r"\s+)?(?P<subject>[^.:,;]{1,80}?)(?:\s+\([^)]{1,40}\))?[*_\"']*\s+(?:is|are|was|were|represents?|ensures?|provides?|lets?"
+    r"\A(?:[*_\"'(]*+(?:an?|the|each|every|ein|eine|der|die|das|une?|le|la|les|el|los|las|uno?|os?|um|uma|il|lo|de|het|een)"
+    r"\s++)?(?P<subject>[^.:,;]{1,80}?)(?:\s{1,9}\([^)]{1,40}\))?[*_\"']{0,9}\s{1,9}(?:is|are|was|were|represents?|ensures?|provides?|lets?"
     r"|allows?|means|refers|describes?|defines?|controls?|runs?|manages?|ist|sind|est|sont|es|son|é|são|è|sono|zijn)\b",
     re.IGNORECASE,
 )

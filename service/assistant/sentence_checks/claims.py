@@ -30,7 +30,7 @@ _TALK = re.compile(
 )
 _CODE = re.compile(r"`[^`\n]{1,500}`|\]\([^()\s]{0,2000}\)")
 _TITLE = re.compile(r"(?:#{1,6}\s|\*\*[^*]{1,200}\*\*\s*\Z)")
-_LEAD = re.compile(r"[:：]\s*[*_]*\s*\Z")  # noqa: RUF001
+_LEAD = re.compile(r"[:：]\s*+(?:[*_]++\s*+)?\Z")  # noqa: RUF001
 
 
 def is_question(text: str) -> bool:

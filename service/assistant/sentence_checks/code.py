@@ -41,12 +41,12 @@ COMMON = frozenset(
 _LOCAL = (
     re.compile(r"\b(?:const|let|var|def|class|function|fn|func|type|interface|for|as|catch|except|struct|enum)\s+([A-Za-z_$][\w$]*)"),
     re.compile(r"^\s*([A-Za-z_$][\w$]*)\s*(?::[^=\n]{1,60})?=(?![=>])"),
-    re.compile(r"^\s*(?:const|let|var)?\s*[\[({]\s*([\w$,\s:]{1,200})[\])}]\s*=(?!=)"),
-    re.compile(r"(?:\b(?:def|function|fn)\s*\w*\s*|=\s*(?:async\s*)?)\(([\w$,\s:=.*\[\]|]{0,200})\)\s*(?:=>|:|\{|->)"),
-    re.compile(r"\b([A-Za-z_$][\w$]*)\s*=>"),
+    re.compile(r"^\s*+(?:(?:const|let|var)\b\s*+)?[\[({]\s*+([\w$,:][\w$,\s:]{0,199})[\])}]\s*+=(?!=)"),
+    re.compile(r"(?:\b(?:def|function|fn)\s*+\w*+\s*+|=\s*+(?:async\s*+)?)\(([\w$,\s:=.*\[\]|]{0,200})\)\s*+(?:=>|:|\{|->)"),
+    re.compile(r"(?<![\w$])([A-Za-z_$][\w$]*+)\s*+=>"),
 )  # fmt: skip
 _CONFIGURATION = ("toml", "ini", "conf", "cfg", "env", "yaml", "yml", "json", "jsonc", "json5", "properties", "hcl")
-_LITERAL = re.compile(r"=\s*(?:[\"'].{0,200}[\"']|[\d.]+|true|false|True|False|None|null)\s*[;,]?\s*$")
+_LITERAL = re.compile(r"=\s*(?:[\"'].{0,200}[\"']|[\d.]+|true|false|True|False|None|null)\s*+(?:[;,]\s*+)?$")
 
 
 class Token(Struct, frozen=True):

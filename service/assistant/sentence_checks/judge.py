@@ -319,10 +319,10 @@ _REFUSED = re.compile(
 _NAME = re.compile(r"--?[A-Za-z][\w-]{1,60}|[A-Za-z_][\w.]{1,60}")
 _FORMS = (
     re.compile(r"--[a-z][\w-]*"),
-    re.compile(r"[A-Z][A-Z0-9]*_[A-Z0-9_]+"),
-    re.compile(r"[a-z][a-z0-9]*_[a-z0-9_]+"),
-    re.compile(r"[A-Z][a-z0-9]+[A-Z]\w*"),
-    re.compile(r"[a-z]+[A-Z]\w*"),
+    re.compile(r"[A-Z][A-Z0-9]{0,60}_[A-Z0-9_]+"),
+    re.compile(r"[a-z][a-z0-9]{0,60}_[a-z0-9_]+"),
+    re.compile(r"[A-Z][a-z0-9]{1,60}[A-Z]\w*"),
+    re.compile(r"[a-z]{1,60}[A-Z]\w*"),
 )
 """Ways to write a name of several words."""
 

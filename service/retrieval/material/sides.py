@@ -9,17 +9,17 @@ _PATTERNS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         r"\b(?:difference|differences|distinction|choose|choosing|decide|compare|comparison|trade-?offs?)\b.{0,30}?"
-        r"\b(?:between|of)\s+(?P<one>.+?)\s+(?:and|or|vs\.?|versus)\s+(?P<two>.+)",
-        r"\bcompar(?:e|ing|ison of)\s+(?P<one>.+?)\s+(?:and|to|with|against|vs\.?|versus)\s+(?P<two>.+)",
-        r"(?P<one>.+?)\s+(?:vs\.?|versus|compared (?:to|with)|as opposed to|instead of|rather than|differs? from"
-        r"|different from|over)\s+(?P<two>.+)",
-        r"\bunterschied(?:e)?\b.{0,20}?\bzwischen\s+(?P<one>.+?)\s+und\s+(?P<two>.+)",
-        r"\bdifférences?\b.{0,20}?\bentre\s+(?P<one>.+?)\s+et\s+(?P<two>.+)",
-        r"\bdiferencias?\b.{0,20}?\bentre\s+(?P<one>.+?)\s+y\s+(?P<two>.+)",
-        r"\bdiferenças?\b.{0,20}?\bentre\s+(?P<one>.+?)\s+e\s+(?P<two>.+)",
-        r"^(?!(?:how|what|where|when|why|who|can|could|does|is|are|will|has|have)\b)(?P<one>\S+(?: \S+){0,2}?)\s+or\s+"
-        r"(?P<two>\S.*)",
-        r"\b(?:should i|do i|shall i|better|which)\b.{0,40}?(?P<one>\S+(?: \S+){0,3}?)\s+or\s+(?P<two>.+)",
+        r"\b(?:between|of) (?P<one>.{1,200}?) (?:and|or|vs\.?|versus) (?P<two>.{1,200})",
+        r"\bcompar(?:e|ing|ison of) (?P<one>.{1,200}?) (?:and|to|with|against|vs\.?|versus) (?P<two>.{1,200})",
+        r"(?P<one>.{1,200}?) (?:vs\.?|versus|compared (?:to|with)|as opposed to|instead of|rather than|differs? from"
+        r"|different from|over) (?P<two>.{1,200})",
+        r"\bunterschied(?:e)?\b.{0,20}?\bzwischen (?P<one>.{1,200}?) und (?P<two>.{1,200})",
+        r"\bdifférences?\b.{0,20}?\bentre (?P<one>.{1,200}?) et (?P<two>.{1,200})",
+        r"\bdiferencias?\b.{0,20}?\bentre (?P<one>.{1,200}?) y (?P<two>.{1,200})",
+        r"\bdiferenças?\b.{0,20}?\bentre (?P<one>.{1,200}?) e (?P<two>.{1,200})",
+        r"^(?!(?:how|what|where|when|why|who|can|could|does|is|are|will|has|have)\b)"
+        r"(?P<one>\S{1,60}(?: \S{1,60}){0,2}?) or (?P<two>\S.{0,200})",
+        r"\b(?:should i|do i|shall i|better|which)\b.{0,40}?(?P<one>\S{1,60}(?: \S{1,60}){0,3}?) or (?P<two>.{1,200})",
     )
 )
 _LEAD = re.compile(

@@ -9,7 +9,7 @@ import re
 from service.retrieval.search.question import STOP_WORDS
 
 MAX_SIGNS = 4
-_USE = re.compile(r"\s+(?:for|when|in|if|to|with|on|at)\s.*", re.IGNORECASE | re.DOTALL)
+_USE = re.compile(r"\s(?:for|when|in|if|to|with|on|at)\s.*", re.IGNORECASE | re.DOTALL)
 """The purpose that a side is wanted for."""
 _COMPARING = frozenset(
     [
@@ -41,7 +41,8 @@ def signs_of(question: str) -> tuple[str, ...]:
     if any(word not in STOP_WORDS and word not in _COMPARING for word in words):
         return ()
     typed = question[:300].rstrip()
-    typed = typed.removesuffix("?") if re.search(r"\w.*\S\?$", typed) else typed
+    if typed.endswith("?") and typed[-2:-1].strip() and re.search(r"\w", typed[:-2]):
+        typed = typed[:-1]
     signs = (match[1] for match in _SIGN.finditer(typed))
     return tuple(dict.fromkeys(sign for sign in signs if sign not in ("?", ".", "-")))[:MAX_SIGNS]
 

@@ -154,6 +154,7 @@ async def test_a_day_of_an_operator(day, http, tmp_path):
         settings = {"MODEL": "openai/gpt-5.2", "API_BASE": provider.openai_base, "API_KEY_ENV": "SCRIPTED_KEY"}
         day.environment |= {f"DOCSMITH_MODELS__SCRIPTED__{name}": value for name, value in settings.items()}
         day.environment |= {"DOCSMITH_ASSISTANT__MODEL": "scripted", "DOCSMITH_AGENT__MODEL": "builtin"}
+        day.environment |= {"DOCSMITH_ASSISTANT__PLANNER": "off"}  # it would take the reply in the script
         day.start()
         first = day.url
         second = Service(day.data)
@@ -162,7 +163,7 @@ async def test_a_day_of_an_operator(day, http, tmp_path):
 
         day.set_up(day.data.parent / "docs")
         for word, path in WORDS.items():
-            assert [one["path"] for one in day.cli("search", day.domain, word)["results"]][:1] == [path]
+            assert [one["metadata"]["file"] for one in day.cli("search", day.domain, word)["results"]][:1] == [path]
 
         provider.will_reply("It needs 20 MB [1].")
         async with asking(http, day, question("How much disk does the installer need?")) as reading:

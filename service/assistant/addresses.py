@@ -91,7 +91,7 @@ class KnownAddresses:
         if self._pages is None:
             return address
         if address[:1] in ("#", "?", ""):
-            page = self._pages.resolve(_path_in(self._open) + address, readers=self._readers) if self._open else None
+            page = self._pages.resolve(path_in(self._open) + address, readers=self._readers) if self._open else None
             return page if page is not None and ("#" in page or "#" not in address) else None
         site, path = _site_and_path(address)
         page = self._pages.resolve(path, readers=self._readers)
@@ -118,8 +118,10 @@ def _site_and_path(address: str) -> tuple[str, str]:
     return f"{scheme}://{host}", slash + path
 
 
-def _path_in(place: str) -> str:
-    return _site_and_path(place)[1]
+def path_in(place: str) -> str:
+    """Return the path of an address, without its query and anchor, or a path as it is; clients send either."""
+    site, path = _site_and_path(place)
+    return path.partition("#")[0].partition("?")[0] if site else path
 
 
 def _host_of(address: str) -> str:

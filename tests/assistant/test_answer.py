@@ -295,6 +295,14 @@ async def test_this_page_is_the_first_passage(index, place):
     assert "ten members" in found.hits[0].content
 
 
+@pytest.mark.parametrize("place", ["http://[", "https://[1/limits?x=1"])
+async def test_open_page_that_is_no_address_does_not_matter(index, place):
+    events = await events_of(
+        question("What does this page say?", current_path=place), index, ScriptedModel(["Ten [1]."])
+    )
+    assert isinstance(events[-1], ReplyDone)
+
+
 async def test_follow_up_search_has_earlier_words_and_prompt_history(index):
     model = ScriptedModel(["x"])
     earlier = (Exchange("How do I deploy to Vercel?", "Connect it [1](/deploy#vercel)."),)

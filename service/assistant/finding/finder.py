@@ -8,11 +8,10 @@ page, each page in its own order.
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from service.assistant.addresses import KnownAddresses
+from service.assistant.addresses import KnownAddresses, path_in
 from service.assistant.context import clip, passage_cost
 from service.assistant.question import AnswerSettings, Question
 from service.assistant.sentence_checks.passages import GivenPassage
@@ -60,7 +59,7 @@ class Finder:
         """As ``Material.coverage`` has it, of the newest search for the prompt."""
         self.words: tuple[QueryWord, ...] = ()
         """As ``Material.words`` has them, of the same search."""
-        self.open = _path_in(question.current_path)
+        self.open = path_in(question.current_path)
         """The path of the page that the reader has open; empty when it is not known."""
         self.instructions = ""
         """The site owner's, of the newest search."""
@@ -236,8 +235,3 @@ class Finder:
 
 def _key(place: Section | Source) -> tuple[str, int, str]:
     return place.path, place.start_line, place.heading
-
-
-def _path_in(place: str) -> str:
-    """Return the path of an address or a path; clients send either."""
-    return urlsplit(place).path if place.startswith(("http://", "https://")) else place

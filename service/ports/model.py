@@ -200,6 +200,23 @@ class Model(Protocol):
         """
 
 
+class ModelAround:
+    """The facts of another model, for a model that passes its calls on to it."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    async def window_tokens(self) -> int | None:
+        return await self._model.window_tokens()
+
+    async def price(self) -> Price | None:
+        return await self._model.price()
+
+
 @asynccontextmanager
 async def open_reply(model: Model, request: ModelRequest) -> AsyncIterator[AsyncIterator[ModelChunk]]:
     """Begin a call; leaving the block ends it, at the provider too."""

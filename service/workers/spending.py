@@ -24,7 +24,17 @@ from service.domain.access.spending import (
 )
 from service.domain.errors import Unavailable
 from service.domain.model import Usage
-from service.ports.model import Model, ModelChunk, ModelEnd, ModelRequest, Models, ModelText, Price, open_reply
+from service.ports.model import (
+    Model,
+    ModelAround,
+    ModelChunk,
+    ModelEnd,
+    ModelRequest,
+    Models,
+    ModelText,
+    Price,
+    open_reply,
+)
 from service.runtime.system import now
 from service.streams import SPENDING
 from service.workers.retry import retry_while_unavailable
@@ -171,19 +181,10 @@ class ReplyBudget:
                 self.usd += price.of(*_tokens(request, written))
 
 
-class _BoundedModel:
+class _BoundedModel(ModelAround):
     def __init__(self, budget: ReplyBudget, model: Model, builtin: Model | None) -> None:
-        self._budget, self._model, self._builtin = budget, model, builtin
-
-    @property
-    def name(self) -> str:
-        return self._model.name
-
-    async def window_tokens(self) -> int | None:
-        return await self._model.window_tokens()
-
-    async def price(self) -> Price | None:
-        return await self._model.price()
+        super().__init__(model)
+        self._budget, self._builtin = budget, builtin
 
     async def reply(self, request: ModelRequest) -> AsyncGenerator[ModelChunk, None]:
         begun = request.continuation.text if request.continuation is not None else ""

@@ -11,7 +11,7 @@ from service.domain.search import SearchFilter
 from service.domain.search import Source as SectionSource
 from service.ports.code_host import CodeHost
 from service.ports.docs_source import DocsSource, Source
-from service.ports.model import Model, ModelChunk, ModelEnd, ModelRequest, ModelWaiting, Price
+from service.ports.model import Model, ModelAround, ModelChunk, ModelEnd, ModelRequest, ModelWaiting
 from service.ports.search_index import (
     NO_FILTER,
     Material,
@@ -75,19 +75,10 @@ def traced_sender(sender: WebhookSender, tracer: Tracer) -> WebhookSender:
     return _Sender(sender, tracer) if tracer.is_on else sender
 
 
-class _Model:
+class _Model(ModelAround):
     def __init__(self, model: Model, tracer: Tracer) -> None:
-        self._model, self._tracer = model, tracer
-
-    @property
-    def name(self) -> str:
-        return self._model.name
-
-    async def window_tokens(self) -> int | None:
-        return await self._model.window_tokens()
-
-    async def price(self) -> Price | None:
-        return await self._model.price()
+        super().__init__(model)
+        self._tracer = tracer
 
     def reply(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
         return self._reply(request)

@@ -22,7 +22,7 @@ from eventstore import EventStore, Views
 from service.domain.errors import Forbidden, ServiceError, Unauthorized
 from service.domain.threads.recorded_reply import ReplyCompleted
 from service.ports.bounds import Bound
-from service.ports.model import Model, ModelChunk, ModelEnd, ModelRequest, ModelWaiting, Price
+from service.ports.model import Model, ModelAround, ModelChunk, ModelEnd, ModelRequest, ModelWaiting
 from service.queries.backlog import read_backlog
 from service.runtime.system import now
 from service.streams import JOBS, THREADS, decoded
@@ -214,19 +214,10 @@ GAUGES = {
 }
 
 
-class _Measured:
+class _Measured(ModelAround):
     def __init__(self, model: Model, metrics: Metrics) -> None:
-        self._model, self._metrics = model, metrics
-
-    @property
-    def name(self) -> str:
-        return self._model.name
-
-    async def window_tokens(self) -> int | None:
-        return await self._model.window_tokens()
-
-    async def price(self) -> Price | None:
-        return await self._model.price()
+        super().__init__(model)
+        self._metrics = metrics
 
     def reply(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
         return self._metrics.reply(self._model, request)

@@ -21,7 +21,15 @@ from eventstore.backend import Backend, LogReader, Rows
 from eventstore.batch import Batch
 from eventstore.chain import log_id_in
 from eventstore.codec import Codec
-from eventstore.errors import EventStoreError, OutcomeUnknown, StoreClosed, StoreCorrupt, StoreLost, StoreReadOnly
+from eventstore.errors import (
+    EventStoreError,
+    OutcomeUnknown,
+    StoreClosed,
+    StoreCorrupt,
+    StoreLost,
+    StoreReadOnly,
+    StoreUnavailable,
+)
 from eventstore.events import Append, Appended, NewEvent, RecordedEvent
 from eventstore.log_rows import fold_rows, recorded_events
 from eventstore.snapshots import Snapshot, Snapshots
@@ -36,6 +44,8 @@ E = TypeVar("E")
 
 PAGE = 500
 """Events in one read."""
+FOLLOW_TRIES, FOLLOW_SECONDS = 8, 0.25
+"""Reads of a follower, and the pause between two, before it raises that the log is unavailable."""
 FOLDED_PAGE = 2_000
 """Events folded at once: a few milliseconds of a reading thread."""
 RETRY_SECONDS = 0.025
@@ -290,11 +300,20 @@ class CoreEventStore:
             key = ("category", category)
         position = after
         with self._watching():
-            reads_file = True
+            reads_file, tries = True, FOLLOW_TRIES
             while True:
                 recent = None if reads_file else self._tail.after(position, key)
                 if recent is None:
-                    page, position = await self._page_after(position, category, stream)
+                    try:
+                        page, position = await self._page_after(position, category, stream)
+                    except StoreUnavailable:  # there is no free descriptor, say
+                        tries -= 1
+                        if not tries:
+                            raise
+                        await asyncio.sleep(FOLLOW_SECONDS)
+                        self._check_open()
+                        continue
+                    tries = FOLLOW_TRIES
                     reads_file = len(page) == PAGE
                     if page:
                         yield page

@@ -22,7 +22,7 @@ from service.agent.workspace import Workspace
 from service.domain.jobs.decider import Problem
 from service.markup.front_matter import FrontMatter, split_front_matter, text_field
 from service.markup.pages import INDEX_NAMES, is_page, without_suffix
-from service.retrieval.site.detection import toctrees
+from service.retrieval.site.generators.sphinx import toctrees
 from service.retrieval.site.layout import Layout, join_path
 
 MAX_NEW_PAGES = 100

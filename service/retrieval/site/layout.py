@@ -14,7 +14,10 @@ from service.markup.front_matter import FrontMatter, is_true, text_field
 from service.markup.pages import INDEXED_SUFFIXES, MARKDOWN_SUFFIXES
 from service.retrieval.site.ignore_files import IgnoreRules
 
-Kind = Literal["mintlify", "docusaurus", "mkdocs", "hugo", "sphinx", "mdn", "plain"]
+Kind = Literal[
+    "mintlify", "docusaurus", "mkdocs", "hugo", "sphinx", "mdn", "vitepress", "starlight", "nextra", "gitbook",
+    "mdbook", "antora", "plain",
+]  # fmt: skip
 Read = Callable[[str], bytes | None]
 Mount = tuple[str, str, str, str]
 """Folder, URL prefix, version, language."""
@@ -66,6 +69,8 @@ class Layout(Struct, frozen=True, dict=True):
     """URLs that are known already, by path."""
     include_folders: tuple[str, ...] = ()
     """Where files that pages include are looked for first."""
+    html_suffix: bool = False
+    """Whether the addresses of pages end in ``.html``."""
 
     @property
     def reading(self) -> tuple[object, ...]:
@@ -159,7 +164,7 @@ class Layout(Struct, frozen=True, dict=True):
     def _tail(self, place: "_Place", page_id: str) -> str:
         """Return the last part of a page's address; empty for the page of a folder."""
         is_index = self._is_index(place.name, place.folders)
-        if self.kind == "sphinx":
+        if self.html_suffix:
             return "" if is_index and not place.folders else f"{place.name}.html"
         if is_index:
             return ""

@@ -13,7 +13,8 @@ from itertools import pairwise
 from msgspec import Struct
 
 from service.domain.search import QueryWord
-from service.retrieval.search.words import MAX_WORD, Words, parts_of, searchable
+from service.retrieval.search.analysis import MAX_WORD, parts_of, searchable
+from service.retrieval.search.words import Words
 
 MAX_QUERY = 32_768
 MAX_TERMS = 24

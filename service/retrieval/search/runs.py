@@ -8,8 +8,9 @@ import re
 
 from tantivy import Query
 
+from service.retrieval.search.analysis import MAX_WORD, searchable
 from service.retrieval.search.question import STOP_WORDS
-from service.retrieval.search.words import MAX_WORD, Words, searchable
+from service.retrieval.search.words import Words
 
 RUN = 5
 """Words in a row that are looked for at once."""

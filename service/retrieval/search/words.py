@@ -10,10 +10,7 @@ searches run without Python's lock.
 
 import math
 import os
-import re
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
@@ -24,14 +21,11 @@ from tantivy import Occur, Query
 
 from service.domain.search import SearchFilter
 from service.ports.search_index import NO_FILTER
+from service.retrieval.search.analysis import analyzer, searchable, with_parts
 
 PAGE_SHIFT = 16
 """A section's id is its page's id, shifted, and its own number: sections are grouped by page without a look-up."""
 WRITER_BYTES = 128_000_000
-MAX_WORD = 64
-"""Characters; longer runs are no words."""
-MAX_NAMES = 400
-"""Names of one section that are also indexed by their parts."""
 MAX_GROUPS = 50
 MAX_NAME = 200
 """Characters of a page's name that are searched for."""
@@ -47,36 +41,6 @@ PageField = Literal["title", "link"]
 _ANALYZER = "words"
 _ANY = "*"
 """In a filter's field: the page says nothing, so it holds for all. Values begin with ``=``."""
-_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f]+")
-_NAME = re.compile(
-    # From the beginning of a word of at most MAX_WORD characters: a run without humps is looked through once.
-    rf"(?<![A-Za-z0-9])(?=[A-Za-z0-9]{{2,{MAX_WORD}}}(?![A-Za-z0-9]))"
-    r"(?:[A-Za-z0-9]*[a-z0-9][A-Z]|[A-Z]{2,}[a-z])[A-Za-z0-9]*"
-)
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-
-
-def searchable(text: str) -> str:
-    """Scripts that write no spaces become overlapping pairs of characters; all else is left to the analyzer."""
-    return text if text.isascii() else _UNSPACED.sub(_pairs, unicodedata.normalize("NFKC", text))
-
-
-def _pairs(match: re.Match[str]) -> str:
-    run = match[0]
-    return " " + (" ".join(map("".join, pairwise(run))) or run) + " "
-
-
-def parts_of(name: str) -> list[str]:
-    """``retryDelaySecs`` → retry, Delay, Secs; a word without humps is itself."""
-    return _HUMP.split(name)
-
-
-def _with_parts(text: str) -> str:
-    """The text, and once each the parts of the names in it: so that "animation frame" finds requestAnimationFrame."""
-    names = dict.fromkeys(_NAME.findall(text))
-    if not names:
-        return text
-    return text + "\n\n" + "\n".join(" ".join(parts_of(name)) for name in list(names)[:MAX_NAMES])
 
 
 class Audience(Struct, frozen=True):
@@ -92,13 +56,6 @@ class Hit(Struct, frozen=True, gc=False):
     score: float
     id: int
     """The id of a section, or of a page."""
-
-
-def analyzer() -> tantivy.TextAnalyzer:
-    """Letters and digits, folded and stemmed."""
-    builder = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple()).filter(tantivy.Filter.remove_long(MAX_WORD + 1))
-    builder = builder.filter(tantivy.Filter.lowercase()).filter(tantivy.Filter.ascii_fold())
-    return builder.filter(tantivy.Filter.stemmer("english")).build()
 
 
 def _schema(with_positions: str, without: str) -> tantivy.Schema:
@@ -162,15 +119,15 @@ class WordsWriter:
     def add_section(self, section: int, heading: str, body: str, audience: Audience) -> None:
         document = _document(section, section >> PAGE_SHIFT, audience)
         if heading:
-            document.add_text("heading", _with_parts(searchable(heading)))
-        document.add_text("body", _with_parts(searchable(body)))
+            document.add_text("heading", with_parts(searchable(heading)))
+        document.add_text("body", with_parts(searchable(body)))
         self._sections.add_document(document)
 
     def add_page(self, page: int, title: str, called: str, audience: Audience) -> None:
         document = _document(page, page, audience)
-        document.add_text("title", _with_parts(searchable(title)))
+        document.add_text("title", with_parts(searchable(title)))
         if called:
-            document.add_text("link", _with_parts(searchable(called)))
+            document.add_text("link", with_parts(searchable(called)))
         self._pages.add_document(document)
 
     def finish(self) -> None:

@@ -8,7 +8,7 @@ Pages come from strangers: sizes are capped, and whatever is wrong with a page e
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
@@ -20,6 +20,7 @@ from service.markup.markdown import Markdown, without_comments
 from service.markup.prose import MAX_HEADING, MAX_LINKS, Cleaner, plain, shown_words, unmarked
 from service.markup.slugs import Anchors, slug
 from service.ports.docs_source import PAGE_BYTES
+from service.retrieval.readers.includes import Include, OtherFiles
 
 __all__ = [  # with what those who read pages need of the modules below this one
     "MAX_LINES",
@@ -35,13 +36,6 @@ MAX_PAGE_BYTES = PAGE_BYTES["md"]
 MAX_LINES = 50_000
 MAX_SECTION = 6000
 """Characters of a section's text beyond which it is parted between its blocks."""
-MAX_SNIPPETS, MAX_SNIPPET_BYTES, MAX_INCLUDED = 50, 64 << 10, 20_000
-"""Limits for the snippets of a page, for the bytes of each that are read, and for the characters that are shown."""
-MAX_SHOWN = MAX_SNIPPETS * MAX_INCLUDED
-"""Characters of other files that a page shows in all: it may show the same one in each of its sections."""
-
-Include = Callable[[str], bytes | None]
-"""The content of a file as a page names it; None when there is none."""
 
 
 class Link(Struct, frozen=True, gc=False):
@@ -103,17 +97,17 @@ def parse_page(
         return Skipped(path, "It is nested too deeply.")
 
 
-_SNIPPET = re.compile(r"^import[ \t]+(\w+)[ \t]+from[ \t]+['\"]([^'\"\n]{1,500}\.mdx?)['\"]", re.MULTILINE)
 _LIST_ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]")
 
 
 _HEADING_ID = re.compile(r"(?:\{:?\s*#([^\s{}]++)[^{}]*\}|\[#([\w-]+)\]|\{/\*\s*#([\w-]+)\s*\*/\})\s*$")
-_SECTION_MARK = re.compile(r"-8<-+ \[(?:start|end):")
-
-
-_SCISSORS = re.compile(r"^([ \t]*)-+8<-+[ \t]+[\"']([^\"'\n]{1,500})[\"'][ \t]*$", re.MULTILINE)
 _TERM = re.compile(r"^[ \t]*- ([^\n]{1,300})\n(?:[ \t]*\n)?[ \t]+- : ", re.MULTILINE)
 _HYPHENS = re.compile(r"`[^`]*`|-{2,3}")
+
+
+def _content(data: bytes, path: str, dialect: Dialect) -> str:
+    page = parse_page(data, path, dialect)
+    return page.content if isinstance(page, ParsedPage) else ""
 
 
 class _Heading(Struct):
@@ -136,42 +130,11 @@ class _Reader:
         self._body = self._markup.seen
         self._lines = self._body.split("\n")
         self._inline = Cleaner(dialect, mdx=self._mdx)
-        own = source[self._markup.start :]
-        self._snippets = self._imported(own, include) if include is not None and self._mdx else {}
-        self._inline.imported = frozenset(self._snippets)
-        self._include = include
-        if include is not None:
-            self._inline.includes = self._has_file
-        self._room = MAX_SHOWN
+        self._others = OtherFiles(dialect, include, _content)
+        self._inline.imported = self._others.import_snippets(source[self._markup.start :]) if self._mdx else frozenset()
+        self._inline.includes = self._others.has
         self._anchors = Anchors(dialect.slugs)
         self._code: list[tuple[int, int, bool]] = []  # first and last line + 1, and whether it is fenced
-
-    def _imported(self, body: str, include: Include) -> dict[str, str]:
-        """Return the text of each imported snippet, by its name here. A snippet's own snippets are not followed."""
-        shown = {}
-        for name, target in _SNIPPET.findall(body)[:MAX_SNIPPETS]:
-            data = include(target)
-            if data is None or len(data) > MAX_SNIPPET_BYTES:
-                continue
-            page = parse_page(data, target, self._dialect)
-            if isinstance(page, ParsedPage) and page.content:
-                shown[name] = page.content[:MAX_INCLUDED]
-        return shown
-
-    def _has_file(self, target: str) -> bool:
-        """Keep the part of a file that the page shows, for the place where it is used; return whether there is one.
-
-        A file's own includes are not followed.
-        """
-        if target not in self._snippets and len(self._snippets) < MAX_SNIPPETS and self._include is not None:
-            name, start, end = (*target.split(":"), "", "")[:3]
-            data = self._include(name)
-            if data is None or len(data) > MAX_SNIPPET_BYTES:
-                return False
-            text = _stretch(data.decode("utf-8", "replace"), start, end)
-            page = parse_page(text.encode(), name, self._dialect)
-            self._snippets[target] = page.content[:MAX_INCLUDED] if isinstance(page, ParsedPage) else ""
-        return bool(self._snippets.get(target))
 
     def page(self) -> ParsedPage:
         headings = self._headings()
@@ -301,7 +264,7 @@ class _Reader:
                 continue
             self._prose(parts, at, first)
             after = min(after, end)
-            code = self._code_shown(_code_text(self._lines[first:after], fenced=fenced))
+            code = self._others.in_code(_code_text(self._lines[first:after], fenced=fenced))
             if code.strip():
                 parts.append((first, after, code))
             at = after
@@ -336,29 +299,9 @@ class _Reader:
 
     def _prose_with_snippets(self, parts: list[tuple[int, int, str]], start: int, end: int, text: str) -> None:
         used, self._inline.used = self._inline.used, []
-        shown = [self._within_room(self._snippets[name]) for name in dict.fromkeys(used)]
+        shown = [self._others.text(name) for name in dict.fromkeys(used)]
         tidy = _tidy(_dedented(text)) if text.strip() else ""
         parts.append((start, end, "\n\n".join(filter(None, (tidy, *shown)))))
-
-    def _code_shown(self, code: str) -> str:
-        """A block of code with the files in it that it shows."""
-        include = self._include
-        if include is None or "8<--" not in code:
-            return code
-
-        def shown(match: re.Match[str]) -> str:
-            name, start, end = (*match[2].split(":"), "", "")[:3]
-            data = include(name) if self._room else None
-            if data is None or len(data) > MAX_SNIPPET_BYTES:
-                return match[0]
-            return self._within_room(_stretch(data.decode("utf-8", "replace"), start, end)[:MAX_INCLUDED].strip("\n"))
-
-        return _SCISSORS.sub(shown, code, MAX_SNIPPETS)
-
-    def _within_room(self, text: str) -> str:
-        text = text[: self._room]
-        self._room -= len(text)
-        return text
 
     def _links(self) -> Iterator[Link]:
         for link in self._markup.links[:MAX_LINKS]:
@@ -386,21 +329,6 @@ def _grouped(parts: Sequence[tuple[int, int, str]]) -> list[list[tuple[int, int,
         groups[-1].append(part)
         size += len(part[2])
     return groups
-
-
-def _stretch(text: str, start: str, end: str) -> str:
-    """Lines ``start`` to ``end``, or what stands between the marks of the section with that name."""
-    if start.isdecimal() or end.isdecimal():
-        return "\n".join(text.split("\n")[max(int(start or 1), 1) - 1 : int(end) if end.isdecimal() else None])
-    if start:
-        _, found, rest = text.partition(f"--8<-- [start:{start}]")
-        return rest.partition("\n")[2].partition(f"--8<-- [end:{start}]")[0].rpartition("\n")[0] if found else ""
-    return "\n".join("" if _is_section_mark(line) else line for line in text.split("\n")) if "8<" in text else text
-
-
-def _is_section_mark(line: str) -> bool:
-    found = _SECTION_MARK.search(line)
-    return found is not None and line.find("]", found.end()) >= 0
 
 
 def _typographic(heading: str) -> str:
